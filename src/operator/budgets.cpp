@@ -10,10 +10,10 @@
 namespace op {
 namespace {
 
-/// How far it has come; kept by the callbacks of its requests.
+/// The progress, kept by the callbacks of the requests.
 struct Removal {
   std::function<void(core::Result<int>)> done;
-  std::size_t open = 1;  ///< Requests, and one for the beginning.
+  std::size_t open = 1;  ///< Open requests, and one for the start.
   int removed = 0;
   std::optional<core::Error> error;
 
@@ -30,10 +30,10 @@ bool of_workers(const kube::ObjectMeta& budget) {
          owner->kind == resources::kController.kind && owner->api_version.starts_with(std::string(api::kGroup) + "/");
 }
 
-/// How often the Lease is read, and for how long one that is renewed may be that of an operator which is about to end.
+/// How often the Lease is read, and for how long a renewed one may belong to an operator that is about to end.
 constexpr core::Duration kLookAgain{2000}, kEnding{80000};
 
-/// Reads the Lease until it is clear that somebody renews it, or that nobody does.
+/// Reads the Lease until it is clear whether somebody renews it.
 struct Look : std::enable_shared_from_this<Look> {
   Look(core::Loop& on, kube::Client& with, kube::Key of, std::function<void(core::Result<std::string>)> to)
       : loop(on), client(with), lease(std::move(of)), done(std::move(to)), begun(on.clock().mono()) {}

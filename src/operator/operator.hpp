@@ -1,5 +1,5 @@
-// The operator as a whole: its controllers, wired to a manager by what each of them declares (cluster/wiring.hpp), and its
-// connections to Slurm. The same for the binary and for the simulator; only the loop, the transports, the clock and the random
+// The operator as a whole: its controllers, wired to a manager according to their declarations (cluster/wiring.hpp), and its
+// connections to Slurm. The binary and the simulator use it alike; only the loop, the transports, the clock and the random
 // source differ.
 //
 //   kube::Manager manager(loop, random, log, client, options);
@@ -24,17 +24,17 @@ namespace op {
 struct OperatorOptions {
   std::vector<std::string> namespaces;  ///< Empty: all. With exactly one, nothing outside of it is read.
   std::string cluster_domain = "cluster.local";
-  std::string worker_priority_class = {};  ///< Of workers whose NodeSet names none; "": the cluster's default.
-  /// Whether Kubernetes nodes may be read. Without them, and with exactly one namespace, a Role in that is enough.
+  std::string worker_priority_class = {};  ///< Default priority class of workers; "": the cluster's default.
+  /// True if Kubernetes nodes may be read. If not, and with exactly one namespace, a Role in that namespace is sufficient.
   bool kubernetes_nodes = true;
-  /// Taints by which others announce that a Kubernetes node goes, and conditions that the reasons of drains for cordons quote.
+  /// Taints that announce the end of a Kubernetes node, and conditions that are added to the reasons of drains for cordons.
   std::vector<std::string> drain_taints{api::kDrainTaints.begin(), api::kDrainTaints.end()};
   std::vector<std::string> propagated_node_conditions = {};
 };
 
 class Operator {
  public:
-  /// Registers everything with the manager, which must not have been started; both must outlive its last callback.
+  /// Registers everything with the manager, which must not be started yet. Both must outlive the operator's last callback.
   Operator(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager,
            slurm::Clusters::TransportFactory slurm_transport, OperatorOptions options = {});
   ~Operator();
@@ -48,7 +48,7 @@ class Operator {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The rules of the ClusterRole in the chart: what all controllers together declare.
+/// The rules of the chart's ClusterRole: the rights that all controllers declare.
 [[nodiscard]] api::GeneratedFile cluster_role_file();
 
 }  // namespace op

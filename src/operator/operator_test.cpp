@@ -21,7 +21,7 @@ kube::ObjectPtr object(const char* kind, const std::string& ns, const char* name
       .value();
 }
 
-/// Whose keys are read, of three namespaces with a cluster each.
+/// The Secrets with keys that are read, for three namespaces with a cluster each.
 std::vector<std::string> keys_read(std::vector<std::string> namespaces) {
   kube::ClientFixture fake;
   kube::Manager manager{fake.loop, fake.random, fake.log, fake.client};

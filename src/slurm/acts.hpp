@@ -1,4 +1,5 @@
-// What can be done to Slurm, as steps of plans. Carried out by slurm::Target, which reads the node live just before it writes.
+// What a plan can do to Slurm, as acts of its steps. slurm::Target carries them out and reads the node live just before each
+// write.
 #pragma once
 
 #include <optional>
@@ -15,43 +16,44 @@
 
 namespace slurm {
 
-/// Drains nodes in the name of their owner, whose reason is given without prefix. Of a node that is draining already, a reason
-/// of the owner stays as it is unless `renames`, and so does somebody else's; beside that of another program of ours the
-/// owner's is added. Batched where the server can.
+/// Drains nodes for their owner, whose reason is given without the prefix. A node that somebody else holds down or failing is
+/// drained and keeps its reason. A node that already drains stays as it is, with two exceptions: if only other programs of ours
+/// hold it, the owner's hold is added; with `renames`, the owner's hold gets the new reason. Fails with kNotFound if Slurm
+/// lacks one of the nodes, after the others are drained. Sends one request for many nodes where the server can.
 struct DrainNodes final : plan::Act {
   ClusterKey cluster;
   Owner owner = Owner::kOperator;
   std::vector<std::string> nodes;
   std::string reason;
-  bool renames = false;  ///< Another reason of the owner's gives way to this one.
+  bool renames = false;  ///< Replaces an earlier reason of the owner.
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Takes the owner's drain or down off a node, or a down of slurmctld's own: UNDRAIN when it is drained, RESUME when it is
-/// down. While other programs of ours hold the node, it stays as it is, and only the owner's word goes. Refused (kConflict)
-/// when the live node's reason is another, or when there is nothing to undo; with `seen`, also when the owner has given another
-/// reason since, as the preStop of a worker does in its name. Leaves a reason that is nobody's: before 26.05
-/// none goes by itself, and Slurm's next drain would keep it.
+/// Ends the owner's drain or down of a node, or a down that slurmctld set itself: UNDRAIN for a drained node, RESUME for one
+/// that is down. If other programs of ours also hold the node, only the owner's hold is removed from the reason. Fails with
+/// kConflict if the live node is not held by the owner or there is nothing to undo. With `seen`, also fails if the owner's hold
+/// has changed since, which the preStop hook of a worker can do. Sets the reason to "Not responding": before 26.05 Slurm never
+/// clears a reason, and its next drain would keep the old one.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   Owner owner = Owner::kOperator;
   std::string node;
-  std::string seen;  ///< The reason that this was decided by; "": any.
+  std::string seen;  ///< The reason on which the decision was based; "": any.
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Sets comment, features, topology or weight; never state. With `own`, features are those that the live node has, but for what
-/// it says. A change of features or weight carries the topology that the live node has: Slurm may drop it otherwise.
+/// Sets comment, features, topology or weight, never the state. With `own`, the features are computed from those of the live
+/// node. A change of features or weight also sends the live topology, because Slurm may drop it otherwise.
 struct UpdateNode final : plan::Act {
   ClusterKey cluster;
   std::string node;
-  NodeUpdate update;  ///< state and reason must be unset; so must features with `own`.
+  NodeUpdate update;  ///< state and reason must be unset; with `own`, features too.
   std::optional<OwnFeatures> own{};
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Gives a node that drains with the reason `seen` the one that its drain has had before. Refused (kConflict) when the live
-/// node does not drain, or when its reason is another by now. Never changes its state.
+/// Gives a draining node back the reason that its drain had before. Fails with kConflict unless the live node drains with the
+/// reason `seen`. Never changes the state.
 struct RestoreReason final : plan::Act {
   ClusterKey cluster;
   std::string node;
@@ -59,10 +61,10 @@ struct RestoreReason final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes the record of a node that goes for good. slurmctld refuses while jobs hold it; suspended jobs are looked up live
-/// first. An unknown node counts as done. Refused (kConflict) unless the live node is as expected, and when somebody else has
-/// given it a reason since; and (kExpired) when its evidence is too old. That of a worker needs evidence, as it is the fence
-/// before the deletion of its pod.
+/// Deletes a node record. slurmctld refuses while jobs run on the node; suspended jobs are looked up live first. A node that
+/// Slurm does not have counts as done. Fails with kConflict unless the live node is as expected, or if somebody else has
+/// drained it, or set it down or failing, with another reason since. Fails with kExpired if the evidence is too old. The
+/// record of a worker needs evidence, because this act is the fence before its pod is deleted.
 struct DeleteNode final : plan::Act {
   DeleteNode(ClusterKey in_cluster, std::string name, std::string seen, std::string because,
              std::optional<NodeEvidence::Live> live)
@@ -73,7 +75,7 @@ struct DeleteNode final : plan::Act {
         expected(live) {}
   ClusterKey cluster;
   std::string node;
-  std::string reason;  ///< That Slurm had of it when this was decided.
+  std::string reason;  ///< Slurm's reason for the node when this was decided.
   std::string why;
   std::optional<NodeEvidence::Live> expected;
   std::optional<NodeEvidence> evidence;
@@ -81,8 +83,8 @@ struct DeleteNode final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Sets a node DOWN whose slurmd has ended, so that its jobs are requeued at once. Refused when the evidence is too old
-/// (kExpired), and unless the live node is drained by the operator, and still that of the very slurmd (kConflict).
+/// Sets a node DOWN whose slurmd has ended, so that its jobs are requeued at once. Fails with kExpired if the evidence is too
+/// old, and with kConflict unless the live node is drained by the operator and its slurmd is the one of the evidence.
 struct EndNode final : plan::Act {
   explicit EndNode(SlurmdEnded why) : evidence(std::move(why)) {}
   SlurmdEnded evidence;
@@ -90,9 +92,9 @@ struct EndNode final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Requeues or cancels jobs on a drained node, those of the evidence and no others. Refused when the evidence is too old
-/// (kExpired), and unless the live node is still drained for the same purpose (kConflict). A job that no longer runs there, or
-/// has started anew since, is left alone.
+/// Requeues or cancels the jobs of the evidence, and no others. Fails with kExpired if the evidence is too old, and with
+/// kConflict unless the live node is still drained for the same purpose. A job that has left the node or has been restarted is
+/// left alone.
 struct EndJobs final : plan::Act {
   explicit EndJobs(DrainTimedOut why) : evidence(std::move(why)) {}
   DrainTimedOut evidence;
@@ -100,67 +102,68 @@ struct EndJobs final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// The fence that keeps the record: fails (kConflict, kBusy) unless Slurm, asked live, has the node, keeps it from work, and no
-/// job holds it; and when the evidence is too old (kExpired). Changes nothing.
+/// A fence that keeps the node record: succeeds if Slurm, asked live, has the node drained, failing or down, and no job holds
+/// it. Fails otherwise (kConflict, kBusy), and if the evidence is too old (kExpired). Changes nothing.
 struct ConfirmIdle final : plan::Act {
   explicit ConfirmIdle(Drained why) : evidence(std::move(why)) {}
   Drained evidence;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Fails (kBusy) unless Slurm, asked live, has no job that runs or waits. Changes nothing.
+/// Fails with kBusy if Slurm, asked live, has a running or waiting job. Changes nothing.
 struct ConfirmNoJobs final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Fails (kBusy) while Slurm, asked live, has a job that is starting: before 26.11 a reconfigure or restart loses its launch.
-/// Changes nothing.
+/// Fails with kBusy if Slurm, asked live, has a job that is starting: before 26.11, a reconfigure or restart of slurmctld loses
+/// its launch. Changes nothing.
 struct ConfirmNoneStarts final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// `scontrol reconfigure`. A refused configuration is a failed outcome (kInvalid) with slurmctld's error.
+/// `scontrol reconfigure`. Fails with kInvalid and slurmctld's error if slurmctld refuses the configuration.
 struct Reconfigure final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Asks for all reservations: the outcome is a list of what to_json(Reservation) makes. Changes nothing.
+/// Reads all reservations. The outcome is a list of to_json(Reservation). Changes nothing.
 struct ReadReservations final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Asks slurmdbd, over the slurmrestd of this cluster, for the clusters that it has: the outcome is a list of what
-/// to_json(accounting::Cluster) makes. Needs no slurmctld. An error without an HTTP status tells that slurmrestd did not
-/// answer, unless its reason is kSlurmdbdSilent. Changes nothing.
+/// Asks slurmdbd through the slurmrestd of this cluster for the clusters that it has. The outcome is a list of
+/// to_json(accounting::Cluster). slurmctld need not run. An error without an HTTP status means that slurmrestd did not answer,
+/// unless its reason is kSlurmdbdSilent. Changes nothing.
 struct ReadAccountingClusters final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
 };
-/// The reason of an error: slurmrestd answers, and slurmdbd does not.
+/// Reason of an error: slurmrestd answers, but slurmdbd does not.
 inline constexpr std::string_view kSlurmdbdSilent = "SlurmdbdSilent";
 
-/// Makes a reservation of the operator's. Refused (kConflict) when Slurm, asked live, has one of that name: it would be
-/// changed.
+/// Creates a reservation for the operator. Fails with kConflict if Slurm, asked live, has a reservation of that name, because
+/// Slurm would change that one.
 struct MakeReservation final : plan::Act {
   ClusterKey cluster;
   ReservationWish wish;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Gives a reservation of the operator's these nodes instead of its own. Refused when the evidence is too old (kExpired), and
-/// unless Slurm, asked live, has the very one that was seen, whatever its nodes (kConflict).
+/// Replaces the nodes of a reservation of the operator. Fails with kExpired if the evidence is too old, and with kConflict
+/// unless Slurm, asked live, still has the reservation of the evidence; its nodes may differ.
 struct SetReservationNodes final : plan::Act {
   SetReservationNodes(OwnReservation own, std::vector<std::string> names) : evidence(std::move(own)), nodes(std::move(names)) {}
   OwnReservation evidence;
-  std::vector<std::string> nodes;  ///< Never none: Slurm would choose by itself.
+  std::vector<std::string> nodes;  ///< Never empty, because Slurm would then choose the nodes.
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes a reservation of the operator's. One that is gone counts as done. Refused as SetReservationNodes is.
+/// Deletes a reservation of the operator. A reservation that is gone counts as done. Fails with kExpired if the evidence is too
+/// old, and with kConflict if the live reservation is not the one of the evidence.
 struct DeleteReservation final : plan::Act {
   explicit DeleteReservation(OwnReservation own) : evidence(std::move(own)) {}
   OwnReservation evidence;
@@ -174,10 +177,10 @@ plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node, std:
 plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update,
                          std::optional<OwnFeatures> own = std::nullopt);
 plan::ActPtr restore_reason(ClusterKey cluster, const Node& seen, std::string reason);
-/// Of a node that has no worker behind it, as it was `seen`.
+/// For a node without a worker. `seen` is the node on which the decision was based.
 plan::ActPtr delete_node(ClusterKey cluster, const Node& seen, std::string why,
                          std::optional<NodeEvidence::Live> expected = std::nullopt);
-/// Of a worker's node.
+/// For the node of a worker.
 plan::ActPtr delete_node(NodeEvidence evidence, std::string why);
 plan::ActPtr end_node(SlurmdEnded evidence);
 plan::ActPtr end_jobs(DrainTimedOut evidence);

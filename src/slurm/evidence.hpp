@@ -1,7 +1,7 @@
-// The evidence that Slurm's answers give about a node: that no work is lost when its record, or what runs its slurmd, goes.
+// Evidence from Slurm's answers about a node: no work is lost if its record, or whatever runs its slurmd, is deleted.
 //
-// It is good for as long as the snapshot that it was found in (Snapshot::good_for), and says what a live look has to find just
-// before anything is destroyed.
+// Evidence is valid for as long as the snapshot it comes from (Snapshot::good_for). It also says in what state the live node
+// must be just before anything is destroyed.
 #pragma once
 
 #include <optional>
@@ -23,15 +23,15 @@ struct NodeId {
 
 class NodeEvidence : public plan::Evidence {
  public:
-  /// What the live node has to be, if there still is one.
+  /// The state that the live node must have, if it still exists.
   enum class Live {
-    kKept,     ///< Drained or down.
-    kDrained,  ///< Drained, whoever says so.
-    kSilent,   ///< Down, and not responding.
+    kKept,     ///< Drained, failing or down.
+    kDrained,  ///< Drained by anybody.
+    kSilent,   ///< Down and not responding.
   };
 
   [[nodiscard]] const NodeId& node() const { return node_; }
-  /// What Slurm's record said; "" where there was none.
+  /// The reason in Slurm's record; "" without a record.
   [[nodiscard]] const std::string& reason() const { return reason_; }
   [[nodiscard]] Live live() const { return live_; }
 
@@ -49,7 +49,8 @@ class NodeEvidence : public plan::Evidence {
   Live live_;
 };
 
-/// DRAIN and not UNDRAIN; base IDLE or DOWN; none of COMPLETING, ALLOCATED, MIXED; no job holds it; snapshot fresh.
+/// The node has DRAIN without UNDRAIN, base state IDLE or DOWN, and none of COMPLETING, ALLOCATED and MIXED; no job holds it;
+/// and the snapshot is fresh.
 class Drained final : public NodeEvidence {
  public:
   static std::optional<Drained> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node);
@@ -58,7 +59,7 @@ class Drained final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// See absent_for_good().
+/// Requires absent_for_good().
 class NeverRegistered final : public NodeEvidence {
  public:
   static constexpr std::string_view kKind = "NeverRegistered";
@@ -69,7 +70,7 @@ class NeverRegistered final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// Absent from a fresh snapshot in which no job names it, for a worker whose node the caller has missed since `since`.
+/// A fresh snapshot does not have the node, and no job names it. The caller has missed the node since `since`.
 class Forgotten final : public NodeEvidence {
  public:
   static std::optional<Forgotten> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
@@ -79,8 +80,8 @@ class Forgotten final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// DOWN and NOT_RESPONDING in a fresh snapshot in which no job names it, for a worker whose Kubernetes node, `host`, the caller
-/// knows to be lost.
+/// A fresh snapshot has the node DOWN and NOT_RESPONDING, and no job names it. The caller knows that the worker's Kubernetes
+/// node, `host`, is lost.
 class Silent final : public NodeEvidence {
  public:
   static std::optional<Silent> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
@@ -90,7 +91,7 @@ class Silent final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// DOWN in a fresh snapshot, of a record that is no worker's any more: its caller knows none, and says why that is so in `why`.
+/// A fresh snapshot has the node DOWN. The caller knows that no worker uses the record any more, and explains it in `why`.
 class LeftBehind final : public NodeEvidence {
  public:
   static std::optional<LeftBehind> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node, std::string why);
@@ -99,8 +100,8 @@ class LeftBehind final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// The slurmd that Slurm knows to have been started at `slurmd` is no more, and neither are its jobs. Whoever knows where it
-/// ran issues it.
+/// The slurmd that Slurm knows to have started at `slurmd` has ended, and so have its jobs. Issued by whoever knows where it
+/// ran.
 class SlurmdEnded final : public NodeEvidence {
  public:
   SlurmdEnded(const plan::Observing& observing, NodeId node, core::WallTime slurmd, std::string detail,
@@ -112,28 +113,29 @@ class SlurmdEnded final : public NodeEvidence {
   core::WallTime slurmd_;
 };
 
-/// What is done to jobs that still run on a drained node when its time is over.
+/// What happens to jobs that still run on a drained node when the drain times out.
 enum class EndOfJobs {
-  kRequeue,  ///< Those that can be requeued are, and start anew elsewhere.
-  kCancel,   ///< All are cancelled.
+  kRequeue,  ///< Jobs that can be requeued are requeued; others keep running.
+  kCancel,   ///< All jobs are cancelled.
 };
 [[nodiscard]] std::string_view to_string(EndOfJobs how);
 
-/// Jobs that its user lets us end: a fresh snapshot has the node drained by the operator alone, for the purpose `why`, and
-/// these jobs on it. Its caller knows that the drain has lasted for as long as the user wants to wait, and says so in `detail`.
+/// The user allows the operator to end these jobs: they run on a node that a fresh snapshot shows as drained by the operator
+/// alone for the purpose `why`. The caller knows that the drain has lasted as long as the user wants to wait, and says so in
+/// `detail`.
 class DrainTimedOut final : public NodeEvidence {
  public:
   struct OneJob {
     std::int64_t id;
     std::string full_id;
-    std::optional<core::WallTime> start;  ///< Of this run of it.
+    std::optional<core::WallTime> start;  ///< Start of the current run.
   };
-  /// Nothing if there is no job that it may be done to.
+  /// Returns nullopt if no job on the node may be ended.
   static std::optional<DrainTimedOut> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
                                          std::string_view why, EndOfJobs how, std::string detail);
   [[nodiscard]] const std::vector<OneJob>& jobs() const { return jobs_; }
   [[nodiscard]] EndOfJobs how() const { return how_; }
-  /// The operator's word in the node's reason.
+  /// The operator's hold in the node's reason.
   [[nodiscard]] const std::string& why() const { return why_; }
 
  private:
@@ -149,14 +151,14 @@ class DrainTimedOut final : public NodeEvidence {
   std::vector<OneJob> jobs_;
 };
 
-/// The operator has the node drained, for the purpose `why`, and nobody else has.
+/// True if the operator holds the node drained for the purpose `why` and nobody else holds it.
 [[nodiscard]] bool drained_only_for(const Node& node, std::string_view why);
-/// It runs there, and this can be done to it.
+/// True if the job runs on the node and `how` can be applied to it.
 [[nodiscard]] bool may_be_ended(const Job& job, std::string_view node, EndOfJobs how);
 
-/// A worker has neither a node nor a job in a fresh snapshot, was never stamped as seen in Slurm (`stamped` false), and its
-/// slurmd could have registered for kRegistration (`since`; nullopt: it cannot). A younger one may do so at any moment, and get
-/// a job.
+/// True if a fresh snapshot has neither the node nor a job on it, the worker was never `stamped` as seen in Slurm, and its
+/// slurmd has had kRegistration since `since` to register (nullopt: it cannot register). A younger slurmd can register at any
+/// moment and get a job.
 [[nodiscard]] bool absent_for_good(const Snapshot& snapshot, std::string_view node, bool stamped,
                                    std::optional<core::MonoTime> since, core::MonoTime now);
 

@@ -7,14 +7,14 @@ namespace {
 
 constexpr std::array kOwners{Owner::kOperator, Owner::kBridge, Owner::kEnlistment};
 constexpr std::string_view kBetween = "; ";
-/// slurmctld adds this to a reason when the node goes silent (before 26.05).
+/// slurmctld appends this to a reason when the node stops responding (before 26.05).
 constexpr std::string_view kAdded = " : Not responding";
 
 std::string prefix_of(Owner owner) {
   return std::string(to_string(owner)) + ": ";
 }
 
-/// A hold's text must not look as if another hold began in it.
+/// Replaces what would read as the beginning of another hold.
 std::string without_prefixes(std::string_view why) {
   std::string out(why);
   for (const Owner owner : kOwners) {

@@ -1,11 +1,12 @@
-// Who keeps a node from work, told by the reason that Slurm has of it: after a restart there is nothing else to tell it by.
+// Who holds a Slurm node (drained, failing or down), read from the reason in its record. After a restart there is no other
+// source.
 //
-// Several of our programs may hold one node, each for a cause of its own. None undoes, or forgets, what another one or a person
-// still wants. Slurm has one reason for each node, so that all holds stand in it, each behind the name of its program:
+// Several of our programs can hold one node, each for its own cause. None may undo or forget what another program or a person
+// still wants. A Slurm node has a single reason, so all holds are in it, each behind the name of its program:
 //
 //   slurm-operator: Node (a) was cordoned; slurm-bridge: pods run there
 //
-// A reason that does not begin like this is somebody else's, and holds nothing of ours.
+// A reason that does not begin like this belongs to somebody else and contains no hold of ours.
 #pragma once
 
 #include <map>
@@ -17,51 +18,50 @@
 
 namespace slurm {
 
-/// A program of ours that drains nodes. In the order in which their holds stand in a reason.
+/// A program of ours that drains nodes. The order is that of the holds in a reason.
 enum class Owner { kOperator, kBridge, kEnlistment };
 
-/// "slurm-operator": what begins its holds.
+/// The name of the program, which precedes its hold: "slurm-operator".
 [[nodiscard]] std::string_view to_string(Owner owner);
 
 class Holds {
  public:
-  /// What a reason says; none when it is somebody else's, or slurmctld's own.
+  /// Parses a reason. Returns no holds if it is somebody else's or slurmctld's own.
   [[nodiscard]] static Holds read(std::string_view reason);
 
   [[nodiscard]] bool none() const { return why_.empty(); }
   [[nodiscard]] bool has(Owner owner) const { return why_.contains(owner); }
-  /// Why the owner holds the node; nullopt: it does not.
+  /// Why the owner holds the node; nullopt if it does not.
   [[nodiscard]] std::optional<std::string> why(Owner owner) const;
-  /// A program other than this one holds it too.
+  /// True if another program of ours holds the node.
   [[nodiscard]] bool others_than(Owner owner) const { return why_.size() > (has(owner) ? 1U : 0U); }
 
-  /// An owner has one hold; the last word counts.
+  /// Sets the owner's hold. Replaces an earlier one.
   Holds& hold(Owner owner, std::string_view because);
   Holds& release(Owner owner);
-  /// The reason that says all this; "" when nothing holds the node.
+  /// Renders all holds; "" if there are none.
   [[nodiscard]] std::string reason() const;
 
  private:
   std::map<Owner, std::string> why_;
 };
 
-/// This program holds the node, be it together with others.
+/// True if this program holds the node, alone or with others.
 [[nodiscard]] bool held_by(std::string_view reason, Owner owner);
 
-/// slurmctld's word for a node whose slurmd is silent. It writes its own reasons over this one, and over no other.
+/// slurmctld's reason for a node whose slurmd does not respond. It overwrites this reason with its own, and no other.
 inline constexpr std::string_view kNotResponding = "Not responding";
-/// slurmctld's own, for a slurmd that is silent, or whose machine has started anew.
+/// True for slurmctld's own reasons: the slurmd does not respond, or its machine has rebooted.
 [[nodiscard]] bool slurms_own(std::string_view reason);
-/// slurmctld set it down for its silence, or when its machine had started anew. It adds the first to a reason that is left over
-/// (before 26.05), never to one of a node that is down.
+/// True if slurmctld set the node down because it did not respond or had rebooted. Before 26.05, slurmctld appends " : Not
+/// responding" to a reason that was left over, but not to that of a node that is already down.
 [[nodiscard]] bool down_by_slurm(const Node& node);
 
-/// Somebody gave this reason who is neither slurmctld, for a slurmd that is away, nor this program alone: a person, or another
-/// program of ours.
+/// True if the reason comes from somebody other than slurmctld and this program: a person, or another program of ours.
 [[nodiscard]] bool given_by_others(std::string_view reason, Owner than);
-/// The part of a reason that given_by_others is about, without what slurmctld adds to it for silence.
+/// The part of the reason that given_by_others() is about, without slurmctld's " : Not responding".
 [[nodiscard]] std::string said_by_others(std::string_view reason, Owner than);
-/// It drains, and only other programs of ours say why: the word of this one can stand beside theirs.
+/// True if the node drains and only other programs of ours hold it, so that a hold of this one can be added.
 [[nodiscard]] bool drained_without(const Node& node, Owner owner);
 
 }  // namespace slurm

@@ -1,4 +1,4 @@
-// Slurm as the rest of the project sees it: one neutral model, whatever release and data_parser answered.
+// Slurm's objects in one neutral model, independent of Slurm's release and data_parser version.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace slurm {
 
-/// Which slurmctld: the namespace and name of its Controller, or whatever names it uniquely here.
+/// Identifies a slurmctld: the namespace and name of its Controller, or any other unique name.
 using ClusterKey = std::string;
 
-/// Slurm's numbers have three kinds of value, and they are three different things.
+/// A number in Slurm is unset, infinite or a value. The three must not be confused.
 struct Unset {
   friend bool operator==(Unset, Unset) = default;
 };
@@ -32,7 +32,7 @@ struct NodeState {
   std::string base;  ///< ALLOCATED DOWN ERROR FUTURE IDLE MIXED UNKNOWN
   std::set<std::string, std::less<>> flags;
   [[nodiscard]] bool has(std::string_view flag) const { return flags.contains(flag); }
-  /// No job starts there. A node that is being undrained shows both flags for a moment.
+  /// No job can start there. While a node is undrained, it has both flags for a moment.
   [[nodiscard]] bool drains() const { return has("DRAIN") && !has("UNDRAIN"); }
   friend bool operator==(const NodeState&, const NodeState&) = default;
 };
@@ -41,44 +41,45 @@ struct Node {
   std::string name, address, hostname, reason, comment, extra, instance_id, version;
   NodeState state;
   std::vector<std::string> features, active_features, partitions;
-  std::string topology;     ///< "default:switch-1"; "" where it has none, and of a server that does not tell.
-  std::string reservation;  ///< The active one that it is in; "": none. Of several, one.
+  std::string topology;     ///< "default:switch-1"; "" if the node has none or the server does not report it.
+  std::string reservation;  ///< The active reservation of the node; "": none. If there are several, one of them.
   std::optional<core::WallTime> slurmd_start_time, boot_time;
-  std::optional<core::WallTime> reason_time;  ///< When the reason was given.
+  std::optional<core::WallTime> reason_time;  ///< Time at which the reason was set.
   std::int64_t cpus = 0, real_memory_mib = 0;
   std::int64_t weight = 1;
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-/// slurmctld has given it up after SlurmdTimeout, and still hears nothing of it.
+/// slurmctld has set the node down and gets no answer from it.
 [[nodiscard]] bool is_silent(const Node& node);
 
 struct Job {
-  std::int64_t id = 0;                       ///< Below 0: it could not be read.
+  std::int64_t id = 0;                       ///< Negative if the job could not be read.
   std::string state;                         ///< Base: RUNNING PENDING SUSPENDED COMPLETED ...
   std::set<std::string, std::less<>> flags;  ///< COMPLETING CONFIGURING ...
   std::string user;
-  std::string partition;                        ///< Of a waiting job perhaps several: "a,b".
-  std::vector<std::string> licenses{}, gres{};  ///< Their names alone, as in Licenses= and GresTypes=.
-  bool prolog = false;             ///< RUNNING, and its prolog has not ended on all of its nodes. Seen with PrologFlags=Alloc.
-  std::vector<std::string> nodes;  ///< Those that it holds, expanded, and those that it names (-w) and needs to go on.
-  std::size_t only_named = 0;      ///< So many at their end it does not hold.
-  bool nodes_unknown = false;      ///< Its nodes could not be read: any may be among them.
-  std::string required_nodes;      ///< -w, while it waits: a hostlist, as long as its user made it.
+  std::string partition;                        ///< A waiting job can have several: "a,b".
+  std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
+  bool prolog = false;  ///< RUNNING, but its prolog still runs on one of its nodes. Only reported with PrologFlags=Alloc.
+  /// The nodes that it holds, expanded, followed by nodes that it names (-w) and needs to continue.
+  std::vector<std::string> nodes;
+  std::size_t only_named = 0;                ///< The last so many of `nodes` are only named, not held.
+  bool nodes_unknown = false;                ///< Its nodes could not be read; it may hold any node.
+  std::string required_nodes;                ///< -w of a waiting job: a hostlist of any length.
   std::optional<core::WallTime> start, end;  ///< end: start + limit; absent: no limit.
-  std::int64_t array = 0;                    ///< The job array that it is a task of; 0: none.
-  std::optional<std::int64_t> task{};        ///< Its number in that.
-  bool stepmgr = false;                      ///< One of its slurmstepds manages its steps, and keeps the auth/slurm key.
-  bool batch = false;                        ///< It has a script: only such a job can be requeued,
-  bool requeue = false;                      ///< and only if its user allows it.
-  [[nodiscard]] bool holds_nodes() const;    ///< RUNNING, SUSPENDED, CONFIGURING or COMPLETING; or a state that we do not know.
-  [[nodiscard]] bool in_queue() const;       ///< Not ended: it holds nodes, or waits for them.
+  std::int64_t array = 0;                    ///< The job array of which it is a task; 0: none.
+  std::optional<std::int64_t> task{};        ///< Its index in that array.
+  bool stepmgr = false;                      ///< One of its slurmstepds manages its steps and keeps the auth/slurm key.
+  bool batch = false;                        ///< It has a batch script. Only batch jobs can be requeued,
+  bool requeue = false;                      ///< and only if the user allows it.
+  [[nodiscard]] bool holds_nodes() const;    ///< RUNNING, SUSPENDED, CONFIGURING, COMPLETING, or an unknown state.
+  [[nodiscard]] bool in_queue() const;       ///< It holds nodes or is PENDING.
   [[nodiscard]] bool holds(std::string_view node) const;
-  /// It was given the node, and has not begun to end.
+  /// The node is allocated to it, and it is RUNNING or SUSPENDED but not yet COMPLETING.
   [[nodiscard]] bool runs_on(std::string_view node) const;
-  /// "12", or "12_3" for a task of an array: the number alone may stand for all tasks.
+  /// "12", or "12_3" for a task of an array, because the bare number can stand for all tasks of the array.
   [[nodiscard]] std::string full_id() const;
-  /// It has its nodes, and they, or prologs, are not ready for it: its launch stands in slurmctld's memory alone.
+  /// It has nodes that are not ready or run its prolog. Until then its launch is only in slurmctld's memory.
   [[nodiscard]] bool starting() const { return prolog || flags.contains("CONFIGURING"); }
   friend bool operator==(const Job&, const Job&) = default;
 };
@@ -95,29 +96,29 @@ struct Ping {
   bool primary = false;
 };
 
-/// A change to a node. Only what is set is sent. `state` is Slurm's word: DRAIN, UNDRAIN, RESUME, DOWN, IDLE.
+/// A change to a node. Only what is set is sent. `state` is DRAIN, UNDRAIN, RESUME, DOWN or IDLE.
 struct NodeUpdate {
   std::optional<std::string> state, reason, comment;
   std::optional<std::vector<std::string>> features;
-  std::optional<std::vector<std::string>> active_features{};  ///< Empty: the same as `features`, where these are set.
-  std::optional<std::string> topology{};                      ///< Only where the server can: see Capabilities.
-  std::optional<std::int64_t> weight{};                       ///< Until slurmctld reconfigures.
+  std::optional<std::vector<std::string>> active_features{};  ///< Empty: set to `features` if these are set.
+  std::optional<std::string> topology{};                      ///< Ignored unless Capabilities::topology_update.
+  std::optional<std::int64_t> weight{};                       ///< Lasts until slurmctld reconfigures.
 };
 
-/// What the sender says of a node's features. All others are somebody else's.
+/// The features of a node that the sender manages. All others stay.
 struct OwnFeatures {
-  std::string prefix;                 ///< "k8s/": those that carry it are the sender's; "": it has no prefix of its own.
-  std::vector<std::string> values;    ///< With the prefix.
-  std::vector<std::string> besides;   ///< Others that must never be missing.
-  std::vector<std::string> obsolete;  ///< Others that must not be there.
+  std::string prefix;                 ///< All features with this prefix ("k8s/") are the sender's; "": no prefix.
+  std::vector<std::string> values;    ///< Features to have, including the prefix.
+  std::vector<std::string> besides;   ///< Other features that must be there.
+  std::vector<std::string> obsolete;  ///< Other features that must not be there.
   friend bool operator==(const OwnFeatures&, const OwnFeatures&) = default;
 };
-/// What `have` is with these instead of the sender's former ones: `besides` first, `values` that are new last.
+/// Returns `have` with the sender's features replaced: `besides` first, then what stays, then new `values`.
 [[nodiscard]] std::vector<std::string> replace_own(const std::vector<std::string>& have, const OwnFeatures& own);
-/// Nothing would be another with these. Features are a set.
+/// True if replace_own would not change the node. The order of features does not matter.
 [[nodiscard]] bool has_own(const Node& node, const OwnFeatures& own);
 
-/// What this server can do, learnt from /openapi/v3 and its release; no other code looks at versions.
+/// What the server can do, from /openapi/v3 and its release. No other code looks at versions.
 struct Capabilities {
   std::string release;             ///< "26.05.5".
   std::string data_parser;         ///< "v0.0.45".

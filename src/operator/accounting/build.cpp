@@ -41,8 +41,8 @@ core::Json slurmdbd_container(const api::AccountingSpec& spec) {
       {"securityContext", ids(false)},
       {"volumeMounts", core::Json::array({read_only_mount(kEtcVolume, kEtc)})},
   };
-  // The port opens when the database is reached and its tables are of this release. To convert those of an earlier one may take
-  // hours, and must not be cut short: nothing ends a slurmdbd for its silence.
+  // The port opens once the database is reachable and its tables are of this release. Converting those of an earlier release
+  // may take hours and must not be interrupted, so there is no liveness probe.
   out["readinessProbe"] = probe(kAppAccounting, 3);
   return merge_container(std::move(out), spec.slurmdbd);
 }
@@ -76,8 +76,8 @@ core::Json sources_volume(const Observed& observed) {
 
 }  // namespace
 
-// Daemons mount copies of the keys that users name; see cluster/keys.hpp. Where a cluster has one of ours, slurmdbd follows
-// that: it is what its slurmctld has. While the user's Secret holds the same, a pod that mounts it stays as it is.
+// Daemons mount copies of the keys that users name; see cluster/keys.hpp. If a cluster has a copy of ours, slurmdbd uses the
+// same key as the cluster's slurmctld. While the user's Secret has the same data, a pod that mounts it stays as it is.
 SecretFacts key_in_force(const Observed& observed) {
   const SecretFacts& named = *observed.slurm_key;
   for (const Cluster& cluster : observed.clusters) {
@@ -89,18 +89,18 @@ SecretFacts key_in_force(const Observed& observed) {
 }
 
 std::string write_conf_script() {
-  // slurmdbd takes its files from nobody but its own user, and slurmdbd.conf with mode 0600 only; files of a Secret are root's.
+  // slurmdbd only accepts files of its own user, and slurmdbd.conf only with mode 0600; files of a Secret belong to root.
   //
-  // How slurmdbd reads a line (parse_config.c): what follows a # is a comment, a backslash takes the next character as it is,
-  // and only then it looks for Key=value, where the value is "text without double quotes" or text without blanks.
+  // How slurmdbd parses a line (parse_config.c): # begins a comment, a backslash quotes the next character, and after that it
+  // looks for Key=value, where the value is "text without double quotes" or text without blanks.
   //
-  // slurmdbd -u connects to the database and ends; while it cannot, it tries again every few seconds. What keeps it from that
-  // is said once, at this container's end: the pod's status has it then, also while the next one tries. A kubelet starts it
-  // again ever more slowly, so causes that alternate are not said anew, but one that stays is. Of a new database, 24.11 says
-  // that its version is NO_VAL.
+  // slurmdbd -u connects to the database and exits; while it cannot connect, it tries again every few seconds. The cause is
+  // written once as this container's termination message, which stays in the pod's status while the next container tries. The
+  // kubelet restarts a container more and more slowly, so alternating causes are not reported again, but a cause that stays is.
+  // For a new database, 24.11 reports the version NO_VAL.
   //
-  // What slurmdbd thinks of the server's settings it says at its real start only, in its log. So it is started once for a
-  // database in which nobody can make tables: it looks at the settings first, fails at the first table, and ends.
+  // slurmdbd's opinion on the server's settings appears only in its log, at a real start. So it is started once for a database
+  // in which nobody can create tables: it checks the settings first, fails at the first table, and exits.
   return "set -eu\n"
          "umask 077\n"
          "from=$1 to=$2 words=$3\n"
@@ -184,7 +184,7 @@ Rendered render_config(const Observed& observed) {
   ours.set("DbdHost", pod_name(observed));
   ours.set("DbdPort", std::to_string(api::kPortSlurmdbd));
   ours.set("SlurmUser", "slurm");
-  // Gone when the container ends: slurmdbd would end the process of this number.
+  // Removed when the container ends: slurmdbd would end the process with this number.
   ours.set("PidFile", "/tmp/slurmdbd.pid");
   ours.set("StorageType", "accounting_storage/mysql");
   ours.set("StorageHost", storage.host);

@@ -22,7 +22,7 @@ using testing::Optional;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
-/// The script of the init container, with what stands in for slurmdbd.
+/// Runs the script of the init container with a stand-in for slurmdbd.
 class WriteConf : public ::testing::Test {
  protected:
   WriteConf() : home_(fs::path(::testing::TempDir()) / ("write-conf-" + std::to_string(getpid()))) {
@@ -48,7 +48,7 @@ class WriteConf : public ::testing::Test {
     fs::permissions(home_ / "bin/slurmdbd", fs::perms::owner_all);
   }
 
-  /// Its exit status, and what it printed.
+  /// Its exit status and output.
   std::pair<int, std::string> run() {
     fs::remove(home_ / "words");
     kube::System::Command command;
@@ -70,7 +70,7 @@ class WriteConf : public ::testing::Test {
     return {std::stoi(said->substr(at + std::string_view("ended with ").size())), said->substr(0, at)};
   }
 
-  /// The password that slurmdbd reads, as parse_config.c of Slurm does it; nullopt: there is no such line.
+  /// The password as slurmdbd parses it (parse_config.c); nullopt: there is no such line.
   [[nodiscard]] std::optional<std::string> password() const {
     static const std::regex kLine(
         "^[[:space:]]*([[:alnum:]_.]+)[[:space:]]*([-*+/]?)=[[:space:]]*((\"([^\"]*)\")|([^[:space:]]+))([[:space:]]|$)");
@@ -132,7 +132,7 @@ TEST_F(WriteConf, ItsFilesAreItsUsersAlone) {
 
 TEST_F(WriteConf, SaysOnceWhatKeepsSlurmdbdFromItsDatabase) {
   write("from/password", "secret");
-  // Each try is a line in the file.
+  // Each try adds a line to the file.
   const std::string counts = "echo x >>" + (home_ / "tries").string() + "\n";
   slurmdbd(counts + "echo \"slurmdbd: error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'h'\" >&2; exit 1");
   EXPECT_EQ(run().first, 1);

@@ -1,5 +1,5 @@
-// The MariaDB that the operator runs for an Accounting with storageConfig.managed. It is reached by nobody but slurmdbd, by one
-// user, whose password is generated.
+// The MariaDB that the operator runs for an Accounting with storageConfig.managed. Only slurmdbd uses it, as one user with a
+// generated password.
 #pragma once
 
 #include <string>
@@ -14,26 +14,26 @@ namespace op::accounting {
 /// The container of its pod.
 inline constexpr std::string_view kDatabaseContainer = "mariadb";
 
-/// Where slurmdbd finds its database, and the password of its user there.
+/// The address of slurmdbd's database, and its user and password.
 struct Storage {
   std::string host;
   int port = 0;
   std::string database, username;
   KeyRef password;
 };
-/// Of a spec that names one, or has a managed one. `accounting`: the name of the object.
+/// For a spec that names a database or has a managed one. `accounting`: the name of the object.
 [[nodiscard]] Storage storage_of(const api::StorageConfig& config, const std::string& accounting);
 
 /// Whether the operator runs the database.
 [[nodiscard]] bool managed(const Observed& observed);
 
-/// Makes its Secret, Service and StatefulSet, and says what is wrong with them.
+/// Plans its Secret, Service and StatefulSet, and adds their problems.
 void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Problem>& problems);
 
-/// It is up to be used, as far as its pod tells.
+/// True if its pod is ready.
 [[nodiscard]] bool database_ready(const Observed& observed);
 
-/// What its container does. Arguments: the database, its user, and more options for mariadbd.
+/// The script of its container. Arguments: the database, its user, and further options for mariadbd.
 std::string serve_database_script();
 
 }  // namespace op::accounting

@@ -25,7 +25,7 @@ AccountingController::AccountingController(Wiring& wiring) : TypedController(acc
   wiring.makes(kube::resources::kService);
   wiring.makes(kube::resources::kConfigMap);
   wiring.makes(kube::resources::kStatefulSet);
-  // The password of a managed MariaDB; and, read, keys, a password of the user's, and what pod templates name.
+  // For the password of a managed MariaDB; and, read-only, for keys, a user's password, and what pod templates name.
   wiring.makes(kube::resources::kSecret);
 
   wiring.wakes<Object>(*this, caches_.accountings, kube::self<Object>());
@@ -38,14 +38,14 @@ AccountingController::AccountingController(Wiring& wiring) : TypedController(acc
     return controller ? named_by(*controller) : Keys{};
   };
   wiring.wakes<Object>(*this, caches_.controllers, named_by, intent_changed);
-  // slurmdbd is asked over slurmrestd.
+  // slurmdbd is asked through slurmrestd.
   wiring.wakes<Object>(
       *this, caches_.restapis, [named_by_cluster](const Object& restapi) { return named_by_cluster(controller_ref(restapi)); },
       intent_changed);
   wiring.wakes_on_slurm(name(), [named_by_cluster](const slurm::Change& change) {
     return change.before->complete() != change.now->complete() ? named_by_cluster(controller_key(change.cluster)) : Keys{};
   });
-  // Whether a cluster is with it stands in the configuration that its slurmctld has loaded.
+  // The configuration that slurmctld has loaded shows whether a cluster has joined.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(named_by_cluster), [](const Object& before, const Object& after) {
     return joined_slurmdbd(before) != joined_slurmdbd(after);
   });

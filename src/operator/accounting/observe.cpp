@@ -37,7 +37,7 @@ Cluster read_cluster(const Caches& caches, kube::Recorder& recorder, const kube:
   return out;
 }
 
-/// Takes in what was answered in this pass, and forgets who is asked no more.
+/// Stores the answers of this pass, and forgets clusters that are not asked any more.
 void remember(const plan::Facts& facts, std::map<slurm::ClusterKey, Said>& said, std::vector<Cluster>& clusters) {
   std::map<slurm::ClusterKey, Said> now;
   for (Cluster& cluster : clusters) {

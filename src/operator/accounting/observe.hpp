@@ -12,7 +12,7 @@
 
 namespace op::accounting {
 
-/// What it reads.
+/// The caches that the controller reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
   kube::Cache<kube::Object>&accountings, &controllers, &restapis, &services, &config_maps, &stateful_sets;
@@ -30,7 +30,7 @@ class AccountingController final : public kube::TypedController<Observed> {
 
  private:
   Caches caches_;
-  /// What was last said over each cluster, by Accounting: it is asked for seldom.
+  /// The last answer through each cluster, by Accounting, because it is rarely asked for.
   std::map<kube::Key, std::map<slurm::ClusterKey, Said>> said_;
 };
 

@@ -1,4 +1,4 @@
-// What the Accounting's plan knows: copies of what the caches held at one moment, and nothing else.
+// The facts for the Accounting's plan, copied from the caches at one moment.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace op::accounting {
 
-/// What slurmdbd said of the clusters that it has, when it was asked over the slurmrestd of one of them.
+/// slurmdbd's answer to which clusters it has, through the slurmrestd of one of them.
 struct Said {
   core::Result<std::vector<slurm::accounting::Cluster>> clusters;
   core::MonoTime asked_at;
@@ -21,14 +21,14 @@ struct Said {
 
 /// A Controller that names this Accounting.
 struct Cluster {
-  std::string name;          ///< Of the Controller.
-  slurm::ClusterKey key;     ///< Likewise, for questions.
-  std::string cluster_name;  ///< As slurmdbd knows it; "": its spec cannot be read.
+  std::string name;          ///< The Controller's name.
+  slurm::ClusterKey key;     ///< The Controller's key in Slurm requests.
+  std::string cluster_name;  ///< Its name in slurmdbd; "": its spec cannot be parsed.
   SecretFacts slurm_key, jwt_key, keyring;
   bool ends = false;      ///< It is being deleted.
-  bool external = false;  ///< Its slurmctld is outside of Kubernetes: what that has loaded is not known.
+  bool external = false;  ///< Its slurmctld is outside of Kubernetes: what it has loaded is unknown.
   bool joined = false;    ///< Its slurmctld has loaded a slurm.conf with this slurmdbd.
-  bool restapi = false;   ///< A RestApi serves it, over which slurmdbd can be asked.
+  bool restapi = false;   ///< A RestApi serves it, through which slurmdbd can be asked.
   std::optional<Said> said;
 };
 
@@ -43,11 +43,11 @@ struct Observed {
   std::optional<SecretFacts> slurm_key, jwt_key;
   SecretFacts password;
   std::optional<std::string> jwks;  ///< The text that spec.jwksKeyRef names.
-  std::vector<Problem> missing;     ///< Of the Secrets and ConfigMaps that are named beside the keys.
+  std::vector<Problem> missing;     ///< Missing Secrets and ConfigMaps, other than the keys.
 
   kube::ObjectPtr service, config_map, stateful_set;
   std::vector<kube::PodPtr> pods;
-  // Of a MariaDB that the operator runs: see database.hpp.
+  // For a MariaDB that the operator runs: see database.hpp.
   kube::ObjectPtr database_service, database_set;
   std::vector<kube::PodPtr> database_pods;
 };

@@ -24,7 +24,7 @@ std::string secret_name(const Observed& observed, const SecretFacts& key) {
   return "Secret " + observed.object->meta.ns + "/" + key.ref.secret;
 }
 
-/// What is wrong with a key that slurmdbd is to have, or the wait for one.
+/// What is wrong with a key for slurmdbd, or that it is waited for.
 std::optional<Problem> own_key_problem(const Observed& observed, const std::optional<SecretFacts>& key, bool named_here,
                                        const std::string& field) {
   if (!key) {
@@ -37,7 +37,7 @@ std::optional<Problem> own_key_problem(const Observed& observed, const std::opti
   return key_problem(*key, observed.object->meta.ns, whose);
 }
 
-/// Clusters whose key is another than slurmdbd's: it would refuse their slurmctld, or their tokens.
+/// Reports clusters with another key than slurmdbd's: it would refuse their slurmctld or their tokens.
 void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
   const auto look = [&](const std::optional<SecretFacts>& ours, SecretFacts Cluster::*theirs, const char* field) {
     if (!ours || !ours->usable()) return;
@@ -53,8 +53,8 @@ void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
   look(observed.jwt_key, &Cluster::jwt_key, "spec.jwtKeyRef");
 }
 
-/// Clusters that have named the same Secret, and have not all taken the data that it holds by now: each takes them when that
-/// cuts nobody off.
+/// Reports clusters that name the same Secret but have not all adopted its present data. Each does so when that cuts nobody
+/// off.
 void find_keys_in_force(const Observed& observed, std::vector<Problem>& out) {
   if (!observed.slurm_key || !observed.slurm_key->usable()) return;
   const std::string ours = key_in_force(observed).content;
@@ -71,7 +71,7 @@ void find_keys_in_force(const Observed& observed, std::vector<Problem>& out) {
                                    some_of(late) + ". See their condition KeyChanged for what they wait for"});
 }
 
-/// The number of an error of MariaDB, after "failed: "; 0: there is none.
+/// The number of a MariaDB error, after "failed: "; 0: none.
 int error_number(std::string_view cause) {
   constexpr std::string_view kBefore = "failed: ";
   const std::size_t at = cause.find(kBefore);
@@ -82,7 +82,7 @@ int error_number(std::string_view cause) {
   return number;
 }
 
-/// The field at fault, with its value, for what the database said: https://mariadb.com/kb/en/mariadb-error-codes/.
+/// The field that caused a database error, with its value: https://mariadb.com/kb/en/mariadb-error-codes/.
 Problem database_problem(const Observed& observed, const std::string& cause) {
   const Storage storage = storage_of(*observed.accounting.spec.storage_config, observed.object->meta.name);
   const std::string& user = storage.username;
@@ -119,7 +119,7 @@ Problem database_problem(const Observed& observed, const std::string& cause) {
   }
 }
 
-/// What the init container said when it last ended; "" where slurmdbd has come up since, or nothing was wrong.
+/// The init container's last termination message; "": slurmdbd has started since, or there was no error.
 std::string words_of_init(const std::vector<kube::PodPtr>& pods) {
   for (const kube::PodPtr& pod : pods) {
     if (pod->meta.terminating()) continue;
@@ -132,7 +132,7 @@ std::string words_of_init(const std::vector<kube::PodPtr>& pods) {
   return "";
 }
 
-/// Why slurmdbd does not start, as its init container told: see write_conf_script. nullopt: it told nothing like it.
+/// Why slurmdbd does not start, from its init container: see write_conf_script. nullopt: it reports nothing like that.
 std::optional<Problem> init_problem(const Observed& observed) {
   constexpr std::string_view kOfPassword = "password: ", kOfDatabase = "database: ";
   const std::string words = words_of_init(observed.pods);
@@ -145,7 +145,7 @@ std::optional<Problem> init_problem(const Observed& observed) {
   return {};
 }
 
-/// What the init container said of a thing before slurmdbd started; "": nothing.
+/// What the init container reported about `thing` before slurmdbd started; "": nothing.
 std::string said_of(const kube::PodRecord& pod, std::string_view thing) {
   for (const kube::ContainerState& container : pod.containers) {
     if (container.name != kInitConf || !container.ready) continue;
@@ -157,7 +157,7 @@ std::string said_of(const kube::PodRecord& pod, std::string_view thing) {
   return "";
 }
 
-/// What to set where slurmdbd complains of a variable of the server, from its own check (accounting_storage_mysql.c).
+/// The value to set for a server variable that slurmdbd complains about, from its own check (accounting_storage_mysql.c).
 std::string advice(const std::string& variable) {
   constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
       {"innodb_buffer_pool_size", "=2G or more"},
@@ -171,7 +171,7 @@ std::string advice(const std::string& variable) {
   return variable + (known == std::end(kAdvice) ? "" : std::string(known->second));
 }
 
-/// The settings of the server that slurmdbd complained of when it started: see write_conf_script.
+/// Reports settings of the server that slurmdbd complained about when it started: see write_conf_script.
 void set_database_unsuited(Conditions& conditions, const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     const std::string settings = pod->meta.terminating() ? "" : said_of(*pod, "settings: ");
@@ -192,7 +192,7 @@ bool serves(const Observed& observed) {
   return std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
 }
 
-/// Controllers whose slurmctld has yet to load a configuration with this slurmdbd.
+/// Controllers whose slurmctld has not yet loaded a configuration with this slurmdbd.
 std::vector<std::string> outside(const Observed& observed) {
   std::vector<std::string> out;
   for (const Cluster& cluster : observed.clusters) {
@@ -201,7 +201,7 @@ std::vector<std::string> outside(const Observed& observed) {
   return out;
 }
 
-/// Of an external slurmdbd nothing counts but where it is; of a database, what says who runs it.
+/// With an external slurmdbd, only its address counts; with a database, only the fields for who runs it.
 std::vector<std::string> ignored_fields(const api::AccountingSpec& spec) {
   std::vector<std::string> out = api::fields_not_acted_on(spec);
   const auto add = [&](const std::string& path, const core::Json& said, const core::Json& unsaid,
@@ -249,11 +249,11 @@ void set_serving(Conditions& conditions, const Observed& observed, const std::ve
   }
 }
 
-/// `waiting`: what is still to come, where nothing is wrong.
+/// `waiting`: what has yet to happen, if nothing is wrong.
 void plan_status(const Observed& observed, const std::vector<Problem>& problems, bool ready, const std::string& waiting,
                  const Report& report, plan::Plan& plan) {
-  // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the
-  // next.
+  // Adding the finalizer in this pass changes the resourceVersion that the status write depends on. The status follows in the
+  // next pass.
   if (plan.lanes().contains("guard")) return;
   const kube::Object& object = *observed.object;
   Conditions conditions(observed.accounting.status.conditions, object.meta.generation, observed.context.now);
@@ -269,7 +269,7 @@ void plan_status(const Observed& observed, const std::vector<Problem>& problems,
   plan.lane("status").add(status_step(resources::kAccounting, object, std::move(status)));
 }
 
-/// Nothing is made. What is known of such a slurmdbd, its clusters tell.
+/// Creates nothing. What is known about such a slurmdbd comes through its clusters.
 void plan_external(const Observed& observed, plan::Plan& plan) {
   const std::vector<std::string> left = outside(observed);
   const Report report = look_at_slurmdbd(observed, true, true, plan);
@@ -291,7 +291,7 @@ const char* starting(const Observed& observed) {
   return managed(observed) && !database_ready(observed) ? "its MariaDB is starting" : "slurmdbd is starting";
 }
 
-/// What keeps the pods of slurmdbd and of its database from running, where their own status does not tell.
+/// Reports what keeps the pods of slurmdbd and its database from running, if their own status does not show it.
 void find_pods(const Observed& observed, plan::Plan& plan, std::vector<Problem>& problems) {
   const auto look = [&](std::string_view since, const kube::ObjectPtr& set, const std::vector<kube::PodPtr>& pods,
                         std::string_view daemon) {
@@ -304,7 +304,7 @@ void find_pods(const Observed& observed, plan::Plan& plan, std::vector<Problem>&
   if (!serves(observed)) look(api::kConditionServing, observed.stateful_set, observed.pods, kAppAccounting);
 }
 
-/// Makes all that it stands for, and says what is wrong with that.
+/// Plans all children, and returns their problems.
 std::vector<Problem> plan_children(const Observed& observed, plan::Plan& plan) {
   const api::AccountingSpec& spec = observed.accounting.spec;
   std::vector<Problem> problems = observed.missing;
@@ -347,7 +347,7 @@ std::vector<Problem> plan_children(const Observed& observed, plan::Plan& plan) {
   return problems;
 }
 
-/// Something is done in this pass that was not refused before: what is tried again and again is nothing to wait for.
+/// True if this pass has a step that was not refused before. A step that is tried again and again is nothing to wait for.
 bool changes(const Observed& observed, const plan::Plan& plan) {
   const auto failed = [&](const plan::Step& step) {
     const auto before = observed.context.outcomes.find(step.id);
@@ -356,7 +356,7 @@ bool changes(const Observed& observed, const plan::Plan& plan) {
   for (const auto& [name, lane] : plan.lanes()) {
     for (const std::vector<plan::Step>& group : lane.groups()) {
       if (!std::ranges::all_of(group, failed)) return true;
-      // What comes after it in the lane waits for it.
+      // Later groups of the lane wait for this one.
       if (!group.empty()) break;
     }
   }
@@ -372,7 +372,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   const std::vector<std::string> left = outside(observed);
   const bool up =
       serves(observed) && rolled_out(observed.stateful_set.get(), 1) && (!managed(observed) || database_ready(observed));
-  // What changes its pod must not wait for an answer.
+  // Changes of the pod must not wait for an answer.
   const Report report = look_at_slurmdbd(observed, serves(observed), !changes(observed, plan), plan);
   const std::string waiting = !up                   ? made ? starting(observed) : ""
                               : !left.empty()       ? "Controllers whose slurmctld is not with it yet: " + some_of(left)
@@ -381,7 +381,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   plan_status(observed, problems, up && left.empty() && report.away.empty() && report.waiting.empty(), waiting, report, plan);
 }
 
-/// Why nothing can be run as it is; "": it can.
+/// Why nothing can be run with this spec; "": it can.
 std::string invalid(const Observed& observed) {
   if (!observed.parse_error.empty()) return observed.parse_error;
   const std::optional<api::StorageConfig>& storage = observed.accounting.spec.storage_config;
@@ -392,8 +392,8 @@ std::string invalid(const Observed& observed) {
   return "";
 }
 
-/// Clusters that are being deleted, and drain their workers, record the last jobs first. Others go on without: slurmctld keeps
-/// what it has to record.
+/// Clusters that are being deleted and drain their workers record their last jobs first. Others continue without: their
+/// slurmctld keeps the records.
 void plan_end(const Observed& observed, plan::Plan& plan) {
   const kube::ObjectMeta& meta = observed.object->meta;
   if (!kube::has_finalizer(meta, api::kFinalizerAccounting)) return;
@@ -429,7 +429,7 @@ std::string release_to_tell(const Observed& observed) {
     if (pod->meta.terminating()) continue;
     const ImageRelease release = slurm_release("slurmdbd:" + said_of(*pod, "release: "));
     std::string said = to_string(release);
-    // A slurmctld waits for a word of it.
+    // A slurmctld waits for any value.
     if (pod->ready()) return said.empty() ? "unknown" : said;
     const bool earlier = before.empty() || releases_between(slurm_release("slurmdbd:" + before), release) < 0;
     if (!said.empty() && earlier) return said;

@@ -9,28 +9,29 @@
 namespace op::accounting {
 namespace {
 
-/// From one question to the next: while all is well, while something is not, and while that is new, for it may come at once.
+/// Time between two requests: while all is well, while something is not, and while that is new, because it may be solved at
+/// once.
 constexpr core::Duration kSeldom{45000}, kOften{10000}, kSoon{1000};
-/// How long it is new.
+/// How long it counts as new.
 constexpr core::Duration kNew{2 * 60 * 1000};
 
-/// What was said of one cluster.
+/// The result of asking through one cluster.
 enum class Word {
-  kUnknown,       ///< Nothing: slurmrestd does not answer, refuses to ask, or was not asked yet.
-  kUnserved,      ///< Nothing: slurmrestd does not serve accounting, perhaps not yet.
-  kAway,          ///< slurmrestd answers, and slurmdbd does not.
+  kUnknown,       ///< Unknown: slurmrestd does not answer, refuses the request, or was not asked yet.
+  kUnserved,      ///< Unknown: slurmrestd does not serve accounting, perhaps not yet.
+  kAway,          ///< slurmrestd answers but slurmdbd does not.
   kUnregistered,  ///< slurmdbd has no such cluster.
-  kUnconnected,   ///< It has, and its slurmctld is not connected.
+  kUnconnected,   ///< It has the cluster, but its slurmctld is not connected.
   kGood,
 };
 
-/// Slurm writes names of clusters in lower case.
+/// Slurm writes cluster names in lower case.
 bool same_name(const std::string& a, const std::string& b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
-/// Who refuses our token, or our rate, has not looked whether slurmdbd is there.
+/// A refusal of our token or rate does not show whether slurmdbd is there.
 bool says_nothing(core::ErrorCode code) {
   using enum core::ErrorCode;
   return code == kUnauthorized || code == kForbidden || code == kTooManyRequests;
@@ -99,7 +100,8 @@ Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, 
   std::vector<std::string> not_asked;
   std::string away;
   for (const Cluster& cluster : observed.clusters) {
-    // Before it has joined, its slurmrestd knows no slurmdbd, or another one; and who ends may go any time.
+    // Before it has joined, its slurmrestd knows no slurmdbd or another one; and a cluster that is being deleted may be gone at
+    // any time.
     if (cluster.ends || (!cluster.joined && !cluster.external)) continue;
     if (!cluster.restapi) {
       not_asked.push_back(cluster.name);
@@ -108,7 +110,7 @@ Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, 
     if (!reachable) continue;
     const Word word = word_of(cluster);
     const bool well = (word == Word::kGood || word == Word::kUnserved) && was_ready;
-    // One that is away may let slurmrestd wait.
+    // If slurmdbd is away, it may keep slurmrestd waiting.
     const core::Duration pause = well ? kSeldom : is_new && !was_ready && word != Word::kAway ? kSoon : kOften;
     const core::Duration age = cluster.said ? observed.context.mono - cluster.said->asked_at : pause;
     if (age >= pause && may_ask) plan.need(ask_clusters(cluster.key));

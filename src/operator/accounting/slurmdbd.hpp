@@ -1,5 +1,5 @@
-// What slurmdbd itself says of its clusters, asked over the slurmrestd of each of them. Its port alone does not tell whether it
-// has its database, nor which slurmctld is with it.
+// What slurmdbd itself reports about its clusters, asked through the slurmrestd of each of them. Its open port does not show
+// whether it reaches its database, nor which slurmctld is connected.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace op::accounting {
 
-/// The question to slurmdbd over the slurmrestd of a cluster.
+/// The need for slurmdbd's clusters through the slurmrestd of a cluster.
 [[nodiscard]] plan::Need ask_clusters(const slurm::ClusterKey& cluster);
 [[nodiscard]] Said read_said(const plan::Fact& fact);
 
-/// What follows from what was said.
+/// What follows from the answers.
 struct Report {
-  bool answers = false;   ///< slurmdbd has answered over one cluster at least.
-  std::string away;       ///< It answers nobody: why, in the words of Slurm.
-  std::string waiting;    ///< What is missing of clusters.
-  std::string not_asked;  ///< Which clusters say nothing, because nobody can ask over them.
+  bool answers = false;   ///< slurmdbd has answered through at least one cluster.
+  std::string away;       ///< Why slurmdbd answers through no cluster, in Slurm's words; "": it answers or was not asked.
+  std::string waiting;    ///< What is missing for some clusters.
+  std::string not_asked;  ///< The clusters through which nobody can ask.
 };
-/// Asks where it is time to, if `may_ask`: it may take as long as Slurm waits for slurmdbd. `reachable`: somebody answers at
-/// its port, as far as that is known.
+/// Asks again where it is due and `may_ask` is true: the answer may take as long as Slurm waits for slurmdbd. `reachable`:
+/// something answers at its port, as far as is known.
 [[nodiscard]] Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan);
 
 }  // namespace op::accounting

@@ -12,13 +12,13 @@
 
 namespace op {
 
-/// The Controllers that name this Accounting, the oldest first. One that is being deleted is among them: its slurmctld may have
-/// jobs to record, which takes the key and the name that it has.
+/// The Controllers that name this Accounting, the oldest first. Includes those that are being deleted: their slurmctlds may
+/// still have jobs to record, for which they need their key and name.
 [[nodiscard]] std::vector<kube::ObjectPtr> clusters_of(const kube::Cache<kube::Object>& controllers,
                                                        const kube::Key& accounting);
 
-/// The keys that the slurmdbd of an Accounting is to have: those that its spec names, or the oldest cluster's. nullopt: it
-/// names none, and no cluster names it.
+/// The keys for the slurmdbd of an Accounting: those that its spec names, or the oldest cluster's. nullopt: it names none, and
+/// no cluster names it.
 struct AccountingKeys {
   std::optional<SecretFacts> slurm, jwt;
 };

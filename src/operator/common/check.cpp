@@ -9,14 +9,14 @@ namespace {
 constexpr std::string_view kSshdSays = "sshd: ";
 constexpr std::string_view kSssdSays = "sssd: ";
 
-/// A host key that sshd cannot read is an error only where there is no other.
+/// A host key that sshd cannot read is an error only if there is no other.
 constexpr std::string_view kSshd =
     "mkdir -p /run/sshd; w=$(/usr/sbin/sshd -t 2>&1) && k='load host key \"' || k=\n"
     "w=$(echo \"$w\" | grep -v '^@' | grep \"$k\" | head -n 4)\n"
     "[ -z \"$w\" ] || echo \"sshd: $w\" >>/dev/termination-log\n";
 
-/// SSSD starts for a moment, for what it does not accept shows only then: a provider that is not there, after some seconds.
-/// Of what it writes, fatal and critical failures say why.
+/// Starts SSSD for a moment, because some errors, like a missing provider, show only after some seconds. Its fatal and critical
+/// messages name the cause.
 constexpr std::string_view kSssd =
     "f=/mnt/sssd/sssd.conf; [ ! -e $f ] || install -m 0600 $f /etc/sssd/sssd.conf\n"
     "[ -e /etc/sssd/sssd.conf ] || exit 0\n"
@@ -61,7 +61,7 @@ std::vector<Problem> refused_files(const std::vector<kube::PodPtr>& pods) {
   for (const kube::PodPtr& pod : pods) {
     if (pod->meta.terminating() || pod->phase == "Failed" || pod->phase == "Succeeded") continue;
     for (const kube::ContainerState& container : pod->containers) {
-      // While it waits, the words are its kubelet's.
+      // While the container waits, the message is its kubelet's.
       if (container.name != kCheck || !container.init || !container.waiting_reason.empty()) continue;
       const std::string_view said = container.message;
       const std::size_t sssd = said.starts_with(kSssdSays) ? 0 : said.find("\nsssd: ");

@@ -1,7 +1,7 @@
-// Whether daemons accept the files that users give them: the init container `check` tries it, in the daemons' own image.
+// Whether daemons accept the files that users give them. The init container `check` tries it in the daemons' own image.
 //
-// It says in its termination message what they refuse, in their own words, and ends well whatever it finds: a pod whose sshd or
-// SSSD does not run may still do what it is for.
+// It writes the daemons' errors to its termination message and always succeeds: a pod whose sshd or SSSD does not run may still
+// be useful.
 #pragma once
 
 #include <string>
@@ -16,16 +16,16 @@ namespace op {
 
 inline constexpr std::string_view kCheck = "check";
 
-/// Which daemons' files are looked at.
+/// The daemons whose files are checked.
 struct Checked {
   bool sshd = false;
   bool sssd = false;
 };
 
-/// `mounts`: of the files, where the daemons find them; that of sssd.conf may be the one of the sidecar (sssd.hpp).
+/// `mounts`: the files, where the daemons find them. sssd.conf may be mounted as in the sidecar (sssd.hpp).
 core::Json check_container(const std::string& image, Checked what, core::Json mounts);
 
-/// What the daemons of these pods refused when the pods started.
+/// Errors of the daemons of these pods, as reported when the pods started.
 std::vector<Problem> refused_files(const std::vector<kube::PodPtr>& pods);
 
 }  // namespace op

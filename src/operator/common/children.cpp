@@ -25,7 +25,7 @@ bool has_other_handler(const core::Json& wanted, const core::Json& there) {
                              [&](const char* handler) { return there.contains(handler) && !wanted.contains(handler); });
 }
 
-/// Adds the operations of a JSON patch that take such probes away from the containers in `list`.
+/// Adds JSON patch operations that remove such probes from the containers in `list`.
 void drop_probes(const core::Json& wanted, const core::Json& there, std::string_view list, core::Json& patch) {
   const core::Json* ours = core::find(wanted, {"spec", "template", "spec", list});
   const core::Json* theirs = core::find(there, {"spec", "template", "spec", list});
@@ -46,7 +46,7 @@ void drop_probes(const core::Json& wanted, const core::Json& there, std::string_
   }
 }
 
-/// Adds the operations of a JSON patch that make volumes of wanted names the wanted ones, where they have another type.
+/// Adds JSON patch operations that replace volumes of a wanted name with another type by the wanted ones.
 void replace_volumes(const core::Json& wanted, const core::Json& there, core::Json& patch) {
   const core::Json* ours = core::find(wanted, {"spec", "template", "spec", "volumes"});
   const core::Json* theirs = core::find(there, {"spec", "template", "spec", "volumes"});
@@ -64,7 +64,8 @@ void replace_volumes(const core::Json& wanted, const core::Json& there, core::Js
   }
 }
 
-/// Tools find what they manage by these: on a child they would claim, or prune, what they do not know.
+/// True for labels and annotations with which tools find what they manage: on a child, a tool would claim or prune an object it
+/// does not know.
 bool belongs_to_tool(std::string_view name) {
   constexpr std::array<std::string_view, 6> kPrefixes{"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "meta.helm.sh/",
                                                       "argocd.argoproj.io/",    "objectset.rio.cattle.io/",  "kapp.k14s.io/"};
@@ -72,7 +73,7 @@ bool belongs_to_tool(std::string_view name) {
          std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-/// What users tell the operator on a Controller concerns that alone. In a pod's template it would restart slurmctld.
+/// True for annotations that control the operator on a Controller. In a pod template, they would restart slurmctld.
 bool is_switch(std::string_view name) {
   return name.starts_with("controller.slinky.slurm.net/");
 }

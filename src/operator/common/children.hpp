@@ -1,8 +1,7 @@
 // Children: objects that a controller owns and applies.
 //
-// A child is applied when the hash of what we want differs from the hash that stands in its annotation, or when what we want is
-// no longer contained in what is observed; otherwise nothing is written. What others add beside it stays
-// theirs, but in a selector.
+// A child is applied if the hash of the wanted object differs from the hash in its annotation, or if the observed object no
+// longer contains what is wanted. Otherwise nothing is written. Additions by others stay, except in a selector.
 #pragma once
 
 #include <optional>
@@ -16,36 +15,36 @@
 
 namespace op {
 
-/// {"apiVersion", "kind", "metadata"} of a child that `owner` (of kind `owner_kind`) controls.
+/// {"apiVersion", "kind", "metadata"} of a child that is controlled by `owner` (of kind `owner_kind`).
 core::Json child_json(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                       const kube::ObjectMeta& owner, const kube::StringMap& labels, const kube::StringMap& annotations = {});
 
-/// The same for a child that shows what users wrote on its owner: the owner's labels and annotations, over them those of `over`
-/// (what users want on this child), over them our labels.
+/// Like child_json, with the user's metadata: the owner's labels and annotations, overridden by `over` (what users set for this
+/// child), overridden by our labels.
 core::Json owned_child(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                        const kube::ObjectMeta& owner, const kube::StringMap& ours, const api::Metadata& over = {});
 
-/// The step that makes the child as wanted, or nothing. `observed` null: it does not exist.
+/// The step that makes the child as wanted; nullopt if it is. `observed` null: it does not exist.
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager);
 
-/// Takes into the spec of a StatefulSet what is never changed once it is made, as it is: other versions of the operator made it
-/// otherwise. `observed` null: it does not exist.
+/// Copies fields of an existing StatefulSet that cannot be changed into the wanted spec, because other versions of the operator
+/// created them differently. `observed` null: it does not exist.
 void keep_fixed_fields(core::Json& spec, const kube::Object* observed);
 
-/// Goes before the apply of a workload (a StatefulSet or Deployment): takes probes away that have another handler than the one
-/// wanted, and replaces volumes of a wanted name that are of another type. A probe has one handler and a volume one type;
-/// server-side apply leaves what others have set, and the API server refuses the two. Our own are changed by the apply itself:
-/// of a child that we applied before, it is done once that was refused, as `outcomes` tells.
+/// Precedes the apply of a workload (a StatefulSet or Deployment). Removes probes with another handler than the wanted one, and
+/// replaces volumes of a wanted name that have another type. A probe has one handler and a volume one type, but server-side
+/// apply keeps the fields of other managers, and the API server refuses the combination. The apply itself changes our own
+/// fields, so for a child that we applied before, the step is made only after a refusal in `outcomes`.
 std::optional<plan::Step> make_way_step(const kube::Resource& resource, const core::Json& intent, const kube::Object* observed,
                                         const plan::Outcomes& outcomes);
 
-/// A digest of what a Secret holds, for an annotation: salted with the owner's uid, so that it tells nothing about other
-/// Secrets; the same for a Secret that was made again. "": of nothing.
+/// A digest of a Secret's data, for an annotation. It is salted with the owner's uid, so that it reveals nothing about other
+/// Secrets, and the same if the Secret is created again. "" for no data.
 std::string salted_digest(const kube::ObjectMeta& owner, std::string_view content);
 
-/// Copies labels and annotations that users set on a custom resource or template, without those that tools keep for themselves,
-/// and those that tell the operator what to do with a Controller.
+/// Copies labels and annotations that users set on a custom resource or template. Leaves out those that belong to tools, and
+/// those that control what the operator does with a Controller.
 void add_metadata(kube::StringMap& into, const kube::StringMap& from);
 
 }  // namespace op

@@ -18,7 +18,7 @@ Json intent(int port) {
           {"spec", {{"ports", {{{"name", "a"}, {"port", port}}}}}}};
 }
 
-/// The object as it stands after an apply.
+/// The object after an apply.
 kube::Object applied(const plan::Step& step) {
   const auto* apply = dynamic_cast<const kube::Apply*>(step.act.get());
   kube::Object out;

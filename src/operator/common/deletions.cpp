@@ -9,13 +9,13 @@
 namespace op {
 namespace {
 
-/// How much longer is waited for others that may be deleted with it.
+/// How much longer to wait for other deletions that may belong together.
 core::Duration left_for_company(const kube::ObjectMeta& deleted, core::WallTime now) {
   constexpr core::Duration kCompany{3000};
   const std::optional<core::WallTime>& since = deleted.deletion_timestamp;
   if (!since) return core::Duration{0};
   const core::Duration left = *since + kCompany - now;
-  // A clock that is far behind the API server's is none to wait by.
+  // If the clock is far behind the API server's, do not wait.
   return left > 2 * kCompany ? core::Duration{0} : left;
 }
 

@@ -1,5 +1,5 @@
-// What a deleted object waits for before it goes: those that refer to it and are being deleted as well. Who deletes several
-// objects at once deletes one after the other, in any order.
+// What a deleted object waits for: objects that refer to it and are being deleted as well. A client that deletes several
+// objects at once deletes them one by one, in any order.
 #pragma once
 
 #include <optional>
@@ -11,24 +11,25 @@
 
 namespace op {
 
-/// Objects that refer to the one that was deleted.
+/// The objects that refer to the deleted one.
 struct Referrers {
   kube::Resource resource;
-  std::string field;  ///< The field of their spec that names it, or names the same object as it does.
-  std::string name;   ///< What stands there.
+  std::string field;  ///< The field of their spec that names it, or that names the same object as its own field does.
+  std::string name;   ///< The value of that field.
   // As the cache has them.
   std::vector<std::string> ending;  ///< Those that are being deleted.
-  bool lasting = false;             ///< There are others.
-  std::string others;               ///< What else needs it, in words, or "".
+  bool lasting = false;             ///< There are some that are not being deleted.
+  std::string others;               ///< What else needs the deleted object, for users; "": nothing.
 };
 
 struct Needed {
-  std::string waiting;   ///< What for, in words; "": nothing needs it any more.
-  bool at_work = false;  ///< What needs it may use it, so it must be there; otherwise it only waits for more deletions.
+  std::string waiting;  ///< What it waits for, for users; "": nothing needs it any more.
+  /// Something may still use it, so its children must exist. Otherwise it only waits for more deletions.
+  bool at_work = false;
 };
 
-/// Looks at the cache first; where that shows nothing, the API server is asked, for a cache may be behind. nullopt: it is being
-/// asked.
+/// Checks the cached referrers first. If they need nothing, reads them from the API server, because a cache may be behind.
+/// nullopt: the answer is not there yet.
 std::optional<Needed> needed_by(const plan::Context& context, const kube::ObjectMeta& deleted, const Referrers& referrers,
                                 plan::Plan& plan);
 

@@ -1,4 +1,4 @@
-// What a Deployment or StatefulSet of ours says of its pods.
+// What the status of a Deployment or StatefulSet says about its pods.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace op {
 
-/// So many pods of the template that is wanted are ready. `deployment` null: there is none.
+/// True if `replicas` pods of the present template are ready. `deployment` null: it does not exist.
 bool rolled_out(const kube::Object* deployment, std::int64_t replicas);
 
-/// The image of that container in the template of a Deployment or StatefulSet that exists; "": there is no such container.
+/// The image of that container in the template of a Deployment or StatefulSet; "": there is no such container.
 std::string made_image(const kube::Object& workload, std::string_view container);
 
-/// Those whose state says something of the owner. ReplicaSets keep pods that were evicted, or whose node ended them, for hours
-/// beside those in their place.
+/// The pods whose state concerns the owner. ReplicaSets keep pods that were evicted or ended by their node for hours, in
+/// addition to their successors.
 std::vector<kube::PodPtr> pods_that_count(std::vector<kube::PodPtr> pods, bool rolled_out);
 
-/// Where a quota or an admission hook keeps the Deployment from making pods, it says so itself.
+/// Reports that a quota or an admission webhook keeps the Deployment from creating pods, from its status.
 std::optional<Problem> pods_refused(const kube::Object* deployment);
 
 }  // namespace op

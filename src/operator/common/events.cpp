@@ -10,7 +10,7 @@
 namespace op {
 namespace {
 
-/// When the event was seen last. Controllers write the old fields or the new ones.
+/// When the event was last seen. Some controllers write the old fields, others the new ones.
 core::WallTime last_seen(const core::Json& event) {
   core::WallTime last;
   for (const std::string& text :

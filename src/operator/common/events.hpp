@@ -1,5 +1,5 @@
-// What only events tell of an object: why it is not made, or why a claim gets no volume. No cache holds events; they are read
-// live, by a need of a plan.
+// What only events show about an object: why it is not created, or why a claim gets no volume. No cache has events; a need of a
+// plan reads them live.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace op {
 
-/// The events about an object that have this reason. The id of the need is "events of KIND NAME".
+/// The need for events with this reason about an object. Its id is "events of KIND NAME".
 [[nodiscard]] plan::Need need_events(std::string_view kind, const kube::ObjectMeta& object, std::string_view reason);
-/// What the newest of the events says, or "". One from before `since` was about something else.
+/// The note of the newest event; "": none. Events before `since` are ignored, because they were about something else.
 [[nodiscard]] std::string newest_note(const plan::Fact& events, core::WallTime since);
 
 }  // namespace op

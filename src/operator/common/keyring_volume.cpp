@@ -18,7 +18,7 @@ const core::Json* named(const core::Json& object, std::string_view list, std::st
   return found == items->end() ? nullptr : &*found;
 }
 
-/// Keys of the Secret, and the names of their files.
+/// `files`: keys of the Secret, and the names of their files.
 core::Json optional_files(std::string_view keyring,
                           std::initializer_list<std::pair<std::string_view, std::string_view>> files) {
   core::Json items = core::Json::array();

@@ -10,20 +10,20 @@ namespace op {
 /// The volume with slurm.key and, while a key rotates, slurm.jwks.
 inline constexpr std::string_view kEtcVolume = "slurm-etc";
 
-/// The init container of login pods that copies the key. It says at its end of which rotation its files are.
+/// The init container of login pods that copies the key. Its termination message names the rotation of its files.
 inline constexpr std::string_view kInitConf = "initconf";
 
-/// Source of a projected volume: what a keyring has while its key rotates.
+/// Source of a projected volume: the keyring's additional files while its key rotates.
 core::Json project_rotation(std::string_view keyring);
-/// The same of login pods: slurm.jwks as they are to have it, and login-generation.
+/// Source of a projected volume for login pods: their slurm.jwks, and login-generation.
 core::Json project_login_rotation(std::string_view keyring);
 /// The command of a container that waits until /etc/slurm has the files of this step.
 core::Json wait_for_keys(std::string_view generation);
-/// The environment variables by which slurmd finds both files: without them it looks beside the configuration that it has
-/// fetched, but for the one that was there when it started. slurm.jwks goes before slurm.key where it is there.
+/// The environment variables with which slurmd finds both files. Without them it looks next to the configuration that it has
+/// fetched, except for the file that was there when it started. slurm.jwks takes precedence over slurm.key.
 core::Json keys_env();
-/// Marks a pod template, in which users may have replaced any part, if the daemon in this container reads what
-/// project_rotation mounts.
+/// Marks a pod template if the daemon in this container reads what project_rotation mounts. Users may have replaced any part of
+/// the template.
 void mark_reader(core::Json& pod_template, std::string_view container);
 
 }  // namespace op

@@ -1,11 +1,11 @@
-// The sidecar that prints a daemon's log: what it runs where users give it no command.
+// The sidecar that prints a daemon's log: its default command.
 #pragma once
 
 namespace op {
 
-/// Makes the FIFO $SOCKET that the daemon logs to, and copies it out. It keeps the FIFO open for writing too, so that a daemon
-/// that restarts is no end of file. A shell hears TERM only between two commands, or while it waits for one in the background:
-/// otherwise the pod would take its whole grace period to end. What was written last is printed first.
+/// Creates the FIFO $SOCKET to which the daemon logs, and copies it to the output. Keeps the FIFO open for writing, so that a
+/// restart of the daemon is not an end of file. A shell handles TERM only between two commands or while it waits for a
+/// background command; otherwise the pod would need its whole grace period to end. Prints the last output before it ends.
 inline constexpr const char* kLogfileScript =
     "set -eu\n"
     "mkdir -p \"$(dirname \"$SOCKET\")\"\n"

@@ -10,7 +10,7 @@
 namespace op {
 namespace {
 
-/// A sidecar that does not hear TERM keeps its pod, and slurmctld's successor, waiting for the whole grace period.
+/// A sidecar that ignores TERM delays the end of its pod, and slurmctld's successor, by the whole grace period.
 TEST(Logfile, PrintsWhatSeveralDaemonsWriteAndEndsAtTerm) {
   const std::filesystem::path home = std::filesystem::path(::testing::TempDir()) / ("logfile-" + std::to_string(getpid()));
   std::filesystem::create_directories(home);

@@ -130,7 +130,7 @@ SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyR
 
 namespace {
 
-/// Reads what the keyring notes of a rotation. False: that does not fit to its other data.
+/// Parses the keyring's rotation. False: it does not match the keyring's other data.
 bool read_rotation(const kube::StringMap& contents, const std::string& controller_uid, SecretFacts& out) {
   out.rotation = KeyRotation::parse(out.meta->annotation(api::kAnnotationKeyRotation));
   const bool jwks = contents.contains(api::kKeyJwks);
@@ -147,7 +147,7 @@ SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const 
       read_key(recorder, ns, {.secret = keyring_name(controller), .key = std::string(api::kKeySlurm), .generated = true});
   if (!out.meta) return out;
   out.digest = out.meta->annotation(api::kAnnotationSlurmKeyHash);
-  // One that builds before made has no note; that of another Controller, or of one that is gone, cannot be judged.
+  // A keyring of an earlier version has no note. The note of another or former Controller cannot be checked.
   const std::string_view note = out.meta->annotation(api::kAnnotationDataHash);
   const kube::OwnerReference* owner = out.meta->controller_owner();
   out.edited = !note.empty() && owner != nullptr &&

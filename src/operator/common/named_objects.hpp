@@ -1,5 +1,5 @@
-// Secrets and ConfigMaps that users name in pod templates. A pod that names one that does not exist waits in its kubelet, which
-// tells the cause of a volume that it cannot mount in events of the pod only.
+// Secrets and ConfigMaps that users name in pod templates. A pod that names a missing one waits in its kubelet, which reports
+// the cause of a volume that cannot be mounted only in events of the pod.
 #pragma once
 
 #include <initializer_list>
@@ -14,19 +14,19 @@
 
 namespace op {
 
-/// A container that stands beside the pod template: "spec.slurmd".
+/// A container outside of the pod template: "spec.slurmd".
 struct NamedContainer {
   std::string_view path;
   const core::Json& container;
 };
 
-/// What of those that are not optional does not exist, each told once, with the field that names it. All that are named are
-/// read through the recorder, so each is watched.
+/// The missing objects that are not optional, once each, with the field that names them. Reads all named objects through the
+/// recorder, so that each is watched.
 std::vector<Problem> missing_objects(kube::Recorder& recorder, const std::string& ns, const api::PodTemplate& pod_template,
                                      std::initializer_list<NamedContainer> containers);
 
 SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyRef& ref);
-/// The keyring of a Controller. One that does not say what it is a copy of is not usable.
+/// The keyring of a Controller. It is not usable if it does not show which key it is a copy of.
 SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const std::string& controller);
 
 }  // namespace op

@@ -12,9 +12,9 @@ namespace op {
 std::optional<std::string> told_by_events(const plan::Context& context, const api::Condition* ready, std::string_view kind,
                                           const kube::ObjectMeta& object, std::string_view reason, plan::Plan& plan) {
   constexpr core::Duration kMade{15000};
-  /// How often they are read again: the one reason may be mended, and another one be left.
+  /// How often they are read again: one cause may be solved and another remain.
   constexpr core::Duration kReadAgain{60000};
-  /// The pod was gone for a moment when we wrote that it is not ready, and the clocks are of different machines.
+  /// The pod was gone for a moment before we wrote that it is not ready, and the clocks are of different machines.
   constexpr core::Duration kSlack{60000};
   if (ready == nullptr || ready->status == api::ConditionStatus::kTrue || !ready->last_transition_time) return {};
   const core::Duration left = kMade - (context.now - *ready->last_transition_time);

@@ -1,4 +1,4 @@
-// Why the one pod of a StatefulSet of ours does not come, where its own status cannot tell.
+// Why the only pod of a StatefulSet of ours does not start, if its own status does not show it.
 #pragma once
 
 #include <optional>
@@ -13,20 +13,21 @@
 
 namespace op {
 
-/// Why an object of ours does not come, as only events tell it, or "" where none does. They are read, live, once it takes
-/// longer than it should; no cache holds events. `ready`: the condition that is False for as long as it is missed, or null.
-/// nullopt: it is too early, or they are being read.
+/// Why an object of ours is not created, from events; "": no event shows it. Events are read live once the creation takes
+/// longer than it should; no cache has them. `ready`: the condition that is False while the object is missing, or null.
+/// nullopt: it is too early, or the events are being read.
 [[nodiscard]] std::optional<std::string> told_by_events(const plan::Context& context, const api::Condition* ready,
                                                         std::string_view kind, const kube::ObjectMeta& object,
                                                         std::string_view reason, plan::Plan& plan);
 
-/// A quota, an admission hook, a service account: the StatefulSet makes no pod. `set` may be null; `ready` as above.
+/// A quota, an admission webhook or a service account keeps the StatefulSet from creating its pod. `set` may be null; `ready`
+/// as in told_by_events.
 [[nodiscard]] std::optional<Problem> find_missing_pod(const plan::Context& context, const api::Condition* ready,
                                                       const kube::Object* set, const std::vector<kube::PodPtr>& pods,
                                                       plan::Plan& plan);
 
-/// Of a Kubernetes node that is lost only the last word of its kubelet is known, and the StatefulSet makes no other pod before
-/// that says that this one has ended. It is wrong once the end is overdue. `daemon`: its container.
+/// The pod is on a lost Kubernetes node. Only its kubelet's last report is known, and the StatefulSet creates no other pod
+/// before the kubelet reports its end. Wrong only once the end is overdue. `daemon`: the pod's main container.
 [[nodiscard]] std::optional<Problem> find_lost_pod(const plan::Context& context, const std::vector<kube::PodPtr>& pods,
                                                    std::string_view daemon, plan::Plan& plan);
 

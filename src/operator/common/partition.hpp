@@ -9,10 +9,11 @@
 
 namespace op {
 
-/// The line of the partition that a NodeSet wants, whose name in Slurm is `name`; `config` is its spec.partition.config. Fails,
-/// with all that is wrong, when Slurm would not read it.
+/// The line of a NodeSet's partition with this name in Slurm; `config` is spec.partition.config. Error: all reasons why Slurm
+/// would reject it.
 core::Result<slurm::conf::Entry> partition_line(std::string_view name, std::string_view config);
-/// "; PartitionName: Nosuch ..." of what may be why slurmctld refuses such a line, or "": it says so in its log only.
+/// "; PartitionName: Nosuch ...": possible reasons why slurmctld refuses such a line, which it reports only in its log; "":
+/// none known.
 std::string partition_doubts(std::string_view name, std::string_view config);
 
 }  // namespace op

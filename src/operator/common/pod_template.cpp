@@ -10,7 +10,7 @@
 namespace op {
 namespace {
 
-/// Objects that hold exactly one of several members: what a user names must push ours out, not stand beside it.
+/// For objects with exactly one of several members: if a user sets another member, removes ours.
 void drop_replaced_alternatives(core::Json& base, const core::Json& over, std::initializer_list<const char*> kept) {
   if (!base.is_object() || !over.is_object()) return;
   bool names_one = false;
@@ -33,7 +33,7 @@ void drop_replaced_probe_handler(core::Json& base, const core::Json& over) {
   }
 }
 
-/// Drops our alternatives in the items of a list that the user names again.
+/// Drops our alternatives in items of a list that the user sets as well.
 void drop_in_list(core::Json& base, const core::Json& over, const char* list) {
   if (!base.contains(list) || !over.contains(list) || !over[list].is_array()) return;
   for (const core::Json& wanted : over[list]) {
@@ -45,7 +45,7 @@ void drop_in_list(core::Json& base, const core::Json& over, const char* list) {
   }
 }
 
-/// The user's containers merged by name over ours; `list` is "containers" or "initContainers".
+/// Merges the user's containers over ours by name. `list` is "containers" or "initContainers".
 void merge_containers(core::Json& spec, core::Json& over, const char* list) {
   if (!over.contains(list) || !over[list].is_array()) return;
   core::Json& ours = spec[list];

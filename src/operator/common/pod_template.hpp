@@ -1,9 +1,9 @@
 // Pod templates: our defaults, and what users write over them.
 //
-// Users see one rule: what they write wins. Maps are merged, lists of named things (containers, env, volumes, ports) by name,
-// volumeMounts by mountPath; args are appended to ours; a probe's handler, an env variable's source and a volume's source
-// replace ours. Null and empty lists change nothing, as with the Go operator, whose chart writes them wherever nothing is set.
-// Types are as the schema has let them through; nothing here relies on it.
+// Users see one rule: what they write wins. Maps are merged; lists of named items (containers, env, volumes, ports) are merged
+// by name, volumeMounts by mountPath. args are appended to ours. A probe's handler, an env variable's source and a volume's
+// source replace ours. Null and empty lists change nothing, as with the Go operator, whose chart writes them wherever nothing
+// is set. The schema checks types, but nothing here relies on it.
 #pragma once
 
 #include <string>
@@ -15,26 +15,26 @@
 
 namespace op {
 
-/// A container of ours with the user's container merged over it. The name stays ours.
+/// Our container with the user's merged over it. The name stays ours.
 core::Json merge_container(core::Json base, const core::Json& over);
 
-/// What users write in the pod template of the container with this name, or null.
+/// The user's container with this name in the pod template; null: none.
 const core::Json* container_in(const api::PodTemplate& over, std::string_view name);
-/// The image that this container will run with: that of the template, of `container` (what stands beside the template), or
+/// The image of this container: from the template, from `container` (the user's container outside of the template), or
 /// `fallback`.
 std::string container_image(const api::PodTemplate& over, std::string_view name, const core::Json& container,
                             std::string_view fallback);
 
-/// {"metadata", "spec"}: the pod spec with the user's template merged over it. The owner's labels and annotations are the
-/// pods' too, but for those that tools keep there; the template's stand over them. `labels` cannot be overridden: selectors
-/// depend on them.
+/// {"metadata", "spec"}: the pod spec with the user's template merged over it. The pods also get the owner's labels and
+/// annotations, except those that belong to tools; the template's override them. `labels` cannot be overridden, because
+/// selectors depend on them.
 core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::ObjectMeta& owner,
                               const kube::StringMap& labels, const kube::StringMap& annotations);
 
-/// {"name", "configMap": {"name", "items"}} and its kin, as sources of a projected volume.
+/// {"configMap": {"name", "items"}} and the like, as sources of a projected volume.
 core::Json project_config_map(std::string_view name, const core::Json& items = nullptr, bool optional = false);
 core::Json project_secret(std::string_view name, std::string_view key, std::string_view path);
-/// A volume of such sources, with files for root alone unless `mode` says otherwise.
+/// A volume with these sources. Its files are readable by root only, unless `mode` says otherwise.
 core::Json projected_volume(std::string_view name, core::Json sources, int mode = 0600);
 core::Json read_only_mount(std::string_view volume, std::string_view path, std::string_view sub_path = "");
 

@@ -7,9 +7,9 @@
 
 namespace op {
 
-/// A probe that opens the port once a second. slurmctld and slurmd serve /livez and /readyz there from 25.11 on; a daemon that
-/// does not would be ended by a probe that asks for them, with its jobs, and nothing tells the release of a daemon before it
-/// runs: a tag may say anything.
+/// A probe that connects to the port once a second. slurmctld and slurmd serve /livez and /readyz there only from 25.11 on: an
+/// HTTP probe would end an older daemon with its jobs, and a daemon's release is unknown before it runs, because an image tag
+/// proves nothing.
 inline core::Json probe(std::string_view port, int failures) {
   return {{"periodSeconds", 1}, {"timeoutSeconds", 5}, {"failureThreshold", failures}, {"tcpSocket", {{"port", port}}}};
 }

@@ -19,7 +19,7 @@ std::string host_key_name(const char* type) {
   return fmt::format("ssh_host_{}_key", type);
 }
 
-/// As sshd looks for it behind the options: a word that names a type, and one in base64 that begins with the same name.
+/// Like sshd, searches after the options for a word with a key type that is followed by base64 beginning with the same type.
 bool is_public_key(std::string_view line) {
   std::vector<std::string> words(1);
   bool quoted = false;
@@ -43,12 +43,13 @@ bool is_public_key(std::string_view line) {
 }
 
 struct UsersLines {
-  std::string_view outside;                 ///< Up to the first block of Match.
-  std::string_view blocks;                  ///< From there on.
-  std::set<std::string, std::less<>> said;  ///< Keywords that hold for all, in lower case; with its name: "subsystem sftp".
+  std::string_view outside;  ///< Before the first Match block.
+  std::string_view blocks;   ///< The Match blocks and everything after them.
+  /// Keywords that apply to everybody, in lower case; with the name for subsystems: "subsystem sftp".
+  std::set<std::string, std::less<>> said;
 };
 
-/// The next word of a line as sshd reads it: between blanks, and one '=' may stand behind the first.
+/// Removes the next word of a line like sshd: words are separated by blanks, and one '=' may follow the first.
 std::string next_word(std::string_view& line) {
   constexpr std::string_view kBlanks = " \t\r";
   const auto skip_blanks = [&] { line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size())); };

@@ -12,17 +12,16 @@ constexpr std::string_view kGiven = "/mnt/sssd";
 constexpr std::string_view kPipesVolume = "sssd-pipes";
 constexpr std::string_view kPipes = "/var/lib/sss/pipes";
 
-/// SSSD, and who asks it, want its file, directories and sockets to be root's, and volumes in a pod with an fsGroup have that
-/// group, which what is made in them inherits. It is started again when it ends. A shell hears TERM only while it waits for
-/// what runs in the background.
+/// SSSD and its clients require its file, directories and sockets to belong to root, but volumes in a pod with an fsGroup have
+/// that group, which new files inherit. SSSD is restarted when it ends. A shell handles TERM only while it waits for a
+/// background command.
 constexpr std::string_view kRun =
     "trap 'kill $! || true; exit 0' TERM\n"
     "until install -m 0600 /mnt/sssd/sssd.conf /etc/sssd/sssd.conf; do sleep 2 & wait $!; done\n"
     "cd /var/lib/sss/pipes && mkdir -p private && chown 0:0 . private && chmod 00755 . && chmod 00750 private\n"
     "while true; do sssd -i --logger=stderr & wait $!; sleep 2 & wait $!; done\n";
 
-/// The daemon starts after it, and soon asks who is in its partitions' groups. But a daemon that knows no users is better than
-/// none.
+/// The daemon starts afterwards and soon needs the groups of its partitions. But a daemon without users is better than none.
 constexpr std::string_view kAnswers =
     "n=0; until [ -S /var/lib/sss/pipes/nss ] || [ $n = 150 ]; do n=$((n + 1)); sleep 0.2; done";
 
@@ -67,7 +66,7 @@ void add_sssd_sidecar(core::Json& pod, const api::SecretKeySelector& ref, const 
                      {"volumeMounts", core::Json::array({read_only_mount(kSssdVolume, kGiven), pipes_mount()})}};
   pod["initContainers"].push_back(std::move(sidecar));
   pod["containers"][0]["volumeMounts"].push_back(pipes_mount());
-  // A daemon that is lost comes back also while the Secret is missing.
+  // A lost daemon must start again even while the Secret is missing.
   pod["volumes"].push_back(sssd_volume(ref, true));
   pod["volumes"].push_back({{"name", kPipesVolume}, {"emptyDir", {{"medium", "Memory"}}}});
 }

@@ -1,8 +1,8 @@
-// SSSD in pods: who users are, where the image alone does not say it.
+// SSSD in pods: looks up users that the image does not know.
 //
-// In pods whose containers run as root (login nodes, workers) the image starts it, where it finds a configuration. Beside a
-// daemon that is not root it runs in a sidecar, and answers over a socket that both mount: the daemon's image needs no more
-// than the NSS library of SSSD.
+// In pods whose containers run as root (login nodes, workers), the image starts SSSD if it finds a configuration. For a daemon
+// that does not run as root, SSSD runs in a sidecar and answers over a socket that both mount. The daemon's image then only
+// needs SSSD's NSS library.
 #pragma once
 
 #include <string>
@@ -15,13 +15,14 @@ namespace op {
 
 inline constexpr std::string_view kSssdVolume = "sssd-conf";
 
-/// The volume with the Secret's key as sssd.conf. `optional`: the pod starts without it, and gets it when it is there.
+/// The volume with the Secret's key as sssd.conf. `optional`: the pod starts without the Secret and gets the file once it
+/// exists.
 core::Json sssd_volume(const api::SecretKeySelector& ref, bool optional = false);
-/// Where SSSD reads it. Not refreshed in a container that runs.
+/// The mount from which SSSD reads its file. It is not refreshed in a running container.
 core::Json sssd_mount();
 
-/// Adds the sidecar to a pod spec, for the first of its containers, and what looks whether SSSD accepts the file (check.hpp).
-/// `image`: one that has SSSD, unless `over`, the user's template, names another for the sidecar.
+/// Adds the sidecar to a pod spec, for the first of its containers, and the check whether SSSD accepts the file (check.hpp).
+/// `image`: one with SSSD, unless `over`, the user's template, sets another image for the sidecar.
 void add_sssd_sidecar(core::Json& pod, const api::SecretKeySelector& ref, const std::string& image,
                       const api::PodTemplate& over);
 

@@ -1,5 +1,5 @@
-// Slurm's topology.yaml (25.05 and later) as it is made from labels of Kubernetes nodes, and the place of a Slurm node in it.
-// Nodes are not listed in the file: dynamic nodes say where they are by their topology string, "default:k8s:k8s/zone-a:...".
+// Slurm's topology.yaml (25.05 and later), made from labels of Kubernetes nodes, and the place of a Slurm node in it. The file
+// does not list nodes: dynamic nodes send their place as a topology string, "default:k8s:k8s/zone-a:...".
 #pragma once
 
 #include <map>
@@ -11,38 +11,37 @@
 
 namespace op {
 
-/// The switches of a tree, or the blocks, by name; of each switch the one above it, "" for those at the top and for blocks.
+/// The switches of a tree, or the blocks, by name, each with the switch above it; "" for top switches and blocks.
 using TopologyUnits = std::map<std::string, std::string, std::less<>>;
 
-/// The switch that is above all others: without one, a job could not have nodes below two switches of the widest label.
+/// The switch above all others. Without it, a job could not span two switches of the widest label.
 inline constexpr std::string_view kTopologyRoot = "k8s";
 
-/// The first label of the spec that the Kubernetes node lacks; "": it has all.
+/// The first label of the spec that the Kubernetes node lacks; "": none.
 [[nodiscard]] std::string missing_label(const api::Topology& spec, const kube::ObjectMeta& kube_node);
 
-/// The topology string of the Slurm nodes on a Kubernetes node; "": it lacks a label. A unit is named by the values of all
-/// labels down to its own, so that the same value below two others names two units. Slurm's limit for a name is 64 characters;
-/// what is longer ends with a digest. Of a tree the whole way is told, so that Slurm can make switches that it does not have
-/// (switch_record_add_switch), and never refuses its own state for want of one.
+/// The topology string of the Slurm nodes on a Kubernetes node; "": the node lacks a label. A unit is named by the values of
+/// all labels down to its own, so that the same value below two others makes two units. Slurm limits names to 64 characters; a
+/// longer one is cut and ends with a digest. For a tree, the string has all units from the top, so that Slurm can create
+/// missing switches (switch_record_add_switch) and never refuses its own state because one is missing.
 [[nodiscard]] std::string topology_of(const api::Topology& spec, const kube::ObjectMeta& kube_node);
 
-/// The topology string names units of topology_of alone, of whatever spec: no others begin like these.
+/// True if the topology string consists only of units of topology_of, for any spec. Units of others never begin like these.
 [[nodiscard]] bool is_from_labels(std::string_view topology);
 
-/// The topology string is one that topology_of gives with this spec, of whatever values.
+/// True if topology_of gives such a topology string for this spec, for some values.
 [[nodiscard]] bool is_of(const api::Topology& spec, std::string_view topology);
 
-/// The units of a file that render_topology has written.
+/// Parses the units of a file that render_topology has written.
 [[nodiscard]] TopologyUnits read_topology(std::string_view yaml);
 
-/// Adds the units that the topology string names, where it can be told what they are; `before` knows what stands above them.
-/// What is there already stays.
+/// Adds the units of the topology string, if they can be determined. `before` knows what is above them. Existing units stay.
 void add_units(TopologyUnits& units, api::TopologyType type, std::string_view topology, const TopologyUnits& before);
 
-/// Slurm would take this topology string with these units: it refuses to start with a node whose string it does not take.
+/// True if Slurm accepts the topology string with these units. It refuses to start with a node whose string it does not accept.
 [[nodiscard]] bool has_place(const TopologyUnits& units, api::TopologyType type, std::string_view topology);
 
-/// The file, of at least one unit, in the order of the names; blocks that share the wider labels are neighbours so.
+/// Renders the file for at least one unit, sorted by name, so that blocks that share the wider labels are neighbours.
 [[nodiscard]] std::string render_topology(const api::Topology& spec, const TopologyUnits& units);
 
 }  // namespace op

@@ -1,4 +1,4 @@
-// Maps and filters of what wakes several controllers; see cluster/wiring.hpp.
+// Mappings and filters for wakes that several controllers use; see cluster/wiring.hpp.
 #pragma once
 
 #include <functional>
@@ -9,25 +9,24 @@
 
 namespace op {
 
-/// A pod of that app (kAppRestApi) to the object that it is of, by its labels.
+/// Maps a pod of that app (kAppRestApi) to the object that it belongs to, by its labels.
 [[nodiscard]] std::function<Keys(const kube::PodRecord&)> instance_of(std::string_view app);
 
-/// What a Controller owns, such as its configuration, to `of_controller` of that Controller.
+/// Maps an object that a Controller owns, such as its configuration, to `of_controller` of that Controller.
 [[nodiscard]] std::function<Keys(const kube::Object&)> of_owner(std::function<Keys(const kube::Key&)> of_controller);
 
-/// Workers that appear or go matter to those who wait for the last of them: to `of_controller` of a Controller that is being
-/// deleted.
+/// Wakes `of_controller` of a Controller that is being deleted when a worker appears or is gone, because something may wait for
+/// the last one.
 void wake_on_last_workers(Wiring& wiring, const run::Controller& who, kube::Cache<kube::PodRecord>& pods,
                           const kube::Cache<kube::Object>& controllers, std::function<Keys(const kube::Key&)> of_controller);
 
 /// The Controller of a cluster.
 [[nodiscard]] kube::Key controller_key(const slurm::ClusterKey& cluster);
 
-/// Of the nodes that a change of Slurm is about, those that belong to these NodeSets of the cluster, by their features; a node
-/// that names none of them may be anybody's.
+/// The NodeSets of the cluster that own the changed Slurm nodes, by their features.
 struct Claims {
   std::vector<kube::Key> nodesets;
-  bool unclaimed = false;  ///< Some node names none.
+  bool unclaimed = false;  ///< A changed node has no feature of these NodeSets and may belong to any of them.
 };
 [[nodiscard]] Claims claims_of(const slurm::Change& change, const std::vector<kube::ObjectPtr>& nodesets);
 

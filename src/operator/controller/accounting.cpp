@@ -23,7 +23,7 @@ std::string accounting_name(const Observed& observed) {
   return "Accounting " + observed.object->meta.ns + "/" + observed.accounting->name;
 }
 
-/// Why the cluster cannot be with the Accounting that it names.
+/// Why the cluster cannot join the Accounting that it names; nullopt: it can.
 std::optional<Problem> accounting_problem(const Observed& observed) {
   const AccountingFacts& facts = *observed.accounting;
   const std::string name = accounting_name(observed);
@@ -45,7 +45,7 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   };
   if (auto problem = differs("spec.slurmKeyRef", facts.slurm_key, observed.slurm_key, "this cluster")) return problem;
   if (auto problem = differs("spec.jwtKeyRef", facts.jwt_key, observed.jwt_key, "the Tokens of this cluster")) return problem;
-  // slurmctld would wait without end for the number of its cluster, with its port open.
+  // slurmctld would wait forever for the number of its cluster, with its port open.
   const std::string served = read_config_state(observed.config_map.get()).served_release;
   const ImageRelease slurmctld =
       slurm_release(served.empty() ? slurmctld_image(observed.controller.spec) : "slurmctld:" + served);
@@ -62,7 +62,7 @@ const kube::ContainerState* join_of(const kube::PodRecord& pod) {
   return pod.meta.terminating() || found == pod.containers.end() ? nullptr : &*found;
 }
 
-/// The pod whose slurmctld started from its state, because slurmdbd did not answer when it was to join; "": there is none.
+/// The pod whose slurmctld started from its state because slurmdbd did not answer when it should have joined; "": none.
 std::string missed_join(const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     const kube::ContainerState* join = join_of(*pod);
@@ -86,7 +86,7 @@ void add_accounting(conf::Conf& out, const Observed& observed, const ConfigState
   const std::string_view before = slurm_conf(state.offered);
   const std::string now = slurmdbd_of(before);
   const bool is_new = !state.exists();
-  // The Go operator writes it without the namespace.
+  // The Go operator omits the namespace.
   const bool has =
       now == facts.slurmdbd.str() || now == Endpoint{accounting_object_name(facts.name), facts.slurmdbd.port}.str();
   const bool reached = is_new || has || facts.external || facts.serving || observed.controller.spec.external;
@@ -95,7 +95,7 @@ void add_accounting(conf::Conf& out, const Observed& observed, const ConfigState
     problem = {"Waiting", "slurmctld joins " + accounting_name(observed) + " when its slurmdbd answers",
                Problem::Kind::kComing};
   }
-  // Without a slurmdbd that it had, jobs would end unrecorded.
+  // If slurmctld lost a slurmdbd that it had, jobs would end unrecorded.
   if (!now.empty()) {
     const conf::Conf kept = conf::parse(conf::Kind::kSlurm, before).conf;
     for (const std::string_view key : kStorageKeys) {
@@ -125,9 +125,9 @@ std::string joins(const Observed& observed, const ConfigState& state) {
 }
 
 std::string join_script() {
-  // The mark is of the slurmdbd whose number of the cluster slurmctld has. Where that does not answer, the number stays:
-  // without it slurmctld would wait, and with it it starts from its state.
-  // What keeps a slurmctld that is newer than its slurmdbd is said once, at this container's end, as slurmdbd's does it.
+  // The mark names the slurmdbd that gave slurmctld its number. If slurmdbd does not answer, the number stays: without it
+  // slurmctld would wait, and with it slurmctld starts from its state. The message about a slurmctld that is newer than its
+  // slurmdbd is written once, in the container's termination message.
   return "set -u\n"
          "state=$1 slurmdbd=$2 release=$3 told=$4 words=$5 mark=$1/slurm-operator.slurmdbd\n"
          "trap 'exit 1' TERM\n"
@@ -148,9 +148,9 @@ std::string join_script() {
          "}\n"
          "hold\n"
          "answers() { timeout 3 bash -c \"exec 3<>'/dev/tcp/${slurmdbd%:*}/${slurmdbd##*:}'\" 2>/dev/null; }\n"
-         // The operator tells the release of a slurmdbd that has just begun to answer.
+         // The operator publishes the release of a slurmdbd shortly after it begins to answer.
          "known() { [ -z \"$release\" ] || [ -s \"$release\" ]; }\n"
-         // One that was killed before it wrote its usage for the first time would never start again.
+         // A slurmctld that was killed before its first write of the usage would never start again.
          "[ -e \"$state/assoc_usage\" ] || [ ! -e \"$mark\" ] || rm -f \"$state/clustername\" \"$mark\"\n"
          "[ \"$(cat \"$mark\" 2>/dev/null)\" != \"$slurmdbd\" ] || [ ! -e \"$state/clustername\" ] || exit 0\n"
          "if [ -e \"$state/clustername\" ] && ! answers; then\n"
@@ -158,7 +158,7 @@ std::string join_script() {
          "  exit 0\n"
          "fi\n"
          "echo \"waiting for slurmdbd at $slurmdbd\"\n"
-         // Most come at once, and some never.
+         // Most answer soon, and some never.
          "tries=0\n"
          "until known && answers; do\n"
          "  tries=$((tries + 1)) pause=0.2\n"
@@ -173,7 +173,7 @@ std::string join_script() {
 std::string release_map(const std::string& ns, const std::string& slurmdbd) {
   constexpr std::string_view kOurs = "-accounting";
   std::string_view host = std::string_view(slurmdbd).substr(0, slurmdbd.rfind(':'));
-  // The Go operator writes it without the namespace.
+  // The Go operator omits the namespace.
   if (const std::string suffix = "." + ns; host.ends_with(suffix)) host.remove_suffix(suffix.size());
   return host.ends_with(kOurs) && host.find('.') == std::string_view::npos ? std::string(host) : "";
 }

@@ -1,13 +1,13 @@
-// How a cluster gets its accounting, and loses it.
+// How a cluster joins and leaves an Accounting.
 //
-// slurmctld takes the number of its cluster from slurmdbd, keeps it with its state, and ends when both differ
-// (cluster_number.hpp). One that ran without accounting has made up a number of its own, which releases before 26.05 do not
-// tell slurmdbd. So a cluster joins an Accounting with a restart: before slurmctld starts, an init container removes the
+// slurmctld gets the number of its cluster from slurmdbd, stores it with its state, and exits if the two differ
+// (cluster_number.hpp). A slurmctld that ran without accounting has made up a number, and releases before 26.05 do not report
+// it to slurmdbd. So a cluster joins an Accounting with a restart: before slurmctld starts, an init container removes the
 // number, once for each slurmdbd.
 //
-// A slurmctld that has no number waits for slurmdbd at its start, with its port open. A new cluster therefore waits in the
-// init container, where that shows, and so does a slurmctld that is newer than its slurmdbd, before it touches its state. One
-// that runs joins when slurmdbd answers; from then on it starts without it as well, and keeps what it has to record.
+// A slurmctld without a number waits at its start for slurmdbd, with its port open. Therefore a new cluster waits in the init
+// container, where it shows, and so does a slurmctld that is newer than its slurmdbd, before it touches its state. A running
+// cluster joins when slurmdbd answers. From then on slurmctld also starts without slurmdbd and keeps the records for it.
 #pragma once
 
 #include <string>
@@ -20,35 +20,35 @@
 
 namespace op::controller {
 
-/// Adds what slurm.conf says of the Accounting. While something is wrong with that, all stays as `state` has offered it; a new
-/// cluster waits until it is mended.
+/// Adds the Accounting's settings to slurm.conf. While something is wrong with the Accounting, the settings stay as `state`
+/// offers them, and a new cluster waits.
 void add_accounting(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered);
 
-/// The user's settings that spec.accountingRef makes.
+/// Settings in the user's slurm.conf that spec.accountingRef sets.
 std::vector<slurm::conf::Problem> accounting_settings(const Observed& observed, const slurm::conf::Conf& user);
 
-/// Where the cluster's slurmdbd is by spec.accountingRef and by what is offered, as "host:port"; "": it has none by that.
+/// The cluster's slurmdbd according to spec.accountingRef and the offered file, as "host:port"; "": none.
 std::string joins(const Observed& observed, const ConfigState& state);
 
-/// The init container by which a slurmctld joins.
+/// The init container with which slurmctld joins.
 inline constexpr const char* kJoin = "accounting";
-/// What it does. Arguments: the state's directory, "host:port" of slurmdbd, the file with its release ("": nobody tells
-/// it), a file that remembers what was told of that, and the file for its last words.
+/// The script of that container. Arguments: the state directory, "host:port" of slurmdbd, the file with slurmdbd's release ("":
+/// nobody reports it), a file that records what was reported about it, and the file for the termination message.
 std::string join_script();
 
-/// The ConfigMap with the release of the slurmdbd at "host:port", where the operator runs that one; "": it does not.
+/// The ConfigMap with the release of the slurmdbd at "host:port", if the operator runs that slurmdbd; "": it does not.
 std::string release_map(const std::string& ns, const std::string& slurmdbd);
 
-/// Makes the kubelet give that at once to a slurmctld that waits for it.
+/// Makes the kubelet deliver the release at once to a slurmctld that waits for it.
 std::optional<plan::Step> tell_release(const Observed& observed);
 
-/// Why slurmctld does not start, as that container told: it is newer than its slurmdbd.
+/// Why slurmctld does not start, according to that container: it is newer than its slurmdbd.
 std::optional<Problem> start_problem(const Observed& observed);
 
-/// What slurmctld waits for in that container; "": it does not.
+/// What slurmctld waits for in that container; "": it does not wait.
 std::string awaited_slurmdbd(const Observed& observed, const ConfigState& state);
 
-/// Sets AccountingJoined where spec.accountingRef is set.
+/// Sets AccountingJoined if spec.accountingRef is set.
 void set_accounting_condition(Conditions& conditions, const Observed& observed, const ConfigState& state,
                               const Rendered& wanted);
 

@@ -23,7 +23,7 @@ using core::Json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// A port that answers, or one that does not.
+/// A port that answers or does not.
 class Port {
  public:
   explicit Port(bool listens) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -33,7 +33,7 @@ class Port {
     socklen_t size = sizeof address;
     EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
     EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    // Nobody accepts what comes.
+    // Nobody accepts the connections.
     if (listens) EXPECT_EQ(::listen(socket_, SOMAXCONN), 0);
     name_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   }
@@ -47,7 +47,7 @@ class Port {
   std::string name_;
 };
 
-/// The script of the init container, with a folder in the state's stead.
+/// Runs the script of the init container on a directory instead of the state.
 class Join : public ::testing::Test {
  protected:
   Join() : state_(fs::path(::testing::TempDir()) / ("join-" + std::to_string(getpid()))) {
@@ -61,7 +61,7 @@ class Join : public ::testing::Test {
 
   void number(const char* text) const { std::ofstream(state_ / "clustername") << text; }
   [[nodiscard]] bool has_number() const { return fs::exists(state_ / "clustername"); }
-  /// What the script of an init container, with these arguments, ends with; "124": it waits.
+  /// Runs the script of an init container with these arguments. Returns its exit status; "124": it waits.
   [[nodiscard]] std::string end_of(const std::string& script, const std::vector<std::string>& arguments) const {
     kube::System::Command command;
     command.argv = {"/usr/bin/env",
@@ -78,7 +78,7 @@ class Join : public ::testing::Test {
     EXPECT_TRUE(said) << said.error().message;
     return said.value_or("");
   }
-  /// Whether it has ended well by itself.
+  /// True if the script has ended with success.
   [[nodiscard]] bool run(const std::string& slurmdbd) const { return join(slurmdbd) == "0"; }
   [[nodiscard]] std::string join(const std::string& slurmdbd) const {
     return end_of(join_script(), {slurmdbd, release_, path("told"), path("words")});

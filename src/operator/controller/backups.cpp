@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kCondition = "BackupsReady";
 constexpr const char* kOtherSlurmctlds = "OtherSlurmctlds";
 
-/// Its kubelet says that it is up, and it is not about to go.
+/// It is ready and not terminating.
 bool stands_by(const kube::PodPtr& pod) {
   return !pod->meta.terminating() && pod->ready();
 }
@@ -29,7 +29,7 @@ bool as_wanted(const Observed& observed, const kube::PodPtr& pod) {
   return stands_by(pod) && pod->meta.label(api::kLabelRevisionHash) == revision;
 }
 
-/// The StatefulSet's status is of what is wanted of it.
+/// The StatefulSet's status is up to date with its spec.
 bool seen_by_kubernetes(const kube::Object& set) {
   const std::int64_t seen = core::get_int(set.body, {"status", "observedGeneration"});
   return seen == 0 || seen == set.meta.generation;
@@ -44,9 +44,9 @@ std::vector<std::string> names_of(const std::vector<kube::PodPtr>& pods, bool (*
   return out;
 }
 
-/// How long the primary may take to begin once its backups go: the one that serves has a minute to write its state.
+/// How long the primary may take to start once its backups are deleted: the serving one has a minute to write its state.
 constexpr core::Duration kHandOver{120000};
-/// How long it is waited for a Slurm that says who serves.
+/// How long to wait for Slurm to show whether a backup serves.
 constexpr core::Duration kUnheard{60000};
 
 bool has_begun(const kube::PodRecord& pod, std::string_view container) {
@@ -55,7 +55,7 @@ bool has_begun(const kube::PodRecord& pod, std::string_view container) {
   });
 }
 
-/// The primary's pod, while it is not ready; null: it is, or there is none.
+/// The primary's pod while it is not ready; null: it is ready, or there is none.
 const kube::PodRecord* primary_to_be(const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     if (!pod->meta.terminating() && !pod->ready()) return pod.get();
@@ -63,7 +63,7 @@ const kube::PodRecord* primary_to_be(const Observed& observed) {
   return nullptr;
 }
 
-/// When the backups began to hand over to this pod of the primary, as was noted; nothing: they have not.
+/// When the backups began to hand over to this pod of the primary, as recorded; nullopt: they have not.
 std::optional<core::WallTime> noted_hand_over(const Observed& observed, const kube::PodRecord& primary) {
   if (!observed.backup_set) return {};
   const std::string_view note = observed.backup_set->meta.annotation(api::kAnnotationHandedOver);
@@ -73,27 +73,27 @@ std::optional<core::WallTime> noted_hand_over(const Observed& observed, const ku
   return at ? std::optional(*at) : std::nullopt;
 }
 
-/// Since when the condition has been false; nothing while it is not.
+/// Since when the condition has been false; nullopt: it is not.
 std::optional<core::WallTime> false_since(const Observed& observed) {
   const api::Condition* before = api::find_condition(observed.controller.status.conditions, kCondition);
   return before != nullptr && before->status == api::ConditionStatus::kFalse ? before->last_transition_time : std::nullopt;
 }
 
-/// Since when the backups hand over, or are to. They do so once to each pod of the primary: if its machine is lost, what its
-/// kubelet last said of it stays.
+/// Since when the backups hand over or should; nullopt: they should not. They do so once for each pod of the primary: if its
+/// machine is lost, its kubelet's last report stays.
 std::optional<core::WallTime> hands_over_since(const Observed& observed) {
   const kube::PodRecord* primary = primary_to_be(observed);
   if (primary == nullptr) return {};
   const core::WallTime now = observed.context.now;
   if (const auto noted = noted_hand_over(observed, *primary)) return now - *noted < kHandOver ? noted : std::nullopt;
   if (!has_begun(*primary, kWaitBackup)) return {};
-  // Where nobody says who serves, its waiting does: a backup writes its heartbeat.
+  // If Slurm does not show whether a backup serves, the waiting primary does: it sees the backup's heartbeat.
   const auto since = false_since(observed);
   const bool unheard = observed.restapis.empty() || (since && now - *since >= kUnheard);
   return backup_serves(observed) || unheard ? std::optional(now) : std::nullopt;
 }
 
-/// It still waits, and nothing more is done for it.
+/// The primary still waits after the hand-over, and the operator does nothing more about it.
 bool waits_in_vain(const Observed& observed) {
   const kube::PodRecord* primary = primary_to_be(observed);
   return primary != nullptr && noted_hand_over(observed, *primary) && has_begun(*primary, kWaitBackup) &&
@@ -125,7 +125,7 @@ bool backup_hands_over(const Observed& observed) {
 }
 
 bool stale_backup(const Observed& observed, const ConfigState& state) {
-  // Where one does not get up with it, the rollout finds out whether the primary takes it.
+  // If a backup crashes with the offered content, the rollout finds out whether the primary accepts it.
   const bool crashes = std::ranges::any_of(observed.backup_pods, [&](const kube::PodPtr& pod) {
     return pod->meta.annotation(api::kAnnotationSlurmConfigHash) == state.offered_hash &&
            std::ranges::any_of(pod->containers, [](const kube::ContainerState& container) {
@@ -146,8 +146,8 @@ bool primary_may_restart(const Observed& observed, const ConfigState& state) {
 }
 
 std::optional<OtherSlurmctlds> find_other_slurmctlds(const Observed& observed) {
-  // Once applied, it is ours: one that somebody scales has one pod again. Unless it was given back since: only pods of the
-  // other operator have its label.
+  // An applied StatefulSet is ours, and goes back to one pod if somebody scales it. Unless it was handed back to the other
+  // operator since: only that one's pods have its label.
   const kube::ObjectPtr& set = observed.stateful_set;
   if (!set || set->meta.terminating()) return {};
   const bool labelled = std::ranges::any_of(
@@ -210,7 +210,7 @@ bool plan_backups(Draft& draft, plan::Lane& lane, const ConfigState& state, cons
   const std::optional<core::WallTime> over = hands_over_since(observed);
   const std::optional<core::WallTime> noted = primary != nullptr ? noted_hand_over(observed, *primary) : std::nullopt;
   if (observed.backup_set && !primary_ready(observed) && std::ranges::any_of(observed.backup_pods, stands_by)) {
-    // One of them may serve.
+    // One of the backups may serve.
     if (!over) {
       const auto since = false_since(observed);
       const core::Duration left = since ? *since + kUnheard - observed.context.now : core::Duration{0};
@@ -223,7 +223,7 @@ bool plan_backups(Draft& draft, plan::Lane& lane, const ConfigState& state, cons
     }
   }
   core::Json set = build_backup_set(observed, state, slurm_key_digest);
-  // A backup of another release than the primary does not hear of it, and would take over beside it.
+  // A backup of another release does not understand the primary and would take over beside it.
   if (over || changes_release(observed, state)) set["spec"]["replicas"] = 0;
   if (const std::optional<core::WallTime> at = over ? over : noted) {
     set["metadata"]["annotations"][std::string(api::kAnnotationHandedOver)] =
@@ -274,7 +274,7 @@ void set_backups_condition(Conditions& conditions, Draft& draft) {
   append(draft.problems, pod_problems(observed.backup_pods));
   append(draft.problems, refused_files(observed.backup_pods));
   if (all) return;
-  // With each configuration they are made anew.
+  // They are replaced with each configuration.
   const auto since = false_since(observed);
   const core::Duration left = since ? kOverdue - (observed.context.now - *since) : kOverdue;
   if (left > core::Duration{0}) {

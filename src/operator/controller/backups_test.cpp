@@ -109,8 +109,8 @@ TEST(Backups, PodsStandApart) {
   }
 }
 
-/// Ends with the exit status of the script by which the primary waits, in a directory of its own. `before`: what happens
-/// there first, or beside it.
+/// Runs the primary's waiting script in a directory of its own. Returns its exit status. `before`: commands that run before it,
+/// or beside it.
 int wait_for_backup(const std::string& before) {
   World world;
   Json pod = templates(world.observed, world.state, false)["spec"];

@@ -12,39 +12,39 @@ namespace op::controller {
 
 core::Json build_service(const Observed& observed);
 core::Json build_internal_service(const Observed& observed);
-/// Of one slurmctld's pod, where there are backups.
+/// The Service of one slurmctld pod, with backups.
 core::Json build_pod_service(const Observed& observed, const std::string& pod);
-/// Of all slurmctlds, where there are backups.
+/// The PodDisruptionBudget of all slurmctlds, with backups.
 core::Json build_slurmctld_pdb(const Observed& observed);
-/// The headless Service and the PodDisruptionBudget of all workers of this Controller, whatever their NodeSet.
+/// The headless Service and the PodDisruptionBudget of all workers of this Controller, across NodeSets.
 core::Json build_workers_service(const Observed& observed);
 core::Json build_workers_pdb(const Observed& observed);
 core::Json build_config_map(const Observed& observed, const ConfigState& state);
-/// The ConfigMap `name` with the copies of the user's files in `content`, one of a ConfigState.
+/// The ConfigMap `name` with the user's files in `content`, which belongs to a ConfigState.
 core::Json build_file_copies(const Observed& observed, const std::string& name,
                              const std::map<std::string, std::string>& content);
-/// Whether slurmctld's pods mount these, and not the user's ConfigMaps themselves, as earlier releases made them. They do as
-/// soon as all is known that slurmctld may have to go back to, and for as long as there is any file in it: what the spec does
-/// not name any more may have to come back. While that is not known, they stay as they are.
+/// True if slurmctld's pods mount copies of the user's files instead of the user's ConfigMaps, as earlier releases did. They
+/// mount copies once everything is known that slurmctld may have to return to, and as long as there is any such file: a file
+/// that the spec no longer names may have to come back. Until it is known, the mounts stay as they are.
 bool mounts_copies(const Observed& observed, const ConfigState& state);
-/// `state`: what the ConfigMap will hold. `slurm_key_digest`: of the keyring as slurmctld will mount it. Needs the JWT key's
-/// too. Members that Kubernetes never lets change are taken from the observed StatefulSet where there is one.
+/// `state`: the content of the ConfigMap. `slurm_key_digest`: of the keyring that slurmctld will mount. Also needs the JWT key.
+/// Fields that Kubernetes never lets change are copied from the observed StatefulSet, if any.
 core::Json build_stateful_set(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest);
-/// The slurmctlds that stand by, of the same configuration and key.
+/// The standby slurmctlds, with the same configuration and key.
 core::Json build_backup_set(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest);
-/// A Secret that holds what the recipe makes, once; without owner, so that it outlives the Controller.
+/// A Secret with the result of the recipe, created once. It has no owner, so that it outlives the Controller.
 core::Json build_key_secret(const Observed& observed, const KeyRef& ref, core::Json recipe);
 
-/// The directory of slurmctld's state.
+/// The directory with slurmctld's state.
 std::string state_directory(const Observed& observed);
-/// The digest of sssd.conf in the template of slurmctld's pods; "": they were made without one.
+/// The digest of sssd.conf in slurmctld's pod template; "": without one.
 std::string made_with_sssd_conf(const Observed& observed);
-/// The image slurmctld will run with.
+/// The image with which slurmctld will run.
 std::string slurmctld_image(const api::ControllerSpec& spec);
 
-/// What brings our topology.yaml into /etc/slurm of a pod.
+/// The volume source for our topology.yaml in /etc/slurm of a pod.
 core::Json topology_source(const Observed& observed);
-/// What the user asks of a StatefulSet that exists and cannot be changed any more.
+/// Changes that the user wants but that an existing StatefulSet does not allow.
 std::vector<Problem> immutable_problems(const Observed& observed);
 
 }  // namespace op::controller

@@ -17,7 +17,7 @@ core::Json headless(const kube::StringMap& selector, std::string_view port_name,
           {"ports", core::Json::array({service_port(port_name, port, port_name)})}};
 }
 
-/// One that stands by tells clients to turn to another, and those that know all of them do so.
+/// A standby refers clients to another slurmctld, and clients that know all of them try these.
 kube::StringMap slurmctlds(const Observed& observed) {
   const std::string& name = observed.object->meta.name;
   return backups(observed) > 0 ? slurmctld_selector(name) : selector_labels(kAppController, name);
@@ -30,12 +30,12 @@ core::Json build_service(const Observed& observed) {
   const api::ServiceSpec& over = observed.controller.spec.service;
   core::Json out = owned_child(kube::resources::kService, {meta.ns, controller_object_name(meta.name)}, resources::kController,
                                meta, controller_labels(meta.name), over.metadata);
-  // Whether slurmctld is ready or not, there is nobody else to turn to, and an endpoint that comes and goes only adds delay.
-  // The selector needs no help of a running operator.
+  // Whether slurmctld is ready or not, there is no other, and an endpoint that comes and goes only adds delay. The selector
+  // works without a running operator.
   core::Json spec{{"publishNotReadyAddresses", true}};
   core::Json ports = core::Json::array(
       {service_port(kAppController, over.port != 0 ? over.port : api::kPortSlurmctld, kAppController, over.node_port)});
-  // slurm.conf says 6817 to everybody who has fetched it, so that port stays served beside another one.
+  // slurm.conf tells every client port 6817, so that port is served in addition to another one.
   if (over.port != 0 && over.port != api::kPortSlurmctld) {
     ports.push_back(service_port("slurmctld-rpc", api::kPortSlurmctld, kAppController));
   }
@@ -88,8 +88,8 @@ core::Json build_workers_pdb(const Observed& observed) {
   const kube::StringMap selector{{std::string(api::kLabelPodProtect), "true"}, {std::string(api::kLabelCluster), meta.name}};
   core::Json out = owned_child(kube::resources::kPodDisruptionBudget, {meta.ns, workers_pdb_name(meta.name)},
                                resources::kController, meta, labels);
-  // More than there can ever be, so no eviction is allowed. `maxUnavailable: 0` would allow some while a NodeSet is scaled in:
-  // it goes by the replicas that the pods' owners want, not by the pods that there are.
+  // A number that is never reached, so that no eviction is allowed. `maxUnavailable: 0` would allow some while a NodeSet is
+  // scaled in, because it counts the replicas that the pods' owners want, not the existing pods.
   out["spec"] = {{"minAvailable", std::numeric_limits<std::int32_t>::max()}, {"selector", {{"matchLabels", selector}}}};
   return out;
 }
@@ -113,7 +113,7 @@ core::Json build_file_copies(const Observed& observed, const std::string& name,
 
 core::Json build_key_secret(const Observed& observed, const KeyRef& ref, core::Json recipe) {
   const kube::ObjectMeta& meta = observed.object->meta;
-  // Argo CD takes what bears the label of its application, and has no owner, for its own, and prunes it.
+  // Argo CD prunes objects that have its application's label and no owner.
   const kube::StringMap annotations{{"argocd.argoproj.io/compare-options", "IgnoreExtraneous"},
                                     {"argocd.argoproj.io/sync-options", "Prune=false"}};
   return {{"apiVersion", "v1"},

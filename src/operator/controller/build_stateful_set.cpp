@@ -28,8 +28,8 @@ constexpr const char* kLogDirectory = "/var/log/slurm";
 constexpr const char* kSlurmdbdVolume = "slurmdbd";
 constexpr const char* kSlurmdbdDirectory = "/mnt/slurmdbd";
 
-/// For clusters without a RestApi, over which the operator would do the same: reconfigures when slurmctld does not know the
-/// partition that slurm.conf is marked with. What is refused is tried again ever more rarely, and jobs that are starting are
+/// For clusters without a RestApi. Does what the operator does over REST: reconfigures slurmctld if it does not know the
+/// partition that marks slurm.conf. A refused configuration is tried again more and more rarely, and jobs that are starting are
 /// waited for, a minute at most: see prologs.hpp.
 std::string reconfigure_script() {
   const std::string marker = slurm::conf::marker_partition("");
@@ -59,16 +59,16 @@ std::string reconfigure_script() {
          "done\n";
 }
 
-/// Until no backup serves any more. One that does writes the time and its number, which is not 0, to the file "heartbeat" four
-/// times in SlurmctldTimeout, every 30 seconds at most (slurmctld/heartbeat.c); one that takes over begins with that when it
-/// has read the state. Slurm's own way to ask it to end gives up after half a minute, and then reads a state that lacks what
-/// the backup has not written yet.
+/// Waits until no backup serves. A serving backup writes the time and its number, which is not 0, to the file "heartbeat" four
+/// times per SlurmctldTimeout, and at least every 30 seconds (slurmctld/heartbeat.c). A backup that takes over begins with that
+/// after it has read the state. Slurm's own request to a backup to step down gives up after half a minute, and the primary then
+/// reads a state that lacks what the backup has not written yet.
 std::string wait_backup_script(const std::string& state) {
   return "trap 'exit 1' TERM\n"
          "timeout=$(sed -n 's/^ *SlurmctldTimeout *= *\\([0-9][0-9]*\\).*/\\1/Ip' /etc/slurm/slurm.conf | tail -n 1)\n"
          "timeout=${timeout:-120} pause=$((${timeout:-120} / 4))\n"
          "[ $pause -le 30 ] || pause=30\n"
-         // 24.11 takes the file away for a moment with each beat.
+         // 24.11 removes the file for a moment with each write.
          "beat() {\n"
          "  for try in 1 2 3; do\n"
          "    now=$(od -An -v -tx1 " +
@@ -109,7 +109,7 @@ core::Json ids(int id, bool group_of_files) {
   return out;
 }
 
-/// slurmctld's pod template has such a source in one of its volumes.
+/// True if slurmctld's pod template has this source in one of its volumes.
 bool has_source(const Observed& observed, const core::Json& source) {
   if (!observed.stateful_set) return false;
   const core::Json* volumes = core::find(observed.stateful_set->body, {"spec", "template", "spec", "volumes"});
@@ -121,8 +121,8 @@ bool has_source(const Observed& observed, const core::Json& source) {
   });
 }
 
-/// The topology.yaml of ours has its place in the pod. It comes with the file, and stays for as long as the field does: where
-/// nothing else changes, slurmctld is not restarted for it.
+/// True if the pod has our topology.yaml. It is mounted from the time when there is a file, and for as long as spec.topology
+/// exists, so that slurmctld is not restarted for it alone.
 bool mounts_topology(const Observed& observed, const ConfigState& state, const core::Json& source) {
   if (state.offered.contains(std::string(kTopologyYaml))) return true;
   if (!observed.controller.spec.topology) return false;
@@ -133,7 +133,7 @@ core::Json item(std::string_view key, std::string_view path) {
   return core::Json::array({{{"key", key}, {"path", path}}});
 }
 
-/// The ConfigMaps that the user names, once each.
+/// The ConfigMaps that the user names, without duplicates.
 std::set<std::string> names_of_etc(const api::ControllerSpec& spec) {
   std::set<std::string> names;
   for (const auto* refs : {&spec.config_file_refs, &spec.prolog_script_refs, &spec.epilog_script_refs,
@@ -143,8 +143,8 @@ std::set<std::string> names_of_etc(const api::ControllerSpec& spec) {
   return names;
 }
 
-/// The user's files first: where two ConfigMaps have the same one, that of the later name is there. slurm.conf comes last: no
-/// file of a user can stand in its place.
+/// The user's files come first; if two ConfigMaps have the same file, the later name wins. slurm.conf comes last, so that no
+/// user's file can replace it.
 core::Json etc_sources(const Observed& observed, const ConfigState& state) {
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json sources = core::Json::array();
@@ -166,7 +166,7 @@ core::Json etc_sources(const Observed& observed, const ConfigState& state) {
   return sources;
 }
 
-/// Which slurmctld a pod is of. One that stands by lives, and is ready for nobody but the primary's end.
+/// Which slurmctld a pod runs.
 enum class Role { kPrimary, kBackup };
 
 core::Json volumes(const Observed& observed, const ConfigState& state, Role role) {
@@ -177,7 +177,7 @@ core::Json volumes(const Observed& observed, const ConfigState& state, Role role
       {{"name", kSocketVolume}, {"emptyDir", core::Json::object()}},
       memory_volume(kLogVolume),
   });
-  // It follows the slurmdbd without another pod.
+  // Contains slurmdbd's release, which can change without a new pod.
   if (const std::string map = release_map(observed.object->meta.ns, joins(observed, state));
       !map.empty() && role == Role::kPrimary) {
     const std::string release(kReleaseFile);
@@ -205,7 +205,7 @@ core::Json slurmctld_container(const Observed& observed) {
                                           mount(kSocketVolume, "/run/slurmctld"), mount(kLogVolume, kLogDirectory),
                                           mount(kStateVolume, state_directory(observed))})},
   };
-  // Reading the state of a large cluster back takes minutes; nothing is gained by killing it meanwhile.
+  // Reading the state of a large cluster takes minutes, and nothing is gained by killing slurmctld in the meantime.
   out["startupProbe"] = probe(kAppController, 600);
   out["livenessProbe"] = probe(kAppController, 60);
   out["readinessProbe"] = probe(kAppController, 3);
@@ -282,8 +282,8 @@ std::string observed_annotation(const Observed& observed, std::string_view name)
   return core::get_string(observed.stateful_set->body, {"spec", "template", "metadata", "annotations", name});
 }
 
-/// Clients in slurmctld's own pod reach it without its Service: from there they would come back with an address of their host,
-/// and slurmctld calls them back at the address that they come from, as srun is when its job has waited.
+/// Clients in slurmctld's own pod reach it without its Service: through the Service they would have an address of their host,
+/// and slurmctld calls a waiting srun back at the address from which it came.
 void name_itself(core::Json& pod, const std::string& own) {
   constexpr const char* kItself = "127.0.0.1";
   core::Json& aliases = pod["hostAliases"];
@@ -293,7 +293,7 @@ void name_itself(core::Json& pod, const std::string& own) {
   alias["hostnames"].push_back(own);
 }
 
-/// Two slurmctlds on one machine would end with it.
+/// Two slurmctlds on one machine would be lost together.
 core::Json apart(const kube::ObjectMeta& meta) {
   const core::Json term{{"topologyKey", "kubernetes.io/hostname"},
                         {"labelSelector", {{"matchLabels", slurmctld_selector(meta.name)}}}};
@@ -321,7 +321,7 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
   core::Json init = init_containers(observed, state, role);
   if (!init.empty()) pod["initContainers"] = std::move(init);
   if (spec.sssd_conf_ref) add_sssd_sidecar(pod, *spec.sssd_conf_ref, slurmctld_image(spec), spec.pod_template);
-  // A pod with other annotations is another pod: nothing may stand here but what only a restart brings into force.
+  // Changed annotations replace the pod: only what needs a restart may be here.
   kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppController)},
       {std::string(api::kAnnotationSlurmKeyHash), slurm_key_digest},
@@ -429,10 +429,10 @@ core::Json build_backup_set(const Observed& observed, const ConfigState& state, 
   return out;
 }
 
-/// The claim itself was changed to what is wanted: it can be, where its StorageClass lets it grow.
+/// The claim itself was changed to the wanted size, as its StorageClass allows.
 bool claim_follows(const Observed& observed, core::Json wanted) {
   if (!observed.claim) return false;
-  // Any volume: the claim names the one that it got.
+  // Any volume: the claim names the one that it is bound to.
   if (core::get_string(wanted, {"volumeName"}).empty()) wanted.erase("volumeName");
   return core::contains(observed.claim->body, {{"spec", std::move(wanted)}});
 }
@@ -447,7 +447,7 @@ std::vector<Problem> immutable_problems(const Observed& observed) {
   }
   const core::Json wanted = claim_template(observed)["spec"];
   if (has && !core::contains((*claims)[0], {{"spec", wanted}}) && !claim_follows(observed, wanted)) {
-    // Of a claim that exists only the size can be changed.
+    // Only the size of an existing claim can be changed.
     core::Json rest = wanted;
     rest.erase("resources");
     const std::string claim = "PersistentVolumeClaim statesave-" + observed.stateful_set->meta.name + "-0";

@@ -26,8 +26,8 @@ Json pod_template(const Observed& observed) {
   return build_stateful_set(observed, state, observed.keyring.digest)["spec"]["template"];
 }
 
-// A later version of the operator that builds another template restarts slurmctld of every cluster when it is installed. When
-// this fails, think of a way around that; if there is none, write it into the release notes, and the new hash down here.
+// An operator version with another template restarts slurmctld of every cluster when it is installed. If this test fails, look
+// for a way around that. If there is none, add it to the release notes and put the new hash here.
 TEST(StatefulSet, TemplateIsTheSameInEveryVersion) {
   EXPECT_EQ(core::sha256_hex(core::canonical(pod_template(observed_of(Json::object())))).substr(0, 16), "57807c06cbfa550e");
 }
@@ -58,7 +58,7 @@ TEST(StatefulSet, PodsCarryTheControllersLabelsAndAnnotations) {
   EXPECT_EQ(core::get_string(metadata, {"annotations", "note"}), "x");
 }
 
-/// srun in slurmctld's pod that has to wait is called back when its job starts, at the address that it came from.
+/// slurmctld calls a waiting srun in its own pod back at the address from which it came.
 TEST(StatefulSet, ClientsInThePodReachSlurmctldWithoutItsService) {
   Observed observed = observed_of(Json::object());
   const kube::ObjectMeta& meta = observed.object->meta;
@@ -99,7 +99,7 @@ TEST(StatefulSet, ReconfigureSidecarKnowsTheMark) {
       << sidecar["command"][2];
 }
 
-/// How often the sidecar has paused, and what it has printed, when it reconfigures, where squeue says this.
+/// The pauses and the output of the sidecar before it reconfigures, with this output of squeue.
 std::string waited_before_reconfigure(const char* squeue) {
   const std::filesystem::path bin = std::filesystem::path(::testing::TempDir()) / ("sidecar-" + std::to_string(getpid()));
   std::filesystem::create_directories(bin);
@@ -130,7 +130,7 @@ TEST(StatefulSet, ReconfigureSidecarWaitsForJobsThatStart) {
   EXPECT_EQ(waited_before_reconfigure("[ $(wc -l <\"$pauses\") -gt 3 ] || echo '9 RUNNING Prolog'"), "4\n");
 }
 
-// Whether a node that an administrator set down, or that was silent, takes jobs again by itself when it registers.
+// Decides whether a node that an administrator set down, or that did not respond, accepts jobs again when it registers.
 TEST(RenderConfig, SaysWhatReturnsToService) {
   const std::string conf = render_config(observed_of(Json::object()), {}).files.at("slurm.conf");
   EXPECT_NE(conf.find("\nReturnToService=1\n"), std::string::npos) << conf;
@@ -189,7 +189,7 @@ TEST(RenderConfig, ATableIsNotMadeSmallerWhileNobodyKnowsWhatIsInIt) {
 
 TEST(RenderConfig, ALongClusterNameIsRefusedBeforeSlurmctldDoes) {
   Observed observed = observed_of(Json::object());
-  observed.controller.spec.cluster_name = std::string(41, 'a');  // As <namespace>_<name> may come out, too.
+  observed.controller.spec.cluster_name = std::string(41, 'a');  // For example from <namespace>_<name>.
   const Rendered rendered = render_config(observed, {});
   ASSERT_EQ(rendered.problems.size(), 1U);
   EXPECT_EQ(rendered.problems[0].reason, "ClusterNameTooLong");

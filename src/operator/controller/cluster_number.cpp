@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kTryAgain = "slurm-operator.try-again";
 
-/// The digits right after `before`, from `at` on, which is moved behind them; "": there are none.
+/// The digits after `before` in the text from `at` on. Moves `at` to them; "": there are none.
 std::string digits_after(const std::string& text, std::string_view before, std::size_t& at) {
   at = text.find(before, at);
   if (at == std::string::npos) return "";
@@ -38,7 +38,7 @@ const kube::ContainerState* state_of(const kube::PodRecord& pod, std::string_vie
   return found == pod.containers.end() ? nullptr : &*found;
 }
 
-/// The template that there is has the init container: without it slurmctld would be restarted.
+/// True if the present template has the init container: without it slurmctld would be restarted.
 bool waits_in_template(const Observed& observed) {
   for (const kube::ObjectPtr& set : {observed.stateful_set, observed.backup_set}) {
     const core::Json* init = set ? core::find(set->body, {"spec", "template", "spec", "initContainers"}) : nullptr;
@@ -84,7 +84,7 @@ std::vector<std::string> noted_numbers(const ConfigState& state) {
 }
 
 std::string wait_number_script() {
-  // Where the number is gone, slurmctld takes slurmdbd's, for which join_script waits. A backup learns from the primary's mark.
+  // If the number is gone, slurmctld takes slurmdbd's, for which join_script waits. The primary's mark tells a backup.
   return std::string(
              "set -u\n"
              "state=$1 ours=$2 theirs=$3 note=$4 mark=$1/slurm-operator.numbers\n"

@@ -26,20 +26,20 @@ namespace {
 namespace conf = slurm::conf;
 
 constexpr std::string_view kEtc = "/etc/slurm/";
-/// Files that are the operator's own, whatever a ConfigMap of the user holds.
+/// Files that the operator writes, whatever a user's ConfigMap contains.
 constexpr std::string_view kReserved[] = {"slurm.conf", "slurmdbd.conf", "slurm.key", "jwt.key"};
 bool is_reserved(std::string_view file) {
   return std::ranges::find(kReserved, file) != std::end(kReserved);
 }
 
-/// Together: so much a ConfigMap has room for, names not counted (MaxSecretSize in Kubernetes).
+/// Total size: the limit of a ConfigMap, names not counted (MaxSecretSize in Kubernetes).
 constexpr std::size_t kMostFiles = std::size_t{1024} * 1024;
 
-/// Seconds. A slurmctld that takes longer to reload its state, when it is reconfigured, needs more: a backup would take over
-/// meanwhile.
+/// In seconds. A slurmctld that takes longer to reload its state in a reconfigure needs more: otherwise a backup would take
+/// over.
 constexpr int kSlurmctldTimeout = 6;
 
-/// The default of the Go operator; IgnoreSystemd because there is no systemd in a pod.
+/// The default of the Go operator. IgnoreSystemd, because a pod has no systemd.
 constexpr std::string_view kDefaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n";
 
 void check_presence(const std::vector<NamedFiles>& maps, std::string_view field, std::string_view ns,
@@ -54,7 +54,7 @@ void check_presence(const std::vector<NamedFiles>& maps, std::string_view field,
   }
 }
 
-/// The ConfigMaps that the user names, once each, in the order in which they are laid over each other in /etc/slurm.
+/// The ConfigMaps that the user names, without duplicates, in the order in which they are projected into /etc/slurm.
 std::map<std::string_view, const NamedFiles*> maps_of_etc(const Observed& observed) {
   std::map<std::string_view, const NamedFiles*> out;
   for (const auto* maps :
@@ -90,7 +90,7 @@ void check_hidden(const Observed& observed, std::vector<Problem>& warnings) {
   }
 }
 
-/// The files of users as slurmctld is to have them; see kUsers. Of two with the same name, that of the later ConfigMap.
+/// Adds the users' files for slurmctld; see kUsers. If two have the same name, the later ConfigMap wins.
 void add_files(const Observed& observed, Rendered& out) {
   struct Source {
     std::string_view map;
@@ -141,7 +141,7 @@ void set_cluster(conf::Conf& out, const Observed& observed, const std::string& h
   out.set("SlurmctldPort", std::to_string(port));
 }
 
-/// Each slurmctld with an address of its own; who stands by looks for the primary there.
+/// Adds each slurmctld with its own address, where a standby looks for the primary.
 void add_hosts(conf::Conf& out, const std::vector<std::string>& pods, const std::string& ns) {
   for (const std::string& pod : pods) {
     const std::string host = pod + "(" + slurmctld_address(pod, ns) + ")";
@@ -151,8 +151,8 @@ void add_hosts(conf::Conf& out, const std::vector<std::string>& pods, const std:
       out.add("SlurmctldHost", host);
     }
   }
-  // A backup waits so long for the primary's answer. It looks at the primary's heartbeat as well, which is written four times
-  // as often, in whole seconds: with less than 4 it would be written without a pause.
+  // A backup waits this long for the primary's answer. It also checks the primary's heartbeat, which is written four times as
+  // often, in whole seconds: with less than 4, the primary would write it without a pause.
   out.set("SlurmctldTimeout", std::to_string(kSlurmctldTimeout));
 }
 
@@ -175,12 +175,13 @@ conf::Conf base_conf(const Observed& observed) {
   out.set("SlurmdUser", "root");
   out.set("SlurmdPort", std::to_string(api::kPortSlurmd));
   out.set("SlurmdSpoolDir", "/var/spool/slurmd");
-  // Who was silent returns by itself. Any other DOWN stays, also an administrator's: with 2 it would end with the next
-  // registration, and all slurmds register with a reconfigure. What else Slurm sets down by itself, the operator resumes.
+  // A node that did not respond returns by itself. Any other DOWN stays, also an administrator's: with 2 it would end with the
+  // next registration, and every reconfigure makes all slurmds register. The operator resumes what Slurm itself sets down
+  // otherwise.
   out.set("ReturnToService", "1");
-  // Dynamic nodes need a table for them; this is as large as Slurm lets it be without odd corners.
+  // Dynamic nodes need room in the node table. This is the largest size without special cases in Slurm.
   out.set("MaxNodeCount", "65533");
-  // Under --systemd the daemons log to their standard error, which is the container's log; a file is only of use to a sidecar.
+  // With --systemd the daemons log to their standard error, the container's log. Only a sidecar needs a file.
   if (!spec.logfile.empty()) {
     out.set("SlurmctldLogFile", "/var/log/slurm/slurmctld.log");
     out.set("SlurmSchedLogFile", "/var/log/slurm/slurmctld.log");
@@ -197,25 +198,25 @@ void add_scripts(conf::Conf& out, const Observed& observed) {
   };
   add("PrologSlurmctld", kEtc, observed.prolog_slurmctld);
   add("EpilogSlurmctld", kEtc, observed.epilog_slurmctld);
-  // slurmd gets these with the configuration, beside its slurm.conf: by name, without a path.
+  // slurmd gets these with the configuration, next to its slurm.conf: by name, without a path.
   add("Prolog", "", observed.prolog);
   add("Epilog", "", observed.epilog);
 }
 
-/// Who keeps Slurm from having a NodeSet of this name: slurmctld refuses a file with the name of one of its nodes, and does not
-/// start with it. nullopt: nobody. "": that is not known yet.
+/// What prevents a NodeSet of this name in Slurm: slurmctld refuses a file with the name of one of its nodes, and does not
+/// start with it. nullopt: nothing; "": unknown yet.
 std::optional<std::string> find_namesake(const Observed& observed, const ConfigState& state, const std::string& name) {
   const auto maker = std::ranges::find_if(
       observed.nodesets, [&](const NodeSetFacts& nodeset) { return ordinal_of(name, nodeset.host_prefix).has_value(); });
   const bool workers_name = maker != observed.nodesets.end();
   std::string whose = workers_name ? "a worker of NodeSet " + maker->object : "a node";
-  // What it last said holds while it does not answer: a file that changes with each silence would be offered anew.
+  // Slurm's last answer counts while it does not answer: a file that changes with each silence would be offered anew each time.
   if (slurm::has_answered(observed.snapshot) && observed.snapshot->node(name) != nullptr) return whose;
-  // Before it has answered us at all: a cluster that is not new may have any node, a new one a record of such a worker.
+  // Slurm has not answered yet: a cluster that is not new may have any node, and a new one a record of such a worker.
   const bool unknown = !slurm::has_answered(observed.snapshot) && state.exists() && !observed.restapis.empty() &&
                        (workers_name || !state.accepted_hash.empty());
   if (!unknown && !observed.worker_nodes.contains(name)) return {};
-  // A NodeSet that has the name keeps it: Slurm does not let the worker in.
+  // An existing NodeSet keeps the name: Slurm does not accept the worker.
   if (conf::parse(conf::Kind::kSlurm, slurm_conf(state.offered)).conf.record("NodeSet", name) != nullptr) return {};
   return unknown && !workers_name ? std::string() : whose;
 }
@@ -239,13 +240,14 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
     out.add_record("NodeSet", name, "Feature=" + name);
     if (!nodeset.partition) continue;
     rendered.partitions[name] = nodeset.partition_config;
-    // The rest of the cluster does not suffer for a partition that Slurm would not read; and jobs of one that goes would die.
+    // If Slurm would reject a partition, keep its previous line: dropping it would end its jobs, and the rest must still be
+    // updated.
     const core::Result<conf::Entry> line = nodeset.partition_error.empty()
                                                ? partition_line(name, nodeset.partition_config)
                                                : core::fail(core::ErrorCode::kInvalid, nodeset.partition_error);
     const bool left_out = state.leaves_out(name, nodeset.partition_config);
     if (line && !left_out) {
-      // What is submitted to one that goes would wait in vain.
+      // Jobs submitted to a partition that is about to be removed would wait in vain.
       out.add(nodeset.ending ? drained(*line) : *line);
     } else {
       const auto files = left_out || !state.accepted_hash.empty() ? state.accepted_files() : state.offered;
@@ -254,12 +256,12 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
         out.add(*entry);
       } else if (left_out && (state.accepted_hash.empty() ? has_run(observed, state)
                                                           : observed.workers_registered && slurmctld_crashes(observed))) {
-        // What slurmctld ran with is not known, but it may have jobs of this partition: without its words, none is lost.
+        // It is unknown what slurmctld ran with, but it may have jobs of this partition. Without its settings, none is lost.
         out.add_record("PartitionName", name, "Nodes=" + name);
       }
     }
     std::string wrong = line ? "" : line.error().message;
-    // Without its words another partition may be to blame, which is being found out.
+    // Without an error, another partition may be the cause, which is still being determined.
     const LeftOut* known = state.known_against(name, nodeset.partition_config);
     if (line && known != nullptr && !known->refusal.empty()) {
       wrong = "slurmctld refuses it, and keeps the previous configuration: " + known->refusal +
@@ -278,8 +280,8 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
   }
 }
 
-/// `kubectl delete --cascade=orphan`, or a finalizer taken off by hand, leaves workers without their NodeSet: its lines stay as
-/// slurmctld has accepted them, for it kills the jobs of a partition that goes.
+/// With `kubectl delete --cascade=orphan`, or if somebody removes the finalizer, workers remain without their NodeSet. Its
+/// lines stay as slurmctld accepted them, because it ends the jobs of a partition that is removed.
 void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered) {
   if (observed.left_nodesets.empty()) return;
   const auto files = state.accepted_hash.empty() ? state.offered : state.accepted_files();
@@ -301,11 +303,11 @@ void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigS
   }
 }
 
-/// Without HTTP the kubelet would find slurmctld and slurmd dead, and end them with their jobs.
+/// The kubelet would consider slurmctld and slurmd dead and end them with their jobs.
 std::optional<conf::Problem> probes_problem(const Observed& observed, const conf::Conf& user) {
   if (observed.http_probed.empty()) return {};
   constexpr std::string_view kKey = "CommunicationParameters", kWord = "disable_http";
-  const auto has_word = [&](const std::string& value) {  // Slurm looks for it without case too
+  const auto has_word = [&](const std::string& value) {  // like Slurm, ignore case
     return !std::ranges::search(value, kWord, {}, [](unsigned char c) { return static_cast<char>(std::tolower(c)); }).empty();
   };
   for (const conf::Entry& entry : user.entries()) {
@@ -334,7 +336,7 @@ std::string other_inputs(const Observed& observed, const std::string& topology) 
       if (!map.binary.empty()) out["binary"][map.name] = map.binary;
     }
   }
-  // slurmctld hands these to every slurmd along with the configuration; slurmctld's own scripts it reads when it runs them.
+  // slurmctld sends these to every slurmd with the configuration. It reads its own scripts when it runs them.
   for (const NamedFiles& map : observed.prolog) out["prolog"][map.name] = map.files;
   for (const NamedFiles& map : observed.epilog) out["epilog"][map.name] = map.files;
   if (observed.jwks) out["jwks"] = observed.jwks->files;
@@ -388,7 +390,7 @@ std::string own_map_named(const Observed& observed) {
   return "";
 }
 
-// Lines with ### are a banner, which slurmctld writes at each start on a volume that others may write to.
+// Lines with ### are a banner that slurmctld logs at each start if others may write to its volume.
 std::string log_hint(const Observed& observed, std::string_view refusal) {
   if (refusal.starts_with(kEndsWithIt)) return "";
   const kube::ObjectMeta& meta = observed.object->meta;

@@ -1,4 +1,4 @@
-// The configuration of a cluster as the Controller wants it: a pure function of what was observed.
+// The configuration that the Controller wants for a cluster: a pure function of the observed facts.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace op::controller {
 
-/// The reason of a warning: a NodeSet is left out of slurm.conf, for somebody else has its name.
+/// Reason of a warning: a NodeSet is left out of slurm.conf because something else has its name.
 inline constexpr std::string_view kNodeSetNameTaken = "NodeSetNameTaken";
 
 struct ConfigState;
@@ -19,47 +19,47 @@ struct ConfigState;
 struct Rendered {
   /// Files of the ConfigMap; empty when there are problems.
   std::map<std::string, std::string> files;
-  /// Of everything slurmctld reads when it reconfigures; stands inside of slurm.conf, and is seen again over REST once it is
+  /// Hash of everything that slurmctld reads when it reconfigures. It is part of slurm.conf, and visible over REST once it is
   /// loaded.
   std::string hash;
-  /// spec.partition.config of the NodeSets that ask for a partition, by the partition's name.
+  /// spec.partition.config of the NodeSets with a partition, by the partition's name.
   std::map<std::string, std::string> partitions;
-  /// What the resources no longer ask for, and is in the files all the same.
+  /// What the resources no longer ask for but the files must keep.
   std::vector<Withheld> withheld;
-  /// Digest of what people ask for: the same, whatever Slurm answers, and whether it does. The content may be another then, as
-  /// what jobs or Slurm nodes still need stays in it.
+  /// Digest of what users ask for, independent of Slurm's answers. The content may change without it, because it keeps what
+  /// jobs or Slurm nodes still need.
   std::string asked;
-  std::string slurmdbd;  ///< Where it is by spec.accountingRef, as "host:port"; "": that names none that is there.
-  /// topology.yaml may change by what Slurm says of its nodes.
+  std::string slurmdbd;  ///< slurmdbd according to spec.accountingRef, as "host:port"; "": none.
+  /// topology.yaml may change when Slurm's nodes change.
   bool topology_may_change = false;
-  /// slurmctld would not start with the files that the spec asks its pod to mount: see topology.hpp.
+  /// slurmctld would not start with the files that the spec wants mounted: see topology.hpp.
   bool keeps_pod = false;
-  /// What must be mended before there can be files: a malformed extraConf with its line, a missing ConfigMap ...
+  /// What must be solved before there can be files: a malformed extraConf with its line, a missing ConfigMap ...
   std::vector<Problem> problems;
-  /// Worth telling, but nothing is held up by it.
+  /// What is reported without holding anything up.
   std::vector<Problem> warnings;
   [[nodiscard]] bool ok() const { return problems.empty(); }
 };
 
-/// A partition that Slurm would not read, or that `state` leaves out, stays as slurmctld has accepted it, or away.
+/// A partition that Slurm would reject, or that `state` leaves out, stays as slurmctld accepted it, or is left out.
 Rendered render_config(const Observed& observed, const ConfigState& state);
 
-/// What slurmrestd needs to know of a slurmctld outside of Kubernetes, as the file slurm.conf. The lines of spec.extraConf are
-/// merged over it; that slurmctld itself reads none of this.
+/// The slurm.conf for the slurmrestd of a slurmctld outside of Kubernetes. The lines of spec.extraConf are merged over it. That
+/// slurmctld itself does not read it.
 Rendered render_external(const Observed& observed);
 
-/// The ConfigMap that the spec names although the operator writes it; "": none. What is written there would be read as the
-/// user's, and be another configuration each time.
+/// The ConfigMap that the spec names although the operator writes it; "": none. Its content would count as the user's and
+/// change the configuration each time.
 std::string own_map_named(const Observed& observed);
 
-/// Over REST slurmctld says only that it refuses; what it stumbled on stands in its log. How to see that, for a message. "" for
-/// a slurmctld that has ended: its last words are told, and its log goes with its pod.
+/// Over REST, slurmctld only reports that it refuses; the cause is in its log. Returns how to see it, for a message; "" for a
+/// slurmctld that has ended, because its termination message is reported and its log is gone with its pod.
 std::string log_hint(const Observed& observed, std::string_view refusal);
 
-/// The nodes that topology.yaml names and Slurm does not know, of which slurmctld says only in its log, for a message; "".
+/// The nodes that topology.yaml names and Slurm does not know, for a message; "": none. slurmctld reports them only in its log.
 std::string topology_hint(const Observed& observed);
 
-/// A digest of the scripts that slurmctld runs itself; "" when there are none. They need no reconfigure, only a fresh volume.
+/// Digest of the scripts that slurmctld itself runs; "": none. They need a fresh volume but no reconfigure.
 std::string scripts_digest(const Observed& observed);
 
 }  // namespace op::controller

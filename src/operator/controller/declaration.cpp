@@ -16,7 +16,7 @@ namespace {
 using kube::Object;
 using kube::PodRecord;
 
-/// A topology file of the user's gives places to workers of this Controller.
+/// True if a topology file of the user's assigns places to workers of this Controller.
 bool gives_places(const kube::Cache<Object>& config_maps, const kube::Key& controller) {
   const kube::ObjectPtr map = config_maps.find({controller.ns, config_map_name(controller.name)});
   return map != nullptr && read_places(*map).has_value();
@@ -30,7 +30,7 @@ bool some_appears_or_goes(const slurm::Change& change) {
                              [&](const std::string& node) { return has(change.before, node) != has(change.now, node); });
 }
 
-/// What slurm.conf is made from.
+/// True if what slurm.conf is made from has changed.
 bool accounting_changed(const Object& before, const Object& after) {
   const auto serving = [](const Object& accounting) -> std::string {
     const core::Json* conditions = core::find(accounting.body, {"status", "conditions"});
@@ -127,7 +127,7 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
         return keys;
       },
       [](const kube::NodeRecord& before, const kube::NodeRecord& after) { return before.meta.labels != after.meta.labels; });
-  // Those whose NodeSet is gone keep its partition; those that are probed by HTTP, a parameter out of slurm.conf.
+  // Workers whose NodeSet is gone keep its partition in slurm.conf; workers with HTTP probes keep a parameter out of it.
   wiring.wakes<PodRecord>(
       *this, caches_.pods,
       [this](const PodRecord& pod) -> Keys {
@@ -138,7 +138,7 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
       },
       appears_or_goes);
 
-  // Their NodeSets say on them since when Slurm has their nodes.
+  // A worker's pod shows since when Slurm has its node, as its NodeSet has written.
   wiring.wakes<PodRecord>(
       *this, caches_.pods,
       [this](const PodRecord& pod) -> Keys {
@@ -151,7 +151,7 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
       });
 
   wiring.wakes_on_slurm(name(), [this](const slurm::Change& change) -> Keys {
-    // What NodeSets left behind is the Controller's to tidy up.
+    // The Controller deletes records that NodeSets left behind.
     const bool concerned = change.health || change.partitions ||
                            claims_of(change, caches_.nodesets.by_index(kIndexController, change.cluster)).unclaimed ||
                            (some_appears_or_goes(change) && gives_places(caches_.config_maps, controller_key(change.cluster)));

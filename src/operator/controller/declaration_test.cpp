@@ -69,7 +69,7 @@ TEST_F(ControllerWakes, OnTheAccountingThatItNames) {
          {"spec", {{"replicas", replicas}, {"template", {{"spec", {{"containers", Json::array({container})}}}}}}}});
     return wiring_.woken;
   };
-  const std::vector<std::string> for_both{"controller ns/x", "controller ns/x"};  // Before and after.
+  const std::vector<std::string> for_both{"controller ns/x", "controller ns/x"};  // For the old and the new object.
   EXPECT_EQ(accounting(1, "False", "Waiting"), itself_);
   EXPECT_EQ(accounting(1, "True", "Serving"), for_both);
   EXPECT_EQ(accounting(1, "True", "Again"), none_);

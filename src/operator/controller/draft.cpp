@@ -13,8 +13,8 @@
 namespace op::controller {
 namespace {
 
-/// The Go operator, or a release before, set `maxUnavailable`, which excludes what is wanted; server-side apply leaves alone
-/// what others have set. With neither no eviction is allowed.
+/// Removes `maxUnavailable`, which the Go operator or an earlier release set and which excludes `minAvailable`. Server-side
+/// apply keeps fields that others set. With neither of the two, no eviction is allowed.
 std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
   constexpr const char* kField = "maxUnavailable";
   if (budget == nullptr || budget->meta.terminating() || core::find(budget->body, {"spec", kField}) == nullptr) return {};
@@ -25,8 +25,8 @@ std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
                                             kube::PatchType::kJson)};
 }
 
-/// The workers' budget as it is. The Go operator's has no labels, so no cache of ours has it: one that is not seen is read.
-/// nullopt: not known yet; null: there is none.
+/// The workers' PodDisruptionBudget. The Go operator's has no labels, so our caches do not have it; if none is cached, it is
+/// read live. nullopt: unknown yet; null: there is none.
 std::optional<kube::ObjectPtr> find_budget(Draft& draft) {
   constexpr core::Duration kReadAgain{5000};
   const Observed& observed = draft.observed;
@@ -68,7 +68,7 @@ bool claim_goes(const Observed& observed) {
 /// slurmctld's state goes with its pod, and nobody has given it up.
 bool state_at_stake(const Observed& observed) {
   if ((observed.controller.spec.persistence.enabled && !claim_goes(observed)) || !observed.stateful_set) return false;
-  // One that ends again and again keeps the state with which it served before: its container alone is started anew.
+  // A slurmctld that crashes repeatedly still has the state with which it served: only its container is restarted.
   const kube::PodRecord* pod = running_pod(observed);
   const std::string served_by = read_config_state(observed.config_map.get()).served_by;
   const bool served = pod != nullptr && !served_by.empty() && served_by == pod->meta.uid;
@@ -96,7 +96,7 @@ Keyring plan_copy(Draft& draft) {
   if (keyring.rotation) {
     for (plan::Step& step : keyring.rotation->witnesses) draft.plan.lane("witnesses").add(std::move(step));
   }
-  // Workers that go do not wake the Controller.
+  // Workers that are deleted do not wake the Controller.
   if (keyring.problem) draft.plan.wake_after(kLookAgain, "whom another key would cut off may be gone");
   return keyring;
 }
@@ -161,15 +161,15 @@ std::vector<Problem> token_problems(const Observed& observed) {
 }
 
 void plan_status(Draft& draft, Conditions conditions, bool ready) {
-  // Nothing starts that was never made.
+  // Without a StatefulSet, nothing can be starting.
   const bool made = draft.observed.stateful_set || std::ranges::none_of(draft.problems, &Problem::wrong);
   if (!ready && draft.waiting.empty() && !draft.blocked && made) draft.waiting = "slurmctld is starting";
   set_summary(conditions, ready, draft.problems, draft.waiting);
   const kube::Object& object = *draft.observed.object;
-  // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the
-  // next.
+  // Adding the finalizer in this pass changes the resourceVersion that the status write depends on. The status follows in the
+  // next pass.
   if (draft.plan.lanes().contains("guard")) return;
-  // A refused configuration has told its own.
+  // A refused configuration has an event of its own.
   const api::Condition* degraded = api::find_condition(conditions.all(), api::kConditionDegraded);
   const bool told = degraded != nullptr && degraded->reason == "ConfigRefused" && draft.plan.lanes().contains("events");
   if (!told) {

@@ -1,4 +1,4 @@
-// What the parts of a Controller's plan share.
+// Shared by the parts of a Controller's plan.
 #pragma once
 
 #include <optional>
@@ -12,46 +12,45 @@
 
 namespace op::controller {
 
-/// What the parts of a plan learn from one another.
+/// The plan, and what its parts pass to each other.
 struct Draft {
   const Observed& observed;
   plan::Plan plan;
   std::vector<Problem> problems;
-  std::string waiting;   ///< What is still to come, when nothing is wrong.
-  bool blocked = false;  ///< slurmctld does not come by itself.
+  std::string waiting;   ///< What has yet to happen, if nothing is wrong.
+  bool blocked = false;  ///< slurmctld will not become ready by itself.
 };
 
 Conditions conditions_of(const Observed& observed);
 void append(std::vector<Problem>& into, std::vector<Problem> more);
 
-/// What the API server itself says of an object of the Controller's namespace; null until it has been asked, which is done
-/// then.
+/// Reads an object of the Controller's namespace from the API server; null until the answer is there.
 const core::Result<core::Json>* read_live(Draft& draft, const kube::Resource& resource, const std::string& name);
 
-/// Somebody has deleted the claim of slurmctld's state: Kubernetes waits for the end of the pod that uses it.
+/// Somebody has deleted the claim of slurmctld's state. Kubernetes waits for the end of the pod that uses it.
 bool claim_goes(const Observed& observed);
-/// slurmctld's state goes with its pod, and nobody has given it up.
+/// slurmctld's state would be lost with its pod, and nobody has given it up.
 bool state_at_stake(const Observed& observed);
-/// With that state jobs would be lost. True also while they cannot be seen; where nobody can look, workers may run some.
+/// Jobs would be lost with that state. Also true if the jobs cannot be seen; without a RestApi, if there are workers.
 bool jobs_at_stake(const Observed& observed);
 
-/// Our finalizer: workers and RestApis go before the Controller.
+/// Adds our finalizer: workers and RestApis are deleted before the Controller.
 void plan_guard(Draft& draft);
-/// Makes the copy of the auth/slurm key that daemons mount, where that can be done at once.
+/// Creates the copy of the auth/slurm key that daemons mount, if that is possible at once.
 Keyring plan_copy(Draft& draft);
-/// The headless Service of all workers, and their disruption budget.
+/// Adds the headless Service of all workers and their PodDisruptionBudget.
 void plan_workers_objects(Draft& draft);
-/// Deletes records of workers that nobody answers for any more.
+/// Deletes records of workers that no NodeSet manages any more.
 void plan_records(Draft& draft);
 
-/// Is there only where something is wrong with the key. What is waited for stands in it alone: each other message of Degraded
-/// is another event.
+/// Sets KeyChanged if something is wrong with the key. Only this condition says what is waited for, because each new message of
+/// Degraded is a new event.
 void set_key_condition(Conditions& conditions, Draft& draft, const Keyring& keyring);
-/// slurmctld runs, and refuses who we say we are: a key that is not the one it runs with.
+/// Reports that slurmctld refuses our tokens: the key is not the one with which it runs.
 std::vector<Problem> token_problems(const Observed& observed);
 void plan_status(Draft& draft, Conditions conditions, bool ready);
 
-/// A Controller whose slurmctld runs outside of Kubernetes.
+/// Plans for a Controller whose slurmctld runs outside of Kubernetes.
 void plan_external(Draft& draft);
 
 }  // namespace op::controller

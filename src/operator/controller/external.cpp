@@ -1,5 +1,5 @@
-// A slurmctld that somebody else runs: it is spoken to, and what workers need in Kubernetes is made. Its configuration, its
-// keys and its state are not ours.
+// A slurmctld that somebody else runs. The operator talks to it and creates what workers need in Kubernetes. Its configuration,
+// keys and state are not the operator's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::string address(const Observed& observed) {
   return controller_endpoint(observed.controller.spec, observed.object->meta.ns, observed.object->meta.name).str();
 }
 
-/// The keys are that slurmctld's: one that was generated here, nobody there would accept.
+/// The keys must be that slurmctld's: it would not accept generated ones.
 std::vector<Problem> external_key_problems(const Observed& observed) {
   std::vector<Problem> out;
   const char* jwt_field = observed.controller.spec.jwt_hs256_key_ref && !observed.controller.spec.jwt_key_ref
@@ -41,7 +41,7 @@ std::vector<Problem> external_key_problems(const Observed& observed) {
   return out;
 }
 
-/// Fields that say how slurmctld is to run.
+/// Fields that say how to run slurmctld.
 std::vector<std::string> ignored_fields(const Observed& observed) {
   const api::ControllerSpec& spec = observed.controller.spec;
   const core::Json none = core::Json::object();
@@ -70,7 +70,7 @@ std::vector<std::string> ignored_fields(const Observed& observed) {
   return out;
 }
 
-/// Partitions that NodeSets want. slurm.conf is not ours, so a person adds them.
+/// Reports missing partitions of NodeSets. slurm.conf is not ours, so a person has to add them.
 void find_missing_partitions(Draft& draft) {
   const Observed& observed = draft.observed;
   if (!observed.snapshot || !observed.snapshot->complete()) return;
@@ -96,7 +96,7 @@ void find_missing_partitions(Draft& draft) {
                                lines});
 }
 
-/// It answers, or did a moment ago: a request that fails once is no news.
+/// True if slurmctld answers or did recently: a single failed request does not count.
 bool answers(Draft& draft) {
   constexpr core::Duration kPatience{30000};
   const plan::Context& context = draft.observed.context;
@@ -109,7 +109,7 @@ bool answers(Draft& draft) {
   return true;
 }
 
-/// One that the operator ran under this name, for a Controller that was there before.
+/// Reports a slurmctld that the operator ran under this name for an earlier Controller.
 void tell_own_slurmctld(Draft& draft) {
   const std::string name = controller_object_name(draft.observed.object->meta.name);
   draft.problems.push_back(

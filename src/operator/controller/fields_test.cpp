@@ -11,7 +11,7 @@ using namespace op::testing;
 
 const kube::Key kKey{"default", "x"};
 
-/// A pod of each StatefulSet is ready, and its slurmctld runs with what it found when it started.
+/// Makes a pod of each StatefulSet ready, whose slurmctld runs with the files it found at its start.
 void start_pods(World& world) {
   for (const char* name : {"x-controller", "x-controller-backup"}) {
     const Json* set = world.find("StatefulSet", {"default", name});
@@ -75,7 +75,7 @@ TEST(Fields, EachOfAControllerHasAnEffectThatIsTakenBack) {
       {"deletionPolicy", "no effect"},  // At the end: scenario deletion.
       {"externalConfig", "no effect"},  // With external, below.
   };
-  // jwtKeyRef wins.
+  // jwtKeyRef takes precedence.
   for (const char* field : {"", ".name", ".key"}) wanted[std::string("jwtHs256KeyRef") + field] = "no effect";
   for (const char* ref :
        {"slurmKeyRef", "jwtKeyRef", "jwtHs256KeyRef", "jwksKeyRef", "sssdConfRef", "metrics.serviceMonitor.tokenSecretRef"})

@@ -24,18 +24,18 @@ std::string in_template(const kube::Object& stateful_set) {
   return core::get_string(stateful_set.body, {"spec", "template", "metadata", "annotations", api::kAnnotationSlurmKeyHash});
 }
 
-/// The digest of what slurmctld has; "" where it cannot be compared, for nobody, or another operator, made it.
+/// The digest of slurmctld's key; "": it cannot be compared, because there is no slurmctld or another operator created it.
 std::string in_force(const Observed& observed) {
   if (!observed.stateful_set || observed.stateful_set->meta.annotation(kube::kIntentHash).empty()) return "";
   return key_by(observed, in_template(*observed.stateful_set));
 }
 
-/// A user wants it though Slurm does not answer.
+/// A user accepts the loss of jobs although Slurm does not answer.
 bool loses_jobs(const Observed& observed) {
   return is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs));
 }
 
-/// The jobs that `counts`, as Slurm last told them.
+/// The jobs for which `counts` is true, from Slurm's last answer.
 std::vector<std::string> jobs(const Observed& observed, bool (*counts)(const slurm::Job&)) {
   std::vector<std::string> out;
   if (!observed.snapshot || (!answers(observed) && loses_jobs(observed))) return out;
@@ -45,7 +45,7 @@ std::vector<std::string> jobs(const Observed& observed, bool (*counts)(const slu
   return out;
 }
 
-/// A slurmctld was up with the key that is in force. Where that cannot be compared, with any.
+/// True if a slurmctld was up with the key in force; if that cannot be compared, with any key.
 bool has_served(const Observed& observed) {
   const ConfigState state = read_config_state(observed.config_map.get());
   const std::string runs = in_force(observed);
@@ -53,22 +53,23 @@ bool has_served(const Observed& observed) {
   return state.served_key == runs;
 }
 
-/// Slurm, which may have jobs on nodes outside of Kubernetes, or of workers that were removed by force, does not answer. It has
-/// none with a key with which it never was up, which may be why it does not get up. Without a RestApi nobody can ever look.
+/// True if Slurm does not answer although it may have jobs on nodes outside of Kubernetes, or of workers that were removed by
+/// force. With a key with which it was never up, it has no jobs, and the key may be why it does not start. Without a RestApi,
+/// it can never be asked.
 bool unheard(const Observed& observed) {
   if (observed.restapis.empty() || answers(observed) || loses_jobs(observed)) return false;
   return has_state(observed) || has_served(observed);
 }
 
-/// Slurm is asked as well: a cache of pods may be behind, and there are daemons outside of Kubernetes. What it said last counts
-/// while it does not answer, but not what it did not say.
+/// Slurm is asked as well, because the cache of pods may be behind and there may be daemons outside of Kubernetes. While it
+/// does not answer, jobs in its last answer count, but their absence does not.
 std::string waits_for(const Observed& observed, bool state_at_stake) {
   const std::string lose = std::string(api::kAnnotationLoseJobs) + ": \"true\"";
   std::string out;
   const auto add = [&](const std::string& what) { out += (out.empty() ? "" : "; ") + what; };
   if (observed.stopped) add("the stop switch (remove the annotation " + std::string(api::kAnnotationStopDeletions) + ")");
   if (!observed.workers.empty()) add("workers (scale all NodeSets to 0): " + some_of(observed.workers));
-  // Of an external slurmctld only what runs on workers concerns these keys.
+  // With an external slurmctld, only what runs on workers depends on these keys.
   if (observed.controller.spec.external) return out;
   const auto running = jobs(observed, [](const slurm::Job& job) { return job.holds_nodes(); });
   if (!running.empty()) add("jobs on nodes (let them end, or cancel them): " + some_of(running));
@@ -86,7 +87,7 @@ std::string waits_for(const Observed& observed, bool state_at_stake) {
   return out;
 }
 
-/// The recipe of a copy.
+/// The recipe that copies the key.
 Json copy_of(const SecretFacts& source) {
   return {{"$copy", key_in(source, source.ref.key)}};
 }
@@ -95,7 +96,7 @@ Json data_of(const Observed& observed) {
   return {{observed.keyring.ref.key, copy_of(observed.slurm_key)}};
 }
 
-/// `content`: of what the copy holds, now or with what is written.
+/// `content`: what the copy holds now, or after the write.
 Json metadata(const Observed& observed, const std::string& digest, const std::string& content) {
   const kube::ObjectMeta& meta = observed.object->meta;
   kube::StringMap notes{{std::string(api::kAnnotationSlurmKeyHash), digest},
@@ -118,10 +119,10 @@ plan::Step create(const Observed& observed) {
           kube::create(kube::resources::kSecret, std::move(secret))};
 }
 
-/// Whether slurmctld's pod is made anew, be the key the same by its digest.
+/// Whether slurmctld's pod is replaced even if the key has the same digest.
 enum class Template { kAsItIs, kAnew };
 
-/// With other data a rotation that was under way is over.
+/// Writing other data ends a rotation.
 plan::Step patch(const Observed& observed, const std::string& digest, const std::string& content, Json data, const char* why,
                  Template pod = Template::kAsItIs) {
   Json change{{"metadata", metadata(observed, digest, content)}};
@@ -147,7 +148,8 @@ bool is_keyring(const Observed& observed) {
   return copy.label(api::kLabelName) == kAppController && copy.label(api::kLabelInstance) == observed.object->meta.name;
 }
 
-/// That of a Controller before, which is about to be collected. Where that went alone, its keyring has no owner.
+/// True if the keyring belongs to a former Controller and is about to be garbage collected. If that Controller was deleted
+/// alone, its keyring has no owner.
 bool goes(const Observed& observed) {
   const kube::OwnerReference* owner = observed.keyring.meta->controller_owner();
   return observed.keyring.meta->terminating() || (owner != nullptr && owner->uid != observed.object->meta.uid);
@@ -185,7 +187,7 @@ Problem edited(const Observed& observed) {
               observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
 }
 
-/// It was told that other data wait. Nothing else tells, where StatefulSet and copy are gone.
+/// The condition shows that other data wait. Nothing else does if both StatefulSet and copy are gone.
 bool other_data_waited(const Observed& observed) {
   return api::find_condition(observed.controller.status.conditions, api::kConditionKeyChanged) != nullptr;
 }
@@ -204,20 +206,20 @@ Keyring without_copy(const Observed& observed, bool state_at_stake) {
   return out;
 }
 
-/// The copy says whose it is, what of, and with which data.
+/// True if the copy names its owner, its source, and the data that it was made with.
 bool labelled(const SecretFacts& copy) {
   return !copy.digest.empty() && copy.meta->controller_owner() != nullptr &&
          !copy.meta->annotation(api::kAnnotationDataHash).empty();
 }
 
-/// The user's Secret holds what the copy was edited from, be it another object by now.
+/// True if the user's Secret has the data that the copy had before the edit, even in another object.
 bool has_former_data(const Observed& observed) {
   return observed.keyring.edited && observed.keyring.meta->annotation(api::kAnnotationDataHash) ==
                                         keyring_note(observed.object->meta.uid, observed.slurm_key.content);
 }
 
-/// A rotation that nobody depends on any more ends at once where it cannot go on, with a restart of slurmctld, which may have
-/// loaded any of its steps.
+/// A rotation that cannot continue ends at once if nobody depends on it, with a restart of slurmctld, which may have loaded any
+/// of its steps.
 void go_on(const Observed& observed, bool state_at_stake, Keyring& out) {
   const SecretFacts& copy = observed.keyring;
   const bool begins = copy.rotation->begins();
@@ -243,7 +245,7 @@ Keyring with_copy(const Observed& observed, bool state_at_stake) {
   if (copy.usable() && copy.rotation) {
     go_on(observed, state_at_stake, out);
   } else if (copy.edited && !copy.meta->annotation(api::kAnnotationKeyRotation).empty()) {
-    // Which of the steps who has loaded nobody knows.
+    // Nobody knows which daemon has loaded which step.
     out.waits_for = waits_for(observed, state_at_stake);
     if (!out.waits_for.empty() || !source.usable()) {
       out.problem = edited(observed);

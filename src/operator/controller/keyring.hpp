@@ -1,13 +1,13 @@
 // When the keyring, the copy of the auth/slurm key that daemons mount, follows the Secret that the user names.
 //
-// slurmctld and slurmds with different keys do not understand each other, and the jobs between them are lost. A kubelet swaps
-// a mounted file when its Secret changes, and both daemons read it with the next reconfigure, or when they start. So other data
-// in the user's Secret come into force step by step (rotation.hpp); or, where that is not possible, they wait until there is
-// nobody to cut off. Then the copy follows, and in the same pass the StatefulSet, whose pod carries the digest of what it
-// mounts.
+// slurmctld and slurmds with different keys do not understand each other, and the jobs between them are lost. A kubelet
+// replaces a mounted file when its Secret changes, and both daemons read it at the next reconfigure or start. So new data in
+// the user's Secret take effect step by step (rotation.hpp). If that is not possible, they wait until there is no daemon to cut
+// off. Then the copy follows, and in the same pass the StatefulSet, whose pod has the digest of what it mounts.
 //
-// What is in force is told by that digest: it is of the user's Secret, as it was copied. The copy has a note of its own data,
-// by which an edit is known: then what runs has its key in memory alone, and must not be told to read the file.
+// That digest shows what is in force: it is the digest of the user's Secret when it was copied. The copy also has a note about
+// its own data, which reveals an edit. After an edit, running daemons have their key only in memory and must not be told to
+// read the file.
 #pragma once
 
 #include <optional>
@@ -21,30 +21,30 @@
 namespace op::controller {
 
 struct Keyring {
-  /// Makes a copy that is not there, or that somebody changed, hold what is in force. Cuts nobody off.
+  /// Creates a missing copy, or restores an edited one, with what is in force. Cuts nobody off.
   std::optional<plan::Step> mend;
-  /// Brings another key into force: to be followed at once by what restarts slurmctld.
+  /// Brings another key into force. Must be followed at once by the restart of slurmctld.
   std::optional<plan::Step> renew;
-  std::string digest;                ///< What daemons mount, after `renew` if there is one; "": nothing to mount yet.
-  std::optional<Problem> problem;    ///< Its message stays the same while what is waited for gets less.
-  std::string waits_for;             ///< Whom another key would cut off, and what there is to do about each; "": nobody.
-  std::string cannot_rotate;         ///< And why it cannot come into force meanwhile.
-  std::optional<Rotation> rotation;  ///< One is under way.
-  /// slurmctld must neither reconfigure nor restart: daemons would load other data, which stand in what they mount.
+  std::string digest;                ///< Of what daemons mount, after `renew` if there is one; "": nothing to mount yet.
+  std::optional<Problem> problem;    ///< Its message does not change while what is waited for gets less.
+  std::string waits_for;             ///< Who would be cut off by another key, and what to do about each; "": nobody.
+  std::string cannot_rotate;         ///< Why the key cannot be rotated instead.
+  std::optional<Rotation> rotation;  ///< The rotation under way, if any.
+  /// slurmctld must neither reconfigure nor restart, because daemons would load other data from what they mount.
   bool freezes = false;
 };
 
-/// The recipe of a generated key that is gone, where the keyring has it still; null: it has not.
+/// The recipe for a generated key that is gone, from the keyring; null: the keyring does not have it.
 core::Json restored_key(const Observed& observed);
 
-/// `state_at_stake`: slurmctld must not be restarted, for its state would be lost.
-/// The digest of the key that a slurmctld has whose pod, or pod template, was made with the digest `made_with`.
+/// The digest of the key of a slurmctld whose pod or pod template has the annotation `made_with`.
 std::string key_by(const Observed& observed, const std::string& made_with);
-/// The digest that slurmctld's pod template has of the key with this digest, which may have come into force under the pod.
+/// The digest in slurmctld's pod template for the key with this digest, which may have come into force without a new pod.
 std::string made_with_key(const Observed& observed, const std::string& digest);
-/// The same of the keyring as it is; "": the template has its own.
+/// The digest in slurmctld's pod template for the present keyring; "": it is the keyring's own digest.
 std::string made_with_key(const Observed& observed);
 
+/// `state_at_stake`: slurmctld must not be restarted, because its state would be lost.
 Keyring plan_keyring(const Observed& observed, bool state_at_stake);
 
 }  // namespace op::controller

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kMetricsType = "MetricsType";
 constexpr const char* kOpenMetrics = "metrics/openmetrics";
-/// Before, slurmctld does not start with MetricsType.
+/// Earlier releases of slurmctld do not start with MetricsType.
 constexpr ImageRelease kFirstWithMetrics{25, 11};
 
 bool monitored(const Observed& observed, const ConfigState& state) {
@@ -20,7 +20,7 @@ bool monitored(const Observed& observed, const ConfigState& state) {
   return metrics.enabled && metrics.service_monitor.enabled && metrics_refused(observed, state).empty();
 }
 
-/// It was made for this Controller, and not by a user.
+/// True if this Controller, not a user, created it.
 bool is_ours(const Observed& observed) {
   const kube::OwnerReference* owner = observed.service_monitor ? observed.service_monitor->meta.controller_owner() : nullptr;
   return owner != nullptr && owner->uid == observed.object->meta.uid;
@@ -44,7 +44,7 @@ core::Json endpoint(const api::ServiceMonitor& monitor, const api::MetricEndpoin
   return out;
 }
 
-/// Why Prometheus needs a token, or "". Of slurm.conf as it is offered.
+/// Why Prometheus needs a token, from the offered slurm.conf; "": it needs none.
 std::string asks_for_token(const ConfigState& state) {
   const slurm::conf::Conf conf = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(state.offered)).conf;
   if (conf.get("MetricsAuthUsers")) return "MetricsAuthUsers";
@@ -61,7 +61,7 @@ std::string metrics_refused(const Observed& observed, const ConfigState& state) 
   if (release != ImageRelease{}) {
     return "slurmctld " + to_string(release) + " has no metrics: Slurm has them from 25.11 on";
   }
-  // What it has been seen to serve stays while it does not answer.
+  // A slurmctld that was seen to serve metrics keeps them while it does not answer.
   const slurm::conf::Conf offered = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(state.offered)).conf;
   if (offered.get(kMetricsType) || (observed.snapshot && observed.snapshot->capabilities.metrics)) return "";
   return "the tag of the image " + image +
@@ -85,7 +85,7 @@ core::Json build_service_monitor(const Observed& observed) {
     for (const char* path : {"/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler"})
       endpoints.push_back(endpoint(monitor, {path, "", ""}, name));
   }
-  // One that stands by sends Prometheus to the primary, whose figures would be there twice.
+  // A standby redirects Prometheus to the primary, whose figures would be there twice.
   if (backups(observed) > 0) {
     for (core::Json& one : endpoints) one["followRedirects"] = false;
   }
@@ -118,7 +118,7 @@ void set_metrics_condition(Conditions& conditions, const Observed& observed, con
     if (metrics.service_monitor.enabled)
       return set(ConditionStatus::kFalse, "Disabled",
                  "there is no ServiceMonitor, because spec.metrics.enabled is false: slurmctld serves no metrics");
-    // What reads the ServiceMonitor is that the condition is there.
+    // The condition itself makes the next pass read the ServiceMonitor.
     if (observed.service_monitors == kube::Presence::kUnknown || is_ours(observed))
       set(ConditionStatus::kFalse, "Disabled", "the ServiceMonitor of slurmctld is being deleted");
     return;

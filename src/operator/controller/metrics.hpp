@@ -1,4 +1,4 @@
-// slurmctld's own metrics: whether it serves them, and the ServiceMonitor by which Prometheus finds them.
+// slurmctld's metrics: whether it serves them, and the ServiceMonitor with which Prometheus finds them.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@
 
 namespace op::controller {
 
-/// Why slurmctld cannot serve the metrics that are asked for, or "".
+/// Why slurmctld cannot serve the requested metrics; "": it can.
 std::string metrics_refused(const Observed& observed, const ConfigState& state);
-/// Has slurmctld serve them, where it can.
+/// Enables slurmctld's metrics if possible.
 void add_metrics(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state);
 
 core::Json build_service_monitor(const Observed& observed);
-/// Makes the ServiceMonitor, or takes it away.
+/// Creates or deletes the ServiceMonitor.
 void plan_service_monitor(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
-/// There only where metrics are asked for, and for as long as there is a ServiceMonitor of former times. `loaded`: slurmctld
-/// runs with what is wanted.
+/// Sets MetricsServed if metrics are requested, or while an old ServiceMonitor exists. `loaded`: slurmctld runs with the wanted
+/// configuration.
 void set_metrics_condition(Conditions& conditions, const Observed& observed, const ConfigState& state, bool loaded);
 
 }  // namespace op::controller

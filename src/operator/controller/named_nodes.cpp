@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostParts = 200000, kDeepest = 32;
 
-/// Takes the parts of the text one by one: a tree is never built, so nothing in it can be larger than it, or have no end.
+/// Handles the parts of the text one by one and never builds a tree, so the cost is limited by the length of the text.
 class Reader final : public YAML::EventHandler {
  public:
   NamedNodes found;
@@ -40,8 +40,8 @@ class Reader final : public YAML::EventHandler {
  private:
   struct Level {
     bool map = false;
-    bool at_value = false;  ///< Of a map: its next part is the value of `key`.
-    std::string key{};      ///< Of a list: the one that it is the value of.
+    bool at_value = false;  ///< In a map: the next part is the value of `key`.
+    std::string key{};      ///< In a list: the key of which the list is the value.
   };
   std::vector<Level> levels_;
   std::size_t parts_ = 0;

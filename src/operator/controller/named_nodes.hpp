@@ -1,4 +1,4 @@
-// The nodes that a user's topology.yaml or topology.conf names. Other people's text: nothing in it costs more than its length.
+// The nodes that a user's topology.yaml or topology.conf names. The text is untrusted: the cost is limited by its length.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace op::controller {
 
 struct NamedNodes {
   std::vector<std::string> lists;  ///< Hostlists.
-  bool all = false;                ///< It has a flat topology, in which every node is.
+  bool all = false;                ///< It has a flat topology, which contains every node.
 };
 
-/// topology.yaml(5): the values of `nodes`, of whatever topology in it. Error: kInvalid, what cannot be read, aliases included,
-/// and what is nested deeper, or has more parts, than any such file.
+/// topology.yaml(5): the values of `nodes` in any topology. Error: kInvalid for what cannot be parsed, for aliases, and for a
+/// text with deeper nesting or more parts than any such file has.
 core::Result<NamedNodes> nodes_of_yaml(std::string_view text);
 
 /// topology.conf(5): the values of Nodes=.

@@ -48,7 +48,7 @@ bool owner_is_gone(const Caches& caches, const kube::PodRecord& worker) {
   return nodeset == nullptr || nodeset->meta.uid != owner->uid;
 }
 
-/// Only these fields are read: a partition, and the jobs in it, must not go for another field that cannot be read.
+/// Only these fields are parsed: a partition with jobs must not be removed because another field cannot be parsed.
 NodeSetFacts nodeset_facts(const kube::Object& object) {
   NodeSetFacts facts{object.meta.name,   slurm_node_set_name(object), false, "", object.meta.terminating(), "",
                      host_prefix(object)};
@@ -65,13 +65,13 @@ NodeSetFacts nodeset_facts(const kube::Object& object) {
   return facts;
 }
 
-/// Slurm's name of a cluster whose other fields may not be readable.
+/// Slurm's name of the cluster, even if other fields of the Controller cannot be parsed.
 std::string name_of(const kube::Object& controller) {
   const std::string given = core::get_string(controller.body, {"spec", "clusterName"});
   return given.empty() ? controller.meta.ns + "_" + controller.meta.name : given;
 }
 
-/// Two clusters of one name are one to accounting, and to whoever looks at its figures.
+/// Two clusters with the same name count as one in accounting and in reports.
 std::string find_older_cluster(const Caches& caches, const Observed& self) {
   const kube::ObjectMeta& ours = self.object->meta;
   const std::string name = name_of(*self.object);
@@ -119,11 +119,11 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
   return out;
 }
 
-/// That it was a worker is told by our comment, or by our reason.
+/// True if the node was a worker, by our comment or by our reason, and no NodeSet manages it any more.
 bool left_behind(const Observed& observed, const slurm::Node& node) {
   if (node.state.base != "DOWN" || observed.worker_nodes.contains(node.name)) return false;
   const auto comment = worker_comment(node.comment);
-  // With host networking a worker may be registered under another name.
+  // With host networking, a worker may be registered under another name.
   if (comment && std::ranges::find(observed.workers, core::get_string(*comment, {"podName"})) != observed.workers.end()) {
     return false;
   }
@@ -136,8 +136,8 @@ bool left_behind(const Observed& observed, const slurm::Node& node) {
   });
 }
 
-/// What the NodeSet of a worker is called in Slurm, where the NodeSet itself is gone. With host networking its template's
-/// hostname is not known any more: then as if it had none.
+/// The name in Slurm of a worker's NodeSet that is gone. With host networking, the hostname in its template is unknown and
+/// assumed to be missing.
 std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::string& nodeset) {
   api::NodeSetSpec spec;
   if (worker.meta.name.starts_with(nodeset + "-")) {
@@ -187,7 +187,7 @@ std::vector<std::string> find_http_probed(const Observed& observed) {
   return out;
 }
 
-/// Without Slurm's word nobody is known to have missed anything.
+/// While Slurm does not answer, no worker is known to have missed anything.
 std::vector<core::WallTime> find_starting(const std::vector<kube::PodPtr>& workers, const slurm::SnapshotPtr& snapshot) {
   std::vector<core::WallTime> out;
   if (!snapshot || !snapshot->complete()) return out;
@@ -200,7 +200,7 @@ std::vector<core::WallTime> find_starting(const std::vector<kube::PodPtr>& worke
   return out;
 }
 
-/// The Prometheus operator may not be installed: a watch of a kind that is not served never shows anything.
+/// The Prometheus operator may not be installed. A watch of a kind that is not served never returns anything.
 void read_service_monitor(kube::Recorder& recorder, Observed& out) {
   const api::Controller& controller = out.controller;
   const bool was = api::find_condition(controller.status.conditions, api::kConditionMetricsServed) != nullptr;
@@ -211,7 +211,7 @@ void read_service_monitor(kube::Recorder& recorder, Observed& out) {
   const kube::ObjectMeta& meta = out.object->meta;
   const kube::Named<kube::Object> named =
       recorder.object(resources::kServiceMonitor, {meta.ns, controller_object_name(meta.name)});
-  // Not known yet, or the kind is so new that it is not served.
+  // It is unknown yet, or the kind is so new that it is not served.
   if (named.presence == kube::Presence::kUnknown) out.service_monitors = kube::Presence::kUnknown;
   out.service_monitor = named.record;
 }
@@ -268,7 +268,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   std::ranges::sort(nodesets, {}, [](const auto& item) { return item.first; });
   for (const auto& [order, nodeset] : nodesets) out->nodesets.push_back(nodeset_facts(*nodeset));
   for (const kube::ObjectPtr& restapi : caches_.restapis.by_index(kIndexController, out->cluster)) {
-    // With foreground deletion it waits for its slurmrestd, which may wait for the Controller: what counts is our finalizer.
+    // With foreground deletion, the RestApi waits for its slurmrestd, which may wait for the Controller: our finalizer decides.
     const bool serves = kube::has_finalizer(restapi->meta, api::kFinalizerRestApi);
     out->restapis.push_back({restapi->meta.name, restapi->meta.terminating() && serves});
   }
@@ -291,7 +291,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     if (facts == out->nodesets.end()) {
       out->left_nodesets.emplace(slurm_name_by_worker(*pod, nodeset), nodeset);
     } else if (pod->meta.controller_owner() == nullptr) {
-      // Kubernetes takes the finalizer away once it has left its workers.
+      // Kubernetes removes the finalizer once it has released the workers.
       facts->ending = false;
     }
     if (!owner_is_gone(caches_, *pod)) continue;

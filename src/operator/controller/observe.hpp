@@ -1,5 +1,5 @@
-// The controller of kind Controller. Its key is the Controller's, "ns/X"; it also writes what all NodeSets of X share. What
-// wakes it is in declaration.cpp.
+// The controller of kind Controller. Its key is the Controller's, "ns/X". It also writes what all NodeSets of X share.
+// declaration.cpp says what wakes it.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace op::controller {
 
-/// What it reads.
+/// The caches that the controller reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
   kube::Cache<kube::Object>&controllers, &accountings, &nodesets, &restapis, &services, &config_maps, &stateful_sets,
@@ -22,7 +22,7 @@ struct Caches {
   bool reads_nodes;
 };
 
-/// By what has been observed of NodeSets, workers and Slurm.
+/// Finds stale records from the observed NodeSets, workers and Slurm nodes.
 [[nodiscard]] std::vector<StaleRecord> find_stale_records(const Observed& observed, const plan::Observing& observing);
 
 class ControllerController final : public kube::TypedController<Observed> {

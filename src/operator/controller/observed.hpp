@@ -1,4 +1,4 @@
-// What the Controller's plan knows: copies of what the caches held at one moment, and nothing else.
+// The facts for the Controller's plan, copied from the caches at one moment.
 #pragma once
 
 #include <map>
@@ -25,56 +25,56 @@ struct NamedFiles {
   std::string name;
   kube::Presence presence = kube::Presence::kUnknown;
   std::map<std::string, std::string> files;
-  std::map<std::string, std::string> binary{};  ///< Those that are no text, in base64.
+  std::map<std::string, std::string> binary{};  ///< Binary files, in base64.
 };
 
-/// What slurm.conf says of a NodeSet.
+/// The facts about a NodeSet that matter to slurm.conf.
 struct NodeSetFacts {
   std::string object;      ///< The NodeSet's own name.
   std::string slurm_name;  ///< NodeSet=, Feature= and PartitionName=.
   bool partition = false;
   std::string partition_config;
   bool terminating = false;
-  std::string partition_error;  ///< Not empty: the partition may be wanted, but that cannot be read.
-  std::string host_prefix;      ///< What the names of its workers begin with; an ordinal follows.
+  std::string partition_error;  ///< Not empty: spec.partition cannot be read, so a partition may be wanted.
+  std::string host_prefix;      ///< The names of its workers begin with it; an ordinal follows.
   bool ending = false;          ///< It is being deleted, and its workers with it.
 };
 
-/// Something that must go before the Controller may.
+/// A RestApi, which must be deleted before the Controller.
 struct RestApiFacts {
   std::string name;
-  bool terminating = false;  ///< And it still serves NodeSets that end.
+  bool terminating = false;  ///< It is being deleted and still serves NodeSets that are being deleted.
 };
 
-/// A worker that no NodeSet ends any more.
+/// A worker whose NodeSet is gone.
 struct LeftWorker {
   kube::PodPtr pod;
-  std::optional<OwnerEnds> ends;  ///< The Controller takes it with it.
+  std::optional<OwnerEnds> ends;  ///< Evidence that the Controller may delete it.
 };
 
-/// A worker's record in Slurm that no NodeSet answers for any more: its NodeSet went while Slurm did not answer, or with a
-/// cluster whose state came back.
+/// A worker's record in Slurm that no NodeSet manages any more: its NodeSet was deleted while Slurm did not answer, or with a
+/// cluster whose state was restored.
 struct StaleRecord {
   std::string node;
-  std::optional<slurm::LeftBehind> evidence;  ///< None while what Slurm said is too old.
+  std::optional<slurm::LeftBehind> evidence;  ///< Empty while Slurm's answer is too old.
 };
 
 /// The Accounting that spec.accountingRef names.
 struct AccountingFacts {
   std::string name;
   bool exists = false;
-  std::string error;      ///< Not empty: its spec cannot be read.
-  Endpoint slurmdbd;      ///< Where it is, or will be.
-  bool external = false;  ///< It is not known whether its slurmdbd answers.
+  std::string error;      ///< Not empty: its spec cannot be parsed.
+  Endpoint slurmdbd;      ///< Where slurmdbd is or will be.
+  bool external = false;  ///< The operator does not know whether this slurmdbd answers.
   bool serving = false;   ///< Its slurmdbd answers.
-  /// That its slurmdbd is to have; nullopt: it is not known, or not ours to know.
+  /// The keys of its slurmdbd; nullopt: unknown, or not managed by the operator.
   std::optional<SecretFacts> slurm_key, jwt_key;
-  /// As the one that answers says; while it has not said, or another is to come, by the image of its StatefulSet. {0, 0}: not
-  /// known.
+  /// Reported by the running slurmdbd; if it has not reported or is about to be replaced, from the image of its StatefulSet.
+  /// {0, 0}: unknown.
   ImageRelease slurmdbd_release{};
-  std::string told_release{};     ///< The same as the ConfigMap of the Accounting has it; "": nothing was told yet.
-  bool slurmdbd_changes = false;  ///< Its StatefulSet has an image that no slurmdbd answers with yet.
-  std::string namesake;           ///< An older Controller that names it as well, and has the same cluster name.
+  std::string told_release{};     ///< The release in the Accounting's ConfigMap; "": not reported yet.
+  bool slurmdbd_changes = false;  ///< Its StatefulSet has an image with which no slurmdbd answers yet.
+  std::string namesake;           ///< An older Controller with the same cluster name that names this Accounting too.
 };
 
 struct Observed {
@@ -82,57 +82,59 @@ struct Observed {
   slurm::ClusterKey cluster;
   kube::ObjectPtr object;
   api::Controller controller;
-  std::string parse_error;                       ///< Not empty: `controller` says nothing.
+  std::string parse_error;                       ///< Not empty: `controller` is not valid.
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of slurmctld.
 
-  SecretFacts slurm_key, jwt_key;  ///< As users name them, or generated.
-  SecretFacts keyring;             ///< What daemons mount of the first.
+  SecretFacts slurm_key, jwt_key;  ///< The Secrets that users name, or generated ones.
+  SecretFacts keyring;             ///< The copy of slurm_key that daemons mount.
   SecretFacts sssd_conf;           ///< Of spec.sssdConfRef.
-  /// Of slurmctld and the workers, those that mount the Secret of slurm_key itself: earlier versions made them.
+  /// Pods of slurmctld and workers that mount the Secret of slurm_key itself. Earlier versions created them.
   std::vector<std::string> old_mounts;
   std::vector<NamedFiles> config_files, prolog, epilog, prolog_slurmctld, epilog_slurmctld;
   std::optional<NamedFiles> jwks;
-  std::vector<Problem> missing;  ///< Of the Secrets and ConfigMaps that the pod's parts name.
+  std::vector<Problem> missing;  ///< Missing Secrets and ConfigMaps that the pod's spec names.
 
-  std::set<std::string> places;  ///< Topology strings of the Kubernetes nodes, where spec.topology asks for them.
-  bool reads_kube_nodes = true;  ///< The operator has the right to.
-  bool no_kube_nodes = false;    ///< Kubernetes says that it has no node at all.
+  std::set<std::string> places;  ///< Topology strings of the Kubernetes nodes, if spec.topology is set.
+  bool reads_kube_nodes = true;  ///< The operator may read Kubernetes nodes.
+  bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
 
   std::optional<AccountingFacts> accounting;
-  std::optional<UsageMissing> usage_missing;  ///< Of the first of `pods` that it is true of.
+  std::optional<UsageMissing> usage_missing;  ///< For the first of `pods` to which it applies.
   std::string older_cluster;                  ///< "ns/name" of an older Controller with the same cluster name.
-  std::vector<NodeSetFacts> nodesets;         ///< Of this Controller, sorted by slurm_name; of the same, the first one has it.
+  /// NodeSets of this Controller, sorted by slurm_name. If several have the same, the first one gets it.
+  std::vector<NodeSetFacts> nodesets;
   std::vector<RestApiFacts> restapis;
   std::vector<kube::PodPtr> worker_pods;  ///< Those that still exist.
   std::vector<std::string> workers;       ///< Their names.
-  /// Of login pods that mount the keyring; read only where its key is another than the user's, or rotates.
+  /// Login pods that mount the keyring. Read only if its key differs from the user's or rotates.
   std::vector<kube::PodPtr> login_pods;
-  std::set<std::string> worker_nodes;    ///< Slurm nodes' names of the same.
-  bool workers_registered = false;       ///< Slurm has known one of them, or its slurmd began, which waits for slurmctld.
-  std::vector<core::WallTime> starting;  ///< When the pods of workers were made that may have begun, and have not registered.
-  std::vector<LeftWorker> left_workers;  ///< Of the same, those whose owner is a NodeSet that is gone.
-  /// NodeSets that are gone, while workers of theirs are there: their own name by that in Slurm.
+  std::set<std::string> worker_nodes;  ///< Slurm node names of `worker_pods`.
+  /// Slurm has known one of them, or the slurmd of one has started, which waits for slurmctld.
+  bool workers_registered = false;
+  std::vector<core::WallTime> starting;  ///< Creation times of worker pods that may have started but have not registered.
+  std::vector<LeftWorker> left_workers;  ///< Workers whose NodeSet is gone.
+  /// NodeSets that are gone while workers of theirs exist: their object names, by their names in Slurm.
   std::map<std::string, std::string> left_nodesets;
 
-  /// Pods of slurmctld and workers whose daemon is probed by HTTP, and StatefulSets that make such ones. Earlier releases made
-  /// them so where the tag of an image named Slurm 25.11 or later.
+  /// Pods of slurmctld and workers with HTTP probes, and StatefulSets that create such pods. Earlier releases used them for
+  /// images with a tag of Slurm 25.11 or later.
   std::vector<std::string> http_probed;
 
-  std::vector<StaleRecord> stale_records;  ///< None is known while Slurm does not answer.
+  std::vector<StaleRecord> stale_records;  ///< Empty while Slurm does not answer.
 
   kube::ObjectPtr service, internal_service, workers_service, workers_pdb, config_map, file_copies, accepted_copies,
       stateful_set;
   kube::Presence service_monitors =
       kube::Presence::kAbsent;  ///< Of that kind; read only where metrics are, or were, asked for.
   kube::ObjectPtr service_monitor;
-  kube::ObjectPtr backup_set, slurmctld_pdb;                  ///< Only where there are backups.
-  std::map<std::string, kube::ObjectPtr> slurmctld_services;  ///< The same, by name: see addressed_pods.
-  kube::ObjectPtr claim;                                      ///< The volume of the state, when the StatefulSet made it.
-  std::vector<kube::PodPtr> pods;                             ///< Of the slurmctld that runs; with backups, of the primary.
-  std::vector<kube::PodPtr> backup_pods;                      ///< Of those that stand by.
+  kube::ObjectPtr backup_set, slurmctld_pdb;                  ///< Only with backups.
+  std::map<std::string, kube::ObjectPtr> slurmctld_services;  ///< Only with backups: by name, see addressed_pods.
+  kube::ObjectPtr claim;                                      ///< The volume claim of the state, if the StatefulSet created it.
+  std::vector<kube::PodPtr> pods;                             ///< Pods of slurmctld; with backups, of the primary.
+  std::vector<kube::PodPtr> backup_pods;                      ///< Pods of the standby slurmctlds.
   slurm::SnapshotPtr snapshot;                                ///< Null: no RestApi serves this cluster.
-  bool stopped = false;                                       ///< Its annotation says that nothing is to be deleted.
-  std::string doubt;                                          ///< Why nothing is to be deleted by Slurm's word; see doubt_of.
+  bool stopped = false;                                       ///< An annotation stops all deletions.
+  std::string doubt;  ///< Why Slurm's answers must not lead to deletions; "": they may. See doubt_of.
 };
 
 }  // namespace op::controller

@@ -20,31 +20,31 @@
 namespace op::controller {
 namespace {
 
-/// When nobody has come for so long, those that have come are a group; and so long it is gathered at most.
+/// When no worker has come for the first time, those that have come form a group. It is gathered for the second time at most.
 constexpr core::Duration kQuiet{3000}, kGather{30000};
-/// A note may be written anew for those that came after it, while it waits.
+/// How long before a waiting note may be renewed for workers that came after it.
 constexpr core::Duration kRenewal{10000};
-/// How often is looked whether jobs are starting still, which wakes nobody: at first, and after a minute.
+/// How often to check whether jobs are still starting, which wakes nobody: at first, and after a minute.
 constexpr core::Duration kOften{1000}, kSeldom{5000};
 constexpr core::Duration kLongestPlacesGap{30 * 60 * 1000};
 constexpr const char* kForPlaces = "for the places of workers";
 
-/// The file of the user's that gives places.
+/// The user's file that assigns places.
 struct TopologyOfUser {
   enum class Kind {
-    kNone,        ///< There is none, or it names no node.
-    kUnknown,     ///< What is there is not known.
-    kUnreadable,  ///< `why`.
-    kTooNew,      ///< slurmctld does not read such a file.
+    kNone,        ///< There is no file, or it names no nodes.
+    kUnknown,     ///< The files are not known.
+    kUnreadable,  ///< It cannot be parsed, because of `why`.
+    kTooNew,      ///< slurmctld does not read this kind of file.
     kNames,
   };
   Kind kind = Kind::kNone;
   std::string file, why;
   core::HostSet nodes;
-  bool all = false;  ///< Who is not named has a place all the same.
+  bool all = false;  ///< Nodes that are not named have a place anyway.
 };
 
-/// topology.conf is read only where a setting asks for it.
+/// topology.conf is read only if a setting asks for it.
 bool reads_topology_conf(const ConfigState& state) {
   const auto plugin = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(state.offered)).conf.get("TopologyPlugin");
   return plugin && *plugin != "topology/flat" && *plugin != "topology/default";
@@ -56,12 +56,12 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
   if (observed.controller.spec.topology) return out;
   const std::string *yaml = nullptr, *conf = nullptr;
   if (knows_files(state.offered)) {
-    // What the user's ConfigMaps have by now may be refused.
+    // The present files of the user's ConfigMaps may be refused.
     yaml = file_copy(state, kTopologyYaml);
     conf = file_copy(state, "topology.conf");
   } else {
     if (mounts_copies(observed, state)) return {.kind = Kind::kUnknown, .file = {}, .why = {}, .nodes = {}};
-    // By their names, as they are laid over each other.
+    // Sorted by name, as they are projected.
     std::map<std::string, const NamedFiles*> maps;
     for (const NamedFiles& map : observed.config_files) {
       if (map.presence != kube::Presence::kPresent) return {.kind = Kind::kUnknown, .file = {}, .why = {}, .nodes = {}};
@@ -98,13 +98,13 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
   return out;
 }
 
-/// Workers that Slurm has, by what their places are.
+/// The workers that Slurm has, by their places.
 struct Census {
-  std::vector<std::string> waiting;   ///< The file gives them places, which they have not got yet.
+  std::vector<std::string> waiting;   ///< The file gives them places that they do not have yet.
   std::vector<std::string> nameless;  ///< The file does not name them.
-  core::WallTime oldest{}, newest{};  ///< Since when Slurm has had those that nothing is known of yet, named or not.
-  bool fresh = false;                 ///< There are any.
-  bool unseen = false;                ///< Of one Slurm is about to be seen to have it.
+  core::WallTime oldest{}, newest{};  ///< Since when Slurm has had the workers that were not considered yet, named or not.
+  bool fresh = false;                 ///< There are such workers.
+  bool unseen = false;                ///< Slurm has a worker whose pod does not show it yet.
 };
 
 Census take_census(const Observed& observed, const TopologyOfUser& topology, const std::optional<Places>& places) {
@@ -120,7 +120,7 @@ Census take_census(const Observed& observed, const TopologyOfUser& topology, con
       out.unseen = true;
       continue;
     }
-    // One that was given a place by itself is not in the file.
+    // A worker that was given a place individually is not in the file.
     const bool named = topology.nodes.has(name);
     if (!named && !topology.all && node->topology.empty()) out.nameless.push_back(name);
     if (given && (!since || *since < *given)) continue;
@@ -133,7 +133,7 @@ Census take_census(const Observed& observed, const TopologyOfUser& topology, con
   return out;
 }
 
-/// How much longer others may come that belong to the group.
+/// How much longer to wait for other workers that belong to the group.
 core::Duration left_to_gather(const Observed& observed, const Census& census) {
   // A clock that was set back is no reason to wait.
   const core::Duration all = kGather - (observed.context.now - census.oldest);
@@ -146,7 +146,7 @@ plan::StepId places_id(core::WallTime due) {
   return kReconfigure.of(kForPlaces, core::format_rfc3339(due));
 }
 
-/// The last try, until the next one may be; null: it may be now.
+/// The last try, as long as it is too early for the next one; null: the next one may begin.
 const std::pair<const plan::StepId, plan::Outcome>* recent_try(const Observed& observed, core::Duration* left = nullptr) {
   for (const auto& entry : observed.context.outcomes) {
     const auto& [id, outcome] = entry;
@@ -176,7 +176,7 @@ void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan) 
   if (topology.kind != Kind::kNames || observed.restapis.empty()) return next.places.reset();
   const core::WallTime now = core::whole_seconds(observed.context.now);
   if (next.places && next.places->due && has_given(observed, *next.places->due)) next.places = Places{next.places->due, {}};
-  // There is nobody who could lack one.
+  // No worker can lack a place.
   if (!next.places && observed.worker_pods.empty()) next.places = Places{now, {}};
   if (!answers(observed)) return;
 
@@ -199,7 +199,7 @@ void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan) 
 
 void add_places_step(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
   if (!state.places || !state.places->due) return;
-  // What slurmctld would read may be something else than it runs with, and be refused: that is settled first.
+  // slurmctld would read other files than it runs with, and might refuse them: that is settled first.
   const bool reads_refused = !state.refused_hash.empty() && !mounts_copies(observed, state);
   if (reads_refused || state.tries_partition() || !holds_offered(observed, state)) return;
   core::Duration left{0};
@@ -242,7 +242,7 @@ void set_places_condition(Conditions& conditions, const Observed& observed, cons
                "without a RestApi, workers that register are given the places that " + file +
                    " gives them at the next change of the configuration, or by `scontrol reconfigure`");
   }
-  // Not known now: what was known stays.
+  // It is unknown now, so the condition stays.
   if (topology.kind == Kind::kUnknown || !answers(observed)) {
     if (const api::Condition* told = api::find_condition(observed.controller.status.conditions, api::kConditionPlaced))
       set(told->status, told->reason, told->message);

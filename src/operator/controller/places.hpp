@@ -1,15 +1,15 @@
-// Places that a user's topology.yaml or topology.conf gives to workers, by their names. slurmctld gives them when it reads its
-// configuration, to the nodes that it has by then: a worker that registers later has no place, and Slurm refuses jobs of
-// several nodes there, until slurmctld reads it again (24.11 and 26.05).
+// Places in the topology that a user's topology.yaml or topology.conf gives to workers by name. slurmctld assigns them when it
+// reads its configuration, to the nodes that it has then. A worker that registers later has no place, and Slurm refuses
+// multi-node jobs there until slurmctld reads the configuration again (24.11 and 26.05).
 //
-// So slurmctld is reconfigured once more for workers that have come. Nothing but their places changes by that, so it gives way
-// to all else: it waits for as long as any job is starting (prologs.hpp), for others that come at the same time, and a minute
-// since the last of its kind.
+// So slurmctld is reconfigured once more for new workers. This changes only their places, so it yields to everything else: it
+// waits while any job is starting (prologs.hpp), for other workers that come at the same time, and for a minute after the last
+// such reconfigure.
 //
-// Until when workers have been given their places stands in the ConfigMap (rollout.hpp). Since when Slurm has had a worker's
-// node stands on its pod, written by its NodeSet when it sees the node first (cluster/workers.hpp): another pod of the same
-// name has another time. A pod that says none, and was seen, has the record of the pod before it, with its place; or it was
-// seen before any file named nodes, which `given_until` comes after.
+// The ConfigMap stores until when workers have been given places (rollout.hpp). A worker's pod stores since when Slurm has had
+// its node, written by its NodeSet at first sight (cluster/workers.hpp), so a later pod of the same name has another time. If a
+// pod that was seen has no such time, it has the record of its predecessor, including its place; or it was seen before any file
+// named nodes, which is before `given_until`.
 #pragma once
 
 #include "cluster/status.hpp"
@@ -19,16 +19,16 @@
 
 namespace op::controller {
 
-/// Between two reconfigures for places alone.
+/// Minimum time between two reconfigures only for places.
 inline constexpr core::Duration kPlacesGap{60000};
 
-/// Notes that workers are to be given places, or have been.
+/// Records that workers need places or have been given them.
 void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan);
 
-/// Adds the step that gives places, when it is time. `state`: as it stands.
+/// Adds the step that assigns places when it is due. `state`: as stored.
 void add_places_step(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
-/// There only where a file of the user's names nodes, or cannot be read. `frozen`: Keyring::freezes.
+/// Sets Placed if a file of the user's names nodes or cannot be parsed. `frozen`: Keyring::freezes.
 void set_places_condition(Conditions& conditions, const Observed& observed, const ConfigState& state, bool frozen);
 
 }  // namespace op::controller

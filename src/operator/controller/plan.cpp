@@ -36,19 +36,19 @@ constexpr int kJwtKeyBytes = 32;
 
 // ---- running ----
 
-/// The keyring may have the key, and is being read: each Secret is watched alone, and comes when it comes.
+/// True if the key may be in the keyring, which has not been read yet: each Secret is watched on its own.
 bool copy_unknown(const Observed& observed, const SecretFacts& key) {
   return &key == &observed.slurm_key && observed.keyring.presence == kube::Presence::kUnknown;
 }
 
-/// A generated key is gone, and the cluster runs with it: slurmctld was made, for which both are waited for, or workers, for
-/// which only the first is. With another one none of them would understand the others.
+/// True if a generated key is gone while the cluster runs with it: slurmctld exists, which needs both keys, or workers exist,
+/// which need the first. With another key, the daemons would not understand each other.
 bool lost(const Observed& observed, const SecretFacts& key) {
   if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return false;
   if (&key == &observed.slurm_key && !restored_key(observed).is_null()) return false;
   if (&key == &observed.slurm_key && !observed.workers.empty()) return true;
   if (!observed.stateful_set) return false;
-  // That of a Controller before, which ended with its keys, is about to be collected.
+  // A StatefulSet of a former Controller, which was deleted with its keys, is about to be garbage collected.
   const kube::OwnerReference* owner = observed.stateful_set->meta.controller_owner();
   return owner == nullptr || owner->uid == observed.object->meta.uid;
 }
@@ -58,9 +58,9 @@ void plan_keys(Draft& draft) {
   const Observed& observed = draft.observed;
   const auto generate = [&](const SecretFacts& key, int bytes) {
     if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return;
-    // Workers that go do not wake the Controller.
+    // Workers that are deleted do not wake the Controller.
     if (lost(observed, key)) return draft.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be made anew");
-    // Only where there is no Secret at all: a key that exists is never replaced, for state and workers depend on it.
+    // Only if there is no Secret at all: an existing key is never replaced, because state and workers depend on it.
     core::Json recipe = &key == &observed.slurm_key ? restored_key(observed) : nullptr;
     const char* why =
         recipe.is_null() ? "no key is named, and none was generated yet" : "it is gone, and daemons have its copy";
@@ -90,19 +90,19 @@ std::string refusal_text(const Observed& observed, const ConfigState& state) {
          log_hint(observed, state.refused_reason);
 }
 
-/// What people ask for was refused, and is not in force: the same content as before may be wanted for it, by what Slurm says.
+/// True if what users ask for was refused and is not in force. Slurm's answers can turn it into the accepted content again.
 bool is_refused(const ConfigState& state, const Rendered& wanted) {
   return state.refuses(wanted) && wanted.hash != state.accepted_hash;
 }
 
-/// Whether only a restart of slurmctld brings the second one into force after the first.
+/// True if slurmctld needs a restart to move from the first content to the second.
 bool takes_restart(const std::map<std::string, std::string>& before, const std::map<std::string, std::string>& after) {
   return restart_digest(slurm_conf(before)) != restart_digest(slurm_conf(after));
 }
 
 void tell_config_changes(Draft& draft, const ConfigState& now, const ConfigState& next) {
   if (auto event = tell_cut_short(draft.observed, now, next)) draft.plan.lane("events").add(std::move(*event));
-  // That it is tried once more, perhaps with other content, is no refusal.
+  // A repeated try, perhaps with other content, is not a new refusal.
   const bool refused_now = now.refused_hash.empty() || next.refused_at != now.refused_at;
   if (!next.refused_hash.empty() && next.refused_hash != now.refused_hash && refused_now) {
     draft.plan.lane("events").add(event_step(resources::kController, draft.observed.object->meta, "Warning", "ConfigRefused",
@@ -117,13 +117,13 @@ void tell_config_changes(Draft& draft, const ConfigState& now, const ConfigState
   }
 }
 
-/// Another pod template ends a slurmctld that works.
+/// True if a new pod template would end a working slurmctld.
 bool ends_slurmctld(const Observed& observed) {
   return observed.stateful_set && has_state(observed) && !slurmctld_crashes(observed);
 }
 
-/// Replaces slurmctld's pod where its template changes, unless jobs would be lost with it; `renew`, if any, comes right before.
-/// `state`: what the ConfigMap will hold.
+/// Replaces slurmctld's pod if its template has changed, unless jobs would be lost with it. `renew`, if any, comes directly
+/// before. `state`: the content of the ConfigMap after this pass.
 void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, std::optional<plan::Step> renew,
                        const ConfigState& state, bool backups_change) {
   constexpr core::Duration kLookAgain{10000};
@@ -143,7 +143,7 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
       lane.add(look_for_prologs(observed, state));
       lane.then();
     }
-    // A job may have come since that snapshot.
+    // A job may have been submitted since that snapshot.
     if ((apply || renew) && state_at_stake(observed) && !observed.restapis.empty()) {
       lane.add({{"look for", "jobs"},
                 "slurmctld's pod is to be replaced, and its state goes with it",
@@ -158,7 +158,7 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
     return;
   }
   draft.plan.wake_after(kLookAgain, "jobs keep slurmctld's pod");
-  // Without their number: each other message is another event.
+  // Without the number of jobs, because each new message is a new event.
   draft.problems.push_back(
       {"RestartWithheld",
        "slurmctld's pod has to be replaced, because its template or a key has changed, but all jobs would be lost with its "
@@ -171,12 +171,12 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
            ", or when the Controller has the annotation " + std::string(api::kAnnotationLoseJobs) + ": \"true\""});
 }
 
-/// The ConfigMap `name`, which is `there` or null, with the copies of the user's files in `content`. What others have put
-/// beside them goes: slurmctld would find it in its /etc/slurm.
+/// Keeps the ConfigMap `name`, which is `there` or null, with the copies of the user's files in `content`. Removes what others
+/// have added, because slurmctld would find it in its /etc/slurm.
 std::optional<plan::Step> keep_copies(const Observed& observed, const ConfigState& state, const std::string& name,
                                       const kube::ObjectPtr& there, const std::map<std::string, std::string>& content) {
   if (!there && !mounts_copies(observed, state)) return {};
-  // What is not known any more stays as it is: slurmctld may need it.
+  // Files that are not known any more stay as they are, because slurmctld may need them.
   if (!content.empty() && !knows_files(content)) return {};
   const core::Json wanted = build_file_copies(observed, name, content);
   auto apply = apply_step(kube::resources::kConfigMap, wanted, there.get(), kManagerController);
@@ -199,7 +199,7 @@ std::optional<plan::Step> keep_copies(const Observed& observed, const ConfigStat
                     kube::patch_any_version(kube::resources::kConfigMap, there->meta, std::move(strays))};
 }
 
-/// ConfigMaps and StatefulSet; returns what the ConfigMap will hold, and what of the configuration is wanted.
+/// Plans ConfigMaps and StatefulSet. Returns the next state of the ConfigMap and the wanted configuration.
 std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const Observed& observed = draft.observed;
   const ConfigState now = read_config_state(observed);
@@ -214,8 +214,8 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   add_crash_mark(observed, now, draft.plan);
   if (wanted.ok()) next.scripts_hash = scripts_digest(observed);
 
-  // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time; and the keys' digests are part of
-  // it.
+  // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time. The digests of the keys are part of
+  // the template.
   const bool users_known =
       !observed.controller.spec.sssd_conf_ref || observed.sssd_conf.usable() || !made_with_sssd_conf(observed).empty();
   const bool kept = wanted.keeps_pod && observed.stateful_set;
@@ -224,7 +224,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const bool replaces =
       made && ends_slurmctld(observed) && !jobs_at_stake(observed) && primary_may_restart(observed, next) &&
       (keyring.renew || apply_step(kube::resources::kStatefulSet, set, observed.stateful_set.get(), kManagerController));
-  // Until the ConfigMap tells of its end as well.
+  // Until the ConfigMap shows that the load is done.
   if (now.starting_at) draft.plan.remember(reload_id(*now.starting_at));
   const std::set<std::string> ends =
       needs_load(observed, next) ? load_ends_jobs(observed, next, wanted) : std::set<std::string>{};
@@ -243,7 +243,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const auto apart = accepted_apart(next);
   auto accepted = keep_copies(observed, next, accepted_files_name(name), observed.accepted_copies, apart);
   const bool settled = !config_map && !copies;
-  // What was accepted has its copies before others take their place, and loses them when nothing tells of them any more.
+  // Copies of the accepted content are written before others replace them, and deleted when nothing refers to them any more.
   if (!apart.empty()) lane.add(std::exchange(accepted, {}));
   lane.then();
   lane.add(std::move(copies));
@@ -257,7 +257,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   if (made) {
     bool backups_change = false;
     if (backups(observed) > 0) {
-      // All of them are to find it.
+      // All backups must find it.
       lane.add(std::exchange(keyring.renew, {}));
       lane.then();
       backups_change = plan_backups(draft, lane, next, keyring.digest);
@@ -267,7 +267,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   }
   draft.plan.lane("release").add(tell_release(observed));
   if (draft.waiting.empty()) draft.plan.lane("mend").add(replace_pod_without_usage(observed, next));
-  // Not with settings that need a restart, either, where that waits for the backups.
+  // Not if a restart waits for the backups, because the content may need that restart.
   if (settled && draft.waiting.empty() && !stale_backup(observed, next)) {
     add_load_steps(observed, next, wanted, draft.plan);
     add_reload_step(observed, next, draft.plan);
@@ -283,7 +283,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
         *ends.begin(), api::kAnnotationRemoveNow, *ends.begin());
   }
   if (draft.waiting.empty() && awaits_load(observed, next)) draft.waiting = kNotLoaded;
-  // Also where Slurm itself, asked right before, says that a job is starting.
+  // Even if Slurm itself, asked just before, reports a starting job.
   if (const auto left = wait_left(observed, next)) draft.plan.wake_after(*left, kWaitsForProlog);
   // Jobs that end wake nobody here.
   if (!next.cut_short.empty()) draft.plan.wake_after(kDoubtPoll, "jobs that were cut short may have ended");
@@ -311,7 +311,7 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
   }
   const auto blamed = std::ranges::count_if(state.left_out, [](const auto& item) { return !item.second.refusal.empty(); });
   const bool known = static_cast<std::size_t>(blamed) == state.left_out.size();
-  // While a refused partition is tried once more, what is told of it stays.
+  // While a refused partition is tried once more, the reported state stays.
   const bool settled = state.offered_hash == state.accepted_hash || state.tries_partition();
   if (settled && state.offered_hash == wanted.hash && known) {
     std::string text;
@@ -342,7 +342,7 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
   conditions.set(api::kConditionReconfigured, api::ConditionStatus::kUnknown, reason, why);
 }
 
-/// Told before it comes.
+/// Warns that job state will be lost, before it happens.
 void set_state_in_memory(Conditions& conditions, const Observed& observed) {
   if (observed.controller.spec.persistence.enabled) return;
   conditions.set(
@@ -351,7 +351,7 @@ void set_state_in_memory(Conditions& conditions, const Observed& observed) {
       "lost or drained. The workers are replaced three minutes later, which ends what still runs on them");
 }
 
-/// There only where something is withheld.
+/// Sets ChangesWithheld if something is withheld.
 void set_withheld_condition(Conditions& conditions, Draft& draft, const Rendered& wanted) {
   const std::vector<Withheld> held = told_of(wanted.withheld);
   if (held.empty()) return;
@@ -404,7 +404,7 @@ void find_deleted_claim(Draft& draft) {
                            "nodes and reservations. Let the jobs end before that, or copy the volume"});
 }
 
-/// A StorageClass that does not exist, or that has no room.
+/// Reports a StorageClass that does not exist or has no room.
 void find_unbound_claim(Draft& draft) {
   const Observed& observed = draft.observed;
   if (!observed.claim) return;
@@ -449,7 +449,7 @@ void plan_running(Draft& draft) {
   set_fields_not_acted_on(conditions, ignored);
   set_deletions_stopped(conditions, observed.stopped, observed.doubt);
   set_state_in_memory(conditions, observed);
-  // A worker's record that goes wakes only its own NodeSet.
+  // The deletion of a worker's record wakes only its own NodeSet.
   constexpr core::Duration kLookAgain{30000};
   if (std::ranges::find(wanted.warnings, kNodeSetNameTaken, &Problem::reason) != wanted.warnings.end())
     draft.plan.wake_after(kLookAgain, "a NodeSet's name may be free");
@@ -458,7 +458,7 @@ void plan_running(Draft& draft) {
   if (observed.accounting && !observed.accounting->namesake.empty())
     draft.plan.wake_after(kLookAgain, "a cluster's name may be free");
   if (wanted.topology_may_change) draft.plan.wake_after(kLookAgain, "Slurm nodes may have been given other places");
-  // Before what follows from it.
+  // Report these before their consequences.
   if (auto problem = start_problem(observed)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
   if (auto problem = number_problem(observed, state)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
   append(draft.problems, wanted.problems);
@@ -513,7 +513,7 @@ void plan_invalid(Draft& draft, Problem problem) {
   plan_status(draft, std::move(conditions), false);
 }
 
-/// Another operator's, until one slurmctld is left.
+/// Plans for another operator's slurmctlds, until only one is left.
 void plan_other_slurmctlds(Draft& draft, OtherSlurmctlds others) {
   plan_guard(draft);
   if (!draft.observed.stopped) draft.plan.lane("pod").add(std::move(others.end));
@@ -525,12 +525,12 @@ void plan_other_slurmctlds(Draft& draft, OtherSlurmctlds others) {
 
 // ---- the end ----
 
-/// A generated key goes with the state it belongs to, and stays for as long as the state's volume may.
+/// Deletes generated keys along with the state, but only once the state's volume is certainly gone.
 void plan_key_removal(Draft& draft) {
   constexpr core::Duration kReadClaimAgain{5000};
   const Observed& observed = draft.observed;
   const api::ControllerPersistence& persistence = observed.controller.spec.persistence;
-  // What cannot be read may name a claim.
+  // A spec that cannot be parsed may name a claim.
   if (!observed.parse_error.empty() || (persistence.enabled && !persistence.existing_claim.empty())) return;
   std::vector<const SecretFacts*> keys;
   for (const SecretFacts* key : {&observed.slurm_key, &observed.jwt_key}) {
@@ -538,7 +538,7 @@ void plan_key_removal(Draft& draft) {
     if (key->meta->label(api::kLabelInstance) == observed.object->meta.name) keys.push_back(key);
   }
   if (keys.empty()) return;
-  // Live: of a claim that a user put in place of the StatefulSet's, with whatever labels, no cache knows.
+  // Read it live: if a user replaced the StatefulSet's claim, whatever its labels, no cache has it.
   const std::string claim = state_claim_name(observed.object->meta.name);
   const core::Result<core::Json>* left = read_live(draft, kube::resources::kPersistentVolumeClaim, claim);
   if (left == nullptr || *left) return;
@@ -559,7 +559,7 @@ void remove_finalizer(Draft& draft, const char* why) {
   }
 }
 
-/// Nobody else deletes the workers of a NodeSet that is gone: neither it, nor the garbage collector, which may not.
+/// Deletes workers whose NodeSet is gone. Nothing else does: the garbage collector is not allowed to.
 void delete_left_workers(Draft& draft) {
   constexpr std::size_t kPerPass = 128;
   const Observed& observed = draft.observed;
@@ -572,9 +572,9 @@ void delete_left_workers(Draft& draft) {
   }
 }
 
-/// `kubectl delete --cascade=orphan`: the Controller goes alone, and the cluster runs on. Kubernetes tells so by a finalizer,
-/// which it takes away once what the Controller owned has no owner any more. From then on slurmctld's StatefulSet tells, read
-/// live: a cache may be behind that of Controllers. nullopt: not known yet.
+/// True if the Controller is deleted with `kubectl delete --cascade=orphan` and the cluster lives on. Kubernetes shows it by a
+/// finalizer, which it removes once the Controller's children have no owner any more. From then on slurmctld's StatefulSet
+/// shows it, read live because a cache may be behind that of Controllers. nullopt: unknown yet.
 std::optional<bool> goes_alone(Draft& draft) {
   const kube::ObjectMeta& meta = draft.observed.object->meta;
   if (kube::has_finalizer(meta, "orphan")) return true;
@@ -599,7 +599,7 @@ void plan_end(Draft& draft) {
     draft.plan.intent.summary = "leave the cluster to itself";
     return remove_finalizer(draft, "it is deleted without what it owns");
   }
-  // Nobody acts on the end before it is told.
+  // Workers are deleted only after the end has been announced.
   if (announces_end(*observed.object) && !observed.stopped) delete_left_workers(draft);
   std::vector<std::string> nodesets, restapis;
   for (const NodeSetFacts& nodeset : observed.nodesets) {

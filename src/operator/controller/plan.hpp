@@ -1,7 +1,7 @@
-// What a Controller needs done: keys, configuration, Services, the StatefulSet of slurmctld, and the order of its end.
+// What a Controller needs: keys, configuration, Services, the StatefulSet of slurmctld, and the order of its end.
 //
-// Lanes: "guard" (our finalizer), "keys" (generated Secrets), "network" (Services), "pdb" (the workers' disruption budget),
-// "pod" (ConfigMap, then StatefulSet), "load" (getting a changed configuration into slurmctld, see rollout.hpp), "events",
+// Lanes: "guard" (our finalizer), "keys" (generated Secrets), "network" (Services), "pdb" (the workers' PodDisruptionBudget),
+// "pod" (ConfigMap, then StatefulSet), "load" (loading a changed configuration into slurmctld, see rollout.hpp), "events",
 // "status", "workers" and "tidy" (the end).
 #pragma once
 

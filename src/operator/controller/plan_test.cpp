@@ -26,7 +26,7 @@ using testing::observed_of;
 
 constexpr core::MonoTime kNow{core::Duration{1000000}};
 
-/// So many records of workers whose NodeSet is gone, as Slurm told them so long ago.
+/// `count` records of workers whose NodeSet is gone, in an answer of that age.
 Observed with_records(int count, core::Duration age) {
   Observed out = observed_of(Json::object());
   out.context.mono = kNow;
@@ -50,7 +50,7 @@ std::size_t deleted_records(const plan::Plan& plan) {
   return lane == plan.lanes().end() ? 0 : lane->second.groups().front().size();
 }
 
-/// A Controller that is deleted, with one worker whose NodeSet is gone; no cache says that it goes alone.
+/// A Controller that is being deleted, with a worker whose NodeSet is gone. No cache shows that it is deleted alone.
 Observed ending() {
   Observed out = observed_of(Json::object());
   auto object = std::make_shared<kube::Object>(*out.object);
@@ -79,7 +79,7 @@ kube::ContainerState slurmctld(bool ready, bool started, bool crashed = false) {
   return out;
 }
 
-/// A slurmctld that serves, whose template has changed, and what Slurm has of jobs; nullopt: it does not answer.
+/// A serving slurmctld whose template has changed, with these states of jobs; nullopt: Slurm does not answer.
 Observed changed(bool persistent, std::optional<std::vector<std::string>> jobs) {
   Observed out = observed_of({{"persistence", {{"enabled", persistent}}}});
   out.stateful_set = *kube::record_from_json<kube::Object>(
@@ -110,7 +110,7 @@ bool replaces(const Observed& observed) {
   return plan(observed).describe().dump().find("apply StatefulSet x-controller") != std::string::npos;
 }
 
-/// With a slurmctld outside of Kubernetes, which last answered so long ago and runs a job of somebody else's.
+/// A slurmctld outside of Kubernetes, whose last answer has that age and which runs somebody else's job.
 Observed outside(core::Duration age) {
   Observed out = observed_of({{"external", true},
                               {"externalConfig", {{"host", "h"}, {"port", 6817}}},
@@ -159,7 +159,7 @@ TEST(StateInMemory, IsNotTakenFromJobs) {
     EXPECT_FALSE(replaces(observed)) << state;
     EXPECT_NE(plan(observed).describe().dump().find("RestartWithheld"), std::string::npos);
   }
-  // A job may have come since the snapshot: nothing goes before Slurm was asked again.
+  // A job may have been submitted since the snapshot: ask Slurm again before anything is deleted.
   const std::string steps = plan(changed(false, {{"COMPLETED"}})).describe().at("lanes").at("pod").dump();
   EXPECT_LT(steps.find("look for jobs"), steps.find("apply StatefulSet x-controller"));
   EXPECT_EQ(plan(changed(true, {{"COMPLETED"}})).describe().dump().find("look for jobs"), std::string::npos);
@@ -203,7 +203,7 @@ TEST(StateInMemory, IsThoughtToBeThereWhileSlurmctldIsNotReady) {
   EXPECT_FALSE(replaces(served)) << "it was up in this pod, and has that state still";
 }
 
-/// slurmctld runs, its ConfigMap is gone, and no NodeSet asks for the partition gpu any more. It has that and another one.
+/// slurmctld runs without its ConfigMap, and no NodeSet asks for the partition gpu any more. slurmctld has it and another one.
 Observed without_map(const std::vector<std::string>& jobs) {
   Observed out = changed(true, jobs);
   auto snapshot = std::make_shared<slurm::Snapshot>(*out.snapshot);
@@ -267,7 +267,7 @@ TEST(Withheld, WhatJobsNeedIsOfferedThoughSlurmctldsPodIsNotReady) {
     state.offered["slurm.conf"] = "GresTypes=nic\n";
     state.offered_hash = "new";
     state.offered_asked = render_config(observed, state).asked;
-    // Its machine is cut off from Kubernetes, but not from slurmrestd.
+    // Its machine is cut off from Kubernetes but not from slurmrestd.
     return next_config_state(state, [&](const ConfigState& of) { return render_config(observed, of); }, {});
   };
   const auto offers = [&](const ConfigState& state) {
@@ -279,7 +279,7 @@ TEST(Withheld, WhatJobsNeedIsOfferedThoughSlurmctldsPodIsNotReady) {
 
 TEST(Withheld, WhatSlurmctldFailsWithIsNotKeptForItsSilence) {
   ConfigState state;
-  // It has a partition that users have taken back, and that slurmctld does not start with.
+  // The content has a partition that users have removed and with which slurmctld does not start.
   state.offered["slurm.conf"] = "PartitionName=extra Nodes=nosuch\n";
   state.offered_hash = "old";
   const auto offered_to = [&](const SlurmctldFacts& slurmctld) {
@@ -380,7 +380,7 @@ TEST(Withheld, IsLookedAtWhileWhatASlowSlurmSaysIsFresh) {
     EXPECT_EQ(looks_again(), std::nullopt) << "it goes";
     snapshot->requested_at = kNow - snapshot->good_for() - core::Duration{1};
     ASSERT_TRUE(looks_again());
-    // The next answer is that old when it is in.
+    // The next answer will have that age when it arrives.
     EXPECT_LT(*looks_again(), snapshot->good_for() - cost) << "or each look may miss it: " << cost.count();
   }
 }
@@ -457,7 +457,7 @@ TEST(Withheld, WhatWasOfferedUntilThatIsLoaded) {
   state.offered_hash = "two";
   state.accepted["slurm.conf"] = "SchedulerType=sched/backfill\n";
   state.offered["slurm.conf"] = "NodeSet=gpu Feature=gpu\nPartitionName=gpu Nodes=gpu Odd=1\nPartitionName=site Nodes=nosuch\n";
-  // Slurm answers that it has this configuration, and the partition gpu in this state.
+  // Slurm answers that it runs this configuration and has the partition gpu in this state.
   const auto text = [&](const std::string& loaded, const char* gpu) {
     Observed observed = changed(true, std::vector<std::string>{});
     auto snapshot = std::make_shared<slurm::Snapshot>(*observed.snapshot);
@@ -491,7 +491,7 @@ TEST(Withheld, WhatMayHaveBeenLoadedBetweenTheAcceptedAndTheOneThatSlurmctldCras
   state.accepted_hash = "one";
   state.offered_hash = "three";
   state.accepted["slurm.conf"] = "NodeSet=cpu Feature=cpu\nPartitionName=cpu Nodes=cpu MaxTime=5\n";
-  // The second had the partition gpu as well, and was loaded, which was never noted.
+  // The second content had the partition gpu as well and was loaded, which was never recorded.
   state.offered["slurm.conf"] =
       "NodeSet=cpu Feature=cpu\nNodeSet=gpu Feature=gpu\nPartitionName=cpu Nodes=cpu MaxTime=9\n"
       "PartitionName=gpu Nodes=gpu Odd=1\nPartitionName=site Nodes=nosuch\n";
@@ -550,7 +550,7 @@ std::string condition(const plan::Plan& plan, std::string_view type) {
   return "none";
 }
 
-/// A cluster without workers, whose user's Secret has other data. Slurm has last been heard with these jobs; nullopt: never.
+/// A cluster without workers whose user's Secret has other data. `jobs`: Slurm's last answer; nullopt: it never answered.
 Observed key_changed(std::optional<std::vector<std::string>> jobs, slurm::Snapshot::Health health) {
   Observed out = changed(true, jobs.value_or(std::vector<std::string>{}));
   auto snapshot = std::make_shared<slurm::Snapshot>(*out.snapshot);
@@ -566,7 +566,7 @@ Observed key_changed(std::optional<std::vector<std::string>> jobs, slurm::Snapsh
   return out;
 }
 
-/// What its ConfigMap remembers: that a configuration was loaded, and the key with which slurmctld was up last.
+/// Stores in the ConfigMap that a configuration was loaded, and the key with which slurmctld was last up.
 void remember(Observed& observed, const std::string& accepted, const std::string& served) {
   ConfigState state;
   state.offered["slurm.conf"] = "x";
@@ -838,7 +838,7 @@ TEST(Files, OfAllThatTheSpecNamesFitIntoOneConfigMap) {
   };
   observed.config_files = {files("small", "a.conf", 24), files("big", "job_submit.lua", 900 * 1024)};
   observed.prolog = {files("scripts", "prolog.sh", 100 * 1024)};
-  // It stands in for the one of another ConfigMap.
+  // It replaces the file of another ConfigMap.
   observed.epilog = {files("as-well", "job_submit.lua", 900 * 1024)};
   observed.prolog_slurmctld = {files("more", "ctld.sh", 24 * 1024 - 24)};
   EXPECT_TRUE(render_config(observed, ConfigState{}).ok());
@@ -851,7 +851,7 @@ TEST(Files, OfAllThatTheSpecNamesFitIntoOneConfigMap) {
       "the files and scripts that the spec names have 1025 KiB together, and the operator keeps copies of 1024 KiB at most: "
       "the largest one is job_submit.lua of ConfigMap ns/big, with 900 KiB");
   EXPECT_TRUE(large.files.empty());
-  // What is no text is counted as the file that it is.
+  // A binary file counts with its decoded size.
   observed.epilog_slurmctld = {{"one-byte", kube::Presence::kPresent, {}, {{"plugin.so", std::string(1024, 'A')}}}};
   observed.prolog_slurmctld = {files("more", "ctld.sh", 23 * 1024 + 256 - 24)};
   EXPECT_TRUE(render_config(observed, ConfigState{}).ok());
@@ -878,7 +878,7 @@ TEST(Files, OfTwoConfigMapsTheLaterOneHides) {
                 "one of them"}));
 }
 
-/// slurmctld says in its log only what it stumbled on.
+/// slurmctld reports the cause of a refusal only in its log.
 TEST(Refusal, NamesWhatSlurmMayNotKnow) {
   EXPECT_EQ(partition_doubts("a", "State=UP MaxTime=60"), "");
   EXPECT_NE(partition_doubts("a", "State=UP Nosuch=60").find("Nosuch"), std::string::npos);

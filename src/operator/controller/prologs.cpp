@@ -12,17 +12,17 @@
 namespace op::controller {
 namespace {
 
-/// Between the first two notes of whom it is not waited for any longer; doubled with each.
+/// Time between the first two notes of affected jobs; doubled with each.
 constexpr core::Duration kFirstGap{1000};
-/// An annotation has room for more.
+/// An annotation has room for this many and more.
 constexpr std::size_t kMostNoted = 10000;
 
 bool over_limit(const Observed& observed, const ConfigState& state) {
   return state.held_since && observed.context.now - *state.held_since >= kPrologLimit;
 }
 
-/// Slurm, asked right before, had a job that is starting, or did not say. Since when that is so, where nothing else was wished
-/// meanwhile.
+/// Since when Slurm, asked just before, has reported a starting job or has not answered; nullopt: the last check succeeded, or
+/// something else was wanted since.
 std::optional<core::MonoTime> looks_fail_since(const Observed& observed) {
   const auto look = observed.context.outcomes.find(kLookForStarting);
   if (look == observed.context.outcomes.end() || !look->second.error) return {};
@@ -44,12 +44,12 @@ bool starts_slowly(const std::map<std::string, std::string>& files) {
   return std::ranges::any_of(slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(files)).conf.entries(), is_slow);
 }
 
-/// Jobs take time to start: by what slurmctld may run with, or soon will.
+/// True if jobs take time to start with a configuration that slurmctld may run or soon will.
 bool starts_slowly(const ConfigState& state) {
   return starts_slowly(state.offered) || starts_slowly(state.accepted);
 }
 
-/// Where somebody could tell, nobody does.
+/// True if Slurm could be asked but does not answer.
 bool is_blind(const Observed& observed, const ConfigState& state) {
   const bool told = observed.snapshot && observed.snapshot->complete();
   return !told && !observed.restapis.empty() && starts_slowly(state);
@@ -75,20 +75,21 @@ void note_prologs(const Observed& observed, bool due, bool loaded, ConfigState& 
     });
   }
   if (next.cut_short.empty()) next.cut_short_at.reset();
-  // While Slurm does not answer, what it has loaded is not known: a wait goes on then, but for no longer than its limit.
+  // While Slurm does not answer, it is unknown what it has loaded: a wait continues then, but only up to its limit.
   if (!due && (told || over_limit(observed, next))) next.held_since.reset();
-  // It came through while no job was starting: whatever else is due waits anew for those that begin after it.
+  // The load succeeded while no job was starting. Anything else that is due begins a new wait for jobs that start later.
   if (loaded && !over_limit(observed, next)) next.held_since.reset();
   if (!due) return;
   const std::set<std::int64_t> starting = starting_jobs(observed);
   const core::WallTime now = core::whole_seconds(observed.context.now);
   const bool waits = !starting.empty() || is_blind(observed, next) || looks_fail_since(observed);
-  // Where jobs start all the time, a moment without any is not always seen in time: that ends no wait. A clock that was set
-  // back is no reason to wait for longer.
+  // If jobs start all the time, a moment without any may be missed, so a look without one does not end the wait. A clock that
+  // was set back must not prolong it.
   if (!next.held_since && !waits) return;
   if (!next.held_since || *next.held_since > now) next.held_since = now;
   if (!over_limit(observed, next)) return;
-  // Others may start at any moment, and each note is a write that the reconfigure comes after: ever more rarely in one wait.
+  // Other jobs may start at any moment, and each note is a write that delays the reconfigure: write more and more rarely in one
+  // wait.
   if (starting.empty()) return;
   if (next.cut_short_at && *next.cut_short_at > *next.held_since && *next.cut_short_at <= now) {
     const core::Duration gap = std::max(kFirstGap, *next.cut_short_at - *next.held_since - kPrologLimit);

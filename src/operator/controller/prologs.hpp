@@ -1,11 +1,11 @@
-// Jobs that are starting. Until 26.11 slurmctld keeps the launch of a batch job that waits for a prolog, or for its nodes, in
-// its memory alone: with PrologFlags=DeferBatch, with PrologSlurmctld, or where nodes are powered up. A reconfigure or a
-// restart loses it, and the job stands as RUNNING, without its script, until somebody cancels it.
+// Jobs that are starting. Before 26.11, slurmctld keeps the launch of a batch job that waits for a prolog or for its nodes only
+// in memory: with PrologFlags=DeferBatch, with PrologSlurmctld, or while nodes are powered up. A reconfigure or restart loses
+// the launch, and the job is shown as RUNNING, without its script, until somebody cancels it.
 //
-// So both wait while a job is starting, and a restart while a Slurm that should tell does not: for a minute at most, or users
-// of long prologs would never get a configuration loaded, and what would mend that Slurm would never come.
-// Which jobs were starting then is told, by an event, and by a condition for as long as they run: whether their scripts do,
-// Slurm's REST API does not tell. What is waited for, and who was cut short, stands in the ConfigMap (rollout.hpp).
+// So a reconfigure or restart waits while a job is starting, and a restart also while Slurm does not answer, but for a minute
+// at most: otherwise users with long prologs would never get a configuration loaded, and what would repair Slurm would never be
+// loaded. An event names the jobs that were starting then, and a condition does while they run. Slurm's REST API does not show
+// whether their scripts run. The ConfigMap stores the wait and the affected jobs (rollout.hpp).
 #pragma once
 
 #include <cstdint>
@@ -19,36 +19,36 @@
 
 namespace op::controller {
 
-/// How long a reconfigure or restart waits at most.
+/// Longest wait of a reconfigure or restart.
 inline constexpr core::Duration kPrologLimit{60000};
-/// How often is looked whether it may go on.
+/// How often to check whether it may continue.
 inline constexpr core::Duration kPrologPoll{500};
-/// How often is looked whether those that were cut short have ended.
+/// How often to check whether the affected jobs have ended.
 inline constexpr core::Duration kDoubtPoll{10000};
-/// Of steps that ask Slurm itself whether any job is starting. That one is, is nothing wrong.
+/// Id of the steps that ask Slurm whether any job is starting. If one is, that is not a failure.
 inline const plan::StepId kLookForStarting{"look for", "starting jobs"};
 inline constexpr const char* kWaitsForProlog =
     "slurmctld is reconfigured or restarted when no job is starting or running its prolog, or after a minute";
 
-/// By what Slurm last said.
+/// From Slurm's last answer.
 std::set<std::int64_t> starting_jobs(const Observed& observed);
 
-/// Notes since when is waited, whom it is not waited for any longer, and who of these has ended. `due`: slurmctld is to be
-/// reconfigured or restarted. `loaded`: it has just accepted what is offered.
+/// Records since when a reconfigure or restart waits, which jobs are not waited for any longer, and which of these have ended.
+/// `due`: slurmctld needs a reconfigure or restart. `loaded`: it has just accepted the offered content.
 void note_prologs(const Observed& observed, bool due, bool loaded, ConfigState& next);
 
-/// How long one that waits will wait at most; nullopt: none does, or no longer.
+/// How much longer the wait may last; nullopt: there is none, or it is over.
 std::optional<core::Duration> wait_left(const Observed& observed, const ConfigState& state);
 
-/// A reconfigure or restart is to wait.
+/// True if a reconfigure or restart has to wait.
 bool held_back(const Observed& observed, const ConfigState& state);
 
-/// Asks Slurm itself once more, right before; nothing where jobs start at once, or where it is not waited any longer.
+/// Asks Slurm once more just before; nullopt if jobs start at once, or if the wait is over.
 std::optional<plan::Step> look_for_prologs(const Observed& observed, const ConfigState& state);
 
-/// The event that tells of jobs that are about to be cut short, if there are new ones.
+/// The event about jobs whose launch is about to be lost, if there are new ones.
 std::optional<plan::Step> tell_cut_short(const Observed& observed, const ConfigState& now, const ConfigState& next);
-/// There only while such jobs run.
+/// Sets JobsInDoubt while such jobs run.
 void set_jobs_in_doubt(Conditions& conditions, const ConfigState& state);
 
 }  // namespace op::controller

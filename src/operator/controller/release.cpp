@@ -10,13 +10,13 @@
 namespace op::controller {
 namespace {
 
-/// From what was last up to what is wanted; 0 where that is not known.
+/// Number of releases from the one that was last up to the wanted one; 0: unknown.
 int releases_ahead(const Observed& observed, const ConfigState& state) {
   return releases_between(slurm_release("slurmctld:" + state.served_release),
                           slurm_release(slurmctld_image(observed.controller.spec)));
 }
 
-/// Why the state would not be read, or "".
+/// Why slurmctld could not read the state; "": it could.
 std::string why_refused(const Observed& observed, const ConfigState& state) {
   const int ahead = releases_ahead(observed, state);
   if (!observed.controller.spec.persistence.enabled || (ahead >= 0 && ahead <= kMostReleasesApart)) return "";
@@ -31,7 +31,7 @@ std::string why_refused(const Observed& observed, const ConfigState& state) {
       image, to_string(slurm_release(image)), state.served_release, why);
 }
 
-/// Why slurmdbd would not understand it, or "".
+/// Why slurmdbd would not understand slurmctld; "": it would.
 std::string why_slurmdbd_first(const Observed& observed) {
   if (!observed.accounting) return "";
   const std::string image = slurmctld_image(observed.controller.spec);
@@ -53,7 +53,7 @@ std::optional<HeldRelease> hold_release(const Observed& observed) {
   const ConfigState state = read_config_state(observed.config_map.get());
   if (!observed.stateful_set || !changes_release(observed, state)) return {};
   std::optional<Problem> problem;
-  // Whoever scales it to 0 may have restored another state. A pod that is missing for a moment has its state as it was.
+  // Whoever scaled it to 0 may have restored another state. If a pod is missing only for a moment, the state is unchanged.
   const bool scaled_to_0 = observed.pods.empty() && core::get_int(observed.stateful_set->body, {"spec", "replicas"}, 1) == 0;
   if (std::string why = scaled_to_0 ? "" : why_refused(observed, state); !why.empty()) {
     problem = Problem{"ReleaseRefused", std::move(why)};

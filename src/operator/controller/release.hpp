@@ -1,5 +1,5 @@
-// Another release of Slurm for slurmctld: only one that can read the state, never beside a backup of
-// the former release, and after slurmdbd.
+// Moves slurmctld to another release of Slurm: only to one that can read the state, never beside a backup of the former
+// release, and after slurmdbd.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@
 
 namespace op::controller {
 
-/// slurmctld is to be of another release of Slurm than the one that was last up. Not where the tags of images do not tell.
+/// True if slurmctld should have another release than the one that ran last. False if image tags do not show the releases.
 bool changes_release(const Observed& observed, const ConfigState& state);
 
-/// slurmctld stays of the release that it has.
+/// A move that is held back.
 struct HeldRelease {
-  Observed observed;  ///< As if the image were wanted that it has: all else is planned as ever.
+  Observed observed;  ///< The facts with the present image as the wanted one, so that everything else is planned as usual.
   Problem problem;    ///< Why.
 };
-/// nullopt: it may be of the release that is wanted. Also where slurmctld has no pod: then somebody may have restored the state
-/// of an earlier release, and a slurmctld that cannot read what it finds ends without touching it.
+/// nullopt: the wanted release may be used. Also if slurmctld has no pod, because somebody may have restored the state of an
+/// earlier release, and a slurmctld that cannot read the state exits without changing it.
 std::optional<HeldRelease> hold_release(const Observed& observed);
 
 }  // namespace op::controller

@@ -21,24 +21,24 @@ namespace op::controller {
 namespace {
 
 constexpr std::string_view kOurAnnotations = "slinky.slurm.net/";
-/// The first wait between the refresh of the volume and the reconfigure; doubled with each try.
+/// The first wait between the refresh of the volume and the reconfigure. Doubled with each try.
 constexpr core::Duration kFirstWait{500};
 constexpr core::Duration kLongestWait{30000};
-/// One refusal could be a passing fault of a starting process; the second is the file's.
+/// One refusal may be a passing fault of a starting process. A second one is caused by the file.
 constexpr int kTriesUntilRefused = 2;
-/// slurmctld that ended so often with a content that was never accepted does not get up with it.
+/// A slurmctld that crashed this often with a content that was never accepted does not start with it.
 constexpr int kCrashesUntilRefused = 2;
 
-/// Jobs that end wake nobody here.
+/// How often to check for jobs that have ended, which wakes nobody here.
 constexpr core::Duration kJobsPoll{5000};
-/// How long a refused content waits for its next try; doubled with each.
+/// How long a refused content waits for its next try. Doubled with each.
 constexpr core::Duration kFirstRetry{60000};
 constexpr core::Duration kLongestRetry{30 * 60 * 1000};
 
 struct Refresh {
   std::string hash;
   int count = 0;
-  /// As the pod's annotation holds it.
+  /// As in the pod's annotation.
   [[nodiscard]] std::string str() const { return hash + "." + std::to_string(count); }
 };
 
@@ -73,8 +73,8 @@ bool crashing(const kube::PodRecord& pod) {
   });
 }
 
-/// Of the pod template that slurmctld runs with, but for what the operator itself notes there, and its topology.yaml: that
-/// follows from the content which is offered. "" while it is about to be replaced.
+/// Digest of the pod template that slurmctld runs with, without the operator's own annotations and without topology.yaml, which
+/// follows from the offered content. "" while the pod is about to be replaced.
 std::string slurmctld_digest(const Observed& observed) {
   const kube::PodRecord* pod = running_pod(observed);
   if (!observed.stateful_set || pod == nullptr) return "";
@@ -105,17 +105,17 @@ std::string slurmctld_digest(const Observed& observed) {
 }
 
 plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
-  // Of any version: the pod's status moves all the time, and nobody else writes this annotation.
+  // In any version: the pod's status changes all the time, and nobody else writes this annotation.
   return {refresh_id(refresh), "the kubelet of pod " + pod.meta.name + " is to refresh the configuration",
           kube::patch_any_version(
               kube::resources::kPod, pod.meta,
               {{"metadata", {{"annotations", {{std::string(api::kAnnotationConfigRefresh), refresh.str()}}}}}})};
 }
 
-/// What slurmctld says that ends again and again with what is offered; nullopt: none does.
+/// The error of a slurmctld that crashes repeatedly with the offered content; nullopt: none does.
 std::optional<std::string> words_of_crashes(const Observed& observed, const ConfigState& state) {
   for (const kube::PodPtr& pod : observed.pods) {
-    // A content that is offered to a pod which already fails is not to blame.
+    // A content that is offered to a pod that already crashes is not the cause.
     if (read_refresh(*pod).hash != state.offered_hash) continue;
     for (const kube::ContainerState& container : pod->containers) {
       if (container.name == kAppController && container.crashed && container.restarts >= kCrashesUntilRefused &&
@@ -128,7 +128,7 @@ std::optional<std::string> words_of_crashes(const Observed& observed, const Conf
   return {};
 }
 
-/// There is something of NodeSets that could be left out.
+/// True if the offered content has a partition of a NodeSet, which could be left out.
 bool offers_partitions(const Observed& observed, const ConfigState& state) {
   const std::string_view text = slurm_conf(state.offered);
   return std::any_of(observed.nodesets.begin(), observed.nodesets.end(), [&](const NodeSetFacts& nodeset) {
@@ -136,7 +136,7 @@ bool offers_partitions(const Observed& observed, const ConfigState& state) {
   });
 }
 
-/// Of the partitions `names`, those that are offered otherwise than they were accepted.
+/// The partitions among `names` that are offered with other settings than accepted.
 std::vector<std::string> changed_partitions(const ConfigState& state, const std::map<std::string, std::string>& names) {
   const auto read = [](const std::map<std::string, std::string>& files) {
     return slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(files)).conf;
@@ -156,7 +156,7 @@ std::vector<std::string> changed_partitions(const ConfigState& state, const std:
   return out;
 }
 
-/// True when `from` + `wait` is past; else the plan wakes then.
+/// True if `from` + `wait` has passed. Otherwise the plan wakes then.
 bool waited(const Observed& observed, core::MonoTime from, core::Duration wait, plan::Plan& plan, const std::string& why) {
   const core::Duration left = from + wait - observed.context.mono;
   if (left <= core::Duration{0}) return true;
@@ -168,17 +168,18 @@ core::WallTime try_at(core::WallTime refused_at, int refusals) {
   return refused_at + wait_of_try(refusals, kFirstRetry, kLongestRetry);
 }
 
-/// It is time to try again what was refused. A clock that was set back is no reason to wait.
+/// True if it is time to try a refused content again. A clock that was set back is no reason to wait.
 bool try_due(const std::optional<core::WallTime>& refused_at, int refusals, core::WallTime now) {
   return refused_at && (now >= try_at(*refused_at, refusals) || now < *refused_at);
 }
 
-/// slurmctld, which runs, does not restart for it: that would be an outage with each try.
+/// True if the refused content may be tried again without a restart of slurmctld, because that would be an outage with each
+/// try.
 bool tries_again(const ConfigState& state, const Rendered& wanted, core::WallTime now) {
   if (!try_due(state.refused_at, state.refusals, now)) return false;
   // slurmctld joins an Accounting with a restart: see accounting.hpp.
   if (!wanted.slurmdbd.empty() && slurmdbd_of(slurm_conf(state.offered)) != wanted.slurmdbd) return false;
-  // Another set of files is mounted by another pod.
+  // Another set of files needs another pod.
   const std::string topology(kTopologyYaml);
   return restart_digest(slurm_conf(state.offered)) == restart_digest(slurm_conf(wanted.files)) &&
          state.offered.contains(topology) == wanted.files.contains(topology);
@@ -188,13 +189,13 @@ bool runs_offered(const ConfigState& now, const SlurmctldFacts& slurmctld) {
   return now.exists() && slurmctld.loaded == now.offered_hash;
 }
 
-/// What slurmctld runs is accepted; another slurmctld than the one that refused is asked anew.
+/// Accepts what slurmctld runs with. Forgets refusals if another slurmctld than the one that refused is up.
 void note_what_runs(ConfigState& next, const ConfigState& now, const SlurmctldFacts& slurmctld) {
   if (!runs_offered(now, slurmctld)) return;
   next.accepted_hash = now.offered_hash;
   next.accepted.clear();
   std::erase_if(next.left_out, [](const auto& item) { return item.second.trying; });
-  // It was taken after all, by a later start perhaps.
+  // It was accepted after all, perhaps at a later start.
   if (next.refused_hash == now.offered_hash) next.forget_refusal();
   if (slurmctld.ready && !slurmctld.made_of.empty() && slurmctld.made_of != next.refused_by) {
     next.forget_refusal();
@@ -202,7 +203,7 @@ void note_what_runs(ConfigState& next, const ConfigState& now, const SlurmctldFa
   }
 }
 
-/// A partition that is not asked for any more, or otherwise, is not left out for what it was.
+/// Forgets partitions that are no longer wanted or have other settings.
 void drop_settled(ConfigState& next, const Rendered& wanted) {
   std::erase_if(next.left_out, [&](const auto& item) {
     const auto asked = wanted.partitions.find(item.first);
@@ -217,7 +218,7 @@ void roll_back(ConfigState& next) {
   next.accepted.clear();
 }
 
-/// What is offered was refused as a whole.
+/// Records that the offered content was refused as a whole.
 void refuse_offered(ConfigState& next, const std::string& asked, const SlurmctldFacts& slurmctld) {
   next.refused_by = slurmctld.made_of;
   next.refused_hash = next.offered_hash;
@@ -229,10 +230,10 @@ void refuse_offered(ConfigState& next, const std::string& asked, const Slurmctld
   }
 }
 
-/// What is offered was refused, and is what people ask for: for the partitions in it that are new, or else as a whole.
+/// Handles a refusal of what users ask for: leaves out its new partitions, or, if there are none, refuses it as a whole.
 Rendered blame(ConfigState& next, Rendered wanted, bool offers_wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   std::vector<std::string> changed = changed_partitions(next, wanted.partitions);
-  // Those that were left out before, and stay for their jobs, without what users wrote of them.
+  // Skip partitions that were left out before and only stay for their jobs, without users' settings.
   std::erase_if(changed, [&](const std::string& name) { return next.leaves_out(name, wanted.partitions.at(name)); });
   if (changed.empty()) {
     refuse_offered(next, wanted.asked, slurmctld);
@@ -255,8 +256,8 @@ Rendered blame(ConfigState& next, Rendered wanted, bool offers_wanted, const Slu
   return wanted;
 }
 
-/// A partition that was refused is tried alone, and is not to keep a slurmctld from starting: an edit, or a slurmctld that is
-/// not up, ends the try. It counts all the same.
+/// Ends the try of a single refused partition if the spec changes or slurmctld is not up, so that the partition does not keep
+/// slurmctld from starting. The try counts as a refusal.
 Rendered end_try(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   const auto tried = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.trying; });
   if (tried == next.left_out.end() || (next.offered_hash == wanted.hash && (slurmctld.ready || slurmctld.refusal)))
@@ -267,7 +268,7 @@ Rendered end_try(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurm
   return render(next);
 }
 
-/// The rest is loaded: one more partition is wanted again, that may be to blame, or that was refused long enough ago.
+/// The rest is loaded: add one more partition, which may be the cause or was refused long enough ago.
 Rendered try_a_partition(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   const auto suspect = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.refusal.empty(); });
   if (suspect != next.left_out.end()) {
@@ -296,10 +297,10 @@ enum class Move { kStay, kRollBack, kOffer };
 Move choose(const ConfigState& now, const ConfigState& next, const Rendered& wanted, const SlurmctldFacts& slurmctld) {
   const bool was_refused = next.refuses(wanted);
   if (was_refused && now.offered_hash == next.refused_hash) {
-    // A slurmctld that starts is to find what was accepted.
+    // A slurmctld that starts must find the accepted content.
     const bool trying = now.refused_hash == now.offered_hash && !slurmctld.refusal && slurmctld.ready;
     if (next.can_roll_back()) return trying ? Move::kStay : Move::kRollBack;
-    // What was kept in it for jobs may be what it does not start with.
+    // What was kept in the content for jobs may be why slurmctld does not start.
     const bool down = slurmctld.fails || slurmctld.failed_before;
     return down && next.offered_hash != wanted.hash ? Move::kOffer : Move::kStay;
   }
@@ -364,7 +365,7 @@ namespace {
 
 using Files = std::map<std::string, std::string>;
 
-/// Of the files of users, or of all others; without the entry that says that the former are known.
+/// The users' files, or all others. Without the entry that says that the former are known.
 Files part_of(const Files& content, bool users) {
   Files out;
   for (const auto& [name, text] : content) {
@@ -382,7 +383,7 @@ std::string users_digest(const Files& users) {
   return core::short_digest(core::canonical(core::Json(users)));
 }
 
-/// As they stand in a ConfigMap.
+/// The data as in a ConfigMap.
 core::Json members_of(const core::Json& config_map) {
   const core::Json none = core::Json::object();
   return core::Json::array({config_map.value("data", none), config_map.value("binaryData", none)});
@@ -392,7 +393,7 @@ std::string members_digest(const core::Json& config_map) {
   return core::short_digest(core::canonical(members_of(config_map)));
 }
 
-/// It is there, as it was written.
+/// True if the copies exist and were not edited.
 bool is_whole(const kube::Object* copies) {
   return copies != nullptr && copies->meta.annotation(api::kAnnotationDataHash) == members_digest(copies->body);
 }
@@ -442,7 +443,7 @@ ConfigState read_config_state(const kube::Object* config_map) {
       }
     }
   }
-  // Somebody edited it: this is nothing that slurmctld was offered or had, and the rest tells of what is not there.
+  // Somebody edited the data, so slurmctld was never offered this, and the annotations describe something that is gone.
   const std::string_view written = config_map->meta.annotation(api::kAnnotationDataHash);
   if (!written.empty() && written != data_digest(out)) {
     out.offered.clear();
@@ -537,7 +538,7 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationDataHash, data_digest(state));
   annotate(api::kAnnotationSlurmConfigHash, state.offered_hash);
   annotate(api::kAnnotationAcceptedConfigHash, state.accepted_hash);
-  // Copies are made once both are known. Until then, that they are missing is nobody's deed.
+  // Copies are made once both contents are known. Until then, missing copies do not mean that somebody deleted them.
   if (knows_files(state)) {
     annotate(api::kAnnotationFilesHash, users_digest(part_of(state.offered, true)));
     if (!state.accepted.empty()) annotate(api::kAnnotationAcceptedFilesHash, users_digest(part_of(state.accepted, true)));
@@ -591,13 +592,14 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   if (slurmctld.release) next.served_release = *slurmctld.release;
   if (!slurmctld.pod.empty()) next.served_by = slurmctld.pod;
   note_what_runs(next, now, slurmctld);
-  // Who tells of it now may be gone when it matters: a process of ours, or the last worker. The key tells for good.
+  // Store it, because the present evidence may be gone when it matters: this process, or the last worker. The key shows it for
+  // good.
   next.ran = next.served_key.empty() && (next.ran || (slurmctld.ran && next.accepted_hash.empty()));
   Rendered wanted = render(next);
-  // What was once loaded can be loaded: a refusal of it is a passing fault.
+  // A content that was loaded once can be loaded again, so a refusal of it is a passing fault.
   const bool refuses = slurmctld.refusal && next.offered_hash != next.accepted_hash;
   if (!wanted.ok()) {
-    // What people ask for now cannot be offered, and what they asked for before is no good.
+    // What users ask for now cannot be offered, and what they asked for before was refused.
     const bool told =
         std::ranges::any_of(wanted.problems, [](const Problem& problem) { return problem.kind != Problem::Kind::kComing; });
     if (told && refuses && next.can_roll_back()) {
@@ -618,16 +620,17 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   if (!next.refuses(wanted)) next.forget_refusal();
   if (next.refused_hash.empty() && next.left_out.empty()) next.refused_by.clear();
 
-  // While slurmctld starts it is to find the one content that it is judged by, whatever its silence would have kept in it; but
-  // not what jobs that it has told of need: a pod that is not ready may run one that answers, on a machine that is cut off. One
-  // that failed before it had this content is not judged by it, and must not be kept from what it may start with.
+  // A starting slurmctld must find the one content by which it is judged, although its silence would keep other things in it.
+  // This does not apply to what jobs need that it has reported: a pod that is not ready may run a slurmctld that answers, on a
+  // machine that is cut off. A slurmctld that crashed before it had this content is not judged by it, and must get what it may
+  // start with.
   const bool judged = !slurmctld.ready && !slurmctld.fails && !slurmctld.failed_before;
   const bool starts = offers_asked && !refuses && judged && next.left_out == now.left_out && !lacks_withheld(next, wanted);
   switch (starts && !offers_wanted && !next.refuses(wanted) ? Move::kStay : choose(now, next, wanted, slurmctld)) {
     case Move::kStay:
       break;
     case Move::kRollBack:
-      // A try that slurmctld did not live to answer counts as well.
+      // A try during which slurmctld went down counts as a refusal as well.
       if (!slurmctld.refusal) {
         next.refused_at = slurmctld.now;
         ++next.refusals;
@@ -639,9 +642,9 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
       next.offered = std::move(wanted.files);
       next.offered_hash = wanted.hash;
       next.offered_asked = wanted.asked;
-      // It is tried once more.
+      // The content is tried once more.
       if (!next.refused_hash.empty()) next.refused_hash = wanted.hash;
-      // Back at what was accepted: there is no other content to keep.
+      // This is the accepted content, so there is no other one to keep.
       if (next.offered_hash == next.accepted_hash) next.accepted.clear();
       break;
   }
@@ -656,9 +659,9 @@ SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state
   const std::string made_with = ready ? std::string(pod->meta.annotation(api::kAnnotationSlurmKeyHash)) : "";
   return {
       loaded_config_hash(observed), find_refusal(observed, state), made_of, ready, observed.context.now,
-      // While a key rotates it may have either.
+      // While a key rotates, slurmctld may have either.
       observed.keyring.rotation ? "" : key_by(observed, made_with), made_with,
-      // Before there is a StatefulSet, another cluster answers.
+      // Without a StatefulSet, another cluster answers.
       observed.stateful_set && has_run(observed, state),
       known ? std::optional(to_string(slurm_release(made_image(*observed.stateful_set, kAppController)))) : std::nullopt,
       ready && !observed.controller.spec.persistence.enabled ? pod->meta.uid : "",
@@ -698,13 +701,14 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
       if (refused(outcome)) return outcome->error->message;
     }
   }
-  // Without something to go back to a crash is only shown: see pod_problems.
+  // Without an accepted content to return to, a crash is only reported: see pod_problems.
   if (!state.can_roll_back() && !offers_partitions(observed, state)) return {};
   return words_of_crashes(observed, state);
 }
 
 bool restart_crashed(const Observed& observed, const ConfigState& state) {
-  // Without a volume the state of one that ever ran would go with its pod. The kubelet's next start finds what is offered, too.
+  // Without a volume, the state of a slurmctld that ever ran would be lost with its pod. The kubelet's next restart finds the
+  // offered content, too.
   const bool ran = !state.accepted_hash.empty() || observed.workers_registered;
   if (ran && !observed.controller.spec.persistence.enabled) return false;
   const kube::PodRecord* pod = running_pod(observed);
@@ -758,7 +762,7 @@ bool needs_load(const Observed& observed, const ConfigState& state) {
 
 bool awaits_load(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
-  // Without a RestApi it is never seen.
+  // Without a RestApi the load is never seen.
   if (pod == nullptr || crashing(*pod) || observed.restapis.empty()) return false;
   if (state.offered_hash == state.refused_hash || state.tries_partition()) return false;
   const std::optional<std::string> loaded = loaded_config_hash(observed);
@@ -769,7 +773,7 @@ std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigS
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || state.scripts_hash.empty() || state.scripts_hash == scripts_digest(observed)) return {};
   const Refresh done = read_refresh(*pod);
-  // A count more with the same hash: for the configuration this means nothing.
+  // The count increases while the hash stays: this has no meaning for the configuration.
   return refresh_step(*pod, {done.hash.empty() ? state.offered_hash : done.hash, done.count + 1});
 }
 
@@ -783,16 +787,16 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || !state.exists() || crashing(*pod)) return;
   const std::optional<std::string> loaded = loaded_config_hash(observed);
-  // Refused, and nothing known to go back to: trying it again would not make it better.
+  // It was refused and there is no accepted content: trying again would not help.
   if (!loaded || (state.offered_hash == state.refused_hash && !state.can_roll_back())) return;
 
   const Refresh done = read_refresh(*pod);
   const bool stale_volume = !done.hash.empty() && done.hash != state.offered_hash;
   if (*loaded == state.offered_hash) {
-    // After a rollback the volume still holds what was refused; slurmctld must not find it there when it restarts.
+    // After a rollback the volume still has the refused content, which slurmctld must not find when it restarts.
     if (stale_volume) plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
-    // A slurmctld of 26.05 goes on as before, but hands the files that it has refused to each slurmd that starts, until it has
-    // read others.
+    // A slurmctld of 26.05 continues with the old configuration, but sends the refused files to each slurmd that starts until
+    // it has read others.
     if (state.refused_hash.empty() || done.hash != state.offered_hash) return;
   }
   if (done.hash != state.offered_hash) {
@@ -810,7 +814,7 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
   if (!answered) {
     if (held_back(observed, state)) return plan.wake_after(kPrologPoll, kWaitsForProlog);
     if (!load_ends_jobs(observed, state, wanted).empty()) return plan.wake_after(kJobsPoll, "the configuration would end jobs");
-    // Not tried yet, or it did not get through: the engine spaces the tries.
+    // It was not tried yet, or failed; the engine spaces the tries.
     plan.lane("load")
         .add(look_for_prologs(observed, state))
         .then()
@@ -818,10 +822,10 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
               slurm::reconfigure(observed.cluster)});
     return;
   }
-  // The former files anew: that is all that was wanted, or it does not help.
+  // slurmctld has read the former files again, which is all that was needed; or trying does not help.
   constexpr int kTriesOfFormer = 4;
   if (*loaded == state.offered_hash && (tried->state == plan::Outcome::State::kDone || done.count >= kTriesOfFormer)) return;
-  // It loaded what the volume still held: refresh once more and wait longer.
+  // It loaded what the volume still had: refresh once more and wait longer.
   if (!waited(observed, tried->last, wait_of_try(done.count, kFirstWait, kLongestWait), plan, kNotLoaded)) return;
   plan.lane("load").add(refresh_step(*pod, {done.hash, done.count + 1}));
   plan.wake_after(kFirstWait, kNotLoaded);

@@ -77,7 +77,7 @@ TEST(ConfigState, WhatSomebodyEditedIsNeverOfferedNorGoneBackTo) {
   EXPECT_EQ(read(), state);
 }
 
-/// The ConfigMaps of a state, and the way back.
+/// The ConfigMaps of a state, written and read back.
 struct Written {
   explicit Written(const ConfigState& state) {
     core::Json config{{"metadata", {{"name", "x-config"}}}}, offered{{"metadata", {{"name", "x-config-files"}}}},
@@ -93,7 +93,7 @@ struct Written {
   kube::Object map, copies, accepted;
 };
 
-/// A content with files of users: a configuration, a script, and one that is no text.
+/// A content with users' files: a configuration, a script, and a binary file.
 std::map<std::string, std::string> with_files(const std::string& text) {
   return {{"slurm.conf", "# " + text}, {"/", ""}, {"/gres.conf", text}, {"/prolog.sh", "run " + text}, {"//plugin.so", "AAAA"}};
 }
@@ -171,7 +171,7 @@ TEST(ConfigState, WithoutCopiesOfAnEarlierReleaseIsNotKnown) {
   };
   EXPECT_EQ(without_copies(), state);
   EXPECT_FALSE(knows_files(state));
-  // One that knows that there are none needs no other ConfigMap.
+  // A content that is known to have none needs no other ConfigMap.
   state.offered["/"] = state.accepted["/"] = "";
   EXPECT_EQ(without_copies(), state);
   EXPECT_TRUE(knows_files(state));
@@ -268,7 +268,7 @@ TEST(ConfigState, WhatSlurmSaysIsNoEdit) {
     };
   };
   const ConfigState offered = next_config_state(load(offer({}, 1), 1), asks("a", 2), {});
-  // Slurm is silent, and something that jobs may need is wanted again.
+  // Slurm does not answer, and something that jobs may need is wanted again.
   const ConfigState state = next_config_state(offered, asks("a", 3), {{}, "no", "image1"});
   EXPECT_EQ(state.refused_hash, "hash2");
   EXPECT_EQ(state.offered, content(1).files);
@@ -361,7 +361,7 @@ TEST(ConfigState, HandEditsAreUndone) {
 
 using Partitions = std::map<std::string, std::string>;
 
-/// A slurm.conf of NodeSets' partitions, and a line of somebody else's.
+/// A slurm.conf with NodeSets' partitions and one more line.
 Render wants(Partitions partitions, const std::string& other = "") {
   return [partitions = std::move(partitions), other](const ConfigState& state) {
     Rendered out;
@@ -384,7 +384,7 @@ Render wants(Partitions partitions, const std::string& other = "") {
   };
 }
 
-/// A slurmctld that refuses every text with one of these words in it. Returns the state at rest.
+/// Simulates a slurmctld that refuses every text with one of these words. Returns the state at the end.
 ConfigState settle(ConfigState state, const Render& render, const std::vector<std::string>& bad, int& refusals) {
   std::string runs = state.accepted_hash;
   for (int pass = 0; pass < 50; ++pass) {
@@ -505,8 +505,8 @@ TEST(LeftOut, WithNothingAcceptedYetTheClusterStartsWithoutIt) {
   EXPECT_EQ(state.offered_hash, state.accepted_hash);
 }
 
-// Whatever happens in whatever order: what was last accepted can be had back, a refused content is never offered while there is
-// something else to offer, and a second look at the same facts wants nothing more.
+// Whatever happens in whatever order: the last accepted content can be restored, a refused content is never offered if there is
+// another one to offer, and a second look at the same facts changes nothing.
 RC_GTEST_PROP(ConfigState, KeepsItsPromises, ()) {
   ConfigState state;
   int wanted = 1;

@@ -23,18 +23,18 @@ namespace {
 
 using core::Json;
 
-/// So long after its signer loaded another file a message may arrive: the time to live of tokens is a minute, that of
-/// credentials two (AuthInfo's ttl= and cred_expire=). Of those without a kid, which who has both keys takes for the signing
-/// one's, there are no such credentials.
+/// How long after its signer has loaded another file a message may still arrive: tokens live for a minute and credentials for
+/// two (AuthInfo's ttl= and cred_expire=). The shorter time is for messages without a kid, which a daemon with both keys checks
+/// with its signing key; there are no such credentials.
 constexpr core::Duration kSignedMayArrive{180000}, kWithoutKidMayArrive{90000};
-/// A slurmd reads its keys before it begins to register, from when its start is told.
+/// A slurmd reads its keys before it begins to register, that is, within this time after its reported start.
 constexpr core::Duration kBeginsToRegister{30000};
 constexpr int kShortestKey = 16;
-/// A witness that ends with an error may be followed by so many more.
+/// How many more witnesses may follow one that failed.
 constexpr int kMostWitnesses = 5;
-/// How often is looked how far the daemons are.
+/// How often to check the progress of the daemons.
 constexpr core::Duration kKeyPoll{1000};
-/// Between two tries to reach those that have not loaded the files; doubled with each.
+/// Pause between two attempts to reach daemons that have not loaded the files. Doubled with each.
 constexpr core::Duration kLoadAgain{15000};
 constexpr core::Duration kLongestLoadAgain{10 * 60 * 1000};
 constexpr std::size_t kWitnessesPerPass = 64;
@@ -51,13 +51,13 @@ Json jwks(Json signs, Json besides) {
   return {{"$jwks", {{"signs", 0}, {"keys", Json::array({std::move(signs), std::move(besides)})}}}};
 }
 
-/// A container of the pod has read its files, or is about to.
+/// True if a container of the pod has read its files or is about to.
 bool may_have_read(const kube::PodRecord& pod) {
   const bool not_yet = pod.node_name.empty() && pod.phase == "Pending";
   return !not_yet && pod.phase != "Failed" && pod.phase != "Succeeded";
 }
 
-/// slurmctld's pods and those of workers, but for those that have read no key yet, or read none any more.
+/// The pods of slurmctld and workers, except those that have not read a key yet and those that have ended.
 std::vector<kube::PodPtr> daemons(const Observed& observed) {
   std::vector<kube::PodPtr> out;
   for (const auto* pods : {&observed.pods, &observed.worker_pods}) {
@@ -81,7 +81,7 @@ std::string uid_of_slurmctld(const Observed& observed) {
   return pod == nullptr ? "" : pod->meta.uid;
 }
 
-/// Who keeps the next step from coming, for good or until somebody does something about it.
+/// What prevents the next step, permanently or until somebody does something about it.
 std::vector<std::string> in_the_way(const Observed& observed) {
   std::vector<std::string> out;
   if (observed.stopped) out.push_back(fmt::format("the stop switch (remove the annotation {})", api::kAnnotationStopDeletions));
@@ -127,11 +127,11 @@ std::string joined(const std::vector<std::string>& items) {
   return fmt::format("{}", fmt::join(items, "; "));
 }
 
-/// What a pod tells of the files of this step.
+/// What a pod shows about the files of this step.
 struct Witness {
-  std::optional<core::WallTime> done;  ///< When they were there.
-  bool waits = false;                  ///< One waits for them.
-  int failed = 0;                      ///< So many were killed, with the machine perhaps, and are not started again.
+  std::optional<core::WallTime> done;  ///< When the files were there.
+  bool waits = false;                  ///< A witness is waiting for them.
+  int failed = 0;  ///< Number of witnesses that were killed, perhaps with the machine. They are not restarted.
 };
 
 std::string witness_name(const KeyRotation& rotation, int before) {
@@ -157,7 +157,7 @@ plan::Step add_witness(const Observed& observed, const kube::PodRecord& pod, int
                        {"imagePullPolicy", "IfNotPresent"},
                        {"command", wait_for_keys(generation)},
                        {"volumeMounts", Json::array({read_only_mount(kEtcVolume, "/etc/slurm")})}};
-  // Of any version: the pod's status moves all the time, and nobody else adds a container of this name.
+  // In any version: the pod's status changes all the time, and nobody else adds a container of this name.
   return {
       {"add", "witness", pod.meta.name, generation},
       "its kubelet is to tell when it has refreshed the keys",
@@ -165,7 +165,7 @@ plan::Step add_witness(const Observed& observed, const kube::PodRecord& pod, int
                               kube::PatchType::kStrategic, "ephemeralcontainers")};
 }
 
-/// The worker's slurmd was started, or reconfigured, after its kubelet had refreshed the files.
+/// True if the worker's slurmd was started or reconfigured after its kubelet had refreshed the files.
 bool has_loaded(const Observed& observed, const kube::PodRecord& worker, core::WallTime refreshed) {
   const slurm::Node* node = observed.snapshot ? observed.snapshot->node(slurm_node_name(worker)) : nullptr;
   return node != nullptr && has_registered(worker, *node) && node->slurmd_start_time &&
@@ -191,7 +191,7 @@ Json without_jwks() {
           {std::string(api::kKeyLoginGeneration), nullptr}};
 }
 
-/// The user has given the change up, or wants yet another key: everybody signs with the old one still.
+/// The user has withdrawn the change or wants yet another key. All daemons still sign with the old one.
 plan::Step give_up(const Observed& observed) {
   return write_keyring(observed, "give up", "the Secret has other data again", std::nullopt, without_jwks());
 }
@@ -205,7 +205,7 @@ plan::Step renew_logins(const Observed& observed) {
                        {{std::string(api::kKeyLoginJwks), login}, {std::string(api::kKeyLoginGeneration), generation}});
 }
 
-/// Since when all login pods sign with the new key, or that one does not.
+/// Records since when all login pods sign with the new key, or that one does not.
 plan::Step note_logins(const Observed& observed, std::optional<core::WallTime> since) {
   KeyRotation noted = rotation_of(observed);
   noted.logins_at = since;
@@ -256,19 +256,19 @@ const char* step_text(KeyStep step) {
   return "";
 }
 
-/// slurmctld has loaded the files of this step, and told the slurmds to. A clock that was set back tells nothing.
+/// True if slurmctld has loaded the files of this step and notified the slurmds. A clock that was set back proves nothing.
 bool has_told(const KeyRotation& rotation, const std::string& slurmctld, core::WallTime now) {
   return rotation.loaded_at && rotation.loaded_by == slurmctld && now >= *rotation.loaded_at;
 }
 
-/// Which keys login pods sign with.
+/// The keys with which login pods sign.
 enum class Logins {
-  kFormer,  ///< One has the former key, or does not tell.
-  kStart,   ///< One is about to start with the new key, as its template says.
+  kFormer,  ///< A login pod has the former key or does not show which one it has.
+  kStart,   ///< A login pod is about to start with the new key, according to its template.
   kNew,
 };
 
-/// Adds those that are waited for.
+/// Adds the login pods that are waited for.
 Logins await_logins(const Observed& observed, std::vector<std::string>& waits) {
   const KeyRotation& now = rotation_of(observed);
   std::vector<std::string> ending, former, starting, silent;
@@ -313,7 +313,7 @@ std::vector<std::string> backups_behind(const Observed& observed) {
   return out;
 }
 
-/// What comes after this step, which every daemon has loaded; nullopt: that has to wait, and `told` says for what.
+/// The next step, once every daemon has loaded this one; nullopt: it has to wait, and `told` says for what.
 std::optional<plan::Step> next_step(const Observed& observed, Logins logins_have, std::string& told) {
   const KeyRotation& now = rotation_of(observed);
   if (now.step == KeyStep::kAlone) return end_rotation(observed);
@@ -420,7 +420,7 @@ void add_key_load(const Observed& observed, const ConfigState& state, const Rota
   const plan::StepId id{"load", "keys", noted.generation()};
   plan.remember(id);
   const std::string slurmctld = uid_of_slurmctld(observed);
-  // A reconfigure costs every daemon a moment, whether it helps or not.
+  // A reconfigure interrupts every daemon for a moment, whether it helps or not.
   const auto last = observed.context.outcomes.find(id);
   if (last != observed.context.outcomes.end()) {
     const core::Duration pause = wait_of_try(last->second.count, kLoadAgain, kLongestLoadAgain);

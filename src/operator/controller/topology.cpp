@@ -19,13 +19,13 @@ namespace {
 
 constexpr ImageRelease kFirstRelease{25, 5};
 
-/// Why nobody sees the places of Slurm nodes, or gives them others, until people change it.
+/// Why the places of Slurm nodes cannot be seen or changed until users do something; nullopt: they can.
 std::optional<Problem> blindness(const Observed& observed) {
   if (observed.restapis.empty()) {
     return Problem{"TopologyWaits",
                    "spec.topology: without a RestApi no Slurm node can be given another place: topology.yaml stays as it is"};
   }
-  // This is slurmrestd's release, not slurmctld's.
+  // This is the release of slurmrestd, not of slurmctld.
   if (answers(observed) && !observed.snapshot->capabilities.topology_update) {
     return Problem{"TopologyNotSupported", "spec.topology: slurmrestd of Slurm " + observed.snapshot->capabilities.release +
                                                " cannot change the places of nodes, and topology.yaml stays as it is: use "
@@ -34,7 +34,8 @@ std::optional<Problem> blindness(const Observed& observed) {
   return {};
 }
 
-/// Without a file Slurm has one flat topology, "default", which takes everything that is said of it.
+/// True if Slurm would accept the topology string without a file: it then has one flat topology, "default", which accepts
+/// anything.
 bool is_for_flat(std::string_view topology) {
   while (topology.starts_with("default:")) {
     const std::size_t comma = topology.find(',');
@@ -44,8 +45,8 @@ bool is_for_flat(std::string_view topology) {
   return false;
 }
 
-/// The field is gone. The file, `out.text`, stays until no Slurm node names a unit of it: with one of the user's in its place
-/// slurmctld would not start. NodeSets take these places away.
+/// The field was removed. The file, `out.text`, stays until no Slurm node uses a unit of it: with a user's file in its place
+/// slurmctld would not start. NodeSets remove these places from the nodes.
 void let_go(const Observed& observed, TopologyFile& out) {
   if (out.text.empty()) return;
   if (!release_without_topology_yaml(observed).empty()) return out.text.clear();
@@ -77,8 +78,8 @@ void refuse_files(const Observed& observed, std::vector<Problem>& problems) {
   }
 }
 
-/// slurmctld's pod has files of a ConfigMap that the spec does not name any more: it has, or may have, its topology.yaml from
-/// there.
+/// True if slurmctld's pod mounts a ConfigMap that the spec does not name any more and that has, or may have, its
+/// topology.yaml.
 bool mounts_unnamed(const Observed& observed, const ConfigState& state) {
   const auto has_topology = [](const NamedFiles& map) { return map.files.contains(std::string(kTopologyYaml)); };
   if (file_copy(state, kTopologyYaml) != nullptr) return std::ranges::none_of(observed.config_files, has_topology);
@@ -137,7 +138,7 @@ TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
     out.warnings.push_back(std::move(*problem));
     return out;
   }
-  // Kubernetes has nodes: unknown is not empty. And what Slurm nodes name is known only while Slurm answers.
+  // Kubernetes reported no nodes: unknown is not empty. And the units that Slurm nodes use are known only while Slurm answers.
   if (observed.no_kube_nodes || (!answers(observed) && state.exists())) {
     out.keeps_pod = out.text.empty() && mounts_unnamed(observed, state);
     return out;
@@ -146,7 +147,7 @@ TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
   TopologyUnits units, wanted;
   for (const std::string& topology : observed.places) add_units(units, spec.type, topology, {});
   wanted = units;
-  std::map<std::string_view, const std::string*> named;  // By the topology, one that has it: many have the same.
+  std::map<std::string_view, const std::string*> named;  // By topology, one node that has it: many have the same.
   if (answers(observed)) {
     const TopologyUnits before = read_topology(out.text);
     for (const auto& [name, node] : observed.snapshot->nodes) {
@@ -179,7 +180,7 @@ TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
     return out;
   }
   if (units.empty()) {
-    // slurmctld does not start with an empty one.
+    // slurmctld does not start with an empty file.
     out.warnings.push_back({"TopologyEmpty",
                             "spec.topology: no Kubernetes node has all of these labels, so there is no topology.yaml: " +
                                 some_of(spec.node_labels),

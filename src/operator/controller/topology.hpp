@@ -1,6 +1,6 @@
-// topology.yaml as spec.topology asks for it. A unit that a Slurm node names stays in the file: slurmctld refuses a
-// reconfigure, and does not start, with a node whose topology string it does not take (_set_nodes_topo in read_config.c; 25.05
-// to 26.05). So one comes into the file before a node gets it, and goes after the last node has been given another.
+// topology.yaml as spec.topology asks for it. A unit that a Slurm node uses stays in the file: slurmctld refuses a reconfigure,
+// and does not start, if it does not accept a node's topology string (_set_nodes_topo in read_config.c; 25.05 to 26.05). So a
+// unit is added to the file before a node gets it, and removed after the last node has been given another.
 #pragma once
 
 #include <string>
@@ -12,17 +12,18 @@ namespace op::controller {
 
 struct ConfigState;
 
-/// The release of a slurmctld that has no topology.yaml, which came with 25.05; "": it has, as far as is known.
+/// The release of a slurmctld without topology.yaml, which came with 25.05; "": it has topology.yaml, as far as is known.
 [[nodiscard]] std::string release_without_topology_yaml(const Observed& observed);
 
 struct TopologyFile {
-  std::string text;         ///< "": there is none.
-  bool may_change = false;  ///< By what Slurm says of its nodes, which wakes nobody.
-  bool keeps_pod = false;   ///< slurmctld would not start with what the spec asks its pod to mount.
+  std::string text;         ///< "": no file.
+  bool may_change = false;  ///< When Slurm's nodes change, which wakes nobody.
+  bool keeps_pod = false;   ///< slurmctld would not start with what the spec wants mounted.
   std::vector<Problem> problems, warnings;
 };
 
-/// The file as it is wanted, or as it is offered while that is not known, or while it goes. `state`: as in render_config.
+/// The wanted file; the offered one while the wanted one is unknown or the file is about to be removed. `state`: as in
+/// render_config.
 [[nodiscard]] TopologyFile topology_file(const Observed& observed, const ConfigState& state);
 
 }  // namespace op::controller

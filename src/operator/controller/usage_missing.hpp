@@ -1,8 +1,8 @@
-// A slurmctld that does not start because it has no file of what associations have used.
+// A slurmctld that does not start because its file with the usage of associations is missing.
 //
-// slurmctld writes that file (assoc_usage) every five minutes, and ends (fatal) at a start that finds the number of its cluster
-// without the file (assoc_mgr_load_assoc_usage). One that was killed before it wrote the file for the first time ends so at
-// each start of its container; the init container of another pod mends it: see join_script.
+// slurmctld writes that file (assoc_usage) every five minutes, and exits (fatal) at a start with the number of its cluster but
+// without the file (assoc_mgr_load_assoc_usage). A slurmctld that was killed before its first write exits at each start of its
+// container. The init container of a new pod repairs that: see join_script.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace op::controller {
 struct ConfigState;
 struct Observed;
 
-/// slurmctld's pod has ended again and again for that: nothing runs there that could be lost.
+/// slurmctld's pod has crashed repeatedly for that reason: nothing that could be lost runs there.
 class UsageMissing final : public kube::PodEvidence {
  public:
   static std::optional<UsageMissing> of(const plan::Observing& observing, const kube::PodRecord& slurmctld);
@@ -24,7 +24,7 @@ class UsageMissing final : public kube::PodEvidence {
   using PodEvidence::PodEvidence;
 };
 
-/// Deletes that pod, every few minutes at most. Nothing while slurmctld does not end so.
+/// Deletes that pod, at most every five minutes; nullopt if slurmctld does not crash for that reason.
 std::optional<plan::Step> replace_pod_without_usage(const Observed& observed, const ConfigState& state);
 
 }  // namespace op::controller

@@ -41,19 +41,19 @@ const std::string* find_setting(const conf::Entry& entry, std::string_view key) 
   return found == entry.settings.end() ? nullptr : &found->value;
 }
 
-/// The user has said that it is to go, whatever runs.
+/// The user has asked to remove it now, whatever runs.
 bool to_go_now(const Observed& observed, const std::string& what) {
   const auto listed = split_list(observed.object->meta.annotation(api::kAnnotationRemoveNow));
   return std::ranges::find(listed, what) != listed.end();
 }
 
-/// A NodeSet's partition, without what users wrote of it.
+/// Adds a NodeSet's partition without the settings that users gave it.
 void add_drained(conf::Conf& out, const std::string& name) {
   out.add_record("NodeSet", name, "Feature=" + name);
   out.add_record("PartitionName", name, "Nodes=" + name + " State=DRAIN");
 }
 
-/// The same of all partitions of NodeSets that only `offered` has.
+/// Adds all partitions of NodeSets that only `offered` has.
 void add_drained_of(conf::Conf& out, const conf::Conf& offered) {
   for (const conf::Entry& entry : offered.entries()) {
     const std::string& name = entry.head().value;
@@ -62,42 +62,42 @@ void add_drained_of(conf::Conf& out, const conf::Conf& offered) {
   }
 }
 
-/// What slurmctld had, as far as is known.
+/// The configuration that slurmctld had, as far as is known.
 conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   if (!state.accepted_hash.empty()) {
     conf::Conf out = parse_conf(state.accepted_files());
     if (state.offered_hash == state.accepted_hash) return out;
     const bool answers = slurm::has_answered(observed.snapshot) && observed.snapshot->complete();
     const conf::Conf offered = parse_conf(state.offered);
-    // It does not get up with what is offered. But it may have loaded something between the two that was never noted, and what
-    // that had of NodeSets' partitions stands there.
+    // slurmctld does not start with the offered file. But in between it may have loaded a file that was never recorded. The
+    // NodeSet partitions of that file are also in the offered one.
     if (!answers && slurmctld_crashes(observed) && !observed.restapis.empty()) {
       add_drained_of(out, offered);
       return out;
     }
-    // It has loaded what is offered, and that is not noted yet; or it may have, and nobody can ask.
+    // slurmctld has loaded the offered file and the state does not record it yet, or it does not answer and may have.
     for (const conf::Entry& entry : offered.entries()) {
       const conf::Setting& head = entry.head();
       if (entry.record() && out.record(head.key, head.value) == nullptr &&
           (head.key != "PartitionName" || !answers || observed.snapshot->partitions.contains(head.value)))
         out.add(entry);
     }
-    // It has not, and may yet: see may_come.
+    // slurmctld has not loaded these partitions yet, but may: see may_come().
     add_drained_of(out, offered);
     return out;
   }
   conf::Conf offered = parse_conf(state.offered);
   if (!slurmctld_crashes(observed)) return offered;
-  // Where nobody can ask, what slurmctld has run with is not known, and a slurmctld that ends once proves nothing.
+  // Without a RestApi it is unknown what slurmctld runs with, and a single crash proves nothing.
   if (observed.restapis.empty() && has_run(observed, state)) return offered;
-  // With what never got up nothing ever ran. But where something did, partitions of NodeSets stay, without what users wrote of
-  // them, for that may be what slurmctld cannot read.
+  // If slurmctld never started with the offered file, nothing has run. If it did, keep the partitions of NodeSets without the
+  // users' settings, because these may be what slurmctld cannot read.
   conf::Conf out;
   if (has_run(observed, state)) add_drained_of(out, offered);
   return out;
 }
 
-/// All the nodes that it has, as far as Slurm knows them, are of the feature of its name.
+/// True if all nodes of the partition that Slurm knows have the feature of the partition's name.
 bool of_its_feature(const slurm::Snapshot& snapshot, const slurm::Partition& partition) {
   const auto names = core::expand_hostlist(partition.nodes);
   return partition.nodes.empty() ||
@@ -107,13 +107,13 @@ bool of_its_feature(const slurm::Snapshot& snapshot, const slurm::Partition& par
           }));
 }
 
-/// What slurmctld has where the ConfigMap with its configuration was deleted or edited. Slurm's answers do not tell how a
-/// partition was configured: those of NodeSets can be written down anew, without what else was set of them.
+/// The configuration of slurmctld after its ConfigMap was deleted or edited. Slurm does not report how a partition was
+/// configured, so only the partitions of NodeSets can be rebuilt, without their other settings.
 conf::Conf read_loaded(const Observed& observed) {
   conf::Conf out;
   if (!observed.stateful_set) return out;
   if (!slurm::has_answered(observed.snapshot)) {
-    // Nobody can ask. Each NodeSet may have had a partition, with jobs: those that wait need no worker.
+    // Slurm cannot be asked. Each NodeSet may have had a partition with jobs: pending jobs need no worker.
     std::set<std::string> names;
     for (const NodeSetFacts& nodeset : observed.nodesets) names.insert(nodeset.slurm_name);
     for (const auto& [name, object] : observed.left_nodesets) names.insert(name);
@@ -128,7 +128,7 @@ conf::Conf read_loaded(const Observed& observed) {
   return out;
 }
 
-/// The same of the kinds of GRES that jobs use. How many licenses there were, Slurm's answers about jobs do not tell.
+/// Adds the GRES types that jobs use. Slurm's jobs do not show how many licenses there were.
 void add_loaded_gres(conf::Conf& out, const Observed& observed) {
   if (!observed.stateful_set || !slurm::has_answered(observed.snapshot)) return;
   std::string list = out.get("GresTypes").value_or("");
@@ -138,8 +138,8 @@ void add_loaded_gres(conf::Conf& out, const Observed& observed) {
   if (!list.empty()) out.set("GresTypes", list);
 }
 
-/// Nothing is known to have been accepted: somebody deleted or edited the ConfigMap. What was written anew since, before Slurm
-/// answered, does not tell what slurmctld has.
+/// Nothing is known to have been accepted, because somebody deleted or edited the ConfigMap. A file written since then, before
+/// Slurm answered, does not show what slurmctld has.
 bool was_lost(const ConfigState& state) {
   return state.accepted_hash.empty();
 }
@@ -168,12 +168,12 @@ bool fresh(const Observed& observed) {
 
 using Uses = std::vector<std::string> (*)(const slurm::Job&);
 
-/// Notes the jobs that have not ended, and use it.
+/// Adds the jobs that have not ended and use it.
 void find_jobs(Withheld& item, const Observed& observed, std::string_view name, Uses uses) {
   if (!slurm::has_answered(observed.snapshot)) return;
   for (const auto& [id, job] : observed.snapshot->jobs) {
     if (!job->in_queue()) continue;
-    // One that could not be read may use anything.
+    // A job that could not be read may use anything.
     const std::vector<std::string> used = uses(*job);
     if (job->id >= 0 && std::ranges::find(used, name) == used.end()) continue;
     item.jobs.push_back(id);
@@ -181,8 +181,7 @@ void find_jobs(Withheld& item, const Observed& observed, std::string_view name, 
   }
 }
 
-/// slurmctld accepts no jobs there: the snapshot says so, and its requests are later than the reconfigure that brought it
-/// about.
+/// slurmctld accepts no jobs in the partition: the snapshot shows it, and was requested after the reconfigure that caused it.
 bool takes_no_jobs(const Observed& observed, const std::string& name) {
   const auto found = observed.snapshot->partitions.find(name);
   if (found == observed.snapshot->partitions.end()) return true;
@@ -191,17 +190,18 @@ bool takes_no_jobs(const Observed& observed, const std::string& name) {
   return !loaded_at || observed.snapshot->requested_at >= *loaded_at;
 }
 
-/// A NodeSet's partition is offered, and slurmctld has yet to load that. Until then any reconfigure or start may load this, or
-/// what was offered before and had it UP, for the kubelet may bring files late: jobs may come that no answer tells of yet.
+/// True if a NodeSet's partition is offered and slurmctld has not loaded the offered file yet. Until then any reconfigure or
+/// start may load it, or an earlier file that had the partition UP, because the kubelet delivers files late. So jobs may arrive
+/// that no answer shows yet.
 bool may_come(const Observed& observed, const ConfigState& state, const std::string& name) {
   if (!state.exists() || loaded_config_hash(observed) == state.offered_hash) return false;
-  // What slurmctld has refused does not come.
+  // slurmctld does not load a file that it has refused.
   if (state.left_out.contains(name) || (state.offered_hash == state.refused_hash && !state.can_roll_back())) return false;
   const conf::Conf offered = parse_conf(state.offered);
   return offered.record("NodeSet", name) != nullptr && offered.record("PartitionName", name) != nullptr;
 }
 
-/// nullopt: it may go.
+/// Returns nullopt if the partition may be removed.
 std::optional<Withheld> judge_partition(const Observed& observed, const ConfigState& state, const std::string& name) {
   Withheld item{.what = "partition/" + name};
   if (to_go_now(observed, item.what)) return {};
@@ -211,7 +211,7 @@ std::optional<Withheld> judge_partition(const Observed& observed, const ConfigSt
     return {};
   find_jobs(item, observed, name, [](const slurm::Job& job) { return split_list(job.partition); });
   if (!item.jobs.empty()) return item;
-  // It has been left out on good grounds, and slurmctld has yet to load that.
+  // The offered file already leaves it out for good reasons, and slurmctld has yet to load that file.
   if (state.exists() && state.offered_hash != state.accepted_hash && !state.accepted_hash.empty() &&
       parse_conf(state.offered).record("PartitionName", name) == nullptr)
     return {};
@@ -220,7 +220,7 @@ std::optional<Withheld> judge_partition(const Observed& observed, const ConfigSt
   return item;
 }
 
-/// slurmctld refuses a partition that names what there is not.
+/// Keeps what the partition names: slurmctld refuses a partition with unknown nodes or NodeSets.
 void keep_members(conf::Conf& into, const conf::Conf& other, const conf::Conf& before, const conf::Entry& partition) {
   const std::string* nodes = find_setting(partition, "Nodes");
   if (nodes == nullptr) return;
@@ -232,7 +232,7 @@ void keep_members(conf::Conf& into, const conf::Conf& other, const conf::Conf& b
   }
 }
 
-/// As add_nodesets renders it. Such partitions stand before a user's PartitionName=DEFAULT, which does not touch them.
+/// True for a partition as add_nodesets renders it. It precedes a user's PartitionName=DEFAULT, which does not affect it.
 bool made_for_nodeset(const conf::Entry& partition, const conf::Conf& before) {
   const std::string& name = partition.head().value;
   const std::string* nodes = find_setting(partition, "Nodes");
@@ -244,7 +244,7 @@ std::string name_of_item(const std::string& item) {
   return item.substr(0, item.find_first_of(":("));
 }
 
-/// Partitions that are wanted, and what is offered does not have.
+/// Partitions that are wanted and that the offered file lacks.
 std::set<std::string> lacking_partitions(const ConfigState& state, const Rendered& wanted) {
   std::set<std::string> out;
   if (!wanted.ok()) return out;
@@ -254,7 +254,7 @@ std::set<std::string> lacking_partitions(const ConfigState& state, const Rendere
     const bool partition = entry.record() && head.key == "PartitionName" && !conf::is_marker(head.value);
     if (partition && offered.record(head.key, head.value) == nullptr) out.insert(head.value);
   }
-  // Those of NodeSets also where they are left out of it, because slurmctld may have refused them.
+  // Include those of NodeSets that were left out because slurmctld may have refused them.
   for (const auto& [name, config] : wanted.partitions) {
     if (offered.record("PartitionName", name) == nullptr) out.insert(name);
   }
@@ -274,7 +274,7 @@ std::vector<Withheld> withhold_partitions(conf::Conf& ours, conf::Conf& user, co
     std::optional<Withheld> item = judge_partition(observed, state, head.value);
     if (!item) continue;
     const bool of_nodeset = made_for_nodeset(entry, before);
-    // slurmctld refuses a file with a NodeSet that has the name of a node, and with it every other change.
+    // slurmctld refuses a file, and all its changes, if a NodeSet has the name of a node.
     if (of_nodeset && slurm::has_answered(observed.snapshot) && observed.snapshot->node(head.value) != nullptr) continue;
     conf::Conf& into = of_nodeset ? ours : user;
     keep_members(into, of_nodeset ? user : ours, before, entry);
@@ -342,7 +342,7 @@ conf::Entry drained(conf::Entry entry) {
     return setting.key == "State" || setting.key == "Default";
   });
   std::ranges::transform(state, state.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  // What was DOWN takes jobs and starts none.
+  // A partition that was DOWN accepts jobs but starts none.
   entry.settings.push_back({"State", state == "UP" || state == "DRAIN" ? "DRAIN" : "INACTIVE"});
   return entry;
 }
@@ -388,7 +388,7 @@ std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState
   std::set<std::string> out;
   for (const auto& [id, job] : observed.snapshot->jobs) {
     if (lacking.empty() || !job->in_queue()) continue;
-    // One that could not be read may be in any.
+    // A job that could not be read may be in any partition.
     if (id < 0) return lacking;
     for (const std::string& name : split_list(job->partition)) {
       if (lacking.contains(name)) out.insert(name);
@@ -400,8 +400,8 @@ std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan) {
   constexpr core::Duration kJobsMayHaveEnded{5000}, kSoon{1000};
   if (withheld.empty() || observed.restapis.empty()) return;
-  // It takes its steps, or the last answer is too old: a slow Slurm is asked every 15 s, and what it says is fresh for 2 s of
-  // these. One that is away wakes us when it answers.
+  // Soon, because a partition takes its steps, or the last answer is too old: a slow Slurm is polled every 15 s, and its answer
+  // is fresh for only 2 s of these. A Slurm that does not answer wakes the key when it does.
   const bool soon = slurm::has_answered(observed.snapshot) && observed.snapshot->complete() &&
                     std::ranges::any_of(withheld, [](const Withheld& item) { return item.jobs.empty(); });
   plan.wake_after(soon ? kSoon : kJobsMayHaveEnded, "what is withheld may be free to go");

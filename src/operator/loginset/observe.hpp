@@ -10,7 +10,7 @@
 
 namespace op::loginset {
 
-/// What it reads.
+/// The caches that the controller reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
   kube::Cache<kube::Object>&loginsets, &controllers, &services, &config_maps, &deployments, &endpoint_slices;

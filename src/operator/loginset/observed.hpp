@@ -1,4 +1,4 @@
-// What the LoginSet's plan knows: copies of what the caches held at one moment, and nothing else.
+// The facts for the LoginSet's plan, copied from the caches at one moment.
 #pragma once
 
 #include <string>
@@ -17,21 +17,21 @@ struct Observed {
   kube::ObjectPtr object;
   api::LoginSet loginset;
   std::string parse_error;
-  std::string cluster_domain = "cluster.local";  ///< For the DNS search path, in which workers are found.
+  std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers' names.
 
   bool controller_exists = false;
-  std::string controller_error;  ///< The Controller's spec cannot be read.
+  std::string controller_error;  ///< Why the Controller's spec cannot be parsed.
   Endpoint controller;           ///< The Service of slurmctld.
-  bool external = false;         ///< There is none: slurmctld is outside of Kubernetes.
+  bool external = false;         ///< slurmctld runs outside of Kubernetes and has no Service.
   std::string conf_servers;      ///< Where sackd finds slurmctld.
   SecretFacts slurm_key;         ///< The Secret that the Controller's user names, or a generated one.
-  SecretFacts keyring;           ///< What is mounted of it.
+  SecretFacts keyring;           ///< The copy of slurm_key that pods mount.
   SecretFacts sssd_conf;         ///< Of spec.sssdConfRef.
   kube::Named<kube::SecretRecord> host_keys;
   std::optional<Problem> newer;        ///< Its image is of a later release than slurmctld: see cluster/releases.hpp.
-  std::vector<Problem> missing;        ///< Of the Secrets and ConfigMaps that the pods' parts name.
-  std::vector<Problem> keys_problems;  ///< Of root's and users' keys. The pods do without.
-  std::string users_keys;              ///< Digests of those that are there.
+  std::vector<Problem> missing;        ///< Missing Secrets and ConfigMaps that the pod's spec names.
+  std::vector<Problem> keys_problems;  ///< With root's and users' authorized keys. The pods run without those.
+  std::string users_keys;              ///< Digest of the users' authorized keys.
 
   kube::ObjectPtr service, config_map, deployment;
   std::vector<kube::PodPtr> pods;

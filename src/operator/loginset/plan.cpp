@@ -22,13 +22,13 @@ bool rolled_out(const Observed& observed) {
   return op::rolled_out(observed.deployment.get(), observed.loginset.spec.replicas);
 }
 
-/// Everything that the pod mounts is there.
+/// Everything that the pod mounts exists.
 bool mountable(const Observed& observed) {
   const bool users_known = !observed.loginset.spec.sssd_conf_ref || observed.sssd_conf.usable();
   return observed.keyring.usable() && users_known && observed.config_map && !usable_host_keys(observed.host_keys).empty();
 }
 
-/// Of the Controller, and of its key.
+/// Adds problems of the Controller and of its key.
 void add_controller_problems(const Observed& observed, std::vector<Problem>& out) {
   const std::string& ns = observed.object->meta.ns;
   const std::string controller = ns + "/" + observed.loginset.spec.controller_ref.name;
@@ -84,7 +84,7 @@ void plan_status(const Observed& observed, const std::vector<Problem>& problems,
   plan.lane("status").add(status_step(resources::kLoginSet, object, std::move(status)));
 }
 
-/// A kubelet refreshes what a pod mounts at once when an annotation of the pod changes, else within a minute or two.
+/// The kubelet refreshes what a pod mounts at once if an annotation of the pod changes, and otherwise within a minute or two.
 void plan_refresh(const Observed& observed, plan::Plan& plan) {
   const std::string digest = core::short_digest(observed.loginset.spec.root_ssh_authorized_keys + '\n' + observed.users_keys);
   for (const kube::PodPtr& pod : observed.pods) {
@@ -100,7 +100,7 @@ void plan_refresh(const Observed& observed, plan::Plan& plan) {
 
 void plan_children(const Observed& observed, plan::Plan& plan) {
   const std::string& name = observed.object->meta.name;
-  // A Secret of that name that users made has host keys of theirs.
+  // A Secret of that name that users created has their own host keys.
   if (observed.host_keys.presence == kube::Presence::kAbsent) {
     plan.lane("keys").add({{"create", "Secret", ssh_host_keys_name(name)},
                            "there are no host keys yet",
@@ -117,7 +117,7 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
   if (refreshed) plan_refresh(observed, plan);
   plan.lane("network").add(
       apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerLoginSet));
-  // Pods that start now must find the sshd_config that they are annotated with.
+  // Pods that start now must find the sshd_config of their annotation.
   if (!refreshed || !observed.controller_exists || !observed.controller_error.empty() || !mountable(observed) || observed.newer)
     return;
   core::Json deployment = build_deployment(observed);
@@ -125,7 +125,7 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
       make_way_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes);
   std::optional<plan::Step> apply =
       apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerLoginSet);
-  // In a later pass, when the caches have seen what pods cost: ReplicaSets go by a cache as well.
+  // In a later pass, when the caches show the pods' deletion costs: ReplicaSets use a cache as well.
   if (!rank_pods(observed, apply.has_value(), plan)) return;
   plan::Lane& lane = plan.lane("pod");
   lane.add(std::move(way));
@@ -139,8 +139,8 @@ plan::Plan plan(const Observed& observed) {
   plan::Plan out;
   if (!observed.object) return out;
   if (observed.object->meta.terminating()) {
-    // Its children go with it: there is nothing to be done before that. In a foreground deletion it is there until its last
-    // pod is gone.
+    // Its children are deleted with it, so nothing has to be done before. In a foreground deletion it exists until its last pod
+    // is gone.
     std::vector<Problem> problems = waits_for_sessions(observed, out);
     problems.insert(problems.begin(), Problem{kReasonTerminating, "the LoginSet is being deleted", Problem::Kind::kComing});
     plan_status(observed, problems, false, "", out);
@@ -153,7 +153,7 @@ plan::Plan plan(const Observed& observed) {
   plan_children(observed, out);
   plan_hosts(observed, out);
   const std::vector<Problem> problems = problems_of(observed, out);
-  // Nothing starts that was never made.
+  // Without a Deployment, nothing can be starting.
   const bool made = observed.deployment || std::ranges::none_of(problems, &Problem::wrong);
   plan_status(observed, problems, rolled_out(observed), made ? "login pods are starting" : "", out);
   return out;

@@ -1,9 +1,10 @@
-// What a LoginSet needs done. Lanes: "keys" (its host keys), "ssh" (the ConfigMap, and kubelets that are to refresh it),
-// "network" (Service), "hosts" (their names in DNS: see hosts.hpp), "rank" (which pods go first), "pod" (Deployment), "events",
-// "status".
+// What a LoginSet needs. Lanes: "keys" (its host keys), "ssh" (the ConfigMap, and kubelets that must refresh it), "network"
+// (Service), "hosts" (the names of its pods in DNS: see hosts.hpp), "rank" (which pods are deleted first), "pod" (Deployment),
+// "events", "status".
 //
-// A login pod that ends takes with it the sessions on it, and the srun and salloc that run there, with their jobs. So its pod
-// template holds nothing that changes without need, its preStop waits for them, and idle pods go first: see sessions.hpp.
+// When a login pod ends, its sessions end, and so do the srun and salloc that run there, with their jobs. So its pod template
+// has nothing that changes without need, its preStop hook waits for the sessions, and idle pods are deleted first: see
+// sessions.hpp.
 #pragma once
 
 #include "core/json.hpp"

@@ -17,11 +17,11 @@ using core::Json;
 constexpr std::string_view kDirectory = "/run/slurm-sessions";
 constexpr std::string_view kReport = "/run/slurm-sessions/now";
 constexpr std::string_view kSaid = "sessions=";
-/// Kubernetes' own: of pods that are ready, a ReplicaSet deletes those with the lowest cost first.
+/// Kubernetes' own annotation: of the ready pods, a ReplicaSet deletes those with the lowest cost first.
 constexpr const char* kDeletionCost = "controller.kubernetes.io/pod-deletion-cost";
 
-/// A report counts once: a probe that reports no more is soon known to. Before the container login starts, the directory is
-/// closed to users. A shell hears TERM only while it waits for what runs in the background.
+/// Each report is used once, so that it soon shows if the probe stops reporting. Before the container login starts, the
+/// directory is closed to users. A shell handles TERM only while it waits for a background command.
 constexpr std::string_view kTell =
     "trap 'exit 0' TERM\n"
     "chmod 0700 /run/slurm-sessions || exit 1\n"
@@ -30,7 +30,7 @@ constexpr std::string_view kTell =
     "  echo \"sessions=${n:-unknown}\"\n"
     "  sleep 5 & wait $!\n"
     "done 2>/dev/null\n";
-/// Longer than it takes to be told again.
+/// Longer than the interval between two reports.
 constexpr std::chrono::seconds kFresh{15};
 constexpr core::Duration kWhileTurning{5000};
 constexpr core::Duration kWhileWaiting{10000};
@@ -39,7 +39,7 @@ std::string id_of(const kube::PodRecord& pod) {
   return "sessions of " + pod.meta.name;
 }
 
-/// It has the sidecar, which may have something to say.
+/// True if the pod has the sidecar, which may have a report.
 bool tells(const kube::PodRecord& pod) {
   return pod.phase == "Running" && std::ranges::any_of(pod.containers, [](const kube::ContainerState& container) {
            return container.name == kSessions && container.started_once;
@@ -54,7 +54,7 @@ std::string cost_of(const Count& count) {
   return std::to_string(count.value_or(std::numeric_limits<std::int32_t>::max()));
 }
 
-/// No pod will go: no more run than are wanted, and all are of the newest template.
+/// No pod will be deleted: no more run than wanted, and all have the newest template.
 bool settled(const Observed& observed) {
   const kube::Object& deployment = *observed.deployment;
   const auto count = [&](const char* which) { return core::get_int(deployment.body, {"status", which}); };
@@ -96,7 +96,7 @@ Count read_count(const plan::Facts& facts, const kube::PodRecord& pod) {
 }
 
 bool rank_pods(const Observed& observed, bool changes, plan::Plan& plan) {
-  // Whoever puts the annotation into the template decides it alone.
+  // Users who set the annotation in the template decide alone.
   const bool theirs = observed.loginset.spec.pod_template.metadata.annotations.contains(kDeletionCost);
   if (!observed.deployment || theirs || (!changes && settled(observed))) return true;
   bool ranked = true;

@@ -1,8 +1,8 @@
-// The sessions on login pods: what ends with a pod, and who counts it.
+// The sessions on login pods: what ends with a pod, and how it is counted.
 //
-// Users are on these pods, so the pods have no rights in the Kubernetes API. Inside the container `login`, the readiness probe
-// counts, as root, and leaves the number in a directory that users cannot enter. The sidecar `sessions` writes it to its log,
-// and the operator reads the last line there when it has to know: before pods go, and while some wait.
+// Users work on these pods, so the pods have no rights in the Kubernetes API. Inside the container `login`, the readiness
+// probe, as root, counts the sessions and writes the number to a directory that users cannot enter. The sidecar `sessions`
+// copies it to its log, and the operator reads the last line when needed: before pods are deleted, and while some wait.
 #pragma once
 
 #include <optional>
@@ -16,33 +16,33 @@ namespace op::loginset {
 
 inline constexpr std::string_view kSessions = "sessions";
 
-/// For sh: `count` sets $n to the number of SSH sessions, of connections that others go through (`ssh -J`, `ssh -N`), and of
-/// programs whose end ends a job, which may have been left behind by their session, as in tmux. It fails where it cannot see
-/// the processes.
+/// For sh: `count` sets $n to the number of SSH sessions, of connections for others (`ssh -J`, `ssh -N`), and of programs whose
+/// end ends a job, even if their session left them behind, as in tmux. It fails if it cannot see the processes.
 inline constexpr std::string_view kCount =
     R"sh(count() { n=0; seen=; for p in /proc/[0-9]*; do c=; { read -r c <"$p/comm"; } 2>/dev/null; [ -z "$c" ] || seen=1;)sh"
-    // "sshd: alice@pts/0", or sshd-session from OpenSSH 9.8 on; before the login "alice [net]" or "[accepted]", and "alice"
-    // alone where nothing but tunnels was asked for.
+    // "sshd: alice@pts/0", or sshd-session from OpenSSH 9.8 on. Before the login it is "alice [net]" or "[accepted]", and only
+    // "alice" for a connection with tunnels alone.
     R"sh( case $c in srun|salloc|sattach) n=$((n + 1));; sshd|sshd-session) l=; { read -r l <"$p/cmdline"; } 2>/dev/null;)sh"
     R"sh( l=${l#*: }; case ${l%% *} in *@*) n=$((n + 1));; ''|/*|\[*) ;; "$l") n=$((n + 1));; esac;; esac; done;)sh"
     R"sh( [ -n "$seen" ]; }; )sh";
 
-/// What the probe runs to report the number.
+/// The commands with which the probe reports the number.
 std::string report_script();
-/// The container that tells it, its volume, and the mount for the container login.
+/// The container that writes it to its log, its volume, and the mount for the container login.
 core::Json sessions_sidecar();
 core::Json sessions_volume();
 core::Json sessions_mount();
 
-/// The number of sessions on a pod; empty: it is not known, and the pod counts as in use.
+/// The number of sessions on a pod; nullopt: unknown, so the pod counts as in use.
 using Count = std::optional<int>;
 Count read_count(const plan::Facts& facts, const kube::PodRecord& pod);
 
-/// Pods may go soon: `changes`, what is about to be applied would have some go; or a rollout is under way. Asks how many
-/// sessions they have, and has ReplicaSets take those with the fewest first. True when that is done, so that pods may go.
+/// Call it before pods may be deleted: `changes` (what is about to be applied would delete some), or a rollout is under way.
+/// Reads how many sessions the pods have, and makes ReplicaSets delete those with the fewest first. True when that is done and
+/// pods may be deleted.
 bool rank_pods(const Observed& observed, bool changes, plan::Plan& plan);
 
-/// What the pods wait for that are on their way out; asks for it.
+/// What terminating pods wait for. Reads their sessions.
 std::vector<Problem> waits_for_sessions(const Observed& observed, plan::Plan& plan);
 
 }  // namespace op::loginset

@@ -1,6 +1,6 @@
-// What Slurm is to know of a worker's node beyond what its slurmd says: of the Kubernetes node behind it, features for
-// --constraint and the topology; and features of a template that came after its pod. Kubernetes chooses the node when the
-// worker is placed, so Slurm hears of it once its slurmd has registered.
+// Attributes of a worker's Slurm node that its slurmd does not set: features for --constraint and the topology of the
+// Kubernetes node, and features of a template that is newer than its pod. The Kubernetes node is known only after the pod is
+// placed, so Slurm gets these once slurmd has registered.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 namespace op::nodeset {
 namespace {
 
-/// Each is a request of its own: others' features on the nodes may differ.
+/// Each is a request of its own, because the features that others set may differ.
 constexpr std::size_t kPerPass = 64;
 constexpr std::string_view kFeaturesAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
 
 using Words = std::set<std::string, std::less<>>;
 
-/// What Slurm has is of this worker, which is there to stay.
+/// Slurm's record belongs to this worker, and the worker stays.
 bool is_settled(const Worker& worker) {
   return worker.life == Life::kLive && !worker.goes() && worker.record != nullptr && worker.ready() && !may_register(worker);
 }
@@ -27,46 +27,46 @@ bool knows_host(const Worker& worker) {
   return worker.kube_node && worker.kube_node->known;
 }
 
-/// What its Kubernetes node says.
+/// The features that its Kubernetes node gives.
 slurm::OwnFeatures features_of_host(const Worker& worker) {
   if (!knows_host(worker)) return {};
   const Words& features = worker.kube_node->features;
   return {std::string(api::kFeaturePrefix), {features.begin(), features.end()}, {}, {}};
 }
 
-/// What the topology is to be; empty: nobody says anything of it, or what it is to be cannot be yet.
+/// The topology to set; empty: nothing sets one, or it cannot be set yet.
 std::optional<std::string> wanted_topology(const View& view, const Worker& worker) {
   if (!knows_host(worker) || !view.in.controller) return std::nullopt;
   const std::string& says = worker.kube_node->topology;
   const std::string& has = worker.record->topology;
-  // The file goes when no Slurm node names a unit of it; what a file of the user's knows is given after that.
+  // The topology file is removed once no Slurm node uses one of its units; units of a user's file are set after that.
   if (view.in.controller->topology_goes && !is_from_labels(says) && (has.empty() || is_from_labels(has))) return "";
   if (!says.empty()) return says;
   if (const std::string& place = worker.kube_node->place; !place.empty()) {
     const api::Topology& spec = *view.in.controller->topology;
     if (has == place || has_place(view.in.controller->loaded_units, spec.type, place)) return place;
-    // slurmctld does not know it yet; where that waits for what an earlier spec gave, that goes first. A pod that is new does
-    // not say what the one before it was given.
+    // slurmctld does not know the unit yet. If it waits for the removal of what an earlier spec set, remove that first. A new
+    // pod does not show what its predecessor was given.
     const bool ours = !has.empty() && (is_from_labels(has) || has == worker.pod->meta.annotation(api::kAnnotationTopologySpec));
     return ours && !is_of(spec, has) ? std::optional<std::string>("") : std::nullopt;
   }
-  // It said something before, or another Kubernetes node did: that goes with it.
+  // The Kubernetes node, or a previous one, had set a topology: remove it.
   const bool ours = !worker.pod->meta.annotation(api::kAnnotationTopologySpec).empty() ||
                     (view.in.controller->topology && is_from_labels(has));
   return ours ? std::optional<std::string>("") : std::nullopt;
 }
 
-/// The Controller asks for a place in the network, and nothing of the Kubernetes node tells one.
+/// The Controller asks for a place in the network, but the Kubernetes node does not define one.
 bool lacks_place(const Worker& worker) {
   return knows_host(worker) && worker.kube_node->topology.empty() && !worker.kube_node->lacks.empty();
 }
 
-/// A request that changes it may take the node's topology away, unless it carries it.
+/// A request that changes the weight may drop the node's topology unless it sends it along.
 bool can_set_weight(const View& view, const Worker& worker) {
   return worker.record->topology.empty() || view.in.snapshot->capabilities.topology_update;
 }
 
-/// On the pod stands what was asked of Slurm last: only that is taken back.
+/// Records on the pod what was set in Slurm last. Only that may be removed again.
 void note_topology(const Worker& worker, const std::string& topology, Draft& draft) {
   auto act = std::make_shared<kube::Patch>();
   act->resource = kube::resources::kPod;
@@ -88,7 +88,7 @@ std::set<std::string, std::less<>> node_features(const kube::ObjectMeta& node, c
     const std::size_t first = text.find_first_not_of(" \t");
     if (first == std::string_view::npos) return;
     text = text.substr(first, text.find_last_not_of(" \t") - first + 1);
-    // Slurm would read anything else as more than a name, or refuse all of them.
+    // Slurm would parse any other character as more than a name, or refuse all features.
     if (text.find_first_not_of(kFeaturesAllowed) == std::string_view::npos)
       out.insert(std::string(api::kFeaturePrefix) + std::string(text));
   };
@@ -137,7 +137,7 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft) {
     const bool other_topology = topology_update && topology && *topology != worker.record->topology;
     const bool noted = !topology || *topology == worker.pod->meta.annotation(api::kAnnotationTopologySpec);
     if (topology_update && !noted) {
-      // First, so that it is known what to take back; what it was before, if it is to go, last.
+      // Note it first, so that it is known what to remove; when it is removed, note that last.
       if (!topology->empty() || !other_topology) note_topology(worker, *topology, draft);
     }
     if (!other_features && !other_topology && !update.comment && !update.weight) continue;

@@ -30,19 +30,21 @@ constexpr std::string_view kLogVolume = "slurm-logfile";
 constexpr std::string_view kLogDir = "/var/log/slurm";
 constexpr std::string_view kLogPath = "/var/log/slurm/slurmd.log";
 
-/// slurmd that finds no slurmctld sleeps ten seconds between its tries; this asks five times a second, and is done at once.
+/// slurmd waits ten seconds between its attempts to reach slurmctld. This script tries five times a second.
 constexpr std::string_view kWaitScript =
     R"(until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$0" "$1" 2>/dev/null; do sleep 0.2; done)";
 
-/// Jobs of a worker that goes without being drained are requeued at once, not when slurmctld misses it; and no other starts
-/// there: a DOWN may end with the next registration, a drain does not. Its reason names the pod, so that only its successor, or
-/// a slurmd that starts anew, is resumed. The reason of a drain, of a fail, or of a down that is neither ours nor slurmctld's
-/// for a slurmd that is not there, is kept: who took the node from work must be seen, and must not be taken for us. What other
-/// programs of ours say beside us stays beside it (slurm/holds.hpp), unless it is left over. Who gave no reason was not us
-/// either, and a drain would end a fail. Nothing is left to do where the record is gone already, as with a scale-in, or where
-/// somebody else's drain has ended: who undrains it later is not to find it DOWN. After its drain it looks again, so that the
-/// DOWN carries what somebody said meanwhile. `look` sets s to what Slurm shows, r to the reason to give, and o where it is
-/// ours.
+/// The preStop hook drains the node and sets it DOWN, so that the jobs of a worker that ends without a drain are requeued at
+/// once, not when slurmctld misses it. The drain is needed because a DOWN may end with the next registration. The reason names
+/// the pod, so that only its successor or a restarted slurmd is resumed.
+///
+/// The hook keeps the reason of a drain, a fail, or a down that comes from neither the operator nor slurmctld's missing slurmd,
+/// and the holds of our other programs (slurm/holds.hpp) unless they are left over. A missing reason also means that somebody
+/// else did it. A drain would end a fail. The hook does nothing if the record is gone, as after a scale-in, or if somebody
+/// else's drain is complete: whoever undrains the node must not find it DOWN. After its drain it looks again, so that the DOWN
+/// has what others wrote in the meantime.
+///
+/// `look` sets s to Slurm's output for the node, r to the reason to give, and o if that is ours.
 constexpr std::string_view kPreStop =
     R"(timeout 3 sh -c 'n=$(hostname); look() { s=$(scontrol -o show node "$n") || return 1; o=;)"
     R"( r=$(printf "%s\n" "$s" | sed -n "/ State=[^ ]*FAIL/!{/ Reason=slurm-operator: /d};)"
@@ -89,7 +91,7 @@ std::vector<std::string> split_items(std::string_view text) {
   return out;
 }
 
-/// What users write of slurmd: spec.slurmd, and over it a container of that name in the pod template, as in the pod.
+/// The container slurmd as users write it: spec.slurmd, overridden by the container of that name in the pod template.
 Json wanted_slurmd(const api::NodeSetSpec& spec) {
   Json out = merge_container(Json{{"image", kDefaultSlurmdImage}}, spec.slurmd);
   const Json* containers = core::find(spec.pod_template.spec, {"containers"});
@@ -100,13 +102,13 @@ Json wanted_slurmd(const api::NodeSetSpec& spec) {
   return out;
 }
 
-/// As Kubernetes takes names of volumes (RFC 1123).
+/// True for a valid name of a volume (RFC 1123).
 bool is_volume_name(std::string_view name) {
   return name.size() <= 63 && !name.starts_with('-') && !name.ends_with('-') &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
 }
 
-/// In whole units, rounded up; 0 for what is no quantity, or none that a machine has.
+/// In whole units, rounded up; 0 for an invalid quantity or one that no machine has.
 std::int64_t whole(const Json& quantity) {
   const long double value = std::ceil(core::quantity(quantity).value_or(0));
   return value < 0 || value > 9.2e18L ? 0 : static_cast<std::int64_t>(value);
@@ -133,7 +135,7 @@ Json env_vars(const api::NodeSetSpec& spec) {
   return out;
 }
 
-/// With host networking `hostname` says what the host calls itself.
+/// With host networking, `hostname` is the host's own name.
 std::string pre_stop(const api::NodeSetSpec& spec) {
   constexpr std::string_view kHostname = "$(hostname)";
   std::string out(kPreStop);
@@ -141,22 +143,22 @@ std::string pre_stop(const api::NodeSetSpec& spec) {
   return out;
 }
 
-/// A restart costs the jobs: slurmctld gives a slurmd up first, and with it its jobs. On a loaded host answers take long.
+/// A restart ends the jobs, so slurmctld has to give slurmd up first. On a busy host, answers take long.
 Json liveness(core::Duration slurmd_timeout) {
   constexpr int kPeriod = 10, kMore = 6;
-  // Where slurmctld waits for ever, a day.
+  // If slurmctld waits forever: a day.
   const std::int64_t seconds = slurmd_timeout.count() > 0 ? slurmd_timeout.count() / 1000 : std::int64_t{24} * 3600;
   Json out = probe(kSlurmd, static_cast<int>(seconds / kPeriod) + kMore);
   out["periodSeconds"] = out["timeoutSeconds"] = kPeriod;
   return out;
 }
 
-/// Pods without requests are the first that a kubelet evicts, and the kernel kills. Where there is a limit, it is the request.
+/// Pods without requests are the first that the kubelet evicts and the kernel kills. A limit is also the request.
 void add_requests(Json& container) {
   for (const auto& [what, amount] : {std::pair{"cpu", "100m"}, std::pair{"memory", "128Mi"}}) {
     if (core::find(container, {"resources", "limits", what}) != nullptr) continue;
     Json* at = &container;
-    // What users wrote of another type is for the API server to refuse.
+    // If a user's value has another type, the API server refuses it.
     for (const char* name : {"resources", "requests", what}) {
       if (at->is_null() || at->is_object()) at = &(*at)[name];
     }
@@ -170,7 +172,7 @@ Json slurmd_container(const Observed& in, const std::string& conf, const Json& w
   Json args{"-Z", "--conf-server", controller.conf_servers.empty() ? controller.endpoint.str() : controller.conf_servers,
             "--conf", shell_word(conf)};
   if (uses_host_network(spec)) args.insert(args.end(), {"-N", fmt::format("$({})", kWorkerName)});
-  // Without a sidecar slurmd logs to the container's own output.
+  // Without the sidecar, slurmd logs to the container's output.
   if (!spec.logfile.empty()) args.insert(args.end(), {"-L", kLogPath});
   Json base{
       {"name", kSlurmd},
@@ -197,8 +199,8 @@ Json wait_container(const Observed& in, const Json& wanted) {
   Json out{{"name", kWaitController},
            {"image", core::get_string(wanted, {"image"})},
            {"command", {"bash", "-c", kWaitScript, endpoint.host, std::to_string(endpoint.port)}}};
-  // With a quota on the namespace every container must say what it takes; init containers take it before slurmd does, not
-  // beside it.
+  // With a quota on the namespace, every container needs resources. Those of init containers are used before slurmd's, not in
+  // addition.
   for (const char* same : {"imagePullPolicy", "resources"}) {
     if (wanted.contains(same)) out[same] = wanted[same];
   }
@@ -218,7 +220,7 @@ Json logfile_container(const api::NodeSetSpec& spec, const Json& wanted) {
 Json volumes(const Observed& in) {
   const std::string keyring = keyring_name(in.nodeset.spec.controller_ref.name);
   Json etc = Json::array({project_secret(keyring, api::kKeySlurm, api::kKeySlurm), project_rotation(keyring)});
-  // With a sidecar the log is a FIFO; without, it is a file, which does not belong into memory.
+  // With the sidecar the log is a FIFO; without, it is a file, which must not use memory.
   Json log = Json::object();
   if (!in.nodeset.spec.logfile.empty()) log["medium"] = "Memory";
   Json out = Json::array({projected_volume(kEtcVolume, std::move(etc)), {{"name", kLogVolume}, {"emptyDir", std::move(log)}}});
@@ -253,7 +255,7 @@ void add_tolerations(Json& spec) {
   list.push_back(toleration_of(api::kTaintWorker));
 }
 
-/// Beside what users require of nodes: each of their terms is enough by itself.
+/// Adds the node to each of the users' terms, because a node needs to match only one of them.
 void require_kube_node(Json& spec, const std::string& node) {
   Json* at = &spec;
   for (const char* name : {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"}) {
@@ -268,7 +270,7 @@ void require_kube_node(Json& spec, const std::string& node) {
   }
 }
 
-/// A volume of the pod that has the name of a template gives way to the claim, as with StatefulSets.
+/// A claim replaces a volume of the pod with the same name, as in StatefulSets.
 void add_claims(Json& pod, const api::NodeSetSpec& spec, std::string_view name) {
   if (!spec.volume_claim_templates.is_array() || spec.volume_claim_templates.empty()) return;
   Json volumes = Json::array();
@@ -283,7 +285,7 @@ void add_claims(Json& pod, const api::NodeSetSpec& spec, std::string_view name) 
   pod["volumes"] = std::move(volumes);
 }
 
-/// A Kubernetes node runs one worker, whatever NodeSet it is of.
+/// A Kubernetes node runs one worker of any NodeSet.
 void add_anti_affinity(Json& spec) {
   Json* at = &spec;
   for (const char* name : {"affinity", "podAntiAffinity"}) {
@@ -297,7 +299,7 @@ void add_anti_affinity(Json& spec) {
   terms.push_back({{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", selector}});
 }
 
-/// As Kubernetes' DaemonSet controller does: the scheduler puts it nowhere else.
+/// Restricts the pod to the host, as Kubernetes' DaemonSet controller does.
 void bind_to_host(Json& pod, const std::string& host) {
   const Json term{
       {"matchFields", Json::array({{{"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({host})}}})}};
@@ -309,8 +311,8 @@ void bind_to_host(Json& pod, const std::string& host) {
   (*at)["requiredDuringSchedulingIgnoredDuringExecution"] = {{"nodeSelectorTerms", Json::array({term})}};
 }
 
-/// It registers drained. What says so is an annotation, which goes when it has registered: a container that is started anew
-/// must not say it again.
+/// Makes slurmd register drained. An annotation says so, which is removed after the registration: a restarted container must
+/// not drain the node again.
 void start_drained(Json& pod) {
   pod["metadata"]["annotations"][std::string(api::kAnnotationFirstConf)] = fmt::format("State=DRAIN Reason={}", kDrainedBefore);
   for (Json& container : pod["spec"]["containers"]) {
@@ -378,7 +380,7 @@ bool leaves_state_open(const api::NodeSetSpec& spec, std::string_view nodeset) {
 }
 
 PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec) {
-  // As they are merged: what is said last wins.
+  // As they are merged: the last one wins.
   std::vector<const Json*> places{&pod_spec, &slurmd};
   if (const Json* containers = core::find(pod_spec, {"containers"}); containers != nullptr && containers->is_array()) {
     for (const Json& container : *containers) {
@@ -510,8 +512,8 @@ core::Result<core::Json> worker_template(const Observed& in, const std::string& 
   if (in.by_host()) {
     for (core::Json& toleration : daemon_tolerations(uses_host_network(spec)))
       pod["tolerations"].push_back(std::move(toleration));
-    // It has been judged for the one node that the pod is bound to. Left in the pod, a kubelet that starts anew would end the
-    // worker, with its jobs, on a node whose labels have changed since.
+    // The selector has been evaluated for the node that the pod is bound to. If it stayed in the pod, a restarted kubelet would
+    // end the worker with its jobs after the node's labels have changed.
     pod.erase("nodeSelector");
   }
   if (!spec.oversubscribe_node) add_anti_affinity(pod);
@@ -533,7 +535,7 @@ core::Json worker_pod(const core::Json& worker_template, const Observed& in, con
   meta["name"] = name;
   meta["labels"][std::string(api::kLabelPodName)] = name;
   meta["labels"][std::string(api::kLabelPodIndex)] = padded;
-  // With host networking the host's own name is the Slurm node's, and known only when the pod has been scheduled.
+  // With host networking, the Slurm node has the host's name, known only once the pod is scheduled.
   if (!uses_host_network(spec)) {
     const std::string host = host_prefix(core::get_string(spec.pod_template.spec, {"hostname"}), in.meta().name) + padded;
     pod["spec"]["hostname"] = host;

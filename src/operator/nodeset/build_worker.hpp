@@ -1,6 +1,7 @@
 // The pod of a worker, as users of the Go operator v1.2.1 expect it.
 //
-// Built once a pass without an ordinal, then stamped with one. Not part of any hash: what rolls workers is in api/revision.hpp.
+// Built once a pass without an ordinal, then completed for each worker. Not part of any hash: api/revision.hpp says what rolls
+// workers out.
 #pragma once
 
 #include <array>
@@ -19,62 +20,64 @@ namespace op::nodeset {
 /// Seconds from SIGTERM to SIGKILL, unless the template has its own.
 inline constexpr std::int64_t kWorkerGraceSeconds = 30;
 
-/// spec.extraConf says nothing of a node's state.
+/// True if spec.extraConf does not set the state or reason of a node.
 [[nodiscard]] bool leaves_state_open(const api::NodeSetSpec& spec, std::string_view nodeset);
-/// The value of `slurmd --conf`: "Features=<nodeset>[,<user's features>] <the rest of extraConf>". Keys are compared without
-/// case, "Feature" is "Features", and a key given twice has its values joined by commas. Error: kInvalid for an item without
+/// The value of `slurmd --conf`: "Features=<nodeset>[,<user's features>] <the rest of extraConf>". Keys are case-insensitive,
+/// "Feature" counts as "Features", and the values of a repeated key are joined by commas. Error: kInvalid for an item without
 /// '='.
 core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_view nodeset);
 
-/// What the container slurmd may use of its machine, which its entrypoint turns into CoreSpecCount and MemSpecLimit of --conf.
+/// Limits of the container slurmd, which its entrypoint turns into CoreSpecCount and MemSpecLimit of --conf.
 struct PodLimits {
   std::int64_t cpus = 0;        ///< POD_CPUS; 0: all.
   std::int64_t memory_mib = 0;  ///< POD_MEMORY; 0: all.
 };
-/// `slurmd`: spec.slurmd of a NodeSet; `pod_spec`: spec.template.spec, in which a container slurmd says more.
+/// `slurmd`: spec.slurmd of a NodeSet. `pod_spec`: spec.template.spec, whose container slurmd takes precedence.
 PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec);
 
-/// The reason, without prefix, with which a worker's own preStop drains its node.
+/// The reason, without prefix, with which the preStop hook drains the worker's node.
 std::string terminating_reason(std::string_view pod_uid);
 
-/// The taints (NoExecute) that Kubernetes sets on a node whose kubelet is away: whether slurmd is lost as well, Slurm decides.
+/// Taints (NoExecute) that Kubernetes sets on a node whose kubelet does not respond. Whether slurmd is lost as well, Slurm
+/// decides.
 inline constexpr std::array<std::string_view, 2> kLostHostTaints{kube::kTaintNotReady, kube::kTaintUnreachable};
-/// Users have said how long their pods tolerate this taint with effect NoExecute.
+/// True if the user's tolerations include this taint with effect NoExecute, for whatever time.
 bool tolerates(const core::Json& tolerations, std::string_view taint);
-/// For ever.
+/// A toleration of the taint (NoExecute) without a time limit.
 core::Json toleration_of(std::string_view taint);
 
-/// Workers are protected from eviction from the first moment.
+/// True if workers are protected from eviction from their creation on.
 [[nodiscard]] bool always_protected(const api::NodeSetSpec& spec);
 
-/// One word for a shell, whatever it holds.
+/// Quotes the text as one word for a shell.
 std::string shell_word(std::string_view text);
 
-/// The name of the claim that a worker's pod has by one of spec.volumeClaimTemplates: that of StatefulSets.
+/// The name of a worker's claim for one of spec.volumeClaimTemplates, as in StatefulSets.
 std::string claim_name(const core::Json& claim_template, std::string_view pod);
-/// The NodeSet as the owner of claims that are to be deleted with it. It does not wait for them.
+/// The owner reference of claims that are deleted with the NodeSet. It does not block the NodeSet's deletion.
 core::Json claim_owner(const kube::ObjectMeta& nodeset);
-/// That claim.
+/// A worker's claim for one of spec.volumeClaimTemplates.
 core::Json worker_claim(const core::Json& claim_template, const Observed& in, std::string_view pod);
-/// What is wrong with spec.volumeClaimTemplates, with the field's path; or "".
+/// Returns what is wrong with spec.volumeClaimTemplates, with the field's path; "" if nothing is.
 std::string claim_templates_problem(const api::NodeSetSpec& spec);
 
-/// Why slurmd of the workers may register under another name than slurm_node_name(), and what to write instead; or "".
+/// Returns why the workers' slurmd may register under another name than slurm_node_name(), and what to write instead; "" if it
+/// does not.
 [[nodiscard]] std::string name_option_problem(const api::NodeSetSpec& spec, std::string_view nodeset);
 
 // ssh.cpp
-/// spec.ssh asks for it.
+/// True if spec.ssh enables sshd in workers.
 [[nodiscard]] bool has_sshd(const api::NodeSetSpec& spec);
-/// What the pod says of sshd; nothing where it has none.
+/// Annotations of the pod with sshd's configuration; empty without sshd.
 [[nodiscard]] kube::StringMap ssh_annotations(const api::NodeSetSpec& spec);
 [[nodiscard]] std::vector<std::string_view> ssh_volume_names(const api::NodeSetSpec& spec);
 void add_ssh_volumes(const Observed& in, core::Json& volumes);
 void add_sshd(const api::NodeSetSpec& spec, core::Json& slurmd);
-/// What looks whether sshd and SSSD accept their files, among the init containers. `slurmd`: as users write it.
+/// Adds the init container that checks the files of sshd and SSSD. `slurmd`: the container as users write it.
 void add_check(const api::NodeSetSpec& spec, const core::Json& slurmd, core::Json& init);
 
-/// The pod of any worker: everything but name, hostname and the labels that carry them. Needs `in.controller`.
-/// Error: kInvalid, with the field's path.
+/// The pod of any worker, without its name, its hostname and the labels that contain them. Needs `in.controller`. Error:
+/// kInvalid, with the field's path.
 core::Result<core::Json> worker_template(const Observed& in, const std::string& revision_hash);
 
 /// The pod of one worker.

@@ -37,14 +37,14 @@ Json slurmd_of(const Json& pod) {
   return named(pod["spec"]["containers"], "slurmd");
 }
 
-/// A file that a test compares with, of the repository.
+/// The content of a file of the repository.
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The whole pod, of the shortest spec: a probe, a grace period or a mount that changes by mistake can end jobs. What is meant
-// to change is copied over the file that it is compared with, and read in the diff.
+// Compares the whole pod of the shortest spec: an accidental change of a probe, a grace period or a mount can end jobs. For an
+// intended change, copy the new pod over the golden file and review the diff.
 TEST(BuildWorker, IsTheWholePodOfTheGoldenFile) {
   const std::filesystem::path golden = "src/operator/nodeset/testdata/worker_pod.json";
   const std::filesystem::path made = std::filesystem::path(::testing::TempDir()) / "worker_pod.json";
@@ -173,8 +173,8 @@ TEST(BuildWorker, SshdKnowsTheUsersOfTheImageWhereNothingElseIsSaid) {
 
 constexpr const char* kNoRecord = "";
 
-/// What preStop does to the node, of which scontrol shows this after " State=": "drain and down REASON", "down REASON", or "".
-/// Once it has drained the node, scontrol shows `later`, if that is given.
+/// Runs the preStop hook with a scontrol that shows `shown` after " State=", and `later` after the drain if that is given.
+/// Returns what the hook does: "drain and down REASON", "down REASON", or "".
 std::string after_pre_stop(const std::string& shown, const std::optional<std::string>& later = {}) {
   const std::filesystem::path bin = std::filesystem::path(::testing::TempDir()) / ("pre-stop-" + std::to_string(getpid()));
   std::filesystem::create_directories(bin);

@@ -1,13 +1,13 @@
-// The PersistentVolumeClaims of workers: made from spec.volumeClaimTemplates, kept for the next worker of the same name, and
-// deleted only where spec.persistentVolumeClaimRetentionPolicy says so.
+// The PersistentVolumeClaims of workers: created from spec.volumeClaimTemplates, kept for the next worker of the same name, and
+// deleted only if spec.persistentVolumeClaimRetentionPolicy says so.
 //
-// No pod owns them: Kubernetes' garbage collector would take a claim along with a pod that only makes room for its successor. A
-// claim that is to go with its worker is marked before the pod is deleted, and is deleted once the pod is gone, unless its
-// worker is wanted again by then.
+// No pod owns them: Kubernetes' garbage collector would delete a claim along with a pod that only makes room for its successor.
+// A claim that is to be deleted with its worker is marked before the pod is deleted, and deleted once the pod is gone, unless
+// its worker is wanted again by then.
 //
-// The NodeSet owns those that are to go with it. Kubernetes deletes them when it is gone; where it is deleted alone
-// (--cascade=orphan), Kubernetes first takes the owner away. So an owner is never given to a claim that lost it to that: the
-// API server itself is asked whether the NodeSet stays, after the claim was seen without one.
+// The NodeSet owns the claims that are to be deleted with it. Kubernetes deletes them after the NodeSet. If the NodeSet is
+// deleted with --cascade=orphan, Kubernetes first removes the owner. So a claim that has lost its owner gets it back only after
+// the API server has confirmed that the NodeSet is not being deleted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,9 +28,9 @@ namespace {
 
 using core::Json;
 
-/// A volume takes so long where nothing is wrong.
+/// How long it takes to bind a volume if nothing is wrong.
 constexpr core::Duration kBinds{15000};
-/// How often the events are read again: the one reason may be mended, and another one be left.
+/// How often the events are read again: one cause may be solved and another remain.
 constexpr core::Duration kEventsAgain{60000};
 constexpr core::Duration kStopAgain{10000};
 
@@ -47,7 +47,7 @@ const kube::Object* find_claim(const View& view, const std::string& name) {
   return found == view.in.claims.end() ? nullptr : found->second.get();
 }
 
-/// The pods by whose names claims are called, those that are to be adopted or are left alone included.
+/// The pod of that name, including pods that are to be adopted or left alone.
 const kube::PodRecord* find_pod(const View& view, std::string_view name) {
   for (const auto* pods : {&view.in.pods, &view.in.orphans, &view.in.unmanaged}) {
     const auto found = std::ranges::find_if(*pods, [&](const kube::PodPtr& pod) { return pod->meta.name == name; });
@@ -56,7 +56,7 @@ const kube::PodRecord* find_pod(const View& view, std::string_view name) {
   return nullptr;
 }
 
-/// The pod that a claim is for, by its name; "": it is of none of our templates.
+/// The pod that a claim is for, from its name; "": it belongs to none of our templates.
 std::string pod_named_by(const View& view, std::string_view claim) {
   for (const Json& one : templates(view)) {
     const std::string prefix = claim_name(one, "");
@@ -70,7 +70,7 @@ bool is_labelled(const View& view, const kube::Object& claim) {
   return claim.meta.label(api::kLabelName) == kAppWorker && claim.meta.label(api::kLabelInstance) == view.in.meta().name;
 }
 
-/// As another operator leaves them: with our NodeSet as the owner, or the very pod that is there. Its deletion would be theirs.
+/// True for the owner references that another operator sets: to our NodeSet, or to the very pod that exists.
 bool is_our_owner(const View& view, const kube::OwnerReference& owner) {
   if (owner.uid == view.in.meta().uid) return true;
   const kube::PodRecord* pod = owner.kind == kube::resources::kPod.kind ? find_pod(view, owner.name) : nullptr;
@@ -81,12 +81,12 @@ bool has_other_owner(const View& view, const kube::Object& claim) {
   return !std::ranges::all_of(claim.meta.owners, [&](const kube::OwnerReference& owner) { return is_our_owner(view, owner); });
 }
 
-/// It may be written to, and deleted.
+/// True if the claim may be changed and deleted.
 bool is_ours(const View& view, const kube::Object& claim) {
   return is_labelled(view, claim) && !has_other_owner(view, claim);
 }
 
-/// What the claim lacks of what the template asks for; or "".
+/// Why the claim does not satisfy the template; "": it does.
 std::string misfit(const kube::Object& claim, const Json& wanted) {
   const auto text = [](const Json& of, std::initializer_list<std::string_view> path) { return core::get_string(of, path); };
   for (const char* field : {"storageClassName", "volumeMode", "volumeName"}) {
@@ -118,7 +118,7 @@ std::string misfit(const kube::Object& claim, const Json& wanted) {
 /// Claims that workers cannot be created with.
 struct Unusable {
   std::vector<std::string> of_others, unfit, going;
-  std::string misfit;  ///< Of the first that does not fit.
+  std::string misfit;  ///< For the first of `unfit`.
 };
 
 void tell_unusable(Unusable found, Draft& draft) {
@@ -162,7 +162,7 @@ plan::ActPtr mark(const kube::Object& claim, Json pod_uid) {
   return patch_claim(claim, {{"annotations", {{std::string(api::kAnnotationScaledIn), std::move(pod_uid)}}}});
 }
 
-/// As it was seen: somebody may just have come to need it.
+/// Only in the version that was seen, because somebody may just have begun to use the claim.
 plan::ActPtr deletion(const kube::Object& claim) {
   auto act = std::make_shared<kube::Delete>();
   act->resource = kube::resources::kPersistentVolumeClaim;
@@ -172,7 +172,7 @@ plan::ActPtr deletion(const kube::Object& claim) {
   return act;
 }
 
-/// One that is nobody's becomes ours: what happens to it is to be seen, and it is found by its labels.
+/// Labels a claim that belongs to nobody, so that it is found and watched as ours.
 void take_over(const View& view, const kube::Object& claim, const Json& wanted, const std::string& pod, Draft& draft) {
   const Json labels = worker_claim(wanted, view.in, pod).at("metadata").at("labels");
   draft.step(draft.lane("claims"), id_of({"adopt", "PersistentVolumeClaim"}, view, claim.meta.name),
@@ -180,7 +180,7 @@ void take_over(const View& view, const kube::Object& claim, const Json& wanted, 
              patch_claim(claim, {{"labels", labels}}));
 }
 
-/// Whether the claim is there, and the worker's. Where there is none, it is created.
+/// True if the claim exists and can be used. Creates it if it does not exist.
 bool prepare_claim(const View& view, const Json& wanted, const std::string& pod, std::size_t& created, Unusable& unusable,
                    Draft& draft) {
   const std::string name = claim_name(wanted, pod);
@@ -195,7 +195,7 @@ bool prepare_claim(const View& view, const Json& wanted, const std::string& pod,
     }
     return false;
   }
-  // By the failure of its creation one that is not ours is known.
+  // The failed creation shows that a claim of that name exists that is not ours.
   if (!is_labelled(view, *claim)) draft.remember(id);
   if (has_other_owner(view, *claim) || (!is_labelled(view, *claim) && !claim->meta.label(api::kLabelName).empty())) {
     unusable.of_others.push_back(name);
@@ -216,13 +216,14 @@ bool prepare_claim(const View& view, const Json& wanted, const std::string& pod,
 }
 
 bool goes_with_worker(const View& view, const Worker& worker) {
-  // One that goes for its Kubernetes node, or for the other scalingMode, is not scaled in: its claims stay for its return.
+  // Workers that leave because of their Kubernetes node or the scalingMode are not scaled in. Their claims stay for their
+  // return.
   if (view.by_host() || !worker.key.numbered() || worker.fate.cause == Fate::Cause::kSwitched) return false;
   return view.goal == Goal::kServe && worker.fate.kind == Fate::Kind::kScaleIn &&
          view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_scaled == api::ClaimRetention::kDelete;
 }
 
-/// The claims that go with the worker.
+/// The claims that are deleted with the worker.
 std::vector<const kube::Object*> claims_to_go(const View& view, const Worker& worker) {
   std::vector<const kube::Object*> out;
   if (!goes_with_worker(view, worker)) return out;
@@ -233,7 +234,7 @@ std::vector<const kube::Object*> claims_to_go(const View& view, const Worker& wo
   return out;
 }
 
-/// Why a claim that was given up is kept after all; empty: it is not; "": nothing is to be done yet.
+/// Why a claim that was given up is kept after all; "": undecided; nullopt: it is not kept.
 std::optional<std::string> why_kept(const View& view, const kube::Object& claim, const std::string& pod_name,
                                     const Workers& workers, const std::set<std::string>& wanted) {
   if (view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_scaled != api::ClaimRetention::kDelete)
@@ -251,7 +252,7 @@ bool owned_by_nodeset(const kube::ObjectMeta& nodeset, const kube::Object& claim
   return std::ranges::any_of(claim.meta.owners, [&](const kube::OwnerReference& owner) { return owner.uid == nodeset.uid; });
 }
 
-/// Takes all owners off it but the NodeSet, and that too unless it goes with it. False: there are none.
+/// Removes all owners, except the NodeSet if the claim is to be deleted with it. False: there is nothing to remove.
 bool disown(const View& view, const kube::Object& claim, Draft& draft) {
   const bool goes = view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_deleted == api::ClaimRetention::kDelete;
   Json owners = Json::array();
@@ -265,7 +266,7 @@ bool disown(const View& view, const kube::Object& claim, Draft& draft) {
   return true;
 }
 
-/// Gives those that have none the NodeSet as their owner.
+/// Makes the NodeSet the owner of these claims.
 void own(const View& view, const std::vector<const kube::Object*>& claims, Draft& draft) {
   if (claims.empty()) return;
   if (!view.in.stays) return draft.need(need_nodeset(view.in));
@@ -326,7 +327,7 @@ void intend_for_claims(const View& view, const Worker& worker, plan::Intent& int
 }
 
 void keep_claims(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
-  // Also without a Controller: once the NodeSet is being deleted, Kubernetes may be faster.
+  // Do this without a Controller as well: once the NodeSet is being deleted, Kubernetes may be faster.
   const bool holds = view.goal == Goal::kHold && view.in.invalid.empty() && !view.in.meta().terminating();
   if (view.goal != Goal::kServe && !holds) return;
   const bool goes_with_nodeset =
@@ -366,7 +367,7 @@ bool release_claims(const View& view, Draft& draft) {
     }
   }
   if (withheld == 0) return none_left;
-  // A doubt about Slurm may be of other NodeSets' workers, which do not wake this one.
+  // The doubt may concern workers of other NodeSets, whose changes do not wake this one.
   draft.wake_after(kStopAgain, "deletions may not be stopped any more");
   draft.waiting(
       "DeletionsStopped",
@@ -418,7 +419,7 @@ void tell_claims(const View& view, const Workers& workers, Draft& draft) {
     }
   }
   if (unbound.empty()) return;
-  // The first stands for all: mostly it is the same with each.
+  // The first stands for all: usually they share the cause.
   const kube::ObjectMeta& first = unbound.front()->meta;
   const auto note = view.in.seen.claim_notes.find(first.name);
   const bool known = note != view.in.seen.claim_notes.end() && view.in.mono - note->second.read < kEventsAgain;

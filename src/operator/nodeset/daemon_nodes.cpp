@@ -18,7 +18,7 @@ using core::Json;
 
 constexpr std::string_view kNoSchedule = "NoSchedule";
 constexpr std::string_view kNoExecute = "NoExecute";
-/// A label's value, which the pod's name becomes, has no more characters.
+/// The pod's name is also a label value, which is limited to this length.
 constexpr std::size_t kMaxLabel = 63;
 constexpr std::size_t kHashLength = 10;
 
@@ -93,13 +93,13 @@ bool NodeSelection::Requirement::met(const std::string* value) const {
 }
 
 bool NodeSelection::Term::met(const kube::NodeRecord& node) const {
-  // A term that asks for nothing matches nothing.
+  // A term without requirements matches nothing.
   if (labels.empty() && fields.empty()) return false;
   const auto label = [&](const std::string& key) {
     const auto found = node.meta.labels.find(key);
     return found == node.meta.labels.end() ? nullptr : &found->second;
   };
-  // It is the only field that there is.
+  // The only field that Kubernetes supports.
   const auto field = [&](const std::string& key) { return key == "metadata.name" ? &node.meta.name : nullptr; };
   return std::ranges::all_of(labels, [&](const Requirement& one) { return one.met(label(one.key)); }) &&
          std::ranges::all_of(fields, [&](const Requirement& one) { return field(one.key) && one.met(field(one.key)); });
@@ -165,7 +165,7 @@ std::string daemon_hostname(const kube::NodeRecord& node) {
   if (!override.empty()) return std::string(override);
   std::string name = node.meta.name;
   if (name.find_first_not_of("0123456789.") != std::string::npos) return name.substr(0, name.find('.'));
-  // Many addresses begin alike.
+  // Many addresses begin with the same number.
   std::ranges::replace(name, '.', '-');
   return name;
 }
@@ -182,7 +182,7 @@ std::optional<SlotKey> place_of(const kube::PodRecord& pod, std::string_view nod
   const std::string_view mode = pod.meta.label(api::kLabelScalingMode);
   const std::optional<int> ordinal = ordinal_of(pod.meta.name, std::string(nodeset) + "-");
   if (mode != api::to_string(api::ScalingMode::kDaemonSet) && ordinal) return SlotKey{*ordinal};
-  // The node that it runs on is where it was pinned to, though its pin can be read no more.
+  // A pod runs on the node to which it was pinned, even if its pin can no longer be read.
   const std::string& host = pod.pinned_to.empty() ? pod.node_name : pod.pinned_to;
   if (mode != api::to_string(api::ScalingMode::kDaemonSet) || host.empty()) return {};
   return SlotKey{-1, host};

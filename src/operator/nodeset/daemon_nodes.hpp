@@ -1,4 +1,4 @@
-// scalingMode DaemonSet: which Kubernetes nodes are to have a worker, and what each worker is called.
+// scalingMode DaemonSet: which Kubernetes nodes should have a worker, and how each worker is named.
 //
 //   const NodeSelection selection(spec.pod_template.spec);
 //   if (selection.judge(node).starts) ...
@@ -20,7 +20,7 @@
 
 namespace op::nodeset {
 
-/// What a pod asks of its node, read once for many nodes. What the API server would refuse in a pod matches no node.
+/// A pod's requirements for its node, parsed once for many nodes. Requirements that the API server would refuse match no node.
 class NodeSelection {
  public:
   /// `pod_spec`: spec.template.spec of a NodeSet.
@@ -43,34 +43,34 @@ class NodeSelection {
   [[nodiscard]] bool tolerates(const kube::Taint& taint) const;
 
   kube::StringMap labels_;
-  std::optional<std::vector<Term>> terms_;  ///< One of them; empty: any node will do.
+  std::optional<std::vector<Term>> terms_;  ///< A node has to match one of them; empty: any node matches.
   std::vector<kube::Toleration> tolerations_;
 };
 
-/// What the pods of a DaemonSet tolerate beside what their template says, as items of spec.tolerations.
+/// Tolerations that Kubernetes adds to the pods of DaemonSets, as items of spec.tolerations.
 [[nodiscard]] core::Json daemon_tolerations(bool host_network);
 
-/// The Slurm node, and hostname, of the worker on a Kubernetes node: the Node's annotation hostname-override, or the first
-/// label of its name; "10-0-0-5" of one that is named by its address.
+/// The Slurm node name and hostname of the worker on a Kubernetes node: the annotation hostname-override of the Node, or the
+/// first label of its name, or "10-0-0-5" for a node that is named by its address.
 [[nodiscard]] std::string daemon_hostname(const kube::NodeRecord& node);
 
-/// So much of a NodeSet's name all names of its pods begin with.
+/// The names of all pods of a NodeSet begin with this many characters of its name.
 inline constexpr std::size_t kPodNamePrefix = 52;
-/// The name of the pod on a Kubernetes node: one for each, whatever the lengths of the two names.
+/// The name of the pod on a Kubernetes node: unique, whatever the lengths of the two names.
 [[nodiscard]] std::string daemon_pod_name(std::string_view nodeset, std::string_view kube_node);
 
-/// The place of a pod of the NodeSet, whoever made it; empty: it has none, and is no worker.
+/// The place of a pod of the NodeSet, whoever created it; nullopt: it has none and is not a worker.
 [[nodiscard]] std::optional<SlotKey> place_of(const kube::PodRecord& pod, std::string_view nodeset);
 
 using KubeNodes = std::vector<std::shared_ptr<const kube::NodeRecord>>;
-/// The Kubernetes nodes, as the NodeSet's workers may run there.
+/// The Kubernetes nodes, each with whether workers of the NodeSet fit there.
 [[nodiscard]] Hosts find_hosts(const api::NodeSetSpec& spec, const KubeNodes& nodes);
 
-/// Which of the hosts are to have a worker: told once it is known which have one. Of those that give their workers one name,
-/// the first is that which has its worker, then the oldest.
+/// Sets which hosts should have a worker, once it is known which have one. If several hosts give their workers the same name,
+/// the host with a worker takes precedence, then the oldest.
 void settle_hosts(Hosts& hosts, const std::vector<kube::PodPtr>& pods, std::string_view nodeset, bool named_after_hosts);
 
-/// What decides about workers on a node has changed.
+/// True if a change of a node matters to workers that are bound to it.
 [[nodiscard]] bool matters_to_daemons(const kube::NodeRecord& before, const kube::NodeRecord& after);
 
 }  // namespace op::nodeset

@@ -14,13 +14,13 @@
 namespace op::nodeset {
 namespace {
 
-/// Some worker of the NodeSet is pinned there.
+/// True if a worker of the NodeSet is pinned to the node.
 bool pins_to(const kube::Object& nodeset, const std::string& node) {
   const core::Json* pins = core::find(nodeset.body, {"status", "ordinalToNode"});
   return pins != nullptr && pins->is_object() && std::ranges::find(*pins, core::Json(node)) != pins->end();
 }
 
-/// What is loaded of it, and what is offered.
+/// The loaded and the offered topology.yaml.
 std::pair<std::string, std::string> topology_of_map(const kube::Object& config_map) {
   return {loaded_file(config_map, kTopologyYaml), core::get_string(config_map.body, {"data", kTopologyYaml})};
 }
@@ -49,9 +49,9 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
   wiring.rights.add(kube::resources::kPod, {"patch"}, "status");
   wiring.makes(kube::resources::kControllerRevision);
   wiring.makes(kube::resources::kPersistentVolumeClaim);
-  // Host keys.
+  // For host keys.
   wiring.makes(kube::resources::kSecret);
-  // What pod templates name.
+  // For the ConfigMaps that pod templates name.
   wiring.reads(kube::resources::kConfigMap);
 
   caches_.pods.listen([this](const kube::PodPtr& before, const kube::PodPtr& after) {
@@ -68,8 +68,8 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
         return intent_changed(before, after) || announces_end(before) != announces_end(after) ||
                stops_deletions(before.meta) != stops_deletions(after.meta);
       });
-  // Partitions that slurmctld refuses are told by their NodeSets, and what keeps users from logging in; and workers must not be
-  // newer than slurmctld; and a place in the network is given when slurmctld knows it.
+  // NodeSets report partitions that slurmctld refuses and what keeps users from logging in. Their workers must not be newer
+  // than slurmctld, and get a place in the network once slurmctld knows it.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
     return read_left_out(before) != read_left_out(after) || contains_jobs(before) != contains_jobs(after) ||
            slurmctld_release(&before) != slurmctld_release(&after) || read_places(before) != read_places(after) ||
@@ -103,7 +103,7 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
                before.meta.labels != after.meta.labels;
       });
 
-  // One to which workers are pinned goes.
+  // Wakes the NodeSets with workers pinned to a node that is deleted.
   wiring.wakes<NodeRecord>(
       *this, caches_.nodes,
       [this](const NodeRecord& node) {
@@ -115,7 +115,7 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
       },
       [](const NodeRecord&, const NodeRecord&) { return false; });
 
-  // Where workers are bound to Kubernetes nodes, any of these may be to have one.
+  // Any Kubernetes node may get a worker of a NodeSet with scalingMode DaemonSet.
   wiring.wakes<NodeRecord>(
       *this, caches_.nodes,
       [this](const NodeRecord&) {
@@ -138,7 +138,7 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
     };
     for (const kube::ObjectPtr& object : nodesets) {
       const std::string name = slurm_node_set_name(*object);
-      // Its partition came or went; and a node that does not say whose it is may be anybody's.
+      // Its partition was added or removed; or a node changed that may belong to any NodeSet.
       if (change.health || claims.unclaimed || has(change.before, name) != has(change.now, name)) {
         woken.insert(object->meta.key());
       }

@@ -95,7 +95,7 @@ TEST_F(NodeSetWakes, OnTheKubernetesNodesOfItsPods) {
   EXPECT_EQ(hosted("another", "4", true), none_);
 }
 
-/// A worker is to be made within a second of what makes its Kubernetes node match.
+/// A worker has to be created within a second after its Kubernetes node matches.
 TEST_F(NodeSetWakes, OnAnyKubernetesNodeWhereWorkersAreBoundToThem) {
   Json daemons = nodeset("all", "x");
   daemons["spec"]["scalingMode"] = "DaemonSet";
@@ -107,7 +107,7 @@ TEST_F(NodeSetWakes, OnAnyKubernetesNodeWhereWorkersAreBoundToThem) {
     node.merge_patch(change);
     node["metadata"]["resourceVersion"] = std::to_string(++version);
     caches_.nodes.upsert(kube::record_from_json<kube::NodeRecord>(node).value());
-    // Of a change, both what was and what is wakes.
+    // A change wakes by both the old and the new object.
     std::vector<std::string> out = std::exchange(wiring_.woken, {});
     out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;

@@ -1,4 +1,4 @@
-// The plan of a pass over a NodeSet while it is written, and what users are to be told. Private to this folder.
+// The plan of a pass over a NodeSet while it is being written, and the problems to report. Private to this folder.
 #pragma once
 
 #include <set>
@@ -13,13 +13,13 @@
 
 namespace op::nodeset {
 
-/// The rest is for a later pass, which follows at once.
+/// The pass is full. The next one follows at once.
 inline constexpr Change kPassFull{core::Duration{10}, "more steps than one pass takes"};
 
-/// Parts of a pass add to it and do not read it; status does, when all is there.
+/// Collects the steps and problems of all parts. Only write_status reads the problems, at the end.
 class Draft {
  public:
-  /// `view` must stay.
+  /// Keeps a reference to `view`.
   explicit Draft(const View& view) : view_(view) {}
 
   plan::Lane& lane(std::string_view name) { return plan_.lane(name); }
@@ -32,40 +32,41 @@ class Draft {
     if (change) wake(*change);
   }
 
-  /// Adds a step to the current group of a lane, unless it failed lately and must wait, or the pass is full. False: not added.
+  /// Adds a step to the current group of a lane. False: not added, because it failed recently and has to wait, or the pass is
+  /// full.
   bool step(plan::Lane& lane, plan::Step step);
   bool step(plan::Lane& lane, plan::StepId id, std::string reason, plan::ActPtr act) {
     return step(lane, {std::move(id), std::move(reason), std::move(act)});
   }
-  /// Notes that a step is still wished for, though it is not in this pass: a failure of it still counts.
+  /// Marks a step as still wanted although it is not in this pass, so that its failure still counts.
   void wish(const plan::StepId& id);
-  /// The same for one that is to be in this pass. False: it failed lately, and a later pass tries it.
+  /// Marks a step as wanted in this pass. False: it failed recently, and a later pass tries it.
   [[nodiscard]] bool wish_now(const plan::StepId& id);
-  /// The pod is deleted in this pass, so nothing else is written to it: such a write would change the version on which the
-  /// deletion depends, or come too late.
+  /// Notes that the pod is deleted in this pass. Nothing else must be written to it: a write would change the resourceVersion
+  /// that the deletion depends on, or come too late.
   void deletes(const kube::PodRecord& pod) { deleted_.insert(pod.meta.uid); }
   [[nodiscard]] bool is_deleted(const kube::PodRecord& pod) const { return deleted_.contains(pod.meta.uid); }
-  /// Steps of status and events have room of their own.
+  /// True if the pass has room. Steps for status and events have room of their own.
   [[nodiscard]] bool has_room(std::size_t steps) const { return room_ >= steps; }
 
   /// Reports an event in the lane "event".
   void event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
-  /// The same for a state that lasts: once, and again after ten minutes.
+  /// Reports an event about a state that lasts: once, and again every ten minutes.
   void lasting_event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
-  /// A problem that users must mend. An event tells the first of each reason: it stands for all of them.
+  /// Reports a problem that users have to solve. Only the first of each reason gets an event.
   void wrong(std::string_view reason, std::string message, std::string_view action = "Sync");
-  /// What takes time.
+  /// Reports something that takes time.
   void waiting(std::string_view reason, std::string message);
   void waiting(const Wait& wait);
-  /// A problem of which an event tells elsewhere, or none.
+  /// Adds a problem without an event.
   void problem(Problem problem) { problems_.push_back(std::move(problem)); }
-  /// What is neither wrong nor takes time, and stays until somebody changes it.
+  /// Reports a state that is neither a problem nor progress, and lasts until a user changes it.
   void up_to_users(std::string_view reason, std::string message);
 
   [[nodiscard]] const std::vector<plan::StepId>& wishes() const { return wishes_; }
   [[nodiscard]] const std::vector<Problem>& problems() const { return problems_; }
   [[nodiscard]] const std::vector<Problem>& up_to_users() const { return up_to_users_; }
-  /// Nothing is to be done so far.
+  /// True if there is nothing to do so far.
   [[nodiscard]] bool empty() const { return plan_.empty(); }
   [[nodiscard]] plan::Plan finish() && { return std::move(plan_); }
 
@@ -79,7 +80,7 @@ class Draft {
   std::size_t room_ = plan::PassLimits{}.max_steps - 16;
 };
 
-// What steps do, to be named by `of`: some stand in intents before their turn comes.
+// Verbs and kinds of steps, used with `of`. Intents list some of them before their turn.
 inline const plan::StepId kCreatePod{"create", "Pod"};
 inline const plan::StepId kDeletePod{"delete", "Pod"};
 inline const plan::StepId kClear{"clear", "Pod"};

@@ -1,4 +1,4 @@
-// What spec.drainPolicy says of jobs that keep workers from going, and what people are told of these.
+// spec.drainPolicy: what happens to jobs that keep workers from being deleted, and what is reported about them.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -26,7 +26,7 @@ std::string_view verb_of(api::OnDrainTimeout what) {
   return what == api::OnDrainTimeout::kCancel ? "cancelled" : "requeued";
 }
 
-/// How long until the drain policy lets go of it; empty: it waits for ever, or is not drained yet.
+/// How long until the drain policy ends the drain; empty: it waits forever, or the worker is not drained yet.
 std::optional<core::Duration> time_left(const View& view, const Slot& worker) {
   const auto& policy = view.in.nodeset.spec.drain_policy;
   if (!policy || !worker.drained_for) return std::nullopt;
@@ -37,14 +37,14 @@ bool can_requeue(const View& view) {
   return view.in.snapshot->capabilities.requeue;
 }
 
-/// Why jobs whose time is over are still waited for.
+/// Why jobs are still waited for after the timeout.
 std::string why_not_ended(const View& view, const Slot& worker) {
   if (view.in.nodeset.spec.drain_policy->on_timeout == api::OnDrainTimeout::kRequeue && !can_requeue(view))
     return "its Slurm cannot requeue them";
   return worker.evidence.timed_out ? "" : "they cannot be requeued";
 }
 
-/// What the policy makes of its jobs, and when.
+/// What the policy does to the worker's jobs, and when.
 std::string policy_text(const View& view, const Slot& worker) {
   const std::optional<core::Duration> left = time_left(view, worker);
   if (!left || view.in.nodeset.spec.drain_policy->on_timeout == api::OnDrainTimeout::kWait) return {};
@@ -58,7 +58,7 @@ std::string policy_text(const View& view, const Slot& worker) {
   return why.empty() ? fmt::format(", to be {} now", verb) : fmt::format(", not {}: {}", verb, why);
 }
 
-/// Jobs there are named once more when their time is over, though nothing is done to them.
+/// After the timeout, reports the jobs once more although nothing is done to them.
 void tell_overdue(const View& view, const Worker& worker, Draft& draft) {
   std::vector<std::string> ids;
   for (const auto& job : view.in.snapshot->jobs_on(worker.node)) ids.push_back(job->full_id());
@@ -69,7 +69,7 @@ void tell_overdue(const View& view, const Worker& worker, Draft& draft) {
                   some_of(ids)));
 }
 
-/// Requeues or cancels what the evidence names, once an event has named it, too.
+/// Requeues or cancels the jobs of the evidence, after an event has named them.
 void end_jobs_of(const View& view, const Worker& worker, Draft& draft) {
   const slurm::DrainTimedOut& evidence = *worker.evidence.timed_out;
   const bool cancels = evidence.how() == slurm::EndOfJobs::kCancel;
@@ -101,7 +101,7 @@ void end_overdue_jobs(const View& view, const Fates& fates, Draft& draft) {
   if (!policy || !view.slurm_known() || view.stops()) return;
   for (const Worker& worker : fates.workers) {
     const std::optional<core::Duration> left = time_left(view, worker);
-    // While it is not known whether the API server would create their successors, workers do not go for an update.
+    // Workers are not deleted for an update before it is known that the API server would create their successors.
     const bool updates = worker.updates() && !fates.rollout.unchecked;
     const bool leaves = worker.fate.kind == Fate::Kind::kScaleIn || updates;
     if (!left || !leaves || worker.life != Life::kLive || worker.work.jobs == 0) continue;

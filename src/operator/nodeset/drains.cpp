@@ -1,9 +1,9 @@
-// Drains by others whose records have to go, for Slurm takes another --conf only with a new record: the next worker registers
-// drained, and then the drain gets its reason back. Until that is done it stands in status.drainsToRestore, from before the
-// worker goes.
+// Drains by others on records that have to be deleted, because Slurm accepts another --conf only with a new record. The next
+// worker registers drained, and then the drain gets its reason back. Until then, and from before the worker is deleted, the
+// drain is in status.drainsToRestore.
 //
-// slurmd says State=DRAIN itself, so that its node takes no job from the first moment. It does not say the reason: images take
-// --conf apart in their own ways, slurmd ends at what it cannot read, and a reason may be any text.
+// slurmd itself sends State=DRAIN, so that its node accepts no job from the first moment. It does not send the reason: images
+// split --conf in different ways, slurmd exits at what it cannot parse, and a reason can be any text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,21 +20,21 @@ namespace op::nodeset {
 namespace {
 
 constexpr std::string_view kNoReason = "drained without a reason";
-/// What stands in a reason of Slurm's for bytes that are no UTF-8: what they were is not known.
+/// Slurm's reasons have this in place of bytes that are not UTF-8. The original bytes are unknown.
 constexpr std::string_view kRepaired = "\xEF\xBF\xBD";
-/// A longer one does not go into a status.
+/// A longer reason is not written to the status.
 constexpr std::size_t kLongest = 4096;
-/// How long a definition of NodeSets that does not keep the field is not tried again: it may be updated.
+/// How long to wait before trying again if the CRD does not have the field. It may be updated.
 constexpr core::Duration kNoteAgain{10 * 60 * 1000};
 
-/// It drains with what its slurmd said of a reason. One of 24.11 that goes silent gets more to it.
+/// The node is drained with the reason that its slurmd sent. In 24.11, text is appended to it when the node stops responding.
 bool awaits_reason(const slurm::Node& node) {
   return node.state.drains() && node.reason.starts_with(kDrainedBefore);
 }
 
-/// What others said, without what is ours or slurmctld's.
+/// The reason that others gave, without the operator's and slurmctld's parts.
 std::string reason_of_others(const Observed& in, const slurm::Node& node) {
-  // What our slurmd said is nobody's word.
+  // The reason that our slurmd sent is nobody's.
   if (awaits_reason(node)) return recorded_drain(in, node.name).value_or(std::string(kNoReason));
   std::string out = slurm::said_by_others(node.reason, slurm::Owner::kOperator);
   return out.empty() ? std::string(kNoReason) : out;
@@ -46,25 +46,25 @@ plan::StepId note_id(const std::string& node, const std::string& reason) {
   return id;
 }
 
-/// The next worker of the place gets another record.
+/// The next worker of the place needs another record.
 bool record_is_to_go(const View& view, const SlotKey& place, const slurm::Node& record) {
   return view.node_name(place) == record.name && has_other_conf(view, record, view.in.wanted_hash(place));
 }
 
-/// Nothing can be said of any entry now: all stay.
+/// Nothing can be decided about any entry now: all stay.
 bool undecided(const View& view) {
   return !view.in.invalid.empty() || view.goal == Goal::kHold || !view.slurm_known();
 }
 
-/// Whether the entry of the node stays in the status.
+/// True if the node's entry stays in the status.
 bool stays_noted(const View& view, const std::string& node) {
   if (undecided(view)) return true;
   if (view.goal != Goal::kServe) return false;
   const slurm::Node* record = view.known_record(node);
-  // One that is gone is made anew, also where its Kubernetes node is away for a while. And while Slurm refuses a slurmd, what
-  // it says of the node is about that.
+  // The record will be created anew, even if its Kubernetes node is away for a while. And while Slurm refuses a slurmd, the
+  // record's reason is about that.
   if (record == nullptr || tells_refusal(*record)) return true;
-  // Somebody has resumed it.
+  // Somebody has resumed the node.
   if (!record->state.drains()) return false;
   if (awaits_reason(*record)) return true;
   const std::optional<SlotKey> place = view.place_of(node);
@@ -93,7 +93,7 @@ Restorable judge_restorable(const View& view, const SlotKey& place, const slurm:
   if (recorded_drain(view.in, record.name) == reason) return Restorable::kNoted;
   const auto tried = view.in.outcomes.find(note_id(record.name, reason));
   if (tried == view.in.outcomes.end()) return Restorable::kToBeNoted;
-  // It was written, and is not there.
+  // It was written but is not in the status.
   const bool lately = view.in.mono - tried->second.last < kNoteAgain;
   return tried->second.state == plan::Outcome::State::kFailed || lately ? Restorable::kNotKept : Restorable::kToBeNoted;
 }
@@ -122,7 +122,7 @@ bool note_drains(const View& view, const Fates& fates, const Vacancies& vacancie
       draft.wake_after(kNoteAgain, "the definition of NodeSets may be of this release");
       return;
     }
-    // Only this, whatever else of the status has changed.
+    // Patch only this entry, whatever else of the status has changed.
     auto act = std::make_shared<kube::Patch>();
     act->resource = resources::kNodeSet;
     act->key = view.in.meta().key();
@@ -144,7 +144,7 @@ void tell_restored(const View& view, const Workers& workers, const api::StringMa
   for (const auto& [node, reason] : view.in.nodeset.status.drains_to_restore) {
     if (kept.contains(node)) continue;
     const slurm::Node* record = view.known_record(node);
-    // Its slurmd said so, unless the record stayed.
+    // Only if its slurmd sent the drain; otherwise the record was never replaced.
     const bool said = std::ranges::any_of(workers, [&](const Worker& worker) {
       return worker.node == node && !worker.pod->meta.annotation(api::kAnnotationFirstConf).empty();
     });

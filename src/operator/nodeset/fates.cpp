@@ -14,10 +14,10 @@ namespace op::nodeset {
 namespace {
 
 constexpr int kPercentAtOnce = 5;
-/// One that was deleted longer ago has its successor.
+/// A worker deleted longer ago has its successor.
 constexpr core::Duration kReplaced{2 * 60 * 1000};
 
-/// A kubelet that does not hear of a worker's slurmd, or of which nothing is heard, ends no job.
+/// A pod in phase Unknown ends no job: its kubelet is not heard, or does not hear of the worker's slurmd.
 int phase_rank(const Worker& worker) {
   if (worker.busy()) return 2;
   if (worker.pod->phase == "Pending") return 0;
@@ -31,8 +31,8 @@ std::int64_t deletion_cost(const kube::PodRecord& pod) {
   return cost;
 }
 
-/// Smaller goes first. Who is lost, to be replaced: where another went in its stead, its place would be given away before it
-/// is gone. Then a worker that goes already, so that a second look does not drain a second one.
+/// Smaller is deleted first. Lost workers come first, because they are replaced: otherwise another would be deleted in their
+/// stead. Then come workers whose deletion has begun, so that a later pass does not drain others.
 auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker& worker) {
   const kube::PodRecord& pod = *worker.pod;
   const bool chosen = drained_for(worker, scale_in_reason(view));
@@ -45,18 +45,18 @@ auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker&
                     -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
 }
 
-// Workers that are lost with their host: Kubernetes and Slurm both hear nothing, and nothing runs there for Slurm. Workers
-// outlast the absence of their kubelet, so Kubernetes itself replaces none. All cut off together are not all lost: that is the
-// fault of whoever asks.
+// Silent workers are lost with their host: neither Kubernetes nor Slurm hears from it, and Slurm has no job there. Workers
+// tolerate the absence of their kubelet, so Kubernetes does not replace them. If all workers are cut off together, they are not
+// lost: then it is the observer that is cut off.
 
 bool is_silent(const View& view, const Worker& worker) {
-  // Nobody else can come in the place of one that is bound to its host.
+  // No other host can take over a worker that is bound to its host.
   if (view.by_host() && !worker.key.numbered()) return false;
   return worker.life == Life::kLive && !worker.lost() && worker.evidence.silent && !reserved(*worker.record) &&
          !held_by_others(worker);
 }
 
-/// Of the cluster's nodes beside one that is silent, whoever they belong to.
+/// Compares with all other nodes of the cluster, whoever they belong to.
 bool most_others_answer(const View& view) {
   const auto& nodes = view.in.snapshot->nodes;
   const auto silent =
@@ -65,7 +65,7 @@ bool most_others_answer(const View& view) {
   return others == 0 || 2 * (silent - 1) < others;
 }
 
-/// How long slurmctld is still to run before it knows who answers; empty: it does not run.
+/// How much longer slurmctld must run before it knows which slurmds answer; empty: it does not run.
 std::optional<core::Duration> until_slurmctld_knows(const View& view) {
   const ControllerView& controller = *view.in.controller;
   if (!controller.ready_since) return std::nullopt;
@@ -73,8 +73,8 @@ std::optional<core::Duration> until_slurmctld_knows(const View& view) {
 }
 
 struct Silence {
-  std::size_t budget = 0;       ///< So many silent workers may be replaced now.
-  std::vector<Change> changes;  ///< When that may be more.
+  std::size_t budget = 0;       ///< How many silent workers may be replaced now.
+  std::vector<Change> changes;  ///< When the budget may grow.
 };
 
 Silence judge_silence(const View& view, const Workers& workers) {
@@ -122,7 +122,7 @@ std::string why_workers_go(const View& view) {
   }
 }
 
-/// How many workers go: who is lost, and who is one too many.
+/// How many workers are deleted: the lost ones and the surplus.
 std::size_t count_to_go(const View& view, const std::vector<Worker*>& live) {
   if (view.goal != Goal::kServe) return live.size();
   const auto wanted = static_cast<std::size_t>(view.desired);
@@ -158,7 +158,7 @@ void replace_lost(const View& view, Worker& worker) {
                  why_lost(worker)};
 }
 
-/// Gives those that go their fates.
+/// Sets the fates of the workers that are deleted.
 void choose_victims(const View& view, Fates& out) {
   std::vector<Worker*> live;
   for (Worker& worker : out.workers) {

@@ -17,7 +17,7 @@ namespace {
 
 using core::Json;
 
-/// All that is planned while workers start, get another template under a job, and are scaled in, while a record has no pod.
+/// All plans while workers start, get a new template under a job, and are scaled in, and while a record has no pod.
 Json plans_of(const Json& spec) {
   nodeset::testing::World world;
   world.nodeset["spec"] = spec;
@@ -61,7 +61,7 @@ Json plans_of(const Json& spec) {
   return out;
 }
 
-/// What the world is like when nothing is left to do, but for when it came about. Claims stay, and pins come with time.
+/// The state when nothing is left to do, without times. Claims stay, and pins appear with time.
 Json settled(nodeset::testing::World& world) {
   for (int i = 0; i < 4; ++i) {
     world.settle();
@@ -120,12 +120,12 @@ TEST(Fields, EachOfANodeSetHasAnEffectThatIsTakenBack) {
     "oversubscribeNode": true})");
   const op::testing::Findings wanted{
       {"ssh.sssdConfRef.optional", "told"},
-      // Of two revisions here, both are kept.
+      // There are only two revisions here, and both are kept.
       {"revisionHistoryLimit", "no effect when it changes"},
       // With the type ScheduledUpdate, and with scalingMode DaemonSet: scenarios scheduled*, daemonset*.
       {"updateStrategy.scheduledUpdate", "no effect"},
       {"pruneSlurmNodeRecords", "no effect"},
-      // The Controller makes the partition: scenario nodeset_joins.
+      // The Controller creates the partition: scenario nodeset_joins.
       {"partition.config", "no effect when it is set"},
       // With labels of real nodes: workers_know_their_kubernetes_nodes.
       {"nodeFeatureLabels", "no effect"}};

@@ -1,5 +1,5 @@
-// Properties over random histories: users, jobs, admins and failures at random, then rest. Whatever happened, no busy worker
-// was deleted by us, no foreign drain was undone, and in the end the declared state stands.
+// Properties of random histories: random acts of users, jobs and administrators and random failures, then rest. Whatever
+// happened, the operator deleted no busy worker and undid no foreign drain, and in the end the declared state is reached.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -31,7 +31,7 @@ bool free_for_jobs(const World& world, const std::string& name) {
   return pod != world.pods.end() && pod->second.ready() && !pod->second.meta.terminating() && pod->second.phase == "Running";
 }
 
-/// As an administrator's RESUME: a node without slurmd is down again soon, for its silence.
+/// Like an administrator's RESUME: a node without slurmd soon goes down again because it does not respond.
 void free_node(slurm::Node& node) {
   node.state.flags.erase("DRAIN");
   node.reason = node.state.base == "DOWN" ? slurm::kNotResponding : "";
@@ -97,7 +97,7 @@ void happen(World& world, int what, int number) {
       break;
     case 15:
       world.ledger = {};
-      break;  // The operator starts again.
+      break;  // The operator restarts.
     case 16:
       if (!name.empty() && world.pod(name).phase == "Pending") {
         world.pod(name).node_name = "kube-1";
@@ -167,7 +167,7 @@ RC_GTEST_PROP(NodeSetHistories, EndInTheDeclaredState, ()) {
   RC_ASSERT(rest.intent.remaining.empty());
 }
 
-/// What a NodeSet has to mend, of each kind that leads to steps of its own.
+/// Something that a NodeSet has to repair, one case for each kind of step.
 void disturb(World& world, int ordinal, int what) {
   const std::string name = "cpu-" + std::to_string(ordinal);
   slurm::Node& node = world.node(name);
@@ -197,7 +197,7 @@ void disturb(World& world, int ordinal, int what) {
   }
 }
 
-/// Records without workers, of ordinals from `first` on; `stale`: made with another extraConf.
+/// Leaves records without workers, from ordinal `first` on. `stale`: with another extraConf.
 void leave_records(World& world, int first, int count, bool stale) {
   for (int i = 0; i < count; ++i) {
     slurm::Node& node = world.add_node("cpu-" + std::to_string(first + i));
@@ -210,8 +210,8 @@ void leave_records(World& world, int first, int count, bool stale) {
   }
 }
 
-/// A world at rest, and then all that is drawn happens to it at once. Where there are jobs, all workers run one, so that their
-/// end does not change who goes.
+/// Starts from a settled world and applies all random events at once. If there are jobs, each worker runs one, so that ending
+/// jobs do not change which workers are deleted.
 World troubled_world() {
   const int before = *rc::gen::inRange(0, 120);
   const int after = *rc::gen::inRange(0, 120);
@@ -246,7 +246,7 @@ World troubled_world() {
 
 using Items = std::set<std::string>;
 
-/// "drain cpu-3" and the like. `late`: those that follow from what workers and Slurm do when the others are done.
+/// "drain cpu-3" and the like. `late`: steps that follow from what workers and Slurm do after the others.
 Items items(const plan::Intent& intent, bool late) {
   constexpr std::array<std::string_view, 3> kLate{"comment", "mark", "report Slurm state on"};
   Items out;
@@ -257,7 +257,7 @@ Items items(const plan::Intent& intent, bool late) {
   return out;
 }
 
-/// Of `some`, what is not in `all`.
+/// The items of `some` that are not in `all`.
 Items missing(const Items& some, const Items& all) {
   Items out;
   std::ranges::set_difference(some, all, std::inserter(out, out.end()));
@@ -277,9 +277,9 @@ RC_GTEST_PROP(NodeSetHistories, StepsOfAllPassesAddUpToTheIntent, ()) {
     while (pass > 10 && !world.jobs.empty()) world.end_job(world.jobs.begin()->first);
     last = plan_nodeset(world.observe());
   }
-  // That every step stood in the intent of its own pass, World has looked at.
+  // World has checked that every step was in the intent of its own pass.
   for (const std::string& violation : world.violations) RC_FAIL(violation);
-  // The others came true, all of them, and nothing but them.
+  // All other items were done, and nothing else.
   RC_ASSERT(missing(items(world.did, false), items(first.intent, false)) == Items{});
   RC_ASSERT(missing(items(first.intent, false), items(world.did, false)) == Items{});
   Items late = missing(items(first.intent, true), items(world.did, true));

@@ -1,4 +1,4 @@
-// scalingMode DaemonSet: the Kubernetes nodes as places for workers; and the way from one scalingMode to the other.
+// scalingMode DaemonSet: the Kubernetes nodes as places for workers, and the switch from one scalingMode to the other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 namespace op::nodeset {
 namespace {
 
-/// Nobody may tell when a worker that was left out of a change of the mode may go.
+/// Nothing may wake the key when a worker that was left out of a switch of the scalingMode may be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
 constexpr std::size_t kNamesTold = 3;
-/// So long may the scheduler take with a new worker.
+/// How long the scheduler may take to place a new worker.
 constexpr core::Duration kScheduled{60000};
 
 const Host* find_host(const View& view, std::string_view kube_node) {
@@ -28,13 +28,13 @@ const Host* find_host(const View& view, std::string_view kube_node) {
   return found == view.in.hosts.end() ? nullptr : &found->second;
 }
 
-/// The Slurm node's name of a worker on the host cannot be used by one.
+/// True if no worker can use the Slurm node name of the host.
 bool name_unusable(const View& view, const Host& host) {
   if (uses_host_network(view.in.nodeset.spec)) return false;
   return !host.twin.empty() || !hostname_problem(host.slurm_node).empty();
 }
 
-/// What people said of a worker, which one of another name in Slurm would not know; "": nothing.
+/// What users decided about a worker that a successor with another Slurm name would not have; "": nothing.
 std::string said_by_people(const View& view, const Slot& worker) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.record != nullptr && outlives_worker(view, *worker.record))
@@ -42,22 +42,22 @@ std::string said_by_people(const View& view, const Slot& worker) {
   return {};
 }
 
-/// Its Kubernetes node gives a worker another name now, which is free.
+/// Its Kubernetes node now gives its worker another name, and that name is free.
 bool is_renamed(const View& view, const Slot& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr || !host->fit.starts) return false;
-  // One whose slurmd has registered under another name than its pod has is not renamed by that.
+  // It does not count as renamed if its slurmd registered under another name than its pod has.
   if (uses_host_network(view.in.nodeset.spec) || worker.pod->host_network || worker.node == host->slurm_node ||
       worker.pod->hostname == host->slurm_node)
     return false;
   return !name_unusable(view, *host) && !view.has_worker(host->slurm_node) && view.owner_of_name(worker.key) == NameOwner::kUs;
 }
 
-/// Why a worker that is bound to a Kubernetes node goes; kNone: it does not.
+/// Why a worker that is bound to a Kubernetes node is deleted; kNone: it is not.
 Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr) {
-    // Kubernetes deletes pods of nodes that are gone, but not those that never got there. Unknown is not gone.
+    // Kubernetes deletes the pods of nodes that are gone, but not those that never started there. Unknown is not gone.
     return worker.pod->node_name.empty() ? Fate::Cause::kUnplaced : Fate::Cause::kNone;
   }
   if (!host->fit.stays) return Fate::Cause::kUnplaced;
@@ -72,12 +72,12 @@ std::string reason_of(const View& view, const Worker& worker, Fate::Cause cause)
              : "Kubernetes node " + worker.key.kube_node + " does not match any more";
 }
 
-/// The better one of two on one host comes first: it runs jobs, it serves, it is older.
+/// Ranks two workers on one host, the better one first: it runs jobs, serves, is ready, is older.
 auto rank_on_host(const Worker& worker) {
   return std::tuple(!worker.busy(), !worker.usable(), !worker.ready(), worker.pod->meta.created, worker.pod->meta.name);
 }
 
-/// Among the live workers, those that another is to take the place of: not of the present mode, and kept so far.
+/// Live workers of the other scalingMode that are kept so far.
 std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
   std::vector<Worker*> out;
   for (Worker& worker : workers) {
@@ -86,7 +86,7 @@ std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
   return out;
 }
 
-/// What of it would be lost with the worker; "": nothing.
+/// What would be lost with the worker; "": nothing.
 std::string why_not_switched(const View& view, const Worker& worker) {
   if (std::string said = said_by_people(view, worker); !said.empty()) return said;
   if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
@@ -96,14 +96,14 @@ std::string why_not_switched(const View& view, const Worker& worker) {
   return {};
 }
 
-/// Places whose workers are on their way out, or in.
+/// Number of places whose workers are going, missing or not serving yet.
 std::size_t places_empty(const View& view, const Workers& workers) {
   std::size_t out = 0, staying = 0;
   for (const Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
     ++staying;
     if (!view.of_mode(worker.key) || is_available(view, worker) || set_aside(worker)) continue;
-    // The scheduler may never find a Kubernetes node for one that is bound to none.
+    // The scheduler may never find a Kubernetes node for a worker that is bound to none.
     const bool placed = !worker.key.numbered() || !worker.pod->node_name.empty();
     if (placed || view.in.now - worker.pod->meta.created < kScheduled) ++out;
   }
@@ -147,14 +147,14 @@ void judge_places(const View& view, Workers& workers) {
          "Kubernetes node " + worker.key.kube_node + " has another worker of " + view.self_text(), true);
     if (better) found->second = &worker;
   }
-  // Those with a number, on hosts that want a worker, make room for it; any other is one too many.
+  // Numbered workers on hosts that want a worker hold the place until they are replaced. Any other is surplus.
   std::unordered_set<std::string_view> held;
   for (Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes() || !worker.key.numbered()) continue;
     const Host* host = find_host(view, worker.pod->node_name);
     const bool has_place = host != nullptr && (host->wanted || host->fit.stays) && !best.contains(worker.pod->node_name) &&
                            held.insert(worker.pod->node_name).second;
-    // A Kubernetes node that is not known may be one that matches.
+    // A Kubernetes node that is not known may match.
     if (has_place || worker.unplaced() || view.in.node_loss.holds()) continue;
     lose(worker, Fate::Cause::kSurplus, switch_reason(view), false);
   }
@@ -223,7 +223,7 @@ Vacancies find_free_hosts(const View& view, const Workers& workers, Draft& draft
   const bool alone = !view.in.nodeset.spec.oversubscribe_node || uses_host_network(view.in.nodeset.spec);
   const auto take = [&](const kube::PodRecord& pod, const SlotKey& place) {
     if (!place.numbered()) taken.insert(pod.pinned_to.empty() ? pod.node_name : pod.pinned_to);
-    // Made beside it, the next one would wait for its end in the scheduler, which may end it for one of a higher priority.
+    // A pod created beside it would stay pending, and the scheduler could preempt the old one for a pod of higher priority.
     if (alone) taken.insert(pod.node_name);
   };
   for (const Worker& worker : workers) take(*worker.pod, worker.key);
@@ -239,7 +239,7 @@ Vacancies find_free_hosts(const View& view, const Workers& workers, Draft& draft
       out.places.insert(place);
       continue;
     }
-    // Another worker of ours may still have the name, while the mode changes or names do.
+    // Another worker of ours may still have the name while modes or names change.
     if (view.has_worker(host.slurm_node)) continue;
     const NameOwner owner = view.owner_of_name(place);
     if (owner == NameOwner::kUs) out.places.insert(place);

@@ -1,6 +1,6 @@
-// A changed template of which Slurm takes all by a request: features and weight in spec.extraConf; or that, with DaemonSet,
-// only says on which Kubernetes nodes workers are to be. Such workers are not replaced; their nodes in Slurm are updated
-// (attributes.cpp), and then their pods count as of the new template.
+// Changes of the template that need no new workers: features and weight in spec.extraConf, which Slurm can change by a request,
+// and, with DaemonSet, the choice of Kubernetes nodes. The nodes in Slurm are updated (attributes.cpp), and then the pods count
+// as workers of the new template.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using core::Json;
 
-/// What --conf says of a worker, in two: a request changes the one, and only a new record the other.
+/// The --conf of a worker in two halves: what a request can change, and what needs a new record.
 struct Halves {
   std::vector<std::string> features;
   std::optional<std::int64_t> weight;
@@ -59,7 +59,7 @@ std::optional<Halves> halves_of(const api::NodeSetSpec& spec, const std::string&
   return out;
 }
 
-/// All that makes a worker but extraConf, and what one does not have that is bound to its Kubernetes node.
+/// The template without extraConf and, with DaemonSet, without what only selects Kubernetes nodes.
 Json other_inputs(const api::NodeSetSpec& spec) {
   Json out = api::revision_data(spec);
   out["spec"].erase("extraConf");
@@ -78,11 +78,11 @@ bool takes_a_request_only(const View& view, const kube::Object& revision) {
   const core::Result<api::NodeSetSpec> earlier = api::with_revision(spec, revision.body);
   if (!earlier || other_inputs(*earlier) != other_inputs(spec)) return false;
   const auto was = halves_of(*earlier, view.in.meta().name), is = halves_of(spec, view.in.meta().name);
-  // What a node weighs of which nothing is said, slurm.conf may tell.
+  // Without a weight in the template, slurm.conf may set one, which is not known here.
   return was && is && was->rest == is->rest && (is->weight || !was->weight);
 }
 
-/// What our comment of the node tells of its --conf.
+/// What the comment of the node says about its --conf; "": nothing.
 std::string stamp_of(const View& view, const slurm::Node& record) {
   return stamped_by_us(view, record) ? core::get_string(*worker_comment(record.comment), {kStampedConf}) : "";
 }
@@ -113,7 +113,7 @@ TemplateFeatures template_features(const View& view) {
   const auto add = [](const std::optional<Halves>& halves, std::vector<std::string>& to) {
     if (!halves) return;
     for (const std::string& feature : halves->features) {
-      // That prefix says what is behind the node, and no template does.
+      // Features with this prefix describe the Kubernetes node; templates do not set them.
       if (!feature.starts_with(api::kFeaturePrefix) && std::ranges::find(to, feature) == to.end()) to.push_back(feature);
     }
   };
@@ -149,7 +149,7 @@ RevisionHashes find_in_place(const View& view) {
 
 bool can_change_in_place(const View& view, const Worker& worker) {
   if (worker.record == nullptr) return false;
-  // A request that changes features may take the node's topology away, unless it carries it.
+  // A request that changes features may drop the node's topology unless it sends it along.
   if (!worker.record->topology.empty() && !view.in.snapshot->capabilities.topology_update) return false;
   if (was_changed_in_place(worker)) return true;
   const std::string stamp = stamp_of(view, *worker.record);
@@ -159,7 +159,7 @@ bool can_change_in_place(const View& view, const Worker& worker) {
 
 bool has_drifted(const View& view, const Worker& worker) {
   if (view.in.hash.empty() || !was_changed_in_place(worker) || !can_change_in_place(view, worker)) return false;
-  // What administrators change on a node that we have stamped is theirs.
+  // Changes by administrators on a node that has our stamp are theirs to keep.
   return stamp_of(view, *worker.record) != *view.conf_hash(view.in.hash) &&
          !has_features(*worker.record, template_features(view));
 }
@@ -172,7 +172,7 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft) {
     if (!worker.in_place || !worker.ready() || draft.is_deleted(*worker.pod)) continue;
     if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     const std::string_view revision = worker.pod->meta.label(api::kLabelRevisionHash);
-    // It is noted before the node is changed: from then on what Slurm has may be of another template than the pod.
+    // Note this before the node changes: from then on, Slurm's record may have another template than the pod.
     if (!was_changed_in_place(worker)) {
       const core::Json note{{"annotations", {{std::string(api::kAnnotationCreatedRevision), revision}}}};
       draft.step(lane, {"note", "Pod", pod_text(worker)}, "its node is about to get what is new in its template",

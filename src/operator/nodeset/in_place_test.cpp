@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// One worker, made with this extraConf, and then another is asked for.
+/// A settled worker with extraConf `from`, after the change to `to`.
 World changed(const char* from, const char* to) {
   World world(core::Json{{"replicas", 1}, {"extraConf", from}});
   world.settle();
@@ -80,7 +80,7 @@ TEST(InPlace, ARecordOfAnotherConfIsReplaced) {
   world.settle();
   world.start_pods();
   world.settle();
-  // Its record is of a pod before it, which could not be deleted.
+  // Its record belongs to a previous pod and could not be deleted.
   std::string& comment = world.node("cpu-0").comment;
   const std::size_t at = comment.find("extraConfHash\":\"");
   ASSERT_NE(at, std::string::npos) << comment;

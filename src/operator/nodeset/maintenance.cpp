@@ -1,5 +1,5 @@
-// ScheduledUpdate: the reservation in Slurm that is the NodeSet's window. The operator makes it, has it follow the workers, and
-// deletes it when it is not wanted any more. Slurm itself says when it is active: by what it shows of the nodes.
+// ScheduledUpdate: the reservation in Slurm that defines the NodeSet's maintenance window. The operator creates it, keeps its
+// nodes current, and deletes it when it is no longer wanted. Whether it is active is read from the state of the nodes in Slurm.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 const plan::StepId kMake{"make", "reservation"};
 const plan::StepId kSetNodes{"set nodes of", "reservation"};
 const plan::StepId kDelete{"delete", "reservation"};
-/// Nobody tells when somebody changes or deletes a reservation.
+/// Nothing wakes the key when somebody changes or deletes a reservation.
 constexpr core::Duration kReadAgain{15000};
 
 using Nodes = std::set<std::string, std::less<>>;
@@ -27,7 +27,7 @@ std::string self_name(const View& view) {
   return reservation_name(view.in.meta());
 }
 
-/// Ours, and only over nodes of ours. Others that Slurm has not any more are no matter.
+/// The operator made it, and it covers only nodes of this NodeSet. Nodes that Slurm no longer has do not matter.
 bool is_ours(const View& view, const slurm::Reservation& reservation) {
   return slurm::made_by_operator(reservation) && !reservation.nodes_unknown &&
          std::ranges::all_of(reservation.nodes, [&](const std::string& name) {
@@ -36,8 +36,8 @@ bool is_ours(const View& view, const slurm::Reservation& reservation) {
          });
 }
 
-/// The nodes that are to be in it. One whose record is to go is taken out, or Slurm would keep that: once it is drained, so
-/// that it gets no job before.
+/// The nodes that the reservation should cover. A node whose record is to be deleted is taken out once it is drained, because
+/// Slurm keeps the records of reserved nodes and an undrained node would get jobs.
 Nodes nodes_to_cover(const View& view, const Workers& workers, const Vacancies& vacancies, const slurm::Reservation* found) {
   Nodes out;
   for (const Worker& worker : workers) {
@@ -58,7 +58,7 @@ Nodes nodes_to_cover(const View& view, const Workers& workers, const Vacancies& 
   return out;
 }
 
-/// One pass over it.
+/// Keeps the reservation, for one pass.
 class Maintenance {
  public:
   Maintenance(const View& view, const Workers& workers, const Vacancies& vacancies, Finalizer finalizer, Draft& draft)
@@ -82,7 +82,7 @@ class Maintenance {
           fmt::format("spec.updateStrategy.type: ScheduledUpdate needs a reservation, which slurmrestd {} cannot make (25.05 "
                       "and later can): no worker is updated. Upgrade Slurm, or use RollingUpdate",
                       view_.in.snapshot->capabilities.release));
-      // There may be one from before, which nobody sees now.
+      // There may be an earlier one that cannot be seen now.
       if (view_.in.meta().terminating()) release();
     } else if (read()) {
       keep();
@@ -100,7 +100,7 @@ class Maintenance {
     tell(reason, message);
   }
 
-  /// The finalizer remembers that there may be one.
+  /// Removes the finalizer, which records that a reservation may exist.
   void release() {
     out_.pending = false;
     if (!tracked_ || view_.in.meta().terminating() || out_.finalizer != Finalizer::kUnchanged) return;
@@ -111,7 +111,7 @@ class Maintenance {
 
   void ask() { draft_.need(need_reservations(view_.in)); }
 
-  /// False: it is not known which there are.
+  /// Reads the reservations. False: they are not known.
   bool read() {
     const auto& seen = view_.in.seen.reservations;
     draft_.wake_after(kReadAgain, "reservations may be others");
@@ -125,7 +125,7 @@ class Maintenance {
     return seen && !wrote;
   }
 
-  /// What was read lately enough to write by.
+  /// True if the reservations were read recently enough to write. Otherwise asks for them.
   bool fresh() {
     const bool is = view_.in.mono - view_.in.seen.reservations->asked_at <= view_.in.snapshot->good_for();
     if (!is) ask();
@@ -147,7 +147,7 @@ class Maintenance {
     if (!schedule.problem.empty()) return refuse("InvalidSchedule", "spec.updateStrategy.scheduledUpdate." + schedule.problem);
     const std::optional<Window> window = schedule.window_at(view_.in.now);
     if (found != nullptr && !schedule.made(*found)) {
-      // One that is over goes by itself.
+      // Slurm deletes a reservation that is over.
       tell("ScheduleChanged", "the reservation of the former schedule is deleted");
       return remove("its schedule has changed");
     }
@@ -178,7 +178,7 @@ class Maintenance {
                              found.name, nodes.size(), to_text({*found.start, *found.end})),
                  true};
     if (!tracked_) track();
-    // Slurm itself drops those that it has not any more.
+    // Slurm itself drops nodes that it no longer has.
     Nodes has;
     std::ranges::copy_if(found.nodes, std::inserter(has, has.end()),
                          [&](const std::string& name) { return view_.known_record(name) != nullptr; });
@@ -192,7 +192,7 @@ class Maintenance {
     const core::WallTime now = view_.in.now;
     std::chrono::minutes duration = schedule.duration;
     if (window.start < now && schedule.period.count() > 0) {
-      // Slurm would refuse its begin, and count the next ones from a later one.
+      // Slurm would refuse a start in the past, and count the repetitions from a later start.
       window = *schedule.window_at(window.end);
     } else if (window.start < now) {
       window.start = now;
@@ -215,7 +215,7 @@ class Maintenance {
                 slurm::make_reservation(view_.cluster(), std::move(wish)));
   }
 
-  /// First the NodeSet has the finalizer: then the reservation is deleted before it goes.
+  /// Adds the finalizer before the reservation is made, so that the reservation is deleted before the NodeSet is gone.
   void track() {
     if (out_.finalizer != Finalizer::kUnchanged) return;
     auto act = kube::add_finalizer(resources::kNodeSet, view_.in.meta(), api::kFinalizerReservation);
@@ -242,7 +242,7 @@ bool in_window(const View& view, const Slot& worker) {
   if (worker.record == nullptr || !worker.record->state.has("MAINTENANCE")) return false;
   const slurm::Reservation* found = find_reservation(view.in);
   if (found == nullptr || !is_ours(view, *found)) return false;
-  // The node names one of several that are active.
+  // If several reservations are active, the node names only one of them.
   return found->holds(worker.node) && found->start && found->end && *found->start <= view.in.now && view.in.now < *found->end;
 }
 
@@ -252,11 +252,11 @@ bool reservations_are_recent(const View& view) {
 }
 
 std::optional<std::string> other_reservation(const View& view, const Slot& worker) {
-  // Its own ScheduledUpdate's counts for no other's, as long as it is known which one it is.
+  // The NodeSet's own reservation does not count, if it is known which one that is.
   const bool is = worker.record != nullptr && reserved(*worker.record);
   if (is && (!is_scheduled(view) || !view.in.seen.reservations)) return worker.record->reservation;
   if (!view.in.seen.reservations) return {};
-  // Of one that has not begun the node does not tell.
+  // A node does not show a reservation that has not begun.
   const auto& all = view.in.seen.reservations->all;
   const auto found = std::ranges::find_if(
       all, [&](const slurm::Reservation& one) { return one.name != self_name(view) && one.holds(worker.node); });

@@ -1,5 +1,5 @@
-// With scalingMode DaemonSet: Kubernetes nodes that match no longer, so many at once that the list of nodes is in doubt rather
-// than they. A restored etcd, a relist with wrong data, or labels that a script has removed must end no workers.
+// With scalingMode DaemonSet: so many Kubernetes nodes stop matching at once that the list of nodes is in doubt. A restored
+// etcd, a relist with wrong data, or labels that a script has removed must not end workers.
 #pragma once
 
 #include <string>
@@ -10,26 +10,28 @@
 
 namespace op::nodeset {
 
-/// What was seen of it. It lasts in the message of the condition DeletionsStopped.
+/// A loss of nodes. It is stored in the message of the condition DeletionsStopped.
 struct NodeLoss {
-  int before = 0;       ///< So many nodes matched,
-  int now = 0;          ///< and so many do.
-  std::string since{};  ///< When that was seen first (RFC 3339). People confirm by it, so that they confirm this loss alone.
+  int before = 0;  ///< Number of nodes that matched.
+  int now = 0;     ///< Number of nodes that match now.
+  /// When it was first seen (RFC 3339). Users confirm with this time, so that they confirm only this loss.
+  std::string since{};
   bool confirmed = false;
   [[nodiscard]] bool any() const { return before > 0; }
-  /// No worker goes because its node does not match.
+  /// True if no worker may be deleted because its node does not match.
   [[nodiscard]] bool holds() const { return any() && !confirmed; }
-  /// "Only 1 of 6 ...": what is read again from the condition.
+  /// "only 1 of 6 ...", which is parsed again from the condition.
   [[nodiscard]] std::string text() const;
 };
 
-/// Of `before` nodes that matched only `now` do: most are gone, and more than the two that somebody takes out; or all.
+/// True if so few of `before` nodes match now that the list is in doubt: fewer than half and at least three less, or none of
+/// two or more.
 [[nodiscard]] bool implausible_loss(int before, int now);
-/// The loss that the conditions tell of; none: they tell of none.
+/// The loss in the conditions; empty if they report none.
 [[nodiscard]] NodeLoss told_loss(const std::vector<api::Condition>& conditions);
 
 struct Observed;
-/// What the status says was seen before, under this very spec: a change of the spec is somebody's wish.
+/// The loss compared with what the status recorded for this very spec. After a change of the spec, a loss is intended.
 [[nodiscard]] NodeLoss find_node_loss(const Observed& observed);
 
 }  // namespace op::nodeset

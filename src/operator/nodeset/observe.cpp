@@ -35,7 +35,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   }
   ControllerView view;
   view.meta = object->meta;
-  // Until it has told that its cluster ends, nothing may be concluded from its deletion: it may go alone.
+  // A Controller may be deleted alone, so its deletion means nothing until it has announced that its cluster ends.
   if (!announces_end(*object)) view.meta.deletion_timestamp.reset();
   view.endpoint = controller_endpoint(controller->spec, key.ns, key.name);
   view.conf_servers = conf_servers(controller->spec, key.ns, key.name);
@@ -52,7 +52,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   }
   if (const kube::ObjectPtr map = caches.config_maps.find({key.ns, config_map_name(key.name)})) {
     const slurm::conf::Conf conf = offered_conf(*map);
-    // What is not said of an external slurmctld is not known: then as if it waited for ever.
+    // If an external slurmctld's timeout is not set, it is unknown: assume that slurmctld waits forever.
     const bool known = !view.external || conf.get("SlurmdTimeout").has_value();
     view.slurmd_timeout = known ? slurmd_timeout(conf) : core::Duration{0};
     view.max_nodes = max_node_count(conf);
@@ -63,7 +63,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
     view.topology_goes = !view.external && !view.topology && !(loaded_topology.empty() && offered_topology.empty());
     if (view.topology) {
       view.loaded_units = read_topology(loaded_topology);
-      // What is about to go is given to nobody.
+      // Units that are about to be removed are not given to workers.
       const TopologyUnits offered = read_topology(offered_topology);
       std::erase_if(view.loaded_units, [&](const auto& unit) { return !offered.contains(unit.first); });
     }
@@ -80,7 +80,7 @@ std::string find_partition_refusal(const Caches& caches, const kube::Key& nodese
   return it != left_out.end() && it->second.config == spec.partition.config ? it->second.refusal : "";
 }
 
-/// An earlier NodeSet of the Controller that makes its workers on the same Kubernetes nodes.
+/// Adds the names that an earlier NodeSet of the Controller has for workers on the same Kubernetes nodes.
 void add_claims(const Caches& caches, const kube::Object& other, Rival& rival) {
   const core::Json* pod = core::find(other.body, {"spec", "template", "spec"});
   const NodeSelection selection(pod == nullptr ? core::Json::object() : *pod);
@@ -89,7 +89,7 @@ void add_claims(const Caches& caches, const kube::Object& other, Rival& rival) {
   }
 }
 
-/// What the names of the Controller's other NodeSets mean for ours.
+/// Finds the NodeSets of the Controller with conflicting names.
 void look_at_others(const Caches& caches, const slurm::ClusterKey& cluster, Observed& out) {
   const kube::Object& self = *out.object;
   const std::string name = slurm_node_set_name(self);
@@ -115,14 +115,14 @@ bool owned_by(const kube::PodRecord& pod, const std::string& uid) {
   return owner != nullptr && owner->uid == uid;
 }
 
-/// Nobody owns it, or a NodeSet of our name that is gone: two cannot be at the same time.
+/// The pod has no owner, or its owner is a former NodeSet of our name: two of a name cannot exist at once.
 bool without_owner(const kube::PodRecord& pod, const kube::ObjectMeta& nodeset) {
   const kube::OwnerReference* owner = pod.meta.controller_owner();
   if (owner == nullptr) return true;
   return owner->kind == resources::kNodeSet.kind && owner->name == nodeset.name && owner->uid != nodeset.uid;
 }
 
-/// Where a claim of ours could not be created, because there is one: whose it is.
+/// Reads claims of others that kept ours from being created.
 void read_taken_claims(kube::Recorder& recorder, Observed& out) {
   for (auto it = out.outcomes.lower_bound(kCreateClaim); it != out.outcomes.end() && it->first.is(kCreateClaim); ++it) {
     if (!it->second.error || it->second.error->code != core::ErrorCode::kAlreadyExists) continue;
@@ -133,7 +133,7 @@ void read_taken_claims(kube::Recorder& recorder, Observed& out) {
   }
 }
 
-/// What workers with sshd mount.
+/// Reads what workers with sshd mount.
 void read_ssh(kube::Recorder& recorder, Observed& observed) {
   const api::NodeSetSpec& spec = observed.nodeset.spec;
   if (!has_sshd(spec)) return;
@@ -151,7 +151,7 @@ void read_ssh(kube::Recorder& recorder, Observed& observed) {
 }  // namespace
 
 std::optional<KubeNode> NodeSetController::kube_node(const std::string& name, const Observed& observed) const {
-  // Nobody can be asked: nothing may be concluded of a host. It is taken for one that is there and in service.
+  // The operator may not read nodes, so nothing is known of the host. It is taken to exist and to be in service.
   if (!caches_.reads_nodes) return KubeNode{.unschedulable = false, .cordon_reason = "", .ready = true, .known = false};
   const auto node = caches_.nodes.find({"", name});
   if (!node) return {};
@@ -219,7 +219,7 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
 
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
     if (without_owner(*pod, object->meta) && place_of(*pod, key.name)) {
-      // slurmd of another cluster registers there: of its jobs, ours knows nothing.
+      // Its slurmd registers with another cluster, whose jobs ours does not know.
       (pod->meta.label(api::kLabelCluster) == controller ? out->orphans : out->unmanaged).push_back(pod);
       continue;
     }

@@ -18,14 +18,14 @@ namespace op::nodeset {
 
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.
-  std::string worker_priority_class = {};        ///< Of workers whose NodeSet names none; "": the cluster's default.
-  /// Keys of taints by which others announce that a Kubernetes node goes.
+  std::string worker_priority_class = {};        ///< For workers whose NodeSet sets none; "": the cluster's default.
+  /// Keys of taints that announce the end of a Kubernetes node.
   std::vector<std::string> drain_taints{api::kDrainTaints.begin(), api::kDrainTaints.end()};
-  /// Types of conditions of Kubernetes nodes whose messages stand in the reasons of drains for cordons.
+  /// Types of conditions of Kubernetes nodes whose messages are added to the reasons of drains for cordons.
   std::vector<std::string> propagated_conditions = {};
 };
 
-/// What it reads.
+/// The caches that the controller reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
   kube::Cache<kube::Object>&nodesets, &controllers, &config_maps, &controller_revisions, &claims;
@@ -38,7 +38,7 @@ class NodeSetController final : public kube::TypedController<Observed> {
  public:
   explicit NodeSetController(Wiring& wiring, Options options = {});
   [[nodiscard]] std::string name() const override { return "nodeset"; }
-  /// Its cluster's.
+  /// The key of the NodeSet's Slurm cluster.
   [[nodiscard]] std::string share(const kube::Key& key) const override;
 
  protected:
@@ -46,18 +46,18 @@ class NodeSetController final : public kube::TypedController<Observed> {
                                                               const run::Observation& context) override;
 
  private:
-  /// A kubelet says that a pod has ended, and deletes it, in one go: a pass may see neither.
+  /// A kubelet reports the end of a pod and deletes it in quick succession: a pass may miss both.
   void note_end(const kube::PodRecord& gone);
   [[nodiscard]] std::string doubt(const slurm::ClusterKey& cluster, const Observed& observed);
 
-  /// What is known of a Kubernetes node by name; nullopt when it is unknown or gone.
+  /// The state of a Kubernetes node; nullopt if it is unknown or gone.
   [[nodiscard]] std::optional<KubeNode> kube_node(const std::string& name, const Observed& observed) const;
 
   Wiring& wiring_;
   Caches caches_;
   Options options_;
   std::map<kube::Key, Seen> seen_;
-  /// What doubt_of said last of a cluster, and of which round of polls: its NodeSets share it.
+  /// The last result of doubt_of for a cluster, and the round of polls that it is for. The cluster's NodeSets share it.
   std::map<slurm::ClusterKey, std::pair<std::uint64_t, std::string>> doubts_;
 };
 

@@ -80,7 +80,7 @@ class ObserveNodeSet : public ::testing::Test {
     return std::static_pointer_cast<const Observed>(base.observe({"default", "cpu"}, reader_, {{}, mono, {}, {}}));
   }
 
-  /// It plans to wait for what Slurm says of these clusters.
+  /// The Slurm clusters that the plan waits on.
   std::set<slurm::ClusterKey> waits_on() {
     const auto observed = observe();
     const run::Controller& base = controller_;
@@ -100,7 +100,8 @@ class ObserveWithoutKubernetesNodes : public ObserveNodeSet {
   ObserveWithoutKubernetesNodes() : ObserveNodeSet(false) {}
 };
 
-/// Unknown is not lost: who cannot ask about a host has no evidence that it is silent or gone, and sees no cordon.
+/// Unknown is not lost: if the operator cannot read nodes, it has no evidence that a host is silent or gone, and sees no
+/// cordon.
 TEST_F(ObserveWithoutKubernetesNodes, ConcludesNothingOfHosts) {
   fill_all();
   set_.nodes = {};
@@ -137,7 +138,7 @@ TEST_F(ObserveNodeSet, SeesTheKubernetesNodesAsPlacesForWorkers) {
   EXPECT_EQ(seen->hosts.at("kube-1").slurm_node, "kube-1");
   EXPECT_FALSE(seen->no_kube_nodes);
   EXPECT_TRUE(seen->rivals.empty());
-  // Of two that are to have a worker there, the one that has workers comes first, though it is not there yet.
+  // If two NodeSets should have a worker there, the one that has workers takes precedence even if it has none there yet.
   Json other = document("NodeSet", "gpu", spec);
   Json theirs = worker("gpu-0", "gpu-uid");
   theirs["metadata"]["labels"][std::string(api::kLabelInstance)] = "gpu";
@@ -329,7 +330,7 @@ TEST_F(ObserveNodeSet, KnowsThatTheFileOfATopologyGoes) {
   EXPECT_EQ(observed->nodes.at("kube-1").lacks, "zone");
 }
 
-/// It may go alone (`kubectl delete --cascade=orphan`), whatever its finalizers are just now.
+/// A Controller may be deleted alone (`kubectl delete --cascade=orphan`), whatever its finalizers are at the moment.
 TEST_F(ObserveNodeSet, AControllerThatIsDeletedEndsNothingBeforeItHasToldSo) {
   fill_all();
   const auto deletes = [&](const Json& conditions) {
@@ -384,7 +385,7 @@ TEST_F(ObserveNodeSet, SeesAnOlderNodeSetWithTheSameNameInSlurm) {
   fill(set_.pods, {});
   const Json spec{{"spec", {{"controllerRef", {{"name", "demo"}}}}}};
   Json twin = spec;
-  // Its workers are cpu0, cpu1 ...; they would be of our partition nevertheless.
+  // Its workers are cpu0, cpu1 ... but would be in our partition.
   twin["spec"]["template"]["spec"]["hostname"] = "cpu";
   Json older = document("NodeSet", "zz", twin), own = document("NodeSet", "cpu", spec);
   own["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z";
@@ -518,7 +519,7 @@ TEST_F(ObserveNodeSet, HearsAKubeletThatDeletesAPodAsSoonAsItHasEnded) {
   EXPECT_FALSE(seen->seen.gone.at("cpu-1").ended) << "its slurmd may run";
 }
 
-/// The record under its name may be of a slurmd that lives on: its jobs are not the ended pod's.
+/// The record may belong to a slurmd that lives on, whose jobs are not those of the ended pod.
 TEST_F(ObserveNodeSet, KnowsOnlyTheSlurmdThatAPodItselfBegan) {
   fill_all();
   const auto began = core::parse_rfc3339("2026-10-31T06:00:00Z").value();

@@ -14,26 +14,26 @@
 namespace op::nodeset {
 namespace {
 
-/// How far the clocks of a machine and of the API server may differ.
+/// How much the clocks of a machine and of the API server may differ.
 constexpr core::Duration kClocksDiffer{60000};
 
 const std::string& hostname_of(const kube::PodRecord& pod) {
   return pod.hostname.empty() ? pod.meta.name : pod.hostname;
 }
 
-/// It registered from where the pod is, under whatever name.
+/// The node registered from where the pod runs, under any name.
 bool is_where(const slurm::Node& node, const kube::PodRecord& worker) {
   if (!worker.host_network) return node.hostname == hostname_of(worker);
   if (!worker.pod_ip.empty() && node.address == worker.pod_ip) return true;
   return !worker.node_name.empty() && node.name == worker.node_name.substr(0, worker.node_name.find('.'));
 }
 
-/// Its slurmd is an earlier pod's, or of a machine that is gone.
+/// The node's slurmd belongs to an earlier pod, or to a machine that is gone.
 bool began_long_before(const slurm::Node& node, const kube::PodRecord& worker) {
   return !node.slurmd_start_time || *node.slurmd_start_time + kClocksDiffer < worker.meta.created;
 }
 
-/// Our comment does, whatever has become of the features.
+/// Our comment names the pod, whatever the features are now.
 bool names_pod(const slurm::Node& node, const kube::PodRecord& worker) {
   const auto comment = worker_comment(node.comment);
   return comment && core::get_string(*comment, {"podName"}) == worker.meta.name &&
@@ -46,13 +46,14 @@ bool slurmd_restarted(const kube::PodRecord& pod) {
   });
 }
 
-/// By its preStop (before, without the pod's UID): for the next slurmd, and not for a pod whose deletion we have not heard of.
+/// The pod's own preStop hook has drained the node (earlier releases did not name the pod's UID). This matters to the next
+/// slurmd, and if the deletion of the pod has not been observed yet.
 bool drained_by(const slurm::Node& node, const kube::PodRecord& pod) {
   const std::optional<std::string> why = slurm::Holds::read(node.reason).why(slurm::Owner::kOperator);
   return why && (why->starts_with(terminating_reason(pod.meta.uid)) || why == "Pod is terminating");
 }
 
-/// What cannot be read may be there.
+/// An object that cannot be read may exist.
 void read_live(Observed& out, const plan::Facts& facts) {
   const auto read = [&](const LiveObject& object) {
     const auto fact = facts.find(object.id());
@@ -68,8 +69,8 @@ void read_live(Observed& out, const plan::Facts& facts) {
   for (const auto& [node, host] : out.lost_hosts) read(live_host(host));
 }
 
-/// Of a pod that was seen `before`, if it was. slurmctld's clock may be another than ours: it counts only for a drain that
-/// began before we looked.
+/// Records the drain of a pod that was seen `before`, if it was. slurmctld's clock may differ from ours, so it counts only for
+/// a drain that began before the first observation.
 void note_drain(const Observed& observed, const slurm::Node* node, const SeenPod* before, SeenPod& seen) {
   if (observed.snapshot == nullptr || !observed.snapshot->complete()) {
     if (before == nullptr) return;
@@ -123,7 +124,7 @@ std::map<std::string, std::string, std::less<>> find_lost_hosts(const Observed& 
   if (!observed.by_host() || observed.snapshot == nullptr) return out;
   const std::string& uid = observed.meta().uid;
   for (const auto& [name, node] : observed.snapshot->nodes) {
-    // Most nodes are others': a look at the text is cheaper than reading it.
+    // Most nodes are others': searching the text is cheaper than parsing it.
     if (node->comment.find(uid) == std::string::npos) continue;
     const auto comment = worker_comment(node->comment);
     if (!comment || core::get_string(*comment, {"nodeSetUID"}) != uid) continue;
@@ -181,7 +182,7 @@ void conclude(Observed& observed, const plan::Facts& answers, const plan::Observ
   observed.slots = read_slots(observed, observing);
   observed.ended = read_ended(observed, observing);
   observed.left_behind = read_left_behind(observed, observing);
-  // Who took the list of Kubernetes nodes may have taken the pods as well.
+  // If somebody removed the list of Kubernetes nodes, the pods may have been removed as well.
   if (observed.node_loss.holds()) {
     observed.ended.clear();
     observed.left_behind.clear();
@@ -208,11 +209,11 @@ std::vector<const slurm::Node*> find_strays(const Observed& observed) {
   // Slurm has the nodes of all workers.
   if (all_known) return out;
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
-  // All that the names of its pods have in common.
+  // The common prefix of the names of its pods.
   const std::string name_of_pods = observed.meta().name.substr(0, kPodNamePrefix);
   for (const auto& [name, node] : observed.snapshot->nodes) {
     if (names.contains(name) || observed.other_workers.contains(name)) continue;
-    // A look at the text is cheaper than reading it.
+    // Searching the text is cheaper than parsing it.
     const bool like_ours = std::ranges::find(node->features, feature) != node->features.end() ||
                            node->comment.find(name_of_pods) != std::string::npos || hostnames.contains(node->hostname);
     if (like_ours) out.push_back(node.get());
@@ -227,7 +228,7 @@ const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodReco
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
   const slurm::Node* found = nullptr;
   for (const slurm::Node* node : observed.strays) {
-    // What an earlier pod of the name has left there has another name than this one's slurmd will have.
+    // A node that an earlier pod of the name left has another name than this pod's slurmd will have.
     if (!is_where(*node, worker) || !has_registered(worker, *node) || node->state.base == "DOWN") continue;
     if (std::ranges::find(node->features, feature) == node->features.end() && !names_pod(*node, worker)) continue;
     if (found != nullptr) return nullptr;
@@ -237,13 +238,13 @@ const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodReco
 }
 
 const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord& worker, const slurm::Node* known) {
-  // One that has registered keeps its name, unless slurmd was started again, with options from somewhere else.
+  // A registered node keeps its name unless slurmd was restarted with other options.
   const bool has_name = known != nullptr || !stamped_node_name(worker).empty();
   if (has_name && (worker.host_network || !slurmd_restarted(worker))) return nullptr;
   for (const slurm::Node* node : observed.strays) {
     if (began_long_before(*node, worker)) continue;
     if (known != nullptr && node->slurmd_start_time <= known->slurmd_start_time) continue;
-    // Whatever slurmd calls itself, in a pod's own network it has the pod's hostname.
+    // In a pod's own network, slurmd reports the pod's hostname whatever its node name.
     if (!worker.host_network && !is_where(*node, worker)) continue;
     if (const auto comment = worker_comment(node->comment); comment && !names_pod(*node, worker)) continue;
     if (node->state.base == "DOWN" && observed.snapshot->work_on(node->name).jobs == 0) continue;
@@ -320,7 +321,7 @@ void Seen::look(const Observed& observed) {
     return pod.phase == "Pending" && !pod.node_name.empty() && !pod.containers.empty() &&
            std::ranges::none_of(pod.containers, &kube::ContainerState::started_once);
   });
-  // While Slurm does not answer, nothing is known to have changed.
+  // While Slurm does not answer, assume no change.
   const bool answers = observed.snapshot != nullptr && observed.snapshot->complete();
   const auto keep_unknown = [&](const std::map<std::string, core::MonoTime, std::less<>>& before, const auto& holds) {
     return keep(before, [&](const kube::PodRecord& pod) {

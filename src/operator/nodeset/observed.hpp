@@ -1,4 +1,4 @@
-// NodeSet: what one pass knows. `observe` copies it out of the caches; everything after that is a pure function of it.
+// NodeSet: the facts of one pass. `observe` copies them from the caches; everything after that is a pure function of them.
 #pragma once
 
 #include <functional>
@@ -26,61 +26,61 @@
 
 namespace op::nodeset {
 
-/// What a NodeSet needs of the Controller that it names.
+/// What a NodeSet needs to know of its Controller.
 struct ControllerView {
   kube::ObjectMeta meta;
   Endpoint endpoint;
-  std::string conf_servers{};      ///< Where slurmd finds a slurmctld, backups included.
-  KeyRef slurm_key;                ///< As the Controller's user names it, or generated.
-  bool external = false;           ///< Its slurmctld is somebody else's, and has nodes that are not workers.
+  std::string conf_servers{};      ///< The slurmctlds that slurmd can contact, backups included.
+  KeyRef slurm_key;                ///< As the user names it, or the generated one.
+  bool external = false;           ///< Its slurmctld is not ours and has nodes that are not workers.
   bool drain_on_deletion = false;  ///< deletionPolicy: Drain, or external.
-  /// Where slurmctld's state ends with its pod: since when that is there.
+  /// If slurmctld's state does not outlive its pod: when that state began.
   std::optional<core::WallTime> state_since;
-  std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready, if it is.
-  core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits for ever.
+  std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready; empty: it is not.
+  core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits forever.
   std::optional<std::size_t> max_nodes{};     ///< MaxNodeCount of slurm.conf.
   std::optional<api::Topology> topology{};    ///< spec.topology.
-  TopologyUnits loaded_units{};               ///< What topology.yaml has that slurmctld has loaded; read only with the above.
-  bool topology_goes = false;                 ///< Without spec.topology there is still the topology.yaml made for it.
-  std::optional<Places> places{};             ///< A topology file of the user's gives places to workers: see read_places.
-  bool contains_jobs = true;                  ///< PrologFlags of slurm.conf has Contain, as far as is known.
-  /// Of the copy that workers mount. kAbsent only where there is nothing to copy, either.
+  TopologyUnits loaded_units{};               ///< What the loaded topology.yaml contains; read only with `topology`.
+  bool topology_goes = false;                 ///< The topology.yaml that was made for a former spec.topology still exists.
+  std::optional<Places> places{};             ///< A topology file of the user's assigns places to workers: see read_places.
+  bool contains_jobs = true;                  ///< PrologFlags in slurm.conf has Contain, as far as is known.
+  /// For the copy that workers mount. kAbsent only if there is nothing to copy either.
   kube::Presence key = kube::Presence::kUnknown;
 };
 
 struct Observed;
 
-/// A pod that we saw.
+/// A pod that was observed.
 struct SeenPod {
   std::string name, kube_node, slurm_node;
-  std::optional<core::WallTime> slurmd{};  ///< When its slurmd was started, as Slurm knew it at last.
-  bool ended = false;                      ///< Its kubelet said so, or who knew that this is no more.
+  std::optional<core::WallTime> slurmd{};  ///< When its slurmd was started, according to Slurm's last record.
+  bool ended = false;                      ///< Its phase is or was Failed or Succeeded.
   bool placed = false;                     ///< Its Kubernetes node was known,
   bool host_gone = false;                  ///< and is not any more.
-  /// Its Slurm node is drained by us for it to go.
+  /// The operator has its Slurm node drained for its deletion.
   struct Drain {
-    core::WallTime at;      ///< Since when, on slurmctld's clock,
-    core::MonoTime since;   ///< when we first saw that, and
-    core::Duration before;  ///< how long it had lasted by then.
+    core::WallTime at;      ///< When the drain began, by slurmctld's clock.
+    core::MonoTime since;   ///< When we first saw the drain.
+    core::Duration before;  ///< How long it had lasted when we first saw it.
   };
   std::optional<Drain> drain{};
-  bool not_drained = false;  ///< Slurm has said that it is not.
+  bool not_drained = false;  ///< Slurm has reported that the node is not drained for that.
 };
 
-/// What another machine says to have been at a time of its own clock, which may be another than ours.
+/// A time that another machine reported by its own clock, which may differ from ours.
 struct Told {
   core::WallTime at;
-  core::MonoTime since;  ///< When we first saw that.
+  core::MonoTime since;  ///< When we first saw it.
 };
 using ToldOf = std::map<std::string, Told, std::less<>>;
 
-/// What Slurm last said of its reservations.
+/// Slurm's reservations as last read.
 struct SeenReservations {
   std::vector<slurm::Reservation> all;
   core::MonoTime asked_at;
 };
 
-/// What the API server said of a pod of a template, when it was asked.
+/// The API server's last answer to whether it would create a pod of a template.
 struct SeenTemplate {
   std::string hash;                  ///< Of the template's revision.
   std::optional<core::Error> error;  ///< Empty: it would create the pod.
@@ -88,54 +88,54 @@ struct SeenTemplate {
 };
 
 struct ClaimNote {
-  std::string text;  ///< "": no event says it.
+  std::string text;  ///< "": no event gives a reason.
   core::MonoTime read;
 };
 
-/// What lasts, and since when we see it: on our own clock, for the API server's may be another. A restart forgets it: then it
-/// is later.
+/// Lasting states and since when we have seen them, by our own clock because the API server's may differ. A restart forgets
+/// them, which only delays.
 struct Seen {
-  std::optional<core::MonoTime> podless_since;          ///< The last pod of a NodeSet that was deleted is gone.
-  std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods at the last look, by uid.
-  /// Pods that are no more, by their Slurm nodes: as long as Slurm has these, and there is no other pod of theirs.
+  std::optional<core::MonoTime> podless_since;          ///< Since when a NodeSet that is being deleted has no pod.
+  std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods of the last observation, by uid.
+  /// Pods that are gone, by Slurm node, as long as Slurm has the node and no other pod has it.
   std::map<std::string, SeenPod, std::less<>> gone;
-  /// Pods that were deleted, but are not gone, by uid.
+  /// Pods that are terminating, by uid.
   std::map<std::string, core::MonoTime, std::less<>> terminating_since;
-  /// Pods that are ready while Slurm, which answered completely, has no node of theirs, by uid.
+  /// Ready pods for which Slurm, having answered completely, has no node; by uid.
   std::map<std::string, core::MonoTime, std::less<>> unknown_since;
-  /// Pods of which a kubelet says that no container of theirs ever ran, by uid.
+  /// Pods none of whose containers ever ran, according to their kubelet; by uid.
   std::map<std::string, core::MonoTime, std::less<>> unstarted_since;
-  /// Pods that a kubelet has, while Slurm, which answered completely, has no node of theirs, by uid: since they were placed,
+  /// Placed pods for which Slurm, having answered completely, has no node; by uid.
   std::map<std::string, core::MonoTime, std::less<>> placed_since;
-  /// and since their slurmd was started.
+  /// Pods with a started slurmd for which Slurm, having answered completely, has no node; by uid.
   std::map<std::string, core::MonoTime, std::less<>> started_since;
-  /// Why claims get no volume, by their names: as events said when they were read last.
+  /// Why claims get no volume, by claim name, as of the last read of events.
   std::map<std::string, ClaimNote, std::less<>> claim_notes;
-  std::optional<SeenReservations> reservations;  ///< Empty: nobody has asked.
-  std::optional<SeenTemplate> checked_template;  ///< The last one. Empty: nobody has asked.
-  ToldOf pre_stops;                              ///< Pods whose own preStop has drained their Slurm node, by uid.
+  std::optional<SeenReservations> reservations;  ///< Empty: never asked.
+  std::optional<SeenTemplate> checked_template;  ///< The last answer. Empty: never asked.
+  ToldOf pre_stops;                              ///< Pods whose preStop hook has drained their Slurm node, by uid.
   ToldOf ready;                                  ///< Pods that are ready, by uid.
   void look(const Observed& observed);
-  /// Takes down what the last plan asked of claims.
+  /// Records the answers to what the last plan asked about claims.
   void note_claims(const Observed& observed, const plan::Facts& answers);
-  /// The same of reservations.
+  /// Records Slurm's reservations, if the last plan asked for them.
   void note_reservations(const Observed& observed, const plan::Facts& answers);
-  /// The same of a template.
+  /// Records the API server's answer about a template, if the last plan asked for it.
   void note_template(const plan::Facts& answers);
 
  private:
   void note_gone(const Observed& observed);
 };
 
-/// An object that the API server itself is asked for.
+/// An object that is read directly from the API server.
 struct LiveObject {
   kube::Resource resource;
   kube::Key key;
-  /// Names the need for it.
+  /// Names the plan's need for it.
   [[nodiscard]] std::string id() const { return resource.kind + " " + key.name; }
   bool operator<(const LiveObject& other) const { return id() < other.id(); }
 };
-/// Whether there is such an object, as it has answered.
+/// Whether the API server has the object.
 struct LiveAnswer {
   kube::Presence presence = kube::Presence::kUnknown;
   core::MonoTime asked_at;
@@ -146,124 +146,123 @@ struct Observed {
   core::MonoTime mono;
   plan::Outcomes outcomes;
 
-  kube::ObjectPtr object;  ///< The NodeSet as it stands; null: it is gone, and nothing else is filled in.
-  api::NodeSet nodeset;    ///< The same, read.
-  std::string invalid;     ///< Why the spec cannot be read; then only controllerRef of it is filled in.
+  kube::ObjectPtr object;  ///< The NodeSet as stored; null: it is gone, and nothing else is filled in.
+  api::NodeSet nodeset;    ///< `object`, parsed.
+  std::string invalid;     ///< Why the spec cannot be parsed; then only controllerRef is filled in.
 
-  std::optional<Problem> newer;                      ///< The image is of a later release than slurmctld: cluster/releases.hpp.
-  std::vector<Problem> missing;                      ///< Of the Secrets and ConfigMaps that the workers' parts name.
-  kube::Presence host_keys{};                        ///< Of the workers' sshd; read where they have one.
-  std::optional<ControllerView> controller;          ///< Empty: the API server has no such Controller, or it cannot be read.
-  std::string controller_error;                      ///< Why it cannot be read.
-  bool stopped = false;                              ///< An annotation of the Controller says that nothing is to be deleted.
-  std::string doubt;                                 ///< Why nothing is to be deleted by Slurm's word; see doubt_of.
-  std::string partition_refusal;                     ///< slurmctld's words, while it goes on without spec.partition.config.
-  std::string namesake;                              ///< Another NodeSet of the same Controller that has our name in Slurm.
-  std::vector<Rival> rivals;                         ///< Others whose workers may have names of ours.
-  std::set<std::string, std::less<>> nodeset_names;  ///< In Slurm, of the same Controller's other NodeSets.
+  std::optional<Problem> newer;              ///< The image is of a later release than slurmctld: cluster/releases.hpp.
+  std::vector<Problem> missing;              ///< Missing Secrets and ConfigMaps that the workers' spec names.
+  kube::Presence host_keys{};                ///< The host keys of the workers' sshd; read only if they run one.
+  std::optional<ControllerView> controller;  ///< Empty: the Controller does not exist or cannot be parsed.
+  std::string controller_error;              ///< Why the Controller cannot be parsed.
+  bool stopped = false;                      ///< An annotation of the Controller stops all deletions.
+  std::string doubt;                         ///< Why Slurm's answers must not lead to deletions; "": they may. See doubt_of.
+  std::string partition_refusal;             ///< slurmctld's error, while it runs without spec.partition.config.
+  std::string namesake;                      ///< Another NodeSet of the same Controller with the same name in Slurm.
+  std::vector<Rival> rivals;                 ///< Other NodeSets whose workers may have the names of ours.
+  std::set<std::string, std::less<>> nodeset_names;  ///< Names in Slurm of the Controller's other NodeSets.
   std::vector<kube::PodPtr> pods;                    ///< Owned by this NodeSet.
   Seen seen;
-  std::vector<kube::PodPtr> orphans;  ///< Workers of its name and cluster that nobody owns, or a NodeSet that is gone.
-  /// Pods that are left alone, and only take names: such workers of another cluster, and our own that somebody gave another
-  /// app.kubernetes.io/instance.
+  std::vector<kube::PodPtr> orphans;  ///< Workers of its name and cluster whose owner is missing or gone.
+  /// Pods that are left alone and only occupy names: such workers of another cluster, and our own whose label
+  /// app.kubernetes.io/instance somebody changed.
   std::vector<kube::PodPtr> unmanaged;
-  std::vector<kube::ObjectPtr> revisions;  ///< ControllerRevisions of this NodeSet, or of nobody and under its name.
-  /// PersistentVolumeClaims that are ours by their labels, and those whose names our own were to have; by name.
+  std::vector<kube::ObjectPtr> revisions;  ///< ControllerRevisions of this NodeSet, and those of its name without an owner.
+  /// PersistentVolumeClaims with our labels or with the names of our workers' claims; by name.
   std::map<std::string, kube::ObjectPtr, std::less<>> claims;
-  std::map<std::string, KubeNode, std::less<>> nodes;  ///< Of those that run our pods, or are to, the ones that are known.
+  /// The Kubernetes nodes of our pods, and of those to come, as far as they are known.
+  std::map<std::string, KubeNode, std::less<>> nodes;
   /// With scalingMode DaemonSet: all Kubernetes nodes.
   Hosts hosts;
-  bool reads_kube_nodes = true;  ///< The operator has the right to.
-  bool no_kube_nodes = false;    ///< Kubernetes says that it has no node at all.
-  /// With DaemonSet: Kubernetes nodes that are not known any more, and are told by records in Slurm of workers that were there.
+  bool reads_kube_nodes = true;  ///< The operator may read Kubernetes nodes.
+  bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
+  /// With DaemonSet: Kubernetes nodes that are not known any more and are named in Slurm records of workers that ran there.
   std::map<std::string, std::string, std::less<>> lost_hosts;  ///< By Slurm node.
   std::set<std::string, std::less<>> other_workers;  ///< With hostNetwork: Slurm nodes of the cluster's other workers.
-  std::map<LiveObject, LiveAnswer> live;             ///< What the API server itself has answered in this pass.
+  std::map<LiveObject, LiveAnswer> live;             ///< The API server's direct answers in this pass.
   slurm::SnapshotPtr snapshot;                       ///< Null: no server known.
-  /// Slurm nodes under names of no worker of the cluster that is known here, but by what they say perhaps of one of ours, whose
-  /// slurmd has registered under another name; see find_strays().
+  /// Slurm nodes that belong to no known worker of the cluster by name, but may be a worker of ours whose slurmd registered
+  /// under another name; see find_strays().
   std::vector<const slurm::Node*> strays;
   std::string cluster_domain = "cluster.local";
-  std::string worker_priority_class;  ///< Of workers whose NodeSet names none.
+  std::string worker_priority_class;  ///< Default priority class of workers.
 
-  // What follows from the above; see conclude().
-  /// The NodeSet is not being deleted, as the API server itself says since claims without an owner were seen; empty: it was not
+  // Derived from the above by conclude().
+  /// The API server has confirmed, since claims without an owner were seen, that the NodeSet is not being deleted; empty: not
   /// asked.
   std::optional<bool> stays;
   NodeLoss node_loss{};     ///< With DaemonSet.
-  std::string hash;         ///< controller-revision-hash of the wanted workers; empty when the spec cannot be read.
-  std::string base;         ///< The same below spec.updateStrategy.rollingUpdate.partition, where that is another.
-  std::vector<Slot> slots;  ///< By place. Pods without an ordinal have none.
-  /// By Slurm node: nothing that its slurmd ran is there any more.
+  std::string hash;         ///< controller-revision-hash of the wanted workers; "" if the spec cannot be parsed.
+  std::string base;         ///< Hash for workers below spec.updateStrategy.rollingUpdate.partition, if it differs.
+  std::vector<Slot> slots;  ///< Sorted by place. Pods without an ordinal are not included.
+  /// By Slurm node: evidence that its slurmd and all that it ran have ended.
   std::map<std::string, slurm::SlurmdEnded, std::less<>> ended;
-  /// By Slurm node: the Kubernetes node that its worker was bound to is gone.
+  /// By Slurm node: evidence that the Kubernetes node of its worker is gone.
   std::map<std::string, slurm::LeftBehind, std::less<>> left_behind;
-  /// Slurm has a reservation of this NodeSet's, as it has said lately.
+  /// Evidence that Slurm has a reservation of this NodeSet, from a recent answer.
   std::optional<slurm::OwnReservation> own_reservation;
 
   [[nodiscard]] const kube::ObjectMeta& meta() const { return object->meta; }
-  /// Its places are Kubernetes nodes.
+  /// With scalingMode DaemonSet.
   [[nodiscard]] bool by_host() const { return nodeset.spec.scaling_mode == api::ScalingMode::kDaemonSet; }
   [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(meta().ns, nodeset.spec.controller_ref.name); }
-  /// How many Kubernetes nodes are to have a worker, with DaemonSet.
+  /// Number of Kubernetes nodes that should have a worker, with DaemonSet.
   [[nodiscard]] int hosts_wanted() const;
-  /// Its worker stays as it is when the template changes.
+  /// True if the worker of the place keeps its template when the spec changes.
   [[nodiscard]] bool below_partition(const SlotKey& place) const;
-  /// controller-revision-hash of a worker that is to be created.
+  /// controller-revision-hash for a new worker of the place.
   [[nodiscard]] const std::string& wanted_hash(const SlotKey& place) const;
 };
 
-/// The reasons, without prefix, with which workers that go are drained; by the first a victim stays a victim.
+/// The reasons, without prefix, for drains before a deletion. This one also marks a worker as already chosen for scale-in.
 [[nodiscard]] std::string scale_in_reason(const kube::ObjectMeta& nodeset);
-/// Of one that is updated.
+/// For a worker that is updated.
 [[nodiscard]] std::string update_reason(const kube::ObjectMeta& nodeset);
-/// Of one that makes room for a worker of the NodeSet's present scalingMode.
+/// For a worker that is replaced because of the NodeSet's new scalingMode.
 [[nodiscard]] std::string switch_reason(const kube::ObjectMeta& nodeset, api::ScalingMode mode);
-/// Of one that goes for what its Kubernetes node is, or is not any more: `what`.
+/// For a worker that is deleted because of its Kubernetes node; `what` says why.
 [[nodiscard]] std::string place_reason(const kube::ObjectMeta& nodeset, std::string_view what);
-/// `why` is one of these reasons.
+/// True if `why` is one of these reasons.
 [[nodiscard]] bool is_purpose(const kube::ObjectMeta& nodeset, std::string_view why);
-/// Which of these the node is drained with, by us alone; "": none.
+/// The one of these reasons for which the operator alone has the node drained; "": none.
 [[nodiscard]] std::string purpose_of(const kube::ObjectMeta& nodeset, const slurm::Node& node);
 
-/// What is asked before claims get the NodeSet as their owner, and the answer.
+/// The need for the NodeSet itself, before claims get it as their owner, and the answer to it.
 [[nodiscard]] plan::Need need_nodeset(const Observed& observed);
 [[nodiscard]] std::optional<bool> nodeset_stays(const Observed& observed, const plan::Facts& answers);
-/// What is asked about a pod that is no more, and about its Kubernetes node.
+/// The objects to ask for about a pod that is gone, and about its Kubernetes node.
 [[nodiscard]] LiveObject live_pod(const kube::ObjectMeta& nodeset, const SeenPod& pod);
-/// Asks whether the API server would create a pod of the template with that hash. Under this id stands the answer.
+/// Id of the need that asks whether the API server would create a pod of the template; the hash follows.
 inline constexpr std::string_view kAskTemplate = "ask about Pod template ";
 [[nodiscard]] LiveObject live_host(const std::string& kube_node);
-/// The same about a Kubernetes node that workers are pinned to.
+/// The object to ask for about a Kubernetes node that workers are pinned to.
 [[nodiscard]] LiveObject pinned_host(const std::string& node);
-/// The Kubernetes node to which the next worker of the place is pinned, as stands in the API; empty: none.
+/// The Kubernetes node to which the next worker of the place is pinned according to the status; empty: none.
 [[nodiscard]] std::optional<std::string> recorded_pin(const Observed& observed, const SlotKey& key);
-/// The reason of the drain with which the next worker of the Slurm node is to register, as stands in the API; empty: none.
+/// The reason of the drain with which the next worker of the Slurm node has to register, according to the status; empty: none.
 [[nodiscard]] std::optional<std::string> recorded_drain(const Observed& observed, std::string_view node);
-/// The controller-revision-hash of the template before the newest, of which workers below the partition are; "": there is none,
-/// or all workers are of the newest.
+/// The controller-revision-hash for workers below the partition, if it is not the newest; "": all workers use the newest.
 [[nodiscard]] std::string base_revision(const Observed& observed);
-/// With pruneSlurmNodeRecords: by Slurm node, the Kubernetes nodes that records of our workers name, and that are not `known`.
+/// With pruneSlurmNodeRecords: by Slurm node, the Kubernetes nodes that records of our workers name and that are not `known`.
 [[nodiscard]] std::map<std::string, std::string, std::less<>> find_lost_hosts(
     const Observed& observed, const std::function<bool(const std::string&)>& known);
-/// Fills in what follows from what was copied, and from the answers to what the plan before it needed; evidence included.
+/// Fills in what follows from the copied facts and from the answers to the needs of the previous plan, including evidence.
 void conclude(Observed& observed, const plan::Facts& answers, const plan::Observing& observing);
 
-/// What Observed::strays is, from the pods and the snapshot: nodes with our feature, a comment that names a pod like ours, or
-/// the hostname of one of our pods.
+/// Computes Observed::strays: nodes with our feature, with a comment that names a pod like ours, or with the hostname of one of
+/// our pods.
 [[nodiscard]] std::vector<const slurm::Node*> find_strays(const Observed& observed);
-/// The Slurm node behind a worker, as last seen; null: there is none. slurmd may have registered under another name than is
-/// expected: with host networking workers of earlier releases did so under the host's own, and options of slurmd may give one.
-/// Until that is stamped on the pod, it is known by our feature or comment, by that its slurmd is the pod's, and by the
-/// hostname, or with host networking by the pod's address or the first label of its Kubernetes node's name; two that fit are
-/// none.
+/// The Slurm node of a worker; null: none. slurmd may have registered under an unexpected name: with host networking, workers
+/// of earlier releases used the host's name, and options of slurmd can set one. Until the name is stamped on the pod, the node
+/// is identified by our feature or comment, by a slurmd that fits the pod, and by the hostname or, with host networking, by the
+/// pod's address or the first label of its Kubernetes node's name. If two nodes fit, the result is null.
 [[nodiscard]] const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker);
-/// A Slurm node that takes or runs jobs, and may be the worker's by all that is known, although that is `known`, or Slurm has
-/// no node of its name (null). Null: no such node.
+/// A Slurm node that runs or accepts jobs and may belong to the worker, although its node is `known`, or Slurm has none of its
+/// name (null). Null: no such node.
 [[nodiscard]] const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord& worker,
                                               const slurm::Node* known);
 
-/// Its phase says so.
+/// True if the pod's phase is Failed or Succeeded.
 [[nodiscard]] bool has_ended(const kube::PodRecord& pod);
 
 }  // namespace op::nodeset

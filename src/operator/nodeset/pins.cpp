@@ -1,4 +1,4 @@
-// spec.pinToNode: a worker returns to the Kubernetes node on which its number first ran, as status.ordinalToNode remembers.
+// spec.pinToNode: a worker returns to the Kubernetes node on which its ordinal first ran, recorded in status.ordinalToNode.
 #include <fmt/format.h>
 
 #include <tuple>
@@ -9,11 +9,11 @@
 namespace op::nodeset {
 namespace {
 
-/// How many Kubernetes nodes are asked for in a pass, and how often again.
+/// How many Kubernetes nodes are read in a pass, and how often.
 constexpr std::size_t kAsked = 8;
 constexpr core::Duration kAskAgain{30000};
 
-/// The Kubernetes node is gone, as the API server itself says: a cache that lacks it is not enough.
+/// True if the API server itself reports that the Kubernetes node is gone. A cache that lacks it is not sufficient.
 bool is_gone(const View& view, const std::string& node, std::size_t& asked, Draft& draft) {
   const LiveObject object = pinned_host(node);
   const auto answer = view.in.live.find(object);

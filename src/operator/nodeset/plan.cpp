@@ -21,7 +21,7 @@ bool orphans_workers(const kube::ObjectMeta& nodeset) {
   return nodeset.terminating() && kube::has_finalizer(nodeset, "orphan");
 }
 
-/// Who looks at the rest of the status would take them for absent.
+/// Reports pods that the rest of the status does not count.
 void tell_placeless(const View& view, Draft& draft) {
   std::vector<std::string> names;
   for (const kube::PodPtr& pod : view.in.pods) {
@@ -36,13 +36,13 @@ void tell_placeless(const View& view, Draft& draft) {
                   names.size(), core::compress_hostlist(names)));
 }
 
-/// What goes on there may take days: jobs run there, and no others start.
+/// Only running jobs are left, which may take days: no other job starts there.
 bool waits_for_jobs(const slurm::Snapshot& snapshot, const slurm::Node& node) {
   return node.state.has("DRAIN") && slurm::held_by(node.reason, slurm::Owner::kOperator) &&
          (node.state.has("RESERVED") || snapshot.work_on(node.name).jobs > 0);
 }
 
-/// Slurm is about to say something that this NodeSet waits for: a drain that ends, a worker that registers, or what is left.
+/// True if Slurm will soon report something that this NodeSet waits for: the end of a drain, a registration, or stale records.
 bool waits_for_slurm(const Observed& observed) {
   if (observed.seen.podless_since) return true;
   const bool all_go = observed.meta().terminating() || (observed.controller && observed.controller->meta.terminating());
@@ -105,7 +105,7 @@ Aim choose_goal(const Observed& observed) {
          "not "
          "have: the workers stay as they are");
   } else if (observed.by_host() && observed.no_kube_nodes && !observed.pods.empty()) {
-    // Kubernetes nodes do not all go while pods are still on them.
+    // Kubernetes nodes do not all disappear while pods are still bound to them.
     hold("NoKubernetesNodes",
          "spec.scalingMode: Kubernetes shows no node at all, so it cannot be told where workers are to be: they stay as they "
          "are");
@@ -114,7 +114,7 @@ Aim choose_goal(const Observed& observed) {
   return out;
 }
 
-/// What slurmd would end at is told where users wrote it, also while no worker is to be created with it yet.
+/// Checks spec.extraConf. Reports what slurmd would exit at, even if no worker is to be created yet.
 ExtraConf check_conf(const View& view, Draft& draft) {
   ExtraConf out;
   if (view.goal != Goal::kServe) return out;
@@ -169,7 +169,7 @@ plan::Plan plan_nodeset(const Observed& observed) {
   const bool mountable = keep_host_keys(view, draft);
   Finalizer finalizer = adopt_orphans(view, draft);
   tell_name_conflicts(view, workers, vacancies, draft);
-  // Orphans come first. What is vacant is known before: their records are kept.
+  // Adopt orphans first. The vacant places are known before, because the records of vacant places are kept.
   if (mountable && std::ranges::none_of(observed.orphans, to_be_adopted))
     finalizer = create_workers(view, vacancies, extra_conf, draining, draft);
   const MaintenanceResult maintenance = keep_reservation(view, workers, vacancies, finalizer, draft);

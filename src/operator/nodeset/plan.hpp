@@ -1,7 +1,7 @@
-// NodeSet: what to do next. A pure function of what was observed.
+// NodeSet: what to do next. A pure function of the observed facts.
 //
-// A View is what the pass goes by, and does not change; a Draft is the plan while it is written. The parts of a pass
-// (parts.hpp) take the View, and what earlier parts have found out, add to the Draft, and return what later ones need.
+// A View is what the pass is based on and does not change. A Draft is the plan while it is being written. The parts of a pass
+// (parts.hpp) take the View and the results of earlier parts, add to the Draft, and return what later parts need.
 #pragma once
 
 #include "operator/nodeset/observed.hpp"
@@ -10,7 +10,7 @@
 namespace op::nodeset {
 
 [[nodiscard]] plan::Plan plan_nodeset(const Observed& observed);
-/// The same, of a NodeSet that may be gone; and it says whether it waits on Slurm.
+/// Plans for a NodeSet that may be gone, and says whether the plan waits on Slurm.
 [[nodiscard]] plan::Plan plan(const Observed& observed);
 
 }  // namespace op::nodeset

@@ -25,7 +25,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using testing::World;
 
-/// Ids of all steps of a plan, but for status, events and revisions.
+/// Ids of all steps of a plan, except status, events and revisions.
 std::vector<std::string> ids(const plan::Plan& plan) {
   std::vector<std::string> out;
   for (const auto& [name, lane] : plan.lanes()) {
@@ -39,7 +39,7 @@ std::vector<std::string> ids(const plan::Plan& plan) {
   return out;
 }
 
-/// Ids of a lane's steps, but for events: group by group, for those of one group go out at once.
+/// Ids of the steps of a lane, except events, by group: the steps of a group are sent at once.
 std::vector<std::vector<std::string>> groups(const plan::Plan& plan, const std::string& lane) {
   std::vector<std::vector<std::string>> out;
   if (!plan.lanes().contains(lane)) return out;
@@ -124,7 +124,7 @@ TEST(NodeSetPlan, LeavesOutAnOrdinalWithTheNameOfANodeSet) {
   EXPECT_THAT(ids(plan_nodeset(observed)), Contains("create Pod default/cpu-0")) << "Slurm has that node, and no such NodeSet";
 }
 
-/// Two slurmd of one name would take each other's jobs, and the end of the one would end those of the other.
+/// Two slurmds of one name would take each other's jobs, and the end of one would end the jobs of the other.
 TEST(NodeSetPlan, MakesNoWorkerWithTheNameOfAnothersWorker) {
   World world(Json{{"replicas", 4}});
   world.rivals = {{"older", {}, "cpu-", 0, 2}, {"later", {"cpu-3"}, "cpu-3", 0, 0}};
@@ -459,7 +459,7 @@ TEST(NodeSetPlan, AWorkerForWhichSlurmHasNoRoomIsToldAndNotReplaced) {
   EXPECT_THAT(world.done, Not(Contains(StartsWith("delete Pod"))));
   EXPECT_EQ(world.condition("Degraded"), "True TooManyNodes");
   EXPECT_THAT(world.message("Degraded"), HasSubstr("MaxNodeCount allows (1)"));
-  // With room again it is replaced: slurmd, which was told that all is well, does not try again.
+  // With room again it is replaced, because its slurmd was told that it had registered and does not try again.
   world.controller->max_nodes = 5;
   for (int minute = 0; minute < 5; ++minute) {
     world.settle();
@@ -609,7 +609,7 @@ TEST(NodeSetPlan, ResumesWhatItsOwnPodSetDown) {
   node.slurmd_start_time = world.now - core::Duration{7200 * 1000};
   node.address = "10.9.9.9";
   world.pod("cpu-1").ready_since = world.now - core::Duration{2000};
-  // The record is of the pod before: jobs would be sent to an address where nobody is.
+  // The record is that of the previous pod: jobs would be sent to an address where nobody listens.
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1")));
   node.slurmd_start_time = world.now;
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1"));
@@ -674,7 +674,7 @@ TEST(NodeSetPlan, ThePreStopOfAPodIsUndoneForItsSuccessorOrForASlurmdThatStartsA
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1"));
 }
 
-/// Our clock, or slurmctld's, may be minutes off: nothing follows from the time between the two.
+/// Our clock or slurmctld's may be minutes off: nothing may follow from the difference of the two.
 TEST(NodeSetPlan, AWrongClockDoesNotUndoThePreStopOfAPodWhoseDeletionIsNotHeardOf) {
   for (const core::Duration ahead : {core::Duration{161518}, core::Duration{-300000}}) {
     World world = serving(2);
@@ -731,7 +731,7 @@ TEST(NodeSetPlan, DeletesRecordsOfWorkersThatAreGone) {
   World world = serving(1);
   world.add_node("cpu-1").state.base = "DOWN";
   world.add_node("cpu-2").comment = R"({"nodeSetUID":"set-uid","podName":"cpu-2","namespace":"default"})";
-  world.add_node("cpu-3");  // Answers, and nobody stamped it: a machine outside of Kubernetes with our feature.
+  world.add_node("cpu-3");  // It answers and has no comment: a machine outside of Kubernetes with our feature.
   world.add_node("cpu-4").comment = R"({"nodeSetUID":"another","podName":"cpu-4","namespace":"default"})";
   world.add_node("cpu-x").state.base = "DOWN";
   world.add_node("cpu-5").state.base = "DOWN";
@@ -742,7 +742,7 @@ TEST(NodeSetPlan, DeletesRecordsOfWorkersThatAreGone) {
   EXPECT_THAT(ids(plan_nodeset(world.observe())), IsEmpty());
 }
 
-/// A NodeSet with host networking whose worker has moved from kube-1 to kube-2: the record kube-1 is left.
+/// A NodeSet with host networking whose worker has moved from kube-1 to kube-2, leaving the record kube-1.
 World moved() {
   World world(Json{{"replicas", 1}, {"template", {{"spec", {{"hostNetwork", true}}}}}});
   world.settle(2);
@@ -758,7 +758,7 @@ World moved() {
 
 TEST(NodeSetPlan, WithHostNetworkingDeletesTheRecordOfAWorkerThatMoved) {
   World world = moved();
-  world.add_node("kube-3").state.base = "DOWN";  // Nobody stamped it.
+  world.add_node("kube-3").state.base = "DOWN";  // It has no comment.
   world.start_pods();
   const plan::Plan plan = plan_nodeset(world.observe());
   ASSERT_THAT(ids(plan), Contains("delete Slurm node kube-1"));
@@ -860,7 +860,7 @@ TEST(NodeSetPlan, DrainsAllBeforeItGoes) {
   EXPECT_THAT(world.violations, IsEmpty());
 }
 
-/// slurm-operator 1.x puts a finalizer of its own on a NodeSet with ScheduledUpdate.
+/// slurm-operator 1.x sets a finalizer of its own on a NodeSet with ScheduledUpdate.
 TEST(NodeSetPlan, TakesOffTheFinalizerOfTheOtherOperatorWhenAllIsDrained) {
   World world = serving(1);
   world.nodeset["metadata"]["finalizers"].push_back("nodeset.slinky.slurm.net/reservation");
@@ -1002,7 +1002,7 @@ TEST(NodeSetPlan, AMendedSpecIsTriedAtOnce) {
   EXPECT_EQ(world.pods.size(), 2U);
 }
 
-// The names of pods are values of a label, also where hostnames are short.
+// Pod names are label values, so their length is limited even if hostnames are short.
 TEST(NodeSetPlan, SaysWhichPodsCannotHaveTheirNames) {
   World world(Json{{"replicas", 10}, {"template", {{"spec", {{"hostname", "gpu-"}}}}}});
   world.nodeset["metadata"]["name"] = std::string(61, 'x');
@@ -1016,14 +1016,14 @@ TEST(NodeSetPlan, SaysWhichPodsCannotHaveTheirNames) {
   EXPECT_EQ(world.condition("Degraded"), "True InvalidHostname");
   EXPECT_THAT(world.message("Degraded"), HasSubstr(std::string(61, 'x') + "-10 has a name of 64 characters"));
 
-  // Too long a name keeps no worker away that can have its own.
+  // A name that is too long affects only workers with such a name.
   world.pods.erase(std::string(61, 'x') + "-3");
   world.nodes.erase("gpu-3");
   world.settle(20);
   EXPECT_EQ(world.pods.size(), 10U);
   EXPECT_THAT(world.message("Degraded"), HasSubstr("or scale this one to 10 at most"));
 
-  // No worker is replaced by one that cannot be, and that is told.
+  // No worker is replaced if its successor cannot be created, and the status reports that.
   world.nodeset["spec"]["replicas"] = 10;
   world.nodeset["spec"]["ordinalPadding"] = 3;
   world.settle(20);
@@ -1164,7 +1164,7 @@ TEST(NodeSetPlan, WorkersStayOnHostsWhoseKubeletIsAway) {
   EXPECT_EQ(seconds("cpu-0"), always);
   EXPECT_EQ(seconds("cpu-1"), always);
   EXPECT_GE(world.pod("cpu-2").not_ready.index, 0);
-  // What a user says is kept.
+  // The user's toleration is kept.
   patience("cpu-0", 20, 300);
   world.edit("template", {{"spec",
                            {{"tolerations", Json::array({{{"key", kube::kTaintNotReady},
@@ -1229,7 +1229,7 @@ TEST(NodeSetPlan, ProtectsAResumedWorkerThoughSlurmIsSilentSince) {
     world.health = slurm::Snapshot::Health::kStale;
     world.settle(2);
     ASSERT_FALSE(is_protected(world.pod("cpu-0"))) << "it was drained when Slurm fell silent";
-    world.node("cpu-0").state.flags.erase("DRAIN");  // An administrator resumes it, which Slurm told before it fell silent.
+    world.node("cpu-0").state.flags.erase("DRAIN");  // An administrator resumes it, as Slurm still reports.
     if (busy) world.add_job({"cpu-0"});
     world.run(plan_nodeset(world.observe()));
     EXPECT_TRUE(is_protected(world.pod("cpu-0"))) << busy;
@@ -1242,7 +1242,7 @@ TEST(NodeSetPlan, ProtectsBusyWorkersUnlessToldNotTo) {
   world.add_job({"cpu-0"});
   world.settle(2);
   ASSERT_EQ(world.pod("cpu-0").meta.label(label), "true");
-  // By this one preemption, and deletion by users, know them.
+  // Admission policies for preemption and for deletion by users use this label.
   EXPECT_EQ(world.pod("cpu-0").meta.label("nodeset.slinky.slurm.net/pod-busy"), "true");
   EXPECT_EQ(world.pod("cpu-1").meta.label("nodeset.slinky.slurm.net/pod-busy"), "");
   world.edit("workloadDisruptionProtection", false);
@@ -1354,7 +1354,7 @@ TEST(NodeSetPlan, CoalescesReports) {
   EXPECT_THAT(world.violations, IsEmpty());
 }
 
-/// The answer was long under way; the next one will say the same, and wake nobody.
+/// The answer came late. The next one will have the same content and wake nobody.
 TEST(NodeSetPlan, ComesAgainForWhatALateAnswerOfSlurmPutOff) {
   World world = serving(1);
   world.pod("cpu-0").conditions.pop_back();
@@ -1366,7 +1366,7 @@ TEST(NodeSetPlan, ComesAgainForWhatALateAnswerOfSlurmPutOff) {
   world.snapshot_age = core::Duration{100};
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("report Slurm state on Pod default/cpu-0"));
 
-  // Neither does a comment wait for another event, nor a record that is left; nothing put off is no reason to come again.
+  // Comments and stale records have to be planned again as well. If nothing was put off, there is no reason to plan again.
   world = serving(1);
   world.snapshot_age = core::Duration{10000};
   EXPECT_FALSE(plan_nodeset(world.observe()).wake());
@@ -1386,7 +1386,7 @@ TEST(NodeSetPlan, KeepsOldRevisionsWithinTheLimit) {
   EXPECT_EQ(first["revision"], 1);
   world.edit("extraConf", "TmpDisk=2");
   world.settle(3);
-  ASSERT_EQ(world.revisions.size(), 1U);  // No worker carries the first: add_pod gives no label.
+  ASSERT_EQ(world.revisions.size(), 1U);  // No worker has the first one's label: add_pod sets none.
   EXPECT_EQ(world.revisions.begin()->second["revision"], 2);
   world.edit("revisionHistoryLimit", 1);
   world.edit("extraConf", "Weight=3");
@@ -1423,7 +1423,8 @@ TEST(NodeSetPlan, AnotherVersionOfAChartReplacesNoWorker) {
   EXPECT_EQ(world.pod("cpu-0").meta.uid, uid);
 }
 
-/// An earlier release let versions of charts count: neither the operator's upgrade nor the chart's is another template.
+/// An earlier release included chart versions in the template: an upgrade of the operator or the chart must not count as a new
+/// one.
 TEST(NodeSetPlan, WhatAnEarlierReleaseRecordedIsNoEarlierTemplate) {
   World world = serving_of_chart("1");
   ASSERT_EQ(world.revisions.size(), 1U);
@@ -1449,7 +1450,7 @@ TEST(NodeSetPlan, WhatAnEarlierReleaseRecordedIsNoEarlierTemplate) {
   EXPECT_LT(world.status().value("updatedReplicas", 0), 2) << "what makes another worker updates them as ever";
 }
 
-/// kubectl delete --cascade=orphan, and a NodeSet of the same name: a revision with the name is there already.
+/// After kubectl delete --cascade=orphan and a new NodeSet of the same name, a revision of that name exists already.
 TEST(NodeSetPlan, AdoptsRevisionsThatWereLeftBehind) {
   World world = serving(1);
   Json& left = world.revisions.begin()->second;
@@ -1779,7 +1780,8 @@ TEST(NodeSetPlan, ACordonIsWhatGoTakesForTrue) {
   for (const char* text : {"", "false", "0", "yes", "tRUE", "true "}) EXPECT_FALSE(drains(text)) << text;
 }
 
-/// 2,000 workers cost about eight times what 250 do. In CPU time, the least of five: what else the machine does is not in it.
+/// The cost for 2,000 workers must be about eight times that for 250. Measures CPU time, the least of five runs, to exclude
+/// other load.
 TEST(NodeSetPlan, ItsCostGrowsWithItsWorkersAndNotWithTheirSquare) {
   constexpr int kFactor = 8;
   const auto observe = [](int workers) {
@@ -1802,7 +1804,7 @@ TEST(NodeSetPlan, ItsCostGrowsWithItsWorkersAndNotWithTheirSquare) {
   EXPECT_LT(many_cost, some_cost * kFactor * 2) << "their square would be eight times as much again";
 }
 
-/// Pods of another operator, with names that the API server made, are workers like ours.
+/// Pods of another operator with generated names are workers like ours.
 TEST(NodeSetPlan, KeepsPodsOfOthersThatAreBoundToKubernetesNodes) {
   World world(Json{{"scalingMode", "DaemonSet"}});
   for (const char* host : {"kube-1", "kube-2"}) world.add_host(host);

@@ -1,4 +1,4 @@
-// What keeps others from ending workers: the labels by which a PodDisruptionBudget and admission policies know them.
+// Protects workers from being ended by others: the labels that a PodDisruptionBudget and admission policies select.
 #include <algorithm>
 
 #include "api/well_known.hpp"
@@ -21,7 +21,8 @@ bool slurmd_runs(const kube::PodRecord& pod) {
   });
 }
 
-/// It has no node in Slurm, and is not about to get one: its slurmd does not run, or has had its time.
+/// For a worker without a node in Slurm. It need not be protected if it cannot get one: its slurmd does not run, or its time to
+/// register is over.
 Protection judge_unregistered(const View& view, const Slot& worker) {
   const auto since = slurmd_runs(*worker.pod) ? worker.may_register_since : std::nullopt;
   const core::Duration left = since ? slurm::kRegistration - (view.in.mono - *since) : core::Duration{0};
@@ -31,8 +32,8 @@ Protection judge_unregistered(const View& view, const Slot& worker) {
   return out;
 }
 
-/// What makes it tolerate the taint for ever, as operations of a JSON patch. Kubernetes lets nothing else be changed of a
-/// toleration than its seconds.
+/// Adds JSON patch operations that make the pod tolerate the taint forever. Of an existing toleration, Kubernetes only allows
+/// its seconds to be changed.
 void tolerate_for_ever(core::Json& operations, std::string_view taint, const kube::Patience& has) {
   if (has.index < 0) {
     operations.push_back({{"op", "add"}, {"path", "/spec/tolerations/-"}, {"value", toleration_of(taint)}});
@@ -51,19 +52,19 @@ bool is_protected(const kube::PodRecord& pod) {
 
 std::optional<bool> runs_jobs(const View& view, const Slot& worker) {
   if (view.slurm_known()) return worker.busy();
-  // Of a pod that Slurm was not seen to have, an old answer tells what ran on the one before it.
+  // If Slurm was not seen to have the pod, an old answer is about its predecessor.
   return worker.stamped && worker.busy() ? std::optional(true) : std::nullopt;
 }
 
 Protection judge_protection(const View& view, const Slot& worker) {
   if (!view.in.nodeset.spec.workload_disruption_protection || worker.released) return {false};
   if (!always_protected(view.in.nodeset.spec)) return {runs_jobs(view, worker)};
-  // Without a cordon, whoever drained it in Slurm may end that at any moment. Those that we scale in we delete ourselves.
+  // Without a cordon, whoever drained it in Slurm may end that at any moment. The operator's own deletions need no eviction.
   if (!worker.kube_cordon() && !worker.user_cordon) return {true};
-  // A Slurm that has fallen silent ends no job: what it last told protects, but of a pod before this one it says nothing here.
+  // A Slurm that does not answer ends no job, so its last answer still protects, unless it may be about an earlier pod.
   if (worker.record != nullptr && (view.slurm_known() || worker.stamped) && !at_rest(worker)) return {true};
   if (!view.slurm_known() || (worker.cleared_for_deletion && worker.record == nullptr)) return {};
-  // It is let go by a fresh answer only, and not asked for again for one that is old.
+  // Only a fresh answer ends the protection. No fresh answer is requested if it has ended already.
   if (!view.slurm_fresh()) return {{}, is_protected(*worker.pod) ? std::optional(kFreshAgain) : std::nullopt};
   if (worker.record == nullptr) return judge_unregistered(view, worker);
   return {!at_rest(worker)};

@@ -17,13 +17,13 @@ namespace {
 
 using core::Json;
 
-/// slurmd(8): options of one letter that take a value, in the same word or the next one; -F in the same word only.
+/// slurmd(8): short options with a value, in the same word or the next one; -F only in the same word.
 constexpr std::string_view kTakeValue = "FLNdfn";
-/// Long ones whose value may stand in the next word.
+/// Long options whose value may be the next word.
 constexpr auto kLongTakeValue = std::to_array<std::string_view>(
     {"--authinfo", "--ca-cert-file", "--conf", "--conf-server", "--extra", "--instance-id", "--instance-type", "--parameters"});
 constexpr auto kShells = std::to_array<std::string_view>({"ash", "bash", "dash", "ksh", "sh", "zsh"});
-/// What a shell puts the pod's hostname for.
+/// Expressions that a shell replaces by the pod's hostname.
 constexpr auto kHostnames = std::to_array<std::string_view>(
     {"$(hostname)", "$(hostname -s)", "`hostname`", "`hostname -s`", "$HOSTNAME", "${HOSTNAME}"});
 
@@ -35,15 +35,15 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// A word of a command line as a shell splits it: without quotes, and before the shell puts anything else for it.
+/// A word of a command line after a shell has split it and removed quotes, but before it expands variables.
 struct Word {
   std::string text;
-  bool literal = false;  ///< Single quotes keep the shell from that.
-  bool ends = false;     ///< It is none: a command ends here.
+  bool literal = false;  ///< In single quotes: the shell does not expand it.
+  bool ends = false;     ///< Not a word, but the end of a command.
 };
 using Words = std::vector<Word>;
 
-/// How long the command substitution is that `text` begins with; 0: it begins with none.
+/// Length of the command substitution at the beginning of `text`; 0: there is none.
 std::size_t substitution(std::string_view text) {
   if (text.starts_with('`')) return std::min(text.find('`', 1), text.size() - 1) + 1;
   if (!text.starts_with("$(")) return 0;
@@ -88,14 +88,14 @@ void split(std::string_view text, Words& out) {
   end_word();
 }
 
-/// A value of -N, and whether a shell reads it before slurmd does.
+/// A value of -N, and whether a shell expands it before slurmd gets it.
 struct GivenName {
   std::string text;
   bool by_shell = false;
 };
 using GivenNames = std::vector<GivenName>;
 
-/// Where the letter of an option stands that takes a value, in a word such as -DN or -DNx; npos: nowhere.
+/// Position of the letter of an option with a value, in a word such as -DN or -DNx; npos: none.
 std::size_t value_option(std::string_view word) {
   if (word.size() < 2 || word[0] != '-') return std::string_view::npos;
   for (std::size_t at = 1; at < word.size() && std::isalpha(static_cast<unsigned char>(word[at])) != 0; ++at) {
@@ -123,13 +123,13 @@ void find_names(std::span<const Word> options, bool in_shell, GivenNames& out) {
   }
 }
 
-/// In a script any command may have an option -N: those count that start slurmd, or pass on what the container is given.
+/// In a script any command may have an option -N. Only commands count that start slurmd or pass on the container's arguments.
 void find_in_script(std::string_view script, GivenNames& out) {
   Words words;
   split(script, words);
   for (auto from = words.begin(); from != words.end();) {
     const auto to = std::ranges::find_if(from, words.end(), &Word::ends);
-    // What stands before may be options of another program: numactl -N 0 slurmd.
+    // Words before it may be options of another program: numactl -N 0 slurmd.
     const auto starts = std::find_if(from, to, [](const Word& word) {
       return base_name(word.text) == kAppWorker || word.text.find("entrypoint") != std::string::npos || word.text == "$@" ||
              word.text == "$*";
@@ -149,7 +149,7 @@ std::vector<std::string> texts(const Json& slurmd, std::string_view list) {
   return out;
 }
 
-/// What users say of the container's environment, in their order.
+/// The user's environment variables of the container, in their order.
 struct Variable {
   std::string name, value, field;
 };
@@ -185,7 +185,7 @@ GivenNames given_names(const Json& slurmd, Environment env) {
   for (const std::string& arg : texts(slurmd, "args")) split(arg, options);
   const auto daemon = std::ranges::find_if(options, [](const Word& word) { return base_name(word.text) == kAppWorker; });
   find_names({daemon == options.end() ? options.begin() : daemon, options.end()}, false, out);
-  // What the images' entrypoint puts before the arguments.
+  // The images' entrypoint puts these before the arguments.
   for (const Variable& variable : env) {
     if (variable.name != "SLURMD_OPTIONS") continue;
     options.clear();
@@ -195,7 +195,7 @@ GivenNames given_names(const Json& slurmd, Environment env) {
   return out;
 }
 
-/// X for "$(X)", and for a shell "$X" and "${X}"; "": it is no reference to a variable.
+/// X for "$(X)", and in a shell also for "$X" and "${X}"; "": not a reference to a variable.
 std::string_view referred(const GivenName& name) {
   std::string_view text = name.text;
   if (text.starts_with("$(") && text.ends_with(')')) return text.substr(2, text.size() - 3);
@@ -204,7 +204,7 @@ std::string_view referred(const GivenName& name) {
   return text.starts_with('{') && text.ends_with('}') ? text.substr(1, text.size() - 2) : text;
 }
 
-/// What tells whether a name is the worker's.
+/// Decides whether a name is certainly the worker's.
 class Names {
  public:
   Names(const api::NodeSetSpec& spec, std::string_view nodeset)
@@ -218,14 +218,14 @@ class Names {
   [[nodiscard]] bool certain(const GivenName& name, Environment env) const {
     const std::string_view variable = referred(name);
     if (on_host_ && variable == kWorkerName) return true;
-    // The last one of a name counts, and what it refers to stands before it.
+    // The last variable of a name counts, and it can refer only to those before it.
     for (std::size_t i = variable.empty() ? 0 : env.size(); i-- > 0;) {
       if (env[i].name == variable) return certain(env[i], env.first(i));
     }
     return name.by_shell && !on_host_ && among(kHostnames, name.text);
   }
 
-  /// What a worker is called in Slurm, and how to have it called otherwise.
+  /// How a worker is named in Slurm, and how to change that.
   [[nodiscard]] std::string rule() const {
     if (on_host_) return "with hostNetwork a worker has the name of its Kubernetes node in Slurm";
     if (by_host_) {

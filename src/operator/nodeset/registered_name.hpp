@@ -1,5 +1,5 @@
-// Under which name slurmd of a worker registers: with -N, the one that users give it. The operator finds a worker in Slurm, and
-// spares its jobs, by the name that it expects; see slurm_node_name().
+// The name under which a worker's slurmd registers: with -N, the one that users set. The operator finds a worker in Slurm, and
+// protects its jobs, by the expected name; see slurm_node_name().
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace op::nodeset {
 
-/// The variable of slurmd's container with the name that the operator expects; only with host networking, where slurmd would
-/// else take the host's own name, which need not be that of the Kubernetes node.
+/// The variable of slurmd's container with the expected name. Only with host networking, where slurmd would use the host's own
+/// name, which may differ from the Kubernetes node's.
 inline constexpr std::string_view kWorkerName = "WORKER_NAME";
 
-/// Why slurmd may register under a name that is not certainly the worker's, and what to write instead; "": it does not.
-/// `slurmd`: what users write of its container, with its command, args and env.
+/// Returns why slurmd may register under another name than the worker's, and what to write instead; "" if it does not.
+/// `slurmd`: the container as users write it, with command, args and env.
 [[nodiscard]] std::string registered_name_problem(const core::Json& slurmd, const api::NodeSetSpec& spec,
                                                   std::string_view nodeset);
 

@@ -1,4 +1,4 @@
-// The NodeSet's ControllerRevisions: which template is the newest, whether it rolls, and what is kept of the others.
+// The NodeSet's ControllerRevisions: which template is the newest, whether it rolls out, and which others are kept.
 #include "api/revision.hpp"
 
 #include <algorithm>
@@ -24,11 +24,11 @@ std::int64_t number(const kube::Object& revision) {
 }
 
 struct Revisions {
-  kube::ObjectPtr current;  ///< Of the template as it is now; null: there is none yet.
-  kube::ObjectPtr before;   ///< The newest of the others; null: there are none.
-  std::int64_t newest = 0;  ///< Its number.
+  kube::ObjectPtr current;  ///< For the present template; null: none yet.
+  kube::ObjectPtr before;   ///< The newest of the others; null: none.
+  std::int64_t newest = 0;  ///< Number of `before`.
 
-  /// It stands in the API that this template is the newest.
+  /// The API shows that the present template is the newest.
   [[nodiscard]] bool up_to_date() const { return current != nullptr && number(*current) > newest; }
 };
 
@@ -46,19 +46,19 @@ Revisions read_revisions(const Observed& in) {
   return out;
 }
 
-/// When it became the newest for the last time.
+/// When the revision last became the newest.
 core::WallTime newest_since(const kube::Object& revision) {
   const auto again = core::parse_rfc3339(revision.meta.annotation(api::kAnnotationNewestSince));
   return again ? *again : revision.meta.created;
 }
 
-/// It was recorded by an operator that rolls.
+/// An operator that rolls out templates recorded it.
 bool recorded(const kube::Object& revision) {
   return !revision.meta.annotation(api::kAnnotationRolls).empty();
 }
 
-/// Whether workers of other templates are replaced when this one becomes the newest. What was there before the first that we
-/// recorded (an earlier release, another operator) never is: nobody has changed the template since.
+/// Whether workers of other templates are replaced when this one becomes the newest. What existed before the first revision
+/// that this operator recorded (an earlier release, another operator) is never replaced: nobody has changed the template since.
 std::string_view rolls_text(const Observed& in, const kube::Object* current) {
   const bool by_itself = in.nodeset.spec.update_strategy.type != api::UpdateStrategyType::kOnDelete;
   const bool has_earlier = std::ranges::any_of(
@@ -66,8 +66,8 @@ std::string_view rolls_text(const Observed& in, const kube::Object* current) {
   return by_itself && has_earlier ? kTrue : kFalse;
 }
 
-/// Of which template workers below the partition are when the one as it is now becomes the newest: the one before, if that has
-/// reached all workers.
+/// The template of workers below the partition when the present one becomes the newest: the previous one, if it had reached all
+/// workers.
 std::string base_of_new(const Observed& in, const kube::Object& before) {
   std::string its(before.meta.label(api::kLabelRevisionHash));
   const std::string_view base = before.meta.annotation(api::kAnnotationBaseRevision);
@@ -79,7 +79,7 @@ std::string base_of_new(const Observed& in, const kube::Object& before) {
   return its == in.hash ? "" : its;
 }
 
-/// What is noted with the newest revision when it becomes that.
+/// Annotations for a revision that becomes the newest.
 core::Json notes(const View& view, const Revisions& revisions) {
   const std::string_view rolls = rolls_text(view.in, revisions.current.get());
   const std::string base = rolls == kTrue ? base_of_new(view.in, *revisions.before) : "";
@@ -87,7 +87,7 @@ core::Json notes(const View& view, const Revisions& revisions) {
           {std::string(api::kAnnotationBaseRevision), base.empty() ? core::Json(nullptr) : core::Json(base)}};
 }
 
-/// All workers that are wanted are there, and of the newest template.
+/// All wanted workers exist and have the newest template.
 bool is_complete(const View& view, const Workers& workers) {
   const api::UpdateStrategy& strategy = view.in.nodeset.spec.update_strategy;
   return view.goal == Goal::kServe && strategy.rolling_update.partition == 0 &&
@@ -116,14 +116,14 @@ plan::Step adoption(const View& view, const kube::Object& revision) {
                                   {{"metadata", {{"ownerReferences", std::move(owners)}}}}, kube::PatchType::kStrategic)};
 }
 
-/// Drops the oldest of those that no worker is of, down to revisionHistoryLimit.
+/// Deletes the oldest revisions that no worker uses, down to revisionHistoryLimit.
 void truncate_history(const View& view, const Workers& workers, std::vector<kube::ObjectPtr> revisions,
                       const std::string& current, Draft& draft) {
   std::set<std::string, std::less<>> used{view.in.hash, base_revision(view.in)};
   for (const kube::PodPtr& orphan : view.in.orphans) used.emplace(orphan->meta.label(api::kLabelRevisionHash));
   for (const Worker& worker : workers) {
     used.emplace(worker.pod->meta.label(api::kLabelRevisionHash));
-    // By these is told which features of its node are to go.
+    // These show which features of its node have to be removed.
     used.emplace(worker.pod->meta.annotation(api::kAnnotationCreatedRevision));
   }
   std::erase_if(revisions, [&](const kube::ObjectPtr& revision) {

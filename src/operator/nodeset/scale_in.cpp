@@ -1,4 +1,4 @@
-// Which workers go, and how: ranked, drained, their record deleted (the fence), then their pod.
+// Which workers are deleted, and how: ranked, drained, their record deleted (the fence), then their pod.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,18 +14,19 @@ namespace op::nodeset {
 namespace {
 
 constexpr core::Duration kWatchSlurm{300};
-/// The same where jobs, or a reservation, hold a worker for as long as they last. Their end wakes the key by itself.
+/// How often to look while jobs or a reservation hold a worker. Their end wakes the key by itself.
 constexpr core::Duration kWatchJobs{60000};
-/// Look, mark, record, pod, event.
+/// Steps of a fenced deletion: confirm, mark, delete the record, delete the pod, event.
 constexpr std::size_t kFencedSteps = 5;
-/// A worker that did not register in all its time is taken not to have done so within this of a look, and got a job.
+/// How late the pod of a worker that never registered may be deleted after the last look at Slurm: it could register and get a
+/// job.
 constexpr core::Duration kStillLost{5000};
-/// A pod is deleted this late after Slurm was asked a last time about its node: where Slurm takes seconds for that, too.
+/// How late a pod may be deleted after Slurm was last asked about its node, even if Slurm takes seconds to answer.
 constexpr core::Duration kConfirmed{30000};
-/// After so long without an answer of Slurm, somebody is to look at it.
+/// After this long without an answer from Slurm, a person should look.
 constexpr core::Duration kSilence{5 * 60 * 1000};
 constexpr std::string_view kWaitingForSlurm = "WaitingForSlurm";
-/// A worker that ended later than this after it was replaced is replaced at once again.
+/// A worker that ends within this time after its replacement is replaced with a backoff.
 constexpr core::Duration kRemember{10 * 60 * 1000};
 
 plan::StepId delete_id(const Worker& worker) {
@@ -50,7 +51,7 @@ plan::ActPtr clear_for_deletion(const kube::PodRecord& pod, const kube::PodEvide
                                  {{"metadata", {{"annotations", {{std::string(api::kAnnotationDeletionEvidence), text}}}}}});
 }
 
-/// The pod's deletion, and the event that tells of it.
+/// Deletes the pod and reports it.
 void delete_pod(const View& view, const Worker& worker, const std::string& why, plan::ActPtr deletion, Draft& draft,
                 core::Duration late = {}) {
   plan::Lane& lane = lane_of(worker, draft);
@@ -62,7 +63,7 @@ void delete_pod(const View& view, const Worker& worker, const std::string& why, 
                                    fmt::format("Deleted Pod {}: {}", worker.pod->meta.name, why)));
 }
 
-/// Slurm is asked last about the worker's node. False: not now.
+/// Asks Slurm a last time about the worker's node. False: not now.
 bool confirm_idle(const Worker& worker, const slurm::Drained& drained, std::string why, Draft& draft) {
   plan::Lane& lane = lane_of(worker, draft);
   if (!draft.step(lane, kConfirm.of(worker.node), std::move(why), slurm::confirm_idle(drained))) return false;
@@ -70,10 +71,11 @@ bool confirm_idle(const Worker& worker, const slurm::Drained& drained, std::stri
   return true;
 }
 
-/// The last steps of a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. A group
-/// each: the mark says why the record is gone, should we not live to see the third; the record's deletion, the fence, is
-/// refused while a job holds it. Where Slurm takes seconds to answer, the pod is deleted late; not one that may be registering
-/// meanwhile. One whose slurmd never ran may go late only as it was seen, with the mark on it.
+/// The last steps for a worker whose node is known to run nothing, one group each: mark the pod, delete the record, delete the
+/// pod. The mark explains the missing record if the operator dies in between. The deletion of the record is the fence:
+/// slurmctld refuses it while a job holds the node. The pod may be deleted late if Slurm takes seconds to answer, except for a
+/// worker that may register in the meantime. If its slurmd never ran, the late deletion requires the version of the pod that
+/// was seen, with the mark on it.
 template <class Kind>
 void delete_with_record(const View& view, const Worker& worker, const WorkerEvidence<Kind>& evidence, Draft& draft) {
   constexpr bool kUnregistered = std::is_same_v<Kind, slurm::NeverRegistered>;
@@ -86,14 +88,14 @@ void delete_with_record(const View& view, const Worker& worker, const WorkerEvid
   core::Duration mark_late{0};
   if constexpr (std::is_same_v<Kind, slurm::Drained>) {
     if (!worker.cleared_for_deletion && view.in.meta().terminating()) {
-      // From the mark on Kubernetes' own cleaning may delete the pod, which asks nobody: so Slurm is asked before.
+      // The mark allows Kubernetes' garbage collector to delete the pod without asking anybody, so ask Slurm before.
       if (!confirm_idle(worker, evidence.node(), "the mark lets Kubernetes' own cleaning delete the pod", draft)) return;
       mark_late = kConfirmed;
     }
   }
   if (!worker.cleared_for_deletion)
     draft.step(lane, {mark_id(worker), why, clear_for_deletion(*worker.pod, evidence), mark_late});
-  // Its kubelet may start it after all: with the mark on it, it goes as it was seen.
+  // Its kubelet may still start it: the next pass deletes it in the version with the mark.
   if (kUnregistered && !worker.cleared_for_deletion && !slurmd_started(*worker.pod)) return;
   lane.then();
   draft.step(lane, record_id(worker), why, slurm::delete_node(evidence.node(), why));
@@ -109,8 +111,8 @@ void delete_with_record(const View& view, const Worker& worker, const WorkerEvid
   delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence), draft, late);
 }
 
-/// The same without the deletion of the record: the fence is a live look, directly before the deletion of the pod. A slurmd
-/// that does not serve needs none; it is deleted only as it was seen.
+/// Deletes the worker without its record. The fence is a live look at the node directly before. A slurmd that never served
+/// needs no look, but the pod is deleted only in the version that was seen.
 void delete_leaving_record(const View& view, const Worker& worker, const WorkerEvidence<slurm::Drained>& evidence,
                            Draft& draft) {
   const std::string& why = worker.fate.reason;
@@ -121,13 +123,13 @@ void delete_leaving_record(const View& view, const Worker& worker, const WorkerE
                      : may_register(worker) ? "its record keeps it from work, should its slurmd register now"
                                             : "its record stays, with the word of who took it from work";
   if (!confirm_idle(worker, evidence.node(), kept, draft)) return;
-  // What people say on the pod itself goes with it: so it goes as it was seen.
+  // What users set on the pod itself would be lost, so delete only the version that was seen.
   const auto version = worker.updates() ? kube::PodVersion::kAsSeen : kube::PodVersion::kAny;
   delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence, version), draft, kConfirmed);
 }
 
-/// With the record an administrator's drain would go, which is meant for the next pod of the name as well; and so would jobs
-/// that wait for the node of a worker that only is replaced. What an earlier worker left is good for the next one, too.
+/// True if the record must stay: it has an administrator's drain that also applies to the next pod of the name, or jobs wait
+/// for the node of a worker that is only replaced, or an earlier worker left it and the next one can use it.
 bool leaves_record(const View& view, const Worker& worker) {
   if (worker.record == nullptr) return false;
   if (worker.updates()) return true;
@@ -135,7 +137,8 @@ bool leaves_record(const View& view, const Worker& worker) {
   return outlives_worker(view, *worker.record);
 }
 
-/// Told once, when the record goes; who cancels the jobs, or scales out again, before slurmctld reconfigures, loses none.
+/// Reported once, when the record is deleted: no job is lost if somebody cancels the jobs or scales out before slurmctld
+/// reconfigures.
 void tell_waiting_jobs(const Worker& worker, const WaitingJobsByNode& waiting_jobs, Draft& draft) {
   const std::string names = waiting_text(waiting_jobs, worker.node);
   if (names.empty()) return;
@@ -145,7 +148,7 @@ void tell_waiting_jobs(const Worker& worker, const WaitingJobsByNode& waiting_jo
                   worker.node, names));
 }
 
-/// Slurm has no node of it (any more).
+/// For a worker without a node in Slurm.
 void delete_unregistered(const View& view, const Worker& worker, Draft& draft) {
   const bool stamped = worker.stamped && !worker.cleared_for_deletion && !worker.outdated();
   if (worker.evidence.forgotten) {
@@ -171,21 +174,21 @@ void delete_unregistered(const View& view, const Worker& worker, Draft& draft) {
   }
 }
 
-/// How far the deletion of a worker is.
+/// The progress of a worker's deletion.
 enum class Progress {
   kUnderWay,
   kHeld,         ///< By jobs, or by a reservation.
-  kWithheld,     ///< By the stop switch or the doubt.
-  kAwaitsSlurm,  ///< Slurm has not said lately what runs there.
+  kWithheld,     ///< Deletions are stopped, or Slurm is in doubt.
+  kAwaitsSlurm,  ///< Slurm's last answer is too old.
 };
 
-/// Its deletion may begin.
+/// The deletion may begin.
 bool has_evidence(const Worker& worker) {
   const SlotEvidence& evidence = worker.evidence;
   return evidence.never_started || evidence.drained || evidence.never_registered || evidence.forgotten || evidence.silent;
 }
 
-/// A victim that once ran, or may run, jobs.
+/// For a worker that ran jobs or may run them.
 Progress delete_drained(const View& view, const Worker& worker, const WaitingJobsByNode& waiting_jobs, Draft& draft) {
   if (!leaves_record(view, worker)) {
     if (!worker.cleared_for_deletion && !may_register(worker)) draft.intent().add(mark_id(worker));
@@ -196,7 +199,7 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
     for (const plan::StepId& id : {mark_id(worker), record_id(worker), delete_id(worker)}) draft.wish(id);
     return Progress::kUnderWay;
   }
-  // Reservations keep the record that outlives its worker.
+  // A reservation keeps a record that outlives its worker.
   const bool is_reserved = worker.record != nullptr && reserved(*worker.record) && !worker.updates();
   const bool held = worker.has_flag("DRAIN") && (worker.work.jobs > 0 || is_reserved);
   draft.wake_after(held && view.slurm_fresh() ? kWatchJobs : kWatchSlurm, "waiting for Slurm to let workers go");
@@ -217,7 +220,7 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
   } else {
     const bool leaves = leaves_record(view, worker);
     if (!leaves) tell_waiting_jobs(worker, waiting_jobs, draft);
-    // What an earlier worker left is deleted once the pod is gone.
+    // A record that an earlier worker left is deleted once the pod is gone.
     if (leaves || may_register(worker)) {
       delete_leaving_record(view, worker, *worker.evidence.drained, draft);
     } else {
@@ -238,7 +241,7 @@ Progress delete_worker(const View& view, const Worker& worker, const Fates& fate
   }
   if (awaits_pin(view, worker)) return Progress::kUnderWay;
   if (worker.evidence.never_started) {
-    // In doubt its claims are kept.
+    // While Slurm is in doubt, its claims are kept.
     if (view.in.doubt.empty() && !give_up_claims(view, worker, draft)) return Progress::kUnderWay;
     delete_pod(view, worker, why, kube::delete_pod(pod, *worker.evidence.never_started), draft);
     return Progress::kUnderWay;
@@ -250,7 +253,7 @@ Progress delete_worker(const View& view, const Worker& worker, const Fates& fate
   return delete_drained(view, worker, fates.waiting_jobs, draft);
 }
 
-/// Of a worker that is replaced, for what nobody did to it.
+/// Reports a worker that is replaced although nobody asked for it.
 void tell_replacement(const Worker& worker, Draft& draft) {
   if (worker.silent()) {
     draft.lasting_event("Warning", "WorkerLost", "Delete",
@@ -263,14 +266,15 @@ void tell_replacement(const Worker& worker, Draft& draft) {
   }
 }
 
-/// How often a worker was replaced lately is known from the deletions: they are kept in mind while its successors live.
+/// Keeps the outcomes of deletions while successors are young, to know how often a worker was replaced.
 void remember_replacements(const View& view, Draft& draft) {
   for (auto it = view.in.outcomes.lower_bound(kDeletePod); it != view.in.outcomes.end() && it->first.is(kDeletePod); ++it) {
     if (view.in.mono - it->second.last < kRemember) draft.remember(it->first);
   }
 }
 
-/// Ended pods make room for their successors. One that ended soon after it was made, again and again, is not replaced as fast.
+/// Deletes ended pods so that successors follow. A worker that ends again and again soon after its creation is replaced more
+/// slowly.
 void delete_ended(const View& view, const Worker& worker, bool replaced, Draft& draft) {
   if (!worker.evidence.ended) return;
   const plan::StepId id = delete_id(worker);
@@ -291,7 +295,7 @@ void delete_ended(const View& view, const Worker& worker, bool replaced, Draft& 
   delete_pod(view, worker, why, kube::delete_pod(*worker.pod, *worker.evidence.ended), draft);
 }
 
-/// For as long as Slurm does not answer, no worker that has run is let go of. It may never have come up.
+/// While Slurm does not answer, no worker that has run is deleted. It may never answer.
 void tell_silence(const View& view, Draft& draft) {
   const std::optional<ControllerView>& controller = view.in.controller;
   if (view.goal != Goal::kDrainAll || !controller || view.stops() || view.slurm_known()) return;
@@ -301,7 +305,7 @@ void tell_silence(const View& view, Draft& draft) {
   if (!wait.over()) return;
   std::vector<std::string> ways;
   if (controller->external) {
-    // It drains whatever is deleted.
+    // Its deletion always drains.
     ways.emplace_back("set the annotation " + std::string(api::kAnnotationPodRelease) + ": \"true\" of its worker pods");
     ways.emplace_back("delete these pods");
   } else {
@@ -351,7 +355,7 @@ ScaleIn delete_workers(const View& view, const Fates& fates, Draft& draft) {
       intend_for_claims(view, worker, draft.intent());
       draft.intent().jobs += worker.work.jobs;
       const Progress progress = delete_worker(view, worker, fates, draft);
-      // Of those that are updated or switched, others tell.
+      // Updates and switches are reported elsewhere.
       const bool told = worker.updates() || worker.fate.cause == Fate::Cause::kSwitched;
       if (progress == Progress::kHeld && !told) {
         out.held.push_back(what_holds(view, worker));

@@ -1,6 +1,6 @@
 // Runs the scenarios of tests/scenarios/nodeset: a small world, what happens in it, and what the NodeSet's plans do about it.
-// tests/scenarios/README.md describes them.
-// After each step no violation may have been seen: a deletion under a job, a foreign drain undone.
+// tests/scenarios/README.md describes them. After each step, no violation may have happened: a deletion under a job, or a
+// foreign drain undone.
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
@@ -90,14 +90,14 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     world_.jobs[job.id] = std::move(job);
   }
 
-  /// The name in "Kind/name", of that kind.
+  /// NAME of "Kind/NAME", which must be of that kind.
   static std::string named(const Json& what, std::string_view kind) {
     const auto [its, name] = split(what.get<std::string>());
     if (its != kind) unknown(what.dump());
     return name;
   }
 
-  /// The time by which the status says that a loss of Slurm's state is confirmed.
+  /// The time that the status asks users to confirm for a loss of Slurm's state.
   std::string told_state_loss() const {
     for (const Json& condition : world_.nodeset["status"]["conditions"]) {
       const std::string text = condition["message"], before = fmt::format("{}=", api::kAnnotationConfirmStateLoss);
@@ -373,7 +373,7 @@ TEST_P(NodeSetScenario, Runs) {
   }
 }
 
-// Run somewhere else than in the repository's root, there would be no scenario at all.
+// Outside of the repository's root, no scenario would be found.
 TEST(NodeSetScenarios, AreFound) {
   EXPECT_GE(scenario_files({"nodeset"}).size(), 10U);
 }

@@ -17,10 +17,10 @@ namespace {
 constexpr core::Duration kDay{24LL * 3600 * 1000};
 constexpr std::array<std::pair<std::string_view, core::Duration>, 5> kPeriods{
     {{"HOURLY", kDay / 24}, {"DAILY", kDay}, {"WEEKDAY", kDay}, {"WEEKEND", kDay}, {"WEEKLY", kDay * 7}}};
-/// Others that Slurm keeps and shows, and that leave nodes and times as they are.
+/// Further flags that Slurm stores and shows, and that do not affect nodes and times.
 constexpr std::array<std::string_view, 6> kOthers{"FLEX",    "MAGNETIC", "NO_HOLD_JOBS_AFTER_END",
                                                   "OVERLAP", "STATIC",   "USER_DELETE"};
-/// Said by us anyway; or, FORCE_START, about a begin in the past, which we do not ask for.
+/// Flags that the operator sets anyway; and FORCE_START, which allows a start in the past and is not needed.
 constexpr std::array<std::string_view, 4> kImplied{"MAINT", "IGNORE_JOBS", "SPEC_NODES", "FORCE_START"};
 
 bool recurs(std::string_view flag) {
@@ -59,7 +59,7 @@ bool Schedule::made(const slurm::Reservation& reservation) const {
   if (has != flags || !reservation.start || !reservation.end || *reservation.start < start) return false;
   const core::Duration late = *reservation.start - start;
   if (period.count() > 0) return late.count() % period.count() == 0 && *reservation.end - *reservation.start == duration;
-  // One that was made when its time had begun lasts for whole minutes from a whole second.
+  // A reservation made after its window began lasts for whole minutes from a whole second.
   const core::Duration early = start + duration - *reservation.end;
   return early.count() >= 0 && early <= core::Duration{std::chrono::seconds{late.count() > 0 ? 61 : 0}};
 }
@@ -86,7 +86,7 @@ Schedule read_schedule(const api::ScheduledUpdate& spec) {
     }
     out.flags.insert(flag);
   }
-  // Slurm moves such a window by the day on which it has ended.
+  // Slurm moves such a window by the day on which it ends.
   const bool by_day = out.flags.contains("WEEKDAY") || out.flags.contains("WEEKEND");
   if (out.problem.empty() && by_day && core::Duration{out.start.since_epoch.count() % kDay.count()} + out.duration > kDay)
     out.problem = "duration: with WEEKDAY or WEEKEND, a window must end on the day on which it begins, in UTC";

@@ -1,5 +1,4 @@
-// When ScheduledUpdate's window is: what spec.updateStrategy.scheduledUpdate says, and what Slurm makes of it. Private to this
-// folder.
+// The windows of ScheduledUpdate: spec.updateStrategy.scheduledUpdate as Slurm understands it. Private to this folder.
 #pragma once
 
 #include <chrono>
@@ -23,24 +22,24 @@ struct Window {
 struct Schedule {
   core::WallTime start;
   std::chrono::minutes duration{1};
-  core::Duration period{0};  ///< From one window to the next; 0: there is only one.
+  core::Duration period{0};  ///< Time between the starts of two windows; 0: there is only one.
   std::set<std::string, std::less<>> flags;
-  std::string problem;  ///< Why no reservation can be made by it: "flags: ..."; "": it can.
+  std::string problem;  ///< Why no reservation can be made: "flags: ..."; "": it can.
 
-  /// The window that is under way at that time, or the next; empty: all are over.
+  /// The window at that time, or the next one; empty: all are over.
   [[nodiscard]] std::optional<Window> window_at(core::WallTime time) const;
-  /// The reservation is one that this schedule would have made, at whatever time.
+  /// True if this schedule would have made the reservation at some time.
   [[nodiscard]] bool made(const slurm::Reservation& reservation) const;
 };
 [[nodiscard]] Schedule read_schedule(const api::ScheduledUpdate& spec);
 
-/// As slurm-operator 1.x calls it.
+/// The name that slurm-operator 1.x uses.
 [[nodiscard]] std::string reservation_name(const kube::ObjectMeta& nodeset);
 /// "from 2026-01-02T03:04:05Z to 2026-01-02T03:34:05Z".
 [[nodiscard]] std::string to_text(const Window& window);
 
 struct Observed;
-/// The reservation of the NodeSet's name, whoever made it; null: Slurm has none, or none is known.
+/// The reservation with the NodeSet's name, whoever made it; null: none, or unknown.
 [[nodiscard]] const slurm::Reservation* find_reservation(const Observed& observed);
 /// Asks Slurm for its reservations.
 [[nodiscard]] plan::Need need_reservations(const Observed& observed);

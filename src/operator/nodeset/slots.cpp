@@ -13,9 +13,9 @@
 namespace op::nodeset {
 namespace {
 
-/// How long a kubelet may take to start the first container of a worker whose template has changed since.
+/// How long a kubelet may take to start the first container of a worker with an outdated template.
 constexpr core::Duration kStart{60 * 1000};
-/// A Kubernetes node that was gone may come back; so long the API server's word on that is acted on.
+/// How long the API server's answer that a Kubernetes node is gone is acted on. The node may come back.
 constexpr core::Duration kHostGone{10000};
 
 Life life_of(const kube::PodRecord& pod) {
@@ -24,7 +24,7 @@ Life life_of(const kube::PodRecord& pod) {
   return Life::kLive;
 }
 
-/// Its kubelet says why it does not start slurmd, or what comes before it.
+/// Its kubelet reports why it does not start slurmd or an init container.
 bool held_back(const kube::PodRecord& pod) {
   return std::ranges::any_of(pod.containers, [](const kube::ContainerState& container) {
     const std::string& why = container.waiting_reason;
@@ -41,41 +41,41 @@ bool slurm_fresh(const Observed& in) {
   return slurm_known(in) && in.snapshot->fresh(in.mono);
 }
 
-/// What a prospect is by now, and when it may be another.
+/// A prospect, and when it may change.
 struct Judged {
   Prospect prospect = Prospect::kServes;
   std::optional<Change> change{};
 };
 
-/// Slurm answered too long ago to conclude from what is missing.
+/// Slurm's answer is too old to conclude anything from what is missing in it.
 Judged asks_again(const Observed& in) {
   return {Prospect::kServes, slurm_known(in) ? std::optional(kFreshAgain) : std::nullopt};
 }
 
-/// None of its containers has started for long, though its kubelet has it: a volume that does not exist is told nowhere else.
-/// Not positive: for so long.
+/// How much longer the kubelet may take to start the first container. Not positive: overdue. Nothing else reports a volume that
+/// does not exist.
 std::optional<core::Duration> start_left(const Observed& in, const kube::PodRecord& pod) {
   const auto since = in.seen.unstarted_since.find(pod.meta.uid);
   if (since == in.seen.unstarted_since.end()) return std::nullopt;
   return kStart - (in.mono - since->second);
 }
 
-/// Its template was mended since, which helps only its successor; nothing ever ran on it.
+/// Whether the worker is stuck with an outdated template: it never ran, and the corrected template helps only its successor.
 Judged judge_start(const Observed& in, const Slot& slot) {
   const kube::PodRecord& pod = *slot.pod;
   if (slot.life != Life::kLive || slot.cleared_for_deletion || pod.ready() || slot.busy()) return {};
   if (in.hash.empty() || pod.meta.label(api::kLabelRevisionHash) == in.wanted_hash(slot.key)) return {};
   if (slot.record == nullptr) {
-    // What was seen may have been the record of an earlier pod of the same name.
+    // What was seen may have been the record of an earlier pod of the name.
     if ((slot.stamped || !slot.suspect.empty()) && slurmd_started(pod)) return {};
   } else if (held_by_others(slot)) {
-    // Said of an earlier pod of the name, for this one never ran slurmd.
+    // The drain was meant for an earlier pod of this name: this pod's slurmd never ran.
     if (slurmd_started(pod)) return {};
   } else if (slot.record->state.base != "DOWN") {
     return {};
   }
   if (pod.node_name.empty()) return {Prospect::kOutdated};
-  // A kubelet that has it may start slurmd at any moment, unless it says why it cannot, or has not for long.
+  // Its kubelet may start slurmd at any moment, unless it reports a problem or has started nothing for long.
   if (pod_problems({slot.pod}).empty()) {
     const std::optional<core::Duration> left = start_left(in, pod);
     if (!left) return {};
@@ -85,7 +85,7 @@ Judged judge_start(const Observed& in, const Slot& slot) {
   return slurm_fresh(in) ? Judged{Prospect::kOutdated} : asks_again(in);
 }
 
-/// The time covers what was missing by then. What another cluster does not know is no loss.
+/// The annotation's time covers nodes that were missing by then. Nodes that another cluster does not know are not lost.
 bool loss_confirmed(const Observed& in, const Slot& slot) {
   if (!slot.missing_since || in.snapshot == nullptr || in.snapshot->other_cluster) return false;
   const auto until = core::parse_rfc3339(in.meta().annotation(api::kAnnotationConfirmStateLoss));
@@ -93,7 +93,7 @@ bool loss_confirmed(const Observed& in, const Slot& slot) {
   return until && *slot.missing_since <= *until && *until <= in.now + kClocksDiffer;
 }
 
-/// Its record was deleted by us or by somebody else, or it never came.
+/// Whether the worker's node is missing: its record was deleted, or it never registered.
 Judged judge_registration(const Observed& in, const Slot& slot) {
   if (slot.life != Life::kLive) return {};
   if (slot.record != nullptr) return {slot.suspect.empty() ? Prospect::kServes : Prospect::kElsewhere};
@@ -101,7 +101,7 @@ Judged judge_registration(const Observed& in, const Slot& slot) {
   if (!slot.cleared_for_deletion && (!slot.pod->ready() || !slot.pod->ready_since)) return {};
   if (!slurm_fresh(in)) return asks_again(in);
   if (slot.cleared_for_deletion) return {Prospect::kLost};
-  // Another pod in its place would have no place either.
+  // Another pod in its place would have no room either.
   if (in.controller && in.controller->max_nodes && in.snapshot->nodes.size() >= *in.controller->max_nodes)
     return {Prospect::kNoRoom, Change{slurm::kRegistration, "Slurm may have room for a worker"}};
   if (slot.registration_left.count() > 0)
@@ -109,12 +109,12 @@ Judged judge_registration(const Observed& in, const Slot& slot) {
   if (!slot.suspect.empty())
     return {Prospect::kElsewhere, Change{slurm::kRegistration, "a node that may be a worker's may be another's by then"}};
   if (!slot.stamped) return {Prospect::kLost};
-  // Where the state was lost, what runs on the workers, nobody can tell.
+  // If Slurm's state was lost, nobody knows what runs on the workers.
   if (!in.doubt.empty() && !slot.loss_confirmed) return {Prospect::kStateLost};
   return {in.snapshot->job_names(slot.node) ? Prospect::kServes : Prospect::kLost};
 }
 
-/// It waits to be placed, for a Kubernetes node that is gone, or to which its place is not pinned any more.
+/// It waits for a Kubernetes node that is gone or to which its place is no longer pinned.
 bool waits_in_vain(const Observed& in, const Slot& slot) {
   const std::string_view pin = slot.pod->meta.annotation(api::kAnnotationPinnedTo);
   return slot.life == Life::kLive && slot.pod->node_name.empty() && !pin.empty() && in.invalid.empty() &&
@@ -142,7 +142,7 @@ std::string timeout_text(const api::DrainPolicy& policy, core::Duration drained_
          ", and spec.drainPolicy.timeout is " + api::format_duration(policy.timeout);
 }
 
-/// What spec.drainPolicy allows by now.
+/// Evidence for what spec.drainPolicy allows now.
 std::optional<slurm::DrainTimedOut> find_timeout(const Observed& in, const Slot& slot, const plan::Observing& observing) {
   const std::optional<api::DrainPolicy>& policy = in.nodeset.spec.drain_policy;
   if (!in.invalid.empty() || !policy || policy->on_timeout == api::OnDrainTimeout::kWait) return std::nullopt;
@@ -165,8 +165,8 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
     if (found) to.emplace(observing, pod, *std::move(found));
   };
   if (slot.record == nullptr) {
-    // A cleared worker was drained, and then we deleted its record: nothing can have been started on it since. What was seen of
-    // one that never started was an earlier pod's.
+    // A cleared worker was drained before we deleted its record, so nothing can have started on it since. If slurmd never ran,
+    // the stamp comes from an earlier pod.
     const bool started = slot.prospect != Prospect::kOutdated && (slurmd_started(pod) || !held_back(pod) || slot.host_lost());
     const bool stamped = slot.stamped && !slot.cleared_for_deletion && started;
     if (slot.suspect.empty() || !started)
@@ -175,7 +175,7 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
       attach(out.forgotten, slurm::Forgotten::of(observing, snapshot, node, *slot.missing_since));
     return out;
   }
-  // What is known of its former node says nothing of the one that it may be by now.
+  // What is known of its former node says nothing about the node that it may be now.
   if (!slot.suspect.empty()) return out;
   out.timed_out = find_timeout(in, slot, observing);
   attach(out.drained, slurm::Drained::of(observing, snapshot, node));
@@ -203,7 +203,7 @@ Slot read_slot(const Observed& in, const kube::PodPtr& pod, SlotKey key, const p
   out.cleared_for_deletion = !cleared_for.empty();
   out.deregistered = out.cleared_for_deletion && !cleared_for.starts_with(slurm::NeverRegistered::kKind);
   if (out.record == nullptr && out.stamped && !out.cleared_for_deletion && pod->ready() && pod->ready_since) {
-    // An earlier time may be of the slurmd before this one.
+    // The condition may be older than the present slurmd.
     if (const auto since = missing_since(*pod)) out.missing_since = std::max(*since, *pod->ready_since);
   }
   out.loss_confirmed = loss_confirmed(in, out);
@@ -245,7 +245,7 @@ bool Slot::usable() const {
 }
 
 bool held_by_others(const slurm::Node& node) {
-  // Who gave no reason was not us.
+  // The operator always gives a reason.
   if (node.state.has("DRAIN") || node.state.has("FAIL"))
     return !slurm::held_by(node.reason, slurm::Owner::kOperator) ||
            slurm::given_by_others(node.reason, slurm::Owner::kOperator);
@@ -279,7 +279,7 @@ std::map<std::string, slurm::SlurmdEnded, std::less<>> read_ended(const Observed
     };
     const LiveObject host = live_host(pod.kube_node);
     if (!absent(live_pod(observed.meta(), pod)) || (!pod.ended && !absent(host))) continue;
-    // A pod that has ended stays so.
+    // An ended pod does not start again.
     const auto good_until = pod.ended ? std::nullopt : std::optional(observed.live.at(host).asked_at + kHostGone);
     out.emplace(node, slurm::SlurmdEnded(observing, {observed.cluster(), node}, *pod.slurmd,
                                          pod.ended ? "its pod has ended" : "its Kubernetes node is gone", good_until));

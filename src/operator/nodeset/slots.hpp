@@ -1,5 +1,6 @@
-// The places of a NodeSet, and what stands in each: the worker's pod, its Slurm node, its Kubernetes node, its work, and the
-// evidence that it may go. `observe` fills them in; what is in them follows from what it copied, and decides nothing.
+// The places of a NodeSet and what is in each: the worker's pod, its Slurm node, its Kubernetes node, its work, what can be
+// expected of it, and the evidence that it may be deleted. conclude() fills them in from what was observed. What happens to a
+// worker is decided in fates.cpp.
 #pragma once
 
 #include <compare>
@@ -19,25 +20,25 @@ namespace op::nodeset {
 
 struct Observed;
 
-/// What matters of a Kubernetes node that runs workers.
+/// What a worker's Kubernetes node means for it.
 struct KubeNode {
   bool unschedulable = false;
   std::string cordon_reason;  ///< Its annotation nodeset.slinky.slurm.net/node-cordon-reason.
-  bool ready = true;          ///< Its kubelet says so, and was heard lately.
-  std::string goes{};         ///< A taint by which somebody announces that the node goes: its key; "": there is none.
-  std::string troubles{};     ///< What Options::propagated_conditions say: "(BadCPU: CPU 17 is broken)"; "": nothing.
-  bool known = true;          ///< False: nobody can be asked, and what stands here is assumed.
+  bool ready = true;          ///< Its kubelet reports Ready and was heard recently.
+  std::string goes{};         ///< Key of a taint that announces the end of the node; "": none.
+  std::string troubles{};     ///< What Options::propagated_conditions report: "(BadCPU: CPU 17 is broken)"; "": nothing.
+  bool known = true;          ///< False: the node cannot be read, and these values are assumed.
   std::string topology{};     ///< Its annotation topology.slinky.slurm.net/spec.
-  std::string place{};        ///< Its topology by its labels, where the Controller asks for them; "": it lacks one.
-  std::string lacks{};        ///< That label; "": none, or the Controller asks for no places.
-  std::set<std::string, std::less<>> features{};  ///< That its workers' Slurm nodes are to have, with their prefix.
+  std::string place{};        ///< Its topology from its labels, if the Controller asks for that; "": a label is missing.
+  std::string lacks{};        ///< The missing label; "": none, or the Controller does not ask for places.
+  std::set<std::string, std::less<>> features{};  ///< Features for its workers' Slurm nodes, with their prefix.
   friend bool operator==(const KubeNode&, const KubeNode&) = default;
 };
 
-/// What a Kubernetes node means for a worker that is bound to it.
+/// Whether a worker fits a Kubernetes node.
 struct Fit {
-  bool starts = false;  ///< One is made there.
-  bool stays = false;   ///< One that is there goes on: a taint NoSchedule keeps only new ones away.
+  bool starts = false;  ///< A new worker is created there.
+  bool stays = false;   ///< An existing worker stays: the taint NoSchedule only keeps new ones away.
   [[nodiscard]] bool any() const { return starts || stays; }
   friend bool operator==(const Fit&, const Fit&) = default;
 };
@@ -45,11 +46,11 @@ struct Fit {
 /// A Kubernetes node as a place for a worker, with scalingMode DaemonSet.
 struct Host {
   Fit fit;
-  std::string slurm_node;  ///< What the worker there is called in Slurm, and its hostname.
+  std::string slurm_node;  ///< The worker's name in Slurm and its hostname.
   core::WallTime created;
-  /// Another Kubernetes node that gives its worker the same name, and comes first; "": none.
+  /// Another Kubernetes node that gives its worker the same name and takes precedence; "": none.
   std::string twin{};
-  bool wanted = false;  ///< A worker is to be there.
+  bool wanted = false;  ///< It should have a worker.
 };
 using Hosts = std::map<std::string, Host, std::less<>>;
 
@@ -59,34 +60,34 @@ enum class Life {
   kTerminating,  ///< Deleted, but not gone.
 };
 
-/// Which place it is: one with a number, as with scalingMode StatefulSet, or one that is bound to a Kubernetes node, as with
-/// DaemonSet. Places of both are there while a NodeSet changes its mode.
+/// Identifies a place: it has a number with scalingMode StatefulSet, or a Kubernetes node with DaemonSet. Both kinds exist
+/// while a NodeSet changes its mode.
 struct SlotKey {
-  int ordinal = -1;         ///< -1: it has none.
-  std::string kube_node{};  ///< "": it is bound to none.
+  int ordinal = -1;         ///< -1: none.
+  std::string kube_node{};  ///< "": none.
 
   [[nodiscard]] bool numbered() const { return ordinal >= 0; }
   auto operator<=>(const SlotKey&) const = default;
 };
 
-/// What is to be expected of a worker.
+/// What can be expected of a worker.
 enum class Prospect {
-  kServes,     ///< Nothing says that it does not serve, or soon will.
-  kLost,       ///< Slurm has no node of its, and its slurmd will not register (again): it can only be replaced.
-  kUnpinned,   ///< It waits for a Kubernetes node to which it is no longer pinned: likewise.
-  kOutdated,   ///< It is of an earlier template, and got stuck before its slurmd ever ran: likewise.
-  kNoRoom,     ///< It does not register, and slurmctld has as many nodes as MaxNodeCount lets it.
+  kServes,     ///< It serves or soon will, as far as is known.
+  kLost,       ///< Slurm has no node for it, and its slurmd will not register (again). It can only be replaced.
+  kUnpinned,   ///< It waits for a Kubernetes node to which it is no longer pinned. It can only be replaced.
+  kOutdated,   ///< It has an earlier template and got stuck before its slurmd ever ran. It can only be replaced.
+  kNoRoom,     ///< It does not register because slurmctld already has MaxNodeCount nodes.
   kElsewhere,  ///< It may have registered under another name: Slot::suspect.
-  kStateLost,  ///< Slurm should remember it, and has not for long, nor many others.
+  kStateLost,  ///< Slurm has lost its node and many others.
 };
 
-/// A fact that becomes another without anything waking the key.
+/// A fact that changes with time, without anything waking the key.
 struct Change {
   core::Duration in;
   std::string_view why;
 };
 
-/// What Slurm's word about a worker's node says of its pod.
+/// Evidence about a worker's pod that follows from Slurm's about its node.
 template <class Kind>
 class WorkerEvidence final : public kube::PodEvidence {
  public:
@@ -98,7 +99,7 @@ class WorkerEvidence final : public kube::PodEvidence {
   Kind node_;
 };
 
-/// That a worker may go: all that the facts allow. Which of it is used, the plan decides.
+/// All evidence that the facts allow for the deletion of a worker. The plan chooses.
 struct SlotEvidence {
   std::optional<kube::NeverStarted> never_started;
   std::optional<kube::Ended> ended;
@@ -107,39 +108,39 @@ struct SlotEvidence {
   std::optional<WorkerEvidence<slurm::NeverRegistered>> never_registered;
   std::optional<WorkerEvidence<slurm::Forgotten>> forgotten;
   std::optional<WorkerEvidence<slurm::Silent>> silent;
-  std::optional<slurm::DrainTimedOut> timed_out;  ///< Of spec.drainPolicy. It says nothing of the pod: jobs are still there.
+  std::optional<slurm::DrainTimedOut> timed_out;  ///< For spec.drainPolicy. Not about the pod: jobs still run there.
 };
 
 struct Slot {
   SlotKey key;
   kube::PodPtr pod;
-  std::string node;                     ///< Its Slurm node's name; once seen, that is written on the pod, and never changes.
-  const slurm::Node* record = nullptr;  ///< What Slurm last said of it; null: absent, or nothing is known.
-  std::optional<KubeNode> kube_node;    ///< Empty: it is on none, or that is gone or not known (yet).
+  std::string node;  ///< Name of its Slurm node. Once seen there, it is written on the pod and never changes.
+  const slurm::Node* record = nullptr;  ///< Slurm's record; null: there is none, or Slurm has not answered.
+  std::optional<KubeNode> kube_node;    ///< Empty: it has none, or that is gone or not known (yet).
   Life life = Life::kLive;
   slurm::Work work;
-  /// Where it has no record, or its slurmd was started again since: a Slurm node of another name with jobs, or that takes some,
-  /// which may be its slurmd's; "": there is none.
+  /// A Slurm node of another name, with jobs or open for jobs, that may be this worker's: it has no record, or its slurmd was
+  /// restarted since. "": none.
   std::string suspect;
   bool stamped = false;      ///< It was seen in Slurm before.
   bool user_cordon = false;  ///< Annotation pod-cordon, or pod-cordon-requested.
-  bool released = false;     ///< Annotation pod-release: it may go, whatever it runs.
-  /// Annotation deletion-evidence: its node was drained, and its record is or was about to go.
+  bool released = false;     ///< Annotation pod-release: it may be deleted whatever it runs.
+  /// Annotation deletion-evidence: its node was drained, and its record was deleted or about to be.
   bool cleared_for_deletion = false;
-  /// Slurm had let it go when it was cleared for deletion: its slurmd does not register again by itself.
+  /// It had registered before it was cleared for deletion. Its slurmd does not register again by itself.
   bool deregistered = false;
-  /// It is ready and was registered, but Slurm has missed its node since then, as its condition says.
+  /// It is ready and was registered, but Slurm has had no node for it since then, according to its condition.
   std::optional<core::WallTime> missing_since;
-  /// A person has confirmed that, so it may be replaced although Slurm has lost many.
+  /// A user has confirmed the loss, so it may be replaced although Slurm has lost many nodes.
   bool loss_confirmed = false;
-  /// So long it has been drained by us to go; empty: it is not.
+  /// For how long the operator has had it drained for its deletion; empty: it is not.
   std::optional<core::Duration> drained_for;
-  /// Since when its slurmd, which Slurm does not know, may be about to register; nullopt: it cannot.
+  /// Since when its slurmd, unknown to Slurm, may be about to register; nullopt: it cannot.
   std::optional<core::MonoTime> may_register_since;
-  /// How much longer it may take to register (again) when it is ready; not positive: it is overdue.
+  /// How much longer it may take to register (again) once it is ready. Not positive: overdue.
   core::Duration registration_left{0};
   Prospect prospect = Prospect::kServes;
-  std::optional<Change> change;  ///< When the prospect may be another.
+  std::optional<Change> change;  ///< When the prospect may change.
   SlotEvidence evidence;
 
   [[nodiscard]] bool ready() const { return life == Life::kLive && pod->ready(); }
@@ -147,13 +148,13 @@ struct Slot {
   [[nodiscard]] bool has_flag(std::string_view flag) const { return record != nullptr && record->state.has(flag); }
   /// ALLOCATED, MIXED or COMPLETING, or a job holds it.
   [[nodiscard]] bool busy() const;
-  /// Slurm would start jobs on it, or runs some.
+  /// Slurm would start jobs on it or runs some.
   [[nodiscard]] bool usable() const;
-  /// Its Kubernetes node is cordoned, or is said to go.
+  /// Its Kubernetes node is cordoned or has a taint that announces its end.
   [[nodiscard]] bool kube_cordon() const { return kube_node && (kube_node->unschedulable || !kube_node->goes.empty()); }
-  /// Its Kubernetes node is gone, or not known (yet).
+  /// Its Kubernetes node is gone or not known (yet).
   [[nodiscard]] bool unplaced() const { return !pod->node_name.empty() && !kube_node; }
-  /// The same, or its kubelet was not heard lately.
+  /// Its Kubernetes node is gone, not known (yet), or its kubelet was not heard recently.
   [[nodiscard]] bool host_lost() const { return !pod->node_name.empty() && (!kube_node || !kube_node->ready); }
 };
 
@@ -161,15 +162,16 @@ struct Slot {
 [[nodiscard]] bool held_by_others(const slurm::Node& node);
 [[nodiscard]] bool held_by_others(const Slot& slot);
 
-/// How old Slurm's word may be where it is only asked again: so soon is something to do planned again.
+/// When to plan again if there is something to do but Slurm's answer is too old to act on.
 inline constexpr Change kFreshAgain{core::Duration{1000}, "what Slurm last said is too old to act on"};
 
-/// The workers of a NodeSet, by their places. Needs of `observed` all that is copied, and `hash`.
+/// The workers of a NodeSet, sorted by place. Needs all that `observe` copies, and `hash`.
 [[nodiscard]] std::vector<Slot> read_slots(const Observed& observed, const plan::Observing& observing);
-/// That the slurmds behind Slurm nodes of pods that are no more have ended with these, by the answers in `live`.
+/// Evidence that the slurmds of pods that are gone have ended, from the answers in `live`. By Slurm node.
 [[nodiscard]] std::map<std::string, slurm::SlurmdEnded, std::less<>> read_ended(const Observed& observed,
                                                                                 const plan::Observing& observing);
-/// That records are nobody's any more, for the Kubernetes nodes of their workers are gone, by the answers in `live`.
+/// Evidence that records belong to nobody because their workers' Kubernetes nodes are gone, from the answers in `live`. By
+/// Slurm node.
 [[nodiscard]] std::map<std::string, slurm::LeftBehind, std::less<>> read_left_behind(const Observed& observed,
                                                                                      const plan::Observing& observing);
 

@@ -14,7 +14,7 @@ namespace {
 
 using testing::World;
 
-/// Two workers, the second of which is drained by us.
+/// Two workers, the second of which the operator has drained.
 World with_a_drained_worker() {
   World world(core::Json{{"replicas", 2}});
   world.add_pod(0);

@@ -1,4 +1,5 @@
-// Between pods and their Slurm nodes: drains for cordons, resumes, pod conditions, labels and annotations, the node's comment.
+// Keeps pods and their Slurm nodes in step: drains for cordons, resumes, pod conditions, labels and annotations, the node's
+// comment.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,35 +22,35 @@ namespace {
 
 using core::Json;
 
-/// Pods whose conditions are written in one pass: reports must not keep what matters from being written.
+/// Limit for the pods whose conditions are written in one pass, so that reports do not delay important writes.
 constexpr int kReportsPerPass = 20;
 /// After this long, a ready worker is resumed though nothing shows that it registered anew.
 constexpr core::Duration kRegistrationGrace{15000};
-/// So long after its preStop was first seen, a pod that is not known to be deleted has only had its container started anew.
+/// If a pod is not known to be deleted this long after its preStop was seen, only its container was restarted.
 constexpr core::Duration kDeletionTold{60000};
-/// So long after its preStop a slurmd may start once more before it ends: a reconfigure makes it execute itself anew. Slurm
-/// tells both times in whole seconds.
+/// How long after its preStop a slurmd may restart before it ends, because a reconfigure makes it execute itself anew. Slurm
+/// reports both times in whole seconds.
 constexpr core::Duration kEnding{2000};
 /// The reason, without prefix, of a node whose pod ended unseen, or was removed while it ran.
 constexpr std::string_view kPodGone = "Pod is gone";
-/// A worker this young is soon ready and registered; later, it may not be for long.
+/// A worker this young will soon be ready and registered. An older one may not be for long.
 constexpr core::Duration kStarting{60000};
-/// How often the deadline of a worker is written anew while jobs come and go there.
+/// How often the deadline of a worker is written while jobs come and go there.
 constexpr core::Duration kDeadlineEvery{60000};
-/// What a job without limit gives as the worker's deadline.
+/// The worker's deadline if a job has no time limit.
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
-/// What Slurm has under its name is an earlier worker's, of which nobody saw the end: jobs would be sent to where no slurmd is.
+/// The record of its name belongs to an earlier worker whose end nobody saw: jobs would be sent to where no slurmd runs.
 bool has_anothers_record(const View& view, const Worker& worker) {
   if (worker.record == nullptr || uses_host_network(view.in.nodeset.spec) || slurmd_started(*worker.pod)) return false;
   return view.is_own_record(*worker.record) && began_before(*worker.record, *worker.pod);
 }
 
-/// Why the worker's node must take no jobs, or "" when it may.
+/// Why the worker's node must not accept jobs; "": it may.
 std::string drain_reason(const View& view, const Worker& worker) {
-  // Its preStop says the same, if it runs, and if slurmctld answers it in time.
+  // Its preStop hook sends the same reason, if it runs and slurmctld answers in time.
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
-  // What Slurm says there may be of an earlier slurmd: drained, the record keeps this one from work.
+  // The record may be an earlier slurmd's: drained, it keeps this one from getting jobs.
   if (worker.silent() && !may_register(worker)) return {};
   if (worker.goes() && !view.stops()) return worker.updates() ? update_reason(view) : leave_reason(view, worker);
   if (worker.kube_cordon()) {
@@ -62,17 +63,17 @@ std::string drain_reason(const View& view, const Worker& worker) {
   return has_anothers_record(view, worker) ? std::string(kPodGone) : "";
 }
 
-/// A node that is down or failing takes no jobs; its reason is somebody else's, or Slurm's.
+/// A node that is down or failing accepts no jobs. Its reason is somebody else's or Slurm's.
 bool takes_jobs(const slurm::Node& node) {
   return !node.state.has("DRAIN") && node.state.base != "DOWN" && !node.state.has("FAIL");
 }
 
-/// We drained it for another cause, and its drain policy counts from the drain for which it goes.
+/// True if the operator drained the node for another cause. The drain policy counts from the drain that precedes a deletion.
 bool renames(const View& view, const Worker& worker) {
   if (!view.in.nodeset.spec.drain_policy || !worker.goes() || worker.life != Life::kLive || view.stops()) return false;
   if (worker.record == nullptr || !worker.record->state.drains() || !worker.drained_by_us()) return false;
   const std::string why = *slurm::Holds::read(worker.record->reason).why(slurm::Owner::kOperator);
-  // What ended there is told by that reason alone.
+  // Only that reason shows what ended there.
   return !is_purpose(view.in.meta(), why) && !why.starts_with("Pod is ");
 }
 
@@ -83,20 +84,20 @@ bool needs_drain(const View& view, const Worker& worker) {
   return worker.goes() ? !worker.has_flag("DRAIN") : takes_jobs(*worker.record);
 }
 
-/// Its record is not deleted at once: a successor comes, or Slurm keeps it for jobs or a reservation.
+/// The record is not deleted at once: a successor is created, or Slurm keeps it for jobs or a reservation.
 bool record_stays(const View& view, const Vacancies& vacancies, const slurm::Node& node) {
   const std::optional<SlotKey> place = view.place_of(node.name);
   return !place || !place->numbered() || vacancies.places.contains(*place) || view.work_on(node.name).jobs > 0 ||
          node.state.base != "IDLE" || node.state.has("COMPLETING") || node.state.has("RESERVED");
 }
 
-/// Some other pod is, or may be, behind the Slurm node of one that is gone.
+/// Another pod uses, or may use, the Slurm node of a pod that is gone.
 bool may_be_anothers(const View& view, const std::string& node) {
   return !view.in.namesake.empty() || view.has_worker(node) || view.rival_of(node) != nullptr ||
          view.in.other_workers.contains(node) || view.is_of_other_pod(node);
 }
 
-/// Slurm nodes of pods that are gone: no slurmd is behind them, and Slurm gives them jobs until it misses that.
+/// Slurm nodes of pods that are gone: they have no slurmd, but Slurm sends them jobs until it notices.
 std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& vacancies) {
   std::set<std::string> out;
   const std::string prefix = view.node_prefix();
@@ -108,7 +109,7 @@ std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& v
   for (const auto& [name, uid] : view.in.seen.gone) {
     if (const slurm::Node* node = view.in.snapshot->node(name)) look(*node);
   }
-  // Those that went before we looked. A machine may run a slurmd of its own.
+  // Include pods that were gone before the first observation. With host networking, the machine may run a slurmd of its own.
   if (!uses_host_network(view.in.nodeset.spec)) {
     for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
       if (view.place_of(it->first) && stamped_by_us(view, *it->second)) look(*it->second);
@@ -121,7 +122,7 @@ std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& v
   return {out.begin(), out.end()};
 }
 
-/// Jobs hang there that have ended with their pod, or with its Kubernetes node, and nothing told Slurm.
+/// Slurm still has jobs there that ended with their pod or its Kubernetes node, unnoticed by Slurm.
 bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
   const slurm::Node* node = view.in.snapshot->node(name);
   if (node == nullptr || view.work_on(name).jobs == 0 || may_be_anothers(view, name)) return false;
@@ -130,7 +131,7 @@ bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
   return drained_by_us && node->state.base != "DOWN" && pod.slurmd && (pod.ended || pod.host_gone);
 }
 
-/// The running slurmd, not the one before it, is what Slurm knows: else jobs would be sent to an address where nobody is.
+/// Slurm knows the running slurmd, not its predecessor: otherwise jobs would be sent to an address where nobody listens.
 bool registered_anew(const View& view, const Worker& worker) {
   const slurm::Node& node = *worker.record;
   const auto lasts = [&](const ToldOf& told, core::Duration time) {
@@ -146,23 +147,23 @@ bool registered_anew(const View& view, const Worker& worker) {
   return lasts(view.in.seen.ready, kRegistrationGrace);
 }
 
-/// Slurm's down of a slurmd that has answered since. With ReturnToService=1 it ends by itself only where no reason was left
-/// over, and the machine has not started anew.
+/// slurmctld set the node down, but its slurmd answers again. ReturnToService=1 ends that only without a left-over reason and
+/// if the machine has not rebooted.
 bool down_though_back(const Worker& worker) {
   return worker.record != nullptr && slurm::down_by_slurm(*worker.record) && !worker.has_flag("NOT_RESPONDING");
 }
 
-/// Nothing but our word, or Slurm's about a slurmd that is back, keeps it from taking jobs.
+/// Only the operator's hold, or Slurm's down of a slurmd that is back, keeps the worker from accepting jobs.
 bool wants_resume(const Worker& worker) {
   if (worker.goes() || worker.user_cordon || worker.kube_cordon() || worker.unplaced() || worker.life != Life::kLive)
     return false;
-  // That drain is Slurm's, which refuses to end it, though an old reason of ours may stand there; and a fail, which resuming
-  // would end, is never ours.
+  // INVALID_REG is Slurm's own drain, which it refuses to end, even if an old reason of ours is there. FAIL is never ours, and
+  // resuming would end it.
   return (worker.drained_by_us() || down_though_back(worker)) && !worker.has_flag("INVALID_REG") && !worker.has_flag("FAIL");
 }
 
 bool must_resume(const View& view, const Worker& worker) {
-  // From the resume on jobs may start there: protection comes first.
+  // Jobs may start after the resume, so the protection must be there first.
   if (always_protected(view.in.nodeset.spec) && !worker.released && !is_protected(*worker.pod)) return false;
   return wants_resume(worker) && worker.ready() && registered_anew(view, worker) && !lacks_features(view, worker);
 }
@@ -171,19 +172,19 @@ plan::StepId protect_id(const Worker& worker) {
   return {"mark", "Pod", pod_text(worker)};
 }
 
-/// How long its deadline is not written anew: on a node that many jobs share it changes with each of them.
+/// How long its deadline is not written again: on a node that many jobs share, it changes with each of them.
 core::Duration deadline_waits(const View& view, const Worker& worker) {
   const auto marked = view.in.outcomes.find(protect_id(worker));
   if (marked == view.in.outcomes.end() || marked->second.state != plan::Outcome::State::kDone) return core::Duration{0};
   return kDeadlineEvery - (view.in.mono - marked->second.last);
 }
 
-/// What its annotation is to say; empty: as it does.
+/// The new value of the deadline annotation; empty: unchanged.
 std::optional<Json> new_deadline(const View& view, const Worker& worker, Draft& draft) {
   std::string deadline;
   if (worker.work.running) deadline = worker.work.deadline ? core::format_rfc3339(*worker.work.deadline) : std::string(kNever);
   const std::string_view told = worker.pod->meta.annotation(api::kAnnotationPodDeadline);
-  // Whether there is one is told at once.
+  // The first deadline and its end are written at once.
   const bool waits = !deadline.empty() && !told.empty() && deadline_waits(view, worker).count() > 0;
   if (waits) draft.remember(protect_id(worker));
   if (deadline == told) return std::nullopt;
@@ -192,7 +193,7 @@ std::optional<Json> new_deadline(const View& view, const Worker& worker, Draft& 
   return std::nullopt;
 }
 
-/// A patch of labels and annotations; empty: they are as they are to be.
+/// A patch of labels and annotations; empty: nothing changes.
 Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
   const kube::ObjectMeta& meta = worker.pod->meta;
   Json labels = Json::object(), annotations = Json::object();
@@ -207,15 +208,15 @@ Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
     if (std::optional<Json> deadline = new_deadline(view, worker, draft))
       annotations[std::string(api::kAnnotationPodDeadline)] = *std::move(deadline);
   }
-  // Wanted again before its record was deleted, or somebody resumed it, and a job was faster than we.
+  // It is wanted again before its record was deleted, or somebody resumed it and a job was faster.
   if (worker.cleared_for_deletion && (!worker.goes() || worker.busy()) && worker.record != nullptr && view.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   const bool says_drain = !meta.annotation(api::kAnnotationFirstConf).empty();
   if (says_drain && worker.record != nullptr && !recorded_drain(view.in, worker.node) && registered_anew(view, worker))
     annotations[std::string(api::kAnnotationFirstConf)] = nullptr;
   Json out = Json::object();
-  // A write of its own where the pod does not tell which node it is: of the other workers the conditions say that they were
-  // seen. This one outlives them, should somebody drop them.
+  // Needs a write only if the pod's name does not determine the node: otherwise the conditions record that it was seen. The
+  // annotation remains if somebody removes the conditions.
   const bool stamps = worker.record != nullptr && view.slurm_known() && stamped_node_name(*worker.pod).empty();
   if (labels.empty() && annotations.empty() && !(stamps && worker.node != slurm_node_name(*worker.pod))) return out;
   if (stamps) annotations[std::string(api::kAnnotationRegistered)] = worker.node;
@@ -224,14 +225,14 @@ Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
   return out;
 }
 
-/// Condition type to message, as Slurm's states give them.
+/// The pod conditions for Slurm's state of the node, from type to message.
 std::map<std::string, std::string, std::less<>> wanted_conditions(const View& view, const Worker& worker) {
   std::map<std::string, std::string, std::less<>> out;
   const auto add = [&](std::string_view name, std::string_view message) {
     out.emplace(std::string(api::kPodConditionPrefix) + std::string(name), message);
   };
   if (worker.record == nullptr) {
-    // It stays stamped as seen: otherwise its absence could be taken for evidence later.
+    // It stays stamped as seen: otherwise its absence could count as evidence later.
     if (worker.stamped) add("Unknown", missing_text(missing_since(*worker.pod).value_or(view.in.now)));
     return out;
   }
@@ -244,20 +245,21 @@ std::map<std::string, std::string, std::less<>> wanted_conditions(const View& vi
   return out;
 }
 
-/// Slurm has its node now, and did not before. That of an earlier slurmd, where its own was not started yet, is as it was.
+/// Slurm has its node now and did not before. A record of an earlier slurmd does not count before the pod's own slurmd has
+/// started.
 bool appears(const Worker& worker) {
   if (worker.record == nullptr) return false;
   if (worker.stamped) return missing_since(*worker.pod).has_value();
   return slurmd_started(*worker.pod) || !began_before(*worker.record, *worker.pod);
 }
 
-/// No earlier than the places that were given, whosever clock that was by.
+/// The present time, but not before the places that were given, whoever's clock set these.
 core::WallTime registration_time(const View& view, const Places& places) {
   const core::WallTime now = core::whole_seconds(view.in.now);
   return std::max({now, places.given_until.value_or(now), places.due.value_or(now)});
 }
 
-/// Entries of a strategic merge patch: it touches conditions of these types only.
+/// Entries of a strategic merge patch, which affects only conditions of these types.
 Json condition_changes(const View& view, const Worker& worker) {
   const auto wanted = wanted_conditions(view, worker);
   Json out = Json::array();
@@ -296,7 +298,7 @@ void report(const Worker& worker, Json changes, Draft& draft) {
                               kube::PatchType::kStrategic, "status"));
 }
 
-/// Without what tells how its record was made.
+/// Without the hash of the record's configuration.
 Json comment_json(const View& view, const Worker& worker) {
   return {{"namespace", view.in.meta().ns},
           {"podName", worker.pod->meta.name},
@@ -305,17 +307,17 @@ Json comment_json(const View& view, const Worker& worker) {
           {"nodeSetUID", view.in.meta().uid}};
 }
 
-/// What the comment of the worker's node is to be; empty: it stays as it is.
+/// The new comment of the worker's node; "": it stays.
 std::string wanted_comment(const View& view, const Worker& worker) {
   const std::string& have = worker.record->comment;
-  // One of an earlier release is not written anew for that alone.
+  // A comment of an earlier release is not rewritten for that alone.
   if (have == stamped_comment(view, worker, "")) return {};
   const std::string* conf = view.conf_hash(worker.pod->meta.label(api::kLabelRevisionHash));
   std::string stamp = conf == nullptr ? "" : *conf;
   if (!have.empty()) {
     const auto comment = worker_comment(have);
     if (!comment) return {};
-    // Slurm keeps the --conf with which the record was made, whoever is behind it now.
+    // Slurm keeps the --conf with which the record was made, whoever uses it now.
     const std::string recorded = core::get_string(*comment, {kStampedConf});
     if (!recorded.empty()) stamp = recorded;
   }
@@ -323,7 +325,7 @@ std::string wanted_comment(const View& view, const Worker& worker) {
   return out == have ? "" : out;
 }
 
-/// It was made lately, and Slurm is about to hear of it.
+/// The worker was created recently and is about to register.
 bool starting(const View& view, const Worker& worker) {
   return worker.life == Life::kLive && (worker.record == nullptr || !worker.ready()) &&
          view.in.now - worker.pod->meta.created < kStarting;
@@ -431,7 +433,7 @@ bool awaits_place(const View& view, const Worker& worker) {
 void report_states(const View& view, const Workers& workers, Draft& draft) {
   if (!view.slurm_known()) return;
   int left = kReportsPerPass;
-  // Workers that were never seen in Slurm before come first: the stamp is what later decisions rest on.
+  // Workers never seen in Slurm come first: later decisions depend on the stamp.
   for (const bool first : {true, false}) {
     for (const Worker& worker : workers) {
       if (worker.life != Life::kLive || (first != !worker.stamped) || draft.is_deleted(*worker.pod)) continue;
@@ -453,7 +455,7 @@ void stamp_comments(const View& view, const Workers& workers, Draft& draft) {
   if (std::ranges::any_of(workers, [&](const Worker& worker) { return starting(view, worker); })) return;
   for (const Worker& worker : workers) {
     if (worker.record == nullptr || !worker.ready()) continue;
-    if (worker.goes() && !worker.updates()) continue;  // Its record goes with it.
+    if (worker.goes() && !worker.updates()) continue;  // Its record is deleted with it.
     std::string wanted = wanted_comment(view, worker);
     const plan::StepId id{"comment", "Slurm node", worker.node};
     if (wanted.empty()) continue;

@@ -1,4 +1,4 @@
-// sshd in workers, beside slurmd, for users with a job there: pam_slurm_adopt, which the image has, refuses all others.
+// sshd in workers, beside slurmd, for users with a job there. pam_slurm_adopt in the image refuses all others.
 #include "operator/common/ssh.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ std::string worker_sshd_config(const api::NodeSetSpec& spec) {
   return sshd_config("NodeSet", spec.ssh->extra_sshd_config, host_keys);
 }
 
-/// Null: the users of the image.
+/// Null: only the users of the image.
 const api::SecretKeySelector* sssd_conf(const api::NodeSetSpec& spec) {
   return spec.ssh->sssd_conf_ref && !spec.ssh->sssd_conf_ref->name.empty() ? &*spec.ssh->sssd_conf_ref : nullptr;
 }
@@ -62,15 +62,15 @@ std::vector<std::string_view> ssh_volume_names(const api::NodeSetSpec& spec) {
 void add_ssh_volumes(const Observed& in, Json& volumes) {
   const api::NodeSetSpec& spec = in.nodeset.spec;
   if (!has_sshd(spec)) return;
-  // By way of the pod each worker has the file of its own template, also one below the partition of an update.
+  // The file comes from the pod, so that each worker has that of its own template, also below the partition of an update.
   const Json config{
       {"downwardAPI",
        {{"items", Json::array({{{"path", kSshdConfig},
                                 {"fieldRef",
                                  {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationSshdConfig)}}}}})}}}};
   Json host_keys{{"secret", {{"name", host_keys_of(in.meta()).name}}}};
-  // A worker below the partition of an update that ends ssh begins without those that nobody keeps any more. Others wait for
-  // them: the kubelet may not see at once a Secret that was made right before the pod.
+  // If an update removes ssh, a worker below its partition starts without the host keys, which are not kept any more. Other
+  // workers wait for them: the kubelet may not see a Secret at once that was created just before the pod.
   if (in.host_keys == kube::Presence::kUnknown) host_keys["secret"]["optional"] = true;
   volumes.push_back(projected_volume(kConfigVolume, Json::array({config})));
   volumes.push_back(projected_volume(kHostKeysVolume, Json::array({host_keys})));
@@ -80,7 +80,7 @@ void add_ssh_volumes(const Observed& in, Json& volumes) {
 void add_sshd(const api::NodeSetSpec& spec, Json& slurmd) {
   if (!has_sshd(spec)) return;
   slurmd["ports"].push_back({{"name", kPort}, {"containerPort", api::kPortSsh}, {"protocol", "TCP"}});
-  // What is mounted there has the image start sshd.
+  // The image starts sshd if these are mounted.
   for (Json& mount : daemon_mounts(spec)) slurmd["volumeMounts"].push_back(std::move(mount));
 }
 
@@ -96,9 +96,9 @@ void add_check(const api::NodeSetSpec& spec, const Json& slurmd, Json& init) {
 
 bool keep_host_keys(const View& view, Draft& draft) {
   if (view.goal != Goal::kServe || !has_sshd(view.in.nodeset.spec)) return true;
-  // Their watch has just begun: workers that were made now would start without them.
+  // The watch of the Secret has just begun: workers created now would start without host keys.
   if (view.in.host_keys == kube::Presence::kUnknown) return false;
-  // A Secret of that name that users made has host keys of theirs.
+  // A Secret of that name that users created has their own host keys.
   if (view.in.host_keys != kube::Presence::kAbsent) return true;
   const kube::ObjectMeta& self = view.in.meta();
   const kube::Key key = host_keys_of(self);

@@ -1,6 +1,5 @@
-// Stale records of Slurm nodes: of workers that are gone for good, of those that have moved (with host networking the Slurm
-// node is named after the Kubernetes node), and for a next worker of the name, with an extraConf or limits that are not its
-// own.
+// Stale records of Slurm nodes: of workers that are gone for good, of workers that have moved (with host networking the Slurm
+// node is named after the Kubernetes node), and records whose extraConf or limits do not fit the next worker of the name.
 #include <algorithm>
 #include <array>
 
@@ -13,17 +12,17 @@
 namespace op::nodeset {
 namespace {
 
-/// A worker that has no Kubernetes node yet may come back to the one that it had, and find its record.
+/// A worker without a Kubernetes node may return to its previous one and find its record there.
 bool all_placed(const View& view, const Workers& workers, const Vacancies& vacancies) {
   return vacancies.places.empty() && view.in.orphans.empty() &&
          std::ranges::none_of(workers, [](const Worker& worker) { return worker.pod->node_name.empty(); });
 }
 
-/// What slurmctld says of a slurmd that has less than its record, where a record made anew fits.
+/// slurmctld's reasons for a slurmd that has less than its record. A new record would fit.
 constexpr std::array<std::string_view, 5> kDiffers{"CoreSpec differ", "Low CPUs", "Low RealMemory", "Low TmpDisk",
                                                    "Low socket*core*thread count"};
 
-/// What else it says of a slurmd that it refuses.
+/// slurmctld's other reasons for refusing a slurmd.
 constexpr std::array<std::string_view, 6> kRefuses{"gres/",
                                                    "Could not unpack gres data",
                                                    "Failed to parse dynamic_conf",
@@ -35,12 +34,12 @@ bool starts_with_any(const auto& all, const std::string& reason) {
   return std::ranges::any_of(all, [&](std::string_view words) { return reason.starts_with(words); });
 }
 
-/// The record is of one of our workers, and Slurm takes no slurmd like the last one for it. Nobody can resume it.
+/// The record belongs to one of our workers, and Slurm refused its last slurmd. Nobody can resume such a node.
 bool refused_by_slurm(const View& view, const slurm::Node& node) {
   return node.state.has("INVALID_REG") && stamped_by_us(view, node) && starts_with_any(kDiffers, node.reason);
 }
 
-/// It names a NodeSet of our name. One of another uid is gone: two cannot be at the same time.
+/// The comment names a NodeSet of our name. If the uid differs, that NodeSet is gone: two of a name cannot exist at once.
 bool names_us(const View& view, const core::Json& comment) {
   return core::get_string(comment, {"nodeSetName"}) == view.in.meta().name &&
          core::get_string(comment, {"namespace"}) == view.in.meta().ns;
@@ -48,14 +47,14 @@ bool names_us(const View& view, const core::Json& comment) {
 
 enum class Ours { kNo, kPerhaps, kYes };
 
-/// Whether a record is of this NodeSet, by its comment or by its features.
+/// Whether a record belongs to this NodeSet, by its comment or features.
 Ours is_ours(const View& view, const slurm::Node& node) {
   if (const auto comment = worker_comment(node.comment)) {
     const std::string uid = core::get_string(*comment, {"nodeSetUID"});
     if (uid == view.in.meta().uid) return Ours::kYes;
     if (!uid.empty() && !names_us(view, *comment)) return Ours::kNo;
   }
-  // Nobody stamped it: then it is taken for ours only when nothing answers under its name any more.
+  // It has no comment. It counts as ours only if nothing answers under its name any more.
   const std::string feature = slurm_node_set_name(view.in.nodeset.spec, view.in.meta().name);
   const bool featured = std::find(node.features.begin(), node.features.end(), feature) != node.features.end();
   if (!featured) return Ours::kNo;
@@ -64,14 +63,14 @@ Ours is_ours(const View& view, const slurm::Node& node) {
   return silent ? Ours::kYes : Ours::kPerhaps;
 }
 
-/// It was made by a worker that was bound to a Kubernetes node of that name, which may come back.
+/// A worker that was bound to a Kubernetes node of that name made the record, and may return.
 bool named_after_host(const slurm::Node& node) {
   const auto comment = worker_comment(node.comment);
   const std::string host = comment ? core::get_string(*comment, {"node"}) : "";
   return !host.empty() && host.substr(0, host.find('.')) == node.name;
 }
 
-/// Of names that no worker has any more.
+/// Deletes records under names that no worker has any more.
 void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
   if (!view.in.namesake.empty()) return;
   const std::string prefix = view.node_prefix();
@@ -107,7 +106,7 @@ void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRe
   }
 }
 
-/// The pod that the record names is a worker of another name now, and does not come back to it.
+/// The pod that the record names is now a worker under another name and does not return to it.
 bool is_superseded(const Workers& workers, const slurm::Node& node) {
   const auto comment = worker_comment(node.comment);
   const std::string pod = comment ? core::get_string(*comment, {"podName"}) : "";
@@ -116,32 +115,32 @@ bool is_superseded(const Workers& workers, const slurm::Node& node) {
   });
 }
 
-/// A preStop of ours drained it before it could be stamped.
+/// Our preStop hook drained the node before its comment was written.
 bool drained_by_pre_stop(const View& view, const slurm::Node& node) {
   return slurm::held_by(node.reason, slurm::Owner::kOperator) && !worker_comment(node.comment) &&
          is_ours(view, node) == Ours::kYes;
 }
 
-/// Of workers that have another name now: with host networking they may be on another Kubernetes node, and without, an earlier
-/// slurmd of theirs was given a name of its own.
+/// Deletes records of workers that have another name now: with host networking they may have moved, and otherwise slurmd had
+/// been given a name of its own.
 void delete_moved(const View& view, const Workers& workers, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
   const bool on_host = uses_host_network(view.in.nodeset.spec);
-  // Of these, delete_of_hosts looks at all.
+  // delete_of_hosts handles these.
   if (!on_host && (view.by_host() || view.goal != Goal::kServe)) return;
   if (view.stops() || !all_placed(view, workers, vacancies)) return;
   const std::string prefix = view.node_prefix();
   for (const auto& [name, node] : view.in.snapshot->nodes) {
-    if (ordinal_of(name, prefix)) continue;  // delete_without_worker has looked at it.
+    if (ordinal_of(name, prefix)) continue;  // Handled by delete_without_worker.
     if (view.has_worker(name) || view.in.other_workers.contains(name)) continue;
-    // What somebody else said of the machine is to be found there when a worker comes back to it.
+    // A reason that somebody else gave for the machine must still be there when a worker returns.
     if (slurm::given_by_others(node->reason, slurm::Owner::kOperator) && !tells_refusal(*node)) continue;
     if (!stamped_by_us(view, *node) && !drained_by_pre_stop(view, *node)) continue;
-    // The name of any other follows from where it was.
+    // Without host networking or with DaemonSet, the name follows from the place unless the pod has another node now.
     if ((!on_host || view.by_host()) && !is_superseded(workers, *node)) continue;
-    // To whoever waits for the node, it is not gone.
+    // It still matters to jobs that wait for the node.
     if (view.goal == Goal::kServe && (outlives_worker(view, *node) || reserved(*node) || view.in.snapshot->job_names(name)))
       continue;
-    // The machine may run a slurmd of its own: nothing that answers is taken for what was left behind.
+    // The machine may run a slurmd of its own: a node that answers does not count as left behind.
     if (node->state.base != "DOWN") {
       if (found.answering.empty()) found.answering = name;
       continue;
@@ -154,7 +153,7 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
   }
 }
 
-/// Of Kubernetes nodes that are gone, where pruneSlurmNodeRecords says so. Only the API server's own word counts.
+/// Deletes records of Kubernetes nodes that are gone, with pruneSlurmNodeRecords. Requires the API server's direct answer.
 void prune_lost(const View& view, StaleRecords& found, Draft& draft) {
   if (view.goal != Goal::kServe || view.stops()) return;
   for (const auto& [name, host] : view.in.lost_hosts) {
@@ -162,7 +161,7 @@ void prune_lost(const View& view, StaleRecords& found, Draft& draft) {
     if (node == nullptr || view.has_worker(name) || view.is_of_other_pod(name) || view.in.other_workers.contains(name))
       continue;
     if (view.rival_of(name) != nullptr || outlives_worker(view, *node)) continue;
-    // Slurm says when it has missed the slurmd; and to whoever waits for the node, it is not gone.
+    // Wait until Slurm has noticed the end of slurmd. The node still matters to jobs that wait for it.
     if (node->state.base != "DOWN" || reserved(*node) || view.in.snapshot->job_names(name)) continue;
     if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     ++found.count;
@@ -175,31 +174,31 @@ void prune_lost(const View& view, StaleRecords& found, Draft& draft) {
   }
 }
 
-/// Whether a worker that is bound to a Kubernetes node may come back to the record.
+/// True if a worker that is bound to a Kubernetes node may return to the record.
 bool awaits_bound_worker(const View& view, const slurm::Node& node) {
   if (view.goal != Goal::kServe || !view.by_host()) return false;
   if (const std::optional<SlotKey> place = view.place_of(node.name)) {
     const Host& host = view.in.hosts.at(place->kube_node);
     return host.fit.any() || host.wanted;
   }
-  // A Kubernetes node that is gone may come back; one that is there gives its worker another name now.
+  // A Kubernetes node that is gone may return. One that exists gives its worker another name now.
   const auto comment = worker_comment(node.comment);
   return comment && !view.in.hosts.contains(core::get_string(*comment, {"node"}));
 }
 
-/// Our worker was the last behind the node, or we drained it when one of ours was gone before it could be stamped.
+/// Our worker was the last one behind the node, or our preStop hook drained it before its comment was written.
 bool left_by_ours(const View& view, const slurm::Node& node) {
   if (stamped_by_us(view, node)) {
     const core::Json comment = *worker_comment(node.comment);
     const std::string pod = core::get_string(comment, {"podName"});
-    // What one with a number left under another name, as with host networking, is not for this.
+    // Records that a numbered worker left under another name, as with host networking, are not handled here.
     return view.goal != Goal::kServe || !ordinal_of(pod, view.in.meta().name + "-") ||
            pod == daemon_pod_name(view.in.meta().name, core::get_string(comment, {"node"}));
   }
   return drained_by_pre_stop(view, node);
 }
 
-/// Of workers that were bound to Kubernetes nodes, to which nobody is to come back.
+/// Deletes records of workers that were bound to Kubernetes nodes and will not return.
 void delete_of_hosts(const View& view, StaleRecords& found, Draft& draft) {
   if (view.stops() || uses_host_network(view.in.nodeset.spec) || !view.in.namesake.empty()) return;
   const bool serves = view.goal == Goal::kServe;
@@ -207,12 +206,12 @@ void delete_of_hosts(const View& view, StaleRecords& found, Draft& draft) {
     const bool down = node->state.base == "DOWN";
     if (!down && serves) continue;
     const std::optional<SlotKey> place = view.place_of(name);
-    if (place && place->numbered()) continue;  // delete_without_worker has looked at it.
+    if (place && place->numbered()) continue;  // Handled by delete_without_worker.
     if (view.has_worker(name) || view.is_of_other_pod(name) || view.rival_of(name) != nullptr) continue;
     if (!left_by_ours(view, *node) || outlives_worker(view, *node) || awaits_bound_worker(view, *node)) continue;
-    // Pods of ours that have no place are left alone, and so is what Slurm has of them.
+    // Pods of ours without a place are left alone, and so are their records.
     if (std::ranges::any_of(view.in.pods, [&](const kube::PodPtr& pod) { return slurm_node_name(*pod) == name; })) continue;
-    // To whoever waits for the node, it is not gone.
+    // It still matters to jobs that wait for the node.
     if (serves && view.in.snapshot->job_names(name)) continue;
     if (!down) {
       if (found.answering.empty()) found.answering = name;
@@ -239,7 +238,7 @@ bool tells_refusal(const slurm::Node& node) {
 
 bool stamped_by_us(const View& view, const slurm::Node& node) {
   const std::string& uid = view.in.meta().uid;
-  // Most nodes are others': a look at the text is cheaper than reading it.
+  // Most nodes are others': searching the text is cheaper than parsing it.
   if (node.comment.find(uid) == std::string::npos) return false;
   const auto comment = worker_comment(node.comment);
   return comment && core::get_string(*comment, {"nodeSetUID"}) == uid;
@@ -247,11 +246,11 @@ bool stamped_by_us(const View& view, const slurm::Node& node) {
 
 bool has_other_conf(const View& view, const slurm::Node& record, std::string_view revision) {
   const std::string* hash = view.conf_hash(revision);
-  // Most records are of this one: a look at the text is cheaper than reading it.
+  // Most records have this hash: searching the text is cheaper than parsing it.
   if (hash == nullptr || record.comment.find(*hash) != std::string::npos) return false;
   const auto comment = worker_comment(record.comment);
-  // Workers of a NodeSet of our name that is gone are ours before their comments are. One that an earlier release stamped does
-  // not tell.
+  // Workers of a former NodeSet of our name are ours even before their comments are updated. Comments of earlier releases lack
+  // the hash.
   const bool ours = comment && (core::get_string(*comment, {"nodeSetUID"}) == view.in.meta().uid || names_us(view, *comment));
   return ours && !core::get_string(*comment, {kStampedConf}).empty();
 }
@@ -265,7 +264,7 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
   if (!refused) {
     const std::optional<SlotKey> place = view.place_of(name);
     if (!has_other_conf(view, *record, place ? view.in.wanted_hash(*place) : view.in.hash)) return OldRecord::kStays;
-    // What an administrator said is meant for the next pod too.
+    // An administrator's drain also applies to the next pod.
     const bool taken = state.has("DRAIN") || state.has("FAIL");
     if (slurm::given_by_others(record->reason, slurm::Owner::kOperator) ||
         (taken && !slurm::held_by(record->reason, slurm::Owner::kOperator))) {
@@ -273,7 +272,7 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
       if (drain != Restorable::kNoted && drain != Restorable::kToBeNoted) return OldRecord::kStays;
     }
   }
-  // Our own reservation lets it go.
+  // Our own reservation releases it.
   const bool ours = is_scheduled(view) && record->reservation == reservation_name(view.in.meta());
   // Jobs that name the node would be lost with it.
   if ((reserved(*record) && !ours) || state.has("COMPLETING") || state.base == "ALLOCATED" || state.base == "MIXED" ||
@@ -281,7 +280,7 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
     return OldRecord::kStays;
   }
   if (drain == Restorable::kToBeNoted) return OldRecord::kAwaitsNote;
-  // A preStop leaves what somebody else, or slurmctld itself, drained as it is.
+  // The preStop hook leaves a node alone that somebody else or slurmctld drained.
   const bool ended = state.base == "DOWN" || ((refused || drain == Restorable::kNoted) && state.base == "IDLE");
   return ended && view.slurm_fresh() && !reserved(*record) ? OldRecord::kDeletedFirst : OldRecord::kAwaitsDown;
 }

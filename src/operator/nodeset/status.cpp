@@ -1,4 +1,5 @@
-// What users read: counts, conditions, and events for what lasts. Computed from what is, and written only when it differs.
+// What users read: counts, conditions, and events about lasting states. Computed from the facts, and written only when it
+// differs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,14 +20,14 @@ namespace {
 
 using core::Json;
 
-/// Counts that run up while workers come and go are written this often, conditions at once.
+/// Minimum interval for writes of mere counts, which change fast while workers come and go. Conditions are written at once.
 constexpr core::Duration kCountsEvery{500};
-/// After so many refusals, a node that Slurm will not let go is shown: a reservation may hold it.
+/// Number of refusals after which a node that Slurm does not release is reported: a reservation may hold it.
 constexpr int kBusyShown = 20;
 constexpr std::string_view kNotUsable = "NotUsable";
 /// How many names a message lists.
 constexpr std::size_t kNames = 3;
-/// A pod that is still there so long after its grace period is held by its finalizers.
+/// A pod that still exists this long after its grace period is held by its finalizers.
 constexpr core::Duration kHeld{60000};
 
 api::NodeSetStatus count(const View& view, const PassResult& result, Draft& draft) {
@@ -51,7 +52,7 @@ api::NodeSetStatus count(const View& view, const PassResult& result, Draft& draf
     if (state.has("DRAIN")) ++out.slurm_drain;
   }
   if (!slurm::has_answered(view.in.snapshot)) {
-    // Nothing is known, which is not zero.
+    // Unknown is not zero.
     out.slurm_idle = before.slurm_idle;
     out.slurm_allocated = before.slurm_allocated;
     out.slurm_down = before.slurm_down;
@@ -68,7 +69,7 @@ api::NodeSetStatus count(const View& view, const PassResult& result, Draft& draf
   return out;
 }
 
-/// "cpu-1 drained by somebody: bad disk", for what keeps a worker from taking jobs.
+/// "cpu-1 is IDLE+DRAIN (bad disk)": why a worker accepts no jobs.
 std::string why_unusable(const Worker& worker) {
   if (worker.record == nullptr) return worker.node + " is not registered in Slurm";
   std::string state = worker.record->state.base;
@@ -89,7 +90,7 @@ bool any_expects(const Workers& workers, Prospect prospect) {
   return std::ranges::any_of(workers, [&](const Worker& worker) { return worker.prospect == prospect; });
 }
 
-/// Workers that may be in Slurm under other names.
+/// Reports workers that may be in Slurm under other names.
 void tell_suspects(const Workers& workers, Draft& draft) {
   std::vector<std::string> texts;
   for (const Worker& worker : workers) {
@@ -98,7 +99,7 @@ void tell_suspects(const Workers& workers, Draft& draft) {
   if (!texts.empty()) draft.wrong(kNotRegistered, some(texts));
 }
 
-/// What keeps wanted workers from being usable; true when nothing does but people, and some are.
+/// Reports what keeps wanted workers from accepting jobs. True if only users do, and some workers are usable.
 bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
   std::vector<std::string> starting, placeless, unusable, aside, refused, old_conf;
   int usable = 0;
@@ -184,7 +185,7 @@ std::string earlier_text(const View& view, const Rollout& rollout) {
   return fmt::format("{} of {} workers still use an earlier template", rollout.earlier, view.desired);
 }
 
-/// An update that is under way, or that people hold.
+/// Reports an update that is under way or that users hold back.
 void tell_update(const View& view, const Rollout& rollout, const std::vector<std::string>& updating, Draft& draft) {
   if (rollout.earlier == 0 || rollout.state == Rollout::State::kByHand) return;
   if (!rollout.refusal.empty()) {
@@ -215,7 +216,7 @@ void tell_update(const View& view, const Rollout& rollout, const std::vector<std
   draft.waiting("Updating", std::move(text));
 }
 
-/// Workers of earlier templates that nothing replaces by itself.
+/// Reports workers of earlier templates that the operator does not replace.
 void judge_revisions(const View& view, const Rollout& rollout, Draft& draft) {
   if (rollout.earlier == 0 || rollout.state != Rollout::State::kByHand) return;
   std::string how = earlier_text(view, rollout) + ": a worker is replaced when you delete its pod, which ends its jobs";
@@ -227,7 +228,7 @@ void judge_revisions(const View& view, const Rollout& rollout, Draft& draft) {
   draft.up_to_users("OnDelete", std::move(how));
 }
 
-/// True when there is the NodeSet's partition, or none is wanted.
+/// True if the NodeSet's partition exists or none is wanted.
 bool judge_partition(const View& view, Draft& draft) {
   const api::NodeSetPartition& wanted = view.in.nodeset.spec.partition;
   if (view.goal != Goal::kServe || !wanted.enabled) return true;
@@ -247,7 +248,7 @@ bool judge_partition(const View& view, Draft& draft) {
   return false;
 }
 
-/// Whose creation is still to come: those of this pass, and those whose place is held by what goes.
+/// The places whose workers are still to be created: those of this pass, and those that a worker still occupies.
 std::set<SlotKey> places_to_create(const View& view, const Workers& workers, const Vacancies& vacancies) {
   std::set<SlotKey> out = vacancies.places;
   if (view.goal != Goal::kServe) return out;
@@ -284,7 +285,7 @@ std::set<SlotKey> places_to_create(const View& view, const Workers& workers, con
   return out;
 }
 
-/// What becomes of the record under the name of a worker that is to be created.
+/// Adds what happens to the record under the name of a worker to be created.
 void intend_for_record(const View& view, const PassResult& result, const std::string& node, plan::Intent& intent) {
   const slurm::Node* record = view.known_record(node);
   if (record == nullptr) return;
@@ -301,12 +302,12 @@ void write_intent(const View& view, const PassResult& result, Draft& draft) {
   plan::Intent& intent = draft.intent();
   const kube::ObjectMeta& self = view.in.meta();
   for (const plan::StepId& id : draft.wishes()) {
-    // The first two were told by node and pod; the others change nothing.
+    // Drains and marks were added by node and pod; the others change nothing.
     const bool told = id.verb == kDrain.verb || id.is(kClear) || id.is(kEvent) || id.is(kConfirm) || id.is(kNoteDrain);
     if (!told) intent.add(id);
   }
   const std::set<SlotKey> created = places_to_create(view, result.fates.workers, result.vacancies);
-  // With host networking, nodes are named when their pods are placed.
+  // With host networking, nodes get their names when their pods are placed.
   const bool named = !uses_host_network(view.in.nodeset.spec);
   NodeNames successors;
   for (const SlotKey& place : created) {
@@ -343,7 +344,7 @@ void judge_scaling(const View& view, const PassResult& result, Draft& draft) {
   if (to_delete > 0) draft.waiting("ScalingIn", fmt::format("deleting {} worker{}", to_delete, to_delete == 1 ? "" : "s"));
 }
 
-/// "pods "cpu-*" is forbidden", for the prefix "cpu-": the same for every worker.
+/// "pods "cpu-*" is forbidden" for the prefix "cpu-": the same text for every worker.
 std::string without_ordinals(std::string text, std::string_view prefix) {
   for (std::size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;) {
     at += prefix.size();
@@ -357,8 +358,7 @@ struct Alike {
   std::size_t more = 0;
 };
 
-/// One trouble of a hundred workers is one problem, wherever it comes up, and though it names each. The last one of `limit`
-/// stands for all that follow.
+/// Merges problems that differ only in the worker they name. The last one of `limit` also counts all that follow.
 std::vector<Alike> merge_alike(const View& view, std::vector<Problem> found, std::size_t limit) {
   std::vector<Alike> out;
   std::map<std::string, std::size_t> places;
@@ -377,7 +377,7 @@ std::vector<Alike> merge_alike(const View& view, std::vector<Problem> found, std
   return out;
 }
 
-/// The event is of the first one: how many there are changes too often.
+/// The event omits the number of further problems, which changes too often.
 void add_alike(Alike alike, bool with_event, std::string_view action, Draft& draft) {
   Problem& problem = alike.first;
   if (with_event && problem.wrong()) draft.lasting_event("Warning", problem.reason, action, problem.message);
@@ -385,7 +385,7 @@ void add_alike(Alike alike, bool with_event, std::string_view action, Draft& dra
   draft.problem(std::move(problem));
 }
 
-/// Failures of steps that are still wished for. What Slurm holds back is no failure until it lasts.
+/// Reports failures of steps that are still wanted. Refusals by Slurm count only if they last.
 void judge_failures(const View& view, Draft& draft) {
   plan::Outcomes wished;
   for (const plan::StepId& id : draft.wishes()) {
@@ -395,7 +395,7 @@ void judge_failures(const View& view, Draft& draft) {
     if (!busy || failed->count >= kBusyShown) wished.emplace(id, *failed);
   }
   for (Alike& alike : merge_alike(view, step_problems(wished), SIZE_MAX)) {
-    // Of workers that are refused another event tells.
+    // Refused creations have an event of their own.
     const bool told = alike.first.step.is(kCreatePod);
     add_alike(std::move(alike), !told, "Sync", draft);
   }
@@ -416,12 +416,12 @@ void judge_pods(const View& view, const Workers& workers, const ExtraConf& extra
   }
   for (Alike& alike : merge_alike(view, pod_problems(live), kNames)) add_alike(std::move(alike), true, "Run", draft);
   for (Alike& alike : merge_alike(view, refused_files(all), kNames)) add_alike(std::move(alike), true, "Run", draft);
-  // Only beside a worker that does not run: a slurmd that does knows more than we.
+  // Only if a worker with this template does not run: a running slurmd proves more than our check.
   if (!extra_conf.doubts.empty() && !pod_problems(current).empty()) draft.wrong("ExtraConfSuspect", extra_conf.doubts, "Run");
 }
 
-/// Deleted workers that others keep by a finalizer: nothing takes their places until these are gone. Where the host is lost,
-/// the pod waits for its kubelet, whatever its finalizers are.
+/// Reports deleted workers whose finalizers keep them, so that nothing takes their places. If the host is lost, the pod waits
+/// for its kubelet, whatever its finalizers.
 void tell_held_pods(const View& view, const Workers& workers, Draft& draft) {
   std::vector<Problem> held;
   for (const Worker& worker : workers) {
@@ -443,12 +443,12 @@ void tell_held_pods(const View& view, const Workers& workers, Draft& draft) {
   for (Alike& alike : merge_alike(view, std::move(held), kNames)) add_alike(std::move(alike), true, "Delete", draft);
 }
 
-/// Its deletion waits for records that are not deleted now.
+/// The deletion of the NodeSet waits for records that are not deleted now.
 bool keeps_nodeset(const View& view, const StaleRecords& stale) {
   return view.in.meta().terminating() && view.in.pods.empty() && !stale.withheld.empty();
 }
 
-/// Some worker of this NodeSet is a reason for the doubt, or would go but for it.
+/// A worker of this NodeSet contributes to the doubt, or would be deleted without it.
 bool concerned(const View& view, const PassResult& result) {
   return (view.in.snapshot != nullptr && view.in.snapshot->other_cluster) || !result.scale_in.withheld.empty() ||
          keeps_nodeset(view, result.stale) || result.fates.rollout.withheld ||
@@ -468,7 +468,7 @@ void judge_stop(const View& view, const PassResult& result, Draft& draft) {
   }
 }
 
-/// Also while the stop switch or the doubt is the stronger reason: what was seen of the loss lasts in this message.
+/// Set it even if the stop switch or the doubt is the stronger reason: the message records what was lost.
 void set_node_loss(const View& view, Conditions& conditions) {
   const NodeLoss& loss = view.in.node_loss;
   if (!loss.any()) return;
@@ -489,7 +489,7 @@ void set_node_loss(const View& view, Conditions& conditions) {
                  loss.confirmed ? "NodeLossConfirmed" : "NodesLost", std::move(text));
 }
 
-/// Conditions are kept that this release does not know.
+/// Keeps conditions that this release does not know.
 void keep_foreign(const View& view, Conditions& conditions, const std::vector<api::Condition>& before) {
   for (const api::Condition& condition : before) {
     const bool known = condition.type == api::kConditionReady || condition.type == api::kConditionProgressing ||
@@ -500,7 +500,7 @@ void keep_foreign(const View& view, Conditions& conditions, const std::vector<ap
   }
 }
 
-/// Type, status and reason of each condition: what is written at once when it changes.
+/// Type, status and reason of each condition. A change of these is written at once.
 std::string states_of(const Json* conditions) {
   std::string out;
   if (conditions == nullptr || !conditions->is_array()) return out;
@@ -510,7 +510,7 @@ std::string states_of(const Json* conditions) {
   return out;
 }
 
-/// The patch changes only counts and messages.
+/// True if the patch changes only counts and messages.
 bool is_minor(const View& view, const Json& patch) {
   if (patch.contains("observedGeneration") || patch.contains("desired") || patch.contains("ordinalToNode") ||
       patch.contains("drainsToRestore"))
@@ -519,7 +519,7 @@ bool is_minor(const View& view, const Json& patch) {
          states_of(&patch["conditions"]) == states_of(core::find(view.in.object->body, {"status", "conditions"}));
 }
 
-/// The status that was written so lately that only counts and messages are not written anew; null: none.
+/// The last status write, if it is so recent that mere counts and messages must wait; null: none.
 const std::pair<const plan::StepId, plan::Outcome>* find_recent_status(const View& view) {
   for (auto it = view.in.outcomes.lower_bound(kStatus); it != view.in.outcomes.end() && it->first.is(kStatus); ++it) {
     if (it->second.state == plan::Outcome::State::kDone && view.in.mono - it->second.last < kCountsEvery) return &*it;
@@ -559,7 +559,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
   keep_foreign(view, conditions, before.conditions);
   Json wanted = api::to_json(status);
   wanted["conditions"] = conditions.json();
-  // The status is merged: what is not there any more is to be said.
+  // The status is merged, so removed entries need an explicit null.
   const auto drop = [&](const char* field, const api::StringMap& had, const api::StringMap& has) {
     for (const auto& [name, value] : had) {
       if (!has.empty() && !has.contains(name)) wanted[field][name] = nullptr;
@@ -568,7 +568,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
   drop("ordinalToNode", before.ordinal_to_node, status.ordinal_to_node);
   drop("drainsToRestore", before.drains_to_restore, status.drains_to_restore);
 
-  // The finalizer's patch is of the same version, and so is a note: one of the two would be refused.
+  // The finalizer's patch and a note use the same resourceVersion: one of the two writes would be refused.
   if (result.finalizer == Finalizer::kChanged || result.noted) return;
   std::optional<plan::Step> step = status_step(resources::kNodeSet, *view.in.object, std::move(wanted));
   if (!step) return;
@@ -580,12 +580,13 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
       return;
     }
   }
-  // Another status is another wish: one that changes with every pass is no step that is done in vain.
+  // The variant makes a different status a different step: a status that changes with every pass is not a step repeated in
+  // vain.
   step->id.variant = fmt::format("{}, {} of {} ready", step->reason, status.ready_replicas, status.replicas);
   if (!draft.wish_now(step->id)) return;
   draft.lane("status").add(std::move(*step));
   tell_restored(view, workers, status.drains_to_restore, draft);
-  // Said once: the status that goes out with it is what it is told by.
+  // Reported once, because the status that is written with it has the new count.
   if (view.goal == Goal::kServe && view.desired != before.desired) {
     const bool more = view.desired > before.desired;
     draft.event("Normal", more ? "ScalingUp" : "ScalingDown", more ? "ScaleUp" : "ScaleDown",

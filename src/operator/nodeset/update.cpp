@@ -1,4 +1,4 @@
-// RollingUpdate and ScheduledUpdate: which workers of an earlier template make room now, each for one of its own name.
+// RollingUpdate and ScheduledUpdate: which workers of an earlier template are replaced now, each by one of its own name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 namespace op::nodeset {
 namespace {
 
-/// Nobody may tell when a job that waits for a node by its name is cancelled, or a worker has had its time to register.
+/// Nothing wakes the key when a job that waits for a node by name is cancelled, or when a worker's time to register is over.
 constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
 
-/// How long an answer about a template holds, where the API server would create a pod of it; where it would not, which an
-/// administrator may change at any moment; and where it could not say.
+/// How long an answer about a template is valid: the API server would create a pod of it; it would not, which an administrator
+/// can change at any moment; it could not tell.
 constexpr core::Duration kAcceptedFor{10 * 60 * 1000}, kRefusedFor{60000}, kUnansweredFor{5000};
 
-/// What could be created beside the workers.
+/// Ordinals that no worker and no other pod uses.
 FreeOrdinals free_ordinals(const View& view, const Workers& workers) {
   std::set<int> used;
   for (const Worker& worker : workers) used.insert(worker.key.ordinal);
@@ -31,19 +31,19 @@ FreeOrdinals free_ordinals(const View& view, const Workers& workers) {
   return {view, std::move(used)};
 }
 
-/// The next worker of the ordinal gets another record in Slurm: with another --conf, or under another name.
+/// True if the next worker of the ordinal needs a new record in Slurm, because its --conf or its name differs.
 bool needs_new_record(const View& view, const Worker& worker) {
   if (has_other_conf(view, *worker.record, view.in.hash)) return true;
   const bool on_host = uses_host_network(view.in.nodeset.spec);
   return on_host || worker.pod->host_network || view.node_name(worker.key) != worker.node;
 }
 
-/// What would be lost with the worker, or why it cannot be replaced; or "".
+/// What would be lost with the worker, or why it cannot be replaced; "": it can.
 std::string why_kept(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker& worker, FreeOrdinals& free) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.kube_cordon()) {
     const KubeNode& host = *worker.kube_node;
-    // The successor of one that is bound to a cordoned node comes back there.
+    // The successor of a worker that is bound to a cordoned node starts there again.
     if (worker.key.numbered() || !host.goes.empty())
       return "the Kubernetes node of " + pod_text(worker) + (host.unschedulable ? " is cordoned" : " is about to go");
   }
@@ -53,7 +53,7 @@ std::string why_kept(const View& view, const WaitingJobsByNode& waiting_jobs, co
     if (!host->second.fit.starts)
       return "the Kubernetes node of " + pod_text(worker) + " has a taint that keeps its successor away";
   }
-  // Kubernetes may not say for long that its pod is gone.
+  // It may take long until Kubernetes reports the pod as gone.
   if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
   if (const NameOwner owner = view.owner_of_name(worker.key); owner != NameOwner::kUs)
     return worker.node +
@@ -64,7 +64,7 @@ std::string why_kept(const View& view, const WaitingJobsByNode& waiting_jobs, co
   const bool held = held_by_others(record) && !tells_refusal(record);
   if (record.state.has("FAIL") || (held && record.state.base == "DOWN" && !record.state.has("DRAIN")))
     return "somebody set " + worker.node + " down or failing";
-  // By what waits in Slurm the next worker is given its number; not where that is not known to be ours alone.
+  // The record in Slurm reserves the number for the next worker, unless somebody else may hold the node.
   if (worker.key.numbered() && (held || !stamped_by_us(view, record)) && free.has_before(worker.key.ordinal))
     return "another number than that of " + worker.node + " would be the next";
   if (!needs_new_record(view, worker)) return {};
@@ -102,7 +102,7 @@ Rollout::State state_of(const View& view, const ExtraConf& extra_conf, const Rol
   return now ? Rollout::State::kRolls : Rollout::State::kBlocked;
 }
 
-/// It can be drained, or never had a slurmd. Any other is about to register, or is replaced for reasons of its own.
+/// It can be drained, or its slurmd never ran. Any other worker is about to register, or is replaced for another reason.
 bool can_go(const Worker& worker) {
   return worker.record != nullptr || worker.evidence.never_started || worker.evidence.never_registered;
 }
@@ -111,55 +111,55 @@ void choose(const View& view, Worker& worker) {
   worker.fate = {Fate::Kind::kUpdate, Fate::Cause::kEarlier, update_reason(view)};
 }
 
-/// Its drain by others is written down in this pass, so that the worker can go.
+/// This pass writes the drain of others to the status, so that the worker can be replaced.
 bool awaits_note(const View& view, const Worker& worker) {
   return worker.record != nullptr && needs_new_record(view, worker) &&
          judge_restorable(view, worker.key, *worker.record) == Restorable::kToBeNoted;
 }
 
-/// Slurm has not pinged it yet, as with each node whose drain has just ended.
+/// Slurm has not pinged the node yet, as after every drain that ends.
 bool is_about_to_answer(const Worker& worker) {
   return worker.ready() && worker.record != nullptr && worker.record->state.has("NOT_RESPONDING") &&
          worker.record->state.base != "DOWN";
 }
 
-/// Smaller goes first: who does not serve, who runs nothing, and who is done the soonest. A busy worker that gave way to idle
-/// ones must not be drained again before them, only because Slurm has not pinged it yet.
+/// Smaller is updated first: workers that do not serve, then idle ones, then those whose jobs end soonest. A busy worker that
+/// made room for idle ones must not be drained again before them only because Slurm has not pinged it yet.
 auto rank(const View& view, const Worker& worker) {
   const bool serves = is_available(view, worker) || (worker.busy() && is_about_to_answer(worker));
   return std::tuple(serves, worker.busy(), deadline_rank(worker), worker.record != nullptr && reserved(*worker.record),
                     -worker.key.ordinal);
 }
 
-/// Kubernetes tells when an object was created in whole seconds, and a drain is seen up to two seconds after it began.
+/// creationTimestamp is in whole seconds, and a drain is noticed up to two seconds late.
 constexpr core::Duration kCreated{3000};
 
-/// A busy worker that was drained for a template of before makes room for idle ones: its jobs may last for days. Its next drain
-/// is younger than the template, so it does this once for each.
+/// True if a busy worker, drained for a previous template, makes room for idle ones: its jobs may last for days. Its next drain
+/// is younger than the template, so it does this only once per template.
 bool gives_way(const View& view, const Worker& worker, const std::optional<core::WallTime>& template_since) {
   return template_since && worker.busy() && worker.ready() && worker.drained_for &&
          view.in.now - *worker.drained_for < *template_since + kCreated;
 }
 
-/// It would not create the pod, however often it is asked. A quota has room once the worker is gone.
+/// The API server will refuse the pod however often it is asked. Unlike a quota, which has room once the worker is deleted.
 bool refuses(const core::Error& error) {
   return error.code == core::ErrorCode::kInvalid ||
          (error.code == core::ErrorCode::kForbidden && error.message.find("exceeded quota") == std::string::npos);
 }
 
-/// An admission webhook that does not say it has no side effects is not asked in a dry run: nothing is known against the pod.
+/// An admission webhook with side effects is not called in a dry run. Then nothing is known against the pod.
 bool cannot_be_dry(const core::Error& error) {
   return error.message.find("does not support dry run") != std::string::npos;
 }
 
-/// Whether workers may go for those of the newest template: first the API server is asked whether it would create them.
+/// Asks the API server whether it would create workers of the newest template, before others are deleted for them.
 void check_template(const View& view, const Worker& first, Rollout& out) {
   const std::optional<SeenTemplate>& seen = view.in.seen.checked_template;
   const bool known = seen && seen->hash == view.in.hash;
   const bool failed = known && seen->error && !cannot_be_dry(*seen->error);
   const bool refused = failed && refuses(*seen->error);
   const bool unanswered = failed && !refused && seen->error->code != core::ErrorCode::kForbidden;
-  if (out.state != Rollout::State::kRolls) {  // It is asked when the update goes on.
+  if (out.state != Rollout::State::kRolls) {  // The API server is asked when the update continues.
     out.unchecked = !known || refused || unanswered;
     return;
   }
@@ -237,10 +237,10 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const Waiti
   for (Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
     ++staying;
-    // What people took from work is for them to say when it serves again.
+    // Whoever took a worker out of service decides when it serves again.
     const bool serves = is_available(view, worker) || set_aside(worker);
     if (!serves) ++unavailable;
-    // One of the other scalingMode goes anyway.
+    // Workers of the other scalingMode are replaced anyway.
     if (is_earlier(view, worker) && view.of_mode(worker.key)) {
       if (!in_place) in_place = find_in_place(view);
       if (view.in.below_partition(worker.key)) {
@@ -264,7 +264,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const Waiti
   if (out.state != Rollout::State::kRolls) {
     for (Worker& worker : workers) worker.in_place = worker.in_place && !is_earlier(view, worker);
   }
-  // Who was drained for an update before is not given back for a moment's trouble.
+  // A worker that was drained for an update stays drained while the update is blocked for a moment.
   const bool goes_on =
       out.state == Rollout::State::kRolls || (out.state == Rollout::State::kBlocked && can_create(view, extra_conf));
   if (!goes_on) return out;
@@ -288,7 +288,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const Waiti
     } else if (drained_for(*worker, reason)) {
       drained.push_back(worker);
     } else if (view.stops()) {
-      out.withheld = true;  // Nobody else begins to go.
+      out.withheld = true;  // No further worker begins.
     } else if (can_go(*worker)) {
       ranked.emplace_back(rank(view, *worker), worker);
     } else {
@@ -300,7 +300,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const Waiti
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   if (!drained.empty() || !ranked.empty()) {
     check_template(view, drained.empty() ? *ranked.front().second : *drained.front(), out);
-    // Those that are drained serve again.
+    // Those that were drained serve again.
     if (!out.refusal.empty()) return out;
     if (out.unchecked) ranked.clear();
   }
@@ -310,7 +310,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const Waiti
   const std::optional<core::WallTime> template_since = newest_revision_since(view);
   for (Worker* worker : drained) {
     if (idle > 0 && gives_way(view, *worker, template_since)) {
-      --idle;  // It is resumed, and the place is free once it serves.
+      --idle;  // It is resumed, and an idle worker takes its turn once it serves.
     } else {
       choose(view, *worker);
       ++out.under_way;
@@ -319,10 +319,10 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const Waiti
   if (out.state != Rollout::State::kRolls) return out;
   for (const auto& [order, worker] : ranked) {
     const bool serves = is_available(view, *worker);
-    // What waits in Slurm comes first: with more of them a number could be given away.
+    // Workers whose record waits in Slurm come first; with more of them, a number could be given away.
     const bool room = out.under_way < out.most && (view.by_host() || !free.has_awaited());
     if (!room || (serves && out.unavailable >= out.most)) break;
-    // It has its turn already, or another one that serves would have it.
+    // It counts already, or a worker that serves would take its turn.
     if (!awaits_note(view, *worker)) choose(view, *worker);
     ++out.under_way;
     if (serves) ++out.unavailable;

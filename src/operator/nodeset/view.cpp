@@ -14,10 +14,10 @@
 namespace op::nodeset {
 namespace {
 
-/// How long conditions rest on the last answer of a Slurm that does not answer.
+/// How long conditions are based on the last answer of a Slurm that does not answer.
 constexpr core::Duration kShown{30000};
 
-/// Of what slurmd makes --conf of.
+/// Hash of what slurmd gets as --conf.
 std::string hash_of_conf(const std::string& extra_conf, const PodLimits& limits) {
   if (limits.cpus == 0 && limits.memory_mib == 0) return core::short_hash(extra_conf, 10);
   return core::short_hash(fmt::format("{}\n{} {}", extra_conf, limits.cpus, limits.memory_mib), 10);
@@ -57,7 +57,7 @@ View::View(const Observed& observed, const Aim& aim) : in(observed), goal(aim.go
     conf_hashes_.emplace(in.hash, hash_of_conf(spec.extra_conf, pod_limits(spec.slurmd, spec.pod_template.spec)));
   }
   for (const Slot& slot : in.slots) worker_nodes_.insert(slot.node);
-  // Of those that give their workers one name, those that do not match have it last.
+  // If several hosts give their workers the same name, those that do not match come last.
   for (const bool matches : {true, false}) {
     for (const auto& [name, host] : in.hosts) {
       if (host.twin.empty() && (host.fit.any() || host.wanted) == matches) hosts_by_node_.emplace(host.slurm_node, name);
@@ -119,7 +119,7 @@ std::string View::name_problem(int ordinal) const {
   std::string out = problem_of(ordinal);
   if (out.empty()) return out;
   out += "; neither can be changed: make another NodeSet, with a name and a template.spec.hostname that fit";
-  // Names grow with their numbers.
+  // Longer numbers make longer names.
   int fit = 0;
   while (fit < ordinal && problem_of(fit).empty()) ++fit;
   if (fit > 0) out += fmt::format(", or scale this one to {} at most", fit);
@@ -143,7 +143,7 @@ NameOwner View::owner_of_name(const SlotKey& place) const {
   if (rival_of(node) != nullptr) return NameOwner::kOtherWorker;
   const bool names_nodeset = in.nodeset_names.contains(node);
   if (!slurm::has_answered(in.snapshot)) {
-    // An external slurmctld has nodes of others; ours has workers, which are created without its word.
+    // An external slurmctld has nodes of others. Ours has workers, which are created without asking it.
     return names_nodeset || (in.controller && in.controller->external) ? NameOwner::kUnknown : NameOwner::kUs;
   }
   const slurm::Node* record = in.snapshot->node(node);
@@ -152,7 +152,7 @@ NameOwner View::owner_of_name(const SlotKey& place) const {
 }
 
 bool View::is_own_record(const slurm::Node& record) const {
-  // A look at the text is cheaper than reading it.
+  // Searching the text is cheaper than parsing it.
   if (record.comment.find(in.meta().uid) != std::string::npos) return true;
   if (const auto comment = worker_comment(record.comment)) {
     const std::string nodeset = core::get_string(*comment, {"nodeSetName"});

@@ -1,5 +1,5 @@
-// What a pass over a NodeSet goes by: what was observed, what the pass is for, and what follows from these. It does not change
-// while the pass is planned. Private to this folder.
+// What a pass over a NodeSet is based on: the observed facts, the goal, and what follows from them. Constant while the pass is
+// planned. Private to this folder.
 #pragma once
 
 #include <map>
@@ -15,31 +15,31 @@
 
 namespace op::nodeset {
 
-/// What the pass is for.
+/// The goal of a pass.
 enum class Goal {
-  kServe,     ///< Run spec.replicas workers, or one on each Kubernetes node that matches.
-  kDrainAll,  ///< No workers; none is taken from its jobs.
-  kEndAll,    ///< No workers; the user ended the cluster, so none is waited for.
-  kHold,      ///< Change no worker: what is wanted cannot be told, or cannot be done.
+  kServe,     ///< Run spec.replicas workers, or one on each matching Kubernetes node.
+  kDrainAll,  ///< Delete all workers, each after its jobs.
+  kEndAll,    ///< Delete all workers at once, because the user deleted the cluster.
+  kHold,      ///< Change no worker, because the wanted state is unknown or impossible.
 };
 
 struct Aim {
   Goal goal = Goal::kServe;
-  int desired = 0;                ///< How many workers there are to be.
+  int desired = 0;                ///< Number of wanted workers.
   std::vector<Problem> problems;  ///< Why it is not spec.replicas.
 };
 
-/// Whose in Slurm the name is that a worker would have. Slurm lets no node in that has a NodeSet's name; one that it has keeps
-/// it, and the NodeSet waits.
+/// Who owns the name that a worker would have in Slurm. Slurm accepts no node with the name of a NodeSet. A node that it
+/// already has keeps the name, and the NodeSet waits.
 enum class NameOwner {
   kUs,
-  kOtherNodeSet,  ///< Another NodeSet is called so.
-  kOtherWorker,   ///< A worker of another NodeSet has it, or is to have it: two slurmd of one name take each other's jobs.
-  kOtherNode,     ///< Slurm has a node of that name which no NodeSet of this name made: a host of the site, say.
-  kUnknown,       ///< Slurm has not answered yet whether it has the node, and it may be another's.
+  kOtherNodeSet,  ///< It is the name of another NodeSet.
+  kOtherWorker,   ///< A worker of another NodeSet has it or will have it. Two slurmds of one name would take each other's jobs.
+  kOtherNode,     ///< Slurm has a node of that name that this NodeSet did not create, for example a host of the site.
+  kUnknown,       ///< Slurm has not answered yet, and the node may be somebody else's.
 };
 
-/// How long the pass still waits for something, and what it says about that.
+/// What the pass waits for, for how long, and the message about it.
 struct Wait {
   std::string_view reason;
   std::string note;
@@ -49,65 +49,65 @@ struct Wait {
 
 class View {
  public:
-  /// `observed` must stay.
+  /// Keeps a reference to `observed`.
   View(const Observed& observed, const Aim& aim);
 
   const Observed& in;
   const Goal goal;
-  const int desired;  ///< How many workers there are to be.
+  const int desired;  ///< Number of wanted workers.
 
   [[nodiscard]] slurm::ClusterKey cluster() const { return in.cluster(); }
   /// "NodeSet default/cpu".
   [[nodiscard]] std::string self_text() const;
-  /// Nothing is deleted now but what has nothing to do with Slurm's word, or nothing at all.
+  /// Deletions are stopped, or Slurm is in doubt. Only what does not depend on Slurm's answers may be deleted, or nothing.
   [[nodiscard]] bool stops() const { return in.stopped || !in.doubt.empty(); }
-  /// The spec has changed since the status was last written: what failed before may work now.
+  /// The spec has changed since the status was written, so what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
 
-  /// Slurm answered completely once; good enough for showing, and for acts that are checked live.
+  /// Slurm has answered completely. Sufficient for the status, and for acts that are checked live.
   [[nodiscard]] bool slurm_known() const { return slurm_known_; }
-  /// The same, and lately enough to conclude from what is missing. Where it is not, and there is something to do, the pass is
-  /// to be planned again (kFreshAgain): a later answer that says the same wakes nobody.
+  /// The answer is recent enough to conclude from what is missing. If it is not and there is something to do, plan again after
+  /// kFreshAgain: a later answer with the same content wakes nobody.
   [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }
-  /// How long what Slurm last said may still be shown: a restart of slurmctld does not change what workers are. Not positive:
-  /// it is too old, or there is none; empty: it is of now.
+  /// How much longer Slurm's last answer may be shown although Slurm does not answer: a restart of slurmctld does not change
+  /// the workers. Not positive: too old, or none; empty: Slurm answers.
   [[nodiscard]] std::optional<core::Duration> slurm_shown_for() const;
   [[nodiscard]] bool slurm_shows() const;
-  /// What Slurm last said of the node; null: it has none, or is not known.
+  /// Slurm's record of the node; null: none, or unknown.
   [[nodiscard]] const slurm::Node* known_record(std::string_view node) const;
   [[nodiscard]] slurm::Work work_on(std::string_view node) const;
 
-  /// Workers are bound to Kubernetes nodes.
+  /// With scalingMode DaemonSet.
   [[nodiscard]] bool by_host() const { return in.by_host(); }
-  /// The worker is of the NodeSet's present scalingMode.
+  /// The place fits the present scalingMode.
   [[nodiscard]] bool of_mode(const SlotKey& place) const { return place.numbered() != by_host(); }
 
-  /// It is the Slurm node of one of our pods.
+  /// The node belongs to one of our pods.
   [[nodiscard]] bool has_worker(std::string_view node) const { return worker_nodes_.contains(node); }
-  /// A pod is behind the Slurm node, or may be, that is to be adopted or is left to somebody on purpose.
+  /// The node belongs, or may belong, to a pod that is to be adopted or is deliberately left alone.
   [[nodiscard]] bool is_of_other_pod(std::string_view node) const;
-  /// What precedes the number in the Slurm nodes' names of workers.
+  /// The part of the Slurm node names before the number.
   [[nodiscard]] std::string node_prefix() const;
   [[nodiscard]] std::string pod_name(const SlotKey& place) const;
-  /// Why a worker with this ordinal cannot have its names, and what to do; empty when it can, or there is no such worker.
+  /// Why a worker with this ordinal cannot have its names, and what to do; "" if it can or is no numbered worker.
   [[nodiscard]] std::string name_problem(int ordinal) const;
-  /// What Slurm calls the worker of a place; not with host networking.
+  /// The Slurm name of the worker of a place. Not valid with host networking.
   [[nodiscard]] std::string node_name(const SlotKey& place) const;
   [[nodiscard]] NameOwner owner_of_name(const SlotKey& place) const;
-  /// By its comment, or before it has one by its feature, a worker of this NodeSet registered it.
+  /// True if a worker of this NodeSet registered the record: by its comment, or by its feature before it has a comment.
   [[nodiscard]] bool is_own_record(const slurm::Node& record) const;
-  /// The place whose worker has that name in Slurm; empty: none of ours.
+  /// The place whose worker has that Slurm name; nullopt: none of ours.
   [[nodiscard]] std::optional<SlotKey> place_of(std::string_view node) const;
-  /// The NodeSet whose worker has the name, or is to have it; null: none.
+  /// The NodeSet whose worker has or will have the name; null: none.
   [[nodiscard]] const Rival* rival_of(std::string_view node) const;
-  /// Of the extraConf and the limits of a revision; null: that is not known.
+  /// Hash of a revision's extraConf and limits; null: unknown.
   [[nodiscard]] const std::string* conf_hash(std::string_view revision) const;
 
   /// The failed outcome of a step, or null.
   [[nodiscard]] const plan::Outcome* failure(const plan::StepId& id) const;
-  /// How long until a step that failed may be tried again; not positive: now.
+  /// How long until a failed step may be tried again. Not positive: now.
   [[nodiscard]] core::Duration retry_in(const plan::StepId& id) const;
-  /// For what may never come: `limit`, less the time for which `note` has been told without a break.
+  /// For what may never happen: what is left of `limit` since `note` was first reported without a break.
   [[nodiscard]] Wait wait_at_most(core::Duration limit, std::string_view reason, std::string note) const;
   /// A step that reports an event about the NodeSet.
   [[nodiscard]] plan::Step event_step(std::string_view type, std::string_view reason, std::string_view action,
@@ -122,7 +122,7 @@ class View {
   std::map<std::string, std::string, std::less<>> conf_hashes_;           ///< By revision.
 };
 
-/// How long to wait for the n-th try after n failures of this kind.
+/// How long to wait after `outcome.count` failures of this kind.
 core::Duration backoff(const plan::Outcome& outcome);
 
 }  // namespace op::nodeset

@@ -1,4 +1,4 @@
-// Which workers there are to be: ordinals, creation, and the NodeSet's finalizer.
+// Which workers should exist: ordinals, creation, and the NodeSet's finalizer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,17 +16,17 @@
 namespace op::nodeset {
 namespace {
 
-/// How long a worker is not created because slurmctld has not missed the slurmd before it, whose record is of another --conf.
+/// How long a creation waits for slurmctld to notice that the previous slurmd, whose record has another --conf, is gone.
 constexpr core::Duration kAwaitDown{10000};
-/// How long beyond its grace period a terminating pod still holds its place: its Kubernetes node may be lost.
+/// How long after its grace period a terminating pod still holds its place: its Kubernetes node may be lost.
 constexpr core::Duration kOverdue{30000};
-/// How long a name that somebody else's pod has is not tried again.
+/// How long a name that another pod has is not tried again.
 constexpr core::Duration kTakenName{60000};
-/// How long a NodeSet that goes waits for a Slurm that does not answer, or that has not missed the last slurmd, to delete the
-/// records of its workers. Controllers tidy up what is left.
+/// How long a deletion of the NodeSet waits until Slurm answers and has noticed the end of the last slurmd, to delete the
+/// records of its workers. The Controller deletes what is left later.
 constexpr core::Duration kRecordsGrace{5 * 60 * 1000};
 constexpr core::Duration kNextAnswer{300};
-/// What was asked about a NodeSet whose workers have no owner may have had no answer.
+/// When to ask again whether a NodeSet, some of whose workers have no owner, is being deleted.
 constexpr core::Duration kStaysAgain{5000};
 
 plan::StepId create_id(const View& view, const SlotKey& place) {
@@ -37,22 +37,22 @@ plan::StepId adopt_id(const kube::PodRecord& pod) {
   return {"adopt", "Pod", pod.meta.key().str()};
 }
 
-/// How long a worker that terminates still holds its place.
+/// How much longer a terminating pod holds its place.
 core::Duration holds_for(const View& view, const kube::PodRecord& pod) {
   const auto grace =
       core::get_int(view.in.nodeset.spec.pod_template.spec, {"terminationGracePeriodSeconds"}, kWorkerGraceSeconds);
   return std::chrono::seconds{grace} + kOverdue - (view.in.mono - view.in.seen.terminating_since.at(pod.meta.uid));
 }
 
-/// Whether the worker's place is its own: nobody else is created for it.
+/// True if no other worker may be created for the worker's place.
 bool holds_place(const View& view, const Worker& worker) {
   if (worker.life != Life::kTerminating) return worker.fate.place_taken;
-  // Nobody else can be the one that a job, or a reservation, waits for.
+  // Only a worker of this name can serve a job or reservation that waits for the node.
   if (worker.record != nullptr && (reserved(*worker.record) || view.in.snapshot->awaited(worker.node))) return true;
   return holds_for(view, *worker.pod) > core::Duration{0};
 }
 
-/// The same for an orphan, which is a worker to be.
+/// True if no worker may be created for the place of an orphan, because it will be a worker.
 bool holds_place(const View& view, const kube::PodRecord& orphan) {
   return !orphan.meta.terminating() || holds_for(view, orphan) > core::Duration{0};
 }
@@ -61,7 +61,7 @@ int ordinal_in(const View& view, const kube::PodRecord& pod) {
   return ordinal_of(pod.meta.name, view.in.meta().name + "-").value_or(-1);
 }
 
-/// Somebody else's pod has the name, as the API server said lately.
+/// The API server said recently that another pod has the name.
 bool name_taken(const View& view, const SlotKey& place) {
   const plan::Outcome* failed = view.failure(create_id(view, place));
   return failed != nullptr && failed->error && failed->error->code == core::ErrorCode::kAlreadyExists &&
@@ -69,10 +69,10 @@ bool name_taken(const View& view, const SlotKey& place) {
 }
 
 constexpr std::string_view kNameConflict = "HostnameConflict";
-/// The other NodeSet may go, which wakes only itself.
+/// The other NodeSet may be deleted, which does not wake this one.
 constexpr core::Duration kNameMayBeFree{30000};
 
-/// Workers with our feature would be of the other's partition.
+/// Workers with our feature would be in the other NodeSet's partition.
 void tell_namesake(const View& view, Draft& draft) {
   if (view.in.namesake.empty()) return;
   draft.wrong(kNameConflict,
@@ -85,7 +85,7 @@ void tell_namesake(const View& view, Draft& draft) {
 
 void tell_taken_names(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
   std::map<std::string, std::string> taken = vacancies.taken;
-  // Twins that earlier versions have made.
+  // Include conflicts between existing workers, which earlier versions created.
   for (const Worker& worker : workers) {
     const Rival* rival = view.rival_of(worker.node);
     if (rival != nullptr && rival->nodes.contains(worker.node)) taken.emplace(worker.node, "NodeSet " + rival->nodeset);
@@ -110,7 +110,7 @@ void tell_taken_names(const View& view, const Workers& workers, const Vacancies&
   draft.wake_after(kNameMayBeFree, "workers' names may be free");
 }
 
-/// There is the key that workers mount. Where there is not, says why.
+/// True if the key that workers mount exists. Otherwise reports why it does not.
 bool has_key(const View& view, Draft& draft) {
   const ControllerView& controller = *view.in.controller;
   if (controller.key == kube::Presence::kPresent) return true;
@@ -125,7 +125,7 @@ bool has_key(const View& view, Draft& draft) {
   return false;
 }
 
-/// How many creations to try: all, one to see whether it works again, or none yet.
+/// How many creations to try: all, one to see whether they work again, or none yet.
 std::size_t tries(const View& view, const Vacancies& vacancies, Draft& draft) {
   if (view.spec_changed()) return kCreatesPerPass;
   const plan::Outcome* latest = nullptr;
@@ -148,8 +148,8 @@ plan::Step created_event(const View& view, std::vector<std::string> names) {
   return view.event_step("Normal", "SuccessfulCreate", "Create", "Created Pods " + core::compress_hostlist(std::move(names)));
 }
 
-/// Whether the record of an earlier worker goes before this one is created. That is tried once: the worker is not to wait for
-/// Slurm.
+/// True if the record of an earlier worker is deleted before this one is created. Tried once, because a worker must not wait
+/// for Slurm.
 bool record_goes_first(const View& view, OldRecord old, Finalizer finalizer, const plan::StepId& id, Draft& draft) {
   // A NodeSet that gets its finalizer now had no worker.
   if (old != OldRecord::kDeletedFirst || finalizer == Finalizer::kChanged) return false;
@@ -158,14 +158,14 @@ bool record_goes_first(const View& view, OldRecord old, Finalizer finalizer, con
   return false;
 }
 
-/// Something is to happen to the Slurm node before its next worker is created.
+/// True if something has to happen to the Slurm node before its next worker is created.
 bool waits_for_node(const View& view, const std::string& node, OldRecord old, const NodeNames& draining, Draft& draft) {
-  // Slurm has no conditional write: the drain of the last pod's node must not meet the slurmd of the next one.
+  // Slurm has no conditional writes: the drain of the previous pod's node must not hit the next pod's slurmd.
   if (draining.contains(node)) {
     draft.wake_after(kNextAnswer, "waiting for the drain of " + node);
     return true;
   }
-  // Both are steps of this pass; if the API server refuses the first, the record stays.
+  // Both are steps of this pass. If the API server refuses the first, the record stays.
   if (old == OldRecord::kAwaitsNote || forgets_drain(view, node)) {
     draft.wake_after(kNextAnswer, "waiting until status.drainsToRestore tells of node " + node);
     return true;
@@ -182,10 +182,10 @@ struct Recipe {
   std::shared_ptr<const Observed> in;
   core::Json pod;
 };
-/// By revision. Some cannot be created now.
+/// By revision. A revision is missing if no worker can be created from it now.
 using Recipes = std::map<std::string, Recipe, std::less<>>;
 
-/// The same world, with the spec that a revision recorded. Names stay those of now.
+/// Returns the same facts with the spec that a revision recorded. Names stay the present ones.
 core::Result<std::shared_ptr<const Observed>> with_base(const Observed& in) {
   const auto base = std::ranges::find_if(
       in.revisions, [&](const kube::ObjectPtr& revision) { return revision->meta.label(api::kLabelRevisionHash) == in.base; });
@@ -202,7 +202,7 @@ Recipes find_recipes(const View& view, const Vacancies& vacancies, const ExtraCo
   for (const SlotKey& place : vacancies.places) {
     const std::string& revision = view.in.wanted_hash(place);
     const bool newest = revision == view.in.hash;
-    // What is wrong with it is told where it was found.
+    // Its problems are reported where they were found.
     if (out.contains(revision) || (newest && (!extra_conf.refusal.empty() || view.in.newer))) continue;
     core::Result<std::shared_ptr<const Observed>> in =
         newest ? std::shared_ptr<const Observed>(&view.in, [](const Observed*) {}) : with_base(view.in);
@@ -216,8 +216,8 @@ Recipes find_recipes(const View& view, const Vacancies& vacancies, const ExtraCo
   return out;
 }
 
-/// By the names of pods that are gone: the Slurm node that each has left. One that has moved has left one on each host that it
-/// was on; first counts one that keeps another configuration from the next worker, then the latest.
+/// For each pod name, the Slurm node that a pod of that name left behind. A worker that has moved between hosts left one on
+/// each: a record that keeps another configuration from the next worker takes precedence, then the latest.
 using LeftNodes = std::map<std::string, const slurm::Node*, std::less<>>;
 
 LeftNodes find_left_nodes(const View& view) {
@@ -234,9 +234,9 @@ LeftNodes find_left_nodes(const View& view) {
   return out;
 }
 
-/// The Slurm node of the pod to be created, as far as it is known. Where the pod of this name before it has left one of another
-/// name, that one: with host networking the next may come to the same Kubernetes node, and a slurmd that is given a name of its
-/// own registers under it again. "": none.
+/// The Slurm node of the pod to be created, as far as it is known; "": unknown. It is the node that the previous pod of this
+/// name left under another name, if any: with host networking the next pod may come to the same Kubernetes node, and a slurmd
+/// with a name of its own registers under that name again.
 std::string node_before(const View& view, const LeftNodes& left, const std::string& pod, const core::Json& body) {
   std::string hostname = core::get_string(body, {"spec", "hostname"});
   if (!hostname.empty() && view.known_record(hostname) != nullptr) return hostname;
@@ -303,7 +303,7 @@ void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& 
   lane.add(created_event(view, std::move(created)));
 }
 
-/// Adds the finalizer, if it is not there.
+/// Adds the finalizer if it is missing.
 Finalizer keep_finalizer(const View& view, plan::Lane& lane, Draft& draft) {
   auto act = kube::add_finalizer(resources::kNodeSet, view.in.meta(), api::kFinalizerNodeSet);
   if (act == nullptr) return Finalizer::kUnchanged;
@@ -312,7 +312,7 @@ Finalizer keep_finalizer(const View& view, plan::Lane& lane, Draft& draft) {
   return Finalizer::kChanged;
 }
 
-/// Pods that are left alone, but have names of our workers.
+/// Reports pods that are left alone although they have names of our workers.
 void tell_unmanaged(const View& view, Draft& draft) {
   std::vector<std::string> of_others, relabelled;
   for (const kube::PodPtr& pod : view.in.unmanaged) {
@@ -333,7 +333,7 @@ void tell_unmanaged(const View& view, Draft& draft) {
   tell(std::move(relabelled), api::kLabelInstance, view.in.meta().name, "Set the label again, or delete the pods");
 }
 
-/// Until it is gone, a pod's slurmd may register: of what is left, only a later answer tells.
+/// Until the last pod is gone, its slurmd may register. Only a later answer shows what is left.
 bool asked_since_podless(const View& view) {
   return view.in.seen.podless_since && view.in.snapshot->requested_at > *view.in.seen.podless_since;
 }
@@ -341,19 +341,19 @@ bool asked_since_podless(const View& view) {
 }  // namespace
 
 FreeOrdinals::FreeOrdinals(const View& view, std::set<int> used) : used_(std::move(used)) {
-  // A worker that is bound to a Kubernetes node may be called like one with a number.
+  // A worker that is bound to a Kubernetes node may have the Slurm name of a numbered one.
   for (const Slot& slot : view.in.slots) {
     const std::optional<int> same = slot.key.numbered() ? std::nullopt : ordinal_of(slot.node, view.node_prefix());
     if (same) used_.insert(*same);
   }
-  // A Slurm that has fallen silent still has what it last told of.
+  // A Slurm that does not answer still has the nodes that it reported last.
   if (!slurm::has_answered(view.in.snapshot) || uses_host_network(view.in.nodeset.spec)) return;
   const std::string prefix = view.node_prefix();
   const auto& nodes = view.in.snapshot->nodes;
   for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
     const std::optional<int> ordinal = ordinal_of(it->first, prefix);
     if (!ordinal || used_.contains(*ordinal) || view.has_worker(it->first) || view.node_name({*ordinal}) != it->first) continue;
-    // An administrator's is kept for the time when so many workers are wanted again.
+    // A node that an administrator holds is kept until that many workers are wanted again.
     if (stamped_by_us(view, *it->second) && !held_by_others(*it->second)) awaited_.push_back(*ordinal);
   }
   std::ranges::sort(awaited_, std::greater{});
@@ -399,7 +399,7 @@ Vacancies find_vacancies(const View& view, const Workers& workers, Draft& draft)
     if (!pod.meta.terminating()) return;
     ++leaving;
     const core::Duration left = holds_for(view, pod);
-    // Overdue, and held by what Slurm says: that wakes by itself.
+    // It is overdue, and Slurm's answer holds its place: the next answer wakes the key.
     if (left <= core::Duration{0}) return;
     wait = wait ? std::min(*wait, left) : left;
   };
@@ -438,7 +438,8 @@ Finalizer adopt_orphans(const View& view, Draft& draft) {
   if (view.goal != Goal::kServe) return Finalizer::kUnchanged;
   tell_unmanaged(view, draft);
   if (std::ranges::none_of(view.in.orphans, to_be_adopted)) return Finalizer::kUnchanged;
-  // One that is deleted alone gives its workers away: the garbage collector would delete those that it gets back.
+  // A NodeSet that is deleted with --cascade=orphan releases its workers. If it adopted them again, the garbage collector would
+  // delete them.
   if (!view.in.stays) draft.need(need_nodeset(view.in));
   if (!view.in.stays.value_or(false)) {
     for (const kube::PodPtr& pod : view.in.orphans) {
@@ -475,7 +476,7 @@ Finalizer create_workers(const View& view, const Vacancies& vacancies, const Ext
   plan::Lane& lane = draft.lane("create");
   const Finalizer finalizer = keep_finalizer(view, lane, draft);
   if (finalizer == Finalizer::kNotNow) return finalizer;
-  // Of Kubernetes nodes, each has been looked at.
+  // Names of workers on Kubernetes nodes were checked before.
   const int last = vacancies.places.empty() ? 0 : vacancies.places.rbegin()->ordinal;
   const std::string problem = view.name_problem(std::max(last, view.desired - 1));
   if (!problem.empty()) draft.wrong("InvalidHostname", problem, "Create");
@@ -492,11 +493,11 @@ Finalizer create_workers(const View& view, const Vacancies& vacancies, const Ext
 Finalizer remove_finalizer(const View& view, const StaleRecords& records, const MaintenanceResult& maintenance, Draft& draft) {
   const bool cluster_ends = view.goal == Goal::kEndAll || (!view.in.controller && view.in.controller_error.empty());
   if (!cluster_ends && view.goal != Goal::kHold) {
-    // A NodeSet that went alone has left workers that nobody looks after: what Slurm does not know of them keeps the doubt up.
-    // The next NodeSet of its name takes over both the workers and the records.
+    // A NodeSet that was deleted with its workers orphaned leaves workers that nobody tends: those that Slurm does not know
+    // keep Slurm in doubt. The next NodeSet of its name takes over workers and records.
     const bool in_doubt = !view.in.stopped && !records.withheld.empty() && !view.in.orphans.empty();
     if (records.count > 0 && !in_doubt) return Finalizer::kUnchanged;
-    // No longer than an answer is fresh.
+    // Do not wait for longer than an answer is fresh.
     if (view.slurm_fresh() && !asked_since_podless(view)) {
       draft.wake_after(kNextAnswer, "waiting for what Slurm has left");
       return Finalizer::kUnchanged;
@@ -514,7 +515,7 @@ Finalizer remove_finalizer(const View& view, const StaleRecords& records, const 
     }
   }
   if (!release_claims(view, draft)) return Finalizer::kUnchanged;
-  // That of reservations first: ours alone has us come here again.
+  // Remove the reservation finalizer first: only the NodeSet's own finalizer guarantees another pass.
   auto act = kube::remove_finalizer(resources::kNodeSet, view.in.meta(), api::kFinalizerReservation);
   if (act == nullptr) act = kube::remove_finalizer(resources::kNodeSet, view.in.meta(), api::kFinalizerNodeSet);
   const bool removes =

@@ -24,7 +24,7 @@ core::Json ids(bool group_of_files) {
   return out;
 }
 
-/// The port of that name that a container has, or 0.
+/// The container's port of that name, or 0.
 int port_of(const core::Json& container) {
   const core::Json* ports = core::find(container, {"ports"});
   if (ports == nullptr || !ports->is_array()) return 0;
@@ -34,8 +34,8 @@ int port_of(const core::Json& container) {
   return 0;
 }
 
-/// Where slurmrestd listens: at the port of the container, which the Service and probes find by its name, and which users may
-/// set to another one in two places.
+/// The port on which slurmrestd listens: the container's, which the Service and probes find by its name, and which users can
+/// set in two places.
 int listening_port(const core::Json& container, const api::RestApiSpec& spec) {
   if (const core::Json* theirs = container_in(spec.pod_template, kAppRestApi)) {
     if (const int port = port_of(*theirs); port != 0) return port;
@@ -44,12 +44,12 @@ int listening_port(const core::Json& container, const api::RestApiSpec& spec) {
   return port != 0 ? port : api::kPortSlurmrestd;
 }
 
-/// Whether slurmrestd listens at that port because of this word. It takes "host:port", "[address]:port" and "unix:path".
+/// True if this word makes slurmrestd listen on that port. It accepts "host:port", "[address]:port" and "unix:path".
 bool names_port(std::string_view word, int port) {
   return word.ends_with(":" + std::to_string(port)) && !word.starts_with('-') && !word.starts_with("unix:");
 }
 
-/// Whether users have slurmrestd listen at that port themselves: it cannot do so twice.
+/// True if users already make slurmrestd listen on that port. It cannot do so twice.
 bool listens_at(const core::Json& container, int port) {
   const core::Json* args = core::find(container, {"args"});
   if (args != nullptr && args->is_array() && std::ranges::any_of(*args, [&](const core::Json& word) {
@@ -67,14 +67,14 @@ bool listens_at(const core::Json& container, int port) {
          });
 }
 
-/// Whether pods have IPv6 addresses: the API server gives the Service the families that there are.
+/// True if pods have IPv6 addresses: the API server gives the Service all families of the cluster.
 bool has_ipv6(const kube::Object& service) {
   const core::Json* families = core::find(service.body, {"spec", "ipFamilies"});
   return families != nullptr && families->is_array() && std::ranges::find(*families, core::Json("IPv6")) != families->end();
 }
 
-/// Where slurmrestd listens. With EnableIPv6, [::] is one listener for both families; but in a pod without an IPv6 address
-/// slurmrestd then does not start. Without EnableIPv6, Slurm knows IPv4 alone.
+/// The address on which slurmrestd listens. With EnableIPv6, [::] serves both families, but slurmrestd does not start with it
+/// in a pod without an IPv6 address. Without EnableIPv6, Slurm supports only IPv4.
 std::string_view any_address(const Observed& observed) {
   const bool both = enables_ipv6(offered_conf(*observed.config_map)) && observed.service && has_ipv6(*observed.service);
   return both ? "[::]" : "0.0.0.0";
@@ -90,18 +90,18 @@ core::Json slurmrestd_container(const Observed& observed) {
       {"args", core::Json::array({"-s", observed.accounting ? "openapi/slurmctld,openapi/slurmdbd" : "openapi/slurmctld"})},
       {"env", core::Json::array({{{"name", "SLURM_JWT"}, {"value", "daemon"}},
                                  {{"name", "SLURMRESTD_SECURITY"}, {"value", "disable_unshare_files,disable_unshare_sysv"}},
-                                 // It is asked every second, and would log every question.
+                                 // It gets requests every second, and would log each of them.
                                  {{"name", "SLURMRESTD_DEBUG"}, {"value", "error"}}})},
       {"ports", core::Json::array({{{"name", kAppRestApi}, {"containerPort", api::kPortSlurmrestd}, {"protocol", "TCP"}}})},
       {"securityContext", ids(false)},
       {"volumeMounts", core::Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}}})},
   };
-  // slurmrestd answers its /livez and /readyz only to those who carry a token.
+  // slurmrestd answers /livez and /readyz only with a token.
   out["startupProbe"] = probe(kAppRestApi, 60);
   out["livenessProbe"] = probe(kAppRestApi, 60);
   out["readinessProbe"] = probe(kAppRestApi, 3);
   out = merge_container(std::move(out), spec.slurmrestd);
-  // slurmrestd [OPTIONS] [host:port]: what it listens on comes after the user's own arguments.
+  // slurmrestd [OPTIONS] [host:port]: the address comes after the user's arguments.
   const int port = listening_port(out, spec);
   const core::Json* theirs = container_in(spec.pod_template, kAppRestApi);
   if (!listens_at(out, port) && (theirs == nullptr || !listens_at(*theirs, port)))
@@ -149,9 +149,9 @@ core::Json build_deployment(const Observed& observed) {
                      container_image(spec.pod_template, kAppRestApi, spec.slurmrestd, kDefaultSlurmrestdImage),
                      spec.pod_template);
   }
-  // slurmrestd reads its configuration once, and has no auth/slurm key: it speaks with its callers' tokens. Of the
-  // configuration only that matters to it which slurmctld restarts for as well, and where slurmdbd is; for an external one
-  // nobody but slurmrestd reads it.
+  // slurmrestd reads its configuration once. It has no auth/slurm key, because it uses its callers' tokens. Only those settings
+  // matter to it for which slurmctld restarts as well, and the address of slurmdbd. With an external slurmctld, slurmrestd is
+  // the only reader of the file, so all of it counts.
   const std::string digest = observed.external     ? core::short_digest(text)
                              : observed.accounting ? slurmrestd_digest(text)
                                                    : restart_digest(text);

@@ -10,7 +10,7 @@
 
 namespace op::restapi {
 
-/// What it reads.
+/// The caches that the controller reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
   kube::Cache<kube::Object>&restapis, &controllers, &nodesets, &services, &config_maps, &deployments;

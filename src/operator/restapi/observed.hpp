@@ -1,4 +1,4 @@
-// What the RestApi's plan knows: copies of what the caches held at one moment, and nothing else.
+// The facts for the RestApi's plan, copied from the caches at one moment.
 #pragma once
 
 #include <optional>
@@ -22,14 +22,14 @@ struct Observed {
   bool controller_exists = false;
   bool external = false;         ///< Its slurmctld is outside of Kubernetes.
   bool accounting = false;       ///< It names an Accounting, and slurm.conf has a slurmdbd.
-  std::string controller_error;  ///< The Controller's spec cannot be read.
+  std::string controller_error;  ///< Why the Controller's spec cannot be parsed.
   std::optional<Problem> newer;  ///< Its image is of a later release than slurmctld: see cluster/releases.hpp.
   SecretFacts sssd_conf;         ///< Of spec.sssdConfRef.
-  std::vector<Problem> missing;  ///< Of the Secrets and ConfigMaps that the pods' parts name.
+  std::vector<Problem> missing;  ///< Missing Secrets and ConfigMaps that the pod's spec names.
   kube::ObjectPtr config_map;    ///< The Controller's "X-config".
   std::vector<std::string>
       ending_nodesets;  ///< NodeSets of the same Controller that are being deleted: they may need us to drain.
-  std::vector<std::string> ending_workers;  ///< Of a Controller that is being deleted with deletionPolicy: Drain.
+  std::vector<std::string> ending_workers;  ///< Workers of a Controller that is being deleted with deletionPolicy: Drain.
   bool lasting_nodesets = false;            ///< There are NodeSets that are not being deleted.
 
   kube::ObjectPtr service, deployment;

@@ -12,7 +12,7 @@
 namespace op::restapi {
 namespace {
 
-/// Everything that the pod mounts is there.
+/// Everything that the pod mounts exists.
 bool mountable(const Observed& observed) {
   return observed.config_map && core::find(observed.config_map->body, {"data", kSlurmConf}) != nullptr &&
          (!observed.restapi.spec.sssd_conf_ref || observed.sssd_conf.usable());
@@ -47,8 +47,8 @@ std::vector<Problem> problems_of(const Observed& observed, const plan::Plan& pla
 
 void plan_status(const Observed& observed, std::vector<Problem> problems, bool ready, const std::string& waiting,
                  plan::Plan& plan) {
-  // A finalizer that is added in this pass changes the resourceVersion, which a status is written under: it comes with the
-  // next.
+  // Adding the finalizer in this pass changes the resourceVersion that the status write depends on. The status follows in the
+  // next pass.
   if (plan.lanes().contains("guard")) return;
   const kube::Object& object = *observed.object;
   Conditions conditions(observed.restapi.status.conditions, object.meta.generation, observed.context.now);
@@ -78,7 +78,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   }
   plan_children(observed, plan);
   std::vector<Problem> problems = problems_of(observed, plan);
-  // Nothing starts that was never made.
+  // Without a Deployment, nothing can be starting.
   const bool made = observed.deployment || std::ranges::none_of(problems, &Problem::wrong);
   plan_status(observed, std::move(problems), rolled_out(observed), made ? "slurmrestd is starting" : "", plan);
 }
@@ -101,7 +101,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
     return;
   }
   plan.intent.summary += ": " + needed->waiting;
-  // What is drained through it may need one that was not made yet, or that must be made anew.
+  // The drains that need slurmrestd may need one that does not exist yet or has to be replaced.
   if (observed.parse_error.empty() && needed->at_work) plan_children(observed, plan);
   plan_status(observed, {{"Terminating", "the RestApi is being deleted", Problem::Kind::kComing}}, false, needed->waiting,
               plan);

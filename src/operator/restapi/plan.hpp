@@ -1,5 +1,5 @@
-// What a RestApi needs done. Lanes: "guard" (our finalizer), "network" (Service), "pod" (Deployment), "events", "status",
-// "tidy" (the end).
+// What a RestApi needs. Lanes: "guard" (our finalizer), "network" (Service), "pod" (Deployment), "events", "status", "tidy"
+// (the end).
 #pragma once
 
 #include "core/json.hpp"
@@ -13,8 +13,8 @@ plan::Plan plan(const Observed& observed);
 // The children, as data to apply.
 core::Json build_service(const Observed& observed);
 core::Json build_deployment(const Observed& observed);
-/// Whether it is known where slurmrestd is to listen: where IPv6 is enabled, the Service tells, once the API server has made
-/// it.
+/// True if the address is known on which slurmrestd must listen: with IPv6 enabled, it depends on the Service as the API server
+/// created it.
 bool knows_address(const Observed& observed);
 
 }  // namespace op::restapi

@@ -34,7 +34,7 @@ std::string dotted(const Pointer& pointer) {
   return out;
 }
 
-/// Fields that rules of the definition compare with what they were.
+/// Fields that validation rules of the CRD compare with their old values.
 void find_fixed(const Json& schema, const Pointer& here, std::set<Pointer>& out) {
   for (const Json& rule : schema.value("x-kubernetes-validations", Json::array())) {
     if (rule["rule"].get_ref<const std::string&>().find("oldSelf") == std::string::npos) continue;
@@ -46,7 +46,7 @@ void find_fixed(const Json& schema, const Pointer& here, std::set<Pointer>& out)
     find_fixed(property, here / name, out);
 }
 
-/// Whether what FieldsNotActedOn lists contains the field, or part of it.
+/// True if FieldsNotActedOn lists the field, or a part of it.
 bool tells(const State& state, const std::string& field, bool parts) {
   const std::string path = "spec." + field;
   const std::size_t list = state.not_acted_on.find(": ");
@@ -107,7 +107,7 @@ class Search {
     });
   }
 
-  /// One world for all of them; or, where that is refused, one for each.
+  /// Uses one world for all specs or, if the change is refused, one for each.
   std::vector<State> states(const std::vector<Json>& specs) {
     if (!refused(specs)) return states_(specs);
     std::vector<State> out;
@@ -115,7 +115,7 @@ class Search {
     return out;
   }
 
-  /// `inner`: its members are looked at one by one. `must`: it cannot be removed.
+  /// `inner`: its members are checked one by one. `must`: it cannot be removed.
   void field(const Json& property, const Pointer& here, bool inner, bool must) {
     const bool there = base_.contains(here);
     const Json initial = property.value("default", Json());
@@ -197,7 +197,7 @@ Json without_versions(Json json) {
     if (!value.is_object() || value.value("type", Json()) != api::kConditionFieldsNotActedOn)
       out.push_back(without_versions(std::move(value)));
   }
-  // World appends what comes back to a list of named things.
+  // World appends an item that returns to a list of named items.
   if (std::all_of(out.begin(), out.end(), [](const Json& value) { return value.is_object() && value.contains("name"); })) {
     std::sort(out.begin(), out.end(), [](const Json& a, const Json& b) { return a["name"].dump() < b["name"].dump(); });
   }
@@ -216,7 +216,7 @@ State state_of(const World& world, const char* kind) {
         }
       }
     }
-    // A token that is minted anew is another one.
+    // A newly minted token differs.
     if (type == "Secret") {
       for (auto& [key, value] : object["data"].items()) value = "";
     }

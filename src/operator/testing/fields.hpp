@@ -1,5 +1,5 @@
-// Each field of a spec does something, or is told to do nothing, and what was done is undone when it is taken back. For the
-// tests of each controller.
+// Checks that each field of a spec has an effect or is reported to have none, and that its effect ends when it is removed. For
+// the tests of each controller.
 #pragma once
 
 #include <functional>
@@ -15,26 +15,26 @@
 
 namespace op::testing {
 
-/// What a spec has led to when nothing is left to do.
+/// The result of a spec when nothing is left to do.
 struct State {
-  core::Json all;  ///< Everything that the next plan would be made from, and all that else shows what the spec asks for.
+  core::Json all;            ///< The input of the next plan, and everything else that shows what the spec asks for.
   std::string not_acted_on;  ///< The message of the condition FieldsNotActedOn.
 };
 
-/// The states of a new world after each of these specs was asked for in turn.
+/// The states of a new world after each of these specs in turn.
 using States = std::function<std::vector<State>(const std::vector<core::Json>& specs)>;
 
-/// What is found, by field: "no effect"; "told" where FieldsNotActedOn says so; or what is wrong.
+/// Findings by field: "no effect"; "told" if FieldsNotActedOn lists it; or what is wrong.
 using Findings = std::map<std::string, std::string>;
 
-/// Sets, changes and removes each field of `base` in turn, at every depth, and takes that back; also those that `base` lacks.
-/// `base` should set what switches others on, to values that are not the default. Parts that hold anything, such as pod
-/// templates, are one field. What the definitions refuse to change is compared between worlds; so are `fixed` fields, which
-/// count when something is made.
+/// Sets, changes and removes each field of `base` in turn, at every depth, and reverts that; also fields that `base` lacks.
+/// `base` should set fields that enable others, to values other than the defaults. Parts with arbitrary content, such as pod
+/// templates, count as one field. Fields that cannot be changed are compared between worlds, and so are `fixed` fields, which
+/// only matter at creation.
 Findings field_findings(const char* kind, const core::Json& base, const States& states,
                         const std::vector<std::string>& fixed = {});
 
-/// `begin` makes a world for the first spec, and `ask` says what a spec leads to there. What many begin with is made once.
+/// `begin` makes a world for the first spec; `ask` returns the state after a spec. Common beginnings are made once.
 template <class W>
 States in_turn(std::function<W(const core::Json&)> begin, std::function<State(W&, const core::Json&)> ask) {
   struct Begun {
@@ -57,10 +57,10 @@ States in_turn(std::function<W(const core::Json&)> begin, std::function<State(W&
   };
 }
 
-/// Without what tells when and how often something was written.
+/// Removes what shows when and how often something was written.
 core::Json without_versions(core::Json json);
 
-/// Plans and carries out until nothing is left to do. `kubelet` is called after each pass.
+/// Plans and carries out until nothing is left to do. Calls `kubelet` after each pass.
 template <class Controller>
 void settle(
     World& world, const kube::Key& key, const std::function<void()>& kubelet = [] {}) {
@@ -73,7 +73,7 @@ void settle(
   EXPECT_EQ(quiet, 2) << "it does not come to rest";
 }
 
-/// All objects of the world, and what is said about the object `x` of that kind.
+/// All objects of the world, and the conditions of the object `x` of that kind.
 State state_of(const World& world, const char* kind);
 
 /// The states of an object `x` of that kind in the simplest cluster.

@@ -1,5 +1,5 @@
-// Containers, pod and Service specs are only passed on, and may hold anything: whatever stands anywhere in them, a pass goes on
-// and says what is wrong. Documents to try that with, for the tests of each controller.
+// Documents for tests that containers, pod and Service specs, which are only passed on, may contain anything: a pass must
+// continue and report what is wrong.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ inline Json some_pod(const char* container) {
 inline const Json kSomeService =
     Json::parse(R"({"port": 1, "spec": {"selector": {"a": "b"}, "ports": [{"name": "p", "port": 1}]}})");
 
-/// Every place below `at`, itself first.
+/// All places in the document below `at`, including `at`.
 inline void places(const Json& json, const Json::json_pointer& at, std::vector<Json::json_pointer>& out) {
   out.push_back(at);
   if (json.is_object()) {

@@ -1,4 +1,4 @@
-// What the runners of tests/scenarios have in common. The words themselves are described in tests/scenarios/README.md.
+// Shared by the runners of tests/scenarios. tests/scenarios/README.md describes the language.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 
 namespace op::testing {
 
-/// Numbers and booleans are what JSON takes for such; what is quoted is text.
+/// Numbers and booleans as in JSON; quoted scalars are strings.
 inline core::Json from_yaml(const YAML::Node& node) {
   if (node.IsMap()) {
     core::Json out = core::Json::object();
@@ -42,7 +42,7 @@ inline core::Json from_yaml(const YAML::Node& node) {
   return parsed.is_number() || parsed.is_boolean() ? parsed : core::Json(text);
 }
 
-/// Shell-like: "*" stands for anything.
+/// Like a shell pattern: "*" matches anything.
 inline bool matches(std::string_view pattern, std::string_view text) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == text;
@@ -53,9 +53,9 @@ inline bool matches(std::string_view pattern, std::string_view text) {
   return false;
 }
 
-/// What a scenario wants of one thing, and what was found: nullopt where that is not there. "(absent)" and "(present)" are
-/// words of their own, "!" in front stands for "not". Nothing but "(absent)" holds of what is not there: neither "*" nor "!x"
-/// says that it may be missing.
+/// Compares what a scenario wants with what was found; nullopt: it does not exist. "(absent)" and "(present)" have their own
+/// meaning, and a leading "!" negates. Only "(absent)" holds for what does not exist: neither "*" nor "!x" allows it to be
+/// missing.
 inline bool holds(std::string_view want, const std::optional<std::string>& found) {
   if (want == "(absent)") return !found.has_value();
   if (!found) return false;
@@ -63,19 +63,19 @@ inline bool holds(std::string_view want, const std::optional<std::string>& found
   return want.starts_with('!') ? !matches(want.substr(1), *found) : matches(want, *found);
 }
 
-/// For messages of tests.
+/// For test messages.
 inline std::string lines(const std::vector<std::string>& items) {
   std::string out;
   for (const std::string& item : items) out += "  - " + item + "\n";
   return out.empty() ? "  (nothing)\n" : out;
 }
 
-/// Likewise: what was wanted beside what was found.
+/// For test messages: what was wanted and what was found.
 inline std::string found_of(const core::Json& want, const std::optional<std::string>& found) {
   return "\n  wanted: " + want.dump() + "\n  found:  " + found.value_or("(absent)");
 }
 
-/// A misspelt word of a scenario would make it pass for the wrong reason: throws std::invalid_argument.
+/// Throws std::invalid_argument: a misspelt word would make a scenario pass for the wrong reason.
 [[noreturn]] inline void unknown(std::string_view word) {
   throw std::invalid_argument("unknown: " + std::string(word));
 }
@@ -93,8 +93,8 @@ inline std::pair<std::string, core::Json> only_item(const core::Json& action) {
   return {action.begin().key(), action.begin().value()};
 }
 
-/// `run:` of a step: how many passes at most, and whether nothing may be left to do after them. "settle", as without it: 25 of
-/// them, and rest. "once" is 1, "none" is 0.
+/// `run:` of a step: the maximum number of passes, and whether nothing may be left to do after them. "settle", the default: 25
+/// and nothing left. "once" is 1, "none" is 0.
 struct Run {
   int passes = 25;
   bool must_rest = true;
@@ -108,7 +108,7 @@ inline Run run_of(const core::Json& step) {
   return {run.get<int>(), false};
 }
 
-/// "Forbidden"; throws std::invalid_argument for a word that no code has.
+/// The code of "Forbidden" and the like. Throws std::invalid_argument for an unknown word.
 inline core::ErrorCode code_of(const std::string& word) {
   using enum core::ErrorCode;
   for (const auto code :
@@ -118,15 +118,15 @@ inline core::ErrorCode code_of(const std::string& word) {
   unknown(word);
 }
 
-/// "Kind/name" as a pair; without '/', the second is empty. Likewise at any other character.
+/// "Kind/name" as a pair, split at `at`; the second is empty without `at`.
 inline std::pair<std::string, std::string> split(const std::string& text, char at = '/') {
   const std::size_t place = text.find(at);
   return place == std::string::npos ? std::pair(text, std::string()) : std::pair(text.substr(0, place), text.substr(place + 1));
 }
 
-// ---- What Slurm has ----
+// ---- Slurm's state ----
 
-/// "IDLE+DRAIN": flags follow what is before the first '+', and are added to `flags`; returns that.
+/// Parses "IDLE+DRAIN": adds the flags after the first '+' to `flags` and returns what precedes it.
 template <class Flags>
 std::string read_state(const std::string& text, Flags& flags) {
   std::istringstream words(text);
@@ -136,7 +136,7 @@ std::string read_state(const std::string& text, Flags& flags) {
   return base;
 }
 
-/// `node: {name, state, reason, comment, features, topology, started, weight}`: what is said of it changes, the rest stays. A
+/// `node: {name, state, reason, comment, features, topology, started, weight}`: changes what is given, and keeps the rest. A
 /// state is "IDLE+DRAIN".
 inline void read_node(slurm::Node& node, const core::Json& want) {
   check_keys(want, {"name", "state", "reason", "comment", "features", "topology", "started", "weight", "address", "hostname"});
@@ -154,7 +154,7 @@ inline void read_node(slurm::Node& node, const core::Json& want) {
   if (want.contains("features")) node.features = node.active_features = want["features"].get<std::vector<std::string>>();
 }
 
-/// As `read_node` reads it, and the reason: "IDLE+DRAIN bad disk".
+/// The state as `read_node` parses it, and the reason: "IDLE+DRAIN bad disk".
 inline std::string text_of(const slurm::Node& node) {
   std::string out = node.state.base;
   for (const std::string& flag : node.state.flags) out += "+" + flag;
@@ -162,7 +162,7 @@ inline std::string text_of(const slurm::Node& node) {
 }
 
 /// `job: cpu-0`, which runs there, or `job: {on, requires, state, prolog, partition, limited, requeue, licenses, gres}`. Its
-/// limit is an hour.
+/// time limit is an hour.
 inline slurm::Job read_job(const core::Json& want, core::WallTime now) {
   slurm::Job job;
   const core::Json said = want.is_object() ? want : core::Json{{"on", want}};
@@ -181,9 +181,9 @@ inline slurm::Job read_job(const core::Json& want, core::WallTime now) {
   return job;
 }
 
-// ---- What is expected ----
+// ---- Expectations ----
 
-/// What a step comes to whoever else does: no assertion is made of it in `did`.
+/// True for steps that only report: `did` does not include them.
 inline bool is_report(std::string_view id) {
   for (const char* prefix :
        {"status", "event ", "create ControllerRevision", "delete ControllerRevision", "renew ControllerRevision",
@@ -212,7 +212,7 @@ inline void expect_events(const core::Json& want, const std::vector<std::string>
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(matches(want[i].get<std::string>(), events[i])) << events[i];
 }
 
-/// All that there are, by name; `text` makes of one what the scenario says of it.
+/// Compares all existing things, by name. `text` describes a thing as the scenario does.
 template <class Things, class Text>
 void expect_each(const core::Json& want, const Things& things, const Text& text) {
   for (const auto& [name, thing] : things) EXPECT_TRUE(want.contains(name)) << "unexpected: " << name;
@@ -223,7 +223,7 @@ void expect_each(const core::Json& want, const Things& things, const Text& text)
   }
 }
 
-/// "False SecretMissing message"; `text` tells that of a condition, nullopt where there is none.
+/// "False SecretMissing message". `text` describes a condition; nullopt: it does not exist.
 template <class Text>
 void expect_conditions(const core::Json& want, const Text& text) {
   for (const auto& [type, value] : want.items()) {
@@ -236,9 +236,9 @@ inline void expect_wake(const core::Json& want, const plan::Plan& last) {
   EXPECT_EQ(last.wake() ? last.wake()->count() : 0, want.get<long long>());
 }
 
-// ---- The files ----
+// ---- Files ----
 
-/// Those of tests/scenarios/FOLDER, sorted; none outside of the repository's root.
+/// The files of tests/scenarios/FOLDER, sorted; empty outside of the repository's root.
 inline std::vector<std::string> scenario_files(const std::vector<std::string>& folders) {
   std::vector<std::string> out;
   for (const std::string& folder : folders) {
@@ -252,7 +252,7 @@ inline std::vector<std::string> scenario_files(const std::vector<std::string>& f
   return out;
 }
 
-/// FOLDER_FILE, as a name of a test.
+/// FOLDER_FILE, as the name of a test.
 inline std::string scenario_name(const ::testing::TestParamInfo<std::string>& info) {
   const std::filesystem::path path(info.param);
   std::string out = path.parent_path().filename().string() + "_" + path.stem().string();

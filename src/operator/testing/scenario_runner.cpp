@@ -98,7 +98,7 @@ class Runner {
       const std::vector<std::string> tried = world.carry_out(last);
       did.insert(did.end(), tried.begin(), tried.end());
       const bool failed = std::any_of(tried.begin(), tried.end(), [](const std::string& id) { return id.starts_with("!"); });
-      // A failed step comes back with the engine's backoff: here it is enough to see what its outcome changes, twice.
+      // The engine retries a failed step with a backoff. Here it is sufficient to see twice what its outcome changes.
       if (how.must_rest && failed && pass >= 3) return;
     }
     if (how.must_rest) FAIL() << "it does not come to rest:\n" << lines(did) << last.describe().dump(1);
@@ -129,8 +129,7 @@ class Runner {
     }
   }
 
-  /// "Kind/name a.b.c": the text at a path; keys with dots in them are written with "~" for each dot. A Secret's data are
-  /// decoded.
+  /// "Kind/name a.b.c": the text at a path. "~" stands for a dot within a key. A Secret's data are decoded.
   void expect_text(const std::string& where, const Json& want) {
     const auto [what, path] = split(where, ' ');
     const auto [kind, name] = split(what);

@@ -1,5 +1,5 @@
-// Runs the scenarios of tests/scenarios/{controller,loginset,restapi,token}: documents in, what the controller does about them
-// out. tests/scenarios/README.md describes them.
+// Runs the scenarios of tests/scenarios/{controller,loginset,restapi,token}: documents in, the controller's changes out.
+// tests/scenarios/README.md describes them.
 //
 //   RUN_SCENARIOS(restapi, RestApi);
 #pragma once
@@ -19,8 +19,8 @@ namespace op::testing {
 
 using MakePlan = std::function<plan::Plan(World&, const kube::Key&)>;
 
-/// Assertions of GoogleTest tell what does not hold. `kind` is that of the object whose conditions a scenario means. Throws
-/// std::invalid_argument for a word that it does not know.
+/// Failures are reported by GoogleTest assertions. `kind`: of the object whose conditions a scenario means. Throws
+/// std::invalid_argument for an unknown word.
 void run_scenario(const std::string& file, std::string_view kind, const MakePlan& make_plan);
 
 template <class Controller>
@@ -30,7 +30,7 @@ void run_scenario(const std::string& file, std::string_view kind) {
 
 }  // namespace op::testing
 
-/// Tests that run the scenarios of tests/scenarios/FOLDER with op::FOLDER::KINDController.
+/// Defines tests that run the scenarios of tests/scenarios/FOLDER with op::FOLDER::KINDController.
 #define RUN_SCENARIOS(folder, kind)                                                                                \
   class kind##Scenario : public ::testing::TestWithParam<std::string> {};                                          \
   TEST_P(kind##Scenario, Runs) {                                                                                   \

@@ -1,7 +1,7 @@
-// A small Kubernetes and Slurm made of documents, for scenarios of single controllers: what is in it is observed through the
-// real caches and observers, and what a plan wants is carried out on it, act by act.
+// A small Kubernetes and Slurm made of documents, for scenarios of single controllers. Its content is observed through the real
+// caches and observers, and plans are carried out on it, act by act.
 //
-// It is no simulator: no garbage collection, no kubelet, no time that passes by itself. See sim/ for those.
+// It is not a simulator: no garbage collection, no kubelet, and time stands still by itself. See sim/ for those.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ namespace op::testing {
 
 using core::Json;
 
-/// What slurmctld does when it is told to reconfigure.
+/// How slurmctld reacts to a reconfigure.
 enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere };
 
 class World {
@@ -41,12 +41,12 @@ class World {
   plan::Ledger ledger;
   Slurmctld slurmctld = Slurmctld::kAway;
   std::string loaded;                        ///< The hash that slurmctld has loaded.
-  std::map<std::string, slurm::Node> nodes;  ///< What slurmctld knows.
+  std::map<std::string, slurm::Node> nodes;  ///< The nodes that slurmctld knows.
   slurm::Capabilities capabilities{.release = "26.05", .data_parser = {}, .topology_update = true};
-  std::map<std::int64_t, slurm::Job> jobs;             ///< The same.
-  std::vector<slurm::accounting::Cluster> registered;  ///< What slurmdbd has.
+  std::map<std::int64_t, slurm::Job> jobs;             ///< The jobs that slurmctld knows.
+  std::vector<slurm::accounting::Cluster> registered;  ///< The clusters that slurmdbd has.
   std::string refusal = "error: bad line";
-  std::string bad_text;  ///< Not empty: a slurm.conf with this in it is refused, however willing slurmctld is.
+  std::string bad_text;  ///< Not empty: slurmctld refuses a slurm.conf that contains this, even if it is willing.
   /// Writes to objects of this "Kind/name" fail with this error.
   std::map<std::string, core::Error> faults;
   std::vector<std::string> events;  ///< "Warning ConfigRefused: note"
@@ -68,7 +68,7 @@ class World {
     store(id, std::move(document));
   }
 
-  /// As a user does: this is all that its spec says.
+  /// A user replaces the spec.
   void edit(const std::string& kind, const kube::Key& key, const Json& spec) {
     Json document = objects_.at({kind, key});
     if (document.value("spec", Json()) == spec) return;
@@ -77,7 +77,7 @@ class World {
     store({kind, key}, std::move(document));
   }
 
-  /// As a user does: what has finalizers is only marked.
+  /// A user deletes the object. With finalizers, it is only marked.
   void remove(const std::string& kind, const kube::Key& key) {
     const auto it = objects_.find({kind, key});
     if (it == objects_.end()) return;
@@ -91,7 +91,7 @@ class World {
     }
   }
 
-  /// Its watch is cut: whatever becomes of it, the cache shows it as it is now, be it absent; until `mend`.
+  /// Cuts the object's watch: until `mend`, the cache shows the object as it is now, or as absent.
   void cut(const std::string& kind, const kube::Key& key) {
     const Json* now_shown = find(kind, key);
     cut_[{kind, key}] = now_shown == nullptr ? std::nullopt : std::optional(*now_shown);
@@ -109,7 +109,7 @@ class World {
     return out;
   }
 
-  /// Whether Slurm is polled. If not, what it says now stays its last answer, and grows old.
+  /// Sets whether Slurm is polled. If not, its present state stays the last answer and grows old.
   void poll(bool polls) {
     last_answer_ = nullptr;
     if (!polls) last_answer_ = snapshot();
@@ -120,7 +120,7 @@ class World {
     mono = mono + d;
   }
 
-  /// Fills the caches and observes, as the manager would.
+  /// Fills the caches, observes and plans, as the manager would.
   template <class Controller>
   plan::Plan plan(const kube::Key& key) {
     LocalWiring wiring([this](const slurm::ClusterKey&) { return snapshot(); });
@@ -141,7 +141,7 @@ class World {
     }
   }
 
-  /// Carries a plan out; the ids of the steps tried, failed ones with "!" in front.
+  /// Carries a plan out. Returns the ids of the tried steps, failed ones with a leading "!".
   std::vector<std::string> carry_out(const plan::Plan& plan) {
     std::vector<std::string> tried;
     for (const auto& [name, lane] : plan.lanes()) {
@@ -190,7 +190,7 @@ class World {
     objects_[id] = std::move(document);
   }
 
-  /// What caches show: all, but of what was cut that from before.
+  /// Shows all objects in the caches; those whose watch is cut, as they were.
   void fill(LocalWiring& wiring) {
     std::map<Id, const Json*> shown;
     for (const auto& [id, document] : objects_) shown[id] = &document;
@@ -203,7 +203,7 @@ class World {
     wiring.show(documents, std::to_string(++serial_));
   }
 
-  /// Live reads. Of field selectors only "a.b=value,c=value" is known.
+  /// Live reads. Supports only field selectors like "a.b=value,c=value".
   [[nodiscard]] core::Result<Json> answer(const plan::Act& query) const {
     if (const auto* get = dynamic_cast<const kube::Get*>(&query)) {
       if (auto broken = fault({get->resource.kind, get->key}); !broken) return std::unexpected(broken.error());
@@ -284,7 +284,7 @@ class World {
     return out;
   }
 
-  /// The slurm.conf that slurmctld runs with, where a ConfigMap still has it.
+  /// The slurm.conf with which slurmctld runs, if a ConfigMap still has it.
   [[nodiscard]] std::string loaded_text() const {
     for (const auto& [id, document] : objects_) {
       if (id.first != "ConfigMap") continue;
@@ -342,7 +342,7 @@ class World {
     if (const auto there = objects_.find(id); there != objects_.end()) {
       Json next = there->second;
       take_out(next, before, act.object);
-      // A map that the API server replaces as a whole.
+      // The API server replaces this map as a whole.
       if (core::find(act.object, {"spec", "selector"}) != nullptr) next["spec"].erase("selector");
       next = core::merge(std::move(next), act.object);
       if (two_handlers(next)) return core::fail(core::ErrorCode::kInvalid, "may not specify more than 1 handler type");
@@ -373,7 +373,7 @@ class World {
     if (act.type == kube::PatchType::kJson) {
       document = document.patch(act.patch);
     } else if (act.type == kube::PatchType::kStrategic) {
-      document = core::merge(std::move(document), act.patch);  // lists of named things by name, as there
+      document = core::merge(std::move(document), act.patch);  // merges lists of named items by name, like the API server
     } else {
       document.merge_patch(with_values(act.patch));
     }
@@ -396,7 +396,7 @@ class World {
     return {};
   }
 
-  /// As slurm::Target does it, which looks at the node live first.
+  /// Like slurm::Target, which reads the node live first.
   core::Result<void> run(const slurm::DeleteNode& act) {
     const auto it = nodes.find(act.node);
     if (it == nodes.end()) return {};
@@ -430,7 +430,7 @@ class World {
     return {};
   }
 
-  /// Recipes become values that say which recipe they came from.
+  /// Replaces recipes by values that name the recipe.
   Json with_values(Json document) {
     if (!document.contains("data") || !document["data"].is_object()) return document;
     const Json recipes = document["data"];
@@ -449,7 +449,7 @@ class World {
     return document;
   }
 
-  /// As kube::Target does it, which fails where this throws.
+  /// Like kube::Target, which fails where this throws.
   [[nodiscard]] Json copied(const Json& recipe) const {
     const Json* source = find("Secret", {core::get_string(recipe, {"namespace"}), core::get_string(recipe, {"name"})});
     if (source == nullptr) throw std::logic_error("no Secret to copy from");
@@ -459,7 +459,7 @@ class World {
     return source->at("data").at(core::get_string(recipe, {"key"}));
   }
 
-  /// A probe may have one only.
+  /// A probe may have only one.
   static bool two_handlers(const Json& at) {
     if (!at.is_structured()) return false;
     int handlers = 0;
@@ -490,7 +490,7 @@ class World {
     }
   }
 
-  /// What was applied before and is not any more goes.
+  /// Removes what was applied before and is not applied any more.
   static void take_out(Json& object, const Json& before, const Json& after) {
     if (!object.is_object() || !before.is_object() || !after.is_object()) return;
     for (const auto& [name, value] : before.items()) {
@@ -511,7 +511,7 @@ class World {
   std::map<Id, std::optional<Json>> cut_;  ///< What caches show of objects whose watch is cut.
   std::map<Id, Json> applied_;
   int serial_ = 100;
-  slurm::SnapshotPtr last_answer_;  ///< nullptr: each look is a new one.
+  slurm::SnapshotPtr last_answer_;  ///< nullptr: every observation gets a new one.
 };
 
 }  // namespace op::testing

@@ -14,7 +14,7 @@ TEST(Fields, EachOfATokenHasAnEffectThatIsTakenBack) {
     "jwtKeyRef": {"name": "mine", "key": "k"}, "jwtHs256KeyRef": {"name": "other", "key": "k"},
     "username": "alice", "lifetime": "1h", "refresh": false,
     "secretRef": {"name": "there", "key": "token"}})");
-  // jwtKeyRef wins when both are given.
+  // jwtKeyRef takes precedence.
   const Findings wanted{{"jwtKeyRef.optional", "told"},      {"secretRef.optional", "told"},
                         {"jwtHs256KeyRef", "no effect"},     {"jwtHs256KeyRef.name", "no effect"},
                         {"jwtHs256KeyRef.key", "no effect"}, {"jwtHs256KeyRef.optional", "told"}};

@@ -1,5 +1,5 @@
-// Token: a Slurm JWT for one user, in a Secret. Key: "ns/name" of the Token. What wakes it is in declaration.cpp; both Secrets,
-// the key's and the token's, are read through the recorder, and wake it themselves.
+// Token: a Slurm JWT for one user, in a Secret. Key: "ns/name" of the Token. declaration.cpp says what wakes it; the Secrets of
+// the key and of the token are read through the recorder and wake it as well.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace op::token {
 
-/// What it reads.
+/// The caches that the controller reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
   kube::Cache<kube::Object>& tokens;

@@ -1,4 +1,4 @@
-// What the Token's plan knows: copies of what the caches held at one moment, and nothing else.
+// The facts for the Token's plan, copied from the caches at one moment.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ struct Observed {
   kube::ObjectPtr object;
   api::Token token;
   std::string parse_error;
-  SecretFacts key;                          ///< The key that signs.
-  api::SecretKeySelector target;            ///< Where the token is kept.
-  kube::Named<kube::SecretRecord> secret;   ///< What is there.
-  std::vector<kube::SecretPtr> superseded;  ///< Its other Secrets: it kept its token there before.
+  SecretFacts key;                          ///< The signing key.
+  api::SecretKeySelector target;            ///< Where the token belongs.
+  kube::Named<kube::SecretRecord> secret;   ///< The Secret of that name.
+  std::vector<kube::SecretPtr> superseded;  ///< Its other Secrets, in which the token was before.
 };
 
 }  // namespace op::token

@@ -11,18 +11,18 @@
 namespace op::token {
 namespace {
 
-/// Slurm's time limits are 32 bits wide; INFINITE lies just above.
+/// Slurm's time limits have 32 bits. INFINITE is just above.
 constexpr core::Duration kLongestLifetime{(2147483647LL - 1) * 1000};
-/// New ones cannot be shorter; those of before that rule would be renewed all the time.
+/// New Tokens cannot have a shorter lifetime. Older ones would be renewed all the time.
 constexpr core::Duration kShortestLifetime{10000};
-/// Sleep is measured by another clock than a token's age: one that is set right must not find it asleep for long.
+/// The sleep uses another clock than the token's age: when that one is corrected, the next pass must not be far away.
 constexpr core::Duration kLongestSleep{5 * 60 * 1000};
 
 core::Duration lifetime_of(const api::TokenSpec& spec) {
   return std::clamp(spec.lifetime.value_or(api::kDefaultTokenLifetime), kShortestLifetime, kLongestLifetime);
 }
 
-/// Of all that decides what the token says, but the time.
+/// Hash of everything that determines the token, except the time.
 std::string input_hash(const Observed& observed) {
   const api::TokenSpec& spec = observed.token.spec;
   return core::short_digest(spec.username + "\n" + std::to_string(lifetime_of(spec).count()) + "\n" + observed.key.ref.secret +
@@ -38,7 +38,7 @@ core::Json mint(const Observed& observed) {
         {"lifetimeSeconds", lifetime_of(spec).count() / 1000}}}};
 }
 
-/// The Token's own are the Secret's as well: tools that copy Secrets go by them.
+/// The Secret gets the Token's labels: tools that copy Secrets select by them.
 kube::StringMap labels(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
   kube::StringMap out;
@@ -55,7 +55,7 @@ kube::StringMap lasting_annotations(const Observed& observed) {
   return out;
 }
 
-/// With those of a token that is minted now.
+/// The annotations, including those of a token that is minted now.
 kube::StringMap annotations(const Observed& observed) {
   kube::StringMap out = lasting_annotations(observed);
   out.emplace(kAnnotationIssuedAt, core::format_rfc3339(observed.context.now));
@@ -64,7 +64,7 @@ kube::StringMap annotations(const Observed& observed) {
   return out;
 }
 
-/// What the Secret's metadata lacks of the Token's. What the Token does not have any more stays, as nobody knows whose it is.
+/// The Token's metadata that the Secret lacks. What the Token no longer has stays, because it may be somebody else's.
 core::Json lacking_metadata(const Observed& observed, const kube::ObjectMeta& secret) {
   core::Json out = core::Json::object();
   const auto compare = [&out](const char* field, const kube::StringMap& wanted, const kube::StringMap& have) {
@@ -88,13 +88,13 @@ core::Json new_secret(const Observed& observed) {
   return out;
 }
 
-/// The data key under which our Secret holds the token, when that is not where it is to be kept; "" else.
+/// The data key under which our Secret has the token, if it differs from the wanted one; else "".
 std::string_view key_before(const Observed& observed) {
   const std::string_view written = observed.secret.record->meta.annotation(kAnnotationSecretKey);
   return written == observed.target.key ? std::string_view{} : written;
 }
 
-/// The same Secret with a new token. Also takes over what the Go operator made, whose owner was the key's Secret.
+/// A patch with a new token. Also takes over Secrets of the Go operator, whose owner was the key's Secret.
 core::Json renewal(const Observed& observed) {
   core::Json meta{
       {"labels", labels(observed)},
@@ -118,7 +118,7 @@ std::optional<core::WallTime> issued_at(const Observed& observed) {
   return time ? std::optional(*time) : std::nullopt;
 }
 
-/// How long a token that is not refreshed is good for; empty when there is none, or it is refreshed.
+/// How much longer a token without refresh is valid; nullopt: there is none, or it is refreshed.
 std::optional<core::Duration> time_left(const Observed& observed) {
   const auto issued = issued_at(observed);
   if (observed.token.spec.refresh || !issued) return {};
@@ -126,7 +126,7 @@ std::optional<core::Duration> time_left(const Observed& observed) {
 }
 
 struct Decision {
-  std::string why;  ///< Not empty: another token is due, and why.
+  std::string why;  ///< Not empty: a new token is due for this reason.
   std::optional<core::Duration> wait;
 };
 
@@ -141,11 +141,11 @@ Decision renewal_due(const Observed& observed) {
   if (!observed.token.spec.refresh) return {};
   const auto issued = issued_at(observed);
   if (!issued) return {"it does not say when it was issued", {}};
-  // A clock that went back must not leave an expired token in place: what is issued in the future is due as well.
+  // A clock that was set back must not keep an expired token: a token from the future is due as well.
   const core::Duration due = lifetime_of(observed.token.spec) * 4 / 5;
   const core::Duration age = observed.context.now - *issued;
   if (age >= due || age < core::Duration{-60000}) return {"it has reached four fifths of its life", {}};
-  // And one that was wrong and is set right must be seen in time: the wait is by no such clock.
+  // A wrong clock that is corrected must be noticed in time, because the wait uses another clock.
   return {"", std::min(due - age, lifetime_of(observed.token.spec) / 10)};
 }
 
@@ -188,7 +188,7 @@ void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem
                              "labels or annotations of the Token have changed",
                              kube::merge_patch(kube::resources::kSecret, secret.meta, {{"metadata", std::move(meta)}})});
   }
-  // What it says is valid until it expires, though nobody is to use it any more.
+  // The old token stays valid until it expires, but nobody should use it any more.
   for (const kube::SecretPtr& old : observed.superseded) {
     if (old->meta.terminating()) continue;
     plan.lane("superseded")
@@ -203,7 +203,7 @@ void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem
 
 plan::Plan plan(const Observed& observed) {
   plan::Plan out;
-  // Its Secret goes with it: the garbage collector follows the owner reference.
+  // The garbage collector deletes its Secret by the owner reference.
   if (!observed.object || observed.object->meta.terminating()) return out;
   const kube::Object& object = *observed.object;
   std::vector<Problem> problems;
@@ -214,7 +214,7 @@ plan::Plan plan(const Observed& observed) {
   }
   for (Problem& problem : step_problems(observed.context.outcomes, out)) problems.push_back(std::move(problem));
 
-  // What is minted in this pass shows in the next: until then there is nothing to say.
+  // A token that is minted in this pass shows in the next one. Until then there is nothing to report.
   if (problems.empty() && out.step_count() > 0) return out;
 
   const auto issued = issued_at(observed);
@@ -230,7 +230,7 @@ plan::Plan plan(const Observed& observed) {
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.token.spec));
   set_summary(conditions, ready, problems,
               ready || expired || std::ranges::any_of(problems, &Problem::wrong) ? "" : "the token is being created");
-  // Its name cannot be guessed where it is made from what the user is called.
+  // Its name cannot be guessed if it is derived from the user's name.
   if (ready)
     conditions.set(api::kConditionReady, true, "Ready",
                    "the token is in Secret " + observed.target.name + ", key " + observed.target.key);

@@ -1,13 +1,12 @@
-// What a Token needs done: mint it once, and again at four fifths of its life, or at once when its key, user or lifetime
-// changes.
+// What a Token needs: mint it once, again at four fifths of its lifetime, and at once when its key, user or lifetime changes.
 //
-// Told to keep it elsewhere, it deletes the Secret in which it was before, as soon as the other one holds a token; or, in the
-// same Secret, the data under the key of before.
+// If it moves to another Secret, the previous Secret is deleted once the new one has a token. If it moves within the Secret,
+// the previous data key is removed.
 //
-// Labels and annotations of the Token are put on the Secret, and follow it.
+// Labels and annotations of the Token are copied to the Secret and kept up to date.
 //
-// When it was minted, and from what, stands in annotations of the Secret. An immutable Secret (refresh: false) is minted once;
-// when it must be another, it is deleted and made anew.
+// Annotations of the Secret say when the token was minted, and from what. An immutable Secret (refresh: false) is minted once.
+// To change it, it is deleted and created again.
 #pragma once
 
 #include "operator/token/observed.hpp"
@@ -16,9 +15,9 @@
 namespace op::token {
 
 inline constexpr std::string_view kAnnotationIssuedAt = "token.slinky.slurm.net/issued-at";
-/// The data key under which it was put there.
+/// The data key of the token in the Secret.
 inline constexpr std::string_view kAnnotationSecretKey = "token.slinky.slurm.net/secret-key";
-/// Of user, lifetime and signing key.
+/// Hash of user, lifetime and signing key.
 inline constexpr std::string_view kAnnotationInputHash = "token.slinky.slurm.net/input-hash";
 
 plan::Plan plan(const Observed& observed);

@@ -44,7 +44,7 @@ bool one_of(Names names, std::string_view key) {
   return std::ranges::any_of(names, [&](std::string_view name) { return same(name, key); });
 }
 
-/// The name of a sorted list that is the key, without case; "" when none is.
+/// Returns the name in a sorted list that equals the key without regard to case, or "".
 std::string_view find_name(Names names, std::string_view key) {
   const auto at = std::ranges::lower_bound(names, key, precedes);
   return at != names.end() && same(*at, key) ? *at : std::string_view();
@@ -53,7 +53,7 @@ std::string_view find_name(Names names, std::string_view key) {
 constexpr auto kOwnedKeys =
     std::to_array<std::string_view>({"AuthType", "ClusterName", "CredType", "SlurmctldAddr", "SlurmctldHost", "SlurmctldPort",
                                      "SlurmdPort", "SlurmdUser", "SlurmUser", "StateSaveLocation"});
-/// Of slurmdbd.conf, with the field of an Accounting that says it.
+/// Owned keys of slurmdbd.conf, each with the field of an Accounting that sets it.
 constexpr auto kOwnedByAccounting =
     std::to_array<std::pair<std::string_view, std::string_view>>({{"AuthType", ""},
                                                                   {"DbdAddr", ""},
@@ -73,10 +73,10 @@ constexpr auto kUnitedKeys =
     std::to_array<std::string_view>({"AuthAltParameters", "AuthAltTypes", "AuthInfo", "SlurmctldParameters"});
 constexpr auto kRepeatedKeys =
     std::to_array<std::string_view>({"Epilog", "EpilogSlurmctld", "Prolog", "PrologSlurmctld", "SlurmctldHost"});
-/// --conf takes the parameters of NodeName= but these: where the node is, slurmctld sees for itself.
+/// --conf takes the parameters of NodeName= except these: slurmctld sees for itself where the node is.
 constexpr auto kNotInNodeConf = std::to_array<std::string_view>({"NodeAddr", "NodeHostname", "Port", "SuspendTime"});
 
-/// isspace(3), but for the end of a line.
+/// isspace(3), without the end of a line.
 constexpr std::string_view kBlanks = " \t\r\v\f";
 
 bool blank(char c) {
@@ -105,7 +105,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// The known key that is meant, when one is at most two letters away.
+/// Returns the known key that is closest, if it is at most two letters away.
 std::string_view nearest(Names names, std::string_view key) {
   std::string_view best;
   std::size_t distance = 3;
@@ -119,7 +119,7 @@ std::string_view nearest(Names names, std::string_view key) {
   return best;
 }
 
-/// Gives the key Slurm's spelling. Tells when it is not known.
+/// Replaces the key by Slurm's spelling. Reports a key that is not known.
 void settle_key(Setting& setting, Names names, std::string_view what, std::vector<Problem>& problems) {
   if (const std::string_view known = find_name(names, setting.key); !known.empty()) {
     setting.key = known;
@@ -141,10 +141,10 @@ bool whole_number(std::string_view value) {
   return !value.empty() && value.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// A value that Slurm's parser would stop at, with nothing but "Unspecified error" for who asked for the reconfigure.
+/// Reports values at which Slurm's parser stops. slurmctld would answer the reconfigure with "Unspecified error" only.
 void check_value(const Setting& setting, Names numbers, std::vector<Problem>& problems) {
   static const auto kWords = std::to_array<std::string_view>({"yes", "no", "up", "down", "true", "false", "1", "0"});
-  if (setting.value.empty()) return;  // told already, or empty on purpose: Key=""
+  if (setting.value.empty()) return;  // reported already, or empty on purpose: Key=""
   if (!find_name(numbers, setting.key).empty() && !whole_number(setting.value)) {
     problems.push_back({setting.line, setting.key, "\"" + setting.value + "\" is not a whole number"});
   } else if (!find_name(kYesNo, setting.key).empty() &&
@@ -157,7 +157,7 @@ bool digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or no limit.
+/// Accepts minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or no limit.
 bool time_limit(std::string_view value) {
   if (same(value, "UNLIMITED") || same(value, "INFINITE") || value == "-1") return true;
   if (const std::size_t dash = value.find('-'); dash != std::string_view::npos) {
@@ -181,10 +181,10 @@ bool over_subscribe(std::string_view value) {
   return (same(word, "YES") || same(word, "FORCE")) && digits(value.substr(colon + 1));
 }
 
-/// What slurmctld refuses a partition for, and with it the whole file.
+/// Reports values for which slurmctld would refuse the partition, and with it the whole file.
 void check_partition_value(const Setting& setting, std::vector<Problem>& problems) {
   static const auto kStates = std::to_array<std::string_view>({"UP", "DOWN", "DRAIN", "INACTIVE"});
-  if (setting.value.empty()) return;  // told already
+  if (setting.value.empty()) return;  // reported already
   const auto tell = [&](std::string_view what) {
     problems.push_back({setting.line, setting.key, "\"" + setting.value + "\" is not " + std::string(what)});
   };
@@ -209,7 +209,7 @@ Names parameters_of(std::string_view record) {
   return kPowerActionParameters;
 }
 
-/// Splits "Key=Value Key2="quoted value"" into settings. slurm.conf(5): values with blanks stand in double quotes.
+/// Splits "Key=Value Key2="quoted value"" into settings. Values with blanks must be in double quotes (slurm.conf(5)).
 std::vector<Setting> split_words(std::string_view text, int line, std::vector<Problem>& problems) {
   std::vector<Setting> out;
   while (!(text = trim(text)).empty()) {
@@ -254,7 +254,7 @@ std::vector<Setting> split_words(std::string_view text, int line, std::vector<Pr
   return out;
 }
 
-/// The text up to a comment: a # behind no backslash, or behind an even number of them.
+/// Returns the text before a comment. A # begins one if an even number of backslashes precede it.
 std::string_view without_comment(std::string_view line) {
   std::size_t backslashes = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -264,8 +264,8 @@ std::string_view without_comment(std::string_view line) {
   return line;
 }
 
-/// Where the backslash stands with which the line goes on in the next one: the last of an odd number of them, with nothing but
-/// blanks behind it. npos: the line ends.
+/// Returns the position of the backslash that continues the line: the last of an odd number of them, followed only by blanks.
+/// npos if the line is not continued.
 std::size_t continuation(std::string_view line) {
   line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
   const std::size_t last_other = line.find_last_not_of('\\');
@@ -273,7 +273,7 @@ std::size_t continuation(std::string_view line) {
   return backslashes % 2 == 1 ? line.size() - 1 : std::string_view::npos;
 }
 
-/// Each backslash goes, and what is behind it stays as it is.
+/// Removes each backslash and keeps the character after it.
 std::string without_escapes(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -283,8 +283,8 @@ std::string without_escapes(std::string_view text) {
   return out;
 }
 
-/// Lines without comments, joined where one ends with a backslash, with nothing between, and then without escapes: as Slurm's
-/// parse_config.c does it. The number is that of the first.
+/// Lines without comments, joined without a separator where one ends with a backslash, then unescaped, as in Slurm's
+/// parse_config.c. The number is that of the first line.
 std::vector<std::pair<int, std::string>> logical_lines(std::string_view text) {
   std::vector<std::pair<int, std::string>> out;
   int number = 0;
@@ -312,7 +312,7 @@ void settle_record(Entry& entry, std::vector<Problem>& problems) {
   }
 }
 
-/// As it is written to be read as that.
+/// Quotes and escapes a value so that it is read back unchanged.
 std::string written(const std::string& value) {
   const bool quotes = value.empty() || value.find_first_of(kBlanks) != std::string::npos;
   std::string out = quotes ? "\"" : "";
@@ -337,7 +337,7 @@ std::string_view name_of_item(std::string_view item) {
   return item.substr(0, item.find('='));
 }
 
-/// The operator's items, and those of the user that have another name.
+/// Returns the operator's items and those of the user with other names.
 std::string unite(std::string_view base, std::string_view user) {
   std::vector<std::string> items = split_list(base);
   for (std::string& item : split_list(user)) {
@@ -449,7 +449,7 @@ Vocabulary vocabulary_of(Kind kind) {
   return {kSlurmKeys, kSlurmNumbers, "key of slurm.conf"};
 }
 
-/// Why a setting is not the user's; nullopt: it is.
+/// Returns why the user must not set this key; nullopt if it is allowed.
 std::optional<std::string> why_owned(Kind kind, std::string_view key) {
   if (kind != Kind::kSlurmdbd) return one_of(kOwnedKeys, key) ? std::optional("set by the operator; remove it") : std::nullopt;
   const auto found = std::ranges::find_if(kOwnedByAccounting, [&](const auto& owned) { return same(owned.first, key); });
@@ -475,7 +475,7 @@ Parsed parse(Kind kind, std::string_view text) {
       continue;
     }
     std::vector<Setting> settings = split_words(content, number, out.problems);
-    // A record takes what is behind it on its line.
+    // A record takes all settings after it on its line.
     const auto record = kind != Kind::kSlurm ? settings.end() : std::ranges::find_if(settings, [](const Setting& setting) {
       return one_of(kRecordKeys, setting.key);
     });
@@ -528,7 +528,7 @@ Merged merge(const Conf& base, const Conf& user, Kind kind) {
 }
 
 const std::vector<std::string_view>& restart_keys() {
-  // A reconfigure starts a new process that takes the old one's sockets and identity over. slurm.conf(5), scontrol(1)
+  // A reconfigure starts a new process that takes over the sockets and identity of the old one: slurm.conf(5), scontrol(1)
   // "reconfigure".
   static const std::vector<std::string_view> keys{"AuthType",          "ClusterName",   "CredType",      "HashPlugin",
                                                   "SlurmUser",         "SlurmctldHost", "SlurmctldPort", "SlurmdPort",

@@ -256,7 +256,7 @@ constexpr auto kSlurmKeys = std::to_array<std::string_view>({"AccountingStorageB
 constexpr auto kRecordKeys =
     std::to_array<std::string_view>({"DownNodes", "FrontendName", "NodeName", "NodeSet", "PartitionName", "PowerAction"});
 
-/// Parameters of NodeName=, and with few exceptions of slurmd's --conf.
+/// Parameters of NodeName= and, with few exceptions, of slurmd's --conf.
 constexpr auto kNodeParameters =
     std::to_array<std::string_view>({"BcastAddr", "Boards",          "CoreSpecCount", "CoresPerSocket", "CpuBind",
                                      "CPUs",      "CPUSpecList",     "Feature",       "Features",       "Gres",
@@ -491,26 +491,26 @@ constexpr auto kSlurmNumbers = std::to_array<std::string_view>({"AccountingStora
                                                                 "VSizeFactor",
                                                                 "WaitTime"});
 
-/// Parameters of PartitionName= that are.
+/// Parameters of PartitionName= that are whole numbers.
 constexpr auto kPartitionNumbers = std::to_array<std::string_view>(
     {"DefCPUPerGPU", "DefMemPerCPU", "DefMemPerGPU", "DefMemPerNode", "GraceTime", "MaxCPUsPerNode", "MaxCPUsPerSocket",
      "MaxMemPerCPU", "MaxMemPerNode", "MaxNodes", "MinNodes", "Priority", "PriorityJobFactor", "PriorityTier", "ResumeTimeout",
      "SuspendTimeout"});
 
-/// Parameters of NodeName= that are.
+/// Parameters of NodeName= that are whole numbers.
 constexpr auto kNodeNumbers = std::to_array<std::string_view>(
     {"Boards", "CoreSpecCount", "CoresPerSocket", "CPUs", "MemSpecLimit", "Procs", "RealMemory", "RestrictedCoresPerGPU",
      "Sockets", "SocketsPerBoard", "ThreadsPerCore", "TmpDisk", "Weight"});
 
-/// Settings of cgroup.conf that are.
+/// Settings of cgroup.conf that are whole numbers.
 constexpr auto kCgroupNumbers = std::to_array<std::string_view>({"MemorySwappiness", "MinRAMSpace", "SystemdTimeout"});
 
-/// Settings of slurmdbd.conf that are.
+/// Settings of slurmdbd.conf that are whole numbers.
 constexpr auto kSlurmdbdNumbers = std::to_array<std::string_view>(
     {"CommitDelay", "DbdPort", "JobPurge", "MaxPurgeLimit", "MessageTimeout", "PurgeEventMonths", "PurgeJobMonths",
      "PurgeStepMonths", "PurgeSuspendMonths", "PurgeTXNMonths", "PurgeUsageMonths", "StepPurge", "StoragePort", "TCPTimeout"});
 
-/// Settings and parameters of all of these that are yes or no.
+/// Settings and parameters of all these files that are yes or no.
 constexpr auto kYesNo = std::to_array<std::string_view>({"AccountingStoreJobComment",
                                                          "AllowNoDefAcct",
                                                          "AllowSpecResourcesUsage",

@@ -14,7 +14,7 @@ bool is_marker(std::string_view partition) {
 }
 
 std::optional<std::string> loaded_hash(const Snapshot& snapshot) {
-  // Names are sorted: the first that is not before the prefix is the marker, if there is one.
+  // Names are sorted: the marker, if any, is the first name that is not less than the prefix.
   const auto found = snapshot.partitions.lower_bound(kPrefix);
   if (found == snapshot.partitions.end() || !is_marker(found->first)) return {};
   return found->first.substr(kPrefix.size());

@@ -1,4 +1,4 @@
-// A Controller "ns/x" whose keys are there, as its plan sees it; nothing else is.
+// A Controller "ns/x" with its keys and nothing else, as its plan sees it.
 #pragma once
 
 #include "kube/cache/record.hpp"

@@ -27,7 +27,7 @@ std::string text(const kube::Key& key) {
   return key.str();
 }
 
-/// Adds what a step does. Status, notes in it and events tell of what is, a confirmation asks, and they change nothing.
+/// Adds what a step changes. Status, notes in it, events and confirmations change nothing.
 void add_step(plan::Intent& into, const plan::Step& step) {
   if (step.id.is(kStatus) || step.id.is(kNoteDrain) || step.id.is(kEvent) || step.id.is(kConfirm)) return;
   if (const auto* drain = dynamic_cast<const slurm::DrainNodes*>(step.act.get())) {
@@ -158,7 +158,7 @@ Observed World::observe() {
 }
 
 int World::run(const plan::Plan& plan) {
-  // Answers come first: nothing is done by a plan that asks for them.
+  // Answer needs first: a plan that needs facts is not carried out.
   for (const plan::Need& need : plan.needs()) {
     if (dynamic_cast<const kube::List*>(need.query.get()) != nullptr) {
       Json items = Json::array();
@@ -473,7 +473,7 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
         it->second.reason_time = now;
       }
       if (it->second.state.has("DRAIN")) continue;
-      const bool failing = it->second.state.flags.erase("FAIL") > 0;  // A node is drained or failing.
+      const bool failing = it->second.state.flags.erase("FAIL") > 0;  // A node is either drained or failing.
       it->second.state.flags.insert("DRAIN");
       if ((failing || it->second.state.base == "DOWN") && slurm::given_by_others(it->second.reason, slurm::Owner::kOperator)) {
         if (drain->reason.find("scaled in") == std::string::npos)
@@ -671,13 +671,13 @@ void World::start_pods() {
       node.state.base = "IDLE";
       node.features = {"cpu"};
       if (const auto weight = conf_weights.find(name); weight != conf_weights.end()) node.weight = weight->second;
-      // Its slurmd says so.
+      // Its slurmd sends this.
       if (pod.meta.annotations.contains(api::kAnnotationFirstConf)) {
         node.state.flags.insert("DRAIN");
         node.reason = kDrainedBefore;
       }
     }
-    // Slurm takes a node back that was silent; any other down is left as it is (ReturnToService=1).
+    // Slurm returns a silent node to service, and leaves any other down as it is (ReturnToService=1).
     if (node.state.base == "DOWN" && node.reason == slurm::kNotResponding) {
       node.state.base = "IDLE";
       if (!node.state.has("DRAIN") && !node.state.has("FAIL")) node.reason.clear();
@@ -720,7 +720,7 @@ void World::deleted_without_pre_stop(const std::string& name) {
 void World::finish_pods() {
   std::erase_if(pods, [&](const auto& item) {
     if (!item.second.meta.terminating() || !item.second.meta.finalizers.empty()) return false;
-    // Its slurmd answers no more; sooner or later slurmctld sees that.
+    // Its slurmd does not answer any more, and slurmctld notices it sooner or later.
     const auto node = nodes.find(node_of(item.second));
     if (node != nodes.end() && node->second.state.base != "DOWN") {
       node->second.state.base = "DOWN";
