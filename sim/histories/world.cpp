@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -215,7 +215,7 @@ std::vector<std::string> World::names(const kube::Resource& resource) const {
 std::vector<std::string> World::workers() const {
   std::vector<std::string> out;
   for (const auto& [key, stored] : kube_->api().store().all(table_name(kinds::kPod))) {
-    const bool worker = core::get_string(stored->body, {"metadata", "labels", api::kLabelName}) == op::kAppWorker;
+    const bool worker = core::get_string(stored->body, {"metadata", "labels", api::kLabelName}) == slinky::kAppWorker;
     if (worker && core::find(stored->body, {"metadata", "deletionTimestamp"}) == nullptr) out.push_back(key.name);
   }
   return out;

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cluster/names.hpp"
 #include "core/base64.hpp"
 #include "sim/programs/operator/oracles/testing/oracles_test.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -17,7 +17,7 @@ using testing::IsEmpty;
 namespace kinds = kube::resources;
 
 TEST_F(OraclesTest, ASecretInAPlanIsFound) {
-  const Json* secret = world.find(kinds::kSecret, op::generated_jwt_key_name(World::kCluster));
+  const Json* secret = world.find(kinds::kSecret, slinky::generated_jwt_key_name(World::kCluster));
   ASSERT_NE(secret, nullptr);
   const std::string key = secret->at("data").begin()->get<std::string>();
   world.judges().read_plan(plan_of(kinds::kConfigMap, config_map_json("a", {{"b", "nothing"}})));

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/programs/operator/world.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -79,7 +79,8 @@ class Bench {
            });
   }
   [[nodiscard]] bool all_ready() {
-    for (const kube::Resource* resource : {&op::resources::kController, &op::resources::kRestApi, &op::resources::kNodeSet}) {
+    for (const kube::Resource* resource :
+         {&slinky::resources::kController, &slinky::resources::kRestApi, &slinky::resources::kNodeSet}) {
       for (const auto& [key, stored] : world_.api().store().all(table_name(*resource))) {
         if (!ready(stored->body)) return false;
       }
@@ -133,9 +134,9 @@ class Bench {
 
   void time_passes() {
     std::vector<std::pair<std::string, kube::Key>> keys;
-    for (const auto& [controller, resource] : {std::pair{"controller", &op::resources::kController},
-                                               {"restapi", &op::resources::kRestApi},
-                                               {"nodeset", &op::resources::kNodeSet}}) {
+    for (const auto& [controller, resource] : {std::pair{"controller", &slinky::resources::kController},
+                                               {"restapi", &slinky::resources::kRestApi},
+                                               {"nodeset", &slinky::resources::kNodeSet}}) {
       std::vector<double> passes;
       for (const auto& [key, stored] : world_.api().store().all(table_name(*resource))) {
         keys.emplace_back(controller, key);
@@ -179,7 +180,7 @@ class Bench {
     for (int i = 0; i < nodesets; ++i) {
       const std::string name = "set" + std::to_string(i);
       for (int k = 0; k < options_.workers; ++k) nodes.push_back(name + "-" + std::to_string(k));
-      world_.merge(op::resources::kNodeSet, name, {{"spec", {{"replicas", 0}}}});
+      world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"replicas", 0}}}});
     }
     const SimSlurm& slurm = *world_.slurm();
     const auto within = [&](Duration step, const auto& done) {

@@ -6,8 +6,8 @@
 
 #include "api/token.hpp"
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/programs/operator/workload_parts.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -24,8 +24,8 @@ constexpr Duration kBeforeRest{std::chrono::seconds{70}};
 /// A token and its status at four fifths of each life; or the status and the event of one that expires.
 std::uint64_t token_writes_due(const World& world, Duration length) {
   std::uint64_t out = 0;
-  for (const std::string& name : world.names(op::resources::kToken)) {
-    const auto token = api::from_json<api::Token>(*world.find(op::resources::kToken, name));
+  for (const std::string& name : world.names(slinky::resources::kToken)) {
+    const auto token = api::from_json<api::Token>(*world.find(slinky::resources::kToken, name));
     if (!token) continue;
     const Duration life = token->spec.lifetime.value_or(api::kDefaultTokenLifetime);
     out += 2 * (1 + (token->spec.refresh ? static_cast<std::uint64_t>(length / (life * 4 / 5)) : 0));
@@ -61,7 +61,9 @@ FixedResult run_fixed(OperatorWorld& world) {
     for (const std::string& violation : world.oracles().violations()) out.wrong.push_back(violation);
     return out.wrong.empty();
   };
-  const auto scale = [&](int replicas) { world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}}); };
+  const auto scale = [&](int replicas) {
+    world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
+  };
   world.apply(secret_json(kKey, {{std::string(api::kKeySlurm), "the auth/slurm key of a user"}}));
   world.found_cluster(2, {{"spec", {{"slurmKeyRef", {{"name", kKey}, {"key", api::kKeySlurm}}}}}});
   world.apply(loginset_json(1));
@@ -82,21 +84,21 @@ FixedResult run_fixed(OperatorWorld& world) {
     job.duration = Duration{15000};
     (void)world.slurm()->submit(job);
     world.loop().run_for(Duration{3000});
-    world.merge(op::resources::kNodeSet, "cpu",
+    world.merge(slinky::resources::kNodeSet, "cpu",
                 {{"spec", {{"template", {{"metadata", {{"annotations", {{"site", "new"}}}}}}}}}});
   }
   if (settled("an update under a job")) {
     world.apply(nodeset_json("gpu", 1));
-    world.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=33\n"}}}});
+    world.merge(slinky::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=33\n"}}}});
   }
-  if (settled("a new partition")) world.remove(op::resources::kNodeSet, "gpu");
+  if (settled("a new partition")) world.remove(slinky::resources::kNodeSet, "gpu");
   if (settled("a NodeSet goes")) {
-    world.merge(op::resources::kLoginSet, kLogin,
+    world.merge(slinky::resources::kLoginSet, kLogin,
                 {{"spec", {{"replicas", 2}, {"rootSshAuthorizedKeys", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA another\n"}}}});
   }
   if (settled("other keys")) world.remove(kinds::kPod, "cpu-0");
   if (settled("a worker is deleted by hand")) {
-    world.merge(op::resources::kLoginSet, kLogin, {{"spec", {{"replicas", 0}}}});
+    world.merge(slinky::resources::kLoginSet, kLogin, {{"spec", {{"replicas", 0}}}});
   }
   if (settled("nobody logs in") && world.slurm() != nullptr) {
     JobRequest job;

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
 #include "sim/programs/operator/oracles/policies.hpp"
 #include "sim/programs/operator/workload.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -71,8 +71,8 @@ void OperatorProgram::install(World& world) {
   tap_ = std::make_unique<Tap>(
       world.kube(), [this](const net::HttpRequest& request) { oracles_->request(request, false, identity_of(request)); });
   for (const char* ns : {kLeaseKey.ns.c_str(), kOtherNamespace}) world.kube().add_namespace(ns);
-  for (const std::string_view image :
-       {op::kDefaultSlurmctldImage, op::kDefaultSlurmdImage, op::kDefaultSlurmrestdImage, op::kDefaultLoginImage}) {
+  for (const std::string_view image : {slinky::kDefaultSlurmctldImage, slinky::kDefaultSlurmdImage,
+                                       slinky::kDefaultSlurmrestdImage, slinky::kDefaultLoginImage}) {
     world.kube().nodes().add_image(std::string(image));
   }
   for (const op::AdmissionPolicy& policy : op::admission_policies())

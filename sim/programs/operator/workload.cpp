@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/programs/operator/fixed_history.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
 #include "sim/programs/operator/workload_parts.hpp"
 #include "sim/slurm/text.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -99,7 +99,7 @@ void OperatorWorkload::found() {
     });
   }
   if (taken_key_) {
-    const std::string name = op::generated_jwt_key_name(World::kCluster);
+    const std::string name = slinky::generated_jwt_key_name(World::kCluster);
     world_.apply(secret_json(name, {{std::string(api::kKeyJwt), random_.bytes(32)}}));
   }
   // Some come only in the storm.
@@ -132,8 +132,8 @@ void OperatorWorkload::act_apart() {
   if (!draining_.empty() && drains_.chance(0.12)) act_one(draining_, drains_);
   if (with_volumes_ && volumes_.chance(0.08)) {
     const std::string name = kNodeSets[volumes_.below(kNodeSets.size())];
-    if (world_.find(op::resources::kNodeSet, name) != nullptr)
-      world_.merge(op::resources::kNodeSet, name, {{"spec", {{"persistentVolumeClaimRetentionPolicy", retention()}}}});
+    if (world_.find(slinky::resources::kNodeSet, name) != nullptr)
+      world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"persistentVolumeClaimRetentionPolicy", retention()}}}});
   }
   if (!updating_.empty() && updates_.chance(0.15)) act_one(updating_, updates_);
   if (!mode_actions_.empty() && modes_.chance(0.2)) act_one(mode_actions_, modes_);
@@ -160,25 +160,25 @@ void OperatorWorkload::help_by_hand() {
   std::vector<std::string> left;
   for (const auto& [name, reservation] : slurm->reservations()) {
     const std::string nodeset = name.substr(std::min(name.size(), name.find('-') + 1));
-    const Json* its = world_.find(op::resources::kNodeSet, nodeset);
+    const Json* its = world_.find(slinky::resources::kNodeSet, nodeset);
     if (its == nullptr || its->dump().find(api::kFinalizerReservation) == std::string::npos) left.push_back(name);
   }
   for (const std::string& name : left) (void)slurm->delete_reservation(name);
   give_memory_back(*slurm);
-  const Json* controller = world_.find(op::resources::kController, World::kCluster);
+  const Json* controller = world_.find(slinky::resources::kController, World::kCluster);
   if (controller != nullptr && controller->dump().find("\"RestartWithheld\"") != std::string::npos) {
     std::vector<std::int64_t> jobs;
     for (const auto& [id, job] : slurm->jobs()) {
       if (!job.ended()) jobs.push_back(id);
     }
     for (const std::int64_t job : jobs) slurm->cancel(job);
-    world_.merge(op::resources::kController, World::kCluster,
+    world_.merge(slinky::resources::kController, World::kCluster,
                  {{"metadata", {{"annotations", {{std::string(api::kAnnotationLoseJobs), "true"}}}}}});
   }
   // Also of a NodeSet that is being deleted.
-  const bool blank = std::ranges::any_of(world_.api().store().all(table_name(op::resources::kNodeSet)), [](const auto& entry) {
-    return entry.second->body.dump().find("\"SlurmStateLost\"") != std::string::npos;
-  });
+  const bool blank = std::ranges::any_of(
+      world_.api().store().all(table_name(slinky::resources::kNodeSet)),
+      [](const auto& entry) { return entry.second->body.dump().find("\"SlurmStateLost\"") != std::string::npos; });
   for (const std::string& name : world_.workers()) {
     const std::string node_name = slurm_node_of(*world_.find(kinds::kPod, name));
     const SimNode* node = slurm->node(node_name);
@@ -196,20 +196,20 @@ std::vector<std::string> OperatorWorkload::calm() {
   put_slurm_key_back();
   bring_inputs_back();
   remove_taken_secrets();
-  if (world_.find(op::resources::kController, World::kCluster) == nullptr) world_.apply(controller());
-  if (world_.find(op::resources::kRestApi, World::kCluster) == nullptr) world_.apply(restapi_json());
+  if (world_.find(slinky::resources::kController, World::kCluster) == nullptr) world_.apply(controller());
+  if (world_.find(slinky::resources::kRestApi, World::kCluster) == nullptr) world_.apply(restapi_json());
   // A configuration that is refused stays refused until its user mends it.
-  const Json* named = world_.find(op::resources::kController, World::kCluster);
+  const Json* named = world_.find(slinky::resources::kController, World::kCluster);
   if (core::get_string(*named, {"spec", "extraConf"}) == kRefusedConf)
-    world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=99\n"}}}});
+    world_.merge(slinky::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=99\n"}}}});
   // Nor does an Accounting that is named come by itself.
-  if (with_accounting_ && world_.find(op::resources::kAccounting, kAccounting) == nullptr) world_.apply(accounting_json());
-  for (const std::string& name : world_.names(op::resources::kNodeSet)) {
-    world_.merge(op::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", nullptr}}}}}});
-    if (!updating_.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"updateStrategy", nullptr}}}});
+  if (with_accounting_ && world_.find(slinky::resources::kAccounting, kAccounting) == nullptr) world_.apply(accounting_json());
+  for (const std::string& name : world_.names(slinky::resources::kNodeSet)) {
+    world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", nullptr}}}}}});
+    if (!updating_.empty()) world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"updateStrategy", nullptr}}}});
   }
-  if (world_.find(op::resources::kLoginSet, kLogin) != nullptr)
-    world_.merge(op::resources::kLoginSet, kLogin, {{"spec", {{"login", {{"image", nullptr}}}}}});
+  if (world_.find(slinky::resources::kLoginSet, kLogin) != nullptr)
+    world_.merge(slinky::resources::kLoginSet, kLogin, {{"spec", {{"login", {{"image", nullptr}}}}}});
   for (int i = 0; i < world_.options().kube_nodes; ++i) {
     world_.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", false}}}});
     taint("kube-" + std::to_string(i), "");
@@ -227,8 +227,8 @@ std::vector<std::string> OperatorWorkload::calm() {
     unmet = world_.settle(kSettle);
     // A NodeSet that went meanwhile has left its workers.
     const bool adopted = look_after_orphans();
-    const bool whole = world_.find(op::resources::kController, World::kCluster) != nullptr &&
-                       world_.find(op::resources::kRestApi, World::kCluster) != nullptr;
+    const bool whole = world_.find(slinky::resources::kController, World::kCluster) != nullptr &&
+                       world_.find(slinky::resources::kRestApi, World::kCluster) != nullptr;
     if ((whole && !adopted) || !world_.oracles().ok()) break;
     if (whole) continue;
     world_.apply(controller());
@@ -236,8 +236,8 @@ std::vector<std::string> OperatorWorkload::calm() {
   }
   const Json workers = worker_starts();
   // What waits for a doubt to end is done when it ends, by whatever comes next.
-  const bool withheld = std::ranges::any_of(world_.names(op::resources::kNodeSet), [this](const std::string& name) {
-    const Json* nodeset = world_.find(op::resources::kNodeSet, name);
+  const bool withheld = std::ranges::any_of(world_.names(slinky::resources::kNodeSet), [this](const std::string& name) {
+    const Json* nodeset = world_.find(slinky::resources::kNodeSet, name);
     return nodeset != nullptr && condition_true(*nodeset, api::kConditionDeletionsStopped);
   });
   helped_ = false;
@@ -282,7 +282,8 @@ std::vector<std::string> OperatorWorkload::end() {
   const bool whole = random_.chance(0.5) && (!drain || (inputs().empty() && !taken_key_));
   world_.oracles().note(
       fmt::format("--- the {} is deleted, {} ---", whole ? "namespace" : "cluster", drain ? "Drain" : "Immediate"));
-  world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"deletionPolicy", drain ? "Drain" : "Immediate"}}}});
+  world_.merge(slinky::resources::kController, World::kCluster,
+               {{"spec", {{"deletionPolicy", drain ? "Drain" : "Immediate"}}}});
   for (int i = 0; i < 4; ++i) submit_job(some(kNodeSets));
   world_.loop().run_for(Duration{random_.between(0, 5000)});
   history_.weather();
@@ -291,8 +292,8 @@ std::vector<std::string> OperatorWorkload::end() {
     (void)world_.api().remove(kinds::kNamespace, space, {}, {});
   } else {
     const std::string propagation = random_.chance(0.5) ? "Foreground" : "Background";
-    for (const kube::Resource& kind : {op::resources::kController, op::resources::kRestApi, op::resources::kNodeSet,
-                                       op::resources::kLoginSet, op::resources::kToken}) {
+    for (const kube::Resource& kind : {slinky::resources::kController, slinky::resources::kRestApi, slinky::resources::kNodeSet,
+                                       slinky::resources::kLoginSet, slinky::resources::kToken}) {
       for (const std::string& name : world_.names(kind)) world_.remove(kind, name, propagation);
       world_.loop().run_for(Duration{random_.between(0, 1000)});
     }
@@ -300,8 +301,8 @@ std::vector<std::string> OperatorWorkload::end() {
   world_.loop().run_for(Duration{random_.between(0, 30000)});
   history_.clear_up();
   const std::vector<kube::Resource> ours{
-      op::resources::kController, op::resources::kRestApi, op::resources::kNodeSet, op::resources::kLoginSet,
-      op::resources::kToken,      kinds::kStatefulSet,     kinds::kDeployment,      kinds::kPod};
+      slinky::resources::kController, slinky::resources::kRestApi, slinky::resources::kNodeSet, slinky::resources::kLoginSet,
+      slinky::resources::kToken,      kinds::kStatefulSet,         kinds::kDeployment,          kinds::kPod};
   const auto left = [&] {
     std::vector<std::string> out;
     for (const kube::Resource& kind : ours) {
@@ -309,7 +310,7 @@ std::vector<std::string> OperatorWorkload::end() {
     }
     for (const std::string& name : world_.names(kinds::kSecret)) {
       const Json labels = (*world_.find(kinds::kSecret, name))["metadata"].value("labels", Json::object());
-      if (core::get_string(labels, {api::kLabelName}) == op::kAppToken) out.push_back("secrets/" + name);
+      if (core::get_string(labels, {api::kLabelName}) == slinky::kAppToken) out.push_back("secrets/" + name);
     }
     if (whole && world_.api().peek(kinds::kNamespace, space) != nullptr) out.emplace_back("the namespace itself");
     return out;

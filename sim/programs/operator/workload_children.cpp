@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/programs/operator/workload.hpp"
 #include "sim/programs/operator/workload_parts.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -26,7 +26,7 @@ const std::vector<kube::Resource>& child_kinds() {
 /// A change of what the operator wishes; null: none is possible.
 Json stray_edit(const kube::Resource& kind, const std::string& name) {
   if (kind == kinds::kService) return {{"spec", {{"selector", {{std::string(api::kLabelName), "stray"}}}}}};
-  if (kind == kinds::kConfigMap && name == op::ssh_config_name(kLogin)) return {{"data", {{"sshd_config", "stray\n"}}}};
+  if (kind == kinds::kConfigMap && name == slinky::ssh_config_name(kLogin)) return {{"data", {{"sshd_config", "stray\n"}}}};
   if (kind == kinds::kConfigMap) return {{"data", {{"slurm.conf", "ClusterName=stray\n"}}}};
   if (kind == kinds::kStatefulSet || kind == kinds::kDeployment) return {{"spec", {{"replicas", 0}}}};
   if (kind == kinds::kPodDisruptionBudget) return {{"spec", {{"minAvailable", nullptr}, {"maxUnavailable", 2}}}};
@@ -60,7 +60,7 @@ std::int64_t revision_of(const Json& object) {
 
 /// The Secret that a copy was made of was made anew since: from the copy, say.
 bool OperatorWorkload::key_is_newer(const Json& copy) const {
-  const Json* key = world_.find(kinds::kSecret, op::generated_slurm_key_name(World::kCluster));
+  const Json* key = world_.find(kinds::kSecret, slinky::generated_slurm_key_name(World::kCluster));
   const auto made = [](const Json& object) { return core::get_string(object, {"metadata", "creationTimestamp"}); };
   return key == nullptr || made(*key) > made(copy);
 }
@@ -74,7 +74,7 @@ std::vector<std::string> OperatorWorkload::children(const kube::Resource& kind) 
     if (owners == nullptr || owners->empty()) continue;
     if (!core::get_string(owners->front(), {"apiVersion"}).starts_with(api::kGroup)) continue;
     // Where users change the key, or make its Secret anew, nobody knows any more what was in it.
-    if (name == op::keyring_name(World::kCluster) && (own_keys_ || key_is_newer(object))) continue;
+    if (name == slinky::keyring_name(World::kCluster) && (own_keys_ || key_is_newer(object))) continue;
     if (!(kind == kinds::kControllerRevision)) {
       out.push_back(name);
       continue;
@@ -124,7 +124,7 @@ void OperatorWorkload::fill_child_actions() {
 /// A NodeSet of their name takes them over. Nobody else ends them with their cluster.
 bool OperatorWorkload::look_after_orphans() {
   bool adopted = false;
-  const Json* cluster = world_.find(op::resources::kController, World::kCluster);
+  const Json* cluster = world_.find(slinky::resources::kController, World::kCluster);
   const bool ends = cluster != nullptr && core::find(*cluster, {"metadata", "deletionTimestamp"}) != nullptr;
   for (const std::string& name : world_.workers()) {
     const Json& pod = *world_.find(kinds::kPod, name);
@@ -132,7 +132,7 @@ bool OperatorWorkload::look_after_orphans() {
     const std::string nodeset = core::get_string(pod, {"metadata", "labels", api::kLabelInstance});
     if (ends) {
       world_.remove(kinds::kPod, name);
-    } else if (world_.find(op::resources::kNodeSet, nodeset) == nullptr) {
+    } else if (world_.find(slinky::resources::kNodeSet, nodeset) == nullptr) {
       helped_ = adopted = true;
       world_.apply(nodeset_json(nodeset, 2));
     }

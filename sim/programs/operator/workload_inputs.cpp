@@ -5,10 +5,10 @@
 #include <string_view>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "core/base64.hpp"
 #include "sim/programs/operator/workload.hpp"
 #include "sim/programs/operator/workload_parts.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -91,7 +91,7 @@ void OperatorWorkload::put_slurm_key_back() {
 
 /// The copy may go with its Controller, and daemons run on.
 void OperatorWorkload::note_key() {
-  const Json* keyring = world_.find(kinds::kSecret, op::keyring_name(World::kCluster));
+  const Json* keyring = world_.find(kinds::kSecret, slinky::keyring_name(World::kCluster));
   if (keyring == nullptr) return;
   const auto key = core::base64_decode(core::get_string(*keyring, {"data", api::kKeySlurm}));
   if (key && !key->empty()) ran_with_ = *key;
@@ -127,19 +127,19 @@ void OperatorWorkload::fill_input_actions() {
   actions_.push_back({1, [this] {
                         const SiteFiles& of = kSiteFiles[random_.below(kSiteFiles.size())];
                         const Json value = random_.chance(0.4) ? Json(nullptr) : reference(of);
-                        world_.merge(op::resources::kController, World::kCluster, {{"spec", {{of.field, value}}}});
+                        world_.merge(slinky::resources::kController, World::kCluster, {{"spec", {{of.field, value}}}});
                       }});
 }
 
 void OperatorWorkload::fill_token_actions() {
-  const auto any_token = [this] { return some(world_.names(op::resources::kToken)); };
+  const auto any_token = [this] { return some(world_.names(slinky::resources::kToken)); };
   const auto login = [](const std::string& name) { return Json{{"name", name + "-login"}, {"key", "token"}}; };
   const auto lifetime = [this] { return Json(some({"10s", "45s", "2m", "15m", "24h"})); };
   actions_.push_back({4, [=, this] {
                         const std::string name = some(kUsers);
-                        if (world_.find(op::resources::kToken, name) != nullptr) return;
+                        if (world_.find(slinky::resources::kToken, name) != nullptr) return;
                         Json token = own_keys_ ? token_json(name, kJwtKeySecret, std::string(api::kKeyJwt))
-                                               : token_json(name, op::generated_jwt_key_name(World::kCluster),
+                                               : token_json(name, slinky::generated_jwt_key_name(World::kCluster),
                                                             std::string(api::kKeyJwt));
                         if (random_.chance(0.8)) token["spec"]["lifetime"] = lifetime();
                         if (random_.chance(0.3)) token["spec"]["refresh"] = false;
@@ -162,12 +162,12 @@ void OperatorWorkload::fill_token_actions() {
                           default:
                             spec["refresh"] = random_.chance(0.6);
                         }
-                        if (!name.empty()) world_.merge(op::resources::kToken, name, {{"spec", spec}});
+                        if (!name.empty()) world_.merge(slinky::resources::kToken, name, {{"spec", spec}});
                       }});
   actions_.push_back({1, [=, this] {
                         const std::string name = any_token();
                         if (!name.empty())
-                          world_.remove(op::resources::kToken, name, random_.chance(0.5) ? "Background" : "Foreground");
+                          world_.remove(slinky::resources::kToken, name, random_.chance(0.5) ? "Background" : "Foreground");
                       }});
   actions_.push_back({1, [=, this] {
                         // Whatever is there, or comes to be in the Token's way.
@@ -190,19 +190,21 @@ void OperatorWorkload::remove_taken_secrets() {
 }
 
 std::vector<std::string> OperatorWorkload::edit_one_by_one() {
-  const Json* named = world_.find(op::resources::kController, World::kCluster);
+  const Json* named = world_.find(slinky::resources::kController, World::kCluster);
   std::vector<std::function<void()>> edits;
   for (const SiteFiles& of : kSiteFiles) {
     if (named != nullptr && core::find(*named, {"spec", of.field}) != nullptr)
       edits.emplace_back([this, &of] { put_input(of.name); });
   }
-  for (const std::string& token : world_.names(op::resources::kToken)) {
-    edits.emplace_back([this, token] { world_.merge(op::resources::kToken, token, {{"spec", {{"username", token + "9"}}}}); });
+  for (const std::string& token : world_.names(slinky::resources::kToken)) {
+    edits.emplace_back([this, token] {
+      world_.merge(slinky::resources::kToken, token, {{"spec", {{"username", token + "9"}}}});
+    });
   }
   if (has_prologs_ && !volatile_) {
     edits.emplace_back([this] {
       const Json annotations{{"edited", std::to_string(++edits_)}};
-      world_.merge(op::resources::kController, World::kCluster,
+      world_.merge(slinky::resources::kController, World::kCluster,
                    {{"spec", {{"template", {{"metadata", {{"annotations", annotations}}}}}}}});
     });
   }

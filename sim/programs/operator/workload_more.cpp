@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/programs/operator/workload.hpp"
 #include "sim/programs/operator/workload_parts.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -89,10 +89,10 @@ void OperatorWorkload::fill_modes() {
     return "kube-" + std::to_string(modes_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
   };
   mode_actions_.push_back({4, [=, this] {
-                             if (world_.find(op::resources::kNodeSet, kDaemons) == nullptr) return;
+                             if (world_.find(slinky::resources::kNodeSet, kDaemons) == nullptr) return;
                              const bool daemons = modes_.chance(0.6);
                              const Json selector = daemons ? Json{{kPool, "slurm"}} : Json(nullptr);
-                             world_.merge(op::resources::kNodeSet, kDaemons,
+                             world_.merge(slinky::resources::kNodeSet, kDaemons,
                                           {{"spec",
                                             {{"scalingMode", daemons ? "DaemonSet" : "StatefulSet"},
                                              {"template", {{"spec", {{"nodeSelector", selector}}}}}}}});

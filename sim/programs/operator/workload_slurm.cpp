@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
 #include "sim/programs/operator/workload.hpp"
 #include "sim/programs/operator/workload_parts.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -41,7 +41,7 @@ void OperatorWorkload::submit_job(const std::string& partition) {
 /// A job that runs its prolog while the next edit comes.
 void OperatorWorkload::submit_with_prolog() {
   SimSlurm* slurm = world_.slurm();
-  const std::vector<std::string> nodesets = world_.names(op::resources::kNodeSet);
+  const std::vector<std::string> nodesets = world_.names(slinky::resources::kNodeSet);
   if (!has_prologs_ || slurm == nullptr || nodesets.empty()) return;
   JobRequest job;
   job.partition = nodesets[prologs_.below(nodesets.size())];
@@ -54,9 +54,9 @@ void OperatorWorkload::submit_with_prolog() {
 
 /// Out for waiting jobs, and in again as the first of them starts: what is reported of the new workers is behind.
 void OperatorWorkload::change_mind(const std::string& nodeset) {
-  const std::int64_t before = core::get_int(*world_.find(op::resources::kNodeSet, nodeset), {"spec", "replicas"}, 1);
+  const std::int64_t before = core::get_int(*world_.find(slinky::resources::kNodeSet, nodeset), {"spec", "replicas"}, 1);
   const auto scale = [&](std::int64_t replicas) {
-    world_.merge(op::resources::kNodeSet, nodeset, {{"spec", {{"replicas", replicas}}}});
+    world_.merge(slinky::resources::kNodeSet, nodeset, {{"spec", {{"replicas", replicas}}}});
   };
   const auto running = [&] {
     const SimSlurm* slurm = world_.slurm();

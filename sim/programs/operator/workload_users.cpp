@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/programs/operator/workload.hpp"
 #include "sim/programs/operator/workload_parts.hpp"
 #include "sim/slurm/text.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -15,7 +15,7 @@ using core::Json;
 namespace kinds = kube::resources;
 
 void OperatorWorkload::touch_logins() {
-  const kube::Resource& kind = op::resources::kLoginSet;
+  const kube::Resource& kind = slinky::resources::kLoginSet;
   const auto edit = [&](const Json& spec) { world_.merge(kind, kLogin, {{"spec", spec}}); };
   if (world_.find(kind, kLogin) == nullptr) return world_.apply(loginset_json(static_cast<int>(logins_.between(0, 2))));
   switch (logins_.below(10)) {
@@ -26,7 +26,7 @@ void OperatorWorkload::touch_logins() {
     case 2:
       return edit({{"extraSshdConfig", fmt::format("MaxSessions {}\n", logins_.between(1, 9))}});
     case 3:
-      return world_.remove(kinds::kSecret, op::ssh_host_keys_name(kLogin));
+      return world_.remove(kinds::kSecret, slinky::ssh_host_keys_name(kLogin));
     case 4:
     case 5:
       return edit(
@@ -40,18 +40,18 @@ void OperatorWorkload::touch_logins() {
 
 /// Of the workers of a NodeSet, where it is there.
 void OperatorWorkload::touch_sshd(const std::string& nodeset) {
-  if (world_.find(op::resources::kNodeSet, nodeset) == nullptr) return;
-  if (logins_.chance(0.3)) return world_.remove(kinds::kSecret, op::worker_ssh_host_keys_name(nodeset));
+  if (world_.find(slinky::resources::kNodeSet, nodeset) == nullptr) return;
+  if (logins_.chance(0.3)) return world_.remove(kinds::kSecret, slinky::worker_ssh_host_keys_name(nodeset));
   const Json ssh = logins_.chance(0.3) ? Json(nullptr) : Json{{"enabled", logins_.chance(0.8)}};
-  world_.merge(op::resources::kNodeSet, nodeset, {{"spec", {{"ssh", ssh}}}});
+  world_.merge(slinky::resources::kNodeSet, nodeset, {{"spec", {{"ssh", ssh}}}});
 }
 
 void OperatorWorkload::touch_accounting() {
-  const kube::Resource& kind = op::resources::kAccounting;
+  const kube::Resource& kind = slinky::resources::kAccounting;
   const bool there = world_.find(kind, kAccounting) != nullptr;
   const auto names = [&](const Json& ref) {
-    if (world_.find(op::resources::kController, World::kCluster) != nullptr)
-      world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"accountingRef", ref}}}});
+    if (world_.find(slinky::resources::kController, World::kCluster) != nullptr)
+      world_.merge(slinky::resources::kController, World::kCluster, {{"spec", {{"accountingRef", ref}}}});
   };
   switch (accounting_.below(5)) {
     case 0:
@@ -67,11 +67,11 @@ void OperatorWorkload::touch_accounting() {
 }
 
 void OperatorWorkload::fill_user_actions() {
-  const auto any_nodeset = [this] { return some(world_.names(op::resources::kNodeSet)); };
+  const auto any_nodeset = [this] { return some(world_.names(slinky::resources::kNodeSet)); };
   actions_.push_back({14, [=, this] {
                         const std::string name = any_nodeset();
                         if (!name.empty())
-                          world_.merge(op::resources::kNodeSet, name, {{"spec", {{"replicas", random_.between(0, 5)}}}});
+                          world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"replicas", random_.between(0, 5)}}}});
                       }});
   actions_.push_back({6, [=, this] {
                         const std::string name = any_nodeset();
@@ -80,71 +80,71 @@ void OperatorWorkload::fill_user_actions() {
   actions_.push_back({6, [=, this] {
                         const std::string name = any_nodeset();
                         const Json conf(fmt::format("CPUs=2 RealMemory=1000 TmpDisk={}", ++edits_));
-                        if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"extraConf", conf}}}});
+                        if (!name.empty()) world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"extraConf", conf}}}});
                       }});
   actions_.push_back(
       {6, [=, this] {
          const std::string name = any_nodeset();
          const Json image = random_.chance(0.5) ? Json(nullptr) : random_.chance(0.7) ? Json(kNoImage) : Json(kOtherSlurmd);
-         if (!name.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", image}}}}}});
+         if (!name.empty()) world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", image}}}}}});
        }});
   actions_.push_back({6, [=, this] {
                         const std::string name = any_nodeset();
                         const Json config(random_.chance(0.5) ? "State=UP" : "MaxTime=60");
                         if (!name.empty())
-                          world_.merge(op::resources::kNodeSet, name, {{"spec", {{"partition", {{"config", config}}}}}});
+                          world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"partition", {{"config", config}}}}}});
                       }});
   actions_.push_back({2, [=, this] {
                         const std::string name = any_nodeset();
                         if (!name.empty())
-                          world_.remove(op::resources::kNodeSet, name, random_.chance(0.5) ? "Background" : "Foreground");
+                          world_.remove(slinky::resources::kNodeSet, name, random_.chance(0.5) ? "Background" : "Foreground");
                       }});
   actions_.push_back({1, [=, this] {
                         const std::string name = any_nodeset();
-                        if (!name.empty()) world_.remove(op::resources::kNodeSet, name, "Orphan");
+                        if (!name.empty()) world_.remove(slinky::resources::kNodeSet, name, "Orphan");
                       }});
   actions_.push_back({1, [=, this] {
                         const std::string name = any_nodeset();
                         const Json enabled(random_.chance(0.6));
                         if (!name.empty())
-                          world_.merge(op::resources::kNodeSet, name, {{"spec", {{"partition", {{"enabled", enabled}}}}}});
+                          world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"partition", {{"enabled", enabled}}}}}});
                       }});
   actions_.push_back(
       {1, [this] {
-         world_.merge(op::resources::kRestApi, World::kCluster, {{"spec", {{"replicas", random_.between(1, 2)}}}});
+         world_.merge(slinky::resources::kRestApi, World::kCluster, {{"spec", {{"replicas", random_.between(1, 2)}}}});
        }});
   actions_.push_back(
       {1, [this] {
          const Json image = random_.chance(0.5) ? Json(kOtherSlurmctld) : Json(nullptr);
-         world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"slurmctld", {{"image", image}}}}}});
+         world_.merge(slinky::resources::kController, World::kCluster, {{"spec", {{"slurmctld", {{"image", image}}}}}});
        }});
   actions_.push_back({4, [this] {
                         const std::string name = some(kNodeSets);
-                        if (world_.find(op::resources::kNodeSet, name) == nullptr)
+                        if (world_.find(slinky::resources::kNodeSet, name) == nullptr)
                           world_.apply(nodeset(name, static_cast<int>(random_.between(0, 3))));
                       }});
-  actions_.push_back({1, [this] { world_.remove(op::resources::kRestApi, World::kCluster); }});
+  actions_.push_back({1, [this] { world_.remove(slinky::resources::kRestApi, World::kCluster); }});
   actions_.push_back({1, [this] {
                         if (random_.chance(0.3)) {
-                          world_.remove(op::resources::kController, World::kCluster,
+                          world_.remove(slinky::resources::kController, World::kCluster,
                                         random_.chance(0.4) ? "Orphan" : "Background");
                         }
                       }});
   actions_.push_back({1, [this] {
-                        if (random_.chance(0.2)) world_.tear_away(op::resources::kController, World::kCluster);
+                        if (random_.chance(0.2)) world_.tear_away(slinky::resources::kController, World::kCluster);
                       }});
   actions_.push_back({2, [this] {
-                        if (world_.find(op::resources::kRestApi, World::kCluster) == nullptr) world_.apply(restapi_json());
-                        if (world_.find(op::resources::kController, World::kCluster) == nullptr) world_.apply(controller());
+                        if (world_.find(slinky::resources::kRestApi, World::kCluster) == nullptr) world_.apply(restapi_json());
+                        if (world_.find(slinky::resources::kController, World::kCluster) == nullptr) world_.apply(controller());
                       }});
   actions_.push_back({2, [this] {
                         const Json conf(fmt::format("MessageTimeout={}\n", 10 + ++edits_));
-                        world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", conf}}}});
+                        world_.merge(slinky::resources::kController, World::kCluster, {{"spec", {{"extraConf", conf}}}});
                       }});
   actions_.push_back({1, [this] {
                         // slurmctld refuses it; the operator cannot know.
                         const Json conf(kRefusedConf);
-                        world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", conf}}}});
+                        world_.merge(slinky::resources::kController, World::kCluster, {{"spec", {{"extraConf", conf}}}});
                       }});
   actions_.push_back({4, [this] {
                         const std::string pod = some(world_.workers());
@@ -188,7 +188,7 @@ void OperatorWorkload::fill_user_actions() {
 
 void OperatorWorkload::fill_drains() {
   draining_.push_back({3, [this] {
-                         const std::vector<std::string> nodesets = world_.names(op::resources::kNodeSet);
+                         const std::vector<std::string> nodesets = world_.names(slinky::resources::kNodeSet);
                          if (nodesets.empty()) return;
                          const std::string& name = nodesets[drains_.below(nodesets.size())];
                          const char* const whens[] = {"0s", "20s", "1m30s"};
@@ -196,7 +196,7 @@ void OperatorWorkload::fill_drains() {
                          const Json when(whens[drains_.below(3)]), what(whats[drains_.below(3)]);
                          const bool any = drains_.chance(0.8);
                          const Json policy = any ? Json{{"timeout", when}, {"onTimeout", what}} : Json(nullptr);
-                         world_.merge(op::resources::kNodeSet, name, {{"spec", {{"drainPolicy", policy}}}});
+                         world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"drainPolicy", policy}}}});
                        }});
   draining_.push_back({4, [this] {
                          const std::string node =
@@ -217,8 +217,8 @@ void OperatorWorkload::fill_drains() {
 /// A canary, a pause, or windows, while templates change.
 void OperatorWorkload::fill_updates() {
   const auto edit = [this](const Json& spec) {
-    const std::vector<std::string> names = world_.names(op::resources::kNodeSet);
-    if (!names.empty()) world_.merge(op::resources::kNodeSet, names[updates_.below(names.size())], {{"spec", spec}});
+    const std::vector<std::string> names = world_.names(slinky::resources::kNodeSet);
+    if (!names.empty()) world_.merge(slinky::resources::kNodeSet, names[updates_.below(names.size())], {{"spec", spec}});
   };
   updating_.push_back({3, [=, this] {
                          const Json partition(updates_.between(0, 4));
@@ -226,16 +226,16 @@ void OperatorWorkload::fill_updates() {
                        }});
   updating_.push_back(
       {3, [=, this] {
-         const std::vector<std::string> names = world_.names(op::resources::kNodeSet);
+         const std::vector<std::string> names = world_.names(slinky::resources::kNodeSet);
          if (names.empty()) return;
          const std::string& name = names[updates_.below(names.size())];
-         const std::string now = core::get_string(*world_.find(op::resources::kNodeSet, name), {"spec", "extraConf"});
+         const std::string now = core::get_string(*world_.find(slinky::resources::kNodeSet, name), {"spec", "extraConf"});
          std::string conf;
          for (const std::string& word : split(now, ' ')) {
            if (!word.starts_with("Features=") && !word.starts_with("Weight=")) conf += word + " ";
          }
          const Json extra(conf + fmt::format("Features=f{} Weight={}", updates_.below(3), 1 + updates_.below(3)));
-         world_.merge(op::resources::kNodeSet, name, {{"spec", {{"extraConf", extra}}}});
+         world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"extraConf", extra}}}});
        }});
   updating_.push_back({2, [this] {
                          const char* const specs[] = {"zone-a", "zone-b, fast"};

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cluster/names.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -48,7 +48,7 @@ class WorldTest : public testing::Test {
 };
 
 TEST_F(WorldTest, BusyWorkersAreNotEvictedWhileTheirNodeSetIsScaledIn) {
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
   world.loop().run_for(30s);
   for (const char* name : {"cpu-0", "cpu-1"}) EXPECT_FALSE(world.api().evict({World::kNamespace, name}, {})) << name;
   EXPECT_TRUE(running());
@@ -126,7 +126,7 @@ TEST_F(WorldTest, AWorkerThatIsLostWithItsHostIsReplaced) {
 }
 
 TEST_F(WorldTest, AGeneratedKeyThatIsLostIsMadeAgainFromItsCopy) {
-  const std::string name = op::generated_slurm_key_name(World::kCluster);
+  const std::string name = slinky::generated_slurm_key_name(World::kCluster);
   const Json secret = *world.find(kinds::kSecret, name);
   world.remove(kinds::kSecret, name);
   world.loop().run_for(120s);
@@ -137,18 +137,18 @@ TEST_F(WorldTest, AGeneratedKeyThatIsLostIsMadeAgainFromItsCopy) {
 }
 
 TEST_F(WorldTest, TheNodeSetThatGoesAloneKeepsItsPartition) {
-  world.remove(op::resources::kNodeSet, "cpu", "Orphan");
+  world.remove(slinky::resources::kNodeSet, "cpu", "Orphan");
   world.loop().run_for(120s);
-  ASSERT_EQ(world.find(op::resources::kNodeSet, "cpu"), nullptr);
+  ASSERT_EQ(world.find(slinky::resources::kNodeSet, "cpu"), nullptr);
   EXPECT_TRUE(has_partition());
   EXPECT_TRUE(running());
   // That the workers go is to be seen by their pods: of Slurm nothing is heard any more, and no budget counts them.
-  world.remove(op::resources::kRestApi, World::kCluster);
+  world.remove(slinky::resources::kRestApi, World::kCluster);
   for (const std::string& name : world.workers())
     world.merge(kinds::kPod, name, {{"metadata", {{"labels", {{api::kLabelPodProtect, nullptr}}}}}});
   world.loop().run_for(30s);
   const auto written = [&] {
-    const Json& map = *world.find(kinds::kConfigMap, op::config_map_name(World::kCluster));
+    const Json& map = *world.find(kinds::kConfigMap, slinky::config_map_name(World::kCluster));
     return core::get_string(map, {"data", "slurm.conf"}).find("PartitionName=cpu") != std::string::npos;
   };
   EXPECT_TRUE(written());
@@ -164,9 +164,9 @@ TEST_F(WorldTest, TheNodeSetThatGoesAloneKeepsItsPartition) {
 
 TEST_F(WorldTest, TheControllerThatGoesAloneKeepsItsCluster) {
   const std::set<std::string> before = worker_uids();
-  world.remove(op::resources::kController, World::kCluster, "Orphan");
+  world.remove(slinky::resources::kController, World::kCluster, "Orphan");
   world.loop().run_for(120s);
-  ASSERT_EQ(world.find(op::resources::kController, World::kCluster), nullptr);
+  ASSERT_EQ(world.find(slinky::resources::kController, World::kCluster), nullptr);
   EXPECT_EQ(worker_uids(), before);
   EXPECT_TRUE(running());
   world.apply(controller_json());

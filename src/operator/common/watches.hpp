@@ -1,11 +1,12 @@
-// Mappings and filters for wakes that several controllers use; see cluster/wiring.hpp.
+// Mappings and filters for wakes that several controllers use; see slinky/wiring.hpp.
 #pragma once
 
 #include <functional>
 #include <string_view>
 #include <vector>
 
-#include "cluster/wiring.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/wiring.hpp"
 
 namespace op {
 

@@ -2,18 +2,19 @@
 #include <set>
 
 #include "api/well_known.hpp"
-#include "cluster/releases.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/keyring_volume.hpp"
 #include "operator/common/logfile.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/sssd.hpp"
 #include "operator/controller/accounting.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/cluster_number.hpp"
 #include "operator/controller/keyring.hpp"
+#include "slinky/releases.hpp"
 #include "slurm/conf/loaded.hpp"
 
 namespace op::controller {

@@ -2,13 +2,14 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/config_map.hpp"
-#include "cluster/releases.hpp"
-#include "cluster/workers.hpp"
 #include "operator/common/deployments.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/controller/observe.hpp"
 #include "operator/controller/plan.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/releases.hpp"
+#include "slinky/workers.hpp"
 
 namespace op::controller {
 namespace {

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "cluster/wiring.hpp"
 #include "kube/cache/recorder.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/observed.hpp"
+#include "slinky/wiring.hpp"
 
 namespace op::controller {
 

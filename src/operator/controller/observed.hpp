@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "api/controller.hpp"
-#include "cluster/evidence.hpp"
-#include "cluster/keys.hpp"
-#include "cluster/names.hpp"
-#include "cluster/releases.hpp"
 #include "kube/object.hpp"
+#include "operator/common/evidence.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/usage_missing.hpp"
 #include "plan/plan.hpp"
+#include "slinky/keys.hpp"
+#include "slinky/names.hpp"
+#include "slinky/releases.hpp"
 #include "slurm/evidence.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 

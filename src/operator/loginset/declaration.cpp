@@ -1,9 +1,10 @@
 // What the LoginSet controller reads, what wakes it, and the rights that it needs.
 #include "api/well_known.hpp"
-#include "cluster/releases.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/loginset/observe.hpp"
 #include "operator/loginset/plan.hpp"
+#include "slinky/releases.hpp"
 
 namespace op::loginset {
 

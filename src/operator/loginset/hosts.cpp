@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cluster/names.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/names.hpp"
 
 namespace op::loginset {
 namespace {

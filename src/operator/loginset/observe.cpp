@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "cluster/releases.hpp"
-#include "cluster/status.hpp"
 #include "core/hash.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/ssh.hpp"
+#include "slinky/releases.hpp"
+#include "slinky/status.hpp"
 
 namespace op::loginset {
 namespace {

@@ -5,15 +5,16 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/status.hpp"
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/deployments.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/ssh.hpp"
 #include "operator/loginset/hosts.hpp"
 #include "operator/loginset/sessions.hpp"
+#include "slinky/status.hpp"
 
 namespace op::loginset {
 namespace {

@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "core/quantity.hpp"
 #include "operator/common/keyring_volume.hpp"
 #include "operator/common/logfile.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/registered_name.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

@@ -14,14 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/local_wiring.hpp"
-#include "cluster/names.hpp"
 #include "core/base64.hpp"
 #include "core/json.hpp"
 #include "kube/acts.hpp"
 #include "kube/cache/record.hpp"
 #include "kube/cache/recorder.hpp"
+#include "operator/common/slinky.hpp"
 #include "plan/ledger.hpp"
+#include "slinky/local_wiring.hpp"
+#include "slinky/names.hpp"
 #include "slurm/accounting/model.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "kube/acts.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -27,12 +27,12 @@ void AbandonedRecords::listen() {
   api_.store().listen([this](const std::string& table, const ChangePtr& change) {
     const Json& body = change->object->body;
     if (change->type == Change::Type::kDeleted) {
-      if (table == table_name(op::resources::kController)) abandon_records(change->key);
-      if (table == table_name(op::resources::kNodeSet)) abandon_left(body);
+      if (table == table_name(slinky::resources::kController)) abandon_records(change->key);
+      if (table == table_name(slinky::resources::kNodeSet)) abandon_left(body);
       if (table == "pods" && is_worker(body)) abandon_record(body);
       return;
     }
-    if (table == table_name(op::resources::kNodeSet) && terminating(body) && kube::has_finalizer(body, "orphan"))
+    if (table == table_name(slinky::resources::kNodeSet) && terminating(body) && kube::has_finalizer(body, "orphan"))
       alone_.insert(text_at(body, {"metadata", "uid"}));
     if (table == "nodes" && change->before && daemon_name_of(body) != daemon_name_of(change->before->body))
       abandon_renamed(daemon_name_of(change->before->body));
@@ -46,7 +46,7 @@ void AbandonedRecords::listen() {
 void AbandonedRecords::abandon_record(const Json& pod) {
   const kube::Key controller{namespace_of(pod), label(pod, api::kLabelCluster)};
   gone_[{controller, slurm_node_of(pod)}] = loop_.clock().mono();
-  if (!owner_uid(pod, "NodeSet").empty() && api_.peek(op::resources::kController, controller) != nullptr) return;
+  if (!owner_uid(pod, "NodeSet").empty() && api_.peek(slinky::resources::kController, controller) != nullptr) return;
   abandoned_.insert({controller, slurm_node_of(pod)});
 }
 

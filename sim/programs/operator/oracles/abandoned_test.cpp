@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
 #include "sim/programs/operator/oracles/testing/oracles_test.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -26,8 +26,8 @@ TEST_F(OraclesTest, RecordsOfWorkersThatWentWithoutAControllerAreNobodys) {
     change.comment = "";
     ASSERT_EQ(world.slurm()->update_node(node, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
   }
-  world.tear_away(op::resources::kController, World::kCluster);
-  world.tear_away(op::resources::kNodeSet, "cpu");
+  world.tear_away(slinky::resources::kController, World::kCluster);
+  world.tear_away(slinky::resources::kNodeSet, "cpu");
   // preStop finds no slurmctld.
   ASSERT_TRUE(world.loop().run_until([&] { return world.slurm() == nullptr; }, core::Duration{30000}));
   for (const char* pod : {"cpu-0", "cpu-1"}) world.remove(kinds::kPod, pod);
@@ -42,8 +42,8 @@ TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftWhileSlurmctldWasAway) {
   ASSERT_NO_FATAL_FAILURE(leave_unmarked_records());
   SimSlurm& slurm = *world.slurm();
   slurm.stop();
-  world.tear_away(op::resources::kNodeSet, "cpu");
-  ASSERT_EQ(world.find(op::resources::kNodeSet, "cpu"), nullptr);
+  world.tear_away(slinky::resources::kNodeSet, "cpu");
+  ASSERT_EQ(world.find(slinky::resources::kNodeSet, "cpu"), nullptr);
   ASSERT_TRUE(slurm.start());
   EXPECT_THAT(world.settle(core::Duration{900000}), IsEmpty());
   EXPECT_NE(slurm.node("cpu-0"), nullptr);
@@ -52,10 +52,10 @@ TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftWhileSlurmctldWasAway) {
 TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftThatWentAlone) {
   ASSERT_NO_FATAL_FAILURE(leave_unmarked_records());
   SimSlurm& slurm = *world.slurm();
-  world.remove(op::resources::kNodeSet, "cpu", "Orphan");
+  world.remove(slinky::resources::kNodeSet, "cpu", "Orphan");
   // As the operator does, which then waits for no record.
-  world.merge(op::resources::kNodeSet, "cpu", {{"metadata", {{"finalizers", Json::array({"orphan"})}}}});
-  const auto alone = [&] { return world.find(op::resources::kNodeSet, "cpu") == nullptr; };
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"metadata", {{"finalizers", Json::array({"orphan"})}}}});
+  const auto alone = [&] { return world.find(slinky::resources::kNodeSet, "cpu") == nullptr; };
   ASSERT_TRUE(world.loop().run_until(alone, core::Duration{20000}));
   ASSERT_TRUE(slurm.up());
   EXPECT_THAT(world.settle(core::Duration{900000}), IsEmpty());
@@ -68,7 +68,7 @@ class RenamedMachineTest : public OraclesTest {
   static constexpr const char* kMachine = "kube-0";
   void SetUp() override {
     OraclesTest::SetUp();
-    world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"scalingMode", "DaemonSet"}}}});
+    world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"scalingMode", "DaemonSet"}}}});
     ASSERT_THAT(world.settle(core::Duration{900000}), IsEmpty());
     ASSERT_NE(world.slurm()->node(kMachine), nullptr);
   }

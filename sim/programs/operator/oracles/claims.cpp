@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "kube/acts.hpp"
 #include "sim/programs/operator/oracles/looks.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -43,10 +43,10 @@ void ClaimOracle::listen() {
   api_.store().listen([this](const std::string& table, const ChangePtr& change) {
     const Json& body = change->object->body;
     const bool gone = change->type == Change::Type::kDeleted;
-    if (table == table_name(op::resources::kNodeSet) && !gone) note_nodeset(body);
+    if (table == table_name(slinky::resources::kNodeSet) && !gone) note_nodeset(body);
     if (table == "pods" && is_worker(body)) gone ? note_gone(body) : note_worker(body, change->type == Change::Type::kAdded);
     // Nothing but the operator deletes these here. They go a moment later, when Kubernetes has seen that no pod uses them.
-    if (table != "persistentvolumeclaims" || label(body, api::kLabelName) != op::kAppWorker) return;
+    if (table != "persistentvolumeclaims" || label(body, api::kLabelName) != slinky::kAppWorker) return;
     if ((gone || terminating(body)) && deleted_.insert(text_at(body, {"metadata", "uid"})).second) judge(body);
   });
 }
@@ -127,7 +127,7 @@ void ClaimOracle::judge(const Json& claim) {
   // Its user deleted the namespace, which takes everything along.
   const Json* space = api_.peek(res::kNamespace, {"", key.ns});
   if (space == nullptr || terminating(*space)) return;
-  const Json* nodeset = api_.peek(op::resources::kNodeSet, {key.ns, label(claim, api::kLabelInstance)});
+  const Json* nodeset = api_.peek(slinky::resources::kNodeSet, {key.ns, label(claim, api::kLabelInstance)});
   const std::string owner = owner_uid(claim, "NodeSet");
   const bool serves = nodeset != nullptr && !terminating(*nodeset) && text_at(*nodeset, {"metadata", "uid"}) == owner;
   if (!owner.empty() && !serves) return judge_garbage(key, owner);

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/testing/oracles_test.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -34,7 +34,7 @@ class ClaimOracleTest : public OraclesTest {
     pod = *world.find(kinds::kPod, "big-0");
     for (const char* drawn : {"uid", "resourceVersion"}) pod["metadata"].erase(drawn);
     world.pause(0, std::chrono::hours{1});
-    world.tear_away(op::resources::kNodeSet, "big");
+    world.tear_away(slinky::resources::kNodeSet, "big");
     world.remove(kinds::kPod, "big-0");  // Kubernetes itself may not, before the operator lets it.
     const auto gone = [&] {
       return world.find(kinds::kPersistentVolumeClaim, "scratch-big-0") == nullptr &&

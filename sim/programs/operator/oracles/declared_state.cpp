@@ -10,11 +10,11 @@
 #include "api/controller.hpp"
 #include "api/token.hpp"
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
-#include "cluster/worker_names.hpp"
 #include "core/base64.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
 #include "sim/slurm/text.hpp"
+#include "slinky/names.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace sim {
 namespace {
@@ -73,9 +73,9 @@ void DeclaredState::unmet_features(const Json& nodeset, const Json& pod, const J
 void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>& out) const {
   const std::string ns = namespace_of(nodeset), name = name_of(nodeset);
   const kube::Key controller{ns, text_at(nodeset, {"spec", "controllerRef", "name"})};
-  const Json* owner = api_.peek(op::resources::kController, controller);
+  const Json* owner = api_.peek(slinky::resources::kController, controller);
   if (owner == nullptr) return;  // Nothing can be run without one.
-  const auto site = site_.clusters().find(op::controller_object_name(controller.name) + "." + ns);
+  const auto site = site_.clusters().find(slinky::controller_object_name(controller.name) + "." + ns);
   const SimSlurm* slurm = site == site_.clusters().end() ? nullptr : site->second->slurm.get();
   const bool scheduled = text_at(nodeset, {"spec", "updateStrategy", "type"}) == "ScheduledUpdate";
   if (!scheduled && slurm != nullptr && slurm->reservations().contains("SlurmOperatorMaint-" + name))
@@ -119,7 +119,7 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     if (hold.drain || hold.down) {
       if (hold.drain && !node->drain)
         out.push_back("node " + node_name + " is not drained any more, though its admin did not free it");
-      if (node->drain && node->reason == op::kDrainedBefore)
+      if (node->drain && node->reason == slinky::kDrainedBefore)
         out.push_back("node " + node_name + " does not have the reason of its admin again");
       if (hold.down && !node->down)
         out.push_back("node " + node_name + " is not down any more, though its admin did not free it");
@@ -146,7 +146,7 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
 }
 
 void DeclaredState::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<std::string>& out) const {
-  const Json* owner = api_.peek(op::resources::kController, cluster.controller);
+  const Json* owner = api_.peek(slinky::resources::kController, cluster.controller);
   if (owner == nullptr) return;
   if (!cluster.slurm->up()) {
     out.push_back("slurmctld of " + cluster.controller.str() + " is down");
@@ -165,8 +165,8 @@ void DeclaredState::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<s
     // of others nobody can tell, and a host of the site may have such a feature.
     const bool nameless = node.down && node.comment.empty() && !given_by_operator(node.reason) &&
                           std::ranges::none_of(node.features, [&](const std::string& feature) {
-                            return op::ordinal_of(name, feature + "-") &&
-                                   api_.peek(op::resources::kNodeSet, {cluster.controller.ns, feature}) != nullptr;
+                            return slinky::ordinal_of(name, feature + "-") &&
+                                   api_.peek(slinky::resources::kNodeSet, {cluster.controller.ns, feature}) != nullptr;
                           });
     // Nor of one that was never stamped, because Slurm has refused its slurmd.
     if (nameless && (node.invalid_reg || abandoned_.contain(cluster.controller, name))) continue;
@@ -186,11 +186,11 @@ void DeclaredState::unmet_controller(const kube::Key& key, const Json& object, s
     if (!condition_true(object, type)) out.push_back(fmt::format("{} of Controller {} is not True", type, key.str()));
   }
   if (condition_true(object, api::kConditionDegraded)) out.push_back("Controller " + key.str() + " is Degraded");
-  const std::string keyring = op::keyring_name(key.name);
+  const std::string keyring = slinky::keyring_name(key.name);
   const Json* copy = api_.peek(kinds::kSecret, {key.ns, keyring});
   const bool rotates = copy != nullptr && !annotation(*copy, api::kAnnotationKeyRotation).empty();
   if (rotates) out.push_back("the key of Controller " + key.str() + " rotates still");
-  const Json* map = api_.peek(kinds::kConfigMap, {key.ns, op::config_map_name(key.name)});
+  const Json* map = api_.peek(kinds::kConfigMap, {key.ns, slinky::config_map_name(key.name)});
   const SlurmSite::Cluster* cluster = site_.find(key);
   if (cluster == nullptr || !cluster->slurm->up()) return;
   const std::string conf = map == nullptr ? "" : text_at(*map, {"data", "slurm.conf"});
@@ -217,12 +217,12 @@ void DeclaredState::unmet_inputs(const SlurmSite::Cluster& cluster, const Json& 
   const auto controller = api::from_json<api::Controller>(object);
   if (!controller) return;
   const api::ControllerSpec& spec = controller->spec;
-  const op::KeyRef jwt = op::jwt_key_ref(spec, name_of(object));
+  const slinky::KeyRef jwt = slinky::jwt_key_ref(spec, name_of(object));
   if (secret_value({ns, jwt.secret}, jwt.key) != cluster.jwt_key) {
     out.push_back("slurmctld runs with another key than Secret " + jwt.secret + " has");
   }
   // What it has read, or, for scripts that it reads whenever it runs them, what is there to be read.
-  const auto there = cluster.pod->files(std::string(op::kAppController), "/etc/slurm");
+  const auto there = cluster.pod->files(std::string(slinky::kAppController), "/etc/slurm");
   const auto check = [&](const std::map<std::string, std::string>& files, const std::string& map, const std::string& key,
                          const std::string& path) {
     const Json* source = api_.peek(kinds::kConfigMap, {ns, map});
@@ -303,12 +303,13 @@ void DeclaredState::unmet_token(const Json& object, std::vector<std::string>& ou
 
 void DeclaredState::unmet_loginset(const kube::Key& key, const Json& object, std::vector<std::string>& out) const {
   const std::string who = "LoginSet " + key.str();
-  if (api_.peek(op::resources::kController, {key.ns, text_at(object, {"spec", "controllerRef", "name"})}) == nullptr) return;
+  if (api_.peek(slinky::resources::kController, {key.ns, text_at(object, {"spec", "controllerRef", "name"})}) == nullptr)
+    return;
   if (!condition_true(object, api::kConditionReady)) out.push_back(who + " is not Ready");
   if (condition_true(object, api::kConditionDegraded)) out.push_back(who + " is Degraded");
   const auto wanted = core::get_int(object, {"spec", "replicas"});
   std::int64_t running = 0;
-  const Json* config = api_.peek(kinds::kConfigMap, {key.ns, op::ssh_config_name(key.name)});
+  const Json* config = api_.peek(kinds::kConfigMap, {key.ns, slinky::ssh_config_name(key.name)});
   if (config == nullptr) return out.push_back(who + " has no sshd_config");
   const std::string keys = text_at(object, {"spec", "rootSshAuthorizedKeys"});
   if (text_at(*config, {"data", "authorized_keys"}).find(keys) == std::string::npos)
@@ -317,7 +318,7 @@ void DeclaredState::unmet_loginset(const kube::Key& key, const Json& object, std
   if (text_at(*config, {"data", "sshd_config"}).find(lines) == std::string::npos)
     out.push_back("the sshd_config of " + who + " is not that of its spec");
   for (const auto& [pod, stored] : api_.store().all("pods")) {
-    const bool its = pod.ns == key.ns && label(stored->body, api::kLabelName) == op::kAppLogin &&
+    const bool its = pod.ns == key.ns && label(stored->body, api::kLabelName) == slinky::kAppLogin &&
                      label(stored->body, api::kLabelInstance) == key.name;
     if (its && !terminating(stored->body) && text_at(stored->body, {"status", "phase"}) == "Running") ++running;
   }
@@ -338,19 +339,20 @@ std::vector<std::string> DeclaredState::unmet() const {
       check(key, stored->body);
     }
   };
-  of_kind(op::resources::kController, [&](const kube::Key& key, const Json& object) { unmet_controller(key, object, out); });
-  of_kind(op::resources::kRestApi, [&](const kube::Key& key, const Json& object) {
+  of_kind(slinky::resources::kController,
+          [&](const kube::Key& key, const Json& object) { unmet_controller(key, object, out); });
+  of_kind(slinky::resources::kRestApi, [&](const kube::Key& key, const Json& object) {
     const kube::Key controller{key.ns, text_at(object, {"spec", "controllerRef", "name"})};
-    if (api_.peek(op::resources::kController, controller) == nullptr) return;
+    if (api_.peek(slinky::resources::kController, controller) == nullptr) return;
     if (!condition_true(object, api::kConditionReady)) out.push_back("RestApi " + key.str() + " is not Ready");
     if (condition_true(object, api::kConditionDegraded)) out.push_back("RestApi " + key.str() + " is Degraded");
   });
-  of_kind(op::resources::kNodeSet, [&](const kube::Key& key, const Json& object) {
+  of_kind(slinky::resources::kNodeSet, [&](const kube::Key& key, const Json& object) {
     unmet_nodeset(object, out);
     (void)key;
   });
-  of_kind(op::resources::kLoginSet, [&](const kube::Key& key, const Json& object) { unmet_loginset(key, object, out); });
-  of_kind(op::resources::kToken, [&](const kube::Key& key, const Json& object) {
+  of_kind(slinky::resources::kLoginSet, [&](const kube::Key& key, const Json& object) { unmet_loginset(key, object, out); });
+  of_kind(slinky::resources::kToken, [&](const kube::Key& key, const Json& object) {
     unmet_token(object, out);
     (void)key;
   });
@@ -359,7 +361,7 @@ std::vector<std::string> DeclaredState::unmet() const {
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
     if (!acts_in(namespaces_, key.ns) || !is_worker(pod) || !terminating(pod)) continue;
-    if (api_.peek(op::resources::kNodeSet, {key.ns, label(pod, api::kLabelInstance)}) == nullptr)
+    if (api_.peek(slinky::resources::kNodeSet, {key.ns, label(pod, api::kLabelInstance)}) == nullptr)
       out.push_back("pod " + key.str() + " is on its way out");
   }
   // Orphans: children whose owner is gone.
@@ -369,8 +371,9 @@ std::vector<std::string> DeclaredState::unmet() const {
       if (owners == nullptr) continue;
       for (const Json& owner : *owners) {
         const std::string kind = text_at(owner, {"kind"});
-        for (const kube::Resource* resource : {&op::resources::kController, &op::resources::kRestApi, &op::resources::kNodeSet,
-                                               &op::resources::kLoginSet, &op::resources::kToken}) {
+        for (const kube::Resource* resource :
+             {&slinky::resources::kController, &slinky::resources::kRestApi, &slinky::resources::kNodeSet,
+              &slinky::resources::kLoginSet, &slinky::resources::kToken}) {
           if (resource->kind != kind) continue;
           const Json* object = api_.peek(*resource, {key.ns, text_at(owner, {"name"})});
           if (object == nullptr || text_at(*object, {"metadata", "uid"}) != text_at(owner, {"uid"})) {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
 #include "sim/programs/operator/oracles/testing/oracles_test.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -46,9 +46,9 @@ TEST_F(OraclesTest, AnotherClustersPodIsNoneForARecord) {
 }
 
 TEST_F(OraclesTest, AWorkerThatItsNodeSetLeftBehindIsWaitedForOnceItGoes) {
-  world.remove(op::resources::kNodeSet, "cpu", "Orphan");
+  world.remove(slinky::resources::kNodeSet, "cpu", "Orphan");
   ASSERT_THAT(world.settle(core::Duration{180000}), IsEmpty()) << "it may stay";
-  ASSERT_EQ(world.find(op::resources::kNodeSet, "cpu"), nullptr);
+  ASSERT_EQ(world.find(slinky::resources::kNodeSet, "cpu"), nullptr);
   world.remove(kinds::kPod, "cpu-0");
   EXPECT_THAT(world.oracles().unmet(), testing::Contains("pod default/cpu-0 is on its way out"));
   EXPECT_THAT(world.settle(core::Duration{180000}), IsEmpty());

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
 #include "sim/slurm/text.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -49,7 +49,7 @@ void DrainOracle::listen() {
     if (table == "nodes" && (host_cordoned(is) || host_cordoned(was))) cordoned_[change->key] = now;
     if (table == "nodes" && (over || labels_of(is) != labels_of(was) || daemon_name_of(is) != daemon_name_of(was)))
       changed_[change->key] = now;
-    if (table == table_name(op::resources::kNodeSet)) {
+    if (table == table_name(slinky::resources::kNodeSet)) {
       const bool gone = change->type == Change::Type::kDeleted || terminating(is);
       if (is["spec"] != was["spec"]) changed_[change->key] = now;
       wished_[change->key].emplace_back(
@@ -139,7 +139,7 @@ bool DrainOracle::outdated(const std::string& ns, const Json& pod) const {
 
 bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const SimNode& record, const std::string& reason) const {
   const std::string& node = record.name;
-  const Json* controller = api_.peek(op::resources::kController, cluster.controller);
+  const Json* controller = api_.peek(slinky::resources::kController, cluster.controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", cluster.controller.ns});
   if (controller == nullptr || terminating(*controller) || space == nullptr || terminating(*space)) return true;
   // What no slurmd runs on loses nothing by a drain.
@@ -154,7 +154,7 @@ bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const SimNode& re
         !outside_window(key.ns, pod, record))
       return true;
     if (ends(pod) || held(key, pod)) return true;
-    const Json* nodeset = api_.peek(op::resources::kNodeSet, {key.ns, label(pod, api::kLabelInstance)});
+    const Json* nodeset = api_.peek(slinky::resources::kNodeSet, {key.ns, label(pod, api::kLabelInstance)});
     if (nodeset != nullptr && !terminating(*nodeset) && bound_to_hosts(*nodeset) && bound_to_host(pod)) {
       if (out_of_place(*nodeset, pod, node)) return true;
       continue;

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/histories/world.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -66,13 +66,13 @@ TEST_F(DrainOracleTest, SoIsATaintThatAnnouncesTheEndOfItsMachine) {
 }
 
 TEST_F(DrainOracleTest, SoIsAScaleInThatWasTakenBack) {
-  for (const int replicas : {1, 2}) world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
+  for (const int replicas : {1, 2}) world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
   drain();
   EXPECT_THAT(violations(), IsEmpty());
 }
 
 TEST_F(DrainOracleTest, ALongTimeAfterItIsNotAnyMore) {
-  for (const int replicas : {1, 2}) world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
+  for (const int replicas : {1, 2}) world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
   world.loop().run_for(Duration{120000});
   drain();
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("for no cause")));
@@ -103,7 +103,7 @@ TEST_F(DrainOracleTest, BelowThePartitionThereIsNone) {
   world.merge(kinds::kControllerRevision, world.names(kinds::kControllerRevision).at(0),
               {{"metadata", {{"annotations", {{std::string(api::kAnnotationRolls), "true"}}}}}});
   world.merge(kinds::kPod, "cpu-0", {{"metadata", {{"labels", {{std::string(api::kLabelRevisionHash), "earlier"}}}}}});
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"updateStrategy", {{"rollingUpdate", {{"partition", 1}}}}}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"updateStrategy", {{"rollingUpdate", {{"partition", 1}}}}}}}});
   drain(kUpdated);
   EXPECT_THAT(violations(), IsEmpty()) << "the operator may not know yet";
   world.loop().run_for(Duration{120000});
@@ -117,7 +117,7 @@ TEST_F(DrainOracleTest, OutsideOfTheWindowThereIsNone) {
               {{"metadata", {{"annotations", {{std::string(api::kAnnotationRolls), "true"}}}}}});
   world.merge(kinds::kPod, "cpu-0", {{"metadata", {{"labels", {{std::string(api::kLabelRevisionHash), "earlier"}}}}}});
   world.merge(
-      op::resources::kNodeSet, "cpu",
+      slinky::resources::kNodeSet, "cpu",
       {{"spec",
         {{"updateStrategy",
           {{"type", "ScheduledUpdate"}, {"scheduledUpdate", {{"startTime", "2050-01-01T00:00:00Z"}, {"duration", "1h"}}}}}}}});
@@ -144,7 +144,7 @@ class DaemonDrainOracleTest : public DrainOracleTest {
   void SetUp() override {
     world.found_cluster(1);
     label("slurm");
-    world.merge(op::resources::kNodeSet, "cpu",
+    world.merge(slinky::resources::kNodeSet, "cpu",
                 {{"spec", {{"scalingMode", "DaemonSet"}, {"template", {{"spec", {{"nodeSelector", {{"pool", "slurm"}}}}}}}}}});
     ASSERT_THAT(world.settle(Duration{300000}), IsEmpty());
     world.loop().run_for(Duration{120000});

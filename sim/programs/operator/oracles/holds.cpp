@@ -6,10 +6,10 @@
 #include <set>
 #include <utility>
 
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
 #include "sim/slurm/text.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -35,7 +35,7 @@ HoldOracle::HoldOracle(core::Loop& loop, KubeApi& api, const Looks& looks, Tell 
 
 void HoldOracle::listen() {
   api_.store().listen([this](const std::string& table, const ChangePtr& change) {
-    if (table == "nodes" || table == table_name(op::resources::kNodeSet)) {
+    if (table == "nodes" || table == table_name(slinky::resources::kNodeSet)) {
       const Json& is = change->object->body;
       const bool same = change->before && change->type != Change::Type::kDeleted &&
                         is["metadata"].value("labels", Json()) == change->before->body["metadata"].value("labels", Json()) &&
@@ -56,14 +56,14 @@ HoldOracle::Hold HoldOracle::on(const kube::Key& controller, const std::string& 
 }
 
 bool HoldOracle::wants_bound_worker(const kube::Key& controller, const std::string& node) const {
-  const Json* cluster = api_.peek(op::resources::kController, controller);
+  const Json* cluster = api_.peek(slinky::resources::kController, controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});
   if (cluster == nullptr || terminating(*cluster) || space == nullptr || terminating(*space)) return false;
   const auto settled = [&](const kube::Key& key) {
     const auto at = changed_.find(key);
     return at == changed_.end() || loop_.clock().mono() - at->second >= kDrainNews;
   };
-  return std::ranges::any_of(api_.store().all(table_name(op::resources::kNodeSet)), [&](const auto& item) {
+  return std::ranges::any_of(api_.store().all(table_name(slinky::resources::kNodeSet)), [&](const auto& item) {
     const Json& nodeset = item.second->body;
     const bool its = item.first.ns == controller.ns && text_at(nodeset, {"spec", "controllerRef", "name"}) == controller.name;
     if (!its || terminating(nodeset) || !bound_to_hosts(nodeset) || !settled(item.first)) return false;
@@ -84,9 +84,9 @@ bool HoldOracle::wants_worker(const kube::Key& controller, const std::string& no
     if (pod.starts_with(name + "-")) std::from_chars(pod.data() + dash + 1, pod.data() + pod.size(), out);
     return out;
   };
-  const Json* cluster = api_.peek(op::resources::kController, controller);
+  const Json* cluster = api_.peek(slinky::resources::kController, controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});
-  const Json* nodeset = api_.peek(op::resources::kNodeSet, {controller.ns, name});
+  const Json* nodeset = api_.peek(slinky::resources::kNodeSet, {controller.ns, name});
   if (cluster == nullptr || terminating(*cluster) || space == nullptr || terminating(*space) || nodeset == nullptr ||
       terminating(*nodeset) || text_at(*nodeset, {"spec", "controllerRef", "name"}) != controller.name ||
       core::get_int(*nodeset, {"status", "observedGeneration"}) != core::get_int(*nodeset, {"metadata", "generation"})) {
@@ -114,7 +114,7 @@ bool HoldOracle::wants_worker(const kube::Key& controller, const std::string& no
 }
 
 const Json* HoldOracle::noted_by(const kube::Key& controller, const std::string& node, const std::string& reason) const {
-  for (const auto& [key, stored] : api_.store().all(table_name(op::resources::kNodeSet))) {
+  for (const auto& [key, stored] : api_.store().all(table_name(slinky::resources::kNodeSet))) {
     const Json& nodeset = stored->body;
     if (key.ns == controller.ns && text_at(nodeset, {"spec", "controllerRef", "name"}) == controller.name &&
         text_at(nodeset, {"status", "drainsToRestore", node}) == reason)
@@ -124,14 +124,14 @@ const Json* HoldOracle::noted_by(const kube::Key& controller, const std::string&
 }
 
 void HoldOracle::made(const SlurmSite::Cluster& cluster, const SimNode& node) {
-  if (freed_.contains({cluster.controller, node.name}) && node.drain && node.reason == op::kDrainedBefore)
+  if (freed_.contains({cluster.controller, node.name}) && node.drain && node.reason == slinky::kDrainedBefore)
     violation_("node " + node.name + " registers drained, as it was before an admin freed it");
   const auto found = foreign_.find({cluster.controller, node.name});
   if (found == foreign_.end() || found->second.nodeset_uid.empty()) return;
   Hold& hold = found->second;
   const std::string nodeset = std::exchange(hold.nodeset_uid, "");
-  const Json* owner = api_.peek(op::resources::kController, cluster.controller);
-  const bool stays = std::ranges::any_of(api_.store().all(table_name(op::resources::kNodeSet)), [&](const auto& item) {
+  const Json* owner = api_.peek(slinky::resources::kController, cluster.controller);
+  const bool stays = std::ranges::any_of(api_.store().all(table_name(slinky::resources::kNodeSet)), [&](const auto& item) {
     return text_at(item.second->body, {"metadata", "uid"}) == nodeset && !terminating(item.second->body);
   });
   if (!stays || owner == nullptr || text_at(*owner, {"metadata", "uid"}) != hold.controller_uid) {
@@ -143,7 +143,7 @@ void HoldOracle::made(const SlurmSite::Cluster& cluster, const SimNode& node) {
 
 bool HoldOracle::record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node) {
   const Hold hold = on(cluster.controller, node.name);
-  const Json* owner = api_.peek(op::resources::kController, cluster.controller);
+  const Json* owner = api_.peek(slinky::resources::kController, cluster.controller);
   const Json* nodeset = hold.drain ? noted_by(cluster.controller, node.name, hold.reason) : nullptr;
   if (nodeset != nullptr && owner != nullptr) {
     Hold& kept = foreign_[{cluster.controller, node.name}];

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
 #include "sim/programs/operator/oracles/testing/oracles_test.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -27,7 +27,7 @@ TEST_F(OraclesTest, SoDoesThatOfAWorkerThatIsBoundToAMachine) {
     world.merge(kinds::kNode, "kube-0", {{"metadata", {{"labels", {{"pool", pool}}}}}});
   };
   label("slurm");
-  world.merge(op::resources::kNodeSet, "cpu",
+  world.merge(slinky::resources::kNodeSet, "cpu",
               {{"spec", {{"scalingMode", "DaemonSet"}, {"template", {{"spec", {{"nodeSelector", {{"pool", "slurm"}}}}}}}}}});
   ASSERT_THAT(world.settle(core::Duration{300000}), IsEmpty());
   set_state("kube-0", "DRAIN", kSlurmAdmin);
@@ -40,7 +40,7 @@ TEST_F(OraclesTest, SoDoesThatOfAWorkerThatIsBoundToAMachine) {
 TEST_F(OraclesTest, TheRecordThatAnAdminHoldsOutlivesAWorkerThatIsNotWanted) {
   set_state("cpu-0", "DRAIN", kSlurmAdmin);
   world.loop().run_for(core::Duration{120000});
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 0}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 0}}}});
   ASSERT_THAT(world.settle(core::Duration{60000}), IsEmpty());
   EXPECT_NE(world.slurm()->node("cpu-0"), nullptr) << "a next worker of the name is to be drained as well";
   EXPECT_THAT(violations(), IsEmpty());
@@ -49,7 +49,7 @@ TEST_F(OraclesTest, TheRecordThatAnAdminHoldsOutlivesAWorkerThatIsNotWanted) {
 TEST_F(OraclesTest, WhatAnAdminFreedIsNotDrainedAgainByItsNextRecord) {
   SimNode made = *world.slurm()->node("cpu-1");
   made.drain = true;
-  made.reason = op::kDrainedBefore;
+  made.reason = slinky::kDrainedBefore;
   set_state("cpu-1", "DRAIN", kSlurmAdmin);
   world.slurm()->on_new(made);
   EXPECT_THAT(violations(), IsEmpty());
@@ -61,7 +61,7 @@ TEST_F(OraclesTest, WhatAnAdminFreedIsNotDrainedAgainByItsNextRecord) {
 /// Slurm keeps one reason and no owner: nobody can tell that DOWN from one that the admin set.
 TEST_F(OraclesTest, TheDownThatAnAdminsUndrainLeavesUnderItsReasonOutlivesTheWorkerToo) {
   world.pause(0, core::Duration{60000});  // It would delete the record at once.
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
   world.remove(kinds::kPod, "cpu-1");
   const auto gone = [&] { return world.find(kinds::kPod, "cpu-1") == nullptr; };
   ASSERT_TRUE(world.loop().run_until(gone, core::Duration{30000}));
@@ -96,7 +96,7 @@ TEST_F(OraclesTest, TheRecordOfAWorkerThatSlurmRefusesMayGoWithTheAdminsWord) {
 /// Slurm writes its own reason over an admin's with each registration that it refuses, and with no other.
 TEST_F(OraclesTest, WhereSlurmRefusesAWorkerTheReasonTellsWhetherItsRecordOutlivesIt) {
   world.pause(0, core::Duration{60000});  // It would delete the record at once.
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
   world.slurm()->set_memory(500);
   world.slurm()->reload_slurmd("cpu-1");
   world.slurm()->set_memory(SlurmOptions{}.memory);

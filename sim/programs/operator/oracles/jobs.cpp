@@ -6,9 +6,9 @@
 
 #include "api/field.hpp"
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -175,9 +175,9 @@ void JobOracle::listen() {
   api_.store().listen([this](const std::string& table, const ChangePtr& change) {
     const core::MonoTime now = loop_.clock().mono();
     const bool gone = change->type == Change::Type::kDeleted;
-    if (table == table_name(op::resources::kController) && gone) gone_[change->key] = now;
+    if (table == table_name(slinky::resources::kController) && gone) gone_[change->key] = now;
     const Json& pod = change->object->body;
-    if (table == table_name(op::resources::kNodeSet)) {
+    if (table == table_name(slinky::resources::kNodeSet)) {
       const Json* policy = core::find(pod, {"spec", "drainPolicy"});
       auto& said = policies_[change->key];
       const Json is = policy == nullptr ? Json::object() : *policy;
@@ -221,7 +221,7 @@ bool JobOracle::lately(std::optional<core::MonoTime> at, core::Duration length) 
 }
 
 bool JobOracle::cluster_ends(const kube::Key& controller) const {
-  const Json* object = api_.peek(op::resources::kController, controller);
+  const Json* object = api_.peek(slinky::resources::kController, controller);
   const auto gone = gone_.find(controller);
   if (object == nullptr || (gone != gone_.end() && lately(gone->second, kAfterEnd))) return true;
   const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});
@@ -231,7 +231,7 @@ bool JobOracle::cluster_ends(const kube::Key& controller) const {
 
 /// Without one nobody sees what runs.
 bool JobOracle::has_restapi(const kube::Key& controller) const {
-  return std::ranges::any_of(api_.store().all(table_name(op::resources::kRestApi)), [&](const auto& entry) {
+  return std::ranges::any_of(api_.store().all(table_name(slinky::resources::kRestApi)), [&](const auto& entry) {
     return entry.first.ns == controller.ns && !terminating(entry.second->body) &&
            core::get_string(entry.second->body, {"spec", "controllerRef", "name"}) == controller.name;
   });
@@ -240,7 +240,7 @@ bool JobOracle::has_restapi(const kube::Key& controller) const {
 /// Without a volume slurmctld's state goes with its pod, whoever ends that; but the operator does not for a change, while there
 /// are jobs that it can have seen.
 bool JobOracle::state_was_users(const kube::Key& controller, const SimJob& job) const {
-  const Json* object = api_.peek(op::resources::kController, controller);
+  const Json* object = api_.peek(slinky::resources::kController, controller);
   if (object == nullptr || core::get_bool(*object, {"spec", "persistence", "enabled"}, true)) return false;
   // Without a RestApi nobody can see any; where there are workers, there may be some.
   const bool seen = has_restapi(controller);
@@ -255,7 +255,7 @@ bool JobOracle::state_was_users(const kube::Key& controller, const SimJob& job) 
 }
 
 bool JobOracle::left_out(const kube::Key& controller, const std::string& partition) const {
-  const Json* map = api_.peek(kinds::kConfigMap, {controller.ns, op::config_map_name(controller.name)});
+  const Json* map = api_.peek(kinds::kConfigMap, {controller.ns, slinky::config_map_name(controller.name)});
   return map != nullptr &&
          core::get_string(*map, {"metadata", "annotations", api::kAnnotationLeftOut}).find(fmt::format("\"{}\"", partition)) !=
              std::string::npos;
@@ -263,7 +263,7 @@ bool JobOracle::left_out(const kube::Key& controller, const std::string& partiti
 
 /// Of the Controller.
 std::string JobOracle::annotation(const kube::Key& controller, std::string_view name) const {
-  const Json* object = api_.peek(op::resources::kController, controller);
+  const Json* object = api_.peek(slinky::resources::kController, controller);
   return object == nullptr ? "" : sim::annotation(*object, name);
 }
 
@@ -436,8 +436,8 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
         return Blame::kUser;
       if (left_out(controller, job.request.partition)) return Blame::kLeftOut;
       // What is withheld stands there, and where slurmctld does not answer, nowhere else.
-      for (const std::string& map : {op::config_map_name(controller.name), op::config_files_name(controller.name),
-                                     op::accepted_files_name(controller.name)}) {
+      for (const std::string& map : {slinky::config_map_name(controller.name), slinky::config_files_name(controller.name),
+                                     slinky::accepted_files_name(controller.name)}) {
         const auto at = unwritten_.find({controller.ns, map});
         if (at != unwritten_.end() && (lately(at->second, kNews) || !has_restapi(controller))) return Blame::kUser;
       }
@@ -457,7 +457,7 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
       return blame_for_cut(cluster, job);
     case Cause::kRestarted: {
       // It may end by itself.
-      const Json* pod = api_.peek(kinds::kPod, {controller.ns, op::controller_object_name(controller.name) + "-0"});
+      const Json* pod = api_.peek(kinds::kPod, {controller.ns, slinky::controller_object_name(controller.name) + "-0"});
       const auto by = restarted_.find(controller);
       const bool ours = pod != nullptr && terminating(*pod) && by != restarted_.end() && by->second == Blame::kOperator;
       return ours ? blame_for_cut(cluster, job) : Blame::kAccident;

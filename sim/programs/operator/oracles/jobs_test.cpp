@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/histories/world.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -59,7 +59,7 @@ class JobOracleTest : public testing::Test {
   }
   /// The NodeSet goes alone: its workers run on.
   void leave_workers() {
-    world.remove(op::resources::kNodeSet, "cpu", "Orphan");
+    world.remove(slinky::resources::kNodeSet, "cpu", "Orphan");
     world.loop().run_for(Duration{1000});
     ASSERT_EQ(core::find(*world.find(kinds::kPod, "cpu-0"), {"metadata", "ownerReferences"}), nullptr);
   }
@@ -71,7 +71,7 @@ class JobOracleTest : public testing::Test {
     leave_workers();
     job = submit(2);
     world.loop().run_for(Duration{240000});
-    ASSERT_EQ(world.find(op::resources::kNodeSet, "cpu"), nullptr);
+    ASSERT_EQ(world.find(slinky::resources::kNodeSet, "cpu"), nullptr);
     ASSERT_EQ(state(), SimJob::State::kRunning);
     ASSERT_THAT(losses(), IsEmpty());
   }
@@ -126,13 +126,13 @@ TEST_F(JobOracleTest, OneThatTheOperatorDeletesIsNot) {
 TEST_F(JobOracleTest, NoJobIsCancelledWithoutAPolicy) {
   world.pause(0, std::chrono::hours{1});
   drain_for_scale_in();
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"drainPolicy", {{"timeout", "1m"}, {"onTimeout", "Cancel"}}}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"drainPolicy", {{"timeout", "1m"}, {"onTimeout", "Cancel"}}}}}});
   ASSERT_EQ(world.slurm()->cancel_by(job, "slurm"), SlurmErrno::kSuccess);
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kNoPolicy, 1))) << "it has not lasted for so long";
 }
 
 TEST_F(JobOracleTest, WhatAPolicyCancelsIsItsUsers) {
-  world.merge(op::resources::kNodeSet, "cpu",
+  world.merge(slinky::resources::kNodeSet, "cpu",
               {{"spec", {{"drainPolicy", {{"timeout", "1m"}, {"onTimeout", "Cancel"}}}, {"replicas", 0}}}});
   ASSERT_TRUE(world.loop().run_until([&] { return state() == SimJob::State::kCancelled; }, Duration{90000}));
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kPolicy, 1)));
@@ -142,7 +142,7 @@ TEST_F(JobOracleTest, WhatAPolicyCancelsIsItsUsers) {
 TEST_F(JobOracleTest, APolicyToRequeueIsNoneToCancel) {
   world.pause(0, std::chrono::hours{1});
   drain_for_scale_in();
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"drainPolicy", {{"timeout", "0s"}, {"onTimeout", "Requeue"}}}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"drainPolicy", {{"timeout", "0s"}, {"onTimeout", "Requeue"}}}}}});
   ASSERT_EQ(world.slurm()->cancel_by(job, "slurm"), SlurmErrno::kSuccess);
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kNoPolicy, 1)));
 }
@@ -328,7 +328,7 @@ TEST_F(JobOracleTest, WhatIsStartedAfterASlurmdEndedIsLostToo) {
 
 TEST_F(JobOracleTest, OrAfterAnAccidentWhoeverDeletesASuccessorThatNeverBegan) {
   world.slurm_rates.refused = 1.0;
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"slurmd", {{"image", "local/nonesuch:1"}}}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"slurmd", {{"image", "local/nonesuch:1"}}}}}});
   world.loop().run_for(Duration{15000});
   const auto uid = [&] {
     const core::Json* pod = world.find(kinds::kPod, "cpu-0");
@@ -355,7 +355,7 @@ TEST_F(JobOracleTest, OrAfterItsWorkerIsGoneWhoeverDeletedTheOneBefore) {
   world.slurm()->cancel(job);
   world.loop().run_for(Duration{3000});
   for (const int replicas : {1, 2}) {
-    world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
+    world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
     ASSERT_THAT(world.settle(Duration{60000}), IsEmpty());
   }
   world.pause(0, std::chrono::hours{1});  // It would drain the node.
@@ -376,7 +376,7 @@ TEST_F(JobOracleTest, OrWhenSlurmctldIsBackAfterLongThoughTheSuccessorIsThere) {
   world.slurm()->cancel(job);
   world.loop().run_for(Duration{10000});
   world.slurm_rates.refused = 1.0;  // The operator would drain the node.
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"slurmd", {{"image", "local/nonesuch:1"}}}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"slurmd", {{"image", "local/nonesuch:1"}}}}}});
   const std::string machine = machine_of("demo-controller-0");
   world.kube().nodes().crash_node(machine);
   delete_worker("cpu-0", "user");
@@ -406,17 +406,17 @@ TEST_F(JobOracleTest, TheStateOfASlurmctldWithAVolumeIsNobodysToLose) {
 
 TEST_F(JobOracleTest, ItIsLostWithoutOneAndWithTheController) {
   SimSlurm& slurm = *world.slurm();
-  world.remove(op::resources::kController, World::kCluster);
+  world.remove(slinky::resources::kController, World::kCluster);
   slurm.stop();
   slurm.lose_state();
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kClusterEnds, 1)));
 }
 
 TEST_F(JobOracleTest, APartitionThatGoesAtOnceTakesItsJobs) {
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"partition", {{"enabled", false}}}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"partition", {{"enabled", false}}}}}});
   world.loop().run_for(Duration{60000});
   EXPECT_THAT(losses(), IsEmpty()) << "it is withheld";
-  world.merge(op::resources::kController, World::kCluster,
+  world.merge(slinky::resources::kController, World::kCluster,
               {{"metadata", {{"annotations", {{std::string(api::kAnnotationRemoveNow), "partition/cpu"}}}}}});
   world.loop().run_for(Duration{60000});
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kUser, 1)));

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/slurm/text.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -32,7 +32,7 @@ std::string key_of(const Json& object) {
 }
 
 bool is_worker(const Json& pod) {
-  return label(pod, api::kLabelName) == op::kAppWorker && !label(pod, api::kLabelCluster).empty();
+  return label(pod, api::kLabelName) == slinky::kAppWorker && !label(pod, api::kLabelCluster).empty();
 }
 
 bool condition_true(const Json& object, std::string_view type) {

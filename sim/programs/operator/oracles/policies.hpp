@@ -2,7 +2,7 @@
 // delete.
 #pragma once
 
-#include "cluster/policies.hpp"
+#include "operator/common/policies.hpp"
 #include "sim/kube/api.hpp"
 
 namespace sim {

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/looks.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -23,11 +23,11 @@ void ReplicaOracle::listen() {
     if (table == "pods") note_worker(*change);
     if (change->type == Change::Type::kDeleted) return;
     const Json& body = change->object->body;
-    if (table == table_name(op::resources::kNodeSet)) {
+    if (table == table_name(slinky::resources::kNodeSet)) {
       note_wish(body);
     }
     if (table == "nodes") {
-      for (const auto& [key, stored] : api_.store().all(table_name(op::resources::kNodeSet))) {
+      for (const auto& [key, stored] : api_.store().all(table_name(slinky::resources::kNodeSet))) {
         if (bound_to_hosts(stored->body)) note_wish(stored->body);
       }
     }
@@ -62,7 +62,7 @@ void ReplicaOracle::note_worker(const Change& change) {
 void ReplicaOracle::judge_bound(const Json& made) {
   const std::string owner = owner_uid(made, "NodeSet"), host = pinned_to(made);
   const Json* machine = api_.peek(kube::resources::kNode, {"", host});
-  const Json* nodeset = api_.peek(op::resources::kNodeSet, {namespace_of(made), label(made, api::kLabelInstance)});
+  const Json* nodeset = api_.peek(slinky::resources::kNodeSet, {namespace_of(made), label(made, api::kLabelInstance)});
   if (nodeset == nullptr) return;
   // A new spec with machines as they were before is what an operator may see, though it never was so.
   const auto& wished = wished_[owner];

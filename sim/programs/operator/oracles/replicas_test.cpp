@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
 #include "sim/programs/operator/oracles/testing/oracles_test.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -23,8 +23,8 @@ TEST_F(OraclesTest, NoMoreWorkersAreMadeThanWereWishedForLately) {
     for (const char* drawn : {"uid", "resourceVersion"}) pod["metadata"].erase(drawn);
     ASSERT_TRUE(world.api().create(kinds::kPod, pod));
   };
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 3}}}});
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 2}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 3}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 2}}}});
   one_more("cpu-2");
   EXPECT_THAT(violations(), IsEmpty());
   one_more("cpu-3");
@@ -33,7 +33,7 @@ TEST_F(OraclesTest, NoMoreWorkersAreMadeThanWereWishedForLately) {
 
 TEST_F(OraclesTest, NorForAMachineThatDidNotMatchLately) {
   const std::size_t machines = world.names(kinds::kNode).size();
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"scalingMode", "DaemonSet"}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"scalingMode", "DaemonSet"}}}});
   ASSERT_THAT(world.settle(core::Duration{900000}), IsEmpty());
   Json pod;
   for (const std::string& name : world.workers()) {
@@ -47,7 +47,7 @@ TEST_F(OraclesTest, NorForAMachineThatDidNotMatchLately) {
   };
   world.pause(0, core::Duration{600000});
   // As many workers are wished for as before: the mode is what changed.
-  world.merge(op::resources::kNodeSet, "cpu", {{"spec", {{"scalingMode", "StatefulSet"}, {"replicas", machines}}}});
+  world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"scalingMode", "StatefulSet"}, {"replicas", machines}}}});
   make("cpu-a");
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("cpu-a was made for machine kube-0, which has ")))
       << "but an operator may not have heard of the other mode";

@@ -8,10 +8,10 @@
 
 #include "api/token.hpp"
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "core/base64.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
 #include "sim/slurm/text.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -96,7 +96,7 @@ void ServiceOracle::miss(bool missed, const std::string& what, const std::string
 }
 
 void ServiceOracle::look_at_tokens() {
-  for (const auto& [key, stored] : api_.store().all(table_name(op::resources::kToken))) {
+  for (const auto& [key, stored] : api_.store().all(table_name(slinky::resources::kToken))) {
     const auto token = api::from_json<api::Token>(stored->body);
     if (!token || !token->spec.refresh || terminating(stored->body) || !acts_in(namespaces_, key.ns)) continue;
     const api::SecretKeySelector target = api::token_secret(token->spec, key.name);
@@ -114,7 +114,7 @@ bool ServiceOracle::waits_for_machines(const kube::Key& restapi) const {
   bool any = false;
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
-    if (key.ns != restapi.ns || label(pod, api::kLabelName) != op::kAppRestApi ||
+    if (key.ns != restapi.ns || label(pod, api::kLabelName) != slinky::kAppRestApi ||
         label(pod, api::kLabelInstance) != restapi.name || terminating(pod))
       continue;
     const Json* host = api_.peek(kinds::kNode, {"", core::get_string(pod, {"spec", "nodeName"})});
@@ -125,10 +125,10 @@ bool ServiceOracle::waits_for_machines(const kube::Key& restapi) const {
 }
 
 void ServiceOracle::look_at_restapis() {
-  for (const auto& [key, stored] : api_.store().all(table_name(op::resources::kRestApi))) {
+  for (const auto& [key, stored] : api_.store().all(table_name(slinky::resources::kRestApi))) {
     const kube::Key controller{key.ns, core::get_string(stored->body, {"spec", "controllerRef", "name"})};
     if (terminating(stored->body) || !acts_in(namespaces_, key.ns) ||
-        api_.peek(op::resources::kController, controller) == nullptr)
+        api_.peek(slinky::resources::kController, controller) == nullptr)
       continue;
     const bool away = site_.listening(key.name + "-restapi." + key.ns, 6820) == nullptr;
     miss(away && !waits_for_machines(key), "slurmrestd is away", key.str(), kRestAway);

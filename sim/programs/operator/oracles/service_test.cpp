@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/histories/world.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -21,7 +21,7 @@ class ServiceOracleTest : public testing::Test {
  protected:
   void SetUp() override {
     world.found_cluster(1);
-    core::Json token = token_json("alice", op::generated_jwt_key_name(World::kCluster), std::string(api::kKeyJwt));
+    core::Json token = token_json("alice", slinky::generated_jwt_key_name(World::kCluster), std::string(api::kKeyJwt));
     token["spec"]["lifetime"] = "2m";
     world.apply(token);
     ASSERT_THAT(world.settle(Duration{180000}), IsEmpty());
@@ -48,7 +48,7 @@ TEST_F(ServiceOracleTest, WithoutAnOperatorTokensExpire) {
 
 TEST_F(ServiceOracleTest, SlurmrestdIsAway) {
   world.pause(0, std::chrono::hours{1});
-  world.remove(kinds::kService, op::restapi_object_name(World::kCluster));
+  world.remove(kinds::kService, slinky::restapi_object_name(World::kCluster));
   world.loop().run_for(Duration{80000});
   EXPECT_THAT(violations(), testing::Not(Contains(HasSubstr("slurmrestd"))));
   world.loop().run_for(Duration{20000});
@@ -59,7 +59,7 @@ TEST_F(ServiceOracleTest, SlurmrestdIsAwayWithItsMachine) {
   std::string machine;
   for (const std::string& name : world.names(kinds::kPod)) {
     const core::Json& pod = *world.find(kinds::kPod, name);
-    if (core::get_string(pod, {"metadata", "labels", api::kLabelName}) == op::kAppRestApi)
+    if (core::get_string(pod, {"metadata", "labels", api::kLabelName}) == slinky::kAppRestApi)
       machine = core::get_string(pod, {"spec", "nodeName"});
   }
   world.kube().nodes().crash_node(machine);
@@ -84,7 +84,7 @@ TEST_F(ServiceOracleTest, AnIdleWorkerThatTheOperatorHoldsBack) {
 TEST_F(ServiceOracleTest, WhereNoOperatorActsNoServiceIsDue) {
   service.limit_to({kOtherNamespace});
   world.pause(0, std::chrono::hours{1});
-  world.remove(kinds::kService, op::restapi_object_name(World::kCluster));
+  world.remove(kinds::kService, slinky::restapi_object_name(World::kCluster));
   world.loop().run_for(std::chrono::minutes{5});
   EXPECT_THAT(violations(), IsEmpty());
 }

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "cluster/names.hpp"
 #include "operator/token/plan.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -38,7 +38,7 @@ void TokenOracle::learn_token(const Json& secret) {
     return;
   }
   std::string source = uid + " " + annotation(secret, op::token::kAnnotationInputHash);
-  for (const auto& [of, token] : api_.store().all(table_name(op::resources::kToken))) {
+  for (const auto& [of, token] : api_.store().all(table_name(slinky::resources::kToken))) {
     if (text_at(token->body, {"metadata", "uid"}) == uid)
       source += fmt::format(", generation {}", core::get_int(token->body, {"metadata", "generation"}));
   }

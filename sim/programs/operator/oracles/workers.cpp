@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
 #include "sim/programs/operator/oracles/objects.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -34,7 +34,7 @@ void WorkerOracle::listen() {
     return {};
   });
   api_.store().listen([this](const std::string& table, const ChangePtr& change) {
-    if (change->type == Change::Type::kDeleted && table == table_name(op::resources::kController))
+    if (change->type == Change::Type::kDeleted && table == table_name(slinky::resources::kController))
       gone_[change->key] = loop_.clock().mono();
   });
 }
@@ -52,7 +52,7 @@ void WorkerOracle::worker_deletion(const Json& pod) {
   if (ended(pod) && (jobs.empty() || !runs)) return;
   // Jobs of an earlier pod of that name are not this one's.
   if (never_started(pod)) return;
-  const Json* owner = api_.peek(op::resources::kController, controller);
+  const Json* owner = api_.peek(slinky::resources::kController, controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});
   const bool space_goes = space == nullptr || terminating(*space);
   if (owner == nullptr && space_goes) return;

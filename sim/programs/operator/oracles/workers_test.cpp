@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cluster/names.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
 #include "sim/programs/operator/oracles/testing/oracles_test.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -36,7 +36,7 @@ TEST_F(OraclesTest, WorkersGoWithTheirCluster) {
 }
 
 TEST_F(OraclesTest, WorkersStayWhenTheirControllerIsTornAway) {
-  world.tear_away(op::resources::kController, World::kCluster);
+  world.tear_away(slinky::resources::kController, World::kCluster);
   delete_worker("cpu-0");
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("while Slurm could give it jobs")));
   world.loop().run_for(core::Duration{120000});

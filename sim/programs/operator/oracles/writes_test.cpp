@@ -5,9 +5,9 @@
 
 #include <chrono>
 
-#include "cluster/names.hpp"
 #include "sim/histories/world.hpp"
 #include "sim/programs/operator/oracles/testing/oracles_test.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 namespace {
@@ -25,7 +25,7 @@ TEST(NamespacesTest, OfOthersNothingIsWritten) {
   EXPECT_THAT(world.settle(core::Duration{180000}), IsEmpty());
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
   EXPECT_EQ(world.workers().size(), 2U);
-  const Json* other = world.api().peek(op::resources::kController, {kOtherNamespace, World::kCluster});
+  const Json* other = world.api().peek(slinky::resources::kController, {kOtherNamespace, World::kCluster});
   EXPECT_FALSE(other->contains("status"));
 }
 

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/names.hpp"
 #include "kube/acts.hpp"
 #include "plan/plan.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
 #include "sim/programs/operator/world.hpp"
+#include "slinky/names.hpp"
 
 namespace sim {
 
@@ -66,8 +66,8 @@ class OraclesTest : public testing::Test {
     return world.loop().run_until([&] { return world.slurm()->busy("cpu-0"); }, core::Duration{20000});
   }
   void delete_controller(const char* policy) {
-    world.merge(op::resources::kController, World::kCluster, {{"spec", {{"deletionPolicy", policy}}}});
-    world.remove(op::resources::kController, World::kCluster);
+    world.merge(slinky::resources::kController, World::kCluster, {{"spec", {{"deletionPolicy", policy}}}});
+    world.remove(slinky::resources::kController, World::kCluster);
   }
   static plan::Plan plan_of(const kube::Resource& resource, core::Json object) {
     plan::Plan plan;
