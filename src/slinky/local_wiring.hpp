@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <typeindex>
 #include <utility>
 #include <vector>
 
@@ -52,14 +54,9 @@ class LocalWiring final : public Wiring {
 
  private:
   template <class Record>
-  static bool selects(const CacheOf<Record>& cache, const core::Json& document) {
-    return core::get_string(document, {"kind"}) == cache.resource.kind &&
-           (cache.label_selector.empty() || kube::matches_labels(cache.label_selector, kube::parse_meta(document).labels));
-  }
-
-  template <class Record>
   kube::Cache<Record>& own(const CacheOf<Record>& wanted) {
-    std::unique_ptr<kube::CacheBase>& known = caches_[{wanted.resource.kind, std::string(wanted.label_selector)}];
+    std::unique_ptr<kube::CacheBase>& known =
+        caches_[{typeid(Record), wanted.resource.kind, std::string(wanted.label_selector)}];
     if (known) return static_cast<kube::Cache<Record>&>(*known);
     auto made = std::make_unique<kube::Cache<Record>>();
     kube::Cache<Record>& out = *made;
@@ -67,7 +64,9 @@ class LocalWiring final : public Wiring {
     shows_.push_back([&out, &wanted](const std::vector<const core::Json*>& documents, const std::string& rv) {
       std::vector<std::shared_ptr<const Record>> records;
       for (const core::Json* document : documents) {
-        if (selects(wanted, *document)) records.push_back(kube::record_from_json<Record>(*document).value());
+        if (core::get_string(*document, {"kind"}) != wanted.resource.kind) continue;
+        auto record = kube::record_from_json<Record>(*document).value();
+        if (kube::matches_labels(wanted.label_selector, record->meta.labels)) records.push_back(std::move(record));
       }
       out.replace(std::move(records), rv);
     });
@@ -85,7 +84,8 @@ class LocalWiring final : public Wiring {
   SnapshotSource snapshot_;
   bool nodes_;
   int version_ = 0;
-  std::map<std::pair<std::string, std::string>, std::unique_ptr<kube::CacheBase>> caches_;
+  /// By the record's type, the kind and the selector.
+  std::map<std::tuple<std::type_index, std::string, std::string>, std::unique_ptr<kube::CacheBase>> caches_;
   std::vector<std::function<void(const std::vector<const core::Json*>&, const std::string&)>> shows_;
 };
 

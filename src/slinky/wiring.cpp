@@ -16,7 +16,8 @@ void Wiring::slurm_changed(const slurm::Change& change) {
 }
 
 void Wiring::wake_here(std::string_view controller, const kube::Key& key) {
-  if (acts_in(key.ns)) wake(controller, key);
+  // What is of the whole cluster is in no namespace.
+  if (key.ns.empty() || acts_in(key.ns)) wake(controller, key);
 }
 
 void Wiring::reconciles(const kube::Resource& resource) {

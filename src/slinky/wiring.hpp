@@ -83,7 +83,7 @@ class Wiring {
   virtual kube::Cache<kube::SecretRecord>& find_or_make(const CacheOf<kube::SecretRecord>& wanted) = 0;
   virtual kube::Cache<kube::NodeRecord>& find_or_make(const CacheOf<kube::NodeRecord>& wanted) = 0;
   virtual void wake(std::string_view controller, const kube::Key& key) = 0;
-  /// Wakes it, if anything is to be done in its namespace.
+  /// Wakes the controller, unless the key is in a namespace in which nothing is to be done.
   void wake_here(std::string_view controller, const kube::Key& key);
 
   std::set<const kube::CacheBase*> indexed_;

@@ -81,6 +81,36 @@ TEST(Wiring, AChangeWakesTheKeysOfTheOldAndOfTheNewRecord) {
   EXPECT_EQ(wiring.woken, std::vector<std::string>{"some ns/2"});
 }
 
+TEST(Wiring, KeysOfTheWholeClusterAreWokenWhateverNamespacesThereAre) {
+  LocalWiring wiring;
+  const Some some;
+  kube::Cache<kube::NodeRecord>& nodes = wiring.cache(caches::kNodes);
+  wiring.wakes<kube::NodeRecord>(some, nodes, [](const kube::NodeRecord& node) { return Keys{node.meta.key()}; });
+  wiring.elsewhere = {"", "ns"};
+  Json node = document("Node", "n");
+  node["metadata"].erase("namespace");
+  nodes.upsert(kube::record_from_json<kube::NodeRecord>(node).value());
+  EXPECT_EQ(wiring.woken, std::vector<std::string>{"some n"});
+}
+
+TEST(Wiring, TwoRecordsOfOneKindAreTwoCaches) {
+  LocalWiring wiring;
+  static const CacheOf<kube::Object> objects{.resource = kube::resources::kPod};
+  static const CacheOf<kube::PodRecord> pods{.resource = kube::resources::kPod, .label_selector = "a=b,c"};
+  static const CacheOf<kube::PodRecord> all{.resource = kube::resources::kPod};
+  kube::Cache<kube::Object>& documents = wiring.cache(objects);
+  kube::Cache<kube::PodRecord>& records = wiring.cache(pods);
+  kube::Cache<kube::PodRecord>& every = wiring.cache(all);
+  Json selected = document("Pod", "a");
+  selected["metadata"]["labels"] = {{"a", "b"}, {"c", ""}};
+  const Json other = document("Pod", "b");
+  wiring.show({&selected, &other}, "1");
+  EXPECT_EQ(documents.all().size(), 2U);
+  EXPECT_EQ(every.all().size(), 2U);
+  ASSERT_EQ(records.all().size(), 1U);
+  EXPECT_EQ(records.all().front()->meta.name, "a");
+}
+
 TEST(Wiring, ACacheMayBeReadAndChildrenMayBeDeleted) {
   LocalWiring wiring;
   wiring.cache(caches::kTokens);
