@@ -34,7 +34,7 @@ struct Observed {
   std::vector<Problem> keys_problems;  ///< With root's and users' authorized keys. The pods run without those.
   std::string users_keys;              ///< Digest of the users' authorized keys.
 
-  kube::ObjectPtr service, config_map, deployment;
+  kube::ObjectPtr service, config_map, deployment, hosts;
   std::vector<kube::PodPtr> pods;
 };
 
