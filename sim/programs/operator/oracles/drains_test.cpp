@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
-#include "sim/histories/world.hpp"
+#include "sim/programs/operator/world.hpp"
 #include "slinky/names.hpp"
 
 namespace sim {
@@ -31,7 +31,7 @@ class DrainOracleTest : public testing::Test {
   }
   [[nodiscard]] const std::vector<std::string>& violations() { return told; }
 
-  World world{WorldOptions{}};
+  OperatorWorld world;
   std::vector<std::string> told;
   DrainOracle oracle{world.loop(), world.api(), [this](std::string text) { told.push_back(std::move(text)); }};
 };

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
-#include "sim/histories/world.hpp"
 #include "sim/programs/operator/oracles/agents.hpp"
+#include "sim/programs/operator/world.hpp"
 #include "slinky/names.hpp"
 
 namespace sim {
@@ -107,7 +107,7 @@ class JobOracleTest : public testing::Test {
     ASSERT_EQ(world.slurm()->update_node("cpu-0", change, "slurm"), SlurmErrno::kSuccess);
   }
 
-  World world{WorldOptions{}};
+  OperatorWorld world;
   std::int64_t job = 0;
 };
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
-#include "sim/histories/world.hpp"
+#include "sim/programs/operator/world.hpp"
 #include "slinky/names.hpp"
 
 namespace sim {
@@ -29,7 +29,7 @@ class ServiceOracleTest : public testing::Test {
   }
   [[nodiscard]] const std::vector<std::string>& violations() { return told; }
 
-  World world{WorldOptions{}};
+  OperatorWorld world;
   std::vector<std::string> told;
   ServiceOracle service{world.loop(), world.api(), world.site(), [this](std::string text) { told.push_back(std::move(text)); }};
 };

@@ -5,8 +5,8 @@
 
 #include <chrono>
 
-#include "sim/histories/world.hpp"
 #include "sim/programs/operator/oracles/testing/oracles_test.hpp"
+#include "sim/programs/operator/world.hpp"
 #include "slinky/names.hpp"
 
 namespace sim {
@@ -17,7 +17,7 @@ using testing::IsEmpty;
 
 /// With one namespace only that is read; of several, caches know all.
 TEST(NamespacesTest, OfOthersNothingIsWritten) {
-  World world({.namespaces = {World::kNamespace, "a third one"}});
+  OperatorWorld world({}, {.namespaces = {World::kNamespace, "a third one"}});
   for (const char* ns : {World::kNamespace, kOtherNamespace}) {
     for (const Json& object : {controller_json(), restapi_json(), nodeset_json("cpu", 2)}) world.apply(object, ns);
   }
