@@ -58,6 +58,8 @@ sees_no cluster operator/common/children.hpp
 sees_no operator_common operator/nodeset/plan.hpp
 sees_no sim_kube slurm/model.hpp
 sees_no sim_slurm slurm/model.hpp kube/object.hpp
+sees_no sim_oracles operator/operator.hpp
+sees_no sim operator/operator.hpp sim/programs/operator/program.hpp
 
 # What plans are made of sees no cache, no client and nothing else that reads or writes.
 for room in "${!folders[@]}"; do

@@ -40,10 +40,11 @@
 #include "net/http_server.hpp"
 #include "net/testing/identity.hpp"
 #include "sim/base/http_front.hpp"
-#include "sim/histories/world.hpp"
-#include "sim/oracles/agents.hpp"
-#include "sim/oracles/oracles.hpp"
 #include "sim/oracles/tap.hpp"
+#include "sim/programs/operator/oracles/agents.hpp"
+#include "sim/programs/operator/oracles/oracles.hpp"
+#include "sim/programs/operator/users.hpp"
+#include "sim/site/slurm_site.hpp"
 
 namespace {
 
@@ -296,8 +297,9 @@ class SimulatedCluster {
                        .most_start = 60ms,
                        .least_pull = 5ms,
                        .most_pull = 60ms}}};
-  sim::Oracles oracles_{loop_, kube_.api(), site_};
-  sim::Tap tap_{kube_, oracles_};
+  sim::Oracles oracles_{loop_, kube_.api()};
+  sim::OperatorOracles judges_{oracles_, loop_, kube_.api(), site_};
+  sim::Tap tap_{kube_, [this](const net::HttpRequest& request) { judges_.request(request, false, sim::identity_of(request)); }};
   sim::Faults faults_{random_.fork()};
   Gate gate_{tap_, files_};
   sim::HttpFront front_{loop_, gate_, faults_, {.use_tls = true, .tls = files_.server()}};
