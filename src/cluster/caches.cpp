@@ -9,6 +9,7 @@ namespace {
 constexpr std::string_view kChildSelector =
     "app.kubernetes.io/name in (slurmctld,slurmctld-backup,slurmdbd,slurm-mariadb,slurmrestd,slurmd,login)";
 constexpr std::string_view kClaimSelector = "app.kubernetes.io/name in (slurmctld,slurmd)";
+constexpr std::string_view kSliceSelector = "endpointslice.kubernetes.io/managed-by=slurm-operator";
 constexpr std::string_view kTokenSelector = "app.kubernetes.io/name in (slurm-token)";
 
 std::vector<std::string> controller_of(const kube::Object& object) {
@@ -76,6 +77,7 @@ const CacheOf<kube::Object> kPodDisruptionBudgets{kinds::kPodDisruptionBudget, k
 const CacheOf<kube::Object> kControllerRevisions{
     kinds::kControllerRevision, kChildSelector, {{kIndexOwner, owner_of<kube::Object>}, {kIndexInstance, ownerless_instance}}};
 const CacheOf<kube::Object> kClaims{kinds::kPersistentVolumeClaim, kClaimSelector, {{kIndexInstance, claim_instance}}};
+const CacheOf<kube::Object> kEndpointSlices{kinds::kEndpointSlice, kSliceSelector};
 const CacheOf<kube::SecretRecord> kTokenSecrets{kinds::kSecret, kTokenSelector, {{kIndexOwner, owner_of<kube::SecretRecord>}}};
 const CacheOf<kube::NodeRecord> kNodes{kinds::kNode};
 }  // namespace caches

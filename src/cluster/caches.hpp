@@ -34,6 +34,8 @@ extern const CacheOf<kube::Object> kServices, kConfigMaps, kStatefulSets, kDeplo
     kControllerRevisions;
 /// slurmctld's, for the StatefulSet controller puts the selector's labels on those that it makes; and workers'.
 extern const CacheOf<kube::Object> kClaims;
+/// Those that the operator made, not Kubernetes' own of Services.
+extern const CacheOf<kube::Object> kEndpointSlices;
 extern const CacheOf<kube::SecretRecord> kTokenSecrets;  ///< That Tokens made.
 extern const CacheOf<kube::NodeRecord> kNodes;           ///< Of Kubernetes, all.
 }  // namespace caches

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "api/well_known.hpp"
 #include "cluster/wiring.hpp"
 #include "core/json.hpp"
 #include "kube/cache/record.hpp"
+#include "kube/label_selector.hpp"
 
 namespace op {
 
@@ -53,13 +53,8 @@ class LocalWiring final : public Wiring {
  private:
   template <class Record>
   static bool selects(const CacheOf<Record>& cache, const core::Json& document) {
-    if (core::get_string(document, {"kind"}) != cache.resource.kind) return false;
-    if (cache.label_selector.empty()) return true;
-    // "app.kubernetes.io/name in (a,b)".
-    std::string names(cache.label_selector.substr(cache.label_selector.find('(')));
-    names.front() = names.back() = ',';
-    const std::string app = core::get_string(document, {"metadata", "labels", api::kLabelName});
-    return names.find("," + app + ",") != std::string::npos;
+    return core::get_string(document, {"kind"}) == cache.resource.kind &&
+           (cache.label_selector.empty() || kube::matches_labels(cache.label_selector, kube::parse_meta(document).labels));
   }
 
   template <class Record>

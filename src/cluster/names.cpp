@@ -121,11 +121,17 @@ std::string ssh_host_keys_name(std::string_view loginset) {
 std::string ssh_config_name(std::string_view loginset) {
   return text(loginset) + "-ssh-config";
 }
+std::string login_hosts_name(std::string_view loginset) {
+  return text(loginset) + "-hosts";
+}
 std::string worker_ssh_host_keys_name(std::string_view nodeset) {
   return text(nodeset) + "-worker-ssh-host-keys";
 }
 std::string workers_service_name(std::string_view controller) {
   return "slurm-workers-" + text(controller);
+}
+std::string workers_domain(std::string_view ns, std::string_view controller, std::string_view cluster_domain) {
+  return workers_service_name(controller) + "." + text(ns) + ".svc." + text(cluster_domain);
 }
 std::string workers_pdb_name(std::string_view controller) {
   return "slurm-workers-pdb-" + text(controller);

@@ -85,10 +85,14 @@ std::string database_object_name(std::string_view accounting);
 std::string ssh_host_keys_name(std::string_view loginset);
 /// "X-ssh-config": the ConfigMap with sshd_config and root's authorized keys.
 std::string ssh_config_name(std::string_view loginset);
+/// "X-hosts": the EndpointSlice with the names of a LoginSet's pods.
+std::string login_hosts_name(std::string_view loginset);
 /// "X-worker-ssh-host-keys": the Secret with the host keys of the workers of a NodeSet that have sshd.
 std::string worker_ssh_host_keys_name(std::string_view nodeset);
 /// "slurm-workers-X": the headless Service of all workers of a Controller, and the subdomain of their pods.
 std::string workers_service_name(std::string_view controller);
+/// Its domain, in which the pods of workers and of login nodes have their names: a DNS search path of Slurm's daemons.
+std::string workers_domain(std::string_view ns, std::string_view controller, std::string_view cluster_domain);
 /// "slurm-workers-pdb-X".
 std::string workers_pdb_name(std::string_view controller);
 

@@ -20,7 +20,7 @@ namespace {
 struct Controllers {
   Controllers(Wiring& wiring, nodeset::Options of_nodesets)
       : accounting(wiring),
-        controller(wiring),
+        controller(wiring, of_nodesets.cluster_domain),
         restapi(wiring),
         token(wiring),
         loginset(wiring, of_nodesets.cluster_domain),

@@ -163,7 +163,7 @@ rights='{"/".join(filter(None, [g, r])): "".join(sorted(v[0] for v in rule["verb
 others='{k: v for k, v in RIGHTS.items() if not k.startswith("slinky.slurm.net/")}'
 of_ours='sorted({(k.partition("/")[2].partition("/")[2], v) for k, v in RIGHTS.items() if k.startswith("slinky.slurm.net/")})'
 role=${rights/ROLE/o[\"ClusterRole/slurm-operator\"]}
-shows slurm-operator "${others/RIGHTS/$role}" '{"apiextensions.k8s.io/customresourcedefinitions": "glw", "apps/controllerrevisions": "cdglpw", "apps/deployments": "cdglpw", "apps/statefulsets": "cdglpw", "configmaps": "cdglpw", "events.k8s.io/events": "clp", "monitoring.coreos.com/servicemonitors": "cdglpw", "nodes": "glw", "persistentvolumeclaims": "cdglpw", "pods": "cdglpw", "pods/ephemeralcontainers": "p", "pods/log": "g", "pods/status": "p", "policy/poddisruptionbudgets": "cdglpw", "secrets": "cdglpw", "services": "cdglpw"}'
+shows slurm-operator "${others/RIGHTS/$role}" '{"apiextensions.k8s.io/customresourcedefinitions": "glw", "apps/controllerrevisions": "cdglpw", "apps/deployments": "cdglpw", "apps/statefulsets": "cdglpw", "configmaps": "cdglpw", "discovery.k8s.io/endpointslices": "cdglpw", "events.k8s.io/events": "clp", "monitoring.coreos.com/servicemonitors": "cdglpw", "nodes": "glw", "persistentvolumeclaims": "cdglpw", "pods": "cdglpw", "pods/ephemeralcontainers": "p", "pods/log": "g", "pods/status": "p", "policy/poddisruptionbudgets": "cdglpw", "secrets": "cdglpw", "services": "cdglpw"}'
 # Each kind of ours is read and patched, its status is patched, and its finalizers are updated.
 shows slurm-operator "${of_ours/RIGHTS/$role}" '[["", "glpw"], ["finalizers", "u"], ["status", "gp"]]'
 shows slurm-operator "${rights/ROLE/o[\"Role/slurm-operator\"]}" '{"coordination.k8s.io/leases": "cgu"}'

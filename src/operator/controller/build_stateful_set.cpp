@@ -309,6 +309,10 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
       // Environment variables named after Services could be taken for settings of the daemon.
       {"enableServiceLinks", false},
       {"terminationGracePeriodSeconds", 60},
+      // slurmctld looks for the hosts of workers, and of each srun, and does nothing else while no DNS knows a name.
+      {"dnsConfig",
+       {{"searches",
+         core::Json::array({workers_domain(observed.object->meta.ns, observed.object->meta.name, observed.cluster_domain)})}}},
       {"securityContext", ids(kSlurmUid, true)},
       {"containers", core::Json::array({slurmctld_container(observed)})},
       {"volumes", volumes(observed, state, role)},

@@ -63,8 +63,8 @@ Caches::Caches(Wiring& wiring)
       nodes(wiring.cache(caches::kNodes)),
       reads_nodes(wiring.reads_nodes()) {}
 
-ControllerController::ControllerController(Wiring& wiring)
-    : TypedController(controller::plan), wiring_(wiring), caches_(wiring) {
+ControllerController::ControllerController(Wiring& wiring, std::string cluster_domain)
+    : TypedController(controller::plan), wiring_(wiring), caches_(wiring), cluster_domain_(std::move(cluster_domain)) {
   wiring.run(*this);
   wiring.reconciles(resources::kController);
   wiring.makes(kube::resources::kService);

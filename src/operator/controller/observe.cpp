@@ -234,6 +234,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->cluster = cluster_key(key.ns, key.name);
+  out->cluster_domain = cluster_domain_;
   out->object = caches_.controllers.find(key);
   if (!out->object) return out;
 

@@ -82,7 +82,8 @@ struct Observed {
   slurm::ClusterKey cluster;
   kube::ObjectPtr object;
   api::Controller controller;
-  std::string parse_error;  ///< Not empty: `controller` says nothing.
+  std::string parse_error;                       ///< Not empty: `controller` says nothing.
+  std::string cluster_domain = "cluster.local";  ///< For the DNS search path of slurmctld.
 
   SecretFacts slurm_key, jwt_key;  ///< As users name them, or generated.
   SecretFacts keyring;             ///< What daemons mount of the first.

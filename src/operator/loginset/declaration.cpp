@@ -16,6 +16,7 @@ Caches::Caches(Wiring& wiring)
       services(wiring.cache(caches::kServices)),
       config_maps(wiring.cache(caches::kConfigMaps)),
       deployments(wiring.cache(caches::kDeployments)),
+      endpoint_slices(wiring.cache(caches::kEndpointSlices)),
       pods(wiring.cache(caches::kPods)) {}
 
 LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domain)
@@ -26,6 +27,7 @@ LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domai
   wiring.makes(kube::resources::kConfigMap);
   wiring.makes(kube::resources::kService);
   wiring.makes(kube::resources::kDeployment);
+  wiring.makes(kube::resources::kEndpointSlice);
   // Annotations by which a kubelet refreshes authorized keys at once, and by which idle pods go first.
   wiring.rights.add(kube::resources::kPod, {"patch"});
   // How many sessions they have.
@@ -38,7 +40,8 @@ LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domai
   wiring.wakes<Object>(
       *this, caches_.controllers, [of_controller](const Object& object) { return of_controller(object.meta.key()); },
       intent_changed);
-  for (kube::Cache<Object>* children : {&caches_.services, &caches_.config_maps, &caches_.deployments}) {
+  for (kube::Cache<Object>* children :
+       {&caches_.services, &caches_.config_maps, &caches_.deployments, &caches_.endpoint_slices}) {
     wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kLoginSet.kind));
   }
   // Login pods must not be newer than slurmctld.

@@ -48,5 +48,16 @@ TEST_F(LoginSetWakes, OnItsPods) {
   EXPECT_EQ(put(caches_.pods, pod("slurmrestd")), none_);
 }
 
+TEST_F(LoginSetWakes, OnTheNamesOfItsPods) {
+  Json slice{{"kind", "EndpointSlice"},
+             {"metadata",
+              {{"name", "l-hosts"},
+               {"ownerReferences", {{{"kind", "LoginSet"}, {"name", "l"}, {"uid", "u"}, {"controller", true}}}}}}};
+  EXPECT_EQ(put(caches_.endpoint_slices, slice), itself_);
+  slice["metadata"]["ownerReferences"][0]["kind"] = "Service";
+  slice["metadata"]["name"] = "l-1";
+  EXPECT_EQ(put(caches_.endpoint_slices, slice), none_);
+}
+
 }  // namespace
 }  // namespace op::loginset

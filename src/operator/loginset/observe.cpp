@@ -77,6 +77,7 @@ std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Ke
   out->newer = newer_than_slurmctld("spec.login.image", core::get_string(spec.login, {"image"}, kDefaultLoginImage),
                                     caches_.config_maps.find({key.ns, config_map_name(controller)}).get());
   out->deployment = caches_.deployments.find(key);
+  out->hosts = caches_.endpoint_slices.find({key.ns, login_hosts_name(key.name)});
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppLogin, key.name));
   return out;
 }

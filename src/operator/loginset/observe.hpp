@@ -13,7 +13,7 @@ namespace op::loginset {
 /// What it reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
-  kube::Cache<kube::Object>&loginsets, &controllers, &services, &config_maps, &deployments;
+  kube::Cache<kube::Object>&loginsets, &controllers, &services, &config_maps, &deployments, &endpoint_slices;
   kube::Cache<kube::PodRecord>& pods;
 };
 

@@ -33,7 +33,7 @@ struct Observed {
   std::vector<Problem> keys_problems;  ///< Of root's and users' keys. The pods do without.
   std::string users_keys;              ///< Digests of those that are there.
 
-  kube::ObjectPtr service, config_map, deployment;
+  kube::ObjectPtr service, config_map, deployment, hosts;
   std::vector<kube::PodPtr> pods;
 };
 

@@ -12,6 +12,7 @@
 #include "operator/common/children.hpp"
 #include "operator/common/deployments.hpp"
 #include "operator/common/ssh.hpp"
+#include "operator/loginset/hosts.hpp"
 #include "operator/loginset/sessions.hpp"
 
 namespace op::loginset {
@@ -150,6 +151,7 @@ plan::Plan plan(const Observed& observed) {
     return out;
   }
   plan_children(observed, out);
+  plan_hosts(observed, out);
   const std::vector<Problem> problems = problems_of(observed, out);
   // Nothing starts that was never made.
   const bool made = observed.deployment || std::ranges::none_of(problems, &Problem::wrong);

@@ -1,5 +1,6 @@
 // What a LoginSet needs done. Lanes: "keys" (its host keys), "ssh" (the ConfigMap, and kubelets that are to refresh it),
-// "network" (Service), "rank" (which pods go first), "pod" (Deployment), "events", "status".
+// "network" (Service), "hosts" (their names in DNS: see hosts.hpp), "rank" (which pods go first), "pod" (Deployment), "events",
+// "status".
 //
 // A login pod that ends takes with it the sessions on it, and the srun and salloc that run there, with their jobs. So its pod
 // template holds nothing that changes without need, its preStop waits for them, and idle pods go first: see sessions.hpp.
