@@ -140,7 +140,8 @@ plan::Plan plan(const Observed& observed) {
   if (!observed.object) return out;
   if (observed.object->meta.terminating()) {
     // Its children go with it: there is nothing to be done before that. In a foreground deletion it is there until its last
-    // pod is gone.
+    // pod is gone, and slurmctld finds the pods until then.
+    if (observed.parse_error.empty()) plan_hosts(observed, out);
     std::vector<Problem> problems = waits_for_sessions(observed, out);
     problems.insert(problems.begin(), Problem{kReasonTerminating, "the LoginSet is being deleted", Problem::Kind::kComing});
     plan_status(observed, problems, false, "", out);
