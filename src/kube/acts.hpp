@@ -46,7 +46,7 @@ struct Apply final : plan::Act {
   core::Json object;
   std::string manager;
   /// No such object was seen. One that is there all the same is taken over only if an owner of it is of the same API group as
-  /// ours; else AlreadyExists.
+  /// ours, or, if no controller is to own it, if none does and it has all our labels; else AlreadyExists.
   bool unseen = false;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] Withhold withhold() const override { return Withhold::kLong; }

@@ -1647,17 +1647,19 @@ def an_srun_is_told_that_it_is_cancelled(ns, key):
     (pod,) = login_pods(ns).values()
     name, address = pod["metadata"]["name"], pod["status"]["podIP"]
     wait("slurmctld finds the login pod by its name", lambda: ns.slurm("getent", "hosts", name, check=False).stdout.split()[:1] == [address])
+    on_worker = lambda *command, **options: ns.kubectl("exec", "cpu-1", "-c", "slurmd", "--", *command, **options)
     srun = subprocess.Popen(["kubectl", "-n", ns.name, "exec", "client", "--", *ssh_command(
-        key, "root", "srun", "sh", "-c", "'trap \"sleep 5; exit\" TERM; sleep 3600 & wait'")], stderr=subprocess.PIPE, text=True, env=ENV)
+        key, "root", "srun", "-w", "cpu-1", "sh", "-c", "'trap \"sleep 5; exit\" TERM; touch /tmp/begun; sleep 3600 & wait'")],
+        stderr=subprocess.PIPE, text=True, env=ENV)
     try:
-        runs = lambda: [str(number) for number, job in ns.jobs().items() if job["job_state"] == ["RUNNING"]]
-        wait("srun's job runs", lambda: srun.poll() is not None or runs())
+        wait("the task runs", lambda: srun.poll() is not None or on_worker("test", "-e", "/tmp/begun", check=False).returncode == 0)
         expect(srun.poll() is None, f"srun ended with {srun.poll()}")
-        ns.slurm("scancel", *runs())
+        ns.slurm("scancel", *map(str, ns.jobs()))
         said = srun.communicate(timeout=LIMIT)[1]
         expect("Job step aborted" in said, f"srun was not told that its step is cancelled: {said}")
     finally:
         srun.kill()
+    on_worker("rm", "/tmp/begun")
     wait("its worker is free again", lambda: len(ns.idle()) == 3)
 
 

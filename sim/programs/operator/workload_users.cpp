@@ -33,6 +33,11 @@ void OperatorWorkload::touch_logins() {
           {{"rootSshAuthorizedKeys", fmt::format("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA root{}\n", logins_.between(1, 9))}});
     case 6:
       return edit({{"replicas", logins_.between(0, 3)}});
+    case 7:
+      if (world_.find(kinds::kEndpointSlice, op::login_hosts_name(World::kLogin)) == nullptr) return;
+      return logins_.chance(0.5)
+                 ? world_.remove(kinds::kEndpointSlice, op::login_hosts_name(World::kLogin))
+                 : world_.merge(kinds::kEndpointSlice, op::login_hosts_name(World::kLogin), {{"endpoints", Json::array()}});
     default:
       return touch_sshd(kNodeSets[logins_.below(kNodeSets.size())]);
   }

@@ -80,6 +80,12 @@ TEST(StatefulSet, SlurmctldKnowsTheNamesOfWorkersAndLoginNodes) {
   const std::string domain =
       fmt::format("slurm-workers-{}.{}.svc.example.com", observed.object->meta.name, observed.object->meta.ns);
   EXPECT_EQ(pod_template(observed)["spec"]["dnsConfig"], Json({{"searches", {domain}}}));
+  // As with all else, the user's win.
+  observed.controller.spec.pod_template.spec = {{"dnsPolicy", "None"},
+                                                {"dnsConfig", {{"nameservers", {"192.0.2.53"}}, {"searches", Json::array()}}}};
+  EXPECT_EQ(pod_template(observed)["spec"]["dnsConfig"], Json({{"nameservers", {"192.0.2.53"}}, {"searches", {domain}}}));
+  observed.controller.spec.pod_template.spec["dnsConfig"]["searches"] = {"site.example"};
+  EXPECT_EQ(pod_template(observed)["spec"]["dnsConfig"]["searches"], Json({"site.example"}));
 }
 
 TEST(StatefulSet, TemplateFollowsTheKeys) {

@@ -41,10 +41,11 @@ LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domai
   wiring.wakes<Object>(
       *this, caches_.controllers, [of_controller](const Object& object) { return of_controller(object.meta.key()); },
       intent_changed);
-  for (kube::Cache<Object>* children :
-       {&caches_.services, &caches_.config_maps, &caches_.deployments, &caches_.endpoint_slices}) {
+  for (kube::Cache<Object>* children : {&caches_.services, &caches_.config_maps, &caches_.deployments}) {
     wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kLoginSet.kind));
   }
+  // While the LoginSet is being deleted, it does not own that one.
+  wiring.wakes<Object>(*this, caches_.endpoint_slices, instance_of<Object>(kAppLogin));
   // Login pods must not be newer than slurmctld.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
     return slurmctld_release(&before) != slurmctld_release(&after);

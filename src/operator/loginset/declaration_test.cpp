@@ -52,11 +52,10 @@ TEST_F(LoginSetWakes, OnItsPods) {
 TEST_F(LoginSetWakes, OnTheNamesOfItsPods) {
   Json slice{{"kind", "EndpointSlice"},
              {"metadata",
-              {{"name", "l-hosts"},
-               {"ownerReferences", {{{"kind", "LoginSet"}, {"name", "l"}, {"uid", "u"}, {"controller", true}}}}}}};
-  EXPECT_EQ(put(caches_.endpoint_slices, slice), itself_);
-  slice["metadata"]["ownerReferences"][0]["kind"] = "Service";
-  slice["metadata"]["name"] = "l-1";
+              {{"name", "l-hosts"}, {"labels", {{"app.kubernetes.io/name", "login"}, {"app.kubernetes.io/instance", "l"}}}}}};
+  EXPECT_EQ(put(caches_.endpoint_slices, slice), itself_) << "also where no LoginSet owns it";
+  slice["metadata"].erase("labels");
+  EXPECT_EQ(put(caches_.endpoint_slices, slice), itself_) << "it was its own";
   EXPECT_EQ(put(caches_.endpoint_slices, slice), none_);
 }
 

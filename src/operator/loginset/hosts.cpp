@@ -41,9 +41,16 @@ std::vector<kube::PodPtr> named_pods(const Observed& observed) {
   return out;
 }
 
-bool is_ours(const Observed& observed) {
-  const kube::OwnerReference* owner = observed.hosts ? observed.hosts->meta.controller_owner() : nullptr;
-  return owner != nullptr && owner->uid == observed.object->meta.uid;
+/// The slice of this LoginSet, or one that no LoginSet owns any more: its labels tell of which name that was.
+kube::ObjectPtr own_hosts(const Observed& observed) {
+  if (!observed.hosts) return nullptr;
+  const kube::ObjectMeta& there = observed.hosts->meta;
+  const kube::ObjectMeta& loginset = observed.object->meta;
+  if (const kube::OwnerReference* owner = there.controller_owner())
+    return owner->uid == loginset.uid ? observed.hosts : nullptr;
+  const kube::StringMap labels = loginset_labels(loginset.name);
+  const bool ours = std::ranges::all_of(labels, [&](const auto& label) { return there.label(label.first) == label.second; });
+  return ours ? observed.hosts : nullptr;
 }
 
 }  // namespace
@@ -58,15 +65,17 @@ Json build_hosts(const Observed& observed) {
   labels["service.kubernetes.io/headless"] = "";
   Json out =
       owned_child(kube::resources::kEndpointSlice, {meta.ns, login_hosts_name(meta.name)}, resources::kLoginSet, meta, labels);
+  // Pods may wait for their sessions for a day after the LoginSet was deleted: the slice is theirs as well. In a foreground
+  // deletion, which deletes what the LoginSet owns, it is theirs alone.
+  Json& owners = out["metadata"]["ownerReferences"];
+  if (meta.terminating()) owners.clear();
   const std::vector<kube::PodPtr> pods = named_pods(observed);
   out["addressType"] = std::ranges::any_of(pods, is_ipv6) ? "IPv6" : "IPv4";
   out["endpoints"] = Json::array();
   for (const kube::PodPtr& pod : pods) {
     out["endpoints"].push_back(
         {{"addresses", Json::array({pod->pod_ip})}, {"hostname", host_of(*pod)}, {"conditions", {{"ready", true}}}});
-    // When the LoginSet is deleted, the last of these may wait for its sessions for a day.
-    out["metadata"]["ownerReferences"].push_back(
-        {{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", pod->meta.name}, {"uid", pod->meta.uid}});
+    owners.push_back({{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", pod->meta.name}, {"uid", pod->meta.uid}});
   }
   return out;
 }
@@ -76,16 +85,17 @@ void plan_hosts(const Observed& observed, plan::Plan& plan) {
   if (!observed.controller_exists || !observed.controller_error.empty()) return;
   Json hosts = build_hosts(observed);
   const bool wanted = !observed.external && !hosts["endpoints"].empty();
+  // One of somebody else's is not seen: the apply looks whose it is, and refuses.
+  const kube::ObjectPtr there = own_hosts(observed);
   // The type of its addresses cannot be changed.
-  const bool fits =
-      !observed.hosts || core::get_string(observed.hosts->body, {"addressType"}) == core::get_string(hosts, {"addressType"});
+  const bool fits = !there || core::get_string(there->body, {"addressType"}) == core::get_string(hosts, {"addressType"});
   plan::Lane& lane = plan.lane("hosts");
   if (wanted && fits) {
-    lane.add(apply_step(kube::resources::kEndpointSlice, std::move(hosts), observed.hosts.get(), kManagerLoginSet));
-  } else if (is_ours(observed) && !observed.hosts->meta.terminating()) {
-    lane.add({{"delete", kube::resources::kEndpointSlice.kind, observed.hosts->meta.name},
+    lane.add(apply_step(kube::resources::kEndpointSlice, std::move(hosts), there.get(), kManagerLoginSet));
+  } else if (there && !there->meta.terminating()) {
+    lane.add({{"delete", kube::resources::kEndpointSlice.kind, there->meta.name},
               wanted ? "its addresses are of another type" : "slurmctld looks for no login pod",
-              kube::delete_object(kube::resources::kEndpointSlice, observed.hosts->meta)});
+              kube::delete_object(kube::resources::kEndpointSlice, there->meta)});
   }
 }
 

@@ -141,7 +141,8 @@ plan::Plan plan(const Observed& observed) {
   if (!observed.object) return out;
   if (observed.object->meta.terminating()) {
     // Its children are deleted with it, so nothing has to be done before. In a foreground deletion it exists until its last pod
-    // is gone.
+    // is gone, and slurmctld finds the pods until then.
+    if (observed.parse_error.empty()) plan_hosts(observed, out);
     std::vector<Problem> problems = waits_for_sessions(observed, out);
     problems.insert(problems.begin(), Problem{kReasonTerminating, "the LoginSet is being deleted", Problem::Kind::kComing});
     plan_status(observed, problems, false, "", out);

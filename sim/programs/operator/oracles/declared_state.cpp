@@ -36,6 +36,14 @@ std::optional<int> weight_of(const Json& nodeset) {
   return at == std::string::npos ? std::nullopt : std::optional(number(std::string_view(conf).substr(at + 7), 1));
 }
 
+/// slurmctld finds the pod by its name.
+bool has_host(const Json& slice, const Json& pod) {
+  return std::ranges::any_of(slice.value("endpoints", Json::array()), [&](const Json& endpoint) {
+    return text_at(endpoint, {"hostname"}) == text_at(pod, {"metadata", "name"}) &&
+           endpoint["addresses"] == Json::array({text_at(pod, {"status", "podIP"})});
+  });
+}
+
 }  // namespace
 
 DeclaredState::DeclaredState(core::Loop& loop, KubeApi& api, SlurmSite& site, const HoldOracle& holds,
@@ -311,6 +319,7 @@ void DeclaredState::unmet_loginset(const kube::Key& key, const Json& object, std
   std::int64_t running = 0;
   const Json* config = api_.peek(kinds::kConfigMap, {key.ns, slinky::ssh_config_name(key.name)});
   if (config == nullptr) return out.push_back(who + " has no sshd_config");
+  const Json* hosts = api_.peek(kinds::kEndpointSlice, {key.ns, op::login_hosts_name(key.name)});
   const std::string keys = text_at(object, {"spec", "rootSshAuthorizedKeys"});
   if (text_at(*config, {"data", "authorized_keys"}).find(keys) == std::string::npos)
     out.push_back("the authorized keys of " + who + " are not those of its spec");
@@ -320,7 +329,9 @@ void DeclaredState::unmet_loginset(const kube::Key& key, const Json& object, std
   for (const auto& [pod, stored] : api_.store().all("pods")) {
     const bool its = pod.ns == key.ns && label(stored->body, api::kLabelName) == slinky::kAppLogin &&
                      label(stored->body, api::kLabelInstance) == key.name;
-    if (its && !terminating(stored->body) && text_at(stored->body, {"status", "phase"}) == "Running") ++running;
+    if (!its || text_at(stored->body, {"status", "phase"}) != "Running") continue;
+    if (hosts == nullptr || !has_host(*hosts, stored->body)) out.push_back("DNS does not know login pod " + pod.str());
+    if (!terminating(stored->body)) ++running;
   }
   if (running != wanted) out.push_back(fmt::format("{} has {} pods, and wants {}", who, running, wanted));
   if (core::get_int(object, {"status", "replicas"}) != wanted || core::get_int(object, {"status", "readyReplicas"}) != wanted)
