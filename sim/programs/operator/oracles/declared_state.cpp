@@ -319,7 +319,7 @@ void DeclaredState::unmet_loginset(const kube::Key& key, const Json& object, std
   std::int64_t running = 0;
   const Json* config = api_.peek(kinds::kConfigMap, {key.ns, slinky::ssh_config_name(key.name)});
   if (config == nullptr) return out.push_back(who + " has no sshd_config");
-  const Json* hosts = api_.peek(kinds::kEndpointSlice, {key.ns, op::login_hosts_name(key.name)});
+  const Json* hosts = api_.peek(kinds::kEndpointSlice, {key.ns, slinky::login_hosts_name(key.name)});
   const std::string keys = text_at(object, {"spec", "rootSshAuthorizedKeys"});
   if (text_at(*config, {"data", "authorized_keys"}).find(keys) == std::string::npos)
     out.push_back("the authorized keys of " + who + " are not those of its spec");
