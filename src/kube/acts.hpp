@@ -1,22 +1,22 @@
-// What can be done to Kubernetes, as steps of plans. Carried out by kube::Target.
+// The acts on Kubernetes for the steps of plans. kube::Target executes them.
 //
-// Values that are random or secret are written as recipes inside of the object; the executor fills them in, so that no plan,
-// log or scenario holds them. In a Secret's "data":
+// Random or secret values are written as recipes in the object. The target fills them in, so that no plan, log or scenario
+// contains the values. Recipes in the "data" of a Secret:
 //
 //   {"$generate": {"bytes": 32}}
-//     Random bytes, base64. With "as": "hex", their hexadecimal digits, for what has to be text.
+//     Random bytes, base64. With "as": "hex", their hexadecimal digits, for values that must be text.
 //   {"$sshKey": {"type": "rsa" | "ecdsa" | "ed25519", "publicKey": DATA_KEY, "comment": ...}}
-//     A new SSH key, base64, in OpenSSH's format; and its public key under another data key of the same Secret.
+//     A new SSH key, base64, in OpenSSH's format. Its public key goes under another data key of the same Secret.
 //   {"$mintToken": {"keyRef": {"namespace", "name", "key"}, "claims": {...}, "lifetimeSeconds": 900}}
 //     An HS256 JWT, base64. iat, nbf, exp and jti are added.
 //   {"$copy": {"namespace", "name", "key", "uid", "resourceVersion"}}
-//     The value of another Secret, read live. Nothing is written if that is another object, or another version of it, than the
-//     plan saw (Conflict), or if it has no such key (NotFound).
+//     The value of another Secret, read live. Nothing is written if that Secret has another uid or version than the plan saw
+//     (Conflict), or if it has no such key (NotFound).
 //   {"$jwks": {"signs": 0, "keys": [{"namespace", "name", "key", "uid", "resourceVersion"}, ...]}}
-//     Slurm's slurm.jwks (jwks(5) of auth/slurm) of values of Secrets, each read as $copy reads it. `signs`: which of them
-//     signs; all of them verify. A key has the same "kid" in each such file.
+//     A slurm.jwks of Slurm (jwks(5) of auth/slurm) with the values of Secrets, each read like $copy. `signs` is the index of
+//     the key that signs; all keys verify. A key has the same "kid" in each such file.
 //   {"$requestToken": {"serviceAccount": {"namespace", "name"}, "audiences": [...], "expirationSeconds": 3600, ...}}
-//     A token of a service account, base64. All but `serviceAccount` is the spec of the TokenRequest: "boundObjectRef" too.
+//     A token of a service account, base64. The other members are the spec of the TokenRequest, including "boundObjectRef".
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@
 
 namespace kube {
 
-/// Must not exist. AlreadyExists is a failed outcome unless a live read finds what an earlier try made: an object of the same
-/// controller, if it is to have one, and with all our labels.
+/// Creates an object that must not exist. If it does, the outcome is AlreadyExists, unless a live read finds the object of an
+/// earlier attempt: one with the same controller owner (if any) and all our labels.
 struct Create final : plan::Act {
   Create(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;
@@ -38,15 +38,16 @@ struct Create final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Server-side apply with a fixed field manager; forced, since the manager owns what it names. Strict field validation.
+/// Server-side apply with a fixed field manager; forced, because the manager owns the fields it names. Strict field validation.
 struct Apply final : plan::Act {
   Apply(Resource of, core::Json body, std::string field_manager)
       : resource(std::move(of)), object(std::move(body)), manager(std::move(field_manager)) {}
   Resource resource;
   core::Json object;
   std::string manager;
-  /// No such object was seen. One that is there all the same is taken over only if an owner of it is of the same API group as
-  /// ours, or, if no controller is to own it, if none does and it has all our labels; else AlreadyExists.
+  /// The plan has not seen such an object. If it exists anyway, it is only taken over if it has an owner of the same API group
+  /// as ours or, for an object that no controller is to own, if it has no controller and all our labels; else the outcome is
+  /// AlreadyExists.
   bool unseen = false;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] Withhold withhold() const override { return Withhold::kLong; }
@@ -54,8 +55,8 @@ struct Apply final : plan::Act {
 
 enum class PatchType { kMerge, kJson, kStrategic };
 
-/// A patch. uid and resource_version, where given, become preconditions (in metadata of a merge patch, as test operations of a
-/// JSON patch).
+/// A patch. uid and resource_version, if set, are preconditions: in the metadata of a merge patch, or as test operations of a
+/// JSON patch.
 struct Patch final : plan::Act {
   Resource resource;
   Key key;
@@ -63,25 +64,25 @@ struct Patch final : plan::Act {
   PatchType type = PatchType::kMerge;
   core::Json patch;
   std::string uid, resource_version;
-  bool finalizer = false;  ///< It adds or removes one, and nothing else.
+  bool finalizer = false;  ///< The patch adds or removes a finalizer and does nothing else.
   [[nodiscard]] core::Json describe() const override;
-  /// Finalizers never wait: what they guard does.
+  /// Finalizers are never withheld; the act that they guard is.
   [[nodiscard]] Withhold withhold() const override { return finalizer ? Withhold::kNever : Withhold::kLong; }
 };
 
-/// That a pod may be deleted: nothing is lost with it, or the user wanted that. Other rooms have kinds of it for pods of
-/// theirs.
+/// Proves that a pod may be deleted: nothing is lost with it, or the user wanted it. Other rooms define kinds for their own
+/// pods.
 class PodEvidence : public plan::Evidence {
  public:
-  /// Of the pod that it speaks of, and of no later one of the name.
+  /// The uid of the pod. The evidence does not cover a later pod of the same name.
   [[nodiscard]] const std::string& uid() const { return uid_; }
-  /// The resourceVersion of the pod that it speaks of; "": what it says outlasts changes to the pod.
+  /// The resourceVersion of the pod that the evidence is about; "": the evidence stays true when the pod changes.
   [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
 
  protected:
   enum class About {
-    kPod,      ///< However it changes.
-    kVersion,  ///< Of the version that was seen, and of no later one.
+    kPod,      ///< The pod, however it changes.
+    kVersion,  ///< Only the version of the pod that was seen.
   };
   PodEvidence(const plan::Observing& observing, const PodRecord& pod, std::string_view kind, std::string detail,
               std::optional<core::MonoTime> good_until, About about = About::kPod)
@@ -93,8 +94,8 @@ class PodEvidence : public plan::Evidence {
   std::string uid_, resource_version_;
 };
 
-/// The pod, as it was seen, has no Kubernetes node yet. Of a pod that has one, nothing is concluded from what its kubelet has
-/// not reported: slurmd may run jobs a second before the API server hears that its container started.
+/// Proves that the pod, as it was seen, has no Kubernetes node yet. For a pod with a node, a missing container status proves
+/// nothing: slurmd may run jobs a second before the API server learns that its container has started.
 class NeverStarted final : public PodEvidence {
  public:
   static std::optional<NeverStarted> of(const plan::Observing& observing, const PodRecord& pod);
@@ -103,7 +104,7 @@ class NeverStarted final : public PodEvidence {
   using PodEvidence::PodEvidence;
 };
 
-/// Its phase is Failed or Succeeded.
+/// Proves that the pod's phase is Failed or Succeeded.
 class Ended final : public PodEvidence {
  public:
   static std::optional<Ended> of(const plan::Observing& observing, const PodRecord& pod);
@@ -112,15 +113,15 @@ class Ended final : public PodEvidence {
   using PodEvidence::PodEvidence;
 };
 
-/// Deletes with preconditions, in the background; a missing object counts as done. Refused without a UID (kInvalid); a pod also
-/// without evidence about that very pod (kInvalid), or when the evidence is not good any more (kExpired).
+/// Deletes an object with preconditions; its dependents are deleted in the background. A missing object counts as done. Errors:
+/// kInvalid without a uid, or for a pod without evidence about exactly this pod; kExpired if the evidence is no longer good.
 struct Delete final : plan::Act {
   Resource resource;
   Key key;
   std::string uid;               ///< Required.
-  std::string resource_version;  ///< Optional. That of the evidence, if it has one, is used instead.
+  std::string resource_version;  ///< Optional. The version of the evidence, if it has one, takes precedence.
   std::optional<PodEvidence> evidence;
-  /// The step before it in its lane has just looked whether the evidence still holds: its age does not count.
+  /// The previous step of the lane has checked that the evidence still holds, so its age does not count.
   bool fenced = false;
   /// The version that the object must have; "": any.
   [[nodiscard]] const std::string& required_version() const;
@@ -128,27 +129,27 @@ struct Delete final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Evicts a pod (its subresource "eviction"): like Delete, but its PodDisruptionBudgets are asked. Busy, with the reason
-/// "DisruptionBudget": one of them holds it. Needs evidence about the pod, as any way to delete one does. Conflict: it is of a
-/// version of the pod that is no more.
+/// Evicts a pod (subresource "eviction"): like Delete, but subject to PodDisruptionBudgets. Needs evidence about the pod, like
+/// every deletion. Errors: kBusy with the reason "DisruptionBudget" if a budget does not allow it; kConflict if the pod no
+/// longer has the version that the evidence is about.
 struct Evict final : plan::Act {
   Key pod;
   std::string uid;                            ///< Required.
-  std::optional<std::int64_t> grace_seconds;  ///< Empty: the pod's own.
+  std::optional<std::int64_t> grace_seconds;  ///< nullopt: the pod's own grace period.
   std::optional<PodEvidence> evidence;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// A live read, for Plan::need.
+/// Reads an object live, for Plan::need.
 struct Get final : plan::Act {
   Resource resource;
   Key key;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// The last line that a container of a pod has written, for Plan::need: the answer is {"log": TEXT}, with "" if it wrote none
-/// within `since`, by its kubelet's clock.
+/// Reads the last line in the log of a pod's container, for Plan::need. The answer is {"log": TEXT}; TEXT is "" if the
+/// container wrote nothing within `since`, by the kubelet's clock.
 struct Log final : plan::Act {
   Log(Key of, std::string from, std::chrono::seconds time) : pod(std::move(of)), container(std::move(from)), since(time) {}
   Key pod;
@@ -157,8 +158,8 @@ struct Log final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Whether the API server, with its admission, would create the object, for Plan::need. One of that name may exist: it is
-/// looked for last.
+/// Asks whether the API server, with its admission, would create the object, for Plan::need. An existing object of that name is
+/// no error, because the name is checked last.
 struct DryRun final : plan::Act {
   DryRun(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;
@@ -166,8 +167,8 @@ struct DryRun final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// A live read of a few objects, for Plan::need: the answer is {"items": [...]}, at most `limit` of them (0: all, page by
-/// page), in the API server's order.
+/// Lists a few objects live, for Plan::need. The answer is {"items": [...]} in the API server's order, with at most `limit`
+/// items (0: all, page by page).
 struct List final : plan::Act {
   Resource resource;
   std::string ns, field_selector, label_selector;
@@ -175,7 +176,7 @@ struct List final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// An event about an object; written by the recorder, never gated, never a failure.
+/// Writes an event about an object through the recorder. It has no gate and never fails.
 struct EventAct final : plan::Act {
   Resource regarding;
   ObjectMeta object;
@@ -187,25 +188,25 @@ struct EventAct final : plan::Act {
   [[nodiscard]] bool incidental() const override { return true; }
 };
 
-// Builders for the usual steps.
+// Functions that make the usual acts.
 plan::ActPtr create(const Resource& resource, core::Json object);
 plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource = "");
-/// Changes the object whatever its version is: only another object of its name is left alone.
+/// Patches the object whatever its version. Fails for another object of the same name.
 plan::ActPtr patch_any_version(const Resource& resource, const ObjectMeta& object, core::Json patch,
                                PatchType type = PatchType::kMerge, std::string subresource = "");
-/// Whether a delete is refused when the pod has changed since it was seen. With evidence that is true of the pod only as it was
-/// seen, it always is.
+/// Whether a deletion fails if the pod has changed since it was seen. It always does if the evidence is about one version of
+/// the pod.
 enum class PodVersion { kAny, kAsSeen };
-/// Deletes a pod: there is no way to do it without evidence.
+/// Deletes a pod. No pod can be deleted without evidence.
 plan::ActPtr delete_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);
-/// For the step behind one that fails unless the evidence still holds, asked live: however long that took.
+/// Deletes a pod after a step that checks the evidence live and fails unless it holds. The age of the evidence does not count.
 plan::ActPtr delete_fenced_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);
-/// Deletes an object of ours that is not a pod, by uid.
+/// Deletes an object of ours, other than a pod, by uid.
 plan::ActPtr delete_object(const Resource& resource, const ObjectMeta& object);
-/// The object, of which there is a record or the whole body, has this finalizer.
+/// Reports whether the object, given as metadata or as its whole JSON, has this finalizer.
 [[nodiscard]] bool has_finalizer(const ObjectMeta& object, std::string_view finalizer);
 [[nodiscard]] bool has_finalizer(const core::Json& object, std::string_view finalizer);
-/// Adds or removes one finalizer, guarded by a test so that nobody else's is touched. Null when there is nothing to do.
+/// Returns a patch that adds or removes one finalizer and fails rather than change another one. Null if there is nothing to do.
 plan::ActPtr add_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
 plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
 

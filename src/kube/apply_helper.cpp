@@ -6,7 +6,7 @@ namespace kube {
 
 namespace {
 
-/// A selector is replaced as a whole by an apply, and an entry that somebody adds selects less: nothing may stand beside ours.
+/// An apply replaces a selector as a whole. An entry that somebody added makes it select less, so the selector must equal ours.
 bool selects_the_same(const core::Json& observed, const core::Json& intent) {
   const core::Json* wanted = core::find(intent, {"spec", "selector"});
   if (wanted == nullptr) return true;
@@ -25,7 +25,7 @@ plan::ActPtr apply_if_different(const Resource& resource, core::Json desired, co
   const bool same = observed != nullptr && observed->meta.annotation(kIntentHash) == hash;
   desired["metadata"]["annotations"][std::string(kIntentHash)] = hash;
   if (same) {
-    // What a list of a built-in kind leaves out of its items is no difference.
+    // Lists of built-in kinds omit apiVersion and kind in their items, which is no difference.
     core::Json intent = desired;
     intent.erase("apiVersion");
     intent.erase("kind");

@@ -1,4 +1,4 @@
-// Apply only what differs: a no-op apply still costs a request and can still bump the resourceVersion.
+// Applies only differences: an apply without a change still costs a request, and may still change the resourceVersion.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ namespace kube {
 
 inline constexpr std::string_view kIntentHash = "slinky.slurm.net/intent-hash";
 
-/// The hash of an intent, as the annotation holds it.
+/// Returns the hash of an intent, for the annotation.
 std::string intent_hash(const core::Json& desired);
-/// An Apply of `desired` with its hash as an annotation; null when `observed` carries the same hash and still contains the
-/// intent, and of its selector nothing else.
+/// Returns an Apply of `desired` with its hash in an annotation. Returns null if `observed` has the same hash, contains the
+/// whole intent, and has no additional entries in its selector.
 plan::ActPtr apply_if_different(const Resource& resource, core::Json desired, const Object* observed, std::string manager);
 
 }  // namespace kube

@@ -21,19 +21,19 @@ TEST(ApplyTest, AppliesOnlyADifference) {
   EXPECT_TRUE(first->unseen);
   const std::string hash = first->object["metadata"]["annotations"][std::string(kIntentHash)];
   EXPECT_EQ(hash, intent_hash(desired));
-  // The server has added defaults: the same intent is in it.
+  // The server has added defaults; the object still contains the same intent.
   Json stored = first->object;
   stored["spec"]["podManagementPolicy"] = "Parallel";
   const Object same = observed(stored);
   EXPECT_EQ(apply_if_different(resources::kStatefulSet, desired, &same, "m"), nullptr);
-  // Somebody changed what is ours.
+  // Somebody changed one of our fields.
   stored["spec"]["replicas"] = 5;
   const Object meddled = observed(stored);
   const auto again =
       std::dynamic_pointer_cast<const Apply>(apply_if_different(resources::kStatefulSet, desired, &meddled, "m"));
   ASSERT_TRUE(again);
   EXPECT_FALSE(again->unseen);
-  // We want something else, or no longer want something (the stored object contains the smaller intent).
+  // The intent has changed, or has become smaller (the stored object still contains the smaller one).
   Json less = desired;
   less["spec"] = Json::object();
   EXPECT_NE(apply_if_different(resources::kStatefulSet, less, &same, "m"), nullptr);

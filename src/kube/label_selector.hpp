@@ -1,4 +1,4 @@
-// Label selectors as the API takes them (apimachinery's labels.Parse), as far as our own selectors go.
+// Matches label selectors of the API (apimachinery's labels.Parse), as far as our own selectors need it.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace kube {
 
-/// True when labels satisfy a selector as the API takes it: "a=b,c!=d,e in (x,y),f notin (z),g,!h". Anything it cannot read
-/// does not match.
+/// Reports whether the labels satisfy a selector such as "a=b,c!=d,e in (x,y),f notin (z),g,!h". A selector that cannot be
+/// parsed does not match.
 bool matches_labels(std::string_view selector, const StringMap& labels);
 
 }  // namespace kube

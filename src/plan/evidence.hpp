@@ -1,12 +1,12 @@
-// Destruction needs evidence: a value that says why an act cannot lose work.
+// Destruction needs evidence: a value that states why an act cannot lose work.
 //
-// Evidence is issued while a controller observes, and at no other time: whatever issues it takes an Observing, which only the
-// runtime makes, and only to hand it to `observe`. So `observe` attaches what the facts allow to what it copies, and a plan
-// selects. A plan that deletes a worker without a reason does not compile.
+// Evidence is issued only while a controller observes. To issue it takes an Observing, which only the runtime makes, and only
+// to pass it to `observe`. `observe` attaches the evidence that the facts allow to what it copies, and the plan selects from
+// it. A plan that deletes a worker without a reason does not compile.
 //
-// Each room has kinds of its own, about subjects of its own (kube::PodEvidence, slurm::NodeEvidence): classes that derive from
-// Evidence, each with a function that looks at facts and issues it. An act takes the kind that it needs; its target asks once
-// more, when the act is carried out, whether the evidence is about the act's object and still good.
+// Each room defines its own kinds of evidence about its own subjects (kube::PodEvidence, slurm::NodeEvidence): classes derived
+// from Evidence, each with a function that checks facts and issues it. An act takes the kind that it needs. When the target
+// executes the act, it checks again that the evidence is about the act's object and still good.
 #pragma once
 
 #include <optional>
@@ -25,13 +25,13 @@ struct Observer;
 
 namespace plan {
 
-/// The key to issuing evidence. It cannot be copied, so nothing that is observed can keep it for the plan.
+/// The key to issuing evidence. It cannot be copied, so an observation cannot keep it for the plan.
 class Observing {
  public:
   Observing(const Observing&) = delete;
   Observing& operator=(const Observing&) = delete;
   ~Observing() = default;
-  /// When this observation is made.
+  /// The time of this observation.
   [[nodiscard]] core::MonoTime now() const { return now_; }
 
  private:
@@ -45,13 +45,13 @@ class Observing {
 
 class Evidence {
  public:
-  /// One word for what it says, such as "Drained".
+  /// One word for what the evidence states, such as "Drained".
   [[nodiscard]] std::string_view kind() const { return kind_; }
-  /// The same, in words, with what was seen.
+  /// What was seen, for a person.
   [[nodiscard]] const std::string& detail() const { return detail_; }
-  /// Whether it may still be acted on.
+  /// Reports whether the evidence may still be acted on.
   [[nodiscard]] bool good_at(core::MonoTime now) const { return !good_until_ || now <= *good_until_; }
-  /// nullopt: for ever. What it says cannot be undone, or the act is fenced by the version of the object that says it.
+  /// nullopt: for ever, because what it states cannot be undone, or because the act is conditional on the object's version.
   [[nodiscard]] const std::optional<core::MonoTime>& good_until() const { return good_until_; }
 
  protected:

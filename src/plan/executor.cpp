@@ -27,15 +27,15 @@ void Router::execute(ActPtr act, Done done) {
 
 namespace {
 
-/// One lane on its way: the group that is being done, and how far.
+/// The progress of one lane.
 struct LaneRun {
   std::vector<std::vector<Step>> groups;
   std::size_t group = 0;
   std::size_t next = 0;        ///< The next step of the group to start.
-  std::size_t in_flight = 0;   ///< Steps of the group not answered yet.
-  core::MonoTime group_begun;  ///< Of the last group that was begun in this pass.
-  bool failed = false;         ///< A step failed: later groups are not begun.
-  bool refused = false;        ///< The server takes nothing now: the rest of the group is not begun either.
+  std::size_t in_flight = 0;   ///< Unanswered steps of the group.
+  core::MonoTime group_begun;  ///< When a group of this lane last began in this pass.
+  bool failed = false;         ///< A step failed: later groups do not begin.
+  bool refused = false;        ///< The server accepts nothing now: the rest of the group does not begin either.
 
   [[nodiscard]] bool finished() const { return group >= groups.size(); }
   [[nodiscard]] bool can_start() const { return !refused && !finished() && next < groups[group].size(); }
@@ -44,7 +44,7 @@ struct LaneRun {
   }
 };
 
-/// One pass on its way: the lanes of its plan.
+/// The progress of one pass through the lanes of its plan.
 struct PassRun {
   std::vector<LaneRun> lanes;
   std::function<void(PassResult)> done;
@@ -59,7 +59,7 @@ struct PassRun {
 
 struct Fetch {
   Facts facts;
-  std::vector<Need> waiting;  ///< Not started yet, last first.
+  std::vector<Need> waiting;  ///< Needs that are not started yet, in reverse order.
   std::size_t in_flight = 0;
   std::function<void(Facts)> done;
 };
@@ -76,7 +76,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
   using PassPtr = std::shared_ptr<PassRun>;
   using FetchPtr = std::shared_ptr<Fetch>;
 
-  /// Hands an act to the target; a late second answer, and any answer after the executor is gone, is dropped.
+  /// Passes an act to the target. Drops a second answer, and any answer after the executor is destroyed.
   void execute(const ActPtr& act, std::function<void(Impl&, ActResult)> then) {
     auto answered = std::make_shared<bool>(false);
     auto receive = [weak = weak_from_this(), answered, then = std::move(then)](ActResult result) {
@@ -110,7 +110,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
     }
     pass->done = std::move(done);
     pass->begun = loop.clock().mono();
-    // `done` is called later, never from inside run().
+    // Starts in a later turn, so that `done` is never called from inside run().
     loop.after(core::Duration{0}, [weak = weak_from_this(), pass] {
       if (const auto self = weak.lock()) self->pump(pass);
     });
@@ -119,7 +119,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
   void pump(const PassPtr& pass) {
     if (pass->pumping || pass->finished) return;
     pass->pumping = true;
-    // Round by round over the lanes, so that a long one does not keep the others from starting.
+    // Starts one step of each lane in turn, so that a long lane does not delay the others.
     for (bool moved = true; moved;) {
       moved = false;
       for (LaneRun& lane : pass->lanes) {
@@ -148,7 +148,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
   void start_step(const PassPtr& pass, LaneRun& lane) {
     const Step step = lane.groups[lane.group][lane.next++];
     if (lane.next == 1) lane.group_begun = loop.clock().mono();
-    // The same wish twice in one plan is one act.
+    // Two steps with the same id in one plan are one act.
     if (!pass->tried.insert(step.id).second) return;
     ++lane.in_flight;
     ++pass->in_flight;
@@ -166,7 +166,7 @@ struct Executor::Impl : std::enable_shared_from_this<Executor::Impl> {
     Outcome outcome = tried(ended, loop.clock().mono());
     if (!result.value) {
       lane.failed = true;
-      // Steps of one group do not depend on each other, so the others still go out; unless the server wants less.
+      // Steps of one group do not depend on each other, so the others still start, unless the server asked for less.
       lane.refused = lane.refused || core::retry_of(outcome.error->code) == core::Retry::kLater;
       pass->result.failed = true;
       const auto& wait = result.value.error().retry_after;

@@ -1,8 +1,8 @@
-// Carries plans out. Nothing else writes, but for the runtime's own Lease and events.
+// Executes plans. Nothing else writes, except for the runtime's own Lease and events.
 //
-// The executor is a state machine on the loop: it hands steps to a Target, keeps the order of lanes and groups, bounds what is
-// in flight, and ends a pass after max_steps or max_time. It gives each step's outcome back, and the gates that its key must
-// wait for.
+// The executor is a state machine on the loop. It passes steps to a Target, keeps the order of lanes and groups, limits the
+// number of steps in flight, and ends a pass after max_steps or max_time. It returns the outcome of each step, and the gates
+// that the key must wait for.
 #pragma once
 
 #include <functional>
@@ -16,35 +16,36 @@
 
 namespace plan {
 
-/// Closed until the caches show a write. Asked again whenever a cache changes.
+/// Closed until the caches show a write. Checked again whenever a cache changes.
 class Gate {
  public:
   virtual ~Gate() = default;
   [[nodiscard]] virtual bool open() const = 0;
-  /// It was closed for too long: asks live what became of the write. No call comes back: ask open(). False: nobody can be
-  /// asked, so that nothing should wait for it any longer.
+  /// Called when the gate has been closed for too long: starts a live read of what became of the write, whose result shows in
+  /// open(). Returns false if that cannot be read, so that nothing should wait for the gate any longer.
   [[nodiscard]] virtual bool settle() const { return false; }
   [[nodiscard]] virtual std::string describe() const = 0;
 };
 using GatePtr = std::shared_ptr<const Gate>;
 
 struct ActResult {
-  core::Result<core::Json> value;  ///< The reply, for needs; a step's later steps never see it.
-  std::vector<GatePtr> gates;      ///< Also given with kUnknownOutcome: opens when a later consistent read has settled it.
+  core::Result<core::Json> value;  ///< The reply, for needs. Later steps never see it.
+  /// Also set with kUnknownOutcome. Such a gate opens once a later consistent read has shown the outcome.
+  std::vector<GatePtr> gates;
 };
 
-/// Where acts go: kube::Target, slurm::Target, or a router over them.
+/// Executes acts: kube::Target, slurm::Target, or a router over them.
 class Target {
  public:
   using Done = std::function<void(ActResult)>;
   virtual ~Target() = default;
-  /// True when this target knows acts of this kind.
+  /// Reports whether this target knows acts of this kind.
   [[nodiscard]] virtual bool handles(const Act& act) const { return handlers_.contains(typeid(act)); }
-  /// Carries the act out and calls `done` exactly once, later. Requires that it handles the act.
+  /// Executes the act and calls `done` exactly once, in a later turn. Requires handles(*act).
   virtual void execute(ActPtr act, Done done);
 
  protected:
-  /// Says how acts of one kind are carried out; each kind once, before the first of them.
+  /// Registers the handler of one kind of act. Call it once for each kind, before the first act of the kind.
   template <class Kind>
   void carries_out(std::function<void(std::shared_ptr<const Kind>, Done)> handler) {
     handlers_[typeid(Kind)] = [handler = std::move(handler)](ActPtr act, Done done) {
@@ -56,7 +57,7 @@ class Target {
   std::unordered_map<std::type_index, std::function<void(ActPtr, Done)>> handlers_;
 };
 
-/// Hands each act to the first target that handles it.
+/// Passes each act to the first target that handles it.
 class Router final : public Target {
  public:
   void add(Target& target) { targets_.push_back(&target); }
@@ -74,26 +75,27 @@ struct PassLimits {
 };
 
 struct PassResult {
-  Outcomes outcomes;  ///< Of the steps tried in this pass; count 1 (the engine adds up).
+  Outcomes outcomes;  ///< The steps tried in this pass, each with count 1. The engine adds up the counts.
   std::vector<GatePtr> gates;
-  bool complete = true;  ///< False when steps were left for the next pass (limits, or a failed group before them).
+  bool complete = true;  ///< False if steps were left for the next pass, because of limits or a failed group before them.
   bool failed = false;   ///< At least one step failed.
-  std::optional<core::Duration> retry_after;  ///< The longest wait any server asked for.
-  bool timed_out = false;                     ///< Steps were left because max_time was over.
+  std::optional<core::Duration> retry_after;  ///< The longest wait that any server asked for.
+  bool timed_out = false;                     ///< Steps were left because max_time had passed.
 };
 
 /// A failed step ends its lane: the rest of its group is still tried (unless the server answered kTooManyRequests or
-/// kUnavailable), later groups are not. Lanes share max_in_flight in turns. After max_steps nothing more is begun, after
-/// max_time only what may be late (Step::late); the pass ends when what is in flight was answered. A step whose id came
-/// before in the same plan is not tried again. Destroying the executor withdraws its passes: their `done` is never called.
+/// kUnavailable), later groups are not. Lanes share max_in_flight in turns. After max_steps no step begins; after max_time only
+/// steps with an allowance do (Step::late). The pass ends when all steps in flight are answered. Of several steps with the same
+/// id in a plan only the first is tried. Destroying the executor cancels its passes: their `done` is never called.
 class Executor {
  public:
   Executor(core::Loop& loop, Target& target, PassLimits limits = {});
   ~Executor();
-  /// Runs one pass; several keys may be in flight at once. `done` is called once, later. Steps for which `withheld`, asked at
-  /// once, is true are left out, and so are the later groups of their lanes; both do not count as left for the next pass.
+  /// Runs one pass. Passes of several keys may run at once. `done` is called once, in a later turn. A step for which `withheld`
+  /// returns true is left out, and so are the later groups of its lane; neither counts as left for the next pass. run() calls
+  /// `withheld` before it returns.
   void run(const Plan& plan, std::function<void(PassResult)> done, const std::function<bool(const Step&)>& withheld = {});
-  /// Fetches the facts a plan needs.
+  /// Reads the facts that a plan needs.
   void fetch(const std::vector<Need>& needs, std::function<void(Facts)> done);
 
  private:

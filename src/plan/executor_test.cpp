@@ -30,7 +30,7 @@ struct TestGate final : Gate {
   [[nodiscard]] std::string describe() const override { return "closed"; }
 };
 
-/// Answers each act after its own time, with its own result.
+/// Answers each act after its own delay, with its own result.
 class FakeTarget final : public Target {
  public:
   explicit FakeTarget(core::Loop& loop) : loop_(loop) {}
@@ -300,7 +300,7 @@ TEST(RouterTest, TheFirstThatHandlesGetsIt) {
   EXPECT_EQ(code, core::ErrorCode::kUnsupported);
 }
 
-// What is promised of every pass, whatever the plan, the answers and their order.
+// The guarantees for every pass, whatever the plan, the answers and their order.
 RC_GTEST_PROP(ExecutorProperty, KeepsItsPromises, ()) {
   core::ManualLoop loop;
   FakeTarget target(loop);
@@ -363,7 +363,7 @@ RC_GTEST_PROP(ExecutorProperty, KeepsItsPromises, ()) {
   for (const auto& [id, outcome] : results[0].outcomes) {
     RC_ASSERT((outcome.state == Outcome::State::kFailed) == target.errors.contains(id.verb));
   }
-  // Where no limit was met, a lane that did not fail is done whole.
+  // If no limit was reached, a lane without a failure is complete.
   if (places.size() <= limits.max_steps && limits.max_time == core::Duration{60'000}) {
     for (const auto& [id, place] : places) RC_ASSERT((lane_failed_group.contains(place.lane) || started.contains(id)));
   }

@@ -1,28 +1,28 @@
-// What became of the steps of one key, kept from pass to pass: the next Observed has it, so that plans can wait, give up and
-// tell.
+// The outcomes of one key's steps, kept from pass to pass. The next observation includes them, so that plans can wait, give up
+// and report.
 #pragma once
 
 #include "plan/plan.hpp"
 
 namespace plan {
 
-/// A step that was tried once, and ended now.
+/// Returns the outcome of a step that was tried once and ended now.
 [[nodiscard]] Outcome tried(const core::Result<void>& result, core::MonoTime now);
 
 class Ledger {
  public:
   [[nodiscard]] const Outcomes& outcomes() const { return outcomes_; }
-  /// Drops what the plan neither has as a step nor remembers.
+  /// Drops the outcomes of steps that the plan neither contains nor remembers.
   void keep(const Plan& made);
-  /// Adds the outcomes of a pass. A step that ended as it did before counts up; one that ended otherwise begins anew.
+  /// Adds the outcomes of a pass. The count of a step goes up if it ended as before, and starts anew if it ended differently.
   void add(const Outcomes& pass);
 
  private:
   Outcomes outcomes_;
 };
 
-/// The needs of a plan that are not answered yet: while there are any, the plan is made again with their answers, and nothing
-/// of it is done.
+/// Returns the needs of a plan that are not answered yet. While there are any, the plan is not executed, but made again with
+/// the answers.
 [[nodiscard]] std::vector<Need> open_needs(const Plan& made, const Facts& known);
 
 }  // namespace plan

@@ -102,8 +102,7 @@ TEST(Plan, ALaneIsFoundAgainByName) {
   EXPECT_EQ(plan.lanes().at("a").groups().size(), 2U);
 }
 
-// They are written on pods, and read by later releases.
-/// A kind of a room.
+/// A kind of evidence.
 class Seen final : public Evidence {
  public:
   Seen(const Observing& observing, std::optional<core::MonoTime> good_until)

@@ -1,8 +1,9 @@
-// A controller as the engine runs it: sources wake keys; a key is observed, planned and acted upon; nothing else.
+// A controller as the engine runs it. Sources wake keys; the engine observes a woken key, plans for it and executes the plan.
 //
-// Requires of a controller: `observe` has no effects but reads through the Recorder, which is how what it read wakes the key
-// again; it copies out of the caches what the plan needs. `plan` is pure.
-// Guarantees: `observe` is called on the loop, `plan` on any thread; never both, nor one twice, for the same key at once.
+// Requires of a controller: `observe` has no effects outside the controller. It reads caches, and other objects through the
+// Recorder, so that their changes wake the key again. It copies out of the caches what the plan needs, issues evidence, and
+// may keep memory for each key. `plan` is pure.
+// Guarantees: `observe` is called on the loop and `plan` on any thread. For one key, calls never overlap.
 #pragma once
 
 #include <functional>
@@ -16,13 +17,13 @@
 
 namespace run {
 
-/// Through which `observe` reads what others name, so that this wakes the key. What can be read, each program says.
+/// `observe` reads uncached objects through this, so that their changes wake the key. Each program defines what can be read.
 class Recorder {
  public:
   virtual ~Recorder() = default;
 };
 
-/// The context for the time of `observe`: evidence is issued there only.
+/// The context during `observe`, the only time when evidence is issued.
 struct Observation : plan::Context {
   plan::Observing observing;
 };
@@ -31,17 +32,17 @@ class Controller {
  public:
   virtual ~Controller() = default;
   [[nodiscard]] virtual std::string name() const = 0;
-  /// What the key's passes may have to wait for, beside the API server (a Slurm): where it is slow, it gets its share of all
-  /// passes and no more. "": nothing.
+  /// Returns the system other than the API server that the key's passes may wait for (a Slurm cluster), or "". Keys of one slow
+  /// system get only their share of all passes.
   [[nodiscard]] virtual std::string share(const Key& /*key*/) const { return {}; }
-  /// Never null.
+  /// Never returns null.
   [[nodiscard]] virtual std::shared_ptr<const void> observe(const Key& key, Recorder& recorder,
                                                             const plan::Context& context) = 0;
   [[nodiscard]] virtual plan::Plan plan(const void* observed) const = 0;
 };
 
-/// Controller over a typed Observed, which reads through a recorder of the type Reads. The plan is a function, so that it sees
-/// nothing of the controller.
+/// A controller with a typed Observed, which reads through a recorder of type Reads. The plan is a function, so that it has no
+/// access to the controller.
 template <class Observed, class Reads = Recorder>
 class TypedController : public Controller {
  public:

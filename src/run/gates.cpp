@@ -4,7 +4,7 @@ namespace run {
 
 namespace {
 
-constexpr core::Duration kTick{1000};  ///< How often closed gates are looked at when no cache changes.
+constexpr core::Duration kTick{1000};  ///< How often closed gates are checked if no cache changes.
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void Gates::tick() {
 void Gates::check() {
   std::vector<PassPtr> opened;
   for (const auto& [key, pass] : held_) {
-    // One closed gate holds the key, whatever the others say: of hundreds, not all are asked whenever a cache changes.
+    // One closed gate holds the key whatever the others are, so not all of hundreds are checked at every change of a cache.
     while (!pass->gates.empty() && pass->gates.back()->open()) pass->gates.pop_back();
     if (!pass->gates.empty() && loop_.clock().mono() >= pass->settle_at) settle(*pass);
     if (pass->gates.empty()) opened.push_back(pass);
@@ -52,7 +52,7 @@ void Gates::settle(Pass& pass) {
   std::erase_if(pass.gates, [&](const plan::GatePtr& gate) {
     if (gate->open()) return true;
     if (!gate->settle()) {
-      // A server that went for good must not hold its key for ever.
+      // A server that is gone for good must not hold its key for ever.
       logger_.info("a write was not seen in time: going on without", pass.fields({{"gate", gate->describe()}}));
       return true;
     }

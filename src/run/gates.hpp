@@ -1,8 +1,8 @@
-// The passes that wait until the caches show what they wrote.
+// Holds passes until the caches show what they wrote.
 //
-// A pass is held for as long as one of its gates is closed. Gates are looked at whenever a cache changes, and once a second.
-// What stays closed for `cap` is settled (plan::Gate::settle): where somebody can be asked, it goes on waiting for the caches;
-// else it is given up, because what is older than the write is evidence of nothing.
+// A pass is held while one of its gates is closed. Gates are checked whenever a cache changes, and once a second. A gate that
+// stays closed for `cap` is settled (plan::Gate::settle). If its outcome can be read, the pass continues to wait for the
+// caches. Otherwise the gate is dropped: cached state older than the write proves nothing.
 #pragma once
 
 #include <functional>
@@ -18,20 +18,21 @@ namespace run {
 
 class Gates {
  public:
-  /// `opened` is called for each pass whose gates are all open or given up, after it is held no longer. It may hold others.
+  /// Calls `opened` for each pass whose gates are all open or dropped, when it is no longer held. `opened` may hold other
+  /// passes.
   Gates(core::Loop& loop, core::Logger& logger, core::Duration cap, std::function<void(const PassPtr&)> opened);
 
-  /// Drops the gates of a pass that are open already. True: none is left, there is nothing to wait for.
+  /// Drops the open gates of a pass. Returns true if none is left, so that there is nothing to wait for.
   static bool all_open(Pass& pass);
-  /// Requires that the pass is gated and has a closed gate.
+  /// Holds a pass. Requires that it is in the state gated and has a closed gate.
   void hold(const PassPtr& pass);
-  /// Looks at all gates: the caches have changed.
+  /// Checks all gates, after the caches have changed.
   void check();
-  /// Holds nothing any longer; gives what was held. `opened` is not called.
+  /// Releases and returns all held passes, without calling `opened`.
   [[nodiscard]] std::vector<PassPtr> drop_all();
 
   [[nodiscard]] bool holds(const WorkKey& key) const { return held_.contains(key); }
-  /// What each pass waits for. For logs and tests.
+  /// Returns what each pass waits for. For logs and tests.
   [[nodiscard]] std::vector<std::string> describe() const;
 
  private:

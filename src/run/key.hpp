@@ -1,4 +1,4 @@
-// What a controller looks after, one at a time: an object, or all that belongs to one. Plans may see it.
+// What a controller reconciles one at a time: an object, or all that belongs to one. Plans may use it.
 #pragma once
 
 #include <compare>
@@ -7,7 +7,7 @@
 namespace run {
 
 struct Key {
-  std::string ns;  ///< "": it has none.
+  std::string ns;  ///< "" if the key has no namespace.
   std::string name;
   [[nodiscard]] std::string str() const { return ns.empty() ? name : ns + "/" + name; }
   friend auto operator<=>(const Key&, const Key&) = default;

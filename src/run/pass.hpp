@@ -1,5 +1,5 @@
-// One pass of a key: observe, plan, act, and wait until the caches show what was written. Data, and the rule of its states.
-// run/passes.hpp runs it.
+// One pass of a key: observe, plan, act, and wait until the caches show what was written. Contains the data and the rules of
+// its states; run/passes.hpp runs it.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace run {
 
-/// Where a pass stands. It begins as observing; these are all transitions:
+/// The state of a pass. It starts as observing. These are all transitions:
 ///
 /// | From | To | When |
 /// | --- | --- | --- |
@@ -30,51 +30,51 @@ namespace run {
 /// | acting | done | The steps were tried, and there is nothing to wait for, or the manager is stopping. |
 /// | gated | done | The caches show the writes, or nobody can tell and they were waited for long enough. |
 ///
-/// Until it is done its key is not handed out again. All states but `gated` count against max_in_flight.
+/// Until the pass is done, its key is not processed again. All states but `gated` count against max_in_flight.
 enum class PassState { kObserving, kPlanning, kNeeding, kActing, kGated, kDone };
 
 std::string_view to_string(PassState state);
-/// True for the transitions above, and for no others.
+/// Returns true for the transitions above, and for no others.
 bool may_follow(PassState from, PassState to);
 
 struct Pass {
   WorkKey key;
   std::string controller;  ///< The name of key.controller.
-  std::string id;          ///< In all its log lines: "reconcileID", as controller-runtime has it.
+  std::string id;          ///< In all log lines of the pass as "reconcileID", as in controller-runtime.
   std::string share;       ///< Controller::share.
   core::MonoTime began;
 
-  // What observing and planning have come to.
+  // The results of observing and planning.
   core::MonoTime observed_at;
-  /// Since when a thread has been planning it, in milliseconds of MonoTime; 0: none does. That thread writes it.
+  /// Since when a thread has been planning, in milliseconds of MonoTime; 0: no thread is planning. Written by that thread.
   std::shared_ptr<std::atomic<core::Duration::rep>> planned_since = std::make_shared<std::atomic<core::Duration::rep>>(0);
-  core::Duration planning{0};  ///< How long observing and planning took, the last time.
+  core::Duration planning{0};  ///< The duration of the last observing and planning.
   plan::Facts facts;
-  int rounds = 0;  ///< How often its plan asked for facts.
+  int rounds = 0;  ///< How many times the plan has asked for facts.
   std::shared_ptr<const void> observed;
   plan::Plan plan;
-  bool broken = false;  ///< Observing or planning went wrong: a bug of the controller.
+  bool broken = false;  ///< Observing or planning failed, which is a bug of the controller.
 
-  // What acting has come to.
+  // The results of acting.
   plan::PassResult result;
-  std::size_t withheld = 0;                      ///< Steps that were not begun: see Repeats.
-  std::optional<core::MonoTime> withheld_until;  ///< When the first of them may be done.
+  std::size_t withheld = 0;                      ///< Steps that were withheld: see Repeats.
+  std::optional<core::MonoTime> withheld_until;  ///< When the first of them may run.
 
-  // What it waits for at the end: see Gates.
+  // What the pass waits for at the end: see Gates.
   std::vector<plan::GatePtr> gates;
   core::MonoTime gated_since;
   core::MonoTime settle_at;
-  bool settled_live = false;  ///< A gate was closed for too long, and was looked into.
+  bool settled_live = false;  ///< A gate was closed for too long, and its outcome was read live.
 
   [[nodiscard]] PassState state() const { return state_; }
   /// Requires may_follow(state(), to).
   void move_to(PassState to);
 
-  /// The steps that were tried, without those that nobody waits for (plan::Act::incidental).
+  /// Returns the steps that were tried, without incidental ones (plan::Act::incidental).
   [[nodiscard]] std::vector<const plan::Step*> tried() const;
-  /// A reply was lost, and the gate that waits for what became of the write is closed.
+  /// Reports whether a reply was lost and the gate that waits for the outcome is still closed.
   [[nodiscard]] bool may_still_write() const;
-  /// What each of its log lines has, and `more`.
+  /// Returns the fields of all its log lines, followed by `more`.
   [[nodiscard]] std::vector<core::Field> fields(std::vector<core::Field> more) const;
 
  private:

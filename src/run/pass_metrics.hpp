@@ -1,4 +1,4 @@
-// What the engine counts and measures. A program that shows it derives from this (run/shell/metrics.hpp); this itself drops it.
+// Metrics of the engine. A program that exports them derives from this class (run/shell/metrics.hpp), which itself drops them.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +12,25 @@ namespace run {
 class PassMetrics {
  public:
   virtual ~PassMetrics() = default;
-  /// Makes all label sets of a controller, at 0.
+  /// Creates all label sets of a controller, with the value 0.
   virtual void add_controller(const std::string& /*name*/, std::size_t /*max_concurrent*/) {}
   enum class PassEnd { kSuccess, kError, kRequeue, kRequeueAfter };
   virtual void pass_started(const std::string& /*controller*/) {}
-  /// The pass does nothing any more; its key may still be held by a gate.
+  /// The pass has finished its work. A gate may still hold its key.
   virtual void pass_worked(const std::string& /*controller*/, core::Duration /*took*/) {}
   virtual void pass_ended(const std::string& /*controller*/, PassEnd /*end*/) {}
-  /// A plan or an observe threw.
+  /// A `plan` or an `observe` threw.
   virtual void pass_panicked(const std::string& /*controller*/) {}
-  /// Steps were left because the pass had used up its time.
+  /// Steps were left because the pass ran out of time.
   virtual void pass_timed_out(const std::string& /*controller*/) {}
   virtual void queue_popped(const std::string& /*controller*/, core::Duration /*waited*/) {}
   virtual void queue_retried(const std::string& /*controller*/) {}
-  /// Keys that are due now, and how many came to be so far.
+  /// The keys that are due now, and how many have become due so far.
   virtual void queue_counts(const std::string& /*controller*/, std::size_t /*depth*/, std::uint64_t /*adds*/) {}
-  /// Of all passes under way now.
+  /// The ages of all passes under way.
   virtual void unfinished(const std::string& /*controller*/, core::Duration /*sum*/, core::Duration /*longest*/) {}
   virtual void steps(const std::string& /*controller*/, std::size_t /*done*/, std::size_t /*failed*/) {}
-  /// Steps that a pass left out, because they are done again and again.
+  /// Steps that a pass withheld, because they repeat.
   virtual void steps_withheld(const std::string& /*controller*/, std::size_t /*count*/) {}
   virtual void gate_waited(const std::string& /*controller*/, core::Duration /*waited*/, bool /*settled_live*/) {}
 };

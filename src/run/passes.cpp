@@ -11,8 +11,8 @@ namespace run {
 namespace {
 
 constexpr int kMaxNeedRounds = 8;
-constexpr int kInitialPriority = -100;  ///< Of keys that the first lists bring.
-/// After a pass that found nothing to do its key rests this many times as long as it took to observe and plan.
+constexpr int kInitialPriority = -100;  ///< For keys from the first lists.
+/// After a pass that found nothing to do, its key rests for this many times the duration of observing and planning.
 constexpr int kRestFactor = 3;
 constexpr core::Duration kLongestRest{200};
 
@@ -43,7 +43,7 @@ core::Callback Passes::guarded(core::Callback call) const {
   };
 }
 
-// Keys.
+// --- Keys ---
 
 void Passes::add(Controller& controller) {
   const auto id = static_cast<std::uint32_t>(controllers_.size());
@@ -92,7 +92,7 @@ void Passes::pump() {
   }
 }
 
-/// One more pass of its share may run.
+/// Reports whether one more pass of the key's share may run.
 bool Passes::has_room(const WorkKey& key) const {
   const std::size_t all = options_.max_in_flight;
   const std::size_t most = std::max<std::size_t>(running_.size() < all / 2 ? all / 4 : all / 16, 1);
@@ -110,7 +110,7 @@ void Passes::caches_changed() {
 void Passes::stop() {
   halt();
   due_.cancel();
-  // What only waits for a gate does nothing any more, unless its last write is still on its way.
+  // A pass that only waits for a gate does nothing any more, unless the outcome of its last write is unknown.
   for (const PassPtr& pass : gates_.drop_all()) {
     unsettled_ = unsettled_ || pass->may_still_write();
     pass->move_to(PassState::kDone);
@@ -118,7 +118,7 @@ void Passes::stop() {
   }
 }
 
-// A pass.
+// --- A pass ---
 
 void Passes::begin(const WorkKey& key) {
   auto pass = std::make_shared<Pass>();
@@ -161,8 +161,7 @@ void Passes::plan_off_loop(const PassPtr& pass) {
   loop_.offload(
       [controller, observed = pass->observed, made, since = pass->planned_since, clock = &loop_.clock()] {
         *since = clock->mono().since_start.count();
-        // A plan that throws is a bug of that controller. It must not take the others down, nor be mistaken for an empty
-        // plan.
+        // A plan that throws is a bug of its controller. It must not affect the others, nor be mistaken for an empty plan.
         try {
           made->first = controller->plan(observed.get());
         } catch (const std::exception& error) {
@@ -249,9 +248,9 @@ void Passes::broke(const PassPtr& pass, std::string_view message, const std::str
   finish(pass);
 }
 
-// Its end.
+// --- The end of a pass ---
 
-/// It counts as under way no longer; a gate may still hold its key.
+/// The pass no longer counts as under way. A gate may still hold its key.
 void Passes::work_ended(const Pass& pass) {
   if (running_.erase(pass.key) == 0) return;
   metrics_->pass_worked(pass.controller, now() - pass.began);
@@ -263,7 +262,7 @@ void Passes::finish(const PassPtr& pass) {
   work_ended(*pass);
   const core::Duration rest = stopping_ ? core::Duration{0} : rest_of(*pass);
   if (rest > core::Duration{0}) {
-    // It counts as being processed until then: its own events must not wake it.
+    // Until then the key counts as being processed, so that its own events do not wake it.
     loop_.after(rest, guarded([this, key] {
                   queue_.done(key, now());
                   pump_soon();
@@ -288,7 +287,7 @@ PassMetrics::PassEnd Passes::requeue(const Pass& pass) {
     return PassMetrics::PassEnd::kError;
   }
   queue_.forget(key);
-  // What was done is to be seen once more: its outcomes are part of the next Observed.
+  // A pass with steps is followed by another one, because its outcomes are part of the next Observed.
   if (!pass.result.complete || !pass.tried().empty()) {
     queue_.add(key, now());
     return PassMetrics::PassEnd::kRequeue;
@@ -296,13 +295,13 @@ PassMetrics::PassEnd Passes::requeue(const Pass& pass) {
   return pass.plan.wake() || pass.withheld_until ? PassMetrics::PassEnd::kRequeueAfter : PassMetrics::PassEnd::kSuccess;
 }
 
-/// A key that is dear to plan and has nothing to do is not planned for every event of a storm, but for many at once.
+/// A key that takes long to plan and has nothing to do is planned once for many events of a storm, not for each.
 core::Duration Passes::rest_of(const Pass& pass) {
   if (pass.plan.step_count() > pass.withheld) return core::Duration{0};
   return std::min(kLongestRest, pass.planning * kRestFactor);
 }
 
-// What is kept of a key from pass to pass.
+// --- What is kept of a key from pass to pass ---
 
 void Passes::drop_old_outcomes(const Pass& pass) {
   const auto it = ledgers_.find(pass.key);
@@ -322,7 +321,7 @@ bool Passes::withhold(Pass& pass, const plan::Step& step) const {
 }
 
 void Passes::count_repeats(const Pass& pass) {
-  plan::StepIds counted;  // The same step may stand in a plan twice.
+  plan::StepIds counted;  // A plan may contain the same step twice.
   for (const plan::Step* step : pass.tried()) {
     if (pass.result.outcomes.at(step->id).state != plan::Outcome::State::kDone || !counted.insert(step->id).second) continue;
     if (!repeats_[pass.key].done(*step, now())) continue;
@@ -341,7 +340,7 @@ void Passes::forget_repeats() {
   });
 }
 
-// What others want to know.
+// --- Logs, metrics and state for others ---
 
 void Passes::log_pass(const Pass& pass) {
   metrics_->steps_withheld(pass.controller, pass.withheld);

@@ -1,8 +1,8 @@
-// Runs the passes of all keys: takes a key from the queue, and moves its pass from state to state (run/pass.hpp) until it is
-// done; then decides when the key is looked at again.
+// Runs the passes of all keys: takes a key from the queue and moves its pass from state to state (run/pass.hpp) until it is
+// done. Then decides when the key is processed again.
 //
-// A key is held until its gates are open. After a pass that did something the key is looked at once more; at rest nothing runs.
-// A step that is done again and again is withheld for a while (run/repeats.hpp), and what stands behind it in its lane waits.
+// A key is held until its gates are open. After a pass that did something the key gets another pass; at rest nothing runs. A
+// step that repeats is withheld for a while (run/repeats.hpp), together with the later groups of its lane.
 #pragma once
 
 #include <functional>
@@ -27,24 +27,24 @@
 namespace run {
 
 struct PassOptions {
-  /// Keys observed, planned or acted on at once (keys that only wait for a gate not counted). Of one share (Controller::share)
-  /// a quarter, and a sixteenth when half of all are taken: however slow it is, others get theirs.
+  /// The maximum number of passes at once; keys that only wait for a gate do not count. Passes with the same Controller::share
+  /// get at most a quarter, or a sixteenth if half of all are in use, so that one slow system does not delay the others.
   std::size_t max_in_flight = 64;
-  bool dry_run = false;            ///< Log plans, do nothing.
-  core::Duration gate_cap{30000};  ///< A gate closed for this long is settled by a live read.
+  bool dry_run = false;            ///< Log plans without executing them.
+  core::Duration gate_cap{30000};  ///< A gate that is closed for this long is settled by a live read.
   QueueOptions queue;
-  /// Shown every plan as its controller made it, before anything of it is done; on the loop.
+  /// Called on the loop with every plan as its controller made it, before it is executed.
   std::function<void(const plan::Plan&)> on_plan;
 };
 
 class Passes {
  public:
   struct Callbacks {
-    std::function<bool()> may_begin;                            ///< All caches are synced, and we lead.
+    std::function<bool()> may_begin;                            ///< All caches are synced, and this process is the leader.
     std::function<void(std::size_t keys)> on_first;             ///< The first passes are about to begin.
-    std::function<void()> on_ended;                             ///< A pass has ended; only while stopping.
-    std::function<void(const std::string& system)> on_waiting;  ///< A plan says so: Plan::waits_on.
-    /// Made for each `observe`, and destroyed after it.
+    std::function<void()> on_ended;                             ///< A pass has ended. Called only while stopping.
+    std::function<void(const std::string& system)> on_waiting;  ///< A plan waits for a system: Plan::waits_on.
+    /// Makes the recorder of each `observe`, which is destroyed afterwards.
     std::function<std::unique_ptr<Recorder>(const WorkKey&)> recorder = [](const WorkKey&) {
       return std::make_unique<Recorder>();
     };
@@ -53,39 +53,39 @@ class Passes {
   Passes(core::Loop& loop, core::Random& random, core::Logger& logger, plan::Executor& executor, PassOptions options,
          Callbacks callbacks, PassMetrics* metrics = nullptr);
 
-  /// Adds a controller, which must outlive this. Requires a name of its own.
+  /// Adds a controller, which must outlive this object. Requires a unique name.
   void add(Controller& controller);
-  /// The number of a controller in WorkKeys. Requires that there is one of that name.
+  /// Returns the number of a controller in WorkKeys. Requires that the controller exists.
   [[nodiscard]] std::uint32_t id_of(std::string_view controller) const;
 
-  /// Looks at a key, after `delay` at the latest.
+  /// Processes a key after `delay` at the latest.
   void wake(const WorkKey& key, core::Duration delay = core::Duration{0});
-  /// Begins what may begin, in a turn of its own.
+  /// Begins the passes that may begin, in a later turn of the loop.
   void pump_soon();
-  /// A cache has changed: gates are looked at again.
+  /// Checks the gates after a change of a cache.
   void caches_changed();
 
-  /// No pass begins any more, and no plan is carried out any more; acts that are under way end.
+  /// No pass begins and no plan is executed any more. Acts under way continue to their end.
   void halt() { stopping_ = true; }
-  /// The same, and keys that only wait for a gate are let go.
+  /// Does what halt() does, and releases the keys that only wait for a gate.
   void stop();
-  /// Something of ours may still be written after all that was under way has ended or been given up.
+  /// Reports whether an act of ours may still write: a pass is under way, or has ended without knowing the outcome of a write.
   [[nodiscard]] bool may_still_write() const { return !running_.empty() || unsettled_; }
   [[nodiscard]] std::size_t under_way() const { return running_.size(); }
 
-  /// No plan takes a minute. It is made of what it is given alone: one that takes so long will not end soon, and its thread is
-  /// one of few.
+  /// Reports whether every plan under way has taken less than a minute. A plan that takes longer will not end soon, because it
+  /// depends on nothing outside, and it occupies one of few threads.
   [[nodiscard]] bool plans_in_time() const;
-  [[nodiscard]] bool idle() const;  ///< No pass runs, no key is ready or held, none is to be retried.
-  /// Keys held by a closed gate, with what they wait for. For logs and tests.
+  [[nodiscard]] bool idle() const;  ///< No pass runs, and no key is ready, held or due for a retry.
+  /// Returns the keys that a closed gate holds, and what they wait for. For logs and tests.
   [[nodiscard]] std::vector<std::string> held() const { return gates_.describe(); }
-  /// The outcomes kept for a key. For tests.
+  /// Returns the outcomes kept for a key. For tests.
   [[nodiscard]] plan::Outcomes outcomes(std::string_view controller, const Key& key) const;
-  /// How many steps are watched for being done again and again. For tests.
+  /// Returns the number of steps watched for repeats. For tests.
   [[nodiscard]] std::size_t steps_remembered() const;
-  /// Where the pass of a key stands; done, if it has none.
+  /// Returns the state of a key's pass; done if it has none.
   [[nodiscard]] PassState state(const WorkKey& key) const;
-  /// Brings the gauges of the metrics up to date.
+  /// Updates the gauges of the metrics.
   void collect() const;
 
  private:
@@ -124,14 +124,14 @@ class Passes {
   Callbacks callbacks_;
   PassMetrics no_metrics_;
   PassMetrics* metrics_;
-  std::string process_id_;    ///< Tells the passes of this process from those of others.
-  std::uint64_t passes_ = 0;  ///< Begun so far.
+  std::string process_id_;    ///< Distinguishes the passes of this process from those of other processes.
+  std::uint64_t passes_ = 0;  ///< The number of passes begun so far.
 
   std::vector<Named> controllers_;
   std::map<std::string, std::uint32_t, std::less<>> controller_ids_;
   WorkQueue queue_;
   Gates gates_;
-  std::map<WorkKey, PassPtr> running_;  ///< All but those that wait for a gate.
+  std::map<WorkKey, PassPtr> running_;  ///< All passes except those that wait for a gate.
   std::map<WorkKey, plan::Ledger> ledgers_;
   std::map<WorkKey, Repeats> repeats_;
 
@@ -140,7 +140,7 @@ class Passes {
   bool pump_planned_ = false;
   bool begun_ = false;  ///< The first passes have begun.
   bool stopping_ = false;
-  bool unsettled_ = false;  ///< A write of a pass that has ended may still be carried out.
+  bool unsettled_ = false;  ///< A write of a pass that has ended may still take effect.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -22,7 +22,7 @@ class TestGate final : public plan::Gate {
   bool is_open = false;
 };
 
-/// Answers when it is told to.
+/// Answers only when the test calls answer().
 class TestTarget final : public plan::Target {
  public:
   TestTarget() {

@@ -128,12 +128,12 @@ TEST_F(QueueTest, CountsWhatIsDueAndHowOftenAKeyCameToBe) {
   EXPECT_EQ(queue.counts(1, at(1s)).adds, 1U);
 }
 
-/// Against a model: whatever is done to the queue, no key is lost, none comes early, none twice at once.
+/// Compares with a model: whatever happens to the queue, no key is lost, none comes early, and none is processed twice at once.
 RC_GTEST_PROP(QueueProperty, LosesNothingAndKeepsOrder, ()) {
   core::FakeRandom random;
   WorkQueue queue(random);
   core::MonoTime now{};
-  std::map<WorkKey, core::MonoTime> wanted;  // Earliest time wished for.
+  std::map<WorkKey, core::MonoTime> wanted;  // The earliest time requested.
   std::set<WorkKey> processing;
   const auto steps = *rc::gen::inRange(1, 200);
   for (int i = 0; i < steps; ++i) {
@@ -169,7 +169,7 @@ RC_GTEST_PROP(QueueProperty, LosesNothingAndKeepsOrder, ()) {
     RC_ASSERT(queue.depth() == wanted.size());
     RC_ASSERT(queue.processing() == processing.size());
   }
-  // All that was wished for comes in the end.
+  // In the end every requested key is popped.
   for (const WorkKey& k : processing) queue.done(k, now);
   now = now + 1000ms;
   std::size_t left = wanted.size();

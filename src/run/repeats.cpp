@@ -9,7 +9,7 @@ namespace run {
 
 namespace {
 
-/// When something was written, and over which version, is no part of what was written.
+/// Timestamps and resource versions are not part of what a step wrote.
 void drop_times(core::Json& json) {
   if (json.is_object()) {
     json.erase("resourceVersion");

@@ -1,6 +1,6 @@
-// The steps that a key does again and again, because something else changes back what they wrote: a second operator, a mutating
-// webhook, a default of the API server. Such a step is withheld, longer each time; one that does something else than before
-// never is. Pure data: the time is passed in.
+// Detects steps that a key repeats because something else undoes them: a second operator, a mutating webhook, a default of the
+// API server. Such a step is withheld, each time for longer. A step with different content than before is never withheld. Pure
+// data: the caller passes the time.
 #pragma once
 
 #include <cstddef>
@@ -14,33 +14,33 @@ namespace run {
 
 class Repeats {
  public:
-  /// Done so often within kWindow, a step is withheld: for 1 s, then for twice as long after each time it is done.
+  /// A step that ran this often within kWindow is withheld for 1 s, and for twice as long after each further run.
   static constexpr int kTimes = 5;
   static constexpr core::Duration kWindow{60000};
   static constexpr core::Duration kLongest{300000};
-  static constexpr core::Duration kLongestElse{10000};  ///< Of what users may ask for in turn: plan::Act::withhold.
-  /// Not done for this long, it starts anew.
+  static constexpr core::Duration kLongestElse{10000};  ///< The limit for acts with an opposite: plan::Act::withhold.
+  /// A step that has not run for this long counts from the start again.
   static constexpr core::Duration kForgotten{600000};
 
-  /// The step was done. True: from now on it is withheld.
+  /// Records that the step ran. Returns true if it is withheld from now on.
   bool done(const plan::Step& step, core::MonoTime now);
-  /// When the step may be done, if not now.
+  /// Returns when the step may run; nullopt if it may run now.
   [[nodiscard]] std::optional<core::MonoTime> withheld_until(const plan::Step& step, core::MonoTime now) const;
-  /// Drops what has not been repeated.
+  /// Drops the steps that have not been repeated.
   void forget(core::MonoTime now);
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
 
  private:
   struct Done {
     std::size_t content = 0;
-    core::Duration longest{0};  ///< Of its waits.
-    int count = 1;              ///< Times in a row.
+    core::Duration longest{0};  ///< The longest time for which it is withheld.
+    int count = 1;              ///< How many times in a row it ran.
     core::MonoTime first, last;
 
     [[nodiscard]] bool forgotten(core::MonoTime now) const;
     [[nodiscard]] core::MonoTime due() const;
   };
-  /// By the hash of their id without its variant. There can be many, and most are done once.
+  /// The key is the hash of the step's id without its variant, to save memory: most steps run only once.
   std::map<std::size_t, Done> steps_;
 };
 

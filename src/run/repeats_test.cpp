@@ -31,7 +31,7 @@ plan::Step delete_by_uid(std::string uid) {
 
 class RepeatsTest : public testing::Test {
  protected:
-  /// Says whether the step is withheld from then on.
+  /// Reports whether the step is withheld from then on.
   bool done(const plan::Step& step, core::Duration after = 10ms) {
     now = now + after;
     return repeats.done(step, now);
@@ -114,7 +114,7 @@ TEST_F(RepeatsTest, WhatUsersMayAskForInTurnWaitsTenSecondsAtMost) {
 }
 
 TEST_F(RepeatsTest, WishesOfOtherNamesDoNotStandInForEachOther) {
-  // Drains with two reasons, one of them undone again and again.
+  // Drains with two reasons, one of which is undone again and again.
   const auto drain = [](const std::string& reason) {
     plan::Step step = status(reason);
     step.id = {"drain", "with reason", reason};

@@ -10,7 +10,7 @@ Shutdown::Shutdown(core::Loop& loop, core::Logger& logger, core::Duration grace,
 void Shutdown::begin(std::function<void()> done) {
   done_.push_back(std::move(done));
   if (state_ == State::kEnded) return closing_.set(core::Duration{0}, [this] { ended(); });
-  // A lease that was lost before began the end without anybody who waits for it.
+  // A lease lost earlier may have started the end, with no callback yet.
   if (state_ == State::kClosing || grace_over_.pending()) return;
   state_ = State::kEndingPasses;
   logger_.info("stopping", {{"passes", steps_.passes()}});
@@ -37,7 +37,7 @@ void Shutdown::close() {
   state_ = State::kClosing;
   grace_over_.cancel();
   steps_.stop_watches();
-  // Later: this may have been called from a pass of the executor.
+  // In a later turn: this may run inside a pass of the executor.
   const auto guarded = [weak = std::weak_ptr<bool>(alive_)](auto call) {
     return [weak, call = std::move(call)] {
       if (!weak.expired()) call();

@@ -1,8 +1,8 @@
-// The end of a manager, step by step, each after the one before it:
+// The orderly end of a manager, in steps:
 //
-//   running -> ending passes    begin(), or the lease was lost: no pass begins any more.
-//   ending passes -> closing    The last pass has ended, or the grace is over: watches stop, events are sent.
-//   closing -> ended            The lease was given up, or left to run out where something may still write.
+//   running -> ending passes    begin() was called or the lease was lost: no pass begins any more.
+//   ending passes -> closing    The last pass has ended, or the grace period is over: watches stop, events are sent.
+//   closing -> ended            The lease was released, or left to expire because something may still write.
 #pragma once
 
 #include <cstddef>
@@ -19,22 +19,22 @@ class Shutdown {
  public:
   enum class State { kRunning, kEndingPasses, kClosing, kEnded };
   struct Steps {
-    std::function<std::size_t()> passes;  ///< How many are under way.
+    std::function<std::size_t()> passes;  ///< The number of passes under way.
     std::function<void()> stop_watches;
     std::function<void(std::function<void()> done)> send_events;
     std::function<void(std::function<void()> done)> give_up_lease;
   };
-  /// `grace`: passes that take longer are not waited for.
+  /// Passes that take longer than `grace` are not waited for.
   Shutdown(core::Loop& loop, core::Logger& logger, core::Duration grace, Steps steps);
 
   [[nodiscard]] State state() const { return state_; }
-  /// Nothing may begin any more.
+  /// Reports whether nothing may begin any more.
   [[nodiscard]] bool begun() const { return state_ != State::kRunning; }
-  /// `done` is called once all is over; never from inside this call. The first call counts the grace; later ones wait as well.
+  /// Calls `done` in a later turn, once everything has ended. The first call starts the grace period; later calls wait as well.
   void begin(std::function<void()> done);
-  /// The lease was lost. What is under way ends without a grace; the owner ends the process.
+  /// Called when the lease was lost. Passes under way end without a grace period. The owner ends the process.
   void lease_lost();
-  /// A pass has ended.
+  /// Called when a pass has ended.
   void pass_ended();
 
  private:

@@ -1,7 +1,7 @@
-// The caches that programs about a Slurm cluster read: what of which resource, by which labels, and their indices. A controller
-// asks for them by these declarations (slinky/wiring.hpp); those who ask for the same one share it.
+// The caches that programs about a Slurm cluster read: their resources, label selectors and indices. A controller requests a
+// cache by its declaration (slinky/wiring.hpp). Controllers that request the same declaration share the cache.
 //
-// Secrets and ConfigMaps that users name have no cache: they are read one by one through kube::Recorder.
+// Secrets and ConfigMaps that users name have no cache. They are read one by one through kube::Recorder.
 #pragma once
 
 #include <functional>
@@ -21,23 +21,24 @@ namespace slinky {
 template <class Record>
 struct CacheOf {
   const kube::Resource& resource;
-  std::string_view label_selector = {};  ///< "": all of them.
+  std::string_view label_selector = {};  ///< "": all objects.
   std::vector<std::pair<std::string_view, typename kube::Cache<Record>::IndexFunction>> indices = {};
 };
 
 namespace caches {
-// Our kinds, whole.
+// Our custom resources, without a selector.
 extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kLoginSets, kAccountings, kTokens;
-// Children, those with the label app.kubernetes.io/name of one of Slurm's daemons.
+// Child objects: those whose label app.kubernetes.io/name names one of Slurm's daemons.
 extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmdbd, its MariaDB, slurmrestd, login nodes and all workers.
 extern const CacheOf<kube::Object> kServices, kConfigMaps, kStatefulSets, kDeployments, kPodDisruptionBudgets,
     kControllerRevisions;
-/// slurmctld's, for the StatefulSet controller puts the selector's labels on those that it makes; and workers'.
+/// The volume claims of slurmctld and of workers. The StatefulSet controller copies the selector's labels to slurmctld's
+/// claims.
 extern const CacheOf<kube::Object> kClaims;
-/// Those that the operator made, not Kubernetes' own of Services.
+/// The EndpointSlices that the operator made, not those that Kubernetes makes of Services.
 extern const CacheOf<kube::Object> kEndpointSlices;
-extern const CacheOf<kube::SecretRecord> kTokenSecrets;  ///< That Tokens made.
-extern const CacheOf<kube::NodeRecord> kNodes;           ///< Of Kubernetes, all.
+extern const CacheOf<kube::SecretRecord> kTokenSecrets;  ///< The Secrets that Tokens generate.
+extern const CacheOf<kube::NodeRecord> kNodes;           ///< All Kubernetes nodes.
 }  // namespace caches
 
 /// Index of pods and claims by "ns/app/instance", e.g. "default/slurmctld/demo", and of workers by "ns/cluster", e.g.
@@ -54,17 +55,18 @@ inline constexpr std::string_view kIndexAccounting = "accounting";
 inline constexpr std::string_view kIndexOwner = "owner";
 
 std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance);
-/// The Controller that a RestApi, NodeSet or LoginSet names.
+/// Returns the key of the Controller that a RestApi, NodeSet or LoginSet names.
 kube::Key controller_ref(const kube::Object& object);
-/// The Accounting that a Controller names; its name is "" where it names none.
+/// Returns the key of the Accounting that a Controller names. Its name is "" if the Controller names none.
 kube::Key accounting_ref(const kube::Object& controller);
-/// Somebody changed what is wanted: the spec, or whether it is to go. Status alone does not count.
+/// Reports whether the desired state has changed: the spec, the deletion, or the finalizers. A change of the status does not
+/// count.
 bool intent_changed(const kube::Object& before, const kube::Object& after);
 
-/// To ask for the workers of a NodeSet.
+/// Returns a function that lists the workers of a NodeSet from this cache.
 std::function<std::vector<kube::PodPtr>(const kube::Object& nodeset)> workers_in(const kube::Cache<kube::PodRecord>& pods);
 
-/// What Slurm last said of a cluster; null when no server is known for it.
+/// Returns the last snapshot of a cluster, or null if no server is known for it.
 using SnapshotSource = std::function<slurm::SnapshotPtr(const slurm::ClusterKey&)>;
 
 }  // namespace slinky

@@ -11,13 +11,13 @@
 namespace slinky {
 namespace {
 
-/// Slurm looks for words without case.
+/// Slurm compares words without case.
 std::string lower_case(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
 }
 
-/// A number that a slurm.conf has for the key, if it is one.
+/// Returns the value of the key if it is a number.
 template <class Number>
 std::optional<Number> number(const slurm::conf::Conf& conf, std::string_view key) {
   const std::string said = conf.get(key).value_or("");
@@ -62,7 +62,7 @@ std::string restart_digest(std::string_view text) {
 }
 
 std::string slurmdbd_of(std::string_view text) {
-  // Most clusters have none, and reading takes its time.
+  // Most clusters have no slurmdbd, and parsing takes time.
   if (text.find(kSlurmdbdStorage) == std::string_view::npos) return "";
   const slurm::conf::Conf parsed = slurm::conf::parse(slurm::conf::Kind::kSlurm, text).conf;
   if (parsed.get("AccountingStorageType") != kSlurmdbdStorage) return "";

@@ -7,7 +7,7 @@
 namespace slinky {
 namespace {
 
-/// The months of Slurm's releases.
+/// Slurm releases in May and November.
 constexpr int kFirstHalf = 5, kSecondHalf = 11;
 
 std::string_view tag_of(std::string_view image) {
@@ -22,7 +22,8 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// "26.05", "26.05.3", "26.05-ubuntu24.04" and "slurm26.05"; not "26.05rc1", which could be anything, nor a part of "1.26.05".
+/// Accepts "26.05", "26.05.3", "26.05-ubuntu24.04" and "slurm26.05". Rejects "26.05rc1", which is ambiguous, and a part of
+/// "1.26.05".
 ImageRelease release_at(std::string_view tag, std::size_t at) {
   constexpr std::size_t kLength = 5;
   const std::string_view text = tag.substr(at, kLength);

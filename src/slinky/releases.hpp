@@ -1,7 +1,7 @@
-// Which releases of Slurm's daemons go together, and in which order they are upgraded: slurmdbd, slurmctld, then all else
-// (https://slurm.schedmd.com/upgrades.html). That of a slurmdbd is what the program itself says. All others are read from the
-// tags of images; of an image whose tag tells none, nothing is refused. A slurmctld compares itself with its slurmdbd before it
-// starts, whatever tags say: see operator/controller/accounting.hpp.
+// Which releases of Slurm's daemons work together, and the order of upgrades: slurmdbd, then slurmctld, then all others
+// (https://slurm.schedmd.com/upgrades.html). slurmdbd itself reports its release. The releases of the others come from the tags
+// of their images; an image whose tag names no release is never refused. slurmctld compares its release with slurmdbd's before
+// it starts, independent of tags: see operator/controller/accounting.hpp.
 #pragma once
 
 #include <compare>
@@ -23,26 +23,27 @@ struct ImageRelease {
 /// "26.05"; "" for {0, 0}.
 std::string to_string(ImageRelease release);
 
-/// The release of Slurm that the tag of an image names ("local/slurmctld:26.05-x", "x:26.04-slurm24.11"), or {0, 0}: it names
-/// none, or more than one. Tags may be dates, or of something else, and nothing that ends a daemon may depend on them.
+/// Returns the Slurm release in the tag of an image ("local/slurmctld:26.05-x", "x:26.04-slurm24.11"), or {0, 0} if there is
+/// none or more than one. A tag may be a date or another version, so never end a daemon because of it.
 ImageRelease slurm_release(std::string_view image);
 
-/// How many releases lie between: Slurm has had two each year since 23.11. Negative: `to` is older. 0 if one is not known.
+/// Returns the number of releases from `from` to `to`, with two a year since 23.11. Negative if `to` is older; 0 if one is
+/// unknown.
 int releases_between(ImageRelease from, ImageRelease to);
 
-/// Slurm reads the state, and understands the daemons, of the three releases before (from 24.11 on).
+/// Since 24.11, Slurm reads the state of the three previous releases and works with their daemons.
 inline constexpr int kMostReleasesApart = 3;
 
-/// In the ConfigMap of an Accounting, the release of the slurmdbd that last answered, or that is the first to, by what
-/// `slurmdbd -V` says; {0, 0}: it did not say.
+/// The data key for slurmdbd's release in the ConfigMap of an Accounting: the output of `slurmdbd -V` of the slurmdbd that last
+/// answered, or that starts first. {0, 0} if slurmdbd has not reported it.
 inline constexpr std::string_view kReleaseFile = "release";
 ImageRelease slurmdbd_release(const kube::Object* config_map);
 
-/// Of the slurmctld that was last up, as the ConfigMap "X-config" tells; {0, 0}: not known.
+/// Returns the release of the slurmctld that was last up, from the ConfigMap "X-config"; {0, 0} if unknown.
 ImageRelease slurmctld_release(const kube::Object* config_map);
 
-/// Why pods of `image` are not made yet: slurmctld does not understand a daemon or client that is newer than itself. `field`
-/// names the image. nullopt: they may be made.
+/// Returns why pods of `image` must wait: slurmctld does not understand daemons or clients that are newer than itself. `field`
+/// is the path of the image's field. nullopt if the pods may be created.
 std::optional<Problem> newer_than_slurmctld(std::string_view field, std::string_view image, const kube::Object* config_map);
 
 }  // namespace slinky

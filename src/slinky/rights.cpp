@@ -7,7 +7,7 @@
 namespace slinky {
 namespace {
 
-/// In the order in which they are usually written.
+/// The usual order of verbs.
 constexpr std::array<std::string_view, 7> kVerbs{"get", "list", "watch", "create", "update", "patch", "delete"};
 
 core::Json ordered(const std::set<std::string, std::less<>>& verbs) {

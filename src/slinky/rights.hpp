@@ -19,14 +19,14 @@ namespace slinky {
 
 class Rights {
  public:
-  /// `subresource`: "status". Throws std::invalid_argument for a verb other than get, list, watch, create, update, patch,
-  /// delete.
+  /// Grants the verbs on a resource, or on its `subresource` ("status"). Throws std::invalid_argument for a verb other than
+  /// get, list, watch, create, update, patch and delete.
   void add(const kube::Resource& resource, std::initializer_list<std::string_view> verbs, std::string_view subresource = {});
-  /// One rule for all resources of a group with the same verbs. The order depends on nothing but the contents.
+  /// Returns the rules: one for all resources of a group with the same verbs. The order depends only on the contents.
   [[nodiscard]] core::Json rules() const;
 
  private:
-  /// By API group and resource ("pods/status").
+  /// The key is the API group and the resource ("pods/status").
   std::map<std::pair<std::string, std::string>, std::set<std::string, std::less<>>> verbs_;
 };
 

@@ -8,7 +8,7 @@ namespace slinky {
 std::optional<Serving> plan_serving(const ServingObserved& observed) {
   if (!observed.meta || !observed.controller || observed.servers.empty()) return {};
   const api::ControllerSpec& spec = observed.controller->spec;
-  // The cluster ends without drain: nothing waits for its Slurm any more, which may be gone before us.
+  // The cluster ends without a drain: nothing waits for its Slurm any more, and Slurm may be deleted before the Controller.
   if (observed.meta->terminating() && !spec.drains_on_deletion()) return {};
   const auto rank = [&](const Server& server) {
     const bool served = server.meta.name == observed.before;
@@ -17,7 +17,7 @@ std::optional<Serving> plan_serving(const ServingObserved& observed) {
   const Server& best = *std::ranges::min_element(observed.servers, {}, rank);
   if (!best.restapi) return {};
   const Endpoint endpoint = restapi_endpoint(best.restapi->spec, observed.meta->ns, best.meta.name);
-  // What an external slurmctld calls itself is its own: spec.clusterName may never have been that, and cannot be changed.
+  // An external slurmctld has its own ClusterName. spec.clusterName may never have matched it, and cannot be changed.
   return Serving{best.meta.name,
                  {endpoint.host, static_cast<std::uint16_t>(endpoint.port),
                   spec.external ? "" : api::cluster_name(spec, observed.meta->ns, observed.meta->name)},

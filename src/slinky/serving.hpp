@@ -1,6 +1,6 @@
-// Which slurmrestd serves a cluster: a pure function of what is observed.
+// Selects the slurmrestd that serves a cluster: a pure function of what is observed.
 //
-// It is that of the oldest RestApi with a ready pod; else the one that served before; else the oldest.
+// The oldest RestApi with a ready pod is selected; without one the RestApi that served before, or else the oldest.
 #pragma once
 
 #include <optional>
@@ -19,25 +19,25 @@ namespace slinky {
 struct Server {
   kube::ObjectMeta meta;
   std::optional<api::RestApi> restapi;  ///< nullopt: its spec cannot be read.
-  bool ready = false;                   ///< One of its pods is, and is to stay.
+  bool ready = false;                   ///< A pod of it is ready and not terminating.
 };
 
-/// What decides who serves a cluster.
+/// The input of plan_serving.
 struct ServingObserved {
   std::optional<kube::ObjectMeta> meta;       ///< The Controller's; nullopt: there is none.
   std::optional<api::Controller> controller;  ///< nullopt: its spec cannot be read.
   std::vector<Server> servers;
-  std::string before;  ///< The RestApi that serves now; "": none.
+  std::string before;  ///< The RestApi that serves the cluster now; "" if there is none.
 };
 
 struct Serving {
-  std::string restapi;  ///< Its name.
+  std::string restapi;  ///< The RestApi's name.
   slurm::Endpoint endpoint;
-  KeyRef key;  ///< That signs tokens for it.
+  KeyRef key;  ///< The key that signs tokens for it.
   friend bool operator==(const Serving&, const Serving&) = default;
 };
 
-/// nullopt: nobody is to be connected to.
+/// Returns nullopt if the operator must not connect to any slurmrestd.
 [[nodiscard]] std::optional<Serving> plan_serving(const ServingObserved& observed);
 
 }  // namespace slinky

@@ -13,7 +13,7 @@
 namespace slinky {
 namespace {
 
-/// How soon a failing connection's key is read again, and how soon a missing one is.
+/// The delay before the key of a failing connection, or a missing key, is read again.
 constexpr core::Duration kReadAgain{5000};
 
 }  // namespace
@@ -50,7 +50,7 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
   std::function<void()> heard;
   slurm::Clusters::ListenerId listener = 0;
   std::map<kube::Key, Cluster> known;
-  std::set<kube::Key> dirty;  ///< Controllers to look at again, once the caches have settled.
+  std::set<kube::Key> dirty;  ///< Controllers to examine once the caches have settled.
 
   void start() {
     controllers.listen(
@@ -77,8 +77,8 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
     for (const kube::Key& key : std::exchange(dirty, {})) look(key);
   }
 
-  /// A daemon that has just become ready is asked at once, instead of at the end of a backoff, and again soon where it does not
-  /// answer yet.
+  /// Polls a daemon at once when it becomes ready, instead of at the end of a backoff, and again soon if it does not answer
+  /// yet.
   void pod_moved(const kube::PodPtr& before, const kube::PodPtr& after) {
     const kube::PodRecord& pod = after ? *after : *before;
     const std::string_view app = pod.meta.label(api::kLabelName);
@@ -154,13 +154,13 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
       clusters.set(key.str(), asked.endpoint, std::move(bytes));
       return;
     }
-    // The Controller reports a key that is missing; here it is only tried again. A key that was good stays in use meanwhile.
+    // The Controller reports a missing key; this only retries. The previous key stays in use meanwhile.
     cluster.again.set(kReadAgain, [weak = weak_from_this(), key] {
       if (const auto self = weak.lock()) self->read_key(key);
     });
   }
 
-  /// A connection that fails may do so for its key: somebody may have replaced it.
+  /// A connection may fail because somebody has replaced the key.
   void check_key(const kube::Key& key, const slurm::Change& change) {
     const auto it = known.find(key);
     if (it == known.end() || change.now->complete() || it->second.again.pending() || it->second.reading) return;

@@ -1,6 +1,6 @@
-// Connections to the slurmrestds that serve clusters: plan_serving (slinky/serving.hpp) decides which, from what the caches
-// show; here the key that signs our tokens is read live from its Secret, when a connection is made or fails, and both are given
-// to slurm::Clusters. The key is held in memory only, by slurm::Clusters.
+// Maintains the connections to the slurmrestds that serve the clusters. plan_serving (slinky/serving.hpp) selects each
+// slurmrestd from the caches. The key that signs our tokens is read from its Secret when a connection is made or fails. Both
+// are passed to slurm::Clusters, which alone holds the key, in memory.
 //
 //   SlurmConnections connections(loop, log, client, clusters, wiring, [] { ... });
 //   connections.start();   // before the caches are fed
@@ -19,15 +19,15 @@ namespace slinky {
 
 class SlurmConnections {
  public:
-  /// Where the wiring does not act no key is read, and nobody is connected to. It is told every change of what Slurm says;
-  /// `heard` is called after that, changed or not: gates may be open.
+  /// In namespaces outside the wiring's scope no key is read and no connection is made. Each change of Slurm's state is passed
+  /// to the wiring. `heard` is called after every poll, even without a change, because gates may have opened.
   SlurmConnections(core::Loop& loop, core::Logger& log, kube::Client& client, slurm::Clusters& clusters, Wiring& wiring,
                    std::function<void()> heard);
   ~SlurmConnections();
   SlurmConnections(const SlurmConnections&) = delete;
   SlurmConnections& operator=(const SlurmConnections&) = delete;
 
-  /// Listens to the caches; once.
+  /// Starts listening to the caches. Call it once.
   void start();
 
  private:

@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using core::Json;
 
-/// A slurmrestd that is never there.
+/// A slurmrestd that never answers.
 class NoServer final : public net::HttpTransport {
  public:
   NoServer(core::Loop& loop, int& asked) : loop_(loop), asked_(asked) {}
@@ -181,7 +181,7 @@ TEST_F(SlurmConnectionsTest, WhatHasJustBecomeReadyIsAskedAtOnce) {
   loop.run_ready();
   answer_key();
   loop.advance(60s);
-  // Right after a try, when the next one is seconds away.
+  // Right after an attempt, with the next one seconds away.
   for (const int before = asked; asked == before;) loop.advance(100ms);
   const int before = asked;
   loop.advance(2s);
@@ -202,7 +202,7 @@ TEST_F(SlurmConnectionsTest, TellsWhatSlurmSaysAndReadsTheKeyAgain) {
   EXPECT_EQ(wiring.woken, std::vector<std::string>{"some ns/ns/x"}) << "its health changed";
   EXPECT_GT(heard, 0);
   loop.advance(6s);
-  answer_key();  // a connection that fails may do so for its key
+  answer_key();  // a connection may fail because of its key
   EXPECT_EQ(endpoints.size(), 1U) << "the same key changes nothing";
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 /// The API server's limit for a condition's message.
 constexpr std::size_t kMaxMessage = 32768;
-/// Longer texts of pods and servers are cut: a status is read by people.
+/// Longer texts of pods and servers are cut, because people read the status.
 constexpr std::size_t kMaxDetail = 600;
 /// The API server's limit for an event's note is 1024.
 constexpr std::size_t kMaxNote = 1000;
@@ -39,7 +39,7 @@ bool waits_for_image(std::string_view reason) {
   return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
 }
 
-/// The kubelet goes to and fro between trying and backing off; what it says of the cause is the same.
+/// The kubelet alternates between ErrImagePull and ImagePullBackOff. The cause in the message stays the same.
 std::string pull_failure(const kube::ContainerState& container) {
   constexpr std::string_view kCause = "ErrImagePull: ";
   const bool tries = container.waiting_reason == "ErrImagePull" || container.waiting_reason == "ImagePullBackOff";
@@ -97,7 +97,7 @@ std::string last_words(std::string_view log) {
     log.remove_prefix(std::min(log.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     last = line;
-    // What follows a fatal error is the way down.
+    // Errors after a fatal one only follow from it.
     const std::size_t end = line.find("fatal: ");
     fatal = end != std::string_view::npos;
     const std::size_t at = fatal ? end : line.find("error: ");
@@ -105,7 +105,7 @@ std::string last_words(std::string_view log) {
     std::string cause(line.substr(at));
     if (causes.empty() || causes.back() != cause) causes.push_back(std::move(cause));
   }
-  // The last one says most.
+  // The last error is the most useful one.
   while (causes.size() > 1 && join(causes, "; ").size() > kMaxDetail) causes.erase(causes.begin());
   return one_line(causes.empty() ? std::string(last) : join(causes, "; "));
 }
@@ -122,7 +122,7 @@ void Conditions::set(std::string_view type, api::ConditionStatus status, std::st
   condition.observed_generation = generation_;
   const api::Condition* old = api::find_condition(previous_, type);
   const bool same = old != nullptr && old->status == status && old->last_transition_time;
-  // Whole seconds, as they are written: otherwise the same time would differ from itself.
+  // Whole seconds, as written: otherwise a time would differ from itself once read back.
   const core::WallTime now{core::Duration{now_.since_epoch.count() / 1000 * 1000}};
   condition.last_transition_time = same ? *old->last_transition_time : now;
   const auto place = std::find_if(conditions_.begin(), conditions_.end(), [&](const auto& c) { return c.type == type; });
@@ -260,7 +260,7 @@ std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods) {
   std::vector<Problem> out;
   for (const kube::PodPtr& pod : pods) {
     if (pod->meta.terminating()) continue;
-    // Of one that has ended, nothing starts any more: how its containers ended is no trouble of its own.
+    // The pod has ended, so nothing starts in it any more: how its containers ended is no separate problem.
     const bool ended = pod->phase == "Failed" || pod->phase == "Succeeded";
     for (const kube::ContainerState& container : pod->containers) {
       if (ended) break;
@@ -295,9 +295,9 @@ std::vector<Problem> step_problems(const plan::Outcomes& outcomes) {
           {"NamespaceTerminating", "the namespace is being deleted, so nothing can be created in it", Problem::Kind::kComing});
       continue;
     }
-    // The pass took longer than what it knew was good for; nothing is wrong.
+    // The observation expired because the pass took too long. Nothing is wrong.
     if (outcome.error->code == core::ErrorCode::kExpired) continue;
-    // Races and passing faults mend themselves within a pass or two; what persists for the same step is a problem.
+    // Races and transient faults resolve within a pass or two. A fault that persists for the same step is a problem.
     const core::Retry retry = core::retry_of(outcome.error->code);
     const bool passing = retry == core::Retry::kLater || retry == core::Retry::kSettle || retry == core::Retry::kDecideAnew;
     if (passing && outcome.count < 5) continue;

@@ -1,10 +1,10 @@
-// Conditions and status patches, alike for every kind.
+// Conditions and status patches for all kinds.
 //
 //   Conditions conditions(controller.status.conditions, meta.generation, observed.context.now);
 //   conditions.set("Ready", api::ConditionStatus::kFalse, "SecretMissing", "Secret default/key does not exist");
 //   plan.lane("status").add(status_step(resources::kController, object, {{"conditions", conditions.json()}}));
 //
-// A condition keeps its time for as long as its status does not change, and a status equal to what stands is not written.
+// A condition keeps its lastTransitionTime until its status changes. A status that is already stored is not written again.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,7 @@ class Conditions {
     set(type, status ? api::ConditionStatus::kTrue : api::ConditionStatus::kFalse, reason, std::move(message));
   }
   [[nodiscard]] const std::vector<api::Condition>& all() const { return conditions_; }
-  /// Sorted by type; what is not set any more is gone.
+  /// Returns the conditions sorted by type. A condition that was not set this time is omitted.
   [[nodiscard]] core::Json json() const;
 
  private:
@@ -42,8 +42,8 @@ class Conditions {
   core::WallTime now_;
 };
 
-/// Reads an object of ours, or says why it cannot be read; "" when it can. Then its status is read at least: what has been told
-/// is known, so that an event comes once and conditions keep their time.
+/// Parses one of our objects. Returns the error, or "". After an error only the status is read, so that earlier conditions keep
+/// their times and events are not repeated.
 template <class T>
 std::string read_object(const kube::Object& object, T& to) {
   auto whole = api::from_json<T>(object.body);
@@ -57,66 +57,67 @@ std::string read_object(const kube::Object& object, T& to) {
   return whole.error().message;
 }
 
-/// One thing that keeps an object from being ready.
+/// A reason why an object is not ready.
 struct Problem {
   enum class Kind {
-    kWrong,   ///< It does not resolve itself: it is Degraded.
+    kWrong,   ///< It needs a fix: the object is Degraded.
     kComing,  ///< It only takes time.
   };
   std::string reason;   ///< CamelCase: "SecretMissing".
   std::string message;  ///< What is wrong, and where.
   Kind kind = Kind::kWrong;
-  plan::StepId step{};  ///< The step that failed, where one did.
+  plan::StepId step{};  ///< The failed step, if there is one.
   [[nodiscard]] bool wrong() const { return kind == Kind::kWrong; }
 };
 
-/// Sets Ready, Progressing and Degraded. `waiting` says what is still to come when nothing is wrong but it is not ready yet;
-/// `up_to_users` what is neither wrong nor to come, for only people change it: Progressing tells it.
+/// Sets Ready, Progressing and Degraded. `waiting` is what the object still waits for when nothing is wrong. `up_to_users` are
+/// problems that are no errors and that only users can resolve; Progressing reports them.
 void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting,
                  const std::vector<Problem>& up_to_users = {});
 
-/// The cluster ends with its Controller: that has looked whether it goes alone (`kubectl delete --cascade=orphan`), and has
-/// told.
+/// Reports whether the cluster ends with its Controller: the Controller is terminating, has ruled out that it is deleted
+/// without its children (`kubectl delete --cascade=orphan`), and has reported so in its status.
 bool announces_end(const kube::Object& controller);
-/// The reason of its condition Progressing then.
+/// The reason of the condition Progressing of such a Controller.
 inline constexpr const char* kReasonTerminating = "Terminating";
 
-/// Sets FieldsNotActedOn: True with the paths, or nothing when there are none.
+/// Sets FieldsNotActedOn to True with the paths; does nothing if there are none.
 void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths);
 
-/// Sets DeletionsStopped where the Controller's stop switch, or a doubt about Slurm's word, keeps from deletions.
+/// Sets DeletionsStopped if the Controller's stop switch, or a doubt about Slurm's answers, prevents deletions.
 void set_deletions_stopped(Conditions& conditions, bool stopped, const std::string& doubt);
 
-/// "a, b": of more than five names, the first five, and how many more there are.
+/// Returns "a, b". Of more than five names, lists the first five and the number of the others.
 std::string some_of(const std::vector<std::string>& names);
 
-/// A step that makes the object's status hold `wanted`, or nothing when it does. Members of the old status that `wanted` lacks
-/// are removed. The step's reason names the conditions that change.
+/// Returns a step that makes the object's status equal to `wanted`, or nothing if it already is. Removes members of the old
+/// status that `wanted` lacks. The step's reason names the conditions that change.
 std::optional<plan::Step> status_step(const kube::Resource& resource, const kube::Object& object, core::Json wanted);
 
-/// An event about an object of ours. `reason` and `action` are CamelCase words.
+/// Returns a step that writes an event about one of our objects. `reason` and `action` are CamelCase words.
 plan::Step event_step(const kube::Resource& kind, const kube::ObjectMeta& object, std::string type, std::string reason,
                       std::string action, std::string note);
 
-/// A warning event when Degraded has become True or says something else than before; nothing when it says the same.
+/// Returns a warning event if Degraded is True and was not, or with another message; else nothing.
 std::optional<plan::Step> degraded_event(const kube::Resource& kind, const kube::ObjectMeta& object,
                                          const std::vector<api::Condition>& before, const Conditions& after);
 
-/// What somebody else wrote, for a message of ours: without line ends and other control characters, at most 600 bytes.
+/// Makes a foreign text safe for our messages: replaces control characters, including line ends, and limits it to 600 bytes.
 std::string one_line(std::string text);
-/// Of the last lines that a daemon wrote, those that say why it ended: its errors up to the first fatal one; without any, its
-/// last line. On one line, at most 600 bytes.
+/// Extracts from the end of a daemon's log why it ended: its errors up to the first fatal one, or else its last line. Returns
+/// one line of at most 600 bytes.
 std::string last_words(std::string_view log);
-/// Problems of pods as their status tells them: images that cannot be pulled, crash loops with their message, unschedulable
-/// pods, missing mounts.
+/// Returns the problems in the status of pods: images that cannot be pulled, crash loops with their message, unschedulable and
+/// failed pods, and containers that cannot be created.
 std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods);
 
-/// Slurm answers what cannot be read; nothing while it can, or while Slurm does not answer.
+/// Returns a problem if Slurm's answers cannot be read or come from another cluster; nothing if Slurm does not answer.
 std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot);
 
-/// Problems of earlier tries of this key's steps (a quota, a refused template, a conflict): the API server's own words.
+/// Returns the problems of earlier attempts at this key's steps (a quota, a refused template, a conflict), as the API server
+/// put them.
 std::vector<Problem> step_problems(const plan::Outcomes& outcomes);
-/// The same of those steps alone that `plan` has so far, or remembers: for what is wished no more, nothing would end it.
+/// Considers only steps that `plan` contains or remembers: a step that is no longer wanted will never succeed.
 std::vector<Problem> step_problems(plan::Outcomes outcomes, const plan::Plan& plan);
 
 }  // namespace slinky

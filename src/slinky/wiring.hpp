@@ -1,5 +1,5 @@
-// What a controller declares of itself, in its constructor: the caches that it reads, what wakes it, and the rights that it
-// needs. The program's wiring, the chart's ClusterRole and the caches of unit tests come from that alone.
+// What a controller declares in its constructor: the caches that it reads, what wakes it, and the rights that it needs. The
+// program's wiring, the chart's ClusterRole and the caches of unit tests follow from these declarations alone.
 //
 //   RestApiController::RestApiController(Wiring& wiring)
 //       : restapis_(wiring.cache(caches::kRestApis)), deployments_(wiring.cache(caches::kDeployments)) {
@@ -9,7 +9,7 @@
 //     wiring.wakes<kube::Object>(*this, restapis_, kube::self<kube::Object>());
 //   }
 //
-// All before the first cache is fed.
+// Declare everything before the first cache is fed.
 #pragma once
 
 #include <functional>
@@ -32,10 +32,10 @@ class Wiring {
  public:
   virtual ~Wiring() = default;
 
-  /// Has the controller run. It must outlive the wiring's last callback.
+  /// Runs the controller. It must outlive the wiring's last callback.
   virtual void run(run::Controller& controller) = 0;
 
-  /// The cache of that declaration, which may be read.
+  /// Returns the cache of the declaration, and adds the right to read it.
   template <class Record>
   kube::Cache<Record>& cache(const CacheOf<Record>& wanted) {
     reads(wanted.resource);
@@ -45,8 +45,8 @@ class Wiring {
     return out;
   }
 
-  /// Looks at the keys again that a change of a record concerns: `map` is asked of the old and of the new record. With a
-  /// filter, only of changes that it lets through.
+  /// Wakes the controller's keys when a record changes: `map` returns the keys for the old and for the new record. `filter`, if
+  /// given, selects the changes that count.
   template <class Record>
   void wakes(const run::Controller& who, kube::Cache<Record>& source, kube::Mapper<Record> map,
              kube::Filter<Record> filter = {}) {
@@ -54,26 +54,26 @@ class Wiring {
                          [this, name = who.name()](const kube::Key& key) { wake_here(name, key); });
   }
 
-  /// The same of what Slurm says: comes for every poll that ended.
+  /// Wakes the controller's keys after each poll of Slurm: `map` returns the keys that the change concerns.
   void wakes_on_slurm(std::string controller, std::function<Keys(const slurm::Change&)> map);
-  /// For who listens to Slurm.
+  /// Called after each poll of Slurm: wakes the keys that the change concerns.
   void slurm_changed(const slurm::Change& change);
 
-  /// What Slurm last said of a cluster; null when no server is known for it.
+  /// Returns the last snapshot of a cluster, or null if no server is known for it.
   [[nodiscard]] virtual slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const = 0;
-  /// Whether anything is to be done in a namespace.
+  /// Reports whether the program acts in a namespace.
   [[nodiscard]] virtual bool acts_in(std::string_view ns) const = 0;
-  /// False: Kubernetes nodes may not be read. Their cache is never synced then, and nothing is known of any.
+  /// Returns false if Kubernetes nodes may not be read. Their cache then never syncs, and nothing is known about any node.
   [[nodiscard]] virtual bool reads_nodes() const { return true; }
 
-  // Rights. A cache brings those to read it.
-  /// A custom resource whose spec is acted on: its finalizers and annotations by patch, its status, and children that block
-  /// its deletion.
+  // Rights. A cache adds the rights to read its resource.
+  /// For a custom resource that the controller reconciles: patch its finalizers and annotations, patch its status, and create
+  /// children that block its deletion.
   void reconciles(const kube::Resource& resource);
-  /// Children. Their deletion too: OwnerReferencesPermissionEnforcement, where it is on, lets nobody else change an object's
-  /// owners, and applying to a child that somebody made, or changed, does.
+  /// For child objects that the controller creates. Includes delete: where OwnerReferencesPermissionEnforcement is enabled,
+  /// changing the owners of an object requires it, and an apply to a child that somebody else made or changed does so.
   void makes(const kube::Resource& resource);
-  /// What is read live, or through the recorder.
+  /// For a resource that is read live or through the recorder.
   void reads(const kube::Resource& resource);
   Rights rights;
 
@@ -83,7 +83,7 @@ class Wiring {
   virtual kube::Cache<kube::SecretRecord>& find_or_make(const CacheOf<kube::SecretRecord>& wanted) = 0;
   virtual kube::Cache<kube::NodeRecord>& find_or_make(const CacheOf<kube::NodeRecord>& wanted) = 0;
   virtual void wake(std::string_view controller, const kube::Key& key) = 0;
-  /// Wakes the controller, unless the key is in a namespace in which nothing is to be done.
+  /// Wakes the key if it is cluster-scoped, or if the program acts in its namespace.
   void wake_here(std::string_view controller, const kube::Key& key);
 
   std::set<const kube::CacheBase*> indexed_;
@@ -94,14 +94,14 @@ class Wiring {
   std::vector<SlurmWatch> slurm_watches_;
 };
 
-/// Keys of objects, for a map.
+/// Returns the keys of the objects.
 [[nodiscard]] Keys keys_of(const std::vector<kube::ObjectPtr>& objects);
 
-/// The wiring of a program whose controllers a manager runs.
+/// The wiring of a program whose controllers run in a kube::Manager.
 class ManagerWiring final : public Wiring {
  public:
-  /// `namespaces`: acts only on these; empty: on all. With exactly one, nothing outside of it is read but Kubernetes nodes, and
-  /// they only with `nodes`.
+  /// Acts only in `namespaces`, or in all if empty. With exactly one namespace nothing outside of it is read, except Kubernetes
+  /// nodes if `nodes` is true.
   ManagerWiring(kube::Manager& manager, slurm::Clusters& clusters, std::vector<std::string> namespaces, bool nodes = true);
 
   void run(run::Controller& controller) override { manager_.add(controller); }
@@ -124,7 +124,7 @@ class ManagerWiring final : public Wiring {
   slurm::Clusters& clusters_;
   std::vector<std::string> namespaces_;
   bool nodes_;
-  kube::Cache<kube::NodeRecord> no_nodes_;  ///< In the stead of the manager's: nothing feeds it.
+  kube::Cache<kube::NodeRecord> no_nodes_;  ///< Stands in for the manager's cache when nodes may not be read. Nothing feeds it.
 };
 
 }  // namespace slinky

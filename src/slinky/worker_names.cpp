@@ -10,7 +10,7 @@
 namespace slinky {
 namespace {
 
-/// Of hostnames, and of values of labels.
+/// The limit for hostnames and for values of labels.
 constexpr std::size_t kMaxLabel = 63;
 
 }  // namespace
@@ -46,7 +46,7 @@ bool uses_host_network(const api::NodeSetSpec& spec) {
 }
 
 std::string_view stamped_node_name(const kube::PodRecord& pod) {
-  // Earlier releases said no more than that.
+  // Earlier releases wrote only "true".
   const std::string_view stamp = pod.meta.annotation(api::kAnnotationRegistered);
   return stamp == "true" ? "" : stamp;
 }

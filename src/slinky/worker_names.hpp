@@ -1,4 +1,4 @@
-// The names of workers: pod, hostname and Slurm node, and their way back to an ordinal.
+// The names of workers: their pods, hostnames and Slurm nodes, and how to read an ordinal from them.
 #pragma once
 
 #include <optional>
@@ -10,28 +10,28 @@
 
 namespace slinky {
 
-/// "3" or, filled up to `padding` digits, "003".
+/// Returns the ordinal with zeros to at least `padding` digits: "3", or "003".
 std::string padded_ordinal(int ordinal, int padding);
-/// What the hostnames of a NodeSet's workers begin with: template.spec.hostname, or the NodeSet's name and a dash.
+/// Returns the prefix of the workers' hostnames: template.spec.hostname, or the NodeSet's name and a dash.
 std::string host_prefix(std::string_view template_hostname, std::string_view nodeset);
 std::string host_prefix(const kube::Object& nodeset);
 std::string pod_name(std::string_view nodeset, int ordinal, int padding);
-/// The ordinal in "<prefix><digits>"; empty when the name is not of that form.
+/// Returns the ordinal of "<prefix><digits>", or nullopt if the name has another form.
 std::optional<int> ordinal_of(std::string_view name, std::string_view prefix);
-/// Whether workers are named after the Kubernetes nodes that run them.
+/// Reports whether workers are named after their Kubernetes nodes.
 bool uses_host_network(const api::NodeSetSpec& spec);
-/// The name of the Slurm node that was seen behind a worker first; "" where it was not, or that was not written down.
+/// Returns the name of the Slurm node that was first seen for a worker; "" if none was seen or recorded.
 std::string_view stamped_node_name(const kube::PodRecord& pod);
-/// The name under which a worker is a Slurm node: the stamped one; else, by the pod itself, its hostname, or for host
-/// networking its Kubernetes node's name; else the pod's. What its NodeSet says by now changes nothing.
+/// Returns the name of the worker's Slurm node: the stamped name; else the pod's hostname, or with host networking the name of
+/// its Kubernetes node; else the pod's name. Later changes of the NodeSet have no influence.
 std::string slurm_node_name(const kube::PodRecord& pod);
-/// The comment that names the pod and the NodeSet behind a Slurm node, read back; empty when it is not one of ours.
+/// Parses the comment of a Slurm node that names its pod and NodeSet; nullopt if it is not one of ours.
 std::optional<core::Json> worker_comment(const std::string& comment);
-/// Why names of workers up to `ordinal` are no valid hostnames (RFC 1123, at most 63 characters); empty when they are.
+/// Returns why names of workers up to `ordinal` are no valid hostnames (RFC 1123, at most 63 characters); "" if they are valid.
 std::string hostname_problem(std::string_view prefix, int ordinal, int padding);
-/// The same of one name.
+/// Checks a single name.
 std::string hostname_problem(const std::string& name);
-/// Why a worker's pod cannot have this name, which stands in a label of it (at most 63 characters); empty when it can.
+/// Returns why a worker's pod cannot have this name, which is also the value of a label (at most 63 characters); "" if it can.
 std::string pod_name_problem(const std::string& name);
 
 }  // namespace slinky

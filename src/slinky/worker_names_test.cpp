@@ -41,7 +41,7 @@ TEST(WorkerNames, TheSlurmNodeIsTheHostname) {
   pod.meta.name = "cpu-1";
   EXPECT_EQ(slurm_node_name(pod), "cpu-1");
   pod.node_name = "kube-3";
-  EXPECT_EQ(slurm_node_name(pod), "kube-3");  // Host networking: such pods have no hostname of their own.
+  EXPECT_EQ(slurm_node_name(pod), "kube-3");  // Pods with host networking have no hostname of their own.
   pod.hostname = "node1";
   EXPECT_EQ(slurm_node_name(pod), "node1");
   pod.host_network = true;

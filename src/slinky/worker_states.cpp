@@ -5,7 +5,7 @@
 namespace slinky {
 namespace {
 
-/// slurmctld cuts reasons; the Go operator kept to this many characters.
+/// slurmctld truncates reasons. The Go operator used the same limit.
 constexpr std::size_t kMaxReason = 256;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the operator says between a worker's pod and its Slurm node: the states that it writes on the pod, and the reason that a
-// cordon of the pod has in Slurm.
+// Translates between a worker's pod and its Slurm node: the conditions on the pod for the node's states, and the reason in
+// Slurm for a cordon of the pod.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace slinky {
 
-/// A state of a Slurm node, and the word for it in the type of a pod's condition.
+/// A state of a Slurm node, and the word for it in the type of a pod condition.
 struct StateName {
   std::string_view slurm;
   std::string_view condition;
@@ -31,11 +31,11 @@ inline constexpr std::array<StateName, 8> kStateFlags{{{"COMPLETING", "Completin
                                                        {"NOT_RESPONDING", "NotResponding"},
                                                        {"UNDRAIN", "Undrain"}}};
 
-/// What a user wrote, as one line that slurmctld takes.
+/// Turns a user's text into one line that slurmctld accepts.
 [[nodiscard]] std::string clean_reason(std::string_view text);
-/// Why the node of a cordoned pod is drained, without the operator's prefix.
+/// Returns the reason for draining the node of a cordoned pod, without the operator's prefix.
 [[nodiscard]] std::string pod_cordon_reason(const kube::PodRecord& pod);
-/// The same where no annotation gives a reason.
+/// Returns the reason that pod_cordon_reason uses if no annotation gives one.
 [[nodiscard]] std::string plain_cordon_reason(const kube::PodRecord& pod);
 
 }  // namespace slinky

@@ -14,19 +14,19 @@ namespace {
 constexpr std::string_view kMissing = "Slurm has had no such node since ";
 constexpr std::string_view kRegistered = "Slurm has had its node since ";
 
-/// The time at the end of the message of this condition, which begins like that.
+/// Returns the time at the end of the condition's message, if the message begins with `begin`.
 std::optional<core::WallTime> time_of(const kube::PodCondition* condition, std::string_view begin) {
   if (condition == nullptr || !condition->message.starts_with(begin)) return {};
   const core::Result<core::WallTime> since = core::parse_rfc3339(std::string_view(condition->message).substr(begin.size()));
   return since ? std::optional(*since) : std::nullopt;
 }
 
-/// So many may be missing, however few there are: an administrator deletes a node or two.
+/// This many workers may always be missing: administrators delete a node or two.
 constexpr std::size_t kFew = 2;
-/// Of many, one in so many.
+/// In large clusters one in this many may be missing.
 constexpr std::size_t kFewOf = 20;
 
-/// Slurm is expected to have its node. With host networking, which node that is may not be known.
+/// Reports whether Slurm should have the worker's node. With host networking the node's name may be unknown.
 bool expected(const kube::PodRecord& pod, std::optional<core::WallTime> state_since) {
   if (pod.meta.terminating() || !seen_in_slurm(pod) || !pod.meta.annotation(api::kAnnotationDeletionEvidence).empty())
     return false;
@@ -41,7 +41,7 @@ bool is_true(std::string_view text) {
 }
 
 bool stops_deletions(const kube::ObjectMeta& controller) {
-  // Who sets it is in a hurry: nothing but a plain no is one.
+  // Whoever sets the switch is in a hurry, so only an explicit no counts as no.
   const std::string_view text = controller.annotation(api::kAnnotationStopDeletions);
   return !text.empty() && text != "false" && text != "False" && text != "FALSE" && text != "0" && text != "f" && text != "F" &&
          text != "no" && text != "off";
@@ -108,7 +108,7 @@ std::string doubt_of(const std::vector<kube::PodPtr>& workers, const slurm::Snap
     }
   }
   const std::size_t all = known.size() + missing;
-  // Who came after the loss does not make it smaller.
+  // Workers that became ready after the loss do not make it smaller.
   const auto stayed = static_cast<std::size_t>(std::ranges::count_if(
       known, [&](const kube::PodRecord* pod) { return !first || (pod->ready_since && *pod->ready_since <= *first); }));
   if (missing > std::max(kFew, (stayed + missing) / kFewOf) || missing > stayed)

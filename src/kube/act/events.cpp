@@ -13,7 +13,7 @@ constexpr std::size_t kMaxReason = 128;
 constexpr std::size_t kMaxInFlight = 4;
 constexpr core::Duration kSweep{60000};
 
-/// At most `most` bytes, not cutting a character of UTF-8 in two.
+/// Returns at most `most` bytes, without cutting a UTF-8 character in two.
 std::string shortened(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
   std::size_t end = most;
@@ -40,7 +40,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
   struct Series {
     Key event;  ///< The event's own key.
     int count = 1;
-    int written = 0;  ///< The count that was last sent; 0: not created yet.
+    int written = 0;  ///< The count that was last sent; 0: the event is not created yet.
     core::WallTime last;
     core::MonoTime last_seen;
     core::MonoTime last_written;
@@ -56,7 +56,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
 
   struct Job {
     SeriesKey key;
-    core::Json create;  ///< null: a patch of the count.
+    core::Json create;  ///< null: patch the count.
   };
   std::deque<Job> queue;
   std::size_t in_flight = 0;
@@ -108,7 +108,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     pump();
   }
 
-  /// News is worth more than the count of what was said before. A series forgotten like this begins anew.
+  /// A new event is worth more than the count of an old one. A series dropped here starts anew.
   void forget_quietest() {
     auto quietest = series.end();
     for (auto it = series.begin(); it != series.end(); ++it) {
@@ -121,7 +121,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     ++running.count;
     running.last = loop.clock().wall();
     running.last_seen = now();
-    // How long it has become is told ever more seldom, and only when it grows: at rest nothing is written.
+    // The count is written ever more rarely, and only when it grows: at rest nothing is written.
     const bool due = running.count >= 2 * running.written || now() - running.last_written >= options.series_refresh;
     if (due && !running.queued) enqueue_patch(key, running);
   }
@@ -140,7 +140,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     constexpr std::string_view kDigits = "0123456789abcdef";
     std::string suffix;
     for (int i = 0; i < 16; ++i) suffix += kDigits[random.below(16)];
-    // An object's name may be 253 long, and so may the event's.
+    // The names of objects and of events may have up to 253 characters.
     return shortened(event.object.name, 230) + "." + suffix;
   }
 
@@ -200,7 +200,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
       if (!reply) {
         ++dropped;
         logger.debug("event not written", {core::error_field(reply.error())});
-        // A series that the API server has forgotten begins anew.
+        // A series that the API server no longer has starts anew.
         if (created || reply.error().code == core::ErrorCode::kNotFound) series.erase(it);
       } else if (created && running.count > 1) {
         enqueue_patch(key, running);

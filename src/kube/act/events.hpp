@@ -1,8 +1,9 @@
-// Events (events.k8s.io/v1) about objects: what a person sees under `kubectl describe`.
+// Writes events (events.k8s.io/v1) about objects, which `kubectl describe` shows.
 //
-// The same event (object, reason, action, type, note) again within the series time is one event with a growing series count,
-// sent by patch as it doubles: a series that ended has up to half of its repeats untold, and costs no write at rest. Nothing
-// waits for an event, and nothing fails by one: what does not fit is dropped and counted.
+// A repeated event (same object, reason, action, type and note) within the series time becomes one event with a series count.
+// The count is patched whenever it has doubled, so that repeats cost few writes; up to half of the repeats of a series may
+// never be written. Nothing waits for an event and nothing fails because of one: an event that exceeds the limits is dropped
+// and counted.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,10 @@ struct EventOptions {
   std::string instance;                       ///< reportingInstance: our pod's name.
   std::size_t max_queue = 1000;
   std::size_t max_series = 4096;
-  core::Duration series_finish{360000};    ///< A series that was quiet this long is over.
-  core::Duration series_refresh{1800000};  ///< A count that grows is written after this, though it has not doubled.
-  std::size_t burst = 100;                 ///< New events per object at once ...
-  core::Duration refill{300000};           ///< ... and one more each.
+  core::Duration series_finish{360000};    ///< A series ends after this time without a repeat.
+  core::Duration series_refresh{1800000};  ///< A growing count is written after this time, even if it has not doubled.
+  std::size_t burst = 100;                 ///< The burst of new events for each object.
+  core::Duration refill{300000};           ///< The time in which each object may have one more.
 };
 
 class EventRecorder {
@@ -34,7 +35,7 @@ class EventRecorder {
   EventRecorder(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, EventOptions options);
   ~EventRecorder();
   void record(const EventAct& event);
-  /// Sends what is queued, for at most `grace`, then calls `done`.
+  /// Sends the queued events for at most `grace`, then calls `done`.
   void stop(core::Duration grace, std::function<void()> done);
   [[nodiscard]] std::uint64_t dropped() const;
 

@@ -166,7 +166,7 @@ TEST_F(EventsTest, AtRestNothingTicks) {
   EXPECT_EQ(loop.pending(), 0U);
 }
 
-// What one client drowns everybody else's news in.
+// A flood of events from one client must not displace new events of others.
 TEST_F(EventsTest, AFullMapOfSeriesMakesRoomForNews) {
   EventOptions few = options();
   few.max_series = 3;

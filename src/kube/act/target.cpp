@@ -27,12 +27,12 @@ StringMap labels_of(const core::Json& object) {
   return parse_meta(object).labels;
 }
 
-/// What a gate waits to see of one object.
+/// The state of one object that a gate waits for.
 struct Wanted {
   enum class What {
-    kUnsettled,  ///< It is not known what became of the write; a read is under way.
+    kUnsettled,  ///< The outcome of the write is unknown; a read is under way.
     kVersion,    ///< The object at resource_version or newer.
-    kGone,       ///< No object of this uid.
+    kGone,       ///< No object with this uid.
   };
   What what = What::kUnsettled;
   Resource resource;
@@ -45,13 +45,13 @@ bool would_show(const CacheView& view, const Wanted& wanted) {
   if (!view.scope.ns.empty() && view.scope.ns != wanted.key.ns) return false;
   if (!matches_labels(view.scope.label_selector, wanted.labels)) return false;
   if (view.scope.field_selector.empty()) return true;
-  // Any other field selector cannot be judged here: such a cache only counts while it holds the object.
+  // Other field selectors cannot be evaluated here: such a cache counts only while it holds the object.
   return view.scope.field_selector == "metadata.name=" + wanted.key.name;
 }
 
-/// True when the cache does not lag behind the write.
+/// Returns true if the cache does not lag behind the write.
 bool shows(const CacheView& view, const Wanted& wanted) {
-  // What is not synced vouches for nothing yet, and its first list will be newer than the write.
+  // A cache that is not synced proves nothing yet. Its first list will be newer than the write.
   if (!view.cache->synced()) return true;
   const auto [uid, version] = view.cache->identity(wanted.key);
   const bool held = !uid.empty() && uid == wanted.uid;
@@ -81,12 +81,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   plan::GatePtr version_gate(const Resource& resource, const core::Json& reply);
   plan::GatePtr gone_gate(const Resource& resource, const Key& key, const std::string& uid);
 
-  // Recipes.
+  // --- Recipes ---
 
-  /// Replaces the recipes in object.data by values, and goes on with the object.
+  /// Replaces the recipes in object.data by values, and passes the object on.
   void fill(const Resource& resource, core::Json object, Then then) {
     const core::Json* data = core::find(object, {"data"});
-    // Other kinds have data of their own: a ControllerRevision holds any object.
+    // Other kinds have their own data: a ControllerRevision holds any object.
     if (resource != resources::kSecret || data == nullptr || !data->is_object()) return then(std::move(object));
     for (const auto& [name, value] : data->items()) {
       if (!value.is_object()) continue;
@@ -125,7 +125,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     then(std::move(object));
   }
 
-  /// The name is a copy: it is of the object.
+  /// `name` is a copy, because the original is part of the object.
   void make_ssh_key(const Resource& resource, core::Json object, const std::string name, Then then) {
     const core::Json recipe = object["data"][name][std::string(kSshKey)];
     const auto type = core::ssh_key_type(core::get_string(recipe, {"type"}));
@@ -149,7 +149,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   using ThenBytes = std::function<void(core::Result<std::string>)>;
 
-  /// Goes on with the Secret as it is now, and the decoded value of a key of it.
+  /// Passes on the current metadata of the Secret, and the decoded value of one key.
   void read_secret(const core::Json& ref, std::string what,
                    std::function<void(core::Result<std::pair<core::Json, std::string>>)> then) {
     const Key secret{core::get_string(ref, {"namespace"}), core::get_string(ref, {"name"})};
@@ -180,7 +180,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                 });
   }
 
-  /// What the plan did not see is not copied: it may not be what is wanted any more.
+  /// Copies only what the plan saw: something newer may no longer be wanted.
   void copy(const core::Json& recipe, ThenBytes then) {
     read_secret(recipe, "Secret",
                 [recipe, then = std::move(then)](core::Result<std::pair<core::Json, std::string>> source) mutable {
@@ -197,7 +197,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void make_jwks(const core::Json& recipe, ThenBytes then) { add_jwk(recipe, core::Json::array(), std::move(then)); }
 
-  /// Goes on until `keys` has all of them.
+  /// Adds one key after the other until `keys` has all of them.
   void add_jwk(const core::Json& recipe, core::Json keys, ThenBytes then) {
     const core::Json* sources = core::find(recipe, {"keys"});
     if (sources == nullptr || !sources->is_array() || sources->empty())
@@ -237,7 +237,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         resources::kServiceAccount, request,
         [key, then = std::move(then)](core::Result<core::Json> reply) {
           if (!reply) {
-            // A token that got lost is nowhere: there is nothing to settle.
+            // A lost token exists nowhere, so there is nothing to settle.
             reply.error().code = core::code_of_read(reply.error().code);
             return then(std::unexpected(reply.error().with("token of ServiceAccount " + key.str())));
           }
@@ -259,7 +259,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return core::sign_hs256(key, claims);
   }
 
-  // Ends of writes.
+  // --- Replies of writes ---
 
   static core::Json identity_json(const core::Json& object) {
     return {{"uid", core::get_string(object, {"metadata", "uid"})},
@@ -268,13 +268,13 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void wrote(const Resource& resource, const core::Json& reply, const Done& done) {
     const core::Json identity = identity_json(reply);
-    // A write that took the last finalizer off a deleted object was its end.
+    // A write that removes the last finalizer of a deleted object ends the object.
     const bool ends = core::find(reply, {"metadata", "deletionTimestamp"}) != nullptr && !lives_on(reply);
     done({identity,
           {ends ? gone_gate(resource, key_of(reply), core::get_string(identity, {"uid"})) : version_gate(resource, reply)}});
   }
 
-  /// A deleted object that is there until its grace is over and its finalizers are gone.
+  /// Reports whether a deleted object still exists, until its grace period is over and its finalizers are removed.
   static bool lives_on(const core::Json& object) {
     const core::Json* finalizers = core::find(object, {"metadata", "finalizers"});
     return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr &&
@@ -282,13 +282,13 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
             core::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) > 0);
   }
 
-  /// Ends a failed write; one of unknown outcome gets a gate that a later read settles.
+  /// Ends a failed write. With an unknown outcome, adds a gate that a later read settles.
   void failed(core::Error error, const Resource& resource, const Key& key, const std::string& uid, core::MonoTime deadline,
               const Done& done);
 
   core::MonoTime deadline() const { return loop.clock().mono() + client.options().timeout; }
 
-  // Acts.
+  // --- Acts ---
 
   void run(std::shared_ptr<const Create> act, Done done) {
     fill(act->resource, act->object, [weak = weak_from_this(), act, done](core::Result<core::Json> object) {
@@ -306,9 +306,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// An object of that name exists. It is ours when an earlier create of this very intent made it: its reply was lost, or a
-  /// cache is behind. Then the wish is fulfilled, and the key waits until the caches show it. One whose labels were changed
-  /// since may never be shown.
+  /// An object of that name exists. It is ours if an earlier attempt of this create made it, and its reply was lost or a cache
+  /// is behind. Then the create succeeds, and the key waits until the caches show the object. An object whose labels have
+  /// changed does not count, because the caches may never show it.
   void look_whose(std::shared_ptr<const Create> act, core::Error error, Done done) {
     client.get(act->resource, key_of(act->object),
                [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
@@ -347,8 +347,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return wanted == nullptr || (there != nullptr && there->uid == wanted->uid);
   }
 
-  /// An earlier release may have given it another owner of ours, and no labels. Of what no controller is to own, the labels
-  /// tell.
+  /// An earlier release may have made the object with another owner of ours, and without labels. An object without a controller
+  /// is recognized by its labels.
   static bool may_take_over(const core::Json& intent, const core::Json& live) {
     const ObjectMeta want = parse_meta(intent), have = parse_meta(live);
     const OwnerReference* wanted = want.controller_owner();
@@ -362,7 +362,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       const auto self = weak.lock();
       if (!self) return;
       if (!object) return done({std::unexpected(object.error()), {}});
-      // Apply wants to know what it is given.
+      // A server-side apply needs apiVersion and kind.
       core::Json body = std::move(*object);
       body["apiVersion"] = act->resource.api_version();
       body["kind"] = act->resource.kind;
@@ -419,7 +419,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return all;
   }
 
-  /// The API server answers like to an invalid object, but it means that the object is another than we saw.
+  /// The API server answers as for an invalid object, but the real cause is that the object is not the one we saw.
   static bool precondition_failed(const Patch& act, const core::Error& error) {
     if (error.http_status != 422) return false;
     if (act.type == PatchType::kJson) {
@@ -452,7 +452,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return refuse(act.resource, act.key, act.uid, act.evidence, act.fenced);
   }
 
-  /// Why an object may not be deleted, in whatever way. `fenced`: the age of the evidence does not count.
+  /// Returns why an object may not be deleted or evicted. With `fenced`, the age of the evidence does not count.
   [[nodiscard]] std::optional<core::Error> refuse(const Resource& resource, const Key& key, const std::string& uid,
                                                   const std::optional<PodEvidence>& evidence, bool fenced) const {
     const auto error = [](std::string message, core::ErrorCode code = core::ErrorCode::kInvalid) {
@@ -470,12 +470,13 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   void deleted(const Delete& act, const core::Json& reply, const Done& done) {
-    // The reply is the object as it now is when it lives on for a while (grace, finalizers), else a Status, or its last state.
+    // If the object still exists for a while (grace period, finalizers), the reply is the object; otherwise a Status or its
+    // last state.
     if (lives_on(reply)) return wrote(act.resource, reply, done);
     done({core::Json::object(), {gone_gate(act.resource, act.key, act.uid)}});
   }
 
-  /// A precondition did not hold. Done when the object with that uid is gone.
+  /// A precondition failed. That is a success if the object with this uid is gone.
   void look_gone(const Resource& resource, const Key& key, const std::string& uid, core::Error error, Done done) {
     client.get(resource, key,
                [weak = weak_from_this(), resource, key, uid, error = std::move(error), done](core::Result<core::Json> live) {
@@ -488,7 +489,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                });
   }
 
-  /// A write to a subresource was answered, and the answer does not show the object.
+  /// Ends a write to a subresource whose reply does not show the object.
   void wrote_beside(const Key& pod, const std::string& uid, const Done& done);
 
   void run(std::shared_ptr<const Evict> act, Done done) {
@@ -554,7 +555,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     client.list_all(act->resource, act->ns, options, std::move(answered));
   }
 
-  /// A fact becomes part of Observed, which holds no secret bytes: values are replaced by their lengths.
+  /// A fact becomes part of Observed, which contains no secrets: replaces values by their lengths.
   static core::Json without_secrets(const Resource& resource, core::Json object) {
     if (core::Json* meta = object.contains("metadata") ? &object["metadata"] : nullptr) meta->erase("managedFields");
     if (resource != resources::kSecret || !object.contains("data")) return object;
@@ -570,7 +571,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 };
 
-/// See Wanted. Asks the directory each time: caches of named objects come and go.
+/// Waits for Wanted. Asks the directory each time, because caches of named objects come and go.
 class Target::Impl::Gate final : public plan::Gate, public std::enable_shared_from_this<Target::Impl::Gate> {
  public:
   Gate(std::shared_ptr<Impl> owner, Wanted wanted) : owner_(owner), wanted_(std::move(wanted)) {}
@@ -596,7 +597,7 @@ class Target::Impl::Gate final : public plan::Gate, public std::enable_shared_fr
     return what;
   }
 
-  /// When the caches turn out to be behind, they list again.
+  /// If the read shows that caches are behind, they list again.
   [[nodiscard]] bool settle() const override {
     read(true);
     return true;
@@ -648,7 +649,7 @@ class Target::Impl::Gate final : public plan::Gate, public std::enable_shared_fr
   }
 
   std::weak_ptr<Impl> owner_;
-  // Gates are const to those who wait; what a read finds out changes what is waited for.
+  // Those who wait hold const gates; a read still changes what the gate waits for.
   mutable Wanted wanted_;
   mutable bool reading_ = false;
   mutable core::Duration wait_ = kFirstReread;

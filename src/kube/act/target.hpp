@@ -1,8 +1,9 @@
-// Carries kube acts out: Create, Apply, Patch, Delete, Evict, Get, Log, List, DryRun, EventAct.
+// Executes the kube acts: Create, Apply, Patch, Delete, Evict, Get, Log, List, DryRun and EventAct.
 //
-// Guarantees: after a write its key waits (a gate) until every cache that would show the object does so at that resourceVersion
-// or newer, or has seen it go. A kind that no cache watches has no gate. A lost reply is settled by a consistent read that
-// starts after the request's deadline; the reply of an eviction, which says nothing of the pod, by one that starts at once.
+// Guarantees: after a write the key waits (a gate) until every cache that selects the object shows it at that resourceVersion
+// or newer, or has seen its deletion. A kind without a cache has no gate. After a lost reply a consistent read shows the
+// outcome; it starts after the request's deadline. The reply of an eviction does not show the pod, so a consistent read starts
+// at once.
 #pragma once
 
 #include <functional>
@@ -21,11 +22,11 @@
 
 namespace kube {
 
-/// A cache as gates see it.
+/// What gates need to know of a cache.
 struct CacheView {
   const CacheBase* cache = nullptr;
   Scope scope;
-  std::function<void()> relist;  ///< Lists again: a consistent read showed that the cache is behind.
+  std::function<void()> relist;  ///< Lists again, after a consistent read has shown that the cache is behind.
 };
 
 class CacheDirectory {
@@ -39,7 +40,7 @@ class Target final : public plan::Target {
   Target(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, const CacheDirectory& caches,
          EventRecorder& events);
   ~Target() override;
-  /// Called when a gate was settled by a live read, and may be open now.
+  /// Sets a callback for gates that a live read has settled, and that may be open now.
   void on_settled(std::function<void()> call);
 
  private:

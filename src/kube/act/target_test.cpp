@@ -127,7 +127,7 @@ TEST_F(TargetTest, AlreadyExistsIsDoneWhenAnEarlierCreateOfOursMadeIt) {
   pods.upsert(pod("p", "7"));
   EXPECT_TRUE(open());
 
-  // One that somebody gave other labels is not shown where it would be looked for.
+  // An object with changed labels does not appear where the cache looks for it.
   run(create(resources::kPod, intent));
   api.take("POST").reply(409, status_json(409, "AlreadyExists"));
   Json relabelled = live;
@@ -135,7 +135,7 @@ TEST_F(TargetTest, AlreadyExistsIsDoneWhenAnEarlierCreateOfOursMadeIt) {
   api.take("GET").reply(200, relabelled);
   EXPECT_EQ(result.value.error().code, ErrorCode::kAlreadyExists);
 
-  // The same object on its way out is not it.
+  // An object that is being deleted does not count as the one we created.
   run(create(resources::kPod, intent));
   api.take("POST").reply(409, status_json(409, "AlreadyExists"));
   live["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z";
@@ -187,7 +187,7 @@ TEST_F(TargetTest, DeletesNeedAUidAndPodsNeedEvidence) {
   EXPECT_TRUE(api.sent.empty());
 }
 
-/// A kind of another room.
+/// A kind of evidence from another room.
 class TestEvidence final : public PodEvidence {
  public:
   TestEvidence(const PodRecord& pod, std::optional<core::MonoTime> good_until)
@@ -348,7 +348,7 @@ TEST_F(TargetTest, AGateThatTakesTooLongIsSettledByALiveRead) {
   EXPECT_FALSE(open());
   pods.replace({pod("p", "12")}, "12");
   EXPECT_TRUE(open());
-  // The object was deleted meanwhile: there is nothing to wait for.
+  // The object was deleted meanwhile, so there is nothing to wait for.
   run(create(resources::kPod, labelled("q")));
   api.take("POST").reply(201, labelled("q", "20"));
   EXPECT_TRUE(result.gates.at(0)->settle());
@@ -549,7 +549,7 @@ TEST_F(TargetTest, ApplyTakesNothingOverThatItHadNotSeenAndThatHasAnotherOwner) 
   EXPECT_EQ(result.value.error().code, ErrorCode::kAlreadyExists);
   EXPECT_FALSE(api.has("PATCH", ""));
 
-  // One that lost its labels is ours still, and one that an earlier release made for several owners.
+  // An object that lost its labels is still ours, and so is one that an earlier release made for several owners.
   run(unseen);
   Json live = intent;
   live["metadata"].erase("labels");
@@ -672,7 +672,7 @@ TEST_F(TargetTest, ADryRunSaysWhetherAnObjectWouldBeCreated) {
   };
   ask(201, labelled("p"));
   EXPECT_TRUE(result.value);
-  // The name is looked for when all else is settled.
+  // The name is checked last.
   ask(409, status_json(409, "AlreadyExists"));
   EXPECT_TRUE(result.value);
   ask(422, status_json(422, "Invalid"));

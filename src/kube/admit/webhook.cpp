@@ -110,7 +110,7 @@ struct WebhookServer::Impl {
   WebhookOptions options;
   std::map<std::string, Review> reviews;
   net::TlsFiles files;
-  std::unique_ptr<net::HttpServer> server;  ///< None before start().
+  std::unique_ptr<net::HttpServer> server;  ///< Null before start().
 
   core::Result<void> start() {
     auto tls = files.read();

@@ -1,4 +1,4 @@
-// An admission webhook: AdmissionReview (admission.k8s.io/v1) in, a pure function of ours, AdmissionReview out.
+// An admission webhook: calls a function of ours for each AdmissionReview (admission.k8s.io/v1), and returns the verdict.
 //
 //   kube::WebhookServer webhook(loop, logger, {.files = {cert_file, key_file}},
 //                               {{"/validate-pods", [](const kube::AdmissionRequest& request) {
@@ -7,9 +7,9 @@
 //   if (auto started = webhook.start(); !started) ...
 //   webhook.stop([&] { ... });   // requests under way are answered
 //
-// The function runs on the loop, so it must be quick, and decide from what it is given and from caches. Only for what neither
-// the schema nor CEL can say, on kinds of ours: whether the API server goes on without an answer is for the
-// ValidatingWebhookConfiguration (failurePolicy) to say.
+// The function runs on the loop, so it must be quick. It decides from the request and from caches. Use a webhook only for
+// rules that neither the schema nor CEL can express. failurePolicy in the ValidatingWebhookConfiguration decides whether the
+// API server continues without an answer.
 #pragma once
 
 #include <functional>
@@ -25,54 +25,54 @@
 
 namespace kube {
 
-/// What the API server asks.
+/// A request of the API server.
 struct AdmissionRequest {
-  std::string uid;        ///< Of the request; not of the object.
+  std::string uid;        ///< The uid of the request, not of the object.
   std::string operation;  ///< "CREATE", "UPDATE", "DELETE" or "CONNECT".
   std::string group, version, kind;
-  std::string resource;     ///< The plural.
+  std::string resource;     ///< The plural name.
   std::string subresource;  ///< "" or "status", "scale" ...
-  Key key;                  ///< The name is "" where the API server is yet to make one up (generateName).
+  Key key;                  ///< The name is "" if the API server has not generated it yet (generateName).
   std::string user;
-  std::vector<std::string> groups;  ///< Of the user.
-  bool dry_run = false;             ///< Nothing of it will be stored.
-  core::Json object;                ///< As it would be stored; null for DELETE.
-  core::Json old_object;            ///< As it is stored; null for CREATE.
+  std::vector<std::string> groups;  ///< The user's groups.
+  bool dry_run = false;             ///< The request is a dry run: nothing is stored.
+  core::Json object;                ///< The object as it would be stored; null for DELETE.
+  core::Json old_object;            ///< The stored object; null for CREATE.
 };
 
 struct AdmissionVerdict {
   bool allowed = true;
-  std::string message;                ///< Why it is refused; the user reads it.
+  std::string message;                ///< The reason of a refusal, for the user.
   int code = 403;                     ///< The HTTP status of a refusal.
   std::vector<std::string> warnings;  ///< Shown by kubectl, also with a refusal. At most 256 characters each.
-  core::Json patch;                   ///< Operations of a JSON patch (RFC 6902) that change the object; null: none.
+  core::Json patch;                   ///< A JSON patch (RFC 6902) that changes the object; null: no change.
 };
 AdmissionVerdict admit();
 AdmissionVerdict refuse(std::string message);
 
 using Review = std::function<AdmissionVerdict(const AdmissionRequest&)>;
 
-/// Answers one request to the path of a review. What is no AdmissionReview v1 in JSON gets 400, another method 405, another
-/// content type 415; a review that throws (a bug) gets 500.
+/// Answers one request to the path of a review. The status is 400 unless the body is an AdmissionReview v1 in JSON, 405 for
+/// another method, 415 for another content type, and 500 if the review throws (a bug).
 net::HttpResponse answer_review(const Review& review, const net::HttpRequest& request);
 
 struct WebhookOptions {
-  /// Where to listen, and limits; `use_tls` and `tls` are set from `files`. The API server takes objects of 3 MiB, and sends
-  /// the old and the new one. Of connections it opens one for each request that is under way.
+  /// The address to listen on, and limits; `use_tls` and `tls` are set from `files`. The API server accepts objects of 3 MiB,
+  /// and sends the old and the new one. It opens one connection for each concurrent request.
   net::ServerOptions listen{.max_request_bytes = 7UL << 20, .max_connections = 64};
-  net::TlsFilesOptions files{};  ///< The certificate and its key; a new pair is used for new connections.
+  net::TlsFilesOptions files{};  ///< The certificate and its key. New connections use a new pair.
   core::Duration grace{10000};   ///< For requests under way at stop().
 };
 
 class WebhookServer {
  public:
-  /// `reviews`: by path.
+  /// The key of `reviews` is the path.
   WebhookServer(net::AsioLoop& loop, core::Logger& logger, WebhookOptions options, std::map<std::string, Review> reviews);
   ~WebhookServer();
 
   /// Errors: those of the files and of net::HttpServer::start.
   core::Result<void> start();
-  /// New connections are refused, requests under way are answered, within the grace; then `done`. Requires that it was started.
+  /// Refuses new connections, answers requests under way within the grace period, then calls `done`. Requires start().
   void stop(std::function<void()> done);
   [[nodiscard]] std::uint16_t port() const;
 

@@ -142,7 +142,7 @@ class CountingLogger final : public core::Logger {
   int warnings = 0;
 };
 
-/// Over loopback sockets, with the files of a mounted Secret: names that are links into a folder behind a link.
+/// Uses loopback sockets and the files of a mounted Secret: names that are links into a folder behind a link.
 class WebhookServerTest : public net::testing::LoopTest {
  protected:
   WebhookServerTest() : folder(fs::temp_directory_path() / ("webhook_test." + std::to_string(getpid()))) {
@@ -155,7 +155,7 @@ class WebhookServerTest : public net::testing::LoopTest {
   WebhookServerTest(const WebhookServerTest&) = delete;
   WebhookServerTest& operator=(const WebhookServerTest&) = delete;
 
-  /// As a kubelet does: a new folder, then the link is swapped.
+  /// Mounts a version like the kubelet: makes a new folder, then swaps the link.
   void mount(const std::string& version, const net::testing::Identity& identity) {
     fs::create_directories(folder / version);
     std::ofstream(folder / version / "tls.crt") << identity.cert;

@@ -66,7 +66,7 @@ ManagerOptions App::manager_options() {
   options.events.instance = hostname();
   options.election = election();
   options.on_lost = [this](const std::string& why) {
-    // Another may act from now on: nothing of ours may run any longer.
+    // Another process may act from now on, so nothing of ours may continue.
     log().error("the lease is lost, ending at once", {{"why", why}});
     std::_Exit(1);
   };

@@ -1,5 +1,5 @@
-// The shell of a process that works with an API server: credentials, a client, a Lease and a manager as well. What is left to a
-// main is wiring:
+// The shell of a process that works with an API server. Adds credentials, a client, a Lease and a manager to run::Shell, so
+// that only wiring is left to main:
 //
 //   int main(int argc, char** argv) {
 //     kube::App app({.name = "slurm-bridge", .version = "1.0", .about = "Runs pods as jobs of Slurm."});
@@ -10,7 +10,7 @@
 //     return app.run();
 //   }
 //
-// By the program's name it has the default of its Lease, its user agent, its field manager and the controller of its events.
+// The program's name is also the default name of its Lease, its user agent, its field manager and the controller of its events.
 #pragma once
 
 #include <functional>
@@ -32,11 +32,11 @@ class App final : public run::Shell {
  public:
   explicit App(const run::Program& program);
 
-  // After start().
-  /// Writes are not fenced until there is a manager.
+  // Only after start().
+  /// Writes are not fenced until the manager exists.
   [[nodiscard]] Client& client() { return *client_; }
-  /// Made by the first call; run() starts and stops it. What is registered with it goes before the App does. A lost lease ends
-  /// the process at once.
+  /// Creates the manager on the first call; run() starts and stops it. Whatever is registered with it must be destroyed before
+  /// the App. A lost lease ends the process at once.
   [[nodiscard]] Manager& manager();
 
  private:
@@ -55,7 +55,7 @@ class App final : public run::Shell {
   std::string leader_elect_name_;
   std::string kubeconfig_;
   bool dry_run_ = false;
-  Metrics& metrics_;  ///< The shell's.
+  Metrics& metrics_;  ///< The metrics of the shell.
   std::unique_ptr<Credentials> credentials_;
   std::string api_host_;
   std::optional<net::BeastTransport> api_;

@@ -121,7 +121,7 @@ TEST_F(AppTest, RefusesAddressesOfMetricsToo) {
                               HasSubstr("a port of 0 to 65535")));
 }
 
-// Two programs that share a name would take each other's fields, Leases and dashboards.
+// Programs with a common name would take each other's fields, Leases and dashboards.
 TEST_F(AppTest, ItsNameIsItsOwnEverywhere) {
   ASSERT_EQ(start({}).code, std::nullopt);
   EXPECT_EQ(app.client().options().user_agent, "slurm-bridge/1.2");

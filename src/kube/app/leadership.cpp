@@ -23,7 +23,7 @@ Leadership::~Leadership() {
 
 void Leadership::start() {
   if (!election_) return won();
-  report(false);  // Standbys say so too.
+  report(false);  // A standby reports as well.
   election_->start();
 }
 

@@ -1,4 +1,4 @@
-// Whether this process may act: with an election, while it holds the Lease; without, from the start.
+// Decides whether this process may act: with an election only while it holds the Lease, else from the start.
 #pragma once
 
 #include <functional>
@@ -17,19 +17,19 @@ class Leadership {
     std::function<void()> on_leading;
     std::function<void(const std::string& why)> on_lost;
   };
-  /// `election`: absent, and nobody else is asked. With one, the client's writes are fenced by the Lease from now on.
+  /// Without `election` this process leads from start(). With it, the Lease fences the client's writes from now on.
   Leadership(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, std::optional<LeaseOptions> election,
              Metrics* metrics, Callbacks callbacks);
-  /// No more leader, no more writes: whoever still uses the client has lost the right to.
+  /// Fences off all later writes of the client.
   ~Leadership();
   Leadership(const Leadership&) = delete;
   Leadership& operator=(const Leadership&) = delete;
 
   void start();
   [[nodiscard]] bool leads() const { return leads_; }
-  /// Another may have led before us: what was read before may lack what it wrote last.
+  /// Another process may have led before: what was read before may lack its last writes.
   [[nodiscard]] bool elected() const { return election_ != nullptr; }
-  /// The end. With `writes_under_way` the Lease is not released but runs out by itself: nobody else may begin before.
+  /// Ends the leadership. With `writes_under_way` the Lease is not released but expires, so that no one else begins before.
   void give_up(bool writes_under_way, std::function<void()> done);
 
  private:
@@ -40,7 +40,7 @@ class Leadership {
   Client& client_;
   Metrics* metrics_;
   Callbacks callbacks_;
-  std::string lease_;  ///< Its name.
+  std::string lease_;  ///< The name of the Lease.
   std::unique_ptr<LeaderElection> election_;
   bool leads_ = false;
 };

@@ -6,7 +6,7 @@
 namespace kube {
 
 namespace {
-/// An API server that takes 5 s is slow, not away; and of one that does not answer at all, there is time to ask twice.
+/// An API server that takes 5 s is slow, not down. If it does not answer at all, there is time to ask twice.
 constexpr core::Duration kRequestTimeout{6000};
 }  // namespace
 
@@ -27,10 +27,10 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
   bool leading = false;
   bool ended = false;
   bool writing = false;                     ///< A write of the Lease is under way.
-  std::function<void()> when_written = {};  ///< What release() left to do until then.
-  core::MonoTime renewed_at;                ///< When the request that last renewed was sent.
-  core::Json lease;                         ///< As last seen; null: never, or not to be relied on.
-  core::Json observed_spec;                 ///< What the holder wrote last, and when we first saw it.
+  std::function<void()> when_written = {};  ///< The rest of release(), which waits for that write.
+  core::MonoTime renewed_at;                ///< When the last successful renewal was sent.
+  core::Json lease;                         ///< The Lease as last seen; null: never seen, or not reliable.
+  core::Json observed_spec;                 ///< The spec that the holder wrote last, and when we first saw it.
   core::MonoTime observed_at;
   std::string told_holder;
 
@@ -40,17 +40,17 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
 
   void again() {
     if (ended) return;
-    // What a slow answer took is not waited for once more.
+    // The duration of a slow answer counts towards the period.
     if (leading && !lease.is_null())
       return tick.set(std::max(renewed_at + options.retry_period - now(), core::Duration{0}), [this] { attempt(); });
-    // Standbys spread out, so that they do not all ask at once.
+    // Standbys use random delays, so that they do not all ask at once.
     const double spread = leading ? 1.0 : 1.0 + random.unit() * options.jitter;
     const double delay = static_cast<double>(options.retry_period.count()) * spread;
     tick.set(core::Duration{static_cast<core::Duration::rep>(delay)}, [this] { attempt(); });
   }
 
   void attempt() {
-    // A leader's own copy is the newest, as long as nobody interferes: one request is enough.
+    // A leader's own copy is current unless somebody interferes, so one request is enough.
     if (leading && !lease.is_null()) return write();
     if (leading && callbacks.on_slow_renewal) callbacks.on_slow_renewal();
     read();
@@ -83,7 +83,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     tell(holder);
     const bool ours = holder == options.identity;
     if (leading && !ours) return lose("another replica holds it: " + holder);
-    // Whether the holder lives is judged by when we saw it change, never by its clock.
+    // Whether the holder is alive depends on when we saw the Lease change, never on the holder's clock.
     const bool expired = now() - observed_at >= options.duration;
     if (!holder.empty() && !ours && !expired) return again();
     write();
@@ -115,12 +115,12 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     return object;
   }
 
-  /// For one request. A leader that waits longer than until the lease is lost waits for nothing.
+  /// Returns the timeout of one request. A leader need not wait longer than until the lease is lost.
   [[nodiscard]] core::Duration time_left() const {
     return leading ? std::clamp(lost_at() - now(), core::Duration{1}, kRequestTimeout) : kRequestTimeout;
   }
 
-  /// Hundreds of writes may wait for a connection: a renewal behind them would come too late.
+  /// Hundreds of writes may wait for a connection. A renewal queued behind them would be too late.
   [[nodiscard]] WriteOptions write_options() const {
     WriteOptions made;
     made.fenced = false;
@@ -149,14 +149,14 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
 
   void written(core::MonoTime sent, core::Result<core::Json> reply) {
     if (!reply) {
-      lease = nullptr;  // Read it again first.
+      lease = nullptr;  // Read it before the next write.
       logger.warn(leading ? "lease: cannot renew it" : "lease: cannot take it", {core::error_field(reply.error())});
       return again();
     }
     lease = std::move(*reply);
     observed_spec = lease.value("spec", core::Json::object());
     observed_at = now();
-    // The answer took so long that it means nothing any more.
+    // The answer came too late to count.
     if (leading && now() >= lost_at()) return lose("renewed too late");
     renewed_at = sent;
     if (!leading && now() >= deadline()) return again();
@@ -188,7 +188,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     const bool held = leading;
     end();
     if (writing) {
-      // What it leaves on the server is known when it is answered.
+      // Only the answer shows what the write left on the server.
       when_written = [this, done = std::move(done)] { give_up(done, true); };
     } else if (held) {
       give_up(std::move(done), true);
@@ -197,7 +197,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     }
   }
 
-  /// Writes that nobody holds it. `may_read`: a copy that is missing or old is replaced, once.
+  /// Writes the Lease without a holder. If `may_read`, reads a missing or outdated copy again, once.
   void give_up(std::function<void()> done, bool may_read) {
     if (lease.is_null()) return read_and_give_up(std::move(done));
     core::Json object = wanted();

@@ -1,12 +1,12 @@
-// Leader election by a coordination.k8s.io Lease: one of several replicas acts.
+// Leader election with a coordination.k8s.io Lease: one of several replicas acts.
 //
-// Guarantees: no two processes that use this class have a deadline() in the future at once, whatever their wall clocks say.
+// Guarantees: no two processes that use this class have a deadline() in the future at the same time, whatever their wall clocks
+// say.
 //
-// A holder is taken for alive for as long as the Lease changes, by our own clock (never by the timestamps in it). A leader that
-// could not renew for renew_deadline may not write 5 s before anybody else can begin: the client refuses. A renewal that is
-// answered after that makes it whole again, for nobody else has written the Lease in between; so an API server that takes 5 s
-// for every answer costs writes, but not the lease. retry_period before anybody else can begin it is lost, and `on_lost` ends
-// the process.
+// A holder counts as alive while the Lease changes, measured by our own clock, never by the timestamps in it. A leader that has
+// not renewed for renew_deadline may not write: the client refuses, 5 s before anyone else can begin. A later renewal restores
+// it, because nobody else has written the Lease in between. So an API server that takes 5 s for every answer prevents writes,
+// but does not cost the lease. The lease is lost retry_period before anyone else can begin, and `on_lost` ends the process.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@
 namespace kube {
 
 struct LeaseOptions {
-  Key key;               ///< Of the Lease.
-  std::string identity;  ///< Ours: unique per process start ("hostname_random").
+  Key key;               ///< The key of the Lease.
+  std::string identity;  ///< Our identity, unique for each process start ("hostname_random").
   core::Duration duration{15000};
   core::Duration renew_deadline{10000};
   core::Duration retry_period{2000};
@@ -34,24 +34,25 @@ class LeaderElection {
  public:
   struct Callbacks {
     std::function<void()> on_leading;
-    std::function<void(std::string why)> on_lost;              ///< Once; the election has ended.
-    std::function<void(const std::string& holder)> on_holder;  ///< Somebody else (or we) was seen to lead; may be unset.
-    std::function<void()> on_slow_renewal{};                   ///< The Lease has to be read before it is renewed; may be unset.
+    std::function<void(std::string why)> on_lost;  ///< Called once. The election has ended.
+    /// Called when the holder changes, to another process or to us; may be unset.
+    std::function<void(const std::string& holder)> on_holder;
+    std::function<void()> on_slow_renewal{};  ///< The Lease must be read before it is renewed; may be unset.
   };
   LeaderElection(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, LeaseOptions options,
                  Callbacks callbacks);
   ~LeaderElection();
 
   void start();
-  /// Gives the Lease up, if we hold it, so that another may take it at once. Only after all writers have stopped. A renewal
-  /// under way is waited for. `done` is called when the API server said so, or could not be asked.
+  /// Releases the Lease, if we hold it, so that another process can take it at once. Call it only after all writers have
+  /// stopped. Waits for a renewal under way. Calls `done` when the API server has answered or the request has failed.
   void release(std::function<void()> done);
-  /// Stops without giving the Lease up: it runs out by itself, and our writes are refused from now on. For an end with writes
-  /// still under way.
+  /// Stops without releasing the Lease: it expires, and our writes are refused from now on. Use it when writes are still under
+  /// way.
   void end();
   [[nodiscard]] bool leading() const;
-  /// Until when our writes are safe: the end of renew_deadline since the last renewal was sent. nullopt when that is over, or
-  /// another leads.
+  /// Returns until when our writes are safe: the end of renew_deadline since the last renewal was sent. nullopt if that time is
+  /// over or another process leads.
   [[nodiscard]] std::optional<core::MonoTime> deadline() const;
 
  private:

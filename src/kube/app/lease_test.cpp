@@ -94,7 +94,7 @@ TEST_F(LeaseTest, NoRequestOfItWaitsBehindOthers) {
 
 TEST_F(LeaseTest, AHolderLivesForAsLongAsItsLeaseChanges) {
   start();
-  for (int i = 0; i < 20; ++i) {  // Its clock is a year off; that does not matter.
+  for (int i = 0; i < 20; ++i) {  // the holder's clock is a year off, which does not matter
     api.take("GET").reply(200, lease("other", std::to_string(i), "2025-01-01T00:00:" + std::to_string(10 + i) + ".000000Z"));
     EXPECT_TRUE(api.sent.empty());
     loop.advance(5s);
@@ -201,7 +201,7 @@ TEST_F(LeaseTest, AnAnswerThatNeverComesLosesTheLeaseToo) {
   EXPECT_EQ(lost.size(), 1U);
 }
 
-// As client-go's does.
+// The same holds for client-go.
 TEST_F(LeaseTest, AnApiServerThatTakesFiveSecondsForEachAnswerDoesNotCostTheLease) {
   lead();
   for (int i = 0; i < 20; ++i) {

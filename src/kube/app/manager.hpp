@@ -1,5 +1,5 @@
-// Runs controllers. The manager is wiring: it brings together caches and their watches, what wakes which key, the passes of
-// keys (run/passes.hpp), where acts go, leader election (kube/app/leadership.hpp), events, and an orderly end
+// Runs controllers. The manager connects caches and their watches, the events that wake keys, the passes of keys
+// (run/passes.hpp), the targets of acts, leader election (kube/app/leadership.hpp), events, and an orderly end
 // (run/shutdown.hpp).
 //
 //   kube::Manager manager(loop, random, logger, client, options);
@@ -11,9 +11,9 @@
 //   key); }); manager.add_target(slurm_target); manager.start();
 //   ... manager.stop([&] { loop.stop(); });
 //
-// Requires: what is given to it outlives it; caches, controllers and targets are added before start().
+// Requires: objects passed to the manager outlive it; caches, controllers and targets are added before start().
 // Guarantees: a controller is called for one key at a time; passes begin only when all caches are synced and this process
-// leads; no act is carried out after stop() has called back.
+// leads; no act is executed after stop() has called back.
 #pragma once
 
 #include <functional>
@@ -47,11 +47,11 @@ struct ManagerOptions : run::PassOptions {
   core::Duration stop_grace{10000};  ///< For passes under way at stop().
   WatchOptions watch;
   EventOptions events;
-  std::optional<LeaseOptions> election;  ///< Absent: lead at once.
-  /// The lease was lost: the process must end now.
+  std::optional<LeaseOptions> election;  ///< Without it, this process leads at once.
+  /// Called when the lease was lost: the process must end now.
   std::function<void(std::string why)> on_lost;
-  /// The same in every process: controllers keep hashes in annotations, to see a change also across their own restart. "":
-  /// drawn from the random source.
+  /// Must be equal in every process: controllers store hashes in annotations, to detect changes also across their own restart.
+  /// "": a random salt.
   std::string secret_salt = "slurm-operator";
 };
 
@@ -60,7 +60,7 @@ class Manager final : private CacheDirectory {
   Manager(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, ManagerOptions options = {});
   ~Manager() override;
 
-  /// The cache of a resource under a scope, made on first use; one watch each. All before start().
+  /// Returns the cache of a resource under a scope, and creates it with its watch on first use. Only before start().
   template <class Record>
   Cache<Record>& cache(const Resource& resource, const Scope& scope = {}) {
     if (CacheBase* known = find_cache(resource, scope, typeid(Record))) return static_cast<Cache<Record>&>(*known);
@@ -72,32 +72,32 @@ class Manager final : private CacheDirectory {
     return result;
   }
 
-  /// Adds a controller, which must outlive the manager. Its name must be its own.
+  /// Adds a controller, which must outlive the manager. Its name must be unique.
   void add(run::Controller& controller);
 
-  /// Another place where acts go (slurm::Target); kube acts go to the manager's own target.
+  /// Adds a target for other acts (slurm::Target). The manager has its own target for kube acts.
   void add_target(plan::Target& target);
 
-  /// Looks at a key again. For what no cache shows (a Slurm snapshot, a timer).
+  /// Wakes a key because of something that no cache shows (a Slurm snapshot, a timer).
   void wake(std::string_view controller, const Key& key, core::Duration delay = core::Duration{0});
-  /// A cache has changed, one of the manager's or one that it does not know (a Slurm snapshot): gates are looked at again.
+  /// Call it after a change outside the manager's caches, such as a new Slurm snapshot: the gates are checked again.
   void caches_changed();
 
-  /// Starts watches and the election; passes begin when all caches are synced and we lead.
+  /// Starts the watches and the election. Passes begin when all caches are synced and this process leads.
   void start();
-  /// In this order: no new passes, passes under way end, watches stop, events are sent, the lease is given up; then `done`.
-  /// Passes that outlast stop_grace are not waited for, and the lease then runs out by itself.
+  /// In this order: no new passes begin, passes under way end, watches stop, events are sent, the lease is released, `done` is
+  /// called. Passes that outlast stop_grace are not waited for; the lease then expires.
   void stop(std::function<void()> done);
 
   [[nodiscard]] bool synced() const;  ///< All caches hold a complete list.
   [[nodiscard]] bool leading() const;
-  /// Called when an election is won: what was read before may lack what the leader before us wrote last.
+  /// Called when an election is won: what was read before may lack the last writes of the previous leader.
   void on_leading(std::function<void()> callback);
-  /// Called for each system that a plan waits on (Plan::waits_on), each time that it is planned.
+  /// Called for each system that a plan waits on (Plan::waits_on), each time it is planned.
   void on_waiting(std::function<void(const std::string& system)> callback);
-  [[nodiscard]] bool idle() const;  ///< No pass runs, no key is ready or held, none is to be retried.
+  [[nodiscard]] bool idle() const;  ///< No pass runs, and no key is ready, held or due for a retry.
   [[nodiscard]] const run::Passes& passes() const;
-  /// Brings the gauges of the metrics up to date; before they are written out.
+  /// Updates the gauges of the metrics, before they are exported.
   void collect() const;
   [[nodiscard]] Client& client();
 
@@ -112,13 +112,13 @@ class Manager final : private CacheDirectory {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Which keys a change of a record concerns. Asked of the old and of the new record of each change.
+/// Returns the keys that a change of a record concerns. Called with the old and with the new record.
 template <class Record>
 using Mapper = std::function<std::vector<Key>(const Record&)>;
-/// True when a change matters.
+/// Returns true if the change matters.
 template <class Record>
 using Filter = std::function<bool(const Record& before, const Record& after)>;
-/// Calls `wake` for each key that a change in the cache concerns; with a filter, only for changes that it lets through.
+/// Calls `wake` for each key that a change in the cache concerns. With a filter, only for changes that pass it.
 template <class Record>
 void listen(Cache<Record>& source, Mapper<Record> map, Filter<Record> filter, std::function<void(const Key&)> wake) {
   source.listen(
@@ -137,7 +137,7 @@ template <class Record>
 Mapper<Record> self() {
   return [](const Record& record) { return std::vector<Key>{record.meta.key()}; };
 }
-/// Maps a record to its controller owner, if that is of this kind. Whether it is the very owner is told by uid in `observe`.
+/// Maps a record to its controller owner, if that has this kind. `observe` must compare the owner's uid.
 template <class Record>
 Mapper<Record> controller_owner(std::string kind) {
   return [kind = std::move(kind)](const Record& record) -> std::vector<Key> {

@@ -22,8 +22,8 @@ using core::Json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// A very small API server: objects by path, watches with initial events, one resourceVersion for all. Answers come 1 ms later,
-/// watch events after `lag`.
+/// A very small API server: objects by path, watches with initial events, and one resourceVersion for all. Answers take 1 ms,
+/// and watch events take `lag`.
 class MiniApi final : public net::HttpTransport {
  public:
   explicit MiniApi(core::ManualLoop& l) : loop(l) {}
@@ -41,7 +41,7 @@ class MiniApi final : public net::HttpTransport {
       if (!hold.empty() && log.back() == hold) {
         held.push_back([this, id, done, answer] { later(id, done, answer); });
       } else if (fault) {
-        later(id, done, std::unexpected(*fault));  // Carried out, but the reply is lost.
+        later(id, done, std::unexpected(*fault));  // carried out, but the reply is lost
       } else {
         later(id, done, std::move(answer));
       }
@@ -103,9 +103,9 @@ class MiniApi final : public net::HttpTransport {
   int writes = 0;
   int opened = 0;
   bool refuse_watches = false;
-  std::string hold;  ///< Requests of this "METHOD path" are carried out, but their answers are held back.
+  std::string hold;  ///< Requests with this "METHOD path" are carried out, but their answers are held back.
   std::vector<std::function<void()>> held;
-  /// An error with a status is answered; one without loses the reply of a request that is carried out.
+  /// An error with a status is the answer. An error without one loses the reply of a request that is carried out.
   std::function<std::optional<core::Error>(const net::HttpRequest&)> before_write;
 
  private:
@@ -176,7 +176,7 @@ struct Seen {
   std::vector<Presence> all_named;
 };
 
-/// For each ConfigMap a Service of its name.
+/// Creates a Service of the same name for each ConfigMap.
 class TestController final : public TypedController<Seen> {
  public:
   TestController(Cache<Object>& c, Cache<Object>& s)
@@ -188,7 +188,7 @@ class TestController final : public TypedController<Seen> {
   std::vector<Seen> observed;
   std::string throws_on;  ///< The key whose observe throws.
   bool reads_secret = false;
-  int reads_secrets = 0;  ///< So many.
+  int reads_secrets = 0;  ///< The number of Secrets to read.
   std::function<std::string(const Key&)> shares;
   [[nodiscard]] std::string share(const Key& key) const override { return shares ? shares(key) : ""; }
 
@@ -247,7 +247,7 @@ class ManagerTest : public testing::Test {
     return plan;
   }
 
-  /// The value of a metric, named with its labels; -1: there is none.
+  /// Returns the value of a metric, named with its labels; -1 if there is none.
   double metric(const std::string& name) {
     const std::string text = "\n" + metrics.text();
     const auto at = text.find("\n" + name + " ");
@@ -290,7 +290,7 @@ TEST_F(ManagerTest, WatchesStartInTheSameOrderWhoeverAsksFirst) {
   EXPECT_EQ(order({resources::kPod, resources::kService, resources::kConfigMap}), once);
 }
 
-/// Pods carry digests of their keys: with other ones, every restart of the operator would restart every slurmctld.
+/// Pods contain digests of their keys: if these changed, every restart of the operator would restart every slurmctld.
 TEST_F(ManagerTest, DigestsOfSecretsAreTheSameInEveryProcessAndRelease) {
   auto& secrets = manager->cache<SecretRecord>(resources::kSecret, {"ns", "", ""});
   start();
@@ -370,7 +370,7 @@ TEST_F(ManagerTest, AGateThatStaysClosedIsSettledLive) {
   controller->planner = wants_service;
   start();
   api.put(kConfigs, config("a"));
-  api.lag = 1000s;  // The watch goes quiet after this.
+  api.lag = 1000s;  // the watch is quiet after this
   loop.advance(100ms);
   ASSERT_EQ(manager->passes().held().size(), 1U);
   const int opened = api.opened;
@@ -380,7 +380,7 @@ TEST_F(ManagerTest, AGateThatStaysClosedIsSettledLive) {
   EXPECT_EQ(api.writes, 1);
 }
 
-/// Somewhere else where acts go, and whose caches never show them.
+/// An act on another system, whose effect no cache shows.
 class ElsewhereAct final : public plan::Act {
  public:
   [[nodiscard]] Json describe() const override { return {{"act", "elsewhere"}}; }
@@ -557,7 +557,7 @@ TEST_F(ManagerTest, AKeyThatDoesSomethingElseEachTimeIsNot) {
   EXPECT_EQ(api.writes, 50);
 }
 
-/// Somebody else, who changes back at once what the operator writes to data.x of ConfigMap a; which also has data of others.
+/// Another writer reverts at once what the operator writes to data.x of ConfigMap a, which also has data of others.
 class FightTest : public ManagerTest {
  protected:
   FightTest() {
@@ -843,7 +843,7 @@ TEST_F(ManagerTest, StopEndsInOrder) {
   start();
   api.put(kConfigs, config("a"));
   loop.advance(2ms);
-  loop.advance(1ms);  // The write is under way.
+  loop.advance(1ms);  // the write is under way
   bool stopped = false;
   manager->stop([&] { stopped = true; });
   EXPECT_FALSE(stopped);
@@ -943,7 +943,7 @@ class DryRunTest : public ManagerTest {
   DryRunTest() : ManagerTest(dry()) {}
 };
 
-/// Plans are written down.
+/// Records the plans.
 class ShownTest : public ManagerTest {
  protected:
   ShownTest()
@@ -954,7 +954,7 @@ class ShownTest : public ManagerTest {
         }()) {}
   struct Shown {
     Json plan;
-    int writes = 0;  ///< So far.
+    int writes = 0;  ///< The number of writes so far.
   };
   std::vector<Shown> plans;
 };
@@ -1009,7 +1009,7 @@ class ElectedTest : public ManagerTest {
   }
   ElectedTest() : ManagerTest(elected()) {}
 
-  /// Leads, and has sent a write whose answer does not come.
+  /// Becomes the leader, and sends a write whose answer does not come.
   void lead_with_a_write_under_way() {
     controller->planner = wants_service;
     start();
@@ -1104,9 +1104,9 @@ TEST_F(ElectedTest, ANewLeaderListsAgainBeforeItActs) {
   api.put(leases, {{"metadata", {{"namespace", "ns"}, {"name", "lease"}}}, {"spec", {{"holderIdentity", "other"}}}});
   start();
   ASSERT_TRUE(manager->synced());
-  api.lag = 1000s;  // The standby's watches go quiet.
+  api.lag = 1000s;  // the standby's watches are quiet
   api.put(kConfigs, config("a"));
-  api.put(kServices, service("a"));  // Made by the leader before us, which then dies.
+  api.put(kServices, service("a"));  // made by the previous leader, which then dies
   const int opened = api.opened;
   loop.advance(20s);
   ASSERT_TRUE(manager->leading());

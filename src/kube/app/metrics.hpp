@@ -1,4 +1,4 @@
-// The metrics of a program that works with an API server: also of requests, the Lease, caches, events and credentials.
+// The metrics of a program that works with an API server. Adds requests, the Lease, caches, events and credentials.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ class Metrics final : public run::Metrics {
   ~Metrics() override;
   void request(const RequestRecord& record, const std::string& host);
   void leader(const std::string& lease, bool leading);
-  /// The lease had to be read before it could be renewed.
+  /// The Lease had to be read before it could be renewed.
   void slow_renewal(const std::string& lease);
   void cache(const std::string& name, std::size_t objects, std::size_t bytes, const std::string& resource_version);
   void watch_failures(const std::string& name, std::uint64_t total);
   void events_dropped(std::uint64_t total);
-  /// The files of the credentials were read again, or could not be.
+  /// The files of the credentials were read again; `good` is false if that failed.
   void credentials_read(bool good);
 
  private:

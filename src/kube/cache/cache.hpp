@@ -1,10 +1,10 @@
-// Caches: what the API server last said of one kind under one selector, as immutable records.
+// Caches: the objects of one kind under one selector as the API server last reported them, in immutable records.
 //
 // A cache is fed by a watch (kube/cache/watch.hpp). Readers get shared_ptr<const Record>.
 //
 // Requires: all calls are on the loop; listeners do not change the cache.
-// Guarantees: a record never changes; contents are those of one resourceVersion or newer, never half of a list; listeners are
-// called after the cache shows the change.
+// Guarantees: a record never changes; the contents are those of one resourceVersion or newer, never half of a list;
+// listeners are called after the cache shows the change.
 //
 //   for (const PodPtr& pod : pods.by_index("owner", nodeset_uid)) ...
 #pragma once
@@ -22,18 +22,18 @@
 
 namespace kube {
 
-/// What the runtime needs to know of any cache, whatever its record.
+/// The part of a cache that does not depend on its record type.
 class CacheBase {
  public:
   virtual ~CacheBase() = default;
-  /// False until the first complete list, and again never: a lost watch leaves old but complete contents.
+  /// False until the first complete list, then always true: after a lost watch the contents are old but complete.
   [[nodiscard]] virtual bool synced() const = 0;
-  /// The newest resourceVersion that the stream has shown (objects or bookmarks).
+  /// Returns the newest resourceVersion that the stream has shown, in objects or bookmarks.
   [[nodiscard]] virtual const std::string& resource_version() const = 0;
   [[nodiscard]] virtual std::size_t size() const = 0;
-  /// What its records and indices take, estimated. A kept figure.
+  /// Returns the estimated memory of records and indices. The value is maintained, not computed on each call.
   [[nodiscard]] virtual std::size_t bytes() const = 0;
-  /// The uid and resourceVersion held for a key; empty strings when absent.
+  /// Returns the uid and resourceVersion of the record with this key; empty strings if there is none.
   [[nodiscard]] virtual std::pair<std::string, std::string> identity(const Key& key) const = 0;
 };
 
@@ -41,14 +41,15 @@ template <class Record>
 class Cache final : public CacheBase {
  public:
   using Ptr = std::shared_ptr<const Record>;
-  /// The values under which a record is found in an index.
+  /// Returns the values under which an index contains a record.
   using IndexFunction = std::function<std::vector<std::string>(const Record&)>;
-  /// Called after the cache shows the change. `before` or `after` may be null (added, deleted), never both.
+  /// Called after the cache shows the change. `before` is null for an added record, `after` for a deleted one.
   using Listener = std::function<void(const Ptr& before, const Ptr& after)>;
 
   void add_index(std::string name, IndexFunction function);
   void listen(Listener listener) { listeners_.push_back(std::move(listener)); }
-  /// Called after anything changed: contents, resourceVersion, or the first sync. Comes after the listeners of the change.
+  /// Called after any change of the contents or the resourceVersion, and after the first sync; after the listeners of the
+  /// change.
   void listen_changed(std::function<void()> listener) { changed_.push_back(std::move(listener)); }
 
   [[nodiscard]] Ptr find(const Key& key) const;
@@ -61,11 +62,11 @@ class Cache final : public CacheBase {
   [[nodiscard]] std::size_t bytes() const override { return bytes_; }
   [[nodiscard]] std::pair<std::string, std::string> identity(const Key& key) const override;
 
-  // For the watch. Events may come twice: what is no news of the object held changes nothing.
+  // Called by the watch. Events may come twice: an event that is not newer than the cached object changes nothing.
   void upsert(Ptr record);
-  /// `rv`: the resourceVersion of the deletion, `uid`: of what was deleted; where known.
+  /// `rv` is the resourceVersion of the deletion and `uid` the uid of the deleted object, if known.
   void erase(const Key& key, std::string rv = "", std::string_view uid = "");
-  /// The complete contents at `rv`; what is absent was deleted.
+  /// Replaces the contents with the complete list at `rv`. Objects that are absent from it were deleted.
   void replace(std::vector<Ptr> records, std::string rv);
   void bookmark(std::string rv);
 
@@ -176,7 +177,7 @@ void Cache<Record>::replace(std::vector<Ptr> records, std::string rv) {
   for (const auto& [key, record] : items_) add(record);
   rv_ = std::move(rv);
   synced_ = true;
-  // All listeners see the whole new contents. A copy: a listener may not change the cache, but the loop must not depend on it.
+  // All listeners see the whole new contents. Iterates over a copy, in case a listener changes the cache against the rules.
   const std::map<Key, Ptr> after = items_;
   for (const auto& [key, record] : before) {
     if (!after.contains(key)) notify(record, nullptr);

@@ -1,4 +1,4 @@
-// A cache with the watch that fills it. For the manager's own parts.
+// A cache with the watch that fills it. Used within the manager.
 #pragma once
 
 #include <memory>
@@ -21,17 +21,17 @@ struct CacheEntry {
   std::unique_ptr<CacheBase> cache;
   std::unique_ptr<WatchSink> sink;
   std::unique_ptr<Watch> watch;
-  std::uint64_t lists_needed = 1;  ///< Contents count as known after so many complete lists.
+  std::uint64_t lists_needed = 1;  ///< The contents count as known after this many complete lists.
 
   [[nodiscard]] bool synced() const { return cache->synced() && watch->stats().complete_lists >= lists_needed; }
-  /// What is read from now on is no older than this call.
+  /// Requests a new list. synced() is false until the contents are no older than this call.
   void renew() {
     lists_needed = watch->stats().complete_lists + 1;
     watch->relist_from_now();
   }
 };
 
-/// Makes entries. It outlives them.
+/// Makes entries, and must outlive them.
 class CacheMaker {
  public:
   CacheMaker(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, WatchOptions options,
@@ -41,7 +41,7 @@ class CacheMaker {
   }
 
   [[nodiscard]] const ParseContext& context() const { return context_; }
-  /// The watch is not started.
+  /// Returns an entry whose watch is not started.
   [[nodiscard]] std::unique_ptr<CacheEntry> make(Resource resource, Scope scope, std::type_index record,
                                                  std::unique_ptr<CacheBase> cache, std::unique_ptr<WatchSink> sink) {
     auto entry = std::make_unique<CacheEntry>();

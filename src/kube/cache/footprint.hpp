@@ -1,4 +1,4 @@
-// What records take of the heap, in bytes: an estimate for metrics, without what the allocator adds.
+// Estimates the heap memory of records in bytes, for metrics. Excludes the allocator's overhead.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace kube {
 
-/// A node of std::map beside its value: colour, parent, two children.
+/// The size of a node of std::map in addition to its value: colour, parent and two children.
 inline constexpr std::size_t kMapNodeBytes = 4 * sizeof(void*);
 
-/// What a value holds outside of itself; short strings hold nothing.
+/// Returns the memory that a value holds outside of itself. Short strings hold none.
 std::size_t heap_bytes(const std::string& text);
 std::size_t heap_bytes(const Key& key);
 std::size_t heap_bytes(const core::Json& value);

@@ -51,8 +51,8 @@ TEST(FootprintTest, ACacheCountsRecordsAndIndices) {
   EXPECT_EQ(indexed.bytes(), 0U);
 }
 
-// The figure is kept, so that whoever scrapes the metrics has nothing walked: whatever came and went, it is that of the
-// contents.
+// The figure is maintained, so that a scrape of the metrics does not walk the cache. After any changes it must equal the figure
+// of the contents.
 TEST(FootprintTest, ACachesFigureIsThatOfItsContents) {
   const auto record = [](int number, std::string version, std::string label) {
     auto object = std::make_shared<Object>();

@@ -6,18 +6,19 @@ namespace kube {
 
 namespace {
 
-/// So many named objects of a kind and namespace are watched one by one; what is more, by one watch of the namespace.
+/// This many named objects of a kind and namespace are watched one by one; if more are named, one watch of the namespace covers
+/// them.
 constexpr int kMostAlone = 16;
 
 }  // namespace
 
-/// The first of those named in this place, or the end.
+/// Returns the first object named in this place, or the end.
 std::map<NamedWatches::Id, NamedWatches::Entry>::const_iterator NamedWatches::first_in(const Place& place) const {
   const auto it = entries_.lower_bound({place.first, {place.second, ""}});
   return it != entries_.end() && place_of(it->first) == place ? it : entries_.end();
 }
 
-/// Fewer than kMostAlone are named there, `but` not counted.
+/// Reports whether fewer than kMostAlone objects are named in this place, not counting `but`.
 bool NamedWatches::few_in(const Place& place, const Id& but) const {
   int count = 0;
   for (auto it = first_in(place); it != entries_.end() && place_of(it->first) == place; ++it) {
@@ -35,7 +36,7 @@ void NamedWatches::wake_users(const Id& id) {
 void NamedWatches::caches_changed() {
   for (auto& [id, entry] : entries_) {
     if (entry.was_synced || !shown_by(id, entry).cache->synced()) continue;
-    // That it is known now, be it absent, is news to all who asked.
+    // The object is known now, even if it is absent: that concerns all keys that name it.
     entry.was_synced = true;
     for (const run::WorkKey& user : entry.users) wake_(user);
   }
@@ -96,7 +97,7 @@ void NamedWatches::watch(Entry& entry, const Id& id, const Resource& resource) {
 
 template <class Record>
 Named<Record> NamedWatches::Reading::read(const Resource& resource, const Key& key) {
-  // An unnamed object is watched by nobody: it cannot exist.
+  // An object without a name cannot exist, so it is not watched.
   if (key.name.empty() || (resource.namespaced && key.ns.empty())) return {Presence::kAbsent, nullptr};
   const Id id{resource.plural + "." + resource.group + " " + typeid(Record).name(), key};
   names_.insert(id);

@@ -1,9 +1,9 @@
-// The objects that others name (Secrets, ConfigMaps ...): each is watched for as long as a key names it; alone, or where many
-// of a namespace are named, with its namespace. Each watch is a socket, and one object may name tens of thousands of others.
+// Watches the objects that other objects name (Secrets, ConfigMaps ...) while a key names them. An object has its own watch, or
+// shares a watch of the namespace if many are named there: each watch is a socket, and one object may name tens of thousands.
 //
-// Requires: it is told of each change of its caches (caches_changed).
-// Guarantees: who reads a name is woken by each change of that object, and when it is known at all; what nobody named in his
-// last observe is not watched.
+// Requires: the owner calls caches_changed() after each change of a cache.
+// Guarantees: a key that reads an object is woken by each change of the object, and when the object is first known. Objects
+// that a key did not name in its last observe are not watched for it.
 #pragma once
 
 #include <functional>
@@ -21,14 +21,14 @@ namespace kube {
 
 class NamedWatches {
  public:
-  /// `wake`: what a key named has changed, or is known now. `changed`: a cache has changed.
+  /// `wake` is called when an object that a key names has changed or is known now, `changed` when a cache has changed.
   NamedWatches(CacheMaker& maker, std::function<void(const run::WorkKey&)> wake, std::function<void()> changed)
       : maker_(maker), wake_(std::move(wake)), changed_(std::move(changed)) {}
 
-  /// What is watched (a resource, and which record is kept of it), and the object.
+  /// The watched resource together with its record type, and the object.
   using Id = std::pair<std::string, Key>;
 
-  /// Reads named objects for one observe of one key. Its end gives up what the key named before, and has not named again.
+  /// Reads named objects during one observe of one key. Its destruction drops the objects that the key did not name again.
   class Reading final : public Recorder {
    public:
     Reading(NamedWatches& owner, run::WorkKey key) : owner_(owner), key_(std::move(key)) {}
@@ -51,18 +51,19 @@ class NamedWatches {
     std::set<Id> names_;
   };
 
-  /// A cache has changed: wakes whoever named what is known since.
+  /// Wakes the keys that name objects known since the last call.
   void caches_changed();
   void each(const std::function<void(const CacheEntry&)>& see) const;
   void stop();
 
  private:
   struct Entry {
-    std::unique_ptr<CacheEntry> alone;  ///< Null: its namespace is watched.
+    std::unique_ptr<CacheEntry> alone;  ///< Null: the watch of the namespace covers the object.
     std::set<run::WorkKey> users;
     bool was_synced = false;
   };
-  using Place = std::pair<std::string, std::string>;  ///< What is watched, and its namespace; "": of all, or it has none.
+  using Place = std::pair<std::string, std::string>;  ///< The watched resource with its record type, and the namespace; "" for
+                                                      ///< cluster-scoped resources.
   static Place place_of(const Id& id) { return {id.first, id.second.ns}; }
 
   [[nodiscard]] const CacheEntry& shown_by(const Id& id, const Entry& entry) const {
@@ -82,7 +83,7 @@ class NamedWatches {
   std::function<void()> changed_;
   std::map<Id, Entry> entries_;
   std::map<Place, std::unique_ptr<CacheEntry>> namespaces_;
-  std::map<run::WorkKey, std::set<Id>> reads_;  ///< What the last observe of a key named.
+  std::map<run::WorkKey, std::set<Id>> reads_;  ///< What the last observe of each key named.
 };
 
 }  // namespace kube

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 const Resource kJob{"batch", "v1", "Job", "jobs", true};
 
-/// How many keep to a namespace, and when they are given up: manager_test.cpp.
+/// manager_test.cpp tests how many objects share a watch of the namespace, and when watches are dropped.
 class NamedWatchesTest : public testing::Test, protected ClientFixture {
  protected:
   template <class Look>
@@ -24,7 +24,7 @@ class NamedWatchesTest : public testing::Test, protected ClientFixture {
     loop.run_ready();
     return found;
   }
-  /// The watch that has been opened now, with what it lists.
+  /// Answers the watch that was just opened with these objects.
   FakeTransport::Opened list(const std::vector<core::Json>& objects) {
     auto stream = api.take_stream();
     stream.head();

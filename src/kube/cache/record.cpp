@@ -17,9 +17,9 @@ namespace {
 
 /// Written by kubectl apply: a second copy of the object that nothing here reads.
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
-/// A parser that grew beyond this is given back.
+/// A parser with a larger buffer is released.
 constexpr std::size_t kKeepBuffer = 256U << 10U;
-/// What is nested deeper is cut; simdjson takes 1024.
+/// Deeper nesting is cut. simdjson accepts 1024 levels.
 constexpr std::size_t kMaxNesting = 1000;
 
 std::string text(dom::element element, std::string_view key) {
@@ -63,7 +63,7 @@ StringMap strings(dom::element element, std::string_view key) {
   return result;
 }
 
-/// The Secrets that a volume of a pod mounts.
+/// Adds the Secrets that a pod's volume mounts.
 void add_secrets(dom::element volume, std::vector<std::string>& into) {
   dom::element source;
   if (volume["secret"].get(source) == simdjson::SUCCESS) into.push_back(text(source, "secretName"));
@@ -106,7 +106,7 @@ ContainerState container_state(dom::element status, bool init) {
     result.waiting_reason = text(inner, "reason");
     result.message = text(inner, "message");
     result.crashed = result.waiting_reason == "CrashLoopBackOff";
-    // The kubelet's own message tells no more than the length of the back-off.
+    // The kubelet's own message contains only the length of the back-off.
     if (result.crashed && has_last && last["terminated"].get(inner) == simdjson::SUCCESS)
       result.message = text(inner, "message");
   } else if (state["terminated"].get(inner) == simdjson::SUCCESS) {
@@ -116,7 +116,8 @@ ContainerState container_state(dom::element status, bool init) {
   return result;
 }
 
-/// By the first toleration that fits, as the taint manager goes by it. One of all taints is a user's own, and stays as it is.
+/// Uses the first toleration that matches, like the taint manager. A toleration of all taints is the user's own, and is not
+/// changed.
 Patience patience_of(dom::element spec, std::string_view taint) {
   Patience result;
   std::int32_t index = 0;
@@ -134,7 +135,7 @@ Patience patience_of(dom::element spec, std::string_view taint) {
   return result;
 }
 
-/// The node that every term of its required node affinity names, as a DaemonSet's pods have it.
+/// Returns the node that every term of the required node affinity names, as in a DaemonSet's pods.
 std::string pin_of(dom::element spec) {
   dom::element required;
   constexpr std::string_view kPath = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
@@ -154,7 +155,7 @@ std::string pin_of(dom::element spec) {
   return found.value_or("");
 }
 
-/// No type of Kubernetes nests that deep: a server that gets it passed on refuses it and names the path.
+/// No type of Kubernetes is nested that deep. A server that later receives the value refuses it and names the path.
 void cut_deep(core::Json& value, std::size_t levels) {
   if (!value.is_structured()) return;
   if (levels == 0) {
@@ -279,7 +280,7 @@ bool probed_by_http(const dom::element& container) {
   });
 }
 
-/// All that PodRecord has. Error: kInvalid.
+/// Parses all fields of PodRecord. Error: kInvalid.
 template <class Record>
 core::Result<std::shared_ptr<Record>> parse_pod(const dom::element& object) {
   auto meta = checked_meta(object);
@@ -323,7 +324,7 @@ core::Result<std::shared_ptr<Record>> parse_pod(const dom::element& object) {
   return pod;
 }
 
-/// All that NodeRecord has. Error: kInvalid.
+/// Parses all fields of NodeRecord. Error: kInvalid.
 template <class Record>
 core::Result<std::shared_ptr<Record>> parse_node(const dom::element& object) {
   auto meta = checked_meta(object);
@@ -375,12 +376,12 @@ void raise(ResourceAmounts& to, const ResourceAmounts& at_least) {
   for (const auto& [name, amount] : at_least) to[name] = std::max(to[name], amount);
 }
 
-/// As k8s.io/component-helpers/resource.PodRequests counts.
+/// Counts like PodRequests in k8s.io/component-helpers/resource.
 ResourceAmounts pod_requests(dom::element spec) {
-  ResourceAmounts running;  // containers and sidecars, which run together
+  ResourceAmounts running;  // containers and sidecars, which run at the same time
   each_item(spec, "containers", [&](dom::element container) { add(running, requests_of(container)); });
-  ResourceAmounts sidecars;  // those that have been started so far
-  ResourceAmounts starting;  // the most that is taken while the pod starts
+  ResourceAmounts sidecars;  // sidecars started so far
+  ResourceAmounts starting;  // the most that is requested while the pod starts
   each_item(spec, "initContainers", [&](dom::element container) {
     ResourceAmounts now = requests_of(container);
     if (text(container, "restartPolicy") == "Always") {

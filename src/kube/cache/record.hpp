@@ -1,6 +1,6 @@
-// Records from JSON: what a cache keeps of an object, read straight from the parsed text.
+// Creates the records of caches directly from parsed JSON text.
 //
-// metadata.managedFields is never kept. Secret values are kept as salted hashes and sizes only.
+// metadata.managedFields is never kept. Of Secret values only salted hashes and sizes are kept.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,11 @@ class element;
 namespace kube {
 
 struct ParseContext {
-  std::string secret_salt;  ///< Beside the Secret's uid, so that hashes cannot be looked up, nor compared between Secrets.
+  std::string secret_salt;  ///< Salts the hashes together with the Secret's uid, so that they can be neither looked up nor
+                            ///< compared between Secrets.
 };
 
-/// Reads a record. Errors: kInvalid when it is no object with metadata.name.
+/// Parses a record. Error: kInvalid if it is not an object with metadata.name.
 template <class Record>
 core::Result<std::shared_ptr<const Record>> parse_record(const simdjson::dom::element& object, const ParseContext& context);
 template <>
@@ -46,7 +47,7 @@ template <>
 core::Result<std::shared_ptr<const SchedulingNodeRecord>> parse_record<SchedulingNodeRecord>(
     const simdjson::dom::element& object, const ParseContext& context);
 
-/// The same from text or a tree, for tests and single replies.
+/// Parses a record from text or from a JSON tree, for tests and single replies.
 template <class Record>
 core::Result<std::shared_ptr<const Record>> parse_record_text(std::string_view text, const ParseContext& context = {});
 template <class Record>
@@ -54,7 +55,7 @@ core::Result<std::shared_ptr<const Record>> record_from_json(const core::Json& j
   return parse_record_text<Record>(json.dump(), context);
 }
 
-/// Parses texts one after another in one buffer, which is given back when a text was large.
+/// Parses one text after another with a shared buffer, which is released after a large text.
 class DocumentParser {
  public:
   using Use = std::function<core::Result<void>(const simdjson::dom::element& root)>;
@@ -62,10 +63,10 @@ class DocumentParser {
   ~DocumentParser();
   DocumentParser(const DocumentParser&) = delete;
   DocumentParser& operator=(const DocumentParser&) = delete;
-  /// Calls `use` with the parsed text; the element does not outlive the call. Error: kInvalid.
-  /// In the parts of a custom resource that may hold anything, users can write what the API server stores and simdjson refuses,
-  /// for the whole text: integers beyond 64 bits come as floating-point numbers, as the API server has them, and what is nested
-  /// deeper than 1000 levels as a string.
+  /// Calls `use` with the parsed text; the element is only valid during the call. Error: kInvalid. Where a custom resource
+  /// accepts any content, users can store values that simdjson refuses, together with the whole text. They are converted:
+  /// integers beyond 64 bits become floating-point numbers, as in the API server, and anything nested deeper than 1000 levels
+  /// becomes a string.
   core::Result<void> parse(std::string_view text, const Use& use);
 
  private:
@@ -73,7 +74,7 @@ class DocumentParser {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The resourceVersion and other facts of an object that need no record.
+/// Returns the metadata of an object, without making a record.
 ObjectMeta meta_of_element(const simdjson::dom::element& object);
 core::Json json_of_element(const simdjson::dom::element& element);
 

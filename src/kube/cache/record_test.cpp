@@ -285,7 +285,7 @@ TEST(RecordTest, RequestsAreWhatTheSchedulerCounts) {
   EXPECT_EQ(requests(R"({"containers": [{"resources": {"requests": {"cpu": "3"}}}],
       "initContainers": [{"restartPolicy": "Always", "resources": {"requests": {"cpu": "2"}}}]})"),
             (ResourceAmounts{{"cpu", 5.0L}}));
-  // What the pod asks for as a whole counts instead, and the overhead of its runtime on top.
+  // Requests of the pod as a whole replace the sum of its containers; the runtime's overhead is added.
   EXPECT_EQ(requests(R"({"containers": [{"resources": {"requests": {"cpu": "1", "x/y": "1"}}}],
       "resources": {"requests": {"cpu": "2"}}, "overhead": {"cpu": "250m"}})"),
             (ResourceAmounts{{"cpu", 2.25L}, {"x/y", 1.0L}}));

@@ -1,4 +1,4 @@
-// How controllers read objects that others name.
+// Lets controllers read objects that other objects name.
 #pragma once
 
 #include "kube/object.hpp"
@@ -6,14 +6,14 @@
 
 namespace kube {
 
-/// Reads objects that others name: each is watched for as long as a key names it; alone, or where many are named, with its
-/// namespace. What was read is what wakes the key again.
+/// Reads objects that other objects name, and watches each of them while a key names it (kube/cache/named_watches.hpp). Their
+/// changes wake the key.
 class Recorder : public run::Recorder {
  public:
   virtual Named<SecretRecord> secret(const Key& key) = 0;
-  /// An object of any kind but Secret, whole.
+  /// Reads a whole object of any kind but Secret.
   virtual Named<Object> object(const Resource& resource, const Key& key) = 0;
-  /// The metadata of an object of any kind.
+  /// Reads the metadata of an object of any kind.
   virtual Named<MetadataRecord> metadata(const Resource& resource, const Key& key) = 0;
 
   Named<Object> config_map(const Key& key) { return object(resources::kConfigMap, key); }

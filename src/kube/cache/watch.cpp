@@ -10,9 +10,9 @@ namespace kube {
 namespace {
 
 constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
-constexpr core::Duration kTimeoutMargin{10000};  ///< The server ends a watch; only when it does not, we do.
+constexpr core::Duration kTimeoutMargin{10000};  ///< The server ends a watch. Only if it does not, we do so after this margin.
 constexpr std::size_t kKeepLineBuffer = 256U << 10U;
-/// After this many WatchLists that ended early without a reason, a paged list is tried instead.
+/// After this many WatchLists that ended early without a reason, list in pages.
 constexpr int kMaxBrokenWatchLists = 2;
 
 }  // namespace
@@ -160,16 +160,16 @@ struct Watch::Impl {
   std::optional<core::Error> error;
 
   Phase phase = Phase::kStopped;
-  core::Timer retry;    ///< The next try.
-  core::Timer head;     ///< The reply's head must come.
-  core::Timer slow;     ///< The initial events ought to have ended.
-  core::Timer silence;  ///< Something must come.
+  core::Timer retry;    ///< The next attempt.
+  core::Timer head;     ///< Limits the wait for the head of the reply.
+  core::Timer slow;     ///< Warns if the initial events have not ended.
+  core::Timer silence;  ///< Limits the silence.
   Client::StreamId stream = 0;
-  std::uint64_t generation = 0;  ///< Of the stream; pieces of an older one are not looked at.
+  std::uint64_t generation = 0;  ///< The number of the stream. Pieces of an older stream are ignored.
 
   std::string rv;  ///< Where to resume; "" before the first list, and when the history is gone.
   std::string continue_token;
-  bool pages_next = false;  ///< The next list goes by pages: WatchList was refused or broke.
+  bool pages_next = false;  ///< List in pages next: WatchList was refused or failed.
   int broken_watch_lists = 0;
   LineFramer framer;
   ListSplitter splitter;
@@ -186,7 +186,7 @@ struct Watch::Impl {
 
   [[nodiscard]] core::MonoTime now() const { return loop.clock().mono(); }
 
-  // Targets.
+  // --- Targets ---
 
   [[nodiscard]] std::string base_target() const {
     std::string target = resource.path(scope.ns) + "?";
@@ -195,7 +195,7 @@ struct Watch::Impl {
     return target;
   }
 
-  /// Also draws server_timeout.
+  /// Also draws a random server_timeout.
   [[nodiscard]] std::string watch_target(const std::string& position) {
     const auto spread = static_cast<std::uint64_t>((options.timeout_most - options.timeout_least).count()) + 1;
     server_timeout = options.timeout_least + core::Duration{static_cast<core::Duration::rep>(random->below(spread))};
@@ -203,7 +203,7 @@ struct Watch::Impl {
     return base_target() + "watch=true&allowWatchBookmarks=true&timeoutSeconds=" + std::to_string(seconds) + position;
   }
 
-  // Beginning.
+  // --- Opening streams ---
 
   void begin_list() {
     rv.clear();
@@ -281,7 +281,7 @@ struct Watch::Impl {
     stream = 0;
   }
 
-  // Silence. Looked at when the time is up, not at each piece.
+  // --- Silence: checked when the time is up, not at each piece ---
 
   [[nodiscard]] core::Duration silence_limit() const {
     if (phase == Phase::kWatchList || phase == Phase::kPages) return options.list_silence;
@@ -295,7 +295,7 @@ struct Watch::Impl {
     broke({core::ErrorCode::kUnavailable, "silence on the watch", 0, {}, {}});
   }
 
-  // Pieces.
+  // --- Data ---
 
   void take(std::string_view piece) {
     last_piece = now();
@@ -369,7 +369,7 @@ struct Watch::Impl {
     if (type == "BOOKMARK") {
       if (meta.resource_version.empty()) return core::fail(core::ErrorCode::kInvalid, "bookmark without resourceVersion");
       if (!initial) {
-        // The server's data went back in time (a restored backup). It says nothing of what we hold beyond.
+        // The server's data went back in time (a restored backup), so it cannot confirm what we hold beyond that.
         if (!rv_at_least(meta.resource_version, rv)) return core::fail(core::ErrorCode::kExpired, "resourceVersion went back");
         bookmarks_seen = true;
         rv = meta.resource_version;
@@ -397,7 +397,7 @@ struct Watch::Impl {
 
   void healthy() { error.reset(); }
 
-  // Ends.
+  // --- Ends of streams ---
 
   void ended(core::Result<void> result) {
     close_stream();
@@ -422,7 +422,7 @@ struct Watch::Impl {
     continue_token = core::get_string(*frame, {"metadata", "continue"});
     splitter = ListSplitter();
     if (!continue_token.empty()) return open_page();
-    // The next list may try WatchList again: servers are upgraded.
+    // The server may have been upgraded, so the next list may try WatchList again.
     pages_next = false;
     broken_watch_lists = 0;
     const std::uint64_t mine = generation;
@@ -430,7 +430,7 @@ struct Watch::Impl {
     if (mine == generation) open_watch();
   }
 
-  /// Something went wrong: decides what comes next and when.
+  /// Decides after a failure what comes next, and when.
   void broke(core::Error why) {
     const Phase was = phase;
     close_stream();
@@ -439,12 +439,12 @@ struct Watch::Impl {
     phase = Phase::kWaiting;
     error = why;
     ++stats.failures;
-    // kInternal: an API server whose etcd cannot report progress (3.4) says 500, by an ERROR event; it counts on clients that
-    // then list.
+    // kInternal: an API server whose etcd cannot report progress (3.4) sends a 500 in an ERROR event, and expects the client to
+    // list instead.
     const bool refused = why.code == core::ErrorCode::kInvalid || why.code == core::ErrorCode::kUnsupported ||
                          why.code == core::ErrorCode::kInternal;
     if (was == Phase::kWatchList && refused && why.http_status != 0 && !pages_next) {
-      // This server has no WatchList.
+      // This server does not support WatchList.
       pages_next = true;
       logger.debug("WatchList refused: listing by pages", fields(why));
       return again(core::Duration{0});

@@ -1,11 +1,11 @@
-// Keeps a cache equal to what the API server holds: list, watch, resume, and list again when the history is gone.
+// Keeps a cache equal to the API server's state: lists, watches, resumes, and lists again when the history is gone.
 //
-// Guarantees: the sink is given whole lists or single changes, in the order of resourceVersions; while a list is broken or
-// under way, it keeps what it had.
+// Guarantees: the sink receives whole lists or single changes, in the order of resourceVersions. While a list is under way or
+// has failed, the sink keeps its contents.
 //
-// The first list is a consistent read: a watch that sends initial events (WatchList) with no resourceVersion, or, where the
-// server refuses that, a paged list. A lost watch resumes at the last resourceVersion seen; 410 lists again, and while it does
-// the cache keeps its old contents. Numbers (backoff, timeouts) are client-go's.
+// The first list is a consistent read: a watch that sends initial events (WatchList) without a resourceVersion or, if the
+// server refuses that, a paged list. A lost watch resumes at the last resourceVersion seen. After a 410 the watch lists again,
+// and the cache keeps its old contents meanwhile. Backoff and timeouts have client-go's values.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@
 
 namespace kube {
 
-/// Which objects of a resource: all, or of one namespace, by labels and fields.
+/// Selects objects of a resource by namespace ("": all), labels and fields.
 struct Scope {
   std::string ns{};
   std::string label_selector{};
@@ -31,16 +31,16 @@ struct Scope {
   friend auto operator<=>(const Scope&, const Scope&) = default;
 };
 
-/// What is watched, as one text: a name for it, and to sort by.
+/// Returns a text that identifies what is watched, for names and for sorting.
 [[nodiscard]] std::string place(const Resource& resource, const Scope& scope);
 
-/// What a watch feeds. Objects are only valid during the call.
+/// The receiver of a watch. Objects are only valid during the call.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
-  /// It needs nothing but metadata: the API server is asked for no more.
+  /// Returns true if the sink needs only metadata, so that the watch requests no more.
   [[nodiscard]] virtual bool metadata_only() const { return false; }
-  /// A list begins; what was staged by an earlier, broken one is forgotten.
+  /// A list begins. Objects staged by an earlier, failed list are dropped.
   virtual void begin() = 0;
   virtual core::Result<void> stage(const simdjson::dom::element& object) = 0;
   virtual void unstage(const ObjectMeta& meta) = 0;
@@ -90,27 +90,27 @@ class CacheSink final : public WatchSink {
 struct WatchOptions {
   core::Duration backoff_base{800};
   core::Duration backoff_cap{30000};
-  core::Duration backoff_reset{120000};  ///< Healthy this long: start from the base again.
-  core::Duration timeout_least{300000};  ///< The server ends the watch after a random time between these two.
-  core::Duration timeout_most{600000};
-  core::Duration very_short{1000};  ///< A watch that ends sooner without an event is a failure.
+  core::Duration backoff_reset{120000};  ///< After this time without a failure the backoff starts from the base again.
+  core::Duration timeout_least{300000};  ///< The server ends the watch after a random time, at least this ...
+  core::Duration timeout_most{600000};   ///< ... and at most this.
+  core::Duration very_short{1000};       ///< A watch that ends sooner, without an event, counts as a failure.
   core::Duration head_timeout{30000};
-  core::Duration slow_list{10000};          ///< A WatchList whose initial events take longer is worth a warning.
-  core::Duration list_silence{30000};       ///< Longest silence before the initial events end.
-  core::Duration bookmark_silence{180000};  ///< Longest silence once the server has sent bookmarks (it does every minute).
+  core::Duration slow_list{10000};          ///< Warn if the initial events of a WatchList take longer.
+  core::Duration list_silence{30000};       ///< The longest silence before the initial events end.
+  core::Duration bookmark_silence{180000};  ///< The longest silence once the server has sent bookmarks (one a minute).
   int page_size = 500;
-  bool watch_list = true;  ///< False: always list by pages.
+  bool watch_list = true;  ///< False: always list in pages.
 };
 
 /// Counters for metrics.
 struct WatchStats {
   std::uint64_t lists = 0, complete_lists = 0, watches = 0, failures = 0, events = 0, expired = 0;
-  bool used_watch_list = false;  ///< The last complete list came by WatchList.
+  bool used_watch_list = false;  ///< The last complete list was a WatchList.
 };
 
 class Watch {
  public:
-  /// Draws its random numbers from a stream of its own, named for its place.
+  /// Derives its own stream of random numbers from `random`, named after place().
   Watch(core::Loop& loop, const core::Random& random, core::Logger& logger, Client& client, DocumentParser& parser,
         Resource resource, Scope scope, WatchSink& sink, WatchOptions options = {});
   ~Watch();
@@ -121,10 +121,10 @@ class Watch {
   void stop();
   /// The contents are in doubt: lists again at once, unless a list is under way.
   void relist();
-  /// Begins a list now, also when one is under way: what follows is no older than this call.
+  /// Begins a new list, even if one is under way, so that its contents are no older than this call.
   void relist_from_now();
   [[nodiscard]] const WatchStats& stats() const;
-  /// The last failure, until something worked again.
+  /// Returns the last failure; nullopt after a success.
   [[nodiscard]] const std::optional<core::Error>& error() const;
 
  private:
@@ -132,14 +132,14 @@ class Watch {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Splits a byte stream into lines, whatever the pieces. A line longer than `max` is an error.
+/// Splits a byte stream into lines, however it is cut into pieces. A line longer than `max` is an error.
 class LineFramer {
  public:
-  using OnLine = std::function<bool(std::string_view line)>;  ///< False stops feeding.
+  using OnLine = std::function<bool(std::string_view line)>;  ///< Return false to stop.
   explicit LineFramer(std::size_t max = 64U << 20U) : max_(max) {}
-  /// Calls `on_line` for each complete line that is not empty. Error: kInvalid when a line is too long.
+  /// Calls `on_line` for each complete, non-empty line. Error: kInvalid if a line is too long.
   core::Result<void> feed(std::string_view piece, const OnLine& on_line);
-  /// What stands without an end of line.
+  /// Returns the text after the last end of line.
   [[nodiscard]] std::string_view rest() const { return rest_; }
   void clear();
 
@@ -148,13 +148,13 @@ class LineFramer {
   std::string rest_;
 };
 
-/// Takes the items out of a List as its text arrives, so that a page is never held whole. The rest (metadata) is kept as text.
+/// Extracts the items of a List while its text arrives, so that no whole page is held. Keeps the rest (metadata) as text.
 class ListSplitter {
  public:
-  using OnItem = std::function<bool(std::string_view item)>;  ///< False stops feeding.
-  /// Error: kInvalid when it is no JSON object.
+  using OnItem = std::function<bool(std::string_view item)>;  ///< Return false to stop.
+  /// Error: kInvalid if the text is not a JSON object.
   core::Result<void> feed(std::string_view piece, const OnItem& on_item);
-  /// The list without its items, once complete().
+  /// Returns the list without its items, once complete().
   [[nodiscard]] const std::string& frame() const { return frame_; }
   [[nodiscard]] bool complete() const { return complete_; }
 
@@ -165,7 +165,7 @@ class ListSplitter {
   int depth_ = 0;
   bool in_string_ = false, escaped_ = false;
   bool expect_key_ = false;  ///< The next string at depth 1 is a key.
-  bool in_key_ = false;      ///< This string is that key.
+  bool in_key_ = false;      ///< The current string is that key.
   bool in_items_ = false, complete_ = false;
 };
 

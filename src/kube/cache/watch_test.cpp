@@ -43,7 +43,7 @@ class WatchTest : public testing::Test {
     watch.start();
     loop.run_ready();
   }
-  /// A watch that has listed a@1 and stands at 5.
+  /// Returns a watch that has listed a@1 and is at 5.
   FakeTransport::Opened started() {
     start();
     auto stream = api.take_stream();
@@ -93,7 +93,7 @@ TEST_F(WatchTest, ShowsNothingBeforeTheInitialEventsEnd) {
   stream.event("ADDED", object("b", "2"));
   stream.event("MODIFIED", object("a", "3"));
   stream.event("DELETED", object("b", "4"));
-  stream.event("BOOKMARK", bookmark_json("4"));  // Not the end.
+  stream.event("BOOKMARK", bookmark_json("4"));  // not the end of the initial events
   EXPECT_FALSE(cache.synced());
   EXPECT_EQ(cache.size(), 0U);
   stream.event("BOOKMARK", bookmark_json("5", true));
@@ -154,7 +154,7 @@ TEST_F(WatchTest, EventsThatComeTwiceChangeNothing) {
   EXPECT_THAT(changes, ElementsAre("a@6", "a@7"));
   EXPECT_EQ(cache.find({"ns", "a"})->meta.resource_version, "7");
 
-  // Of two objects with one name, the end of the first says nothing of the second.
+  // With two objects of one name, the deletion of the first does not concern the second.
   stream.event("ADDED", object_of("9", "another"));
   stream.event("DELETED", object("a", "8"));
   EXPECT_THAT(changes, ElementsAre("a@6", "a@7", "a@9"));
@@ -163,12 +163,12 @@ TEST_F(WatchTest, EventsThatComeTwiceChangeNothing) {
   EXPECT_THAT(changes, ElementsAre("a@6", "a@7", "a@9", "-a"));
 }
 
-// What one user may write into one object must not blind us to all others of its kind.
+// A value that a user writes into one object must not make us miss all others of its kind.
 
 const char* const kWide = "100000000000000000000";
 const std::string kDeep = std::string(5000, '[') + std::string(5000, ']');
 
-/// The text of an object with that value in it.
+/// Returns the text of an object that contains the value.
 std::string object_with(std::string_view name, std::string_view rv, std::string_view value) {
   std::string text = object_json("ns", name, rv, "uid", {{"spec", {{"anything", "VALUE"}, {"other", 7}}}}).dump();
   const std::string_view place = "\"VALUE\"";
@@ -348,7 +348,7 @@ TEST_F(WatchTest, VeryShortWatchesAreFailures) {
   loop.advance(10s);
   stream.end();
   loop.run_ready();
-  auto next = api.take_stream();  // The first one lived long enough.
+  auto next = api.take_stream();  // the first one lasted long enough
   next.head();
   loop.advance(500ms);
   next.end();
@@ -359,7 +359,7 @@ TEST_F(WatchTest, VeryShortWatchesAreFailures) {
   next = api.take_stream();
   next.head();
   next.event("MODIFIED", object("a", "6"));
-  next.end();  // Short, but it brought something.
+  next.end();  // short, but with an event
   loop.run_ready();
   EXPECT_FALSE(api.streams.empty());
   EXPECT_EQ(watch.stats().failures, 1U);
@@ -377,7 +377,7 @@ TEST_F(WatchTest, WithoutAHeadItTriesAgain) {
 
 TEST_F(WatchTest, SilenceAfterBookmarksEndsTheWatch) {
   auto stream = started();
-  loop.advance(250s);  // No bookmark yet: nothing may be concluded.
+  loop.advance(250s);  // no bookmark yet, so the silence means nothing
   EXPECT_EQ(api.cancelled, 0);
   stream.event("BOOKMARK", bookmark_json("6"));
   loop.advance(185s);
@@ -385,7 +385,7 @@ TEST_F(WatchTest, SilenceAfterBookmarksEndsTheWatch) {
   EXPECT_THAT(api.take_stream().request.target, HasSubstr("&resourceVersion=6"));
 }
 
-// Lists by pages.
+// --- Lists in pages ---
 
 TEST_F(WatchTest, AServerWithoutWatchListIsListedByPages) {
   start();
@@ -447,7 +447,7 @@ TEST_F(WatchTest, AWatchListThatIgnoresUsEndsInPages) {
   start();
   const auto stream = api.take_stream();
   stream.head();
-  stream.event("ADDED", object("a", "1"));  // An old server: no end of the initial events ever comes.
+  stream.event("ADDED", object("a", "1"));  // an old server never ends the initial events
   loop.advance(33s);
   EXPECT_THAT(api.take_stream().request.target, HasSubstr("limit=500"));
 }

@@ -11,7 +11,7 @@ namespace kube {
 namespace {
 
 constexpr core::Duration kLongestRetryAfter{60000};
-constexpr core::Duration kShortestWrite{200};  ///< Less time than this before the lease ends is not worth beginning.
+constexpr core::Duration kShortestWrite{200};  ///< A write with less time than this before the lease ends is not started.
 
 std::string_view content_type(PatchType type) {
   switch (type) {
@@ -52,7 +52,7 @@ core::ErrorCode code_of(int status, std::string_view reason) {
       return core::ErrorCode::kTooManyRequests;
     case 503:
       return core::ErrorCode::kUnavailable;
-    // The API server gave up waiting for its own handler, which may still carry the write out.
+    // The API server stopped waiting for its own handler, which may still complete the write.
     case 504:
       return core::ErrorCode::kUnknownOutcome;
     default:
@@ -75,7 +75,7 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// Path with query parameters.
+/// A path with query parameters.
 class RequestTarget {
  public:
   explicit RequestTarget(std::string path) : text_(std::move(path)) {}
@@ -92,7 +92,7 @@ class RequestTarget {
   bool query_ = false;
 };
 
-/// What stands before an API server may say 200 to anything, with any JSON.
+/// Proxies in front of an API server may answer anything with 200 and any JSON.
 bool is_answer(const core::Json& reply) {
   const core::Json* meta = core::find(reply, {"metadata"});
   return (meta != nullptr && meta->is_object()) || core::get_string(reply, {"kind"}) == "Status";
@@ -126,11 +126,11 @@ core::Error error_from_status(const core::Json& status, int http_status) {
   error.message = one_line(core::get_string(status, {"message"}));
   if (const core::Json* causes = core::find(status, {"details", "causes"}); causes != nullptr && causes->is_array()) {
     for (const core::Json& cause : *causes) {
-      // "too large resource version" is a 504 that has nothing to do with a lost write: the server's cache is behind ours.
+      // "too large resource version" is a 504 without a lost write: the server's cache is behind ours.
       if (core::get_string(cause, {"reason"}) == "ResourceVersionTooLarge") error.code = core::ErrorCode::kExpired;
-      // A 403 that is no question of rights: NamespaceTerminatingCause of k8s.io/api/core/v1.
+      // This 403 is not about rights: NamespaceTerminatingCause of k8s.io/api/core/v1.
       if (core::get_string(cause, {"reason"}) == "NamespaceTerminating") error.reason = "NamespaceTerminating";
-      // A 429 that is no question of load: a PodDisruptionBudget holds this pod, and no other request need wait.
+      // This 429 is not about load: a PodDisruptionBudget protects this pod, and no other request needs to wait.
       if (core::get_string(cause, {"reason"}) == "DisruptionBudget") {
         error.code = core::ErrorCode::kBusy;
         error.reason = "DisruptionBudget";
@@ -174,7 +174,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
   ClientOptions options;
   bool closed = false;
 
-  /// One request with all its tries.
+  /// One request with all its attempts.
   struct Call {
     net::HttpRequest request;
     RawDone done;
@@ -182,7 +182,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     bool fenced = false;
     bool renewed = false;
     int tries = 0;
-    core::MonoTime deadline;  ///< Of all tries together.
+    core::MonoTime deadline;  ///< For all attempts together.
     net::HttpTransport::RequestId id = 0;
     core::Loop::TimerId timer = 0;
     core::MonoTime began;
@@ -235,7 +235,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     return *lease - options.lease_margin;
   }
 
-  /// The time this try may take; nullopt when it may not be begun.
+  /// Returns the time that this attempt may take, or why it may not start.
   [[nodiscard]] core::Result<core::Duration> budget(const Call& call) const {
     const core::MonoTime now = loop.clock().mono();
     core::Duration left = call.deadline - now;
@@ -287,7 +287,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     core::Error error = error_from_response(status, reply->headers, reply->body);
     const core::Retry retry = core::retry_of(error.code);
     if (retry == core::Retry::kRenewCredentials && !call->renewed) return renew(call, std::move(error));
-    // Whoever failed may have done so after it had written. Webhooks are called before.
+    // The server may have failed after it had written. Webhooks are called before the write.
     const bool unknown = status >= 500 && error.message.find("failed calling webhook") == std::string::npos;
     if (call->write && unknown && error.code == core::ErrorCode::kInternal) error.code = core::ErrorCode::kUnknownOutcome;
     if (retry == core::Retry::kLater && error.retry_after && retry_after(call, *error.retry_after)) return;
@@ -300,7 +300,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     return plain / 2 + core::Duration{static_cast<core::Duration::rep>(random.unit() * static_cast<double>(plain.count()))};
   }
 
-  /// Plans another try; false when tries or time are used up.
+  /// Schedules another attempt. Returns false if attempts or time are used up.
   bool retry_after(const CallPtr& call, core::Duration delay) {
     if (call->tries > options.max_retries) return false;
     if (loop.clock().mono() + delay >= call->deadline) return false;
@@ -325,7 +325,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     });
   }
 
-  // Streams.
+  // --- Streams ---
 
   void open(StreamId id) {
     const auto stream = streams.at(id);
@@ -421,7 +421,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     streams.clear();
   }
 
-  // Requests with JSON in and out.
+  // --- Requests with JSON ---
 
   [[nodiscard]] std::string manager(const WriteOptions& write) const {
     return write.field_manager.empty() ? options.field_manager : write.field_manager;
@@ -445,7 +445,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
             auto json = core::parse_json(reply->body);
             if (json && !is_answer(*json)) json = core::fail(core::ErrorCode::kInvalid, "not an object of Kubernetes");
             if (json) return done(std::move(*json));
-            // A write that was answered 2xx was carried out, whatever its reply looks like.
+            // A write with a 2xx answer was carried out, whatever the reply looks like.
             core::Error error = json.error().with("reply of the API server");
             error.code = is_write ? core::ErrorCode::kUnknownOutcome : core::ErrorCode::kInternal;
             done(std::unexpected(std::move(error)));
@@ -480,7 +480,7 @@ void Client::get(const Resource& resource, const Key& key, Done done, const Read
 
 void Client::last_line(const Key& pod, std::string_view container, std::chrono::seconds since,
                        std::function<void(core::Result<std::string>)> done) {
-  // The API server asks the kubelet, whose machine may be lost.
+  // The API server asks the kubelet, whose machine may be down.
   constexpr core::Duration kPatience{5000};
   RequestTarget target(resources::kPod.path(pod.ns, pod.name, "log"));
   target.add("container", container).add("tailLines", "1").add("limitBytes", "4096");
@@ -506,7 +506,7 @@ void Client::list(const Resource& resource, const std::string& ns, const ListOpt
 
 namespace {
 
-/// The pages of one list so far.
+/// The pages of a list so far.
 struct Pages {
   Client& client;
   Resource resource;
@@ -518,10 +518,10 @@ struct Pages {
 };
 
 void next_page(std::shared_ptr<Pages> pages) {
-  // Its answer never comes when the client has gone.
+  // If the client is destroyed, the callback is never called.
   pages->client.list(pages->resource, pages->ns, pages->options, [pages](core::Result<core::Json> reply) {
     if (!reply && reply.error().code == core::ErrorCode::kExpired && ++pages->restarts <= Client::kMaxListRestarts) {
-      // The token of the reply would give the rest as it is now: a list that was never true.
+      // The reply's token would continue with the current state, and the list would match no version.
       pages->options.continue_token.clear();
       pages->list = nullptr;
       return next_page(pages);
@@ -567,7 +567,7 @@ void Client::apply(const Resource& resource, const core::Json& object, Done done
   const Key key = key_of(object);
   RequestTarget target(resource.path(key.ns, key.name, options.subresource));
   target.add("fieldManager", impl_->manager(options)).add("fieldValidation", "Strict").add("force", "true");
-  // JSON is YAML; servers before 1.34 know this type only.
+  // JSON is YAML, and servers before 1.34 know only this type.
   impl_->send_json("PATCH", target.str(), &object, "application/apply-patch+yaml", &options, std::move(done));
 }
 

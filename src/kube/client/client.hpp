@@ -1,12 +1,13 @@
-// Requests to the API server, with typed errors. Live reads and writes only; cached reads are kube/cache/cache.hpp.
+// Sends requests to the API server and returns typed errors. Live reads and writes only; for cached reads see
+// kube/cache/cache.hpp.
 //
-// What the client does on its own: adds credentials and User-Agent; renews the token once on 401; sends again, within bounds,
-// what was certainly not carried out (core::Retry::kLater: 429 and 503 that carry Retry-After; connections never opened).
-// Everything else is the caller's: a level-triggered controller simply plans again.
+// The client itself adds credentials and the User-Agent, renews the token once after a 401, and retries, within limits,
+// requests that certainly had no effect (core::Retry::kLater: 429 and 503 with Retry-After, connections that were never
+// opened). The caller handles everything else: a level-triggered controller plans again.
 //
 // Requires: all calls are on the loop; loop, transport and credentials outlive the client.
-// Guarantees: `done` is called once, later, on the loop, unless the client is destroyed before. With a lease hook, writes are
-// fenced: one is refused (kCancelled) unless we lead, and its deadline ends before the lease does.
+// Guarantees: `done` is called once, in a later turn of the loop, unless the client is destroyed before. With a lease hook,
+// writes are fenced: a write is refused (kCancelled) unless we lead, and its deadline is before the end of the lease.
 #pragma once
 
 #include <chrono>
@@ -31,32 +32,32 @@ struct ListOptions {
   std::string field_selector{};
   std::string label_selector{};
   int limit = 0;                 ///< 0: all at once.
-  std::string continue_token{};  ///< Where the page before ended (metadata.continue of its reply).
-  bool metadata_only = false;    ///< A PartialObjectMetadataList.
+  std::string continue_token{};  ///< metadata.continue of the previous page.
+  bool metadata_only = false;    ///< Requests a PartialObjectMetadataList.
 };
 
 struct ReadOptions {
   std::optional<core::Duration> timeout{};
   bool urgent = false;         ///< See net::HttpRequest.
-  bool metadata_only = false;  ///< A PartialObjectMetadata.
+  bool metadata_only = false;  ///< Requests a PartialObjectMetadata.
 };
 
 struct WriteOptions {
-  /// "" or "status", "scale" ... Of create: "binding", "eviction", "token" ...; metadata.name is then that of the object that
-  /// it belongs to.
+  /// "" or "status", "scale" ... For create: "binding", "eviction", "token" ...; metadata.name is then the name of the parent
+  /// object.
   std::string subresource{};
-  std::string field_manager{};  ///< "": the client's own.
+  std::string field_manager{};  ///< "": the client's own field manager.
   bool fenced = true;           ///< False only for the Lease itself.
   std::optional<core::Duration> timeout{};
   bool urgent = false;   ///< See net::HttpRequest.
-  bool dry_run = false;  ///< Of create: all is done but the writing.
+  bool dry_run = false;  ///< For create: the server does everything but store the object.
 };
 
 struct DeleteOptions {
-  std::string uid{}, resource_version{};  ///< Preconditions, where given.
+  std::string uid{}, resource_version{};  ///< Preconditions, if set.
 };
 
-/// One finished exchange, for metrics.
+/// One finished request, for metrics.
 struct RequestRecord {
   std::string method;
   int status = 0;  ///< 0: no reply.
@@ -69,9 +70,9 @@ struct ClientOptions {
   std::string user_agent = "slurm-operator/dev";
   std::string field_manager = "slurm-operator";
   core::Duration timeout{10000};
-  /// The end of our lease: nullopt when we do not lead. Unset: writes are not fenced.
+  /// Returns the end of our lease; nullopt if we do not lead. Unset: writes are not fenced.
   std::function<std::optional<core::MonoTime>()> lease_deadline;
-  /// How long before the lease ends every write must have ended.
+  /// Every write must end this long before the lease ends.
   core::Duration lease_margin{1000};
   int max_retries = 4;
   std::function<void(const RequestRecord&)> observe;
@@ -79,7 +80,7 @@ struct ClientOptions {
 
 class Client {
  public:
-  /// The JSON is an object with metadata, or a Status. Any other is an error: kInternal, of a write kUnknownOutcome.
+  /// The JSON is an object with metadata, or a Status. Other replies are errors: kInternal, or kUnknownOutcome for a write.
   using Done = std::function<void(core::Result<core::Json>)>;
   using StreamId = std::uint64_t;
 
@@ -89,40 +90,41 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// A consistent read (no resourceVersion).
+  /// Reads an object consistently, without a resourceVersion.
   void get(const Resource& resource, const Key& key, Done done, const ReadOptions& options = {});
-  /// The last line that a container has written within the last `since`, by its kubelet's clock; "": none.
+  /// Returns the last line that a container has written within `since`, by the kubelet's clock; "" if there is none.
   void last_line(const Key& pod, std::string_view container, std::chrono::seconds since,
                  std::function<void(core::Result<std::string>)> done);
-  /// A consistent list of one page; the reply is the List as JSON (small collections only; caches stream). Error: kExpired,
-  /// when the API server has forgotten the version that `continue_token` is of.
+  /// Lists one page consistently and returns the List as JSON. Only for small collections; caches stream. Error: kExpired if
+  /// the API server no longer has the version of `continue_token`.
   void list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done);
-  /// A consistent list of all, by pages of `limit` objects (0: 500); the reply is one List. Where the API server forgets its
-  /// version between two pages it begins anew, up to kMaxListRestarts times. Error: kExpired, after that.
+  /// Lists all objects consistently, in pages of `limit` objects (0: 500), and returns one List. If the API server drops the
+  /// version between two pages, the list starts again, up to kMaxListRestarts times. Error: kExpired after that.
   void list_all(const Resource& resource, const std::string& ns, ListOptions options, Done done);
   static constexpr int kMaxListRestarts = 2;
-  /// Strict field validation. The reply is the object as stored; of a subresource, what it answers (often only a Status).
+  /// Creates an object with strict field validation. Returns the stored object, or the reply of the subresource (often only a
+  /// Status).
   void create(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
-  /// PUT. For the Lease, whose whole content is ours.
+  /// Replaces an object (PUT). For the Lease, whose whole content is ours.
   void update(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
-  /// Server-side apply; takes fields over from other managers. `object` needs apiVersion, kind and metadata.name.
+  /// Server-side apply; takes over fields of other managers. `object` needs apiVersion, kind and metadata.name.
   void apply(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
   void patch(const Resource& resource, const Key& key, PatchType type, const core::Json& patch, Done done,
              const WriteOptions& options = {});
-  /// What the object owns is deleted in the background.
+  /// Deletes an object. Its dependents are deleted in the background.
   void remove(const Resource& resource, const Key& key, const DeleteOptions& delete_options, Done done,
               const WriteOptions& options = {});
 
-  /// A streamed GET (watch, list). Statuses other than 200 end with a typed error, read from the body; on_head is not called
-  /// for them. Not retried. `accept`: "" is plain JSON; see kMetadataOnly.
+  /// A streamed GET (watch, list). A status other than 200 ends the stream with a typed error from the body, without a call of
+  /// on_head. Not retried. `accept` "" means plain JSON; see kMetadataOnly.
   StreamId stream(const std::string& target, core::Duration timeout, net::StreamHandler handler, std::string accept = "");
   void cancel_stream(StreamId id);
 
   [[nodiscard]] const ClientOptions& options() const;
-  /// Until when writes may be under way: the lease's end less the margin. nullopt when we do not lead; the end of time when
-  /// writes are not fenced. For writers to other servers, which the lease fences too.
+  /// Returns until when writes may be under way: the end of the lease minus the margin; nullopt if we do not lead; the end of
+  /// time if writes are not fenced. For writers to other servers, which the lease fences too.
   [[nodiscard]] std::optional<core::MonoTime> write_deadline() const;
-  /// Replaces the fence; for the election, which needs the client itself.
+  /// Replaces the fence. For the election, which needs the client itself.
   void set_lease_deadline(std::function<std::optional<core::MonoTime>()> hook);
 
  private:
@@ -130,15 +132,16 @@ class Client {
   std::shared_ptr<Impl> impl_;
 };
 
-/// What to accept, to be answered with the metadata of objects alone: of one (also in watches), and of each in a list.
+/// The Accept header for metadata alone: of one object (also in watches), and of each object in a list.
 inline constexpr std::string_view kMetadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 inline constexpr std::string_view kMetadataOnlyList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// The typed error of a reply that is not 2xx: code from status and reason, message from the Status body with its causes.
+/// Returns the typed error of a reply that is not 2xx: the code from status and reason, the message from the Status with its
+/// causes.
 core::Error error_from_response(int status, const net::Headers& headers, std::string_view body);
-/// The same of a Status object as it comes in a watch's ERROR event.
+/// Returns the typed error of a Status object, such as in the ERROR event of a watch.
 core::Error error_from_status(const core::Json& status, int http_status = 0);
-/// Percent-encodes a query value (RFC 3986 unreserved characters stay).
+/// Percent-encodes a query value. Unreserved characters of RFC 3986 are kept.
 std::string query_escape(std::string_view value);
 
 }  // namespace kube

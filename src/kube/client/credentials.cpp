@@ -14,7 +14,7 @@ namespace {
 
 constexpr core::Duration kTokenReread{60000};
 constexpr core::Duration kCertificateReread{300000};
-constexpr core::Duration kLeeway{10000};  ///< A token is renewed this long before it ends.
+constexpr core::Duration kLeeway{10000};  ///< A token is renewed this long before it expires.
 constexpr const char* kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
 
 std::string trimmed(std::string text) {
@@ -24,7 +24,7 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-/// How a token comes by running a program (client.authentication.k8s.io).
+/// A program that issues tokens (client.authentication.k8s.io).
 struct ExecPlugin {
   std::string api_version;
   std::vector<std::string> argv;
@@ -33,7 +33,7 @@ struct ExecPlugin {
   std::string install_hint;
 };
 
-/// Everything that a context or a pod says, before anything is read.
+/// The settings of a context or a pod, before any file is read.
 struct Source {
   net::Endpoint endpoint;
   std::string base_path;
@@ -42,7 +42,7 @@ struct Source {
   std::optional<ExecPlugin> exec;
 };
 
-/// What is read again and again.
+/// What is read again periodically.
 struct Material {
   std::string ca_pem, cert_pem, key_pem, token;
 };
@@ -152,7 +152,8 @@ class SourceCredentials final : public Credentials {
     if (!reads_files()) return;
     const core::Duration period = source_.token_file.empty() ? kCertificateReread : kTokenReread;
     timer_.set(period, [this] {
-      // Nobody waits for this one: who waits is answered by a read, or a run of the plugin, that began when they asked.
+      // Nothing waits for this read: a caller of refresh() gets the result of a read or a plugin run that started after the
+      // call.
       read_again({});
       schedule();
     });
@@ -161,7 +162,7 @@ class SourceCredentials final : public Credentials {
   void read_again(Done then) {
     off_loop<Material>([system = system_, source = source_] { return read_material(system, source); },
                        [this, then = std::move(then)](core::Result<Material> read) {
-                         // A file that cannot be read now leaves what we have: it may be in the middle of its rotation.
+                         // If a file cannot be read, keep the previous contents: it may be in the middle of a rotation.
                          if (read) take(*read);
                          if (read_) read_(read.has_value());
                          if (then) then(read ? core::Result<void>() : std::unexpected(read.error()));
@@ -171,7 +172,7 @@ class SourceCredentials final : public Credentials {
   void take(const Material& material) {
     net::Endpoint next = endpoint_;
     next.tls.ca_pem = material.ca_pem;
-    // What the plugin gave stays until it gives something else.
+    // What the plugin returned stays valid until it returns something else.
     if (!source_.exec) {
       token_ = material.token;
       next.tls.cert_pem = material.cert_pem;
@@ -215,7 +216,7 @@ class SourceCredentials final : public Credentials {
   void finish(const core::Result<void>& result) {
     const std::vector<Done> waiting = std::exchange(waiting_, {});
     for (const Done& done : waiting) {
-      // Later, so that no caller is called back from inside refresh().
+      // In a later turn, so that no caller is called back from inside refresh().
       loop_.after(core::Duration{0}, [done, result, weak = std::weak_ptr<bool>(alive_)] {
         if (!weak.expired()) done(result);
       });
@@ -234,7 +235,7 @@ class SourceCredentials final : public Credentials {
   core::Timer timer_;
 };
 
-// Kubeconfig.
+// --- Kubeconfig ---
 
 core::Result<void> parse_server(const std::string& url, Source& source) {
   const auto bad = [&](const std::string& why) {
@@ -295,7 +296,7 @@ std::string beside(const std::string& config_path, const std::string& path) {
   return slash == std::string::npos ? path : config_path.substr(0, slash + 1) + path;
 }
 
-/// An entry of a named list, and the file it stands in (paths in it are relative to that).
+/// An entry of a named list, and its file: paths in the entry are relative to the file.
 struct Found {
   YAML::Node node;
   std::string path;
@@ -376,7 +377,7 @@ core::Result<void> take_exec(const Found& user, Source& source) {
   }
   const std::string command = text_of(exec, "command");
   if (command.empty()) return core::fail(core::ErrorCode::kInvalid, "kubeconfig: exec without command");
-  // A bare name is looked up in PATH; anything with a slash is a path.
+  // A name without a slash is looked up in PATH.
   plugin.argv.push_back(command.find('/') == std::string::npos ? command : beside(user.path, command));
   for (const YAML::Node& arg : exec["args"]) plugin.argv.push_back(arg.as<std::string>());
   for (const YAML::Node& variable : exec["env"]) plugin.env.emplace_back(text_of(variable, "name"), text_of(variable, "value"));
@@ -391,7 +392,7 @@ core::Result<void> take_user(const Found& user, Source& source) {
     return core::fail(core::ErrorCode::kUnsupported,
                       "kubeconfig: auth-provider and username are not supported; use a token, a certificate or exec");
   }
-  // Without them we would act with other rights than were meant.
+  // Ignoring these fields would give us other rights than intended.
   for (const char* key : {"as", "as-uid", "as-groups", "as-user-extra"}) {
     const bool said = !text_of(user.node, key).empty() || (user.node[key] && user.node[key].size() > 0);
     if (said) return core::fail(core::ErrorCode::kUnsupported, std::string("kubeconfig: ") + key + " is not supported");
@@ -435,7 +436,7 @@ core::Result<std::unique_ptr<Credentials>> make(core::Loop& loop, const System& 
 }  // namespace
 
 void StaticCredentials::refresh(Done done) {
-  // There is no loop to come back on; callers are ready for an answer at once.
+  // There is no loop for a later callback. Callers accept an answer at once.
   done(core::fail(core::ErrorCode::kUnauthorized, "these credentials cannot be renewed"));
 }
 

@@ -1,4 +1,4 @@
-// The outside of credentials as values that tests replace: environment, files, programs.
+// The parts of the system that credentials need, replaceable in tests: environment, files and programs.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,7 @@
 
 namespace kube {
 
-/// What credentials need of the outside; tests bring their own. `read_file` and `run` are called off the loop, but for the
-/// first reads.
+/// Everything that credentials need from outside. `read_file` and `run` are called off the loop, except for the first reads.
 struct System {
   std::function<std::optional<std::string>(const std::string& name)> env;
   std::function<core::Result<std::string>(const std::string& path)> read_file;
@@ -22,10 +21,10 @@ struct System {
     std::vector<std::pair<std::string, std::string>> env;  ///< Added to our own environment.
     core::Duration timeout{30000};
   };
-  /// Runs a program and returns what it wrote to stdout. Error: kUnavailable with the exit status and the tail of stderr.
+  /// Runs a program and returns its stdout. Error: kUnavailable with the exit status and the end of stderr.
   std::function<core::Result<std::string>(const Command& command)> run;
 };
-/// The real one: getenv, files, posix_spawn.
+/// Returns the real system: getenv, files, posix_spawn.
 System real_system();
 
 }  // namespace kube

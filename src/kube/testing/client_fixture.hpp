@@ -1,4 +1,4 @@
-// For unit tests of what talks to the API server.
+// For unit tests of code that talks to the API server.
 #pragma once
 
 #include "core/log.hpp"
@@ -9,7 +9,7 @@
 
 namespace kube {
 
-/// A client whose requests the test answers, on virtual time.
+/// A client on virtual time. The test answers its requests.
 struct ClientFixture {
   core::ManualLoop loop;
   FakeRandom random;

@@ -1,4 +1,4 @@
-// A transport for unit tests: holds what was sent until the test answers it.
+// A transport for unit tests: holds each request until the test answers it.
 //
 //   FakeTransport api;
 //   client.get(...);
@@ -42,7 +42,7 @@ class FakeTransport final : public net::HttpTransport {
     void event(std::string_view type, const core::Json& object) const { line({{"type", type}, {"object", object}}); }
     void end() const { handler.on_end({}); }
     void fail(core::ErrorCode code) const { handler.on_end(core::fail(code, "fake")); }
-    /// A whole answer that is not a stream.
+    /// Answers completely at once, not as a stream.
     void answer(int status, const core::Json& body) const {
       handler.on_head(status, {});
       handler.on_data(body.dump());
@@ -64,7 +64,7 @@ class FakeTransport final : public net::HttpTransport {
     ++cancelled;
   }
 
-  /// Takes out the oldest request with this method whose target begins so.
+  /// Removes and returns the oldest request with this method and this begin of the target.
   Sent take(std::string_view method, std::string_view target = "") {
     for (auto it = sent.begin(); it != sent.end(); ++it) {
       if (it->request.method != method || !it->request.target.starts_with(target)) continue;
@@ -82,7 +82,7 @@ class FakeTransport final : public net::HttpTransport {
     }
     return false;
   }
-  /// Takes out the oldest stream whose target begins so.
+  /// Removes and returns the oldest stream with this begin of the target.
   Opened take_stream(std::string_view target = "") {
     for (auto it = streams.begin(); it != streams.end(); ++it) {
       if (!it->request.target.starts_with(target)) continue;
@@ -101,13 +101,13 @@ class FakeTransport final : public net::HttpTransport {
   RequestId last_ = 0;
 };
 
-/// A Status body.
+/// Returns a Status body.
 inline core::Json status_json(int code, std::string_view reason, std::string_view message = "no") {
   return {{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"},
           {"code", code},     {"reason", reason},   {"message", message}};
 }
 
-/// An object with the metadata that a server adds.
+/// Returns an object with the metadata that a server adds.
 inline core::Json object_json(std::string_view ns, std::string_view name, std::string_view rv, std::string_view uid = "",
                               core::Json more = core::Json::object()) {
   core::Json object = std::move(more);

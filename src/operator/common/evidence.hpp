@@ -1,4 +1,4 @@
-// The evidence that a cluster's Controller gives about its workers.
+// Evidence about workers that comes from the cluster's Controller.
 #pragma once
 
 #include <optional>
@@ -7,10 +7,11 @@
 
 namespace op {
 
-/// The user ended the cluster: its Controller is terminating. Holds for all pods of its namespace, and for ever.
+/// Proves that the user deleted the cluster: its Controller is terminating. Covers all pods of the namespace, and never
+/// expires.
 class OwnerEnds final : public kube::PodEvidence {
  public:
-  /// `controller`: without deletion_timestamp where it goes alone, or waits for its workers' jobs.
+  /// Pass `controller` without deletion_timestamp if it is deleted without its children, or still waits for its workers' jobs.
   static std::optional<OwnerEnds> of(const plan::Observing& observing, const kube::ObjectMeta& controller,
                                      const kube::PodRecord& worker);
 

@@ -9,7 +9,7 @@
 namespace op {
 namespace {
 
-/// The one is the other with digits behind it, or the same.
+/// Reports whether one prefix equals the other, or continues it with digits only.
 bool may_meet(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return b.starts_with(a) && b.find_first_not_of("0123456789", a.size()) == std::string_view::npos;
@@ -19,7 +19,7 @@ bool named_after_hosts(const kube::Object& nodeset) {
   return core::get_bool(nodeset.body, {"spec", "template", "spec", "hostNetwork"});
 }
 
-/// Its workers are called like their Kubernetes nodes, whatever the NodeSet is called.
+/// Reports whether the workers have the names of their Kubernetes nodes, whatever the NodeSet's name.
 bool bound_to_hosts(const kube::Object& nodeset) {
   return core::get_string(nodeset.body, {"spec", "scalingMode"}) == api::to_string(api::ScalingMode::kDaemonSet);
 }

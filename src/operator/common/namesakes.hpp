@@ -1,4 +1,4 @@
-// NodeSets of one Controller that ask for the same names in Slurm: who has them, and who waits.
+// Resolves conflicts between NodeSets of one Controller whose names in Slurm collide.
 #pragma once
 
 #include <compare>
@@ -12,11 +12,11 @@
 
 namespace op {
 
-/// The workers of a NodeSet.
+/// Returns the workers of a NodeSet.
 using WorkersOf = std::function<std::vector<kube::PodPtr>(const kube::Object& nodeset)>;
 
-/// Of NodeSets with one name in Slurm, the first has it, with the NodeSet= and PartitionName= of that name. One that has
-/// workers comes first, for slurmctld knows them by it; then the older one.
+/// Orders NodeSets with the same name in Slurm: the first one owns the name, with its NodeSet= and PartitionName= lines. A
+/// NodeSet with workers comes first, because slurmctld knows them under the name; then the older one.
 struct Precedence {
   bool without_workers = true;
   core::WallTime created;
@@ -25,17 +25,18 @@ struct Precedence {
 };
 Precedence precedence(const WorkersOf& workers_of, const kube::Object& nodeset);
 
-/// A NodeSet of the same Controller whose workers may have names of ours: "gpu" with two digits, and "gpu0", both make gpu00.
+/// A NodeSet of the same Controller whose workers' names may collide with ours: "gpu" with two digits and "gpu0" both make
+/// gpu00.
 struct Rival {
   std::string nodeset;
-  std::set<std::string, std::less<>> nodes;  ///< Slurm names of its workers.
+  std::set<std::string, std::less<>> nodes;  ///< The Slurm node names of its workers.
   std::string prefix;
   int padding = 0;
-  int reserved = 0;           ///< So many ordinals are its own, though there is no worker yet: it comes before us.
-  bool claims_hosts = false;  ///< The same of the names of Kubernetes nodes: its scalingMode is DaemonSet.
+  int reserved = 0;           ///< The rival takes precedence for its ordinals below this number, even without a worker.
+  bool claims_hosts = false;  ///< The rival takes precedence for all names of Kubernetes nodes: its scalingMode is DaemonSet.
   [[nodiscard]] bool takes(std::string_view node) const;
 };
-/// `other` as a rival of `self`; without nodes and ordinals where their names cannot meet.
+/// Describes `other` as a rival of `self`. Nodes and ordinals are empty if their names cannot collide.
 Rival rival(const WorkersOf& workers_of, const kube::Object& self, const kube::Object& other);
 
 }  // namespace op

@@ -28,7 +28,7 @@ std::string label(const Json& object, std::string_view name) {
 
 // --- Terms of the object ---
 
-/// The user's own deletion, or the operator's, is under way already.
+/// The user or the operator has already deleted it.
 Clause ending() {
   return {"ending", "has(oldObject.metadata.deletionTimestamp)", [](const Deletion& d) { return terminating(d.object); }};
 }
@@ -40,14 +40,14 @@ Clause ended() {
           }};
 }
 
-/// Without a node nothing of it runs. Of a pod that has one, slurmd may run jobs before its kubelet has reported any container.
+/// Without a node the pod runs nothing. With a node, slurmd may run jobs before the kubelet has reported any container.
 Clause never_started() {
   return {"neverStarted", "oldObject.spec.?nodeName.orValue('') == ''", [](const Deletion& d) {
             return core::get_string(d.object, {"spec", "nodeName"}).empty();
           }};
 }
 
-/// The operator has said why it may go.
+/// The operator has recorded why the pod may be deleted.
 Clause evidence() {
   return {"evidence", literal(api::kAnnotationDeletionEvidence) + " in oldObject.metadata.?annotations.orValue({})",
           [](const Deletion& d) {
@@ -55,7 +55,7 @@ Clause evidence() {
           }};
 }
 
-/// Its user has said that it may go.
+/// A user has allowed the deletion.
 Clause released() {
   return {"released", "oldObject.metadata.?annotations[?" + literal(api::kAnnotationPodRelease) + "].orValue('') == 'true'",
           [](const Deletion& d) {
@@ -63,7 +63,7 @@ Clause released() {
           }};
 }
 
-/// Workers have a policy of their own.
+/// Workers have their own policy.
 Clause no_worker() {
   return {"no-worker",
           "request.resource.resource != 'pods' || oldObject.metadata.labels[" + literal(api::kLabelName) +
@@ -88,7 +88,7 @@ Clause drains() {
           }};
 }
 
-/// The parameter is being deleted, and waits for the operator.
+/// The parameter is being deleted, and the operator's finalizer holds it.
 Clause ends(std::string_view finalizer) {
   return {"ends",
           "has(params.metadata.deletionTimestamp) && has(params.metadata.finalizers) && params.metadata.finalizers.exists(f, f "
@@ -108,7 +108,7 @@ Clause owned() {
           }};
 }
 
-// --- Of several ---
+// --- Combinations of terms ---
 
 std::string joined(const std::vector<Clause>& clauses, std::string_view between) {
   std::string out;
@@ -129,13 +129,13 @@ Clause either(std::vector<Clause> clauses) {
   return {"either", cel, [clauses = std::move(clauses)](const Deletion& d) { return any_holds(clauses, d); }};
 }
 
-/// Requires that the CEL of the clause stands in parentheses.
+/// Requires parentheses around the clause's CEL.
 Clause no(Clause clause) {
   const std::string cel = "!" + clause.cel;
   return {"no", cel, [clause = std::move(clause)](const Deletion& d) { return !clause.holds(d); }};
 }
 
-/// Lets everything through but that for which all of these hold.
+/// Allows the deletion unless all of these hold.
 Clause unneeded(std::vector<Clause> needed) {
   const std::string cel = "!(" + joined(needed, " && ") + ")";
   return {"unneeded", cel, [needed = std::move(needed)](const Deletion& d) { return !all_hold(needed, d); }};
@@ -143,9 +143,9 @@ Clause unneeded(std::vector<Clause> needed) {
 
 // --- The policies ---
 
-/// Deleting a NodeSet, a Controller or a namespace makes Kubernetes' own cleaning delete their pods, jobs or not. The operator
-/// ends workers itself, when they are drained; this policy refuses everyone else's cleaning until the operator has said, in an
-/// annotation of the pod, why it may go.
+/// The deletion of a NodeSet, a Controller or a namespace makes Kubernetes' controllers delete the pods, with or without jobs.
+/// The operator deletes drained workers itself. This policy refuses deletions by Kubernetes' controllers until the operator has
+/// recorded in an annotation of the pod why it may be deleted.
 AdmissionPolicy workers() {
   return {.name = "workers",
           .deleters = Deleters::kCleaners,
@@ -161,7 +161,7 @@ AdmissionPolicy workers() {
                      std::string(api::kAnnotationDeletionEvidence) + ")"};
 }
 
-/// Workers that run jobs, by a label of the operator's.
+/// Refuses to delete workers that run jobs, according to a label that the operator sets.
 AdmissionPolicy busy(std::string name, Deleters deleters) {
   return {
       .name = std::move(name),
@@ -177,8 +177,8 @@ AdmissionPolicy busy(std::string name, Deleters deleters) {
                  std::string(api::kAnnotationPodRelease) + "=true"};
 }
 
-/// What drains need, while a Controller that says Drain, or a RestApi, is being deleted, or their namespace is. Where the
-/// definitions are gone there is nothing left to drain.
+/// Keeps what a drain needs while a Controller with deletionPolicy Drain, a RestApi, or their namespace is being deleted. Fails
+/// open: without the custom resource definitions there is nothing left to drain.
 AdmissionPolicy kept(std::string name, const kube::Resource& params, std::vector<std::string> apps) {
   AdmissionPolicy out{.name = std::move(name),
                       .deleters = Deleters::kCleaners,
@@ -196,7 +196,7 @@ AdmissionPolicy kept(std::string name, const kube::Resource& params, std::vector
   return out;
 }
 
-/// Children are found by label, so that no other object is ever evaluated.
+/// Selects children by label, so that the policy is evaluated for no other object.
 AdmissionPolicy clusters() {
   AdmissionPolicy out = kept("clusters", resources::kController,
                              {std::string(kAppController), std::string(kAppBackup), std::string(kAppRestApi),
@@ -208,7 +208,7 @@ AdmissionPolicy clusters() {
   return out;
 }
 
-/// A RestApi's labels are its user's.
+/// Cannot select by label, because a RestApi's labels are up to its user.
 AdmissionPolicy restapis() {
   AdmissionPolicy out = kept("restapis", resources::kController, {});
   out.groups = {std::string(api::kGroup)};
@@ -226,7 +226,7 @@ AdmissionPolicy slurmrestd() {
   return out;
 }
 
-// --- As the chart has them ---
+// --- Output for the chart ---
 
 Json selector(const LabelSelector& labels) {
   Json out = Json::object();

@@ -1,7 +1,7 @@
-// The chart's admission policies: who may delete workers, and what drains need. One declaration for the chart, which gets them
-// in CEL (charts/slurm-operator/files/admission-policies.yaml, written by slurm-operator-gen), and for the simulator, which
-// evaluates the same clauses. What depends on the chart's values, names, users, namespaces and actions, stands in the chart's
-// templates.
+// The chart's admission policies: they restrict who may delete workers and the objects that drains need. Each policy is
+// declared once, for two uses: slurm-operator-gen writes it in CEL for the chart
+// (charts/slurm-operator/files/admission-policies.yaml), and the simulator evaluates the same clauses. Parts that depend on the
+// chart's values (names, users, namespaces and actions) are in the chart's templates.
 #pragma once
 
 #include <functional>
@@ -15,59 +15,59 @@
 
 namespace op {
 
-/// A deletion that a policy is asked about, as CEL sees it.
+/// A deletion that a policy evaluates, with the variables of CEL.
 struct Deletion {
   const kube::Resource& resource;
   std::string user;
   const core::Json& object;           ///< oldObject.
   const core::Json* space = nullptr;  ///< namespaceObject; null: unknown.
-  /// Of the policy's kind of parameters; a policy that has one is asked once for each object of it in the namespace.
+  /// An object of the policy's paramKind. A policy with parameters is evaluated once for each such object in the namespace.
   const core::Json* params = nullptr;
 };
 
-/// One term of a policy: in CEL, and what that means.
+/// One term of a policy: its CEL expression, and the same condition in C++.
 struct Clause {
   std::string name;
   std::string cel;
   std::function<bool(const Deletion&)> holds;
 };
 
-/// Which objects the API server asks a policy about, by label; with nothing in it: all.
+/// The policy's objectSelector. Empty: all objects.
 struct LabelSelector {
   std::map<std::string, std::string> equal{};
   std::vector<std::string> exist{};
   std::map<std::string, std::vector<std::string>> in{};
 };
 
-/// Whose deletions: the chart's values say who these are.
+/// The users that a policy applies to. The chart's values define each group.
 enum class Deleters {
   kCleaners,    ///< The garbage collector and the namespace controller.
-  kSchedulers,  ///< They preempt.
-  kUsers,       ///< Whoever does not work for Kubernetes.
+  kSchedulers,  ///< Schedulers, which preempt pods.
+  kUsers,       ///< All users that are not part of Kubernetes.
 };
 
 struct AdmissionPolicy {
-  std::string name;  ///< The end of its name in the cluster.
+  std::string name;  ///< The suffix of the policy's name in the cluster.
   Deleters deleters;
-  bool fails_open = false;  ///< What cannot be evaluated is let through.
+  bool fails_open = false;  ///< failurePolicy: Ignore. A deletion that cannot be evaluated is allowed.
   LabelSelector labels{};
   std::vector<std::string> groups, versions, resources;
-  const kube::Resource* params = nullptr;  ///< The kind of its parameters.
-  std::vector<Clause> conditions{};        ///< It concerns deletions for which all of these hold.
-  std::vector<Clause> passes;              ///< Any of these lets the deletion through.
-  bool variables = false;                  ///< `passes` are written as variables under their names, not inline.
-  std::string subject;                     ///< Of the message: what the parameter is, or without one the object.
-  std::string message;                     ///< What follows its name.
+  const kube::Resource* params = nullptr;  ///< The policy's paramKind.
+  std::vector<Clause> conditions{};        ///< matchConditions: the policy applies to deletions that meet all of these.
+  std::vector<Clause> passes;              ///< The deletion is allowed if any of these holds.
+  bool variables = false;                  ///< Write `passes` as named variables, not inline.
+  std::string subject;  ///< How the message names the parameter, or the object of a policy without parameters.
+  std::string message;  ///< The message after the object's name.
 
-  /// It is asked about deleting this object, by whoever it means.
+  /// Reports whether the policy applies to deleting this object, for the users it is about.
   [[nodiscard]] bool concerns(const Deletion& deletion) const;
   [[nodiscard]] bool allows(const Deletion& deletion) const;
-  /// Why it is refused.
+  /// Returns the message of a refusal.
   [[nodiscard]] std::string refusal(const Deletion& deletion) const;
 };
 
 const std::vector<AdmissionPolicy>& admission_policies();
-/// What the chart's templates read: the policies by name.
+/// Returns the file with all policies by name that the chart's templates read.
 [[nodiscard]] api::GeneratedFile admission_policies_file();
 
 }  // namespace op

@@ -46,7 +46,7 @@ Json worker() {
     "spec": {"nodeName": "k"}, "status": {"phase": "Running"}})");
 }
 
-/// Holds for the second, not for the first.
+/// The clause holds for `yes`, not for `no`.
 struct Case {
   Json no, yes;
 };
@@ -122,7 +122,7 @@ TEST(AdmissionPolicies, WhatDrainsNeedIsFoundByLabelAndKind) {
   EXPECT_FALSE(concerns("slurmrestd", "slurmctld", kinds::kService));
 }
 
-/// A deletion that is refused; without any one of its parts it is let through.
+/// A deletion that is refused. Without any one of its parts it is allowed.
 struct Kept {
   Json object =
       Json::parse(R"({"metadata": {"namespace": "n", "name": "o", "ownerReferences": [{"uid": "other"}, {"uid": "u"}]}})");

@@ -1,4 +1,4 @@
-// For tests: the key to issuing evidence, which otherwise only the runtime makes.
+// For tests: makes the key to issuing evidence, which only the runtime makes otherwise.
 #pragma once
 
 #include "plan/evidence.hpp"

@@ -22,7 +22,7 @@ bool reads(const net::HttpRequest& request) {
   return request.method == "GET" || request.method == "HEAD";
 }
 
-/// By hashes, so that the time it takes tells nothing of the token.
+/// Compares hashes, so that the time it takes reveals nothing about the token.
 bool shows_token(const net::HttpRequest& request, const MetricsToken& token) {
   const std::optional<std::string> wanted = token();
   const auto shown = request.headers.find("authorization");

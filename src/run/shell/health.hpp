@@ -1,5 +1,5 @@
-// /healthz and /readyz, and /metrics, for the operator's two HTTP servers. Each serves its own paths only: who turns metrics
-// off, or keeps them from others by a network policy, means all of them.
+// /healthz and /readyz, and /metrics, for a program's two HTTP servers. Each server answers only its own paths, so that turning
+// metrics off, or restricting them by a network policy, covers all of them.
 //
 //   net::HttpServer server(loop, {.address = "", .port = 8081},
 //                          run::health_handler({.ready = [&] { return manager.synced(); }}));
@@ -14,12 +14,13 @@
 namespace run {
 
 struct HealthChecks {
-  std::function<bool()> ready{};    ///< Unset: always.
-  std::function<bool()> healthy{};  ///< Unset: always. That the loop answers at all is most of the check.
+  std::function<bool()> ready{};    ///< Unset: always ready.
+  std::function<bool()> healthy{};  ///< Unset: always healthy. Most of the check is that the loop answers at all.
 };
-/// The metrics in the text format of Prometheus.
+/// Returns the metrics in the text format of Prometheus.
 using MetricsText = std::function<std::string()>;
-/// The token that who asks must show, as it is now; nullopt: nobody may, for it cannot be read. Unset: everybody may.
+/// Returns the bearer token that a request must show; nullopt refuses all, because the token cannot be read. Unset: no token
+/// needed.
 using MetricsToken = std::function<std::optional<std::string>()>;
 
 net::HttpResponse answer_health(const HealthChecks& checks, const net::HttpRequest& request);

@@ -24,7 +24,7 @@ TEST(HealthTest, Answers) {
   EXPECT_EQ(status("/healthz", "POST"), 405);
 }
 
-// --metrics-addr=0 turns metrics off: they must not be at the other address.
+// --metrics-addr=0 turns metrics off, so they must not appear at the other address.
 TEST(HealthTest, EachAddressServesItsOwnPaths) {
   const auto status = [](const std::string& target, const std::string& method = "GET") {
     return answer_metrics([] { return std::string("up 1\n"); }, {}, request(target, method)).status;

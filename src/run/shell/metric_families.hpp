@@ -1,4 +1,4 @@
-// Families of metrics, for sources of metrics alone.
+// Families of metrics. Only for sources that define metrics.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -19,19 +19,19 @@ inline double seconds(core::Duration d) {
   return static_cast<double>(d.count()) / 1000.0;
 }
 
-/// For counts that are kept elsewhere.
+/// Sets a counter whose value is kept elsewhere. It never decreases.
 inline void raise_to(prometheus::Counter& counter, double total) {
   if (total > counter.Value()) counter.Increment(total - counter.Value());
 }
 
 struct MetricFamilies {
-  /// Names of metrics have no dashes.
+  /// Metric names cannot contain dashes.
   explicit MetricFamilies(std::string_view program) : prefix(program) { std::ranges::replace(prefix, '-', '_'); }
 
   std::string prefix;
   prometheus::Registry registry;
 
-  /// The full name: one that starts with _ is our own, the others are known from elsewhere.
+  /// Returns the full name: the program's prefix goes before names that start with _. The other names are common ones.
   [[nodiscard]] std::string full(std::string_view name) const {
     return std::string(name.starts_with('_') ? prefix : "").append(name);
   }

@@ -1,5 +1,5 @@
-// Metrics in the Prometheus text format, under the names that dashboards for controller-runtime know, plus our own, which begin
-// with the program's name. Programs derive their own from this.
+// Metrics in the Prometheus text format. Metrics of the engine have the names of controller-runtime's, so that its dashboards
+// work; our own begin with the program's name. Programs derive their metrics from this class.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ struct MetricFamilies;
 
 class Metrics : public PassMetrics {
  public:
-  /// "slurm-operator" has slurm_operator_steps_total.
+  /// `program` is the prefix of our own metrics: "slurm-operator" exports slurm_operator_steps_total.
   explicit Metrics(std::string_view program);
   ~Metrics() override;
   void add_controller(const std::string& name, std::size_t max_concurrent) override;
@@ -32,11 +32,11 @@ class Metrics : public PassMetrics {
   void steps_withheld(const std::string& controller, std::size_t count) override;
   void gate_waited(const std::string& controller, core::Duration waited, bool settled_live) override;
   void process(const ProcessUsage& usage);
-  /// The exposition text.
+  /// Returns the metrics in the text format.
   [[nodiscard]] std::string text();
 
  protected:
-  /// To add more: run/shell/metric_families.hpp.
+  /// Returns the families to add more to: run/shell/metric_families.hpp.
   [[nodiscard]] MetricFamilies& families();
 
  private:

@@ -14,7 +14,7 @@ namespace run {
 
 namespace {
 
-/// The fields of /proc/self/stat from the third (state) on: the second, the name, may hold blanks.
+/// Returns the fields of /proc/self/stat from the third (state) on. The second, the name, may contain spaces.
 std::vector<std::string> stat_fields() {
   std::ifstream file("/proc/self/stat");
   std::string line;
@@ -27,7 +27,7 @@ std::vector<std::string> stat_fields() {
   return fields;
 }
 
-/// When the machine started, in seconds since the epoch: "btime" of /proc/stat.
+/// Returns the boot time of the machine, in seconds since the epoch: "btime" of /proc/stat.
 double boot_time() {
   std::ifstream file("/proc/stat");
   for (std::string word; file >> word;) {
@@ -44,7 +44,7 @@ double boot_time() {
 ProcessUsage read_process_usage() {
   ProcessUsage usage;
   const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-  // Numbers of proc(5), less the three fields that come before.
+  // Field numbers of proc(5), minus the offset of the third field.
   constexpr std::size_t kUserTime = 14 - 3, kSystemTime = 15 - 3, kStartTime = 22 - 3, kVirtual = 23 - 3, kResident = 24 - 3;
   const std::vector<std::string> fields = stat_fields();
   if (fields.size() > kResident) {
@@ -57,7 +57,7 @@ ProcessUsage read_process_usage() {
   for (std::filesystem::directory_iterator at("/proc/self/fd", error), end; !error && at != end; at.increment(error)) {
     usage.open_fds += 1;
   }
-  if (usage.open_fds > 0) usage.open_fds -= 1;  // the listing's own
+  if (usage.open_fds > 0) usage.open_fds -= 1;  // the descriptor of the directory itself
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) usage.max_fds = static_cast<double>(limit.rlim_cur);
   const struct mallinfo2 heap = mallinfo2();

@@ -1,4 +1,4 @@
-// What this process uses of its machine, under the names that Prometheus' own clients use, and may use.
+// The resources that this process uses, as in the process metrics of Prometheus' clients.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ struct ProcessUsage {
   double virtual_bytes = 0;
   double open_fds = 0;
   double max_fds = 0;
-  double heap_used_bytes = 0;  ///< Handed out by malloc, mapped blocks included.
-  double heap_free_bytes = 0;  ///< Held by malloc, and free.
+  double heap_used_bytes = 0;  ///< Allocated by malloc, including mapped blocks.
+  double heap_free_bytes = 0;  ///< Held by malloc, but free.
 };
 
-/// From /proc and malloc (proc(5), mallinfo(3)). What cannot be read stays 0.
+/// Reads /proc and malloc's statistics (proc(5), mallinfo(3)). A value that cannot be read stays 0.
 ProcessUsage read_process_usage();
 
-/// As many file descriptors as the hard limit allows, as Go's runtime has it: each watch, and each client of ours, takes one.
+/// Raises the limit of file descriptors to the hard limit, as Go's runtime does: each watch and each client takes one.
 void raise_fd_limit();
 
 }  // namespace run

@@ -13,10 +13,10 @@ namespace run {
 
 namespace {
 
-constexpr std::size_t kLongestBody = 4096;  ///< Nobody has anything to say there.
-constexpr std::size_t kMaxClients = 64;     ///< Of the health port, and of the metrics port: probes and scrapers are few.
+constexpr std::size_t kLongestBody = 4096;  ///< Requests to these ports need no body.
+constexpr std::size_t kMaxClients = 64;     ///< For each of the two ports: there are few probes and scrapers.
 
-/// Read for every request: who rotates it needs no restart.
+/// Reads the token for every request, so that its rotation needs no restart.
 std::optional<std::string> read_token(const std::string& path) {
   std::ifstream file(path);
   std::string token;
@@ -25,15 +25,15 @@ std::optional<std::string> read_token(const std::string& path) {
 }
 
 void tune_malloc() {
-  // A few threads that allocate little: one arena keeps the memory at rest low.
+  // Few threads allocate, and little: a single arena keeps the memory at rest low.
   // NOLINTBEGIN(concurrency-mt-unsafe): no thread runs yet
   mallopt(M_ARENA_MAX, 1);
-  // Fixed, or it grows with the first large list, and such lists stay in the heap from then on.
+  // A fixed threshold. Otherwise it grows with the first large list, and such lists stay in the heap from then on.
   mallopt(M_MMAP_THRESHOLD, 128 * 1024);
   // NOLINTEND(concurrency-mt-unsafe)
 }
 
-/// Gives back what lists, watches and OpenAPI documents once needed: without it, memory stays at its peak.
+/// Returns memory that lists, watches and OpenAPI documents no longer need. Otherwise the memory stays at its peak.
 void trim_memory(core::Loop& loop) {
   malloc_trim(0);
   loop.after(std::chrono::seconds(30), [&loop] { trim_memory(loop); });
@@ -92,7 +92,7 @@ net::HttpServer::Handler Shell::answer_metrics() {
   return metrics_handler([this] { return metrics_text(); }, std::move(token));
 }
 
-/// Null for the address 0.
+/// Returns null for the address 0.
 Shell::Server Shell::serve(std::string_view flag, const std::string& text, net::HttpServer::Handler handler) {
   if (text == "0") return nullptr;
   auto address = net::parse_listen_address(text);
@@ -128,7 +128,7 @@ int Shell::run() {
   try {
     loop_.run();
   } catch (const std::exception& error) {
-    // A bug. What runs may be in any state: nothing of it is to go on, not even to its own end.
+    // This is a bug. Anything may be in any state, so nothing may continue, not even an orderly end.
     log_->error("ending at once: an exception", {{"what", error.what()}});
     std::_Exit(1);
   }

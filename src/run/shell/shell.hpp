@@ -1,8 +1,8 @@
-// The shell of a process that runs controllers: flags, logs, metrics, health, signals and exit codes. A program derives from
-// it, and says what begins, what ends, and when it is ready. (With an API server: kube/app/app.hpp.)
+// The shell of a process that runs controllers: flags, logs, metrics, health, signals and exit codes. A program derives from it
+// and defines how it begins and ends, and when it is ready. With an API server: kube/app/app.hpp.
 //
-// Every process has the flags that --help tells first, and by its name the prefix of its own metrics. A flag that is wrong ends
-// it before anything runs, with a word about the flag and its value, and, for a level or an address, what is allowed.
+// Every process has the flags that --help lists first. An invalid flag ends the process before anything runs; the message names
+// the flag and its value and, for a level or an address, what is allowed.
 #pragma once
 
 #include <functional>
@@ -26,37 +26,38 @@ class App;
 namespace run {
 
 struct Program {
-  std::string name;  ///< As in "slurm-operator".
+  std::string name;  ///< "slurm-operator", for example.
   std::string version;
-  std::string about;  ///< A line for --help.
+  std::string about;  ///< One line for --help.
 };
 
 class Shell {
  public:
-  /// Tunes malloc and limits of the whole process: one Shell, before any thread.
+  /// Tunes malloc and the limits of the whole process. Make only one Shell, before any thread.
   Shell(Program program, std::unique_ptr<Metrics> metrics);
   virtual ~Shell();
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
-  /// Flags of the program's own, before start(), which writes them to `value`; until then it has the default.
-  void flag(const char* name, bool& value, const char* help);  ///< Takes no value: named, it is true.
+  /// Adds a flag of the program before start(), which writes its value to `value`. The initial value of `value` is the default.
+  void flag(const char* name, bool& value, const char* help);  ///< Takes no value: its presence means true.
   void flag(const char* name, std::string& value, const char* help);
   void flag(const char* name, std::vector<std::string>& value, const char* help);  ///< Comma-separated.
 
-  /// Reads the flags, makes the log, and prepares. An exit code: the process has to end with it, and has said why.
+  /// Parses the flags, creates the log, and calls prepare(). Returns an exit code if the process must end; the error is printed
+  /// then.
   std::optional<int> start(int argc, char** argv);
 
   [[nodiscard]] net::AsioLoop& loop() { return loop_; }
   [[nodiscard]] core::Random& random() { return random_; }
-  [[nodiscard]] core::Logger& log() { return *log_; }  ///< After start().
-  /// What /metrics answers.
+  [[nodiscard]] core::Logger& log() { return *log_; }  ///< Only after start().
+  /// Returns the text of /metrics.
   [[nodiscard]] std::string metrics_text();
-  /// Logs an error that ends the process, and returns its exit code.
+  /// Logs an error that ends the process, and returns the exit code.
   int fatal(std::string_view what, const core::Error& error);
 
   /// Serves health and metrics, begins, and runs until SIGTERM or SIGINT and the orderly end. Returns the exit code. A second
-  /// signal and an exception end the process at once.
+  /// signal or an exception ends the process at once.
   int run();
 
  protected:
@@ -65,14 +66,14 @@ class Shell {
   const Program program_;
 
  private:
-  /// The flags are read. An exit code as of start().
+  /// Called when the flags are parsed. Returns an exit code like start().
   virtual std::optional<int> prepare() { return {}; }
   virtual HealthChecks health() { return {}; }
-  /// Fields of the line that says that it starts.
+  /// Returns additional fields of the log line "starting".
   virtual std::vector<core::Field> connected_to() { return {}; }
   virtual void begin() = 0;
   virtual void end(std::function<void()> done) = 0;
-  /// Brings the gauges of the metrics up to date; before they are written out.
+  /// Updates the gauges of the metrics, before they are exported.
   virtual void collect() {}
 
   using Server = core::Result<std::unique_ptr<net::HttpServer>>;
