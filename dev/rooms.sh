@@ -52,19 +52,21 @@ sees_no plan net/http.hpp kube/object.hpp slurm/model.hpp run/key.hpp
 sees_no run net/http.hpp kube/object.hpp slurm/model.hpp
 sees_no run_shell kube/object.hpp kube/client/client.hpp slurm/model.hpp
 sees_no api plan/plan.hpp net/http.hpp
-sees_no kube slurm/model.hpp api/kinds.hpp cluster/names.hpp
-sees_no slurm kube/object.hpp api/kinds.hpp cluster/names.hpp
-sees_no cluster operator/common/children.hpp
+sees_no kube slurm/model.hpp api/kinds.hpp slinky/names.hpp
+sees_no slurm kube/object.hpp api/kinds.hpp slinky/names.hpp
+sees_no slinky operator/common/children.hpp
 sees_no operator_common operator/nodeset/plan.hpp
 sees_no sim_kube slurm/model.hpp
 sees_no sim_slurm slurm/model.hpp kube/object.hpp
+sees_no sim_oracles operator/operator.hpp
+sees_no sim operator/operator.hpp sim/programs/operator/program.hpp
 
 # What plans are made of sees no cache, no client and nothing else that reads or writes.
 for room in "${!folders[@]}"; do
-  [[ $room == cluster_plan || $room == operator_*_plan ]] || continue
-  sees "$room" plan/plan.hpp kube/object.hpp kube/acts.hpp slurm/acts.hpp slurm/snapshot/snapshot.hpp cluster/names.hpp
+  [[ $room == slinky_plan || $room == operator_*_plan ]] || continue
+  sees "$room" plan/plan.hpp kube/object.hpp kube/acts.hpp slurm/acts.hpp slurm/snapshot/snapshot.hpp slinky/names.hpp
   sees_no "$room" kube/{cache/cache,client/client,app/manager}.hpp run/{controller,passes}.hpp net/http.hpp \
-    slurm/{rest/client,snapshot/registry,accounting/lists}.hpp cluster/{caches,wiring}.hpp operator/common/{named_objects,watches}.hpp
+    slurm/{rest/client,snapshot/registry,accounting/lists}.hpp slinky/{caches,wiring}.hpp operator/common/{named_objects,watches}.hpp
   controller=${room#operator_} controller=${controller%_plan}
   [[ -e $TOP/src/operator/$controller/declaration.cpp ]] || continue
   sees "$room" "operator/$controller/observed.hpp"

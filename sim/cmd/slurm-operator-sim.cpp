@@ -14,10 +14,11 @@
 #include <vector>
 
 #include "core/json.hpp"
-#include "sim/histories/bench.hpp"
 #include "sim/histories/history.hpp"
 #include "sim/histories/trials.hpp"
-#include "sim/histories/world.hpp"
+#include "sim/programs/operator/bench.hpp"
+#include "sim/programs/operator/fixed_history.hpp"
+#include "sim/programs/operator/world.hpp"
 
 namespace {
 
@@ -44,12 +45,17 @@ struct Sum {
 sim::WorldOptions options_of(std::uint64_t seed, bool print) {
   sim::WorldOptions out;
   out.seed = seed;
-  out.operators = seed % 4 == 0 ? 2 : 1;
   if (seed % 3 == 0) out.slurm_release = "24.11.5";
   out.api.watch_list = seed % 5 != 0;
   out.api.watch_progress = seed % 7 != 0;
-  if (seed % 6 == 1) out.namespaces = {sim::World::kNamespace, "a third one"};
   out.print = print;
+  return out;
+}
+
+sim::OperatorOptions operators_of(std::uint64_t seed) {
+  sim::OperatorOptions out;
+  out.processes = seed % 4 == 0 ? 2 : 1;
+  if (seed % 6 == 1) out.namespaces = {sim::World::kNamespace, "a third one"};
   return out;
 }
 
@@ -73,7 +79,7 @@ void run_seeds(const Flags& flags, Sum& sum) {
   for (std::uint64_t i = 0; i < flags.seeds; ++i) {
     const std::uint64_t seed = flags.seed_base + i;
     if (seed % flags.parts != flags.part) continue;
-    sim::World world(options_of(seed, flags.verbose));
+    sim::OperatorWorld world(options_of(seed, flags.verbose), operators_of(seed));
     std::vector<std::string> wrong;
     try {
       sim::History history(world);
@@ -82,8 +88,8 @@ void run_seeds(const Flags& flags, Sum& sum) {
       wrong.push_back(std::string("exception: ") + error.what());
     }
     steps += world.loop().steps();
-    for (const auto& [blame, count] : world.oracles().jobs().losses()) losses[blame] += count;
-    const sim::ServiceOracle& service = world.oracles().service();
+    for (const auto& [blame, count] : world.judges().jobs().losses()) losses[blame] += count;
+    const sim::ServiceOracle& service = world.judges().service();
     most_to_kube = std::max(most_to_kube, service.most(false));
     most_to_slurm = std::max(most_to_slurm, service.most(true));
     for (const auto& [what, length] : service.longest()) longest[what] = std::max(longest[what], length);
@@ -114,13 +120,12 @@ std::vector<std::string> fault_names() {
 }
 
 /// Runs the fixed history with a fault from one write on; without faults if `trial` is null.
-sim::FixedResult run_trial(const Flags& flags, int operators, const sim::Trial* trial, std::uint64_t write,
+sim::FixedResult run_trial(const Flags& flags, int processes, const sim::Trial* trial, std::uint64_t write,
                            const std::string& replay, const core::Json* expected) {
   sim::WorldOptions options;
   options.seed = 20260102;
-  options.operators = operators;
   options.print = flags.verbose;
-  sim::World world(options);
+  sim::OperatorWorld world(options, {.processes = processes});
   if (trial != nullptr) trial->arm(world, write);
   sim::FixedResult result;
   try {
@@ -152,12 +157,12 @@ void enumerate(const Flags& flags, Sum& sum) {
   const std::uint64_t stride = flags.stride != 0 ? flags.stride : flags.enumerate ? 1 : 67;
   std::uint64_t pairs = 0, tried = 0;
   for (const sim::Trial& trial : sim::all_trials()) {
-    const std::uint64_t writes = trial.operators == 1 ? alone.writes : two.writes;
+    const std::uint64_t writes = trial.processes == 1 ? alone.writes : two.writes;
     for (std::uint64_t write = 0; write < writes; ++write) {
       const bool named = (flags.fault.empty() || flags.fault == trial.name) && (!flags.at_write || *flags.at_write == write);
       if (!named || pairs++ % stride != flags.seed_base % stride || tried++ % flags.parts != flags.part) continue;
       const sim::FixedResult result =
-          run_trial(flags, trial.operators, &trial, write,
+          run_trial(flags, trial.processes, &trial, write,
                     fmt::format("{} --fault \"{}\" --at-write {}", replay, trial.name, write), &alone.state);
       ++(result.wrong.empty() ? sum.passed : sum.failed);
     }

@@ -3,135 +3,68 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
-
-#include "api/well_known.hpp"
-#include "cluster/names.hpp"
-#include "sim/histories/history_parts.hpp"
-#include "sim/oracles/agents.hpp"
-#include "sim/oracles/objects.hpp"
-#include "sim/slurm/text.hpp"
 
 namespace sim {
 
 using core::Duration;
 using core::Json;
-namespace kinds = kube::resources;
 
 namespace {
 
-constexpr std::uint64_t kDrainStream = 0x5d1a;
-constexpr Duration kRest{std::chrono::minutes{3}};
+template <class T>
+void append(std::vector<T>& to, std::vector<T> more) {
+  std::ranges::move(more, std::back_inserter(to));
+}
 
 }  // namespace
 
-std::string first_few(const std::vector<std::string>& reasons) {
-  std::string out;
-  for (std::size_t i = 0; i < std::min<std::size_t>(reasons.size(), 6); ++i) out += (i == 0 ? "" : "; ") + reasons[i];
-  return out;
+void act_one(const std::vector<Workload::Action>& actions, SeededRandom& random) {
+  const int total = std::accumulate(actions.begin(), actions.end(), 0, [](int sum, const auto& a) { return sum + a.weight; });
+  auto pick = static_cast<int>(random.below(static_cast<std::uint64_t>(total)));
+  for (const Workload::Action& action : actions) {
+    pick -= action.weight;
+    if (pick < 0) return action.act();
+  }
 }
 
-History::History(World& world)
-    : world_(world),
-      random_(world.random().fork()),
-      logins_(world.options().seed ^ 0x6c6f67696e),
-      with_logins_(logins_.chance(0.3)),
-      accounting_(world.options().seed ^ 0x7361636374),
-      with_accounting_(accounting_.chance(0.3)),
-      more_(~world.options().seed),
-      drains_(world.options().seed ^ kDrainStream),
-      volumes_(world.options().seed * 3 + 1),
-      with_volumes_(volumes_.chance(0.3)),
-      updates_(~world.options().seed * 3),
-      prologs_(world.options().seed ^ 0x70726f6c6f67U),
-      has_prologs_(prologs_.chance(0.35)),
-      modes_(world.options().seed * 31 + 7),
-      own_keys_(random_.chance(0.4)),
-      own_files_(random_.chance(0.5)),
-      taken_key_(!own_keys_ && random_.chance(0.25)),
-      // Without a volume, generated keys are lost with their Controller.
-      volatile_(random_.chance(taken_key_ ? 0.6 : 0.1)) {
-  for (const char* image : {kOtherSlurmd, kOtherSlurmctld}) world_.kube().nodes().add_image(image);
+void differences(const Json& expected, const Json& state, const std::string& path, std::vector<std::string>& out) {
+  constexpr std::size_t kShown = 600;
+  if (expected == state) return;
+  if (!expected.is_object() || !state.is_object()) {
+    out.push_back(
+        fmt::format("another end: {} is {}, not {}", path, state.dump().substr(0, kShown), expected.dump().substr(0, kShown)));
+    return;
+  }
+  for (const auto& [name, was] : expected.items()) differences(was, state.value(name, Json()), path + "/" + name, out);
+  for (const auto& [name, is] : state.items()) {
+    if (!expected.contains(name)) differences(Json(), is, path + "/" + name, out);
+  }
+}
+
+History::History(World& world) : world_(world), random_(world.random().fork()) {
+  for (const auto& program : world_.programs()) workloads_.push_back(program->workload(world_, *this));
   // A busy slurmctld is slow all the time, even without faults.
   if (random_.chance(0.15)) fair_.latency = Duration{random_.between(100, 2500)};
-  usual_ = fair_;
+  usual_latency_ = fair_.latency;
   world_.slurm_rates = fair_;
-  fill_actions();
-  if (more_.chance(0.5)) fill_more();
-  if (drains_.chance(0.4)) fill_drains();
-  if (updates_.chance(0.4)) fill_updates();
-  if (modes_.chance(0.4)) fill_modes();
 }
 
 std::vector<std::string> History::run() {
-  found_cluster();
+  for (const auto& workload : workloads_) workload->found();
   storm();
   if (world_.oracles().ok()) calm();
-  if (world_.oracles().ok() && wrong_.empty() && random_.chance(0.5)) end();
+  if (world_.oracles().ok() && wrong_.empty() && random_.chance(0.5)) {
+    for (const auto& workload : workloads_) append(wrong_, workload->end());
+  }
   std::vector<std::string> out = world_.oracles().violations();
   out.insert(out.end(), wrong_.begin(), wrong_.end());
   return out;
 }
 
-Json History::retention() {
-  const auto drawn = [this] { return volumes_.chance(0.6) ? "Delete" : "Retain"; };
-  return {{"whenScaled", drawn()}, {"whenDeleted", drawn()}};
-}
-
-Json History::nodeset(const std::string& name, int replicas) {
-  Json out = nodeset_json(name, replicas);
-  if (!with_volumes_) return out;
-  out["spec"]["volumeClaimTemplates"] = Json::array({{{"metadata", {{"name", "scratch"}}},
-                                                      {"spec",
-                                                       {{"accessModes", {"ReadWriteOnce"}},
-                                                        {"storageClassName", "standard"},
-                                                        {"resources", {{"requests", {{"storage", "1Gi"}}}}}}}}});
-  out["spec"]["persistentVolumeClaimRetentionPolicy"] = retention();
-  return out;
-}
-
 std::string History::some(const std::vector<std::string>& names) {
   return names.empty() ? "" : names[random_.below(names.size())];
-}
-
-std::string History::some_node() {
-  std::vector<std::string> out;
-  if (const SimSlurm* slurm = world_.slurm()) {
-    for (const auto& [name, node] : slurm->nodes()) out.push_back(name);
-  }
-  return some(out);
-}
-
-void History::found_cluster() {
-  std::vector<std::function<void()>> first{
-      [&] { world_.apply(controller()); },
-      [&] { world_.apply(restapi_json()); },
-      [&] { world_.apply(nodeset("cpu", static_cast<int>(random_.between(1, 4)))); },
-      [&] { world_.start_operators(); },
-  };
-  if (random_.chance(0.5)) first.emplace_back([&] { world_.apply(nodeset("gpu", static_cast<int>(random_.between(0, 3)))); });
-  if (!world_.options().namespaces.empty()) {
-    first.emplace_back([&] {
-      for (const Json& object : {controller(), restapi_json(), nodeset_json("cpu", 2)})
-        world_.apply(object, World::kOtherNamespace);
-    });
-  }
-  if (taken_key_) {
-    const std::string name = op::generated_jwt_key_name(World::kCluster);
-    world_.apply(secret_json(name, {{std::string(api::kKeyJwt), random_.bytes(32)}}));
-  }
-  // Some inputs appear only in the storm.
-  for (const std::string& name : inputs()) {
-    if (random_.chance(0.8)) first.emplace_back([this, name] { put_input(name); });
-  }
-  // In any order: an object may be created before the objects that it names.
-  for (std::size_t i = first.size(); i > 1; --i) std::swap(first[i - 1], first[random_.below(i)]);
-  for (const auto& act : first) {
-    act();
-    world_.loop().run_for(Duration{random_.between(0, 2000)});
-  }
-  if (with_logins_) world_.apply(loginset_json(static_cast<int>(logins_.between(0, 2))));
-  world_.loop().run_for(Duration{random_.between(0, 40000)});
 }
 
 /// Faults come in spells.
@@ -159,238 +92,85 @@ void History::weather() {
   if (random_.chance(0.1)) slurm.lost = 0.5;
 }
 
+void History::clear_up() {
+  world_.faults().rates = {};
+  world_.slurm_rates = fair_;
+}
+
+void History::set_latency(Duration latency) {
+  fair_.latency = world_.slurm_rates.latency = latency;
+}
+
 void History::storm() {
   const core::MonoTime end = world_.loop().clock().mono() + Duration{random_.between(60000, 420000)};
-  const auto act = [](const std::vector<Action>& actions, SeededRandom& random) {
-    const int total =
-        std::accumulate(actions.begin(), actions.end(), 0, [](int sum, const Action& a) { return sum + a.weight; });
-    auto pick = static_cast<int>(random.below(static_cast<std::uint64_t>(total)));
-    for (const Action& action : actions) {
-      pick -= action.weight;
-      if (pick < 0) return action.act();
-    }
-  };
+  std::vector<Workload::Action> actions;
+  for (const auto& workload : workloads_) append(actions, workload->actions());
+  append(actions, accidents());
   core::MonoTime next_weather = world_.loop().clock().mono();
   while (world_.loop().clock().mono() < end && world_.oracles().ok()) {
     if (next_weather <= world_.loop().clock().mono()) {
       weather();
       next_weather = world_.loop().clock().mono() + Duration{random_.between(5000, 60000)};
     }
-    act(actions_, random_);
-    if (with_logins_ && logins_.chance(0.1)) touch_logins();
-    if (with_accounting_ && accounting_.chance(0.05)) touch_accounting();
-    if (!extra_.empty() && more_.chance(0.15)) act(extra_, more_);
-    if (!draining_.empty() && drains_.chance(0.12)) act(draining_, drains_);
-    if (with_volumes_ && volumes_.chance(0.08)) {
-      const std::string name = kNodeSets[volumes_.below(kNodeSets.size())];
-      if (world_.find(op::resources::kNodeSet, name) != nullptr)
-        world_.merge(op::resources::kNodeSet, name, {{"spec", {{"persistentVolumeClaimRetentionPolicy", retention()}}}});
-    }
-    if (!updating_.empty() && updates_.chance(0.15)) act(updating_, updates_);
-    if (!mode_actions_.empty() && modes_.chance(0.2)) act(mode_actions_, modes_);
+    act_one(actions, random_);
+    for (const auto& workload : workloads_) workload->act_apart();
     // Often close together, sometimes far apart.
     world_.loop().run_for(Duration{random_.chance(0.3) ? random_.between(0, 300) : random_.between(300, 12000)});
-    note_key();
-  }
-}
-
-void History::fill_actions() {
-  fill_user_actions();
-  fill_child_actions();
-  fill_input_actions();
-  fill_token_actions();
-  fill_slurm_actions();
-  fill_accidents();
-}
-
-/// Repeats, once slurmctld is up. A suspended job would hold its workers for ever. A worker that cannot start under a name that
-/// an administrator holds is not replaced, nor is a worker of many that Slurm has forgotten.
-void History::help_by_hand() {
-  world_.loop().after(Duration{10000}, [this] { help_by_hand(); });
-  look_after_orphans();
-  SimSlurm* slurm = world_.slurm();
-  if (slurm == nullptr) return;
-  for (const auto& [id, job] : slurm->jobs()) {
-    slurm->resume(id);
-    // The user notices that the job never ran.
-    if (job.unlaunched) slurm->cancel(id);
-    // A job that is pending in a partition that is to be removed may wait for ever, and keeps the partition.
-    const auto partition = slurm->partitions().find(job.request.partition);
-    const bool goes = partition != slurm->partitions().end() && partition->second.state == "DRAIN";
-    if (goes && job.state == SimJob::State::kPending) slurm->cancel(id);
-  }
-  slurm->end_reservation(kReservation);
-  // Reservations of a NodeSet that was deleted while Slurm was down for long.
-  std::vector<std::string> left;
-  for (const auto& [name, reservation] : slurm->reservations()) {
-    const std::string nodeset = name.substr(std::min(name.size(), name.find('-') + 1));
-    const Json* its = world_.find(op::resources::kNodeSet, nodeset);
-    if (its == nullptr || its->dump().find(api::kFinalizerReservation) == std::string::npos) left.push_back(name);
-  }
-  for (const std::string& name : left) (void)slurm->delete_reservation(name);
-  give_memory_back(*slurm);
-  const Json* controller = world_.find(op::resources::kController, World::kCluster);
-  if (controller != nullptr && controller->dump().find("\"RestartWithheld\"") != std::string::npos) {
-    std::vector<std::int64_t> jobs;
-    for (const auto& [id, job] : slurm->jobs()) {
-      if (!job.ended()) jobs.push_back(id);
-    }
-    for (const std::int64_t job : jobs) slurm->cancel(job);
-    world_.merge(op::resources::kController, World::kCluster,
-                 {{"metadata", {{"annotations", {{std::string(api::kAnnotationLoseJobs), "true"}}}}}});
-  }
-  // This includes NodeSets that are being deleted.
-  const bool blank = std::ranges::any_of(world_.api().store().all(table_name(op::resources::kNodeSet)), [](const auto& entry) {
-    return entry.second->body.dump().find("\"SlurmStateLost\"") != std::string::npos;
-  });
-  for (const std::string& name : world_.workers()) {
-    const std::string node_name = slurm_node_of(*world_.find(kinds::kPod, name));
-    const SimNode* node = slurm->node(node_name);
-    const bool held = node != nullptr && (node->drain || node->down) && !given_by_operator(node->reason);
-    const bool cannot_start = world_.find(kinds::kPod, name)->dump().find(kNoImage) != std::string::npos;
-    // A new Controller does not know the key of the previous one's workers.
-    const bool cut_off = rekeyed_ && slurm->slurmd_runs(node_name) && !slurm->hears(node_name);
-    if (!(blank && node == nullptr) && !(held && cannot_start) && !cut_off) continue;
-    helped_ = true;
-    world_.remove(kinds::kPod, name);
+    for (const auto& workload : workloads_) workload->look();
   }
 }
 
 void History::calm() {
   world_.oracles().note("--- calm ---");
-  world_.faults().rates = {};
-  fair_ = usual_;
-  world_.slurm_rates = fair_;
+  fair_.latency = usual_latency_;
+  clear_up();
   world_.kube().set_listening(true);
   restore();
   world_.correct_clocks();
-  put_slurm_key_back();
-  bring_inputs_back();
-  remove_taken_secrets();
-  if (world_.find(op::resources::kController, World::kCluster) == nullptr) world_.apply(controller());
-  if (world_.find(op::resources::kRestApi, World::kCluster) == nullptr) world_.apply(restapi_json());
-  // A refused configuration stays refused until its user fixes it.
-  const Json* named = world_.find(op::resources::kController, World::kCluster);
-  if (core::get_string(*named, {"spec", "extraConf"}) == kRefusedConf)
-    world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=99\n"}}}});
-  // Nor is an Accounting created by itself.
-  if (with_accounting_ && world_.find(op::resources::kAccounting, World::kAccounting) == nullptr)
-    world_.apply(accounting_json());
-  for (const std::string& name : world_.names(op::resources::kNodeSet)) {
-    world_.merge(op::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", nullptr}}}}}});
-    if (!updating_.empty()) world_.merge(op::resources::kNodeSet, name, {{"spec", {{"updateStrategy", nullptr}}}});
-  }
-  if (world_.find(op::resources::kLoginSet, World::kLogin) != nullptr)
-    world_.merge(op::resources::kLoginSet, World::kLogin, {{"spec", {{"login", {{"image", nullptr}}}}}});
-  for (int i = 0; i < world_.options().kube_nodes; ++i) {
-    world_.merge(kinds::kNode, "kube-" + std::to_string(i), {{"spec", {{"unschedulable", false}}}});
-    taint("kube-" + std::to_string(i), "");
-    for (const std::string_view key : api::kDrainTaints) taint("kube-" + std::to_string(i), "", std::string(key));
-    if (!mode_actions_.empty()) {
-      world_.merge(kinds::kNode, "kube-" + std::to_string(i),
-                   {{"metadata", {{"labels", {{kPool, i % 2 == 0 ? Json("slurm") : Json(nullptr)}}}}}});
-    }
-  }
-  help_by_hand();
-  // Objects that were deleted at the last moment are created again, because the cluster must exist at the end. A RestApi that
-  // waits for workers may need its Controller before it can be deleted.
-  std::vector<std::string> unmet;
-  for (int round = 0; round < 4; ++round) {
-    unmet = world_.settle(kSettle);
-    // A NodeSet that was deleted meanwhile has left its workers.
-    const bool adopted = look_after_orphans();
-    const bool whole = world_.find(op::resources::kController, World::kCluster) != nullptr &&
-                       world_.find(op::resources::kRestApi, World::kCluster) != nullptr;
-    if ((whole && !adopted) || !world_.oracles().ok()) break;
-    if (whole) continue;
-    world_.apply(controller());
-    world_.apply(restapi_json());
-  }
-  const Json workers = worker_starts();
-  // Actions that wait for the end of a doubt run with the next event after it.
-  const bool withheld = std::ranges::any_of(world_.names(op::resources::kNodeSet), [this](const std::string& name) {
-    const Json* nodeset = world_.find(op::resources::kNodeSet, name);
-    return nodeset != nullptr && condition_true(*nodeset, api::kConditionDeletionsStopped);
-  });
-  helped_ = false;
-  world_.oracles().service().expect(unmet.empty());
-  world_.oracles().jobs().set_fair(true);
-  if (unmet.empty()) unmet = edit_one_by_one();
-  world_.oracles().jobs().set_fair(false);
-  if (unmet.empty() && world_.oracles().ok()) unmet = harm_one_by_one();
-  if (!unmet.empty()) {
-    // A violation ends the wait at once, and the reasons describe that moment only.
-    const bool waited = world_.oracles().ok();
-    wrong_.push_back((waited ? "the declared state is not reached: " : "at the violation there lacked: ") + first_few(unmet));
-    return;
-  }
-  // The end of a job is written to its workers.
-  if (SimSlurm* slurm = world_.slurm()) slurm->cancel_all();
-  const std::vector<std::string> restless = check_rest(world_, kRest);
-  world_.oracles().service().expect(false);
-  // Nothing done since the storm concerns workers, except that they end with the state of a slurmctld without a volume.
-  if (!volatile_ && !helped_ && !withheld) differences(workers, worker_starts(), "starts", wrong_);
-  wrong_.insert(wrong_.end(), restless.begin(), restless.end());
-  if (const std::vector<std::string> later = world_.oracles().unmet(); !later.empty()) {
-    wrong_.push_back("the declared state did not last: " + first_few(later));
-  }
+  for (const auto& workload : workloads_) append(wrong_, workload->calm());
 }
 
-/// Returns how often workers were created and slurmds started.
-Json History::worker_starts() const {
-  Json out = Json::object();
-  const Json all = world_.oracles().starts();
-  for (const auto& [name, count] : all.items()) {
-    if (name.starts_with("slurmd ") || name.starts_with("pod ")) out[name] = count;
-  }
+// --- What nobody asks for ---------------------------------------------------------------------------------------------
+
+std::vector<Workload::Action> History::accidents() {
+  const auto kube_node = [this] {
+    return "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+  };
+  const auto which = [this] { return static_cast<int>(random_.below(static_cast<std::uint64_t>(world_.process_count()))); };
+  std::vector<Workload::Action> out;
+  out.push_back({3, [=, this] { world_.crash(which(), Duration{random_.between(0, 20000)}); }});
+  out.push_back({2, [=, this] { world_.pause(which(), Duration{random_.between(100, 40000)}); }});
+  out.push_back({1, [=, this] { world_.jump_clock(which(), Duration{random_.between(-300000, 300000)}); }});
+  out.push_back({1, [=, this] {
+                   const std::string node = kube_node();
+                   world_.oracles().note("machine " + node + " stops");
+                   world_.kube().nodes().crash_node(node);
+                   lost_nodes_.insert(node);
+                 }});
+  out.push_back({1, [=, this] {
+                   const std::string node = kube_node();
+                   world_.oracles().note("machine " + node + " is cut off");
+                   world_.kube().nodes().cut_node(node);
+                   cut_nodes_.insert(node);
+                 }});
+  out.push_back({3, [this] { restore(); }});
+  out.push_back({2, [this] {
+                   const std::string pod = some(world_.workers());
+                   if (pod.empty()) return;
+                   world_.oracles().note("pod " + pod + " fails");
+                   world_.kube().nodes().fail_pod({World::kNamespace, pod});
+                 }});
+  out.push_back({2, [this] { world_.api().end_watches(); }});
+  out.push_back({2, [this] { world_.api().compact(); }});
+  out.push_back({1, [this] { world_.stop_api(Duration{random_.between(100, 15000)}); }});
   return out;
 }
 
-/// Deletes the namespace, or all resources of the cluster. With Drain, jobs end first: the oracles check each deletion of a
-/// worker.
-void History::end() {
-  const bool drain = random_.chance(0.6);
-  // The deletion of a namespace deletes what users created in it, whatever the policy. A slurmctld that restarts meanwhile
-  // would lack its keys or files.
-  const bool whole = random_.chance(0.5) && (!drain || (inputs().empty() && !taken_key_));
-  world_.oracles().note(
-      fmt::format("--- the {} is deleted, {} ---", whole ? "namespace" : "cluster", drain ? "Drain" : "Immediate"));
-  world_.merge(op::resources::kController, World::kCluster, {{"spec", {{"deletionPolicy", drain ? "Drain" : "Immediate"}}}});
-  for (int i = 0; i < 4; ++i) submit_job(some(kNodeSets));
-  world_.loop().run_for(Duration{random_.between(0, 5000)});
-  weather();
-  const kube::Key space{"", World::kNamespace};
-  if (whole) {
-    (void)world_.api().remove(kinds::kNamespace, space, {}, {});
-  } else {
-    const std::string propagation = random_.chance(0.5) ? "Foreground" : "Background";
-    for (const kube::Resource& kind : {op::resources::kController, op::resources::kRestApi, op::resources::kNodeSet,
-                                       op::resources::kLoginSet, op::resources::kToken}) {
-      for (const std::string& name : world_.names(kind)) world_.remove(kind, name, propagation);
-      world_.loop().run_for(Duration{random_.between(0, 1000)});
-    }
-  }
-  world_.loop().run_for(Duration{random_.between(0, 30000)});
-  world_.faults().rates = {};
-  world_.slurm_rates = fair_;
-  const std::vector<kube::Resource> ours{
-      op::resources::kController, op::resources::kRestApi, op::resources::kNodeSet, op::resources::kLoginSet,
-      op::resources::kToken,      kinds::kStatefulSet,     kinds::kDeployment,      kinds::kPod};
-  const auto left = [&] {
-    std::vector<std::string> out;
-    for (const kube::Resource& kind : ours) {
-      for (const std::string& name : world_.names(kind)) out.push_back(kind.plural + "/" + name);
-    }
-    for (const std::string& name : world_.names(kinds::kSecret)) {
-      const Json labels = (*world_.find(kinds::kSecret, name))["metadata"].value("labels", Json::object());
-      if (core::get_string(labels, {api::kLabelName}) == op::kAppToken) out.push_back("secrets/" + name);
-    }
-    if (whole && world_.api().peek(kinds::kNamespace, space) != nullptr) out.emplace_back("the namespace itself");
-    return out;
-  };
-  if (!world_.loop().run_until([&] { return left().empty(); }, kSettle)) {
-    wrong_.push_back("what was deleted does not go: " + first_few(left()));
-  }
+void History::restore() {
+  for (const std::string& node : lost_nodes_) world_.kube().nodes().restart_node(node);
+  for (const std::string& node : cut_nodes_) world_.kube().nodes().heal_node(node);
+  lost_nodes_.clear();
+  cut_nodes_.clear();
 }
 
 }  // namespace sim

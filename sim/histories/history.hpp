@@ -1,8 +1,8 @@
-// What happens in a world: a random history from a seed, or a fixed one to try each fault at each write.
+// What happens in a world, drawn from its seed: a storm of acts, accidents and faults; then calm, in which the declared state
+// must be reached and kept; in every other history all is deleted at last, and must go.
 #pragma once
 
-#include <functional>
-#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,125 +11,45 @@
 
 namespace sim {
 
-/// A random history. First a storm of edits, accidents and faults; then calm, in which the declared state must be reached; then
-/// rest, in which nothing may be written. At the end of every other history everything is deleted and must disappear.
 class History {
  public:
+  /// With the workload of each program of the world.
   explicit History(World& world);
   /// Returns the violations that the oracles found; empty if there are none.
   std::vector<std::string> run();
 
- private:
-  struct Action {
-    int weight;
-    std::function<void()> act;
-  };
+  // For workloads.
+  SeededRandom& random() { return random_; }
+  std::string some(const std::vector<std::string>& names);
+  /// Begins a spell of faults.
+  void weather();
+  /// Ends it.
+  void clear_up();
+  /// What befalls requests to slurmrestd in fair weather: changes it, for now.
+  void set_latency(core::Duration latency);
+  /// What it was at first.
+  void reset_latency() { set_latency(usual_latency_); }
+  [[nodiscard]] core::Duration latency() const { return fair_.latency; }
 
-  void found_cluster();
+ private:
   void storm();
   void calm();
-  void end();
-  void help_by_hand();
-  [[nodiscard]] core::Json worker_starts() const;
-  void give_memory_back(SimSlurm& slurm);
-  void weather();
-  void submit_job(const std::string& partition);
-  void change_mind(const std::string& nodeset);
-  void fill_actions();
-  void fill_user_actions();
-  void fill_child_actions();
-  void fill_input_actions();
-  void fill_token_actions();
-  void fill_slurm_actions();
-  void fill_accidents();
-  void fill_more();
-  void fill_drains();
-  void fill_updates();
-  /// A user taints a Kubernetes node, if its name is not "".
-  void taint(const std::string& node, const std::string& effect, const std::string& key = "site/maintenance");
-
-  /// Objects that users provide beside their cluster: keys, files and scripts.
-  core::Json controller() const;
-  core::Json nodeset(const std::string& name, int replicas);
-  [[nodiscard]] core::Json retention();
-  std::vector<std::string> inputs() const;
-  [[nodiscard]] static const kube::Resource& kind_of_input(const std::string& name);
-  void put_input(const std::string& name);
-  void put_slurm_key_back();
-  void note_key();
-  void bring_inputs_back();
-  /// Edits the files that the Controller names, and Tokens, one at a time. In a storm, a later event would make up for a missed
-  /// edit; here nothing does. Returns what is not reached.
-  std::vector<std::string> edit_one_by_one();
-  void remove_taken_secrets();
-
-  /// For objects that the operator creates and recreates: their names by kind, and what harms them.
-  [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
-  [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
-  void harm_child(const kube::Resource& kind);
-  /// A user changes the LoginSet.
-  void touch_logins();
-  void touch_sshd(const std::string& nodeset);
-  /// A user adds accounting to the cluster, or removes it.
-  void touch_accounting();
-  /// Harms a child of each kind while everything else is quiet, so that only the child's own watch reports it. Returns what is
-  /// not restored.
-  std::vector<std::string> harm_one_by_one();
-  /// Handles the workers that a user let a NodeSet leave behind. Returns true if it has created a NodeSet for some of them.
-  bool look_after_orphans();
-
-  void submit_with_prolog();
-  std::string some(const std::vector<std::string>& names);
-  std::string some_node();
+  std::vector<Workload::Action> accidents();
   void restore();
-  void fill_modes();
 
   World& world_;
   SeededRandom random_;
-  std::vector<Action> actions_;
-  SeededRandom logins_;  ///< For events of login nodes, separate from the other sources.
-  bool with_logins_;
-  SeededRandom accounting_;  ///< For what users do about accounting.
-  bool with_accounting_;
-  SeededRandom more_;             ///< A separate source. Half of the histories do not use it, and stay as they were without it.
-  std::vector<Action> extra_;     ///< Drawn by more_.
-  SeededRandom drains_;           ///< For what users say about drains.
-  std::vector<Action> draining_;  ///< Drawn by drains_.
-  SeededRandom volumes_;          ///< For the volumes of workers, and what happens to them.
-  bool with_volumes_;
-  SeededRandom updates_;  ///< For what users do about updates.
-  std::vector<Action> updating_;
-  SeededRandom prologs_;  ///< A third of the histories have jobs with prologs.
-  bool has_prologs_;
-  SeededRandom modes_;  ///< For scalingMode and the labels of Kubernetes nodes.
-  std::vector<Action> mode_actions_;
+  std::vector<std::unique_ptr<Workload>> workloads_;
   std::vector<std::string> wrong_;
+  SlurmRates fair_;  ///< What befalls requests to slurmrestd while the weather is fair.
+  core::Duration usual_latency_{0};
   std::set<std::string> lost_nodes_;  ///< Kubernetes nodes that are off.
   std::set<std::string> cut_nodes_;
-  bool own_keys_, own_files_;
-  bool taken_key_;    ///< The user created the Secret that would be generated.
-  bool volatile_;     ///< slurmctld's state ends with its pod.
-  SlurmRates usual_;  ///< The rates for slurmrestd when all is well.
-  SlurmRates fair_;   ///< The current rates without a storm. An accident may raise the latency for a while.
-  std::map<std::string, std::string> keys_;  ///< By Secret. A recreated Secret has the same key.
-  std::string ran_with_;                     ///< The auth/slurm key that the daemons mount, or mounted last.
-  bool rekeyed_ = false;                     ///< A user has changed a key.
-  int edits_ = 0;
-  bool helped_ = false;  ///< Workers were created, or recreated, by hand.
 };
 
-/// The fixed history: a cluster is created, grows, runs a job, shrinks, is edited, and its NodeSet is deleted. Returns the
-/// final state, or what went wrong.
-struct FixedResult {
-  std::vector<std::string> wrong;
-  core::Json state;
-  std::uint64_t writes = 0;  ///< The writes that faults could have met.
-};
-FixedResult run_fixed(World& world);
+/// Does one of them, drawn by its weight.
+void act_one(const std::vector<Workload::Action>& actions, SeededRandom& random);
 /// Appends the differences between a final state and the expected one.
 void differences(const core::Json& expected, const core::Json& state, const std::string& path, std::vector<std::string>& out);
-
-/// Checks after a settled history that nothing is written for `length`.
-std::vector<std::string> check_rest(World& world, core::Duration length);
 
 }  // namespace sim

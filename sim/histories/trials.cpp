@@ -37,8 +37,8 @@ Trial request_fault(Fault fault) {
   return {std::string(to_string(fault)), 1, [=](World& world, std::uint64_t write) { world.faults().at_write(write, fault); }};
 }
 
-Trial event(std::string name, std::function<void(World&)> begin, int operators = 1) {
-  return {name, operators, [name, begin = std::move(begin)](World& world, std::uint64_t write) {
+Trial event(std::string name, std::function<void(World&)> begin, int processes = 1) {
+  return {name, processes, [name, begin = std::move(begin)](World& world, std::uint64_t write) {
             world.faults().at_write(write, [&world, name, begin] {
               world.oracles().note("--- fault: " + name + " ---");
               begin(world);
@@ -83,9 +83,9 @@ std::vector<Trial> make_trials() {
   out.push_back(event("clock forward", [](World& world) { world.jump_clock(world.leader(), kForward); }));
   out.push_back(event("clock back", [](World& world) { world.jump_clock(world.leader(), kBack); }));
   out.push_back(event(
-      "leader paused", [](World& world) { world.pause_operator(world.leader(), kOfLeader); }, 2));
+      "leader paused", [](World& world) { world.pause(world.leader(), kOfLeader); }, 2));
   out.push_back(event(
-      "leader dies", [](World& world) { world.crash_operator(world.leader(), kOfLeader); }, 2));
+      "leader dies", [](World& world) { world.crash(world.leader(), kOfLeader); }, 2));
   return out;
 }
 

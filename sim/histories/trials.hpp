@@ -1,6 +1,6 @@
 // The faults that are tried one at a time: each begins at one write of the fixed history, and ends by itself.
 //
-//   sim::World world({.operators = trial.operators});
+//   sim::OperatorWorld world({}, {.processes = trial.processes});
 //   trial.arm(world, 7);
 //   sim::FixedResult result = sim::run_fixed(world);     // must end as without the fault
 #pragma once
@@ -16,7 +16,7 @@ namespace sim {
 
 struct Trial {
   std::string name;
-  int operators = 1;                                     ///< The number of operators in its world.
+  int processes = 1;                                     ///< Of the program that it befalls.
   std::function<void(World&, std::uint64_t write)> arm;  ///< Writes are numbered from 0.
 };
 

@@ -18,7 +18,6 @@ namespace {
 const kube::Resource kReplicaSet{"apps", "v1", "ReplicaSet", "replicasets", true};
 constexpr const char* kNotReady = "node.kubernetes.io/not-ready";
 constexpr const char* kUnreachable = "node.kubernetes.io/unreachable";
-const kube::Resource kEndpointSlice{"discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true};
 
 Caller caller(std::string name) {
   Caller out;
@@ -868,9 +867,9 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     }
     const Caller who = caller("endpointslice-controller");
     const kube::Key slice{key.ns, key.name + "-" + core::short_hash(uid_of(service), 5)};
-    const Json* have = api.peek(kEndpointSlice, slice);
+    const Json* have = api.peek(res::kEndpointSlice, slice);
     if (have == nullptr) {
-      (void)api.create(kEndpointSlice,
+      (void)api.create(res::kEndpointSlice,
                        {{"metadata",
                          {{"name", slice.name},
                           {"namespace", key.ns},
@@ -881,7 +880,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
                        who);
     } else if ((*have)["endpoints"] != endpoints) {
       api.modify(
-          kEndpointSlice, slice, [&](Json& s) { s["endpoints"] = endpoints; }, who);
+          res::kEndpointSlice, slice, [&](Json& s) { s["endpoints"] = endpoints; }, who);
     }
   }
 };

@@ -2,15 +2,7 @@
 
 #include <cstdio>
 
-#include "sim/oracles/agents.hpp"
-
 namespace sim {
-
-std::string Tap::identity_of(const net::HttpRequest& request) {
-  const auto agent = request.headers.find("user-agent");
-  const std::string prefix = operator_agent("");
-  return agent != request.headers.end() && agent->second.starts_with(prefix) ? agent->second.substr(prefix.size()) : "";
-}
 
 void OracleLogger::log(core::Level level, std::string_view message, std::vector<core::Field> fields) {
   const std::string line = core::format_log_line(clock_.wall(), level, message, fields);

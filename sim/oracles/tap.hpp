@@ -1,7 +1,8 @@
-// Passes the actions of operators to the oracles: a server that reports each request, and a logger that reports each line.
+// How oracles hear of what a program does: a server that tells each request, and a logger that tells each line.
 #pragma once
 
 #include <expected>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,13 +14,14 @@
 
 namespace sim {
 
-/// A server that reports an operator's requests to the oracles.
+/// A server that first tells what is asked of it.
 class Tap final : public Server {
  public:
-  Tap(Server& server, Oracles& oracles) : server_(server), oracles_(oracles) {}
+  using Tell = std::function<void(const net::HttpRequest&)>;
+  Tap(Server& server, Tell tell) : server_(server), tell_(std::move(tell)) {}
   [[nodiscard]] bool listening() const override { return server_.listening(); }
   net::HttpResponse serve(const net::HttpRequest& request) override {
-    oracles_.request(request, false, identity_of(request));
+    tell_(request);
     return server_.serve(request);
   }
   [[nodiscard]] bool is_stream(const net::HttpRequest& request) const override { return server_.is_stream(request); }
@@ -30,10 +32,8 @@ class Tap final : public Server {
   [[nodiscard]] net::HttpResponse fault_reply(int status) const override { return server_.fault_reply(status); }
 
  private:
-  static std::string identity_of(const net::HttpRequest& request);
-
   Server& server_;
-  Oracles& oracles_;
+  Tell tell_;
 };
 
 /// Passes every line to the oracles, and keeps the last ones in their notes.

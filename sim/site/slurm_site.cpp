@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "core/base64.hpp"
+#include "slinky/names.hpp"
 #include "slurm/holds.hpp"
 
 namespace sim {
@@ -45,7 +45,7 @@ std::string bytes_of(std::string base64url) {
 SlurmKeys keys_of(const PodView& pod, const std::string& container) {
   const std::map<std::string, std::string> env = pod.env(container);
   const auto told = env.find("SLURM_SACK_JWKS");
-  const std::string beside = container == op::kAppController ? "/etc/slurm/slurm.jwks" : "";
+  const std::string beside = container == slinky::kAppController ? "/etc/slurm/slurm.jwks" : "";
   const auto jwks = core::parse_json(pod.file(container, told == env.end() ? beside : told->second).value_or(""));
   if (!jwks) {
     return {.kids = {pod.file(container, "/etc/slurm/" + std::string(api::kKeySlurm)).value_or("")}, .alone = true};
@@ -132,13 +132,13 @@ class SlurmSite::Slurmctld final : public SlurmProcess {
  public:
   Slurmctld(SlurmSite& site, PodView pod, std::string container) : SlurmProcess(site, std::move(pod), std::move(container)) {
     const std::string controller = label(pod_.object(), api::kLabelInstance);
-    host_ = op::controller_object_name(controller) + "." + pod_.key().ns;
+    host_ = slinky::controller_object_name(controller) + "." + pod_.key().ns;
     Cluster& cluster = site_.cluster_for({pod_.key().ns, controller});
     if (cluster.slurm->up()) cluster.slurm->stop();
     cluster.pod = pod_;
     cluster.jwt_key = pod_.file(container_, "/etc/slurm/" + std::string(api::kKeyJwt)).value_or("");
     const Json* claim = site_.api_->peek(kube::resources::kPersistentVolumeClaim,
-                                         {pod_.key().ns, "statesave-" + op::controller_object_name(controller) + "-0"});
+                                         {pod_.key().ns, "statesave-" + slinky::controller_object_name(controller) + "-0"});
     // Without a claim the state is as old as the pod.
     const std::string volume = claim == nullptr ? pod_.uid() : core::get_string(*claim, {"metadata", "uid"});
     if (cluster.volume != volume) cluster.slurm->lose_state();
@@ -258,16 +258,16 @@ class SlurmSite::InitConf final : public SlurmProcess {
 
 std::unique_ptr<Process> SlurmSite::make_process(PodView pod, const std::string& container) {
   const std::string app = label(pod.object(), api::kLabelName);
-  if (app == op::kAppWorker && container == "wait-controller") {
+  if (app == slinky::kAppWorker && container == "wait-controller") {
     return std::make_unique<WaitController>(*this, std::move(pod), container);
   }
-  if (app == op::kAppLogin && container == "initconf") return std::make_unique<InitConf>(*this, std::move(pod), container);
+  if (app == slinky::kAppLogin && container == "initconf") return std::make_unique<InitConf>(*this, std::move(pod), container);
   if (container.starts_with("keys-")) return std::make_unique<KeysWitness>(*this, std::move(pod), container);
   if (container != app) return nullptr;
-  ++starts_[app + " " + (app == op::kAppWorker ? pod.key().name : label(pod.object(), api::kLabelInstance))];
-  if (app == op::kAppController) return std::make_unique<Slurmctld>(*this, std::move(pod), container);
-  if (app == op::kAppWorker) return std::make_unique<Slurmd>(*this, std::move(pod), container);
-  if (app == op::kAppRestApi) return std::make_unique<Slurmrestd>(*this, std::move(pod), container);
+  ++starts_[app + " " + (app == slinky::kAppWorker ? pod.key().name : label(pod.object(), api::kLabelInstance))];
+  if (app == slinky::kAppController) return std::make_unique<Slurmctld>(*this, std::move(pod), container);
+  if (app == slinky::kAppWorker) return std::make_unique<Slurmd>(*this, std::move(pod), container);
+  if (app == slinky::kAppRestApi) return std::make_unique<Slurmrestd>(*this, std::move(pod), container);
   return nullptr;
 }
 
@@ -283,11 +283,11 @@ SlurmSite::Cluster* SlurmSite::at_host(const std::string& host) const {
 }
 
 SlurmSite::Cluster* SlurmSite::find(const kube::Key& controller) const {
-  return at_host(op::controller_object_name(controller.name) + "." + controller.ns);
+  return at_host(slinky::controller_object_name(controller.name) + "." + controller.ns);
 }
 
 SlurmSite::Cluster& SlurmSite::cluster_for(const kube::Key& controller) {
-  const std::string host = op::controller_object_name(controller.name) + "." + controller.ns;
+  const std::string host = slinky::controller_object_name(controller.name) + "." + controller.ns;
   std::unique_ptr<Cluster>& slot = clusters_[host];
   if (slot) return *slot;
   slot = std::make_unique<Cluster>();
@@ -297,18 +297,18 @@ SlurmSite::Cluster& SlurmSite::cluster_for(const kube::Key& controller) {
       loop_, random_,
       [cluster] {
         if (!cluster->pod) return std::string();
-        cluster->etc = cluster->pod->files(std::string(op::kAppController), "/etc/slurm");
+        cluster->etc = cluster->pod->files(std::string(slinky::kAppController), "/etc/slurm");
         return cluster->etc["slurm.conf"];
       },
       options_);
   cluster->slurm->key_file = [this, cluster, host](const std::string& node) {
-    if (node.empty()) return keys_of(*cluster->pod, std::string(op::kAppController));
+    if (node.empty()) return keys_of(*cluster->pod, std::string(slinky::kAppController));
     for (const auto& [number, process] : processes_) {
       if (process->node() != node || process->host() != host) continue;
       // Of two pods with one name, the one that started last owns the node.
       const auto owner = cluster->slurmds.find(node);
       if (owner != cluster->slurmds.end() && owner->second == process->pod().uid()) {
-        return keys_of(process->pod(), std::string(op::kAppWorker));
+        return keys_of(process->pod(), std::string(slinky::kAppWorker));
       }
     }
     return SlurmKeys{};

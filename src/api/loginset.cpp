@@ -54,14 +54,16 @@ const FieldList& field_list(const LoginSetSpec*) {
                             "uses the one of the container login."))
           .add(field("template", &LoginSetSpec::pod_template).describe("What to add to the login pods."))
           .add(field("rootSshAuthorizedKeys", &LoginSetSpec::root_ssh_authorized_keys)
-                   .describe("SSH public keys that may log in as root, in the format of authorized_keys. A change reaches "
-                             "running pods within about a minute, and restarts nothing."))
+                   .describe(
+                       "SSH public keys that may log in as root, in the format of authorized_keys. A change usually reaches "
+                       "running pods within seconds, and restarts nothing."))
           .add(field("authorizedKeysRefs", &LoginSetSpec::authorized_keys_refs)
                    .nullable()
-                   .describe("ConfigMaps with SSH public keys of users: each key is the name of a user, and its value has the "
-                             "format of authorized_keys. Of a user who is in several, the last one counts. A change reaches "
-                             "running pods within about a minute, and restarts nothing. When set, AuthorizedKeysCommand in "
-                             "extraSshdConfig has no effect."))
+                   .describe(
+                       "ConfigMaps with SSH public keys of users: each key is the name of a user, and its value has the "
+                       "format of authorized_keys. Of a user who is in several, the last one counts. A change usually reaches "
+                       "running pods within seconds, and restarts nothing. When set, AuthorizedKeysCommand in "
+                       "extraSshdConfig has no effect."))
           .add(field("extraSshdConfig", &LoginSetSpec::extra_sshd_config)
                    .describe(
                        "Lines for sshd_config. They win over the operator's own, which are UsePAM, X11Forwarding, Subsystem "

@@ -126,7 +126,7 @@ inline constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusa
 inline constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
 inline constexpr std::string_view kAnnotationRan = "slinky.slurm.net/slurmctld-ran";
 inline constexpr std::string_view kAnnotationHeldSince = "slinky.slurm.net/held-since";
-/// Of the slurmctld that was last up, by the tag of its image; see cluster/releases.hpp.
+/// Of the slurmctld that was last up, by the tag of its image; see slinky/releases.hpp.
 inline constexpr std::string_view kAnnotationSlurmctldRelease = "slinky.slurm.net/slurmctld-release";
 /// On slurmctld's pod, while it waits for the release of its slurmdbd: that.
 inline constexpr std::string_view kAnnotationSlurmdbdRelease = "slinky.slurm.net/slurmdbd-release";
@@ -179,7 +179,7 @@ inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited
 inline constexpr std::string_view kConditionAccountingJoined = "AccountingJoined";  ///< Controller: with accountingRef.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
 inline constexpr std::string_view kConditionPlaced = "WorkersPlaced";       ///< Controller: a user's topology file names nodes.
-/// Pod condition: since when Slurm has had the worker's node, as its message says; see cluster/workers.hpp.
+/// Pod condition: since when Slurm has had the worker's node, as its message says; see slinky/workers.hpp.
 inline constexpr std::string_view kPodConditionRegistered = "SlurmNodeRegistered";
 /// Pod conditions that show a worker's Slurm state are this prefix and the state in words: "SlurmNodeStateIdle".
 inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";

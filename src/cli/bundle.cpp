@@ -16,9 +16,9 @@
 #include "cli/command.hpp"
 #include "cli/redact.hpp"
 #include "cli/status.hpp"
-#include "cluster/names.hpp"
 #include "core/base64.hpp"
 #include "kube/cache/record.hpp"
+#include "slinky/names.hpp"
 
 namespace cli {
 namespace {
@@ -200,7 +200,7 @@ class Collector {
     std::size_t workers = 0;
     for (const Json& pod : pods_) {
       if (interrupted_) return;
-      const bool worker = core::get_string(pod, {"metadata", "labels", api::kLabelName}) == op::kAppWorker;
+      const bool worker = core::get_string(pod, {"metadata", "labels", api::kLabelName}) == slinky::kAppWorker;
       const auto record = kube::record_from_json<kube::PodRecord>(pod);
       if (!record || (worker && ((*record)->ready() || ++workers > kWorkerLogs))) continue;
       for (const kube::ContainerState& container : (*record)->containers) {

@@ -13,12 +13,12 @@
 #include "api/well_known.hpp"
 #include "cli/command.hpp"
 #include "cli/objects.hpp"
-#include "cluster/names.hpp"
-#include "cluster/worker_names.hpp"
-#include "cluster/worker_states.hpp"
-#include "cluster/workers.hpp"
 #include "core/hostlist.hpp"
 #include "kube/cache/record.hpp"
+#include "slinky/names.hpp"
+#include "slinky/worker_names.hpp"
+#include "slinky/worker_states.hpp"
+#include "slinky/workers.hpp"
 
 namespace cli {
 namespace {
@@ -42,7 +42,7 @@ Json annotations_patch(const kube::PodRecord& pod, const Json& cordon, const Jso
 }
 
 core::Result<std::vector<kube::PodPtr>> read_workers(Api& api, const std::string& ns) {
-  auto pods = api.list({kube::resources::kPod, ns, std::string(api::kLabelName) + "=" + std::string(op::kAppWorker)});
+  auto pods = api.list({kube::resources::kPod, ns, std::string(api::kLabelName) + "=" + std::string(slinky::kAppWorker)});
   if (!pods) return std::unexpected(pods.error());
   return pod_records(*pods);
 }
@@ -132,7 +132,7 @@ class DrainWait {
     for (Awaited& worker : awaited_) {
       const auto now = std::ranges::find(pods, worker.pod->meta.uid, [](const kube::PodPtr& pod) { return pod->meta.uid; });
       const bool gone = now == pods.end();
-      if (gone || !op::is_true((*now)->meta.annotation(api::kAnnotationPodCordon))) {
+      if (gone || !slinky::is_true((*now)->meta.annotation(api::kAnnotationPodCordon))) {
         ++lost_;
         tell(worker, gone ? "the pod is gone, and its drain with it" : "somebody resumed it");
       } else {
@@ -209,7 +209,7 @@ int run_drain(const DrainArguments& given, Context& context) {
   if (!targets) return context.fail(targets.error());
   const std::string reason = cordon_reason(user_name(**api), given.reason);
   for (const kube::PodPtr& pod : *targets) {
-    if (op::is_true(pod->meta.annotation(api::kAnnotationPodCordon))) {
+    if (slinky::is_true(pod->meta.annotation(api::kAnnotationPodCordon))) {
       context.note(pod->meta.name + ": has been drained before");
       continue;
     }
@@ -223,7 +223,7 @@ int run_drain(const DrainArguments& given, Context& context) {
 
 /// What the operator writes into Slurm for the cordon of this pod.
 bool is_own_cordon(const kube::PodRecord& pod, std::string_view why) {
-  return why == op::pod_cordon_reason(pod) || why == op::plain_cordon_reason(pod);
+  return why == slinky::pod_cordon_reason(pod) || why == slinky::plain_cordon_reason(pod);
 }
 
 /// What at its Kubernetes node keeps a worker drained.
@@ -262,15 +262,16 @@ ResumeFacts read_resume_facts(Api& api, const kube::PodRecord& pod) {
     }
   }
   const std::string nodeset(pod.meta.label(api::kLabelInstance));
-  if (const auto object = api.get(op::resources::kNodeSet, {pod.meta.ns, nodeset});
+  if (const auto object = api.get(slinky::resources::kNodeSet, {pod.meta.ns, nodeset});
       object && core::get_int(*object, {"status", "desired"}) < core::get_int(*object, {"status", "replicas"}))
     out.scales_in = nodeset;
   // A slurmctld elsewhere has no pod here.
   const std::string cluster(pod.meta.label(api::kLabelCluster));
-  const auto controller = api.get(op::resources::kController, {pod.meta.ns, cluster});
+  const auto controller = api.get(slinky::resources::kController, {pod.meta.ns, cluster});
   const bool here = controller && !core::get_bool(*controller, {"spec", "external"});
   if (here)
-    out.scontrol = fmt::format("kubectl -n {} exec {}-0 -c slurmctld -- ", pod.meta.ns, op::controller_object_name(cluster));
+    out.scontrol =
+        fmt::format("kubectl -n {} exec {}-0 -c slurmctld -- ", pod.meta.ns, slinky::controller_object_name(cluster));
   out.scontrol += "scontrol";
   return out;
 }
@@ -324,7 +325,7 @@ core::Result<std::vector<kube::PodPtr>> select_workers(const std::vector<std::st
     if (!names) return std::unexpected(names.error().with(word));
     for (const std::string& name : *names) {
       auto named = found([&](const kube::PodRecord& pod) { return pod.meta.name == name; });
-      if (named.empty()) named = found([&](const kube::PodRecord& pod) { return op::slurm_node_name(pod) == name; });
+      if (named.empty()) named = found([&](const kube::PodRecord& pod) { return slinky::slurm_node_name(pod) == name; });
       if (named.size() > 1)
         return core::fail(core::ErrorCode::kInvalid,
                           fmt::format("{} is the Slurm node of several workers: {}. Name their pods.", name,
@@ -402,7 +403,7 @@ ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& fact
   out.remove = !pod.meta.annotation(api::kAnnotationPodCordon).empty();
   std::vector<std::string> causes = causes_of_host(facts);
   if (pod.meta.terminating()) causes.emplace_back("its pod is being deleted");
-  if (op::is_true(pod.meta.annotation(api::kAnnotationPodCordonRequested)))
+  if (slinky::is_true(pod.meta.annotation(api::kAnnotationPodCordonRequested)))
     causes.push_back(fmt::format("the annotation {0} of its pod asks for that as well (kubectl -n {1} annotate pod {2} {0}-)",
                                  api::kAnnotationPodCordonRequested, pod.meta.ns, pod.meta.name));
   const auto word = slurm_word(pod);
@@ -414,7 +415,7 @@ ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& fact
     causes.push_back(fmt::format(
         "Slurm has it {}, by {}{}. Whoever is sure that this is over ends it with: {} update nodename={} state=resume",
         state_text(word->state), owner.who, word->reason.empty() ? "" : " (" + word->reason + ")", facts.scontrol,
-        op::slurm_node_name(pod)));
+        slinky::slurm_node_name(pod)));
   } else if (drained && causes.empty() && !own && !is_over_with_host(pod, facts, owner.why)) {
     // An update, a scale-in.
     causes.push_back(fmt::format("the operator drains it for another cause ({}), and resumes it when that ends", owner.why));

@@ -5,7 +5,7 @@
 
 #include "cli/objects.hpp"
 #include "cli/testing/objects.hpp"
-#include "cluster/workers.hpp"
+#include "slinky/workers.hpp"
 
 namespace cli {
 namespace {
@@ -88,7 +88,7 @@ TEST(Drain, AWorkerThatIsDownOrFailsIsNeverDrainedBySlurmAndRunsNothing) {
 }
 
 TEST(Drain, AWorkerMayHaveNoNode) {
-  EXPECT_EQ(state_of(worker_object("a", {"Unknown"}, op::missing_text(kNow))), DrainState::kNoNode);
+  EXPECT_EQ(state_of(worker_object("a", {"Unknown"}, slinky::missing_text(kNow))), DrainState::kNoNode);
   EXPECT_EQ(state_of(worker_object("a", {"Unknown"})), DrainState::kAsked) << "that is a state of Slurm, too";
   EXPECT_EQ(text_of(worker_object("a", {})), "has no node in Slurm");
 }

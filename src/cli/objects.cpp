@@ -7,8 +7,8 @@
 
 #include "api/well_known.hpp"
 #include "cli/terminal.hpp"
-#include "cluster/worker_states.hpp"
 #include "kube/cache/record.hpp"
+#include "slinky/worker_states.hpp"
 #include "slurm/holds.hpp"
 
 namespace cli {
@@ -76,10 +76,10 @@ std::optional<SlurmWord> slurm_word(const kube::PodRecord& pod) {
     if (!condition.type.starts_with(api::kPodConditionPrefix) || condition.status != "True") continue;
     any = true;
     const std::string_view word = std::string_view(condition.type).substr(api::kPodConditionPrefix.size());
-    const auto base = std::ranges::find(op::kBaseStates, word, &op::StateName::condition);
-    const auto flag = std::ranges::find(op::kStateFlags, word, &op::StateName::condition);
-    if (base != op::kBaseStates.end()) out.state.base = base->slurm;
-    if (flag != op::kStateFlags.end()) out.state.flags.emplace(flag->slurm);
+    const auto base = std::ranges::find(slinky::kBaseStates, word, &slinky::StateName::condition);
+    const auto flag = std::ranges::find(slinky::kStateFlags, word, &slinky::StateName::condition);
+    if (base != slinky::kBaseStates.end()) out.state.base = base->slurm;
+    if (flag != slinky::kStateFlags.end()) out.state.flags.emplace(flag->slurm);
     if (!condition.message.empty()) out.reason = condition.message;
   }
   return any ? std::optional(out) : std::nullopt;

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "cli/completion.hpp"
-#include "cluster/names.hpp"
+#include "slinky/names.hpp"
 
 namespace cli {
 namespace {
@@ -97,11 +97,11 @@ struct Tree {
 std::vector<std::string> existing(Context& context, Names names) {
   auto api = context.api();
   if (!api) return {};
-  ListRequest request{op::resources::kController, context.one_ns()};
-  if (names == Names::kNodeSets) request.resource = op::resources::kNodeSet;
+  ListRequest request{slinky::resources::kController, context.one_ns()};
+  if (names == Names::kNodeSets) request.resource = slinky::resources::kNodeSet;
   if (names == Names::kWorkers) {
     request.resource = kube::resources::kPod;
-    request.label_selector = std::string(api::kLabelName) + "=" + std::string(op::kAppWorker);
+    request.label_selector = std::string(api::kLabelName) + "=" + std::string(slinky::kAppWorker);
   }
   request.metadata_only = true;
   const auto found = (*api)->list(request);

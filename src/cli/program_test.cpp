@@ -12,11 +12,11 @@
 #include "api/revision.hpp"
 #include "cli/completion.hpp"
 #include "cli/testing/objects.hpp"
-#include "cluster/names.hpp"
 #include "core/base64.hpp"
 #include "sim/base/loop.hpp"
 #include "sim/base/transport.hpp"
 #include "sim/kube/sim_kube.hpp"
+#include "slinky/names.hpp"
 
 namespace cli {
 namespace {
@@ -83,9 +83,9 @@ struct ProgramTest : testing::Test {
 
   ProgramTest() {
     kube.add_namespace("hpc");
-    put(op::resources::kController, controller_object());
-    put(op::resources::kNodeSet, nodeset_object());
-    put(op::resources::kRestApi, restapi_object());
+    put(slinky::resources::kController, controller_object());
+    put(slinky::resources::kNodeSet, nodeset_object());
+    put(slinky::resources::kRestApi, restapi_object());
   }
 
   void put(const kube::Resource& resource, const Json& object) {
@@ -211,7 +211,7 @@ TEST_F(DrainProgramTest, AnExternalSlurmctldHasNoPodToRunCommandsIn) {
   put_worker({"Idle", "Drain"}, "bad disk");
   EXPECT_EQ(run({"resume", "-n", "hpc", "cpu-0"}), kRefused);
   EXPECT_THAT(err, HasSubstr("kubectl -n hpc exec slurm-controller-0 -c slurmctld -- scontrol update nodename=cpu-0"));
-  kube.api().modify(op::resources::kController, {"hpc", "slurm"}, [](Json& object) {
+  kube.api().modify(slinky::resources::kController, {"hpc", "slurm"}, [](Json& object) {
     object["spec"]["external"] = true;
     object["spec"]["externalConfig"] = {{"host", "ctl.example.com"}, {"port", 6817}};
   });
@@ -245,7 +245,7 @@ TEST_F(DrainProgramTest, AnothersDrainIsNotUndone) {
 }
 
 struct RolloutProgramTest : ProgramTest {
-  Json nodeset() { return *kube.api().peek(op::resources::kNodeSet, {"hpc", "cpu"}); }
+  Json nodeset() { return *kube.api().peek(slinky::resources::kNodeSet, {"hpc", "cpu"}); }
 };
 
 TEST_F(RolloutProgramTest, PausesAndGoesOn) {
@@ -260,7 +260,7 @@ TEST_F(RolloutProgramTest, PausesAndGoesOn) {
 TEST_F(RolloutProgramTest, FollowsAnUpdateToItsEnd) {
   loop.after(30s, [&] {
     kube.api().modify(
-        op::resources::kNodeSet, {"hpc", "cpu"},
+        slinky::resources::kNodeSet, {"hpc", "cpu"},
         [](Json& object) {
           object["status"]["updatedReplicas"] = 3;
           object["status"]["observedGeneration"] = object["metadata"]["generation"];
@@ -307,11 +307,11 @@ TEST_F(RolloutProgramTest, UndoPutsTheRecordedTemplateBackAndNothingElse) {
                                       {"app.kubernetes.io/instance", "cpu"},
                                       {"controller-revision-hash", api::revision_hash(spec)}};
     revision["metadata"]["ownerReferences"] =
-        Json::array({kube::owner_reference_json(op::resources::kNodeSet, kube::parse_meta(of))});
+        Json::array({kube::owner_reference_json(slinky::resources::kNodeSet, kube::parse_meta(of))});
     ASSERT_TRUE(kube.api().create(kube::resources::kControllerRevision, revision));
   };
   const auto change = [&](const Json& spec) {
-    ASSERT_TRUE(kube.api().patch(op::resources::kNodeSet, {"hpc", "cpu"}, sim::PatchKind::kMerge, {{"spec", spec}}));
+    ASSERT_TRUE(kube.api().patch(slinky::resources::kNodeSet, {"hpc", "cpu"}, sim::PatchKind::kMerge, {{"spec", spec}}));
   };
   record(1);
   EXPECT_EQ(run({"rollout", "undo", "cpu", "-n", "hpc"}), kFailed);
@@ -329,7 +329,7 @@ TEST_F(RolloutProgramTest, UndoPutsTheRecordedTemplateBackAndNothingElse) {
 
 struct ReleaseProgramTest : ProgramTest {
   Json finalizers() {
-    const Json object = *kube.api().peek(op::resources::kNodeSet, {"hpc", "cpu"});
+    const Json object = *kube.api().peek(slinky::resources::kNodeSet, {"hpc", "cpu"});
     return object["metadata"].value("finalizers", Json::array());
   }
   void put_lease(const std::string& renewed) {
@@ -358,9 +358,11 @@ TEST_F(ReleaseProgramTest, TakesOursOffWhenSomebodySaysYes) {
   EXPECT_EQ(finalizers().size(), 2U);
   ASSERT_EQ(run({"release", "slurm", "-n", "hpc", "--yes"}), kDone) << err;
   EXPECT_EQ(finalizers(), Json::array({"example.com/other"}));
-  EXPECT_FALSE(
-      kube.api().peek(op::resources::kController, {"hpc", "slurm"})->at("metadata").value("finalizers", Json::array()).size() >
-      0);
+  EXPECT_FALSE(kube.api()
+                   .peek(slinky::resources::kController, {"hpc", "slurm"})
+                   ->at("metadata")
+                   .value("finalizers", Json::array())
+                   .size() > 0);
   ASSERT_EQ(run({"release", "slurm", "-n", "hpc"}), kDone);
   EXPECT_THAT(out, HasSubstr("nothing of this operator is left"));
 }

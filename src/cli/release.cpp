@@ -8,7 +8,7 @@
 
 #include "api/well_known.hpp"
 #include "cli/command.hpp"
-#include "cluster/names.hpp"
+#include "slinky/names.hpp"
 
 namespace cli {
 namespace {
@@ -122,8 +122,8 @@ void note_keys(const Json& controller, ReleasePlan& plan) {
   const auto read = api::from_json<api::ControllerSpec>(controller.value("spec", Json::object()));
   if (!read || read->external) return;
   const std::string name = kube::key_of(controller).name;
-  for (const auto& [field, ref] :
-       {std::pair{"slurmKeyRef", op::slurm_key_ref(*read, name)}, std::pair{"jwtKeyRef", op::jwt_key_ref(*read, name)}}) {
+  for (const auto& [field, ref] : {std::pair{"slurmKeyRef", slinky::slurm_key_ref(*read, name)},
+                                   std::pair{"jwtKeyRef", slinky::jwt_key_ref(*read, name)}}) {
     if (!ref.generated) continue;
     plan.notes.push_back(fmt::format(
         "The Go operator requires spec.{} of the Controller, and generates no keys. Name the generated Secret there once its "
@@ -135,26 +135,26 @@ void note_keys(const Json& controller, ReleasePlan& plan) {
 /// Two kinds of backups must not stand by at the same time.
 void note_backups(const Json& controller, ReleasePlan& plan) {
   const auto read = api::from_json<api::ControllerSpec>(controller.value("spec", Json::object()));
-  if (!read || op::backups_of(*read) == 0) return;
+  if (!read || slinky::backups_of(*read) == 0) return;
   const kube::Key key = kube::key_of(controller);
   plan.notes.push_back(
       fmt::format("StatefulSet {0} stays. The Go operator does not know it, and its slurmctlds take over by themselves. Before "
                   "that operator starts: kubectl -n {1} delete statefulset {0}",
-                  op::backup_object_name(key.name), key.ns));
+                  slinky::backup_object_name(key.name), key.ns));
 }
 
 core::Result<ReleaseFacts> read_facts(Api& api, const kube::Key& key) {
-  auto controller = api.get(op::resources::kController, key);
+  auto controller = api.get(slinky::resources::kController, key);
   if (!controller) return std::unexpected(controller.error());
-  const std::string workers = fmt::format("{}={}", api::kLabelName, op::kAppWorker);
+  const std::string workers = fmt::format("{}={}", api::kLabelName, slinky::kAppWorker);
   const std::string of_cluster = fmt::format("{},{}={}", workers, api::kLabelCluster, key.name);
   auto lists = api.lists(
-      {{op::resources::kNodeSet, key.ns},
-       {op::resources::kRestApi, key.ns},
+      {{slinky::resources::kNodeSet, key.ns},
+       {slinky::resources::kRestApi, key.ns},
        {.resource = kube::resources::kPod, .ns = key.ns, .label_selector = of_cluster, .metadata_only = true},
        {.resource = kube::resources::kControllerRevision, .ns = key.ns, .label_selector = of_cluster, .metadata_only = true},
        {.resource = kube::resources::kPodDisruptionBudget, .ns = key.ns, .metadata_only = true},
-       {.resource = op::resources::kAccounting, .ns = key.ns, .optional = true}});
+       {.resource = slinky::resources::kAccounting, .ns = key.ns, .optional = true}});
   for (const auto& list : lists) {
     if (!list) return std::unexpected(list.error());
   }
@@ -265,7 +265,7 @@ ReleasePlan plan_release(const ReleaseFacts& facts, bool remove_budget) {
     take_annotations(kube::resources::kControllerRevision, revision, {api::kAnnotationRolls}, plan);
   for (const Json& budget : facts.budgets) {
     const kube::ObjectMeta its = kube::parse_meta(budget);
-    if (its.name != op::workers_pdb_name(meta.name)) continue;
+    if (its.name != slinky::workers_pdb_name(meta.name)) continue;
     if (remove_budget) {
       plan.steps.push_back(
           {kube::resources::kPodDisruptionBudget, its, "delete it: nothing keeps workers from eviction any more", {}});
@@ -278,21 +278,21 @@ ReleasePlan plan_release(const ReleaseFacts& facts, bool remove_budget) {
     }
   }
   for (const Json& nodeset : facts.nodesets) {
-    if (belongs(nodeset, meta.name)) take_finalizer(op::resources::kNodeSet, nodeset, api::kFinalizerNodeSet, plan);
+    if (belongs(nodeset, meta.name)) take_finalizer(slinky::resources::kNodeSet, nodeset, api::kFinalizerNodeSet, plan);
   }
   for (const Json& restapi : facts.restapis) {
-    if (belongs(restapi, meta.name)) take_finalizer(op::resources::kRestApi, restapi, api::kFinalizerRestApi, plan);
+    if (belongs(restapi, meta.name)) take_finalizer(slinky::resources::kRestApi, restapi, api::kFinalizerRestApi, plan);
   }
-  take_finalizer(op::resources::kController, facts.controller, api::kFinalizerController, plan);
+  take_finalizer(slinky::resources::kController, facts.controller, api::kFinalizerController, plan);
   const std::string named = core::get_string(facts.controller, {"spec", "accountingRef", "name"});
   for (const Json& accounting : facts.accountings) {
     if (kube::key_of(accounting).name == named)
-      take_finalizer(op::resources::kAccounting, accounting, api::kFinalizerAccounting, plan);
+      take_finalizer(slinky::resources::kAccounting, accounting, api::kFinalizerAccounting, plan);
   }
   note_keys(facts.controller, plan);
   note_backups(facts.controller, plan);
   plan.notes.push_back(
-      fmt::format("Pods keep mounting Secret {}. Keep it until they have been replaced.", op::keyring_name(meta.name)));
+      fmt::format("Pods keep mounting Secret {}. Keep it until they have been replaced.", slinky::keyring_name(meta.name)));
   return plan;
 }
 

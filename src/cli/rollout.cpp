@@ -10,7 +10,7 @@
 #include "api/well_known.hpp"
 #include "cli/command.hpp"
 #include "cli/objects.hpp"
-#include "cluster/names.hpp"
+#include "slinky/names.hpp"
 
 namespace cli {
 namespace {
@@ -50,7 +50,7 @@ std::string held_by_people(const Json& nodeset) {
 ListRequest workers_of(const Json& nodeset, kube::Resource resource, bool metadata_only) {
   const kube::Key key = kube::key_of(nodeset);
   ListRequest out{std::move(resource), key.ns};
-  out.label_selector = fmt::format("{}={},{}={}", api::kLabelName, op::kAppWorker, api::kLabelInstance, key.name);
+  out.label_selector = fmt::format("{}={},{}={}", api::kLabelName, slinky::kAppWorker, api::kLabelInstance, key.name);
   out.metadata_only = metadata_only;
   return out;
 }
@@ -62,7 +62,7 @@ core::Result<std::vector<Json>> read_revisions(Api& api, const Json& nodeset) {
 }
 
 core::Result<Json> read_nodeset(Context& context, Api& api, const std::string& name) {
-  return api.get(op::resources::kNodeSet, {context.one_ns(), name});
+  return api.get(slinky::resources::kNodeSet, {context.one_ns(), name});
 }
 
 int follow(Context& context, Api& api, const std::string& name, bool watch, core::Duration timeout) {
@@ -111,7 +111,7 @@ int patch_nodeset(Context& context, Api& api, const std::string& name,
     }
     const kube::ObjectMeta meta = kube::parse_meta(*nodeset);
     (*patch)["metadata"] = {{"uid", meta.uid}, {"resourceVersion", meta.resource_version}};
-    const auto written = api.patch(op::resources::kNodeSet, meta.key(), kube::PatchType::kMerge, *patch);
+    const auto written = api.patch(slinky::resources::kNodeSet, meta.key(), kube::PatchType::kMerge, *patch);
     if (written) {
       context.note(done);
       return kDone;

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "cluster/serving.hpp"
-#include "cluster/status.hpp"
-#include "cluster/worker_names.hpp"
-#include "cluster/workers.hpp"
 #include "core/base64.hpp"
+#include "slinky/serving.hpp"
+#include "slinky/status.hpp"
+#include "slinky/worker_names.hpp"
+#include "slinky/workers.hpp"
 #include "slurm/rest/client.hpp"
 
 namespace cli {
@@ -48,13 +48,13 @@ constexpr core::Duration kPatience{6000};
 /// Who is behind the operator, too: he may see all jobs.
 constexpr const char* kUser = "slurm";
 
-op::ServingObserved serving_facts(const core::Json& controller, const std::vector<core::Json>& restapis) {
-  op::ServingObserved out;
+slinky::ServingObserved serving_facts(const core::Json& controller, const std::vector<core::Json>& restapis) {
+  slinky::ServingObserved out;
   out.meta = kube::parse_meta(controller);
   if (auto read = api::from_json<api::Controller>(controller)) out.controller = std::move(*read);
   for (const core::Json& restapi : restapis) {
     if (core::get_string(restapi, {"spec", "controllerRef", "name"}) != out.meta->name) continue;
-    op::Server& server = out.servers.emplace_back(op::Server{kube::parse_meta(restapi), std::nullopt, false});
+    slinky::Server& server = out.servers.emplace_back(slinky::Server{kube::parse_meta(restapi), std::nullopt, false});
     auto read = api::from_json<api::RestApi>(restapi);
     if (!read) continue;
     const api::Condition* ready = api::find_condition(read->status.conditions, api::kConditionReady);
@@ -88,11 +88,11 @@ std::vector<const slurm::Job*> SlurmFacts::jobs_on(std::string_view node) const 
 Said said_of(const kube::PodRecord& pod, const SlurmFacts* slurm) {
   Said out{slurm_word(pod)};
   if (slurm == nullptr || !slurm->known()) {
-    out.missing = !out.word || op::missing_since(pod);
+    out.missing = !out.word || slinky::missing_since(pod);
     out.deadline = deadline_of(pod);
     return out;
   }
-  const std::string name = op::slurm_node_name(pod);
+  const std::string name = slinky::slurm_node_name(pod);
   const slurm::Node* record = slurm->node(name);
   out.missing = record == nullptr;
   out.word = record == nullptr ? std::nullopt : std::optional(SlurmWord{record->state, record->reason});
@@ -108,8 +108,8 @@ Said said_of(const kube::PodRecord& pod, const SlurmFacts* slurm) {
 }
 
 SlurmFacts ask_slurm(Api& api, const core::Json& controller, const std::vector<core::Json>& restapis) {
-  const op::ServingObserved observed = serving_facts(controller, restapis);
-  const std::optional<op::Serving> serving = op::plan_serving(observed);
+  const slinky::ServingObserved observed = serving_facts(controller, restapis);
+  const std::optional<slinky::Serving> serving = slinky::plan_serving(observed);
   if (!serving) return unknown("no RestApi belongs to this cluster");
   const auto secret = api.get(kube::resources::kSecret, {observed.meta->ns, serving->key.secret});
   if (!secret) return unknown(fmt::format("the JWT key cannot be read: {}", secret.error().message));
@@ -117,19 +117,19 @@ SlurmFacts ask_slurm(Api& api, const core::Json& controller, const std::vector<c
   if (!key || key->empty())
     return unknown(fmt::format("Secret {} has no JWT key under {}", serving->key.secret, serving->key.key));
 
-  ServiceProxy proxy(api.session(), observed.meta->ns, op::restapi_object_name(serving->restapi), serving->endpoint.port);
+  ServiceProxy proxy(api.session(), observed.meta->ns, slinky::restapi_object_name(serving->restapi), serving->endpoint.port);
   slurm::Hs256Tokens tokens(api.clock(), *key, kUser);
   core::NullLogger log;
   slurm::ClientOptions options;
   options.read_timeout = kPatience;
   slurm::Client client(api.session().loop(), proxy, tokens, log, options);
   const auto connected = api.await<slurm::Capabilities>([&](auto done) { client.connect(std::move(done)); });
-  if (!connected) return unknown("Slurm does not answer: " + op::one_line(connected.error().message));
+  if (!connected) return unknown("Slurm does not answer: " + slinky::one_line(connected.error().message));
   // Nodes first: what drains takes no new job, so the jobs that are read after it are all.
   auto nodes = api.await<slurm::Table<slurm::Node>>([&](auto done) { client.nodes({}, std::move(done)); });
-  if (!nodes) return unknown("Slurm does not answer: " + op::one_line(nodes.error().message));
+  if (!nodes) return unknown("Slurm does not answer: " + slinky::one_line(nodes.error().message));
   auto jobs = api.await<slurm::Table<slurm::Job>>([&](auto done) { client.jobs({}, std::move(done)); });
-  if (!jobs) return unknown("Slurm does not answer: " + op::one_line(jobs.error().message));
+  if (!jobs) return unknown("Slurm does not answer: " + slinky::one_line(jobs.error().message));
   SlurmFacts out;
   out.release = connected->release;
   out.nodes = std::move(nodes->rows);
@@ -138,9 +138,9 @@ SlurmFacts ask_slurm(Api& api, const core::Json& controller, const std::vector<c
 }
 
 SlurmFacts ask_slurm(Api& api, const kube::Key& controller) {
-  const auto object = api.get(op::resources::kController, controller);
+  const auto object = api.get(slinky::resources::kController, controller);
   if (!object) return unknown("Controller " + controller.str() + " cannot be read: " + object.error().message);
-  const auto restapis = api.list({op::resources::kRestApi, controller.ns});
+  const auto restapis = api.list({slinky::resources::kRestApi, controller.ns});
   if (!restapis) return unknown(restapis.error().message);
   return ask_slurm(api, *object, *restapis);
 }

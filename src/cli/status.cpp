@@ -8,10 +8,10 @@
 #include "api/accounting.hpp"
 #include "cli/command.hpp"
 #include "cli/objects.hpp"
-#include "cluster/names.hpp"
-#include "cluster/releases.hpp"
-#include "cluster/status.hpp"
-#include "cluster/worker_names.hpp"
+#include "slinky/names.hpp"
+#include "slinky/releases.hpp"
+#include "slinky/status.hpp"
+#include "slinky/worker_names.hpp"
 #include "slurm/holds.hpp"
 
 namespace cli {
@@ -55,8 +55,8 @@ Json configuration_json(const Json& controller) {
 std::string release_of(const Json& controller, const SlurmFacts* slurm) {
   if (slurm != nullptr && !slurm->release.empty()) return slurm->release;
   if (is_external(controller)) return "";
-  const std::string image = core::get_string(controller, {"spec", "slurmctld", "image"}, op::kDefaultSlurmctldImage);
-  return op::to_string(op::slurm_release(image));
+  const std::string image = core::get_string(controller, {"spec", "slurmctld", "image"}, slinky::kDefaultSlurmctldImage);
+  return slinky::to_string(slinky::slurm_release(image));
 }
 
 Json time_json(std::optional<core::WallTime> time) {
@@ -78,7 +78,7 @@ bool has(const std::optional<SlurmWord>& word, std::string_view flag) {
 std::vector<std::string> worker_waits(const kube::PodPtr& pod, const Said& said) {
   std::vector<std::string> out;
   if (pod->meta.terminating()) out.emplace_back("the pod is being deleted");
-  for (const op::Problem& problem : op::pod_problems({pod})) {
+  for (const slinky::Problem& problem : slinky::pod_problems({pod})) {
     // Its table says which pod this is.
     const std::string place = "pod " + pod->meta.name;
     std::string_view text = problem.message;
@@ -94,7 +94,7 @@ std::vector<std::string> worker_waits(const kube::PodPtr& pod, const Said& said)
 }
 
 Json worker_json(const kube::PodPtr& pod, const std::string& current, const SlurmFacts* slurm) {
-  const std::string node = op::slurm_node_name(*pod);
+  const std::string node = slinky::slurm_node_name(*pod);
   const Said said = said_of(*pod, slurm);
   Json out{{"pod", pod->meta.name}, {"slurmNode", node}, {"kubernetesNode", pod->node_name}};
   out["slurmState"] = said.word ? state_text(said.word->state) : "";
@@ -117,7 +117,7 @@ Json nodeset_json(const Json& nodeset, const std::vector<kube::PodPtr>& pods, co
   const kube::ObjectMeta meta = kube::parse_meta(nodeset);
   Json out = named(nodeset);
   const bool enabled = core::get_bool(nodeset, {"spec", "partition", "enabled"});
-  out["partition"] = enabled ? op::slurm_node_set_name(kube::Object{meta, nodeset}) : "";
+  out["partition"] = enabled ? slinky::slurm_node_set_name(kube::Object{meta, nodeset}) : "";
   out["desired"] = core::get_int(nodeset, {"status", "desired"}, core::get_int(nodeset, {"spec", "replicas"}, 1));
   out["replicas"] = core::get_int(nodeset, {"status", "replicas"});
   out["readyReplicas"] = core::get_int(nodeset, {"status", "readyReplicas"});
@@ -193,7 +193,7 @@ Json accounting_json(const Json& accounting, const std::vector<Json>& controller
   out["clusters"] = clusters_json(meta, controllers);
   const auto spec = api::from_json<api::AccountingSpec>(accounting.value("spec", Json::object()));
   out["external"] = spec && spec->external;
-  out["slurmdbd"] = spec ? op::accounting_endpoint(*spec, meta.ns, meta.name).str() : "";
+  out["slurmdbd"] = spec ? slinky::accounting_endpoint(*spec, meta.ns, meta.name).str() : "";
   out["database"] = spec ? database_text(*spec) : "";
   return out;
 }
@@ -342,13 +342,13 @@ std::string accountings_text(const Json& accountings, const Style& style) {
 }  // namespace
 
 core::Result<StatusFacts> read_status(Api& api, const std::string& ns, const std::string& name, bool with_slurm) {
-  std::string workers = std::string(api::kLabelName) + "=" + std::string(op::kAppWorker);
+  std::string workers = std::string(api::kLabelName) + "=" + std::string(slinky::kAppWorker);
   if (!name.empty()) workers += "," + std::string(api::kLabelCluster) + "=" + name;
-  auto lists = api.lists({{op::resources::kController, ns, {}, name.empty() ? "" : "metadata.name=" + name},
-                          {op::resources::kNodeSet, ns},
-                          {op::resources::kRestApi, ns},
-                          {.resource = op::resources::kLoginSet, .ns = ns, .optional = true},
-                          {.resource = op::resources::kAccounting, .ns = ns, .optional = true},
+  auto lists = api.lists({{slinky::resources::kController, ns, {}, name.empty() ? "" : "metadata.name=" + name},
+                          {slinky::resources::kNodeSet, ns},
+                          {slinky::resources::kRestApi, ns},
+                          {.resource = slinky::resources::kLoginSet, .ns = ns, .optional = true},
+                          {.resource = slinky::resources::kAccounting, .ns = ns, .optional = true},
                           {kube::resources::kPod, ns, workers}});
   for (const auto& list : lists) {
     if (!list) return std::unexpected(list.error());

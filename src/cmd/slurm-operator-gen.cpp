@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/kinds.hpp"
-#include "cluster/policies.hpp"
+#include "operator/common/policies.hpp"
 #include "operator/operator.hpp"
 
 namespace {

@@ -46,7 +46,8 @@ struct Apply final : plan::Act {
   core::Json object;
   std::string manager;
   /// The plan has not seen such an object. If it exists anyway, it is only taken over if it has an owner of the same API group
-  /// as ours; else the outcome is AlreadyExists.
+  /// as ours or, for an object that no controller is to own, if it has no controller and all our labels; else the outcome is
+  /// AlreadyExists.
   bool unseen = false;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] Withhold withhold() const override { return Withhold::kLong; }

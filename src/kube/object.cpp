@@ -19,6 +19,7 @@ const Resource kControllerRevision{"apps", "v1", "ControllerRevision", "controll
 const Resource kLease{"coordination.k8s.io", "v1", "Lease", "leases", true};
 const Resource kCustomResourceDefinition{"apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions",
                                          false};
+const Resource kEndpointSlice{"discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true};
 const Resource kEvent{"events.k8s.io", "v1", "Event", "events", true};
 const Resource kPodDisruptionBudget{"policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true};
 }  // namespace resources

@@ -33,7 +33,8 @@ struct Resource {
 
 namespace resources {
 extern const Resource kPod, kService, kConfigMap, kSecret, kNode, kServiceAccount, kNamespace, kPersistentVolumeClaim,
-    kStatefulSet, kDeployment, kControllerRevision, kLease, kEvent, kPodDisruptionBudget, kCustomResourceDefinition;
+    kStatefulSet, kDeployment, kControllerRevision, kEndpointSlice, kLease, kEvent, kPodDisruptionBudget,
+    kCustomResourceDefinition;
 }
 
 using Key = run::Key;

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/names.hpp"
 
 namespace op {
 namespace {

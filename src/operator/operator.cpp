@@ -2,15 +2,16 @@
 
 #include <utility>
 
-#include "cluster/local_wiring.hpp"
-#include "cluster/slurm_connections.hpp"
-#include "cluster/wiring.hpp"
 #include "operator/accounting/observe.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/observe.hpp"
 #include "operator/loginset/observe.hpp"
 #include "operator/nodeset/observe.hpp"
 #include "operator/restapi/observe.hpp"
 #include "operator/token/observe.hpp"
+#include "slinky/local_wiring.hpp"
+#include "slinky/slurm_connections.hpp"
+#include "slinky/wiring.hpp"
 #include "slurm/rest/target.hpp"
 
 namespace op {
@@ -20,7 +21,7 @@ namespace {
 struct Controllers {
   Controllers(Wiring& wiring, nodeset::Options of_nodesets)
       : accounting(wiring),
-        controller(wiring),
+        controller(wiring, of_nodesets.cluster_domain),
         restapi(wiring),
         token(wiring),
         loginset(wiring, of_nodesets.cluster_domain),

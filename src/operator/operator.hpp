@@ -1,4 +1,4 @@
-// The operator as a whole: its controllers, wired to a manager according to their declarations (cluster/wiring.hpp), and its
+// The operator as a whole: its controllers, wired to a manager according to their declarations (slinky/wiring.hpp), and its
 // connections to Slurm. The binary and the simulator use it alike; only the loop, the transports, the clock and the random
 // source differ.
 //

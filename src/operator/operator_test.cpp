@@ -7,8 +7,9 @@
 #include <memory>
 #include <sstream>
 
-#include "cluster/names.hpp"
 #include "kube/testing/client_fixture.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/names.hpp"
 
 namespace op {
 namespace {

@@ -1642,6 +1642,27 @@ def no_login_nodes(ns):
     wait("the login nodes are gone", lambda: not login_pods(ns))
 
 
+def an_srun_is_told_that_it_is_cancelled(ns, key):
+    """slurmctld tells it at the name of its host. A task that does not end at once leaves time for that."""
+    (pod,) = login_pods(ns).values()
+    name, address = pod["metadata"]["name"], pod["status"]["podIP"]
+    wait("slurmctld finds the login pod by its name", lambda: ns.slurm("getent", "hosts", name, check=False).stdout.split()[:1] == [address])
+    on_worker = lambda *command, **options: ns.kubectl("exec", "cpu-1", "-c", "slurmd", "--", *command, **options)
+    srun = subprocess.Popen(["kubectl", "-n", ns.name, "exec", "client", "--", *ssh_command(
+        key, "root", "srun", "-w", "cpu-1", "sh", "-c", "'trap \"sleep 5; exit\" TERM; touch /tmp/begun; sleep 3600 & wait'")],
+        stderr=subprocess.PIPE, text=True, env=ENV)
+    try:
+        wait("the task runs", lambda: srun.poll() is not None or on_worker("test", "-e", "/tmp/begun", check=False).returncode == 0)
+        expect(srun.poll() is None, f"srun ended with {srun.poll()}")
+        ns.slurm("scancel", *map(str, ns.jobs()))
+        said = srun.communicate(timeout=LIMIT)[1]
+        expect("Job step aborted" in said, f"srun was not told that its step is cancelled: {said}")
+    finally:
+        srun.kill()
+    on_worker("rm", "/tmp/begun")
+    wait("its worker is free again", lambda: len(ns.idle()) == 3)
+
+
 @test
 @once
 def users_log_in_and_run_jobs(ns):
@@ -1657,6 +1678,7 @@ def users_log_in_and_run_jobs(ns):
     out = ssh(ns, "first", "root", "srun", "hostname").stdout.strip()
     expect(out.startswith("cpu-"), f"srun hostname printed {out}")
     wait("its worker is free again", lambda: len(ns.idle()) == 3)
+    an_srun_is_told_that_it_is_cancelled(ns, "first")
     pods = set(login_pods(ns))
 
     ns.patch("loginsets.slinky.slurm.net", "login", {"spec": {"rootSshAuthorizedKeys": second}})

@@ -33,17 +33,18 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/names.hpp"
 #include "core/json.hpp"
 #include "net/asio_loop.hpp"
 #include "net/beast_transport.hpp"
 #include "net/http_server.hpp"
 #include "net/testing/identity.hpp"
 #include "sim/base/http_front.hpp"
-#include "sim/histories/world.hpp"
-#include "sim/oracles/agents.hpp"
-#include "sim/oracles/oracles.hpp"
 #include "sim/oracles/tap.hpp"
+#include "sim/programs/operator/oracles/agents.hpp"
+#include "sim/programs/operator/oracles/oracles.hpp"
+#include "sim/programs/operator/users.hpp"
+#include "sim/site/slurm_site.hpp"
+#include "slinky/names.hpp"
 
 namespace {
 
@@ -232,7 +233,7 @@ class SimulatedCluster {
     EXPECT_TRUE(result) << result.error().dump();
   }
   void scale(const std::string& nodeset, int replicas) {
-    (void)kube_.api().patch(op::resources::kNodeSet, {"default", nodeset}, sim::PatchKind::kMerge,
+    (void)kube_.api().patch(slinky::resources::kNodeSet, {"default", nodeset}, sim::PatchKind::kMerge,
                             {{"spec", {{"replicas", replicas}}}});
   }
   [[nodiscard]] std::vector<std::string> workers() const {
@@ -296,8 +297,9 @@ class SimulatedCluster {
                        .most_start = 60ms,
                        .least_pull = 5ms,
                        .most_pull = 60ms}}};
-  sim::Oracles oracles_{loop_, kube_.api(), site_};
-  sim::Tap tap_{kube_, oracles_};
+  sim::Oracles oracles_{loop_, kube_.api()};
+  sim::OperatorOracles judges_{oracles_, loop_, kube_.api(), site_};
+  sim::Tap tap_{kube_, [this](const net::HttpRequest& request) { judges_.request(request, false, sim::identity_of(request)); }};
   sim::Faults faults_{random_.fork()};
   Gate gate_{tap_, files_};
   sim::HttpFront front_{loop_, gate_, faults_, {.use_tls = true, .tls = files_.server()}};
@@ -421,9 +423,9 @@ TEST(Runtime, KeepsThreeNodeSetsUnderLoadAndFaults) {
   cluster.on_cluster([](SimulatedCluster& c) {
     // A worker that ends between its last words and its last breath is missed within the patience below, not within five
     // minutes.
-    c.apply(op::resources::kController, sim::controller_json("SlurmdTimeout=15"));
-    c.apply(op::resources::kRestApi, sim::restapi_json());
-    for (const char* name : {"a", "b", "c"}) c.apply(op::resources::kNodeSet, sim::nodeset_json(name, 4));
+    c.apply(slinky::resources::kController, sim::controller_json("SlurmdTimeout=15"));
+    c.apply(slinky::resources::kRestApi, sim::restapi_json());
+    for (const char* name : {"a", "b", "c"}) c.apply(slinky::resources::kNodeSet, sim::nodeset_json(name, 4));
     c.faults().rates = sim::FaultRates::all(0.01);
     c.faults().rates.gone = 0;
     c.faults().rates.withhold_bookmark = 0;

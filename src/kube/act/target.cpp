@@ -333,7 +333,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       const auto self = weak.lock();
       if (!self) return;
       if (!live && live.error().code != core::ErrorCode::kNotFound) return done({std::unexpected(live.error()), {}});
-      if (!live || may_take_over(parse_meta(act->object), parse_meta(*live))) return self->put(act, done);
+      if (!live || may_take_over(act->object, *live)) return self->put(act, done);
       done({core::fail(core::ErrorCode::kAlreadyExists, act->resource.kind + " " + key_of(act->object).str() +
                                                             " is somebody else's, so it is not changed: "
                                                             "delete it, or give it another name"),
@@ -347,12 +347,14 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return wanted == nullptr || (there != nullptr && there->uid == wanted->uid);
   }
 
-  /// An earlier release may have made the object with another owner of ours, and without labels.
-  static bool may_take_over(const ObjectMeta& want, const ObjectMeta& have) {
+  /// An earlier release may have made the object with another owner of ours, and without labels. An object without a controller
+  /// is recognized by its labels.
+  static bool may_take_over(const core::Json& intent, const core::Json& live) {
+    const ObjectMeta want = parse_meta(intent), have = parse_meta(live);
     const OwnerReference* wanted = want.controller_owner();
+    if (wanted == nullptr) return have.controller_owner() == nullptr && ours(intent, live);
     const auto group = [](const OwnerReference& owner) { return owner.api_version.substr(0, owner.api_version.find('/')); };
-    return wanted == nullptr ||
-           std::ranges::any_of(have.owners, [&](const OwnerReference& owner) { return group(owner) == group(*wanted); });
+    return std::ranges::any_of(have.owners, [&](const OwnerReference& owner) { return group(owner) == group(*wanted); });
   }
 
   void put(std::shared_ptr<const Apply> act, Done done) {

@@ -563,6 +563,20 @@ TEST_F(TargetTest, ApplyTakesNothingOverThatItHadNotSeenAndThatHasAnotherOwner) 
   api.take("PATCH").reply(201, intent);
   EXPECT_TRUE(result.value);
 
+  // Where no controller is to own it, it is told by its labels.
+  const auto ownerless = std::make_shared<Apply>(resources::kConfigMap, labelled("m"), "controller");
+  ownerless->unseen = true;
+  for (const Json& theirs : {foreign, live}) {
+    run(ownerless);
+    api.take("GET").reply(200, theirs);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(result.value.error().code, ErrorCode::kAlreadyExists) << theirs;
+  }
+  run(ownerless);
+  api.take("GET").reply(200, labelled("m", "6"));
+  api.take("PATCH").reply(200, labelled("m", "7"));
+  EXPECT_TRUE(result.value);
+
   run(unseen);
   api.take("GET").reply(500, status_json(500, "InternalError"));
   ASSERT_TRUE(done);

@@ -1,5 +1,4 @@
 #include "api/well_known.hpp"
-#include "cluster/releases.hpp"
 #include "core/hash.hpp"
 #include "operator/accounting/database.hpp"
 #include "operator/accounting/plan.hpp"
@@ -7,6 +6,8 @@
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/common/services.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/releases.hpp"
 #include "slurm/conf/conf.hpp"
 
 namespace op::accounting {
@@ -76,7 +77,7 @@ core::Json sources_volume(const Observed& observed) {
 
 }  // namespace
 
-// Daemons mount copies of the keys that users name; see cluster/keys.hpp. If a cluster has a copy of ours, slurmdbd uses the
+// Daemons mount copies of the keys that users name; see slinky/keys.hpp. If a cluster has a copy of ours, slurmdbd uses the
 // same key as the cluster's slurmctld. While the user's Secret has the same data, a pod that mounts it stays as it is.
 SecretFacts key_in_force(const Observed& observed) {
   const SecretFacts& named = *observed.slurm_key;

@@ -1,9 +1,10 @@
 // What the Accounting controller reads, what wakes it, and the rights that it needs.
 #include "api/well_known.hpp"
-#include "cluster/config_map.hpp"
 #include "operator/accounting/observe.hpp"
 #include "operator/accounting/plan.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/watches.hpp"
+#include "slinky/config_map.hpp"
 
 namespace op::accounting {
 

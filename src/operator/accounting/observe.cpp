@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "api/controller.hpp"
-#include "cluster/config_map.hpp"
-#include "cluster/status.hpp"
 #include "operator/accounting/database.hpp"
 #include "operator/accounting/slurmdbd.hpp"
 #include "operator/common/accountings.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/status.hpp"
 
 namespace op::accounting {
 namespace {

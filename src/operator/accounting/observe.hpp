@@ -6,9 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "cluster/wiring.hpp"
 #include "kube/cache/recorder.hpp"
 #include "operator/accounting/observed.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/wiring.hpp"
 
 namespace op::accounting {
 

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "api/accounting.hpp"
-#include "cluster/keys.hpp"
 #include "kube/object.hpp"
+#include "operator/common/slinky.hpp"
 #include "plan/plan.hpp"
+#include "slinky/keys.hpp"
 #include "slurm/accounting/model.hpp"
 
 namespace op::accounting {

@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "api/well_known.hpp"
-#include "cluster/releases.hpp"
-#include "cluster/status.hpp"
 #include "kube/acts.hpp"
 #include "operator/accounting/database.hpp"
 #include "operator/accounting/slurmdbd.hpp"
@@ -16,6 +14,9 @@
 #include "operator/common/deletions.hpp"
 #include "operator/common/deployments.hpp"
 #include "operator/common/one_pod.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/releases.hpp"
+#include "slinky/status.hpp"
 
 namespace op::accounting {
 namespace {

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "cluster/caches.hpp"
-#include "cluster/status.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/caches.hpp"
+#include "slinky/status.hpp"
 
 namespace op {
 

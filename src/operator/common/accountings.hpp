@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "api/accounting.hpp"
-#include "cluster/keys.hpp"
 #include "kube/cache/cache.hpp"
 #include "kube/cache/recorder.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/keys.hpp"
 
 namespace op {
 

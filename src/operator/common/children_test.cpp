@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "cluster/names.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/services.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/names.hpp"
 
 namespace op {
 namespace {

@@ -3,8 +3,9 @@
 #include <memory>
 #include <utility>
 
-#include "cluster/status.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/status.hpp"
 
 namespace op {
 namespace {

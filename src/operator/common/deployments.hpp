@@ -7,8 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/status.hpp"
 #include "kube/object.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/status.hpp"
 
 namespace op {
 

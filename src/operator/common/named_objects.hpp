@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "api/common.hpp"
-#include "cluster/keys.hpp"
-#include "cluster/status.hpp"
 #include "kube/cache/recorder.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/keys.hpp"
+#include "slinky/status.hpp"
 
 namespace op {
 

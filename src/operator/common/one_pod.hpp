@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "api/common.hpp"
-#include "cluster/status.hpp"
 #include "kube/object.hpp"
+#include "operator/common/slinky.hpp"
 #include "plan/plan.hpp"
+#include "slinky/status.hpp"
 
 namespace op {
 

@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/status.hpp"
 #include "core/json.hpp"
 #include "kube/object.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/status.hpp"
 
 namespace op {
 

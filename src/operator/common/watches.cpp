@@ -5,16 +5,10 @@
 #include <utility>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/names.hpp"
 
 namespace op {
-
-std::function<Keys(const kube::PodRecord&)> instance_of(std::string_view app) {
-  return [app](const kube::PodRecord& pod) -> Keys {
-    if (pod.meta.label(api::kLabelName) != app) return {};
-    return {{pod.meta.ns, std::string(pod.meta.label(api::kLabelInstance))}};
-  };
-}
 
 std::function<Keys(const kube::Object&)> of_owner(std::function<Keys(const kube::Key&)> of_controller) {
   return [of_controller = std::move(of_controller)](const kube::Object& object) -> Keys {

@@ -1,16 +1,25 @@
-// Mappings and filters for wakes that several controllers use; see cluster/wiring.hpp.
+// Mappings and filters for wakes that several controllers use; see slinky/wiring.hpp.
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "cluster/wiring.hpp"
+#include "api/well_known.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/wiring.hpp"
 
 namespace op {
 
-/// Maps a pod of that app (kAppRestApi) to the object that it belongs to, by its labels.
-[[nodiscard]] std::function<Keys(const kube::PodRecord&)> instance_of(std::string_view app);
+/// Maps a pod of that app (kAppRestApi), or another child, to the object that it belongs to, by its labels.
+template <class Record = kube::PodRecord>
+[[nodiscard]] kube::Mapper<Record> instance_of(std::string_view app) {
+  return [app](const Record& record) -> Keys {
+    if (record.meta.label(api::kLabelName) != app) return {};
+    return {{record.meta.ns, std::string(record.meta.label(api::kLabelInstance))}};
+  };
+}
 
 /// Maps an object that a Controller owns, such as its configuration, to `of_controller` of that Controller.
 [[nodiscard]] std::function<Keys(const kube::Object&)> of_owner(std::function<Keys(const kube::Key&)> of_controller);

@@ -5,11 +5,12 @@
 #include <cctype>
 
 #include "api/well_known.hpp"
-#include "cluster/config_map.hpp"
-#include "cluster/releases.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/cluster_number.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/releases.hpp"
 
 namespace op::controller {
 namespace {

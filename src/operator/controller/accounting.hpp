@@ -12,10 +12,11 @@
 
 #include <string>
 
-#include "cluster/status.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/observed.hpp"
 #include "operator/controller/rollout.hpp"
+#include "slinky/status.hpp"
 #include "slurm/conf/conf.hpp"
 
 namespace op::controller {

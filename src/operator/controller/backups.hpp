@@ -16,10 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "cluster/status.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/draft.hpp"
 #include "operator/controller/observed.hpp"
 #include "operator/controller/rollout.hpp"
+#include "slinky/status.hpp"
 
 namespace op::controller {
 

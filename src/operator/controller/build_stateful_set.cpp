@@ -2,18 +2,19 @@
 #include <set>
 
 #include "api/well_known.hpp"
-#include "cluster/releases.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/keyring_volume.hpp"
 #include "operator/common/logfile.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/sssd.hpp"
 #include "operator/controller/accounting.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/cluster_number.hpp"
 #include "operator/controller/keyring.hpp"
+#include "slinky/releases.hpp"
 #include "slurm/conf/loaded.hpp"
 
 namespace op::controller {
@@ -309,6 +310,10 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
       // Environment variables named after Services could be taken for settings of the daemon.
       {"enableServiceLinks", false},
       {"terminationGracePeriodSeconds", 60},
+      // slurmctld looks for the hosts of workers, and of each srun, and does nothing else while no DNS knows a name.
+      {"dnsConfig",
+       {{"searches",
+         core::Json::array({workers_domain(observed.object->meta.ns, observed.object->meta.name, observed.cluster_domain)})}}},
       {"securityContext", ids(kSlurmUid, true)},
       {"containers", core::Json::array({slurmctld_container(observed)})},
       {"volumes", volumes(observed, state, role)},

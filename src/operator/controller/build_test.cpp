@@ -1,5 +1,6 @@
 #include "operator/controller/build.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -28,7 +29,7 @@ Json pod_template(const Observed& observed) {
 // An operator version with another template restarts slurmctld of every cluster when it is installed. If this test fails, look
 // for a way around that. If there is none, add it to the release notes and put the new hash here.
 TEST(StatefulSet, TemplateIsTheSameInEveryVersion) {
-  EXPECT_EQ(core::sha256_hex(core::canonical(pod_template(observed_of(Json::object())))).substr(0, 16), "a57323400f662f09");
+  EXPECT_EQ(core::sha256_hex(core::canonical(pod_template(observed_of(Json::object())))).substr(0, 16), "57807c06cbfa550e");
 }
 
 TEST(StatefulSet, TemplateDoesNotFollowTheConfiguration) {
@@ -70,6 +71,21 @@ TEST(StatefulSet, ClientsInThePodReachSlurmctldWithoutItsService) {
   EXPECT_EQ(pod_template(observed)["spec"]["hostAliases"], Json::array({{{"ip", "192.0.2.1"}, {"hostnames", {"license"}}},
                                                                         {{"ip", "127.0.0.1"}, {"hostnames", {"self", name}}}}))
       << "those of users stay";
+}
+
+/// It looks for the host of each srun that it has something to tell, under its job lock.
+TEST(StatefulSet, SlurmctldKnowsTheNamesOfWorkersAndLoginNodes) {
+  Observed observed = observed_of(Json::object());
+  observed.cluster_domain = "example.com";
+  const std::string domain =
+      fmt::format("slurm-workers-{}.{}.svc.example.com", observed.object->meta.name, observed.object->meta.ns);
+  EXPECT_EQ(pod_template(observed)["spec"]["dnsConfig"], Json({{"searches", {domain}}}));
+  // As with all else, the user's win.
+  observed.controller.spec.pod_template.spec = {{"dnsPolicy", "None"},
+                                                {"dnsConfig", {{"nameservers", {"192.0.2.53"}}, {"searches", Json::array()}}}};
+  EXPECT_EQ(pod_template(observed)["spec"]["dnsConfig"], Json({{"nameservers", {"192.0.2.53"}}, {"searches", {domain}}}));
+  observed.controller.spec.pod_template.spec["dnsConfig"]["searches"] = {"site.example"};
+  EXPECT_EQ(pod_template(observed)["spec"]["dnsConfig"]["searches"], Json({"site.example"}));
 }
 
 TEST(StatefulSet, TemplateFollowsTheKeys) {

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "cluster/config_map.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/accounting.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
+#include "slinky/config_map.hpp"
 
 namespace op::controller {
 namespace {

@@ -5,11 +5,10 @@
 #include <map>
 #include <set>
 
-#include "cluster/config_map.hpp"
-#include "cluster/worker_names.hpp"
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "operator/common/partition.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/accounting.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
@@ -17,6 +16,8 @@
 #include "operator/controller/named_nodes.hpp"
 #include "operator/controller/rollout.hpp"
 #include "operator/controller/topology.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/worker_names.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
 

@@ -2,13 +2,14 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/config_map.hpp"
-#include "cluster/releases.hpp"
-#include "cluster/workers.hpp"
 #include "operator/common/deployments.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/controller/observe.hpp"
 #include "operator/controller/plan.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/releases.hpp"
+#include "slinky/workers.hpp"
 
 namespace op::controller {
 namespace {
@@ -63,8 +64,8 @@ Caches::Caches(Wiring& wiring)
       nodes(wiring.cache(caches::kNodes)),
       reads_nodes(wiring.reads_nodes()) {}
 
-ControllerController::ControllerController(Wiring& wiring)
-    : TypedController(controller::plan), wiring_(wiring), caches_(wiring) {
+ControllerController::ControllerController(Wiring& wiring, std::string cluster_domain)
+    : TypedController(controller::plan), wiring_(wiring), caches_(wiring), cluster_domain_(std::move(cluster_domain)) {
   wiring.run(*this);
   wiring.reconciles(resources::kController);
   wiring.makes(kube::resources::kService);

@@ -2,8 +2,9 @@
 
 #include <functional>
 
-#include "cluster/local_wiring.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/observe.hpp"
+#include "slinky/local_wiring.hpp"
 
 namespace op::controller {
 namespace {

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/workers.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/rollout.hpp"
+#include "slinky/workers.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::controller {

@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "cluster/status.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/keyring.hpp"
 #include "operator/controller/observed.hpp"
 #include "plan/plan.hpp"
+#include "slinky/status.hpp"
 
 namespace op::controller {
 

@@ -5,13 +5,14 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/partition.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/draft.hpp"
 #include "operator/controller/rollout.hpp"
+#include "slinky/names.hpp"
 #include "slurm/conf/conf.hpp"
 
 namespace op::controller {

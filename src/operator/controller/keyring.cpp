@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "cluster/workers.hpp"
 #include "kube/acts.hpp"
 #include "kube/apply_helper.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/rollout.hpp"
+#include "slinky/workers.hpp"
 
 namespace op::controller {
 namespace {

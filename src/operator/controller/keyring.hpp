@@ -13,10 +13,11 @@
 #include <optional>
 #include <string>
 
-#include "cluster/status.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/observed.hpp"
 #include "operator/controller/rotation.hpp"
 #include "plan/plan.hpp"
+#include "slinky/status.hpp"
 
 namespace op::controller {
 

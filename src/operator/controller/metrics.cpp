@@ -1,11 +1,12 @@
 #include "operator/controller/metrics.hpp"
 
 #include "api/well_known.hpp"
-#include "cluster/config_map.hpp"
-#include "cluster/releases.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/releases.hpp"
 
 namespace op::controller {
 namespace {

@@ -3,16 +3,17 @@
 #include <algorithm>
 
 #include "api/nodeset.hpp"
-#include "cluster/namesakes.hpp"
-#include "cluster/status.hpp"
-#include "cluster/worker_names.hpp"
-#include "cluster/workers.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/accountings.hpp"
 #include "operator/common/deployments.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/namesakes.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/topology.hpp"
 #include "operator/controller/backups.hpp"
+#include "slinky/status.hpp"
+#include "slinky/worker_names.hpp"
+#include "slinky/workers.hpp"
 #include "slurm/holds.hpp"
 
 namespace op::controller {
@@ -234,6 +235,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   auto out = std::make_shared<Observed>();
   out->context = context;
   out->cluster = cluster_key(key.ns, key.name);
+  out->cluster_domain = cluster_domain_;
   out->object = caches_.controllers.find(key);
   if (!out->object) return out;
 

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "cluster/wiring.hpp"
 #include "kube/cache/recorder.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/observed.hpp"
+#include "slinky/wiring.hpp"
 
 namespace op::controller {
 
@@ -27,7 +28,7 @@ struct Caches {
 
 class ControllerController final : public kube::TypedController<Observed> {
  public:
-  explicit ControllerController(Wiring& wiring);
+  explicit ControllerController(Wiring& wiring, std::string cluster_domain = "cluster.local");
   [[nodiscard]] std::string name() const override { return "controller"; }
   [[nodiscard]] std::string share(const kube::Key& key) const override { return cluster_key(key.ns, key.name); }
 
@@ -38,6 +39,7 @@ class ControllerController final : public kube::TypedController<Observed> {
  private:
   Wiring& wiring_;
   Caches caches_;
+  std::string cluster_domain_;
 };
 
 }  // namespace op::controller

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "api/controller.hpp"
-#include "cluster/evidence.hpp"
-#include "cluster/keys.hpp"
-#include "cluster/names.hpp"
-#include "cluster/releases.hpp"
 #include "kube/object.hpp"
+#include "operator/common/evidence.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/usage_missing.hpp"
 #include "plan/plan.hpp"
+#include "slinky/keys.hpp"
+#include "slinky/names.hpp"
+#include "slinky/releases.hpp"
 #include "slurm/evidence.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
@@ -82,7 +83,8 @@ struct Observed {
   slurm::ClusterKey cluster;
   kube::ObjectPtr object;
   api::Controller controller;
-  std::string parse_error;  ///< Not empty: `controller` is not valid.
+  std::string parse_error;                       ///< Not empty: `controller` is not valid.
+  std::string cluster_domain = "cluster.local";  ///< For the DNS search path of slurmctld.
 
   SecretFacts slurm_key, jwt_key;  ///< The Secrets that users name, or generated ones.
   SecretFacts keyring;             ///< The copy of slurm_key that daemons mount.

@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
-#include "cluster/workers.hpp"
 #include "core/hostlist.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/named_nodes.hpp"
 #include "operator/controller/prologs.hpp"
 #include "operator/controller/topology.hpp"
+#include "slinky/worker_names.hpp"
+#include "slinky/workers.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"
 

@@ -7,15 +7,16 @@
 // such reconfigure.
 //
 // The ConfigMap stores until when workers have been given places (rollout.hpp). A worker's pod stores since when Slurm has had
-// its node, written by its NodeSet at first sight (cluster/workers.hpp), so a later pod of the same name has another time. If a
+// its node, written by its NodeSet at first sight (slinky/workers.hpp), so a later pod of the same name has another time. If a
 // pod that was seen has no such time, it has the record of its predecessor, including its place; or it was seen before any file
 // named nodes, which is before `given_until`.
 #pragma once
 
-#include "cluster/status.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/observed.hpp"
 #include "operator/controller/rollout.hpp"
 #include "plan/plan.hpp"
+#include "slinky/status.hpp"
 
 namespace op::controller {
 

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "api/well_known.hpp"
-#include "cluster/workers.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/one_pod.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/accounting.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
@@ -25,6 +25,7 @@
 #include "operator/controller/rollout.hpp"
 #include "operator/controller/starting.hpp"
 #include "operator/controller/usage_missing.hpp"
+#include "slinky/workers.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::controller {

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "cluster/config_map.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/config_map.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"
 

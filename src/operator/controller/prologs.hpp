@@ -12,10 +12,11 @@
 #include <optional>
 #include <set>
 
-#include "cluster/status.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/observed.hpp"
 #include "operator/controller/rollout.hpp"
 #include "plan/plan.hpp"
+#include "slinky/status.hpp"
 
 namespace op::controller {
 

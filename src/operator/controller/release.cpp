@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "cluster/releases.hpp"
 #include "operator/common/deployments.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
+#include "slinky/releases.hpp"
 
 namespace op::controller {
 namespace {

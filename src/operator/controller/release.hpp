@@ -4,9 +4,10 @@
 
 #include <optional>
 
-#include "cluster/status.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/observed.hpp"
 #include "operator/controller/rollout.hpp"
+#include "slinky/status.hpp"
 
 namespace op::controller {
 

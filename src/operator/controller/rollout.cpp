@@ -4,15 +4,16 @@
 #include <charconv>
 
 #include "api/well_known.hpp"
-#include "cluster/releases.hpp"
-#include "cluster/workers.hpp"
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/deployments.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/cluster_number.hpp"
 #include "operator/controller/keyring.hpp"
 #include "operator/controller/prologs.hpp"
+#include "slinky/releases.hpp"
+#include "slinky/workers.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"

@@ -54,10 +54,11 @@
 #include <set>
 #include <string>
 
-#include "cluster/config_map.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/config.hpp"
 #include "operator/controller/observed.hpp"
 #include "plan/plan.hpp"
+#include "slinky/config_map.hpp"
 
 namespace op::controller {
 

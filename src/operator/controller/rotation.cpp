@@ -5,17 +5,18 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/keys.hpp"
-#include "cluster/worker_names.hpp"
-#include "cluster/workers.hpp"
 #include "core/base64.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/keyring_volume.hpp"
 #include "operator/common/pod_template.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/keyring.hpp"
 #include "operator/controller/prologs.hpp"
+#include "slinky/keys.hpp"
+#include "slinky/worker_names.hpp"
+#include "slinky/workers.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::controller {

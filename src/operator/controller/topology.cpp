@@ -5,14 +5,15 @@
 #include <optional>
 #include <set>
 
-#include "cluster/config_map.hpp"
-#include "cluster/releases.hpp"
-#include "cluster/status.hpp"
 #include "operator/common/keyring_volume.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/topology.hpp"
 #include "operator/controller/backups.hpp"
 #include "operator/controller/build.hpp"
 #include "operator/controller/rollout.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/releases.hpp"
+#include "slinky/status.hpp"
 
 namespace op::controller {
 namespace {

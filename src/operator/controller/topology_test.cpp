@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "cluster/config_map.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/rollout.hpp"
 #include "operator/controller/testing/observed.hpp"
+#include "slinky/config_map.hpp"
 
 namespace op::controller {
 namespace {

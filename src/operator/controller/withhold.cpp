@@ -11,10 +11,11 @@
 #include <set>
 
 #include "api/well_known.hpp"
-#include "cluster/config_map.hpp"
-#include "cluster/status.hpp"
 #include "core/hostlist.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/controller/rollout.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/status.hpp"
 #include "slurm/conf/loaded.hpp"
 
 namespace op::controller {

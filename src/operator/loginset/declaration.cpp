@@ -1,9 +1,10 @@
 // What the LoginSet controller reads, what wakes it, and the rights that it needs.
 #include "api/well_known.hpp"
-#include "cluster/releases.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/loginset/observe.hpp"
 #include "operator/loginset/plan.hpp"
+#include "slinky/releases.hpp"
 
 namespace op::loginset {
 
@@ -16,6 +17,7 @@ Caches::Caches(Wiring& wiring)
       services(wiring.cache(caches::kServices)),
       config_maps(wiring.cache(caches::kConfigMaps)),
       deployments(wiring.cache(caches::kDeployments)),
+      endpoint_slices(wiring.cache(caches::kEndpointSlices)),
       pods(wiring.cache(caches::kPods)) {}
 
 LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domain)
@@ -26,6 +28,7 @@ LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domai
   wiring.makes(kube::resources::kConfigMap);
   wiring.makes(kube::resources::kService);
   wiring.makes(kube::resources::kDeployment);
+  wiring.makes(kube::resources::kEndpointSlice);
   // Annotations by which a kubelet refreshes authorized keys at once, and by which idle pods go first.
   wiring.rights.add(kube::resources::kPod, {"patch"});
   // How many sessions they have.
@@ -41,6 +44,8 @@ LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domai
   for (kube::Cache<Object>* children : {&caches_.services, &caches_.config_maps, &caches_.deployments}) {
     wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kLoginSet.kind));
   }
+  // While the LoginSet is being deleted, it does not own that one.
+  wiring.wakes<Object>(*this, caches_.endpoint_slices, instance_of<Object>(kAppLogin));
   // Login pods must not be newer than slurmctld.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
     return slurmctld_release(&before) != slurmctld_release(&after);

@@ -1,7 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "cluster/local_wiring.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/loginset/observe.hpp"
+#include "slinky/local_wiring.hpp"
 
 namespace op::loginset {
 namespace {
@@ -46,6 +47,16 @@ TEST_F(LoginSetWakes, OnItsPods) {
   EXPECT_EQ(put(caches_.pods, pod("login")).at(0), itself_.at(0));
   EXPECT_EQ(put(caches_.pods, pod("slurmrestd")).size(), 1U) << "it was one of its pods";
   EXPECT_EQ(put(caches_.pods, pod("slurmrestd")), none_);
+}
+
+TEST_F(LoginSetWakes, OnTheNamesOfItsPods) {
+  Json slice{{"kind", "EndpointSlice"},
+             {"metadata",
+              {{"name", "l-hosts"}, {"labels", {{"app.kubernetes.io/name", "login"}, {"app.kubernetes.io/instance", "l"}}}}}};
+  EXPECT_EQ(put(caches_.endpoint_slices, slice), itself_) << "also where no LoginSet owns it";
+  slice["metadata"].erase("labels");
+  EXPECT_EQ(put(caches_.endpoint_slices, slice), itself_) << "it was its own";
+  EXPECT_EQ(put(caches_.endpoint_slices, slice), none_);
 }
 
 }  // namespace

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "cluster/releases.hpp"
-#include "cluster/status.hpp"
 #include "core/hash.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/ssh.hpp"
+#include "slinky/releases.hpp"
+#include "slinky/status.hpp"
 
 namespace op::loginset {
 namespace {
@@ -77,6 +78,7 @@ std::shared_ptr<const Observed> LoginSetController::observe_typed(const kube::Ke
   out->newer = newer_than_slurmctld("spec.login.image", core::get_string(spec.login, {"image"}, kDefaultLoginImage),
                                     caches_.config_maps.find({key.ns, config_map_name(controller)}).get());
   out->deployment = caches_.deployments.find(key);
+  out->hosts = caches_.endpoint_slices.find({key.ns, login_hosts_name(key.name)});
   out->pods = caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppLogin, key.name));
   return out;
 }

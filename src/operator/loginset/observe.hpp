@@ -4,16 +4,17 @@
 #include <memory>
 #include <string>
 
-#include "cluster/wiring.hpp"
 #include "kube/cache/recorder.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/loginset/observed.hpp"
+#include "slinky/wiring.hpp"
 
 namespace op::loginset {
 
 /// The caches that the controller reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
-  kube::Cache<kube::Object>&loginsets, &controllers, &services, &config_maps, &deployments;
+  kube::Cache<kube::Object>&loginsets, &controllers, &services, &config_maps, &deployments, &endpoint_slices;
   kube::Cache<kube::PodRecord>& pods;
 };
 

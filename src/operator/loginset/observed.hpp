@@ -6,9 +6,10 @@
 
 #include "api/controller.hpp"
 #include "api/loginset.hpp"
-#include "cluster/keys.hpp"
 #include "kube/object.hpp"
+#include "operator/common/slinky.hpp"
 #include "plan/plan.hpp"
+#include "slinky/keys.hpp"
 
 namespace op::loginset {
 
@@ -28,12 +29,12 @@ struct Observed {
   SecretFacts keyring;           ///< The copy of slurm_key that pods mount.
   SecretFacts sssd_conf;         ///< Of spec.sssdConfRef.
   kube::Named<kube::SecretRecord> host_keys;
-  std::optional<Problem> newer;        ///< Its image is of a later release than slurmctld: see cluster/releases.hpp.
+  std::optional<Problem> newer;        ///< Its image is of a later release than slurmctld: see slinky/releases.hpp.
   std::vector<Problem> missing;        ///< Missing Secrets and ConfigMaps that the pod's spec names.
   std::vector<Problem> keys_problems;  ///< With root's and users' authorized keys. The pods run without those.
   std::string users_keys;              ///< Digest of the users' authorized keys.
 
-  kube::ObjectPtr service, config_map, deployment;
+  kube::ObjectPtr service, config_map, deployment, hosts;
   std::vector<kube::PodPtr> pods;
 };
 

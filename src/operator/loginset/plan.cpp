@@ -5,14 +5,16 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/status.hpp"
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/deployments.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/ssh.hpp"
+#include "operator/loginset/hosts.hpp"
 #include "operator/loginset/sessions.hpp"
+#include "slinky/status.hpp"
 
 namespace op::loginset {
 namespace {
@@ -139,7 +141,8 @@ plan::Plan plan(const Observed& observed) {
   if (!observed.object) return out;
   if (observed.object->meta.terminating()) {
     // Its children are deleted with it, so nothing has to be done before. In a foreground deletion it exists until its last pod
-    // is gone.
+    // is gone, and slurmctld finds the pods until then.
+    if (observed.parse_error.empty()) plan_hosts(observed, out);
     std::vector<Problem> problems = waits_for_sessions(observed, out);
     problems.insert(problems.begin(), Problem{kReasonTerminating, "the LoginSet is being deleted", Problem::Kind::kComing});
     plan_status(observed, problems, false, "", out);
@@ -150,6 +153,7 @@ plan::Plan plan(const Observed& observed) {
     return out;
   }
   plan_children(observed, out);
+  plan_hosts(observed, out);
   const std::vector<Problem> problems = problems_of(observed, out);
   // Without a Deployment, nothing can be starting.
   const bool made = observed.deployment || std::ranges::none_of(problems, &Problem::wrong);

@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "core/quantity.hpp"
 #include "operator/common/keyring_volume.hpp"
 #include "operator/common/logfile.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/registered_name.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {
@@ -230,20 +231,20 @@ Json volumes(const Observed& in) {
 
 Json base_spec(const Observed& in, const std::string& conf) {
   const api::NodeSetSpec& spec = in.nodeset.spec;
-  const std::string service = workers_service_name(spec.controller_ref.name);
   const Json wanted = wanted_slurmd(spec);
   Json init = Json::array();
   if (!spec.logfile.empty()) init.push_back(logfile_container(spec, wanted));
   add_check(spec, wanted, init);
   init.push_back(wait_container(in, wanted));
-  return {{"automountServiceAccountToken", false},
-          {"enableServiceLinks", false},
-          {"terminationGracePeriodSeconds", kWorkerGraceSeconds},
-          {"subdomain", service},
-          {"dnsConfig", {{"searches", Json::array({fmt::format("{}.{}.svc.{}", service, in.meta().ns, in.cluster_domain)})}}},
-          {"initContainers", std::move(init)},
-          {"containers", Json::array({slurmd_container(in, conf, wanted)})},
-          {"volumes", volumes(in)}};
+  return {
+      {"automountServiceAccountToken", false},
+      {"enableServiceLinks", false},
+      {"terminationGracePeriodSeconds", kWorkerGraceSeconds},
+      {"subdomain", workers_service_name(spec.controller_ref.name)},
+      {"dnsConfig", {{"searches", Json::array({workers_domain(in.meta().ns, spec.controller_ref.name, in.cluster_domain)})}}},
+      {"initContainers", std::move(init)},
+      {"containers", Json::array({slurmd_container(in, conf, wanted)})},
+      {"volumes", volumes(in)}};
 }
 
 void add_tolerations(Json& spec) {

@@ -7,11 +7,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cluster/worker_names.hpp"
 #include "kube/cache/record.hpp"
 #include "kube/client/credentials.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/testing/world.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

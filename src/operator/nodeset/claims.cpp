@@ -14,14 +14,15 @@
 #include <optional>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "core/quantity.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/events.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/parts.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

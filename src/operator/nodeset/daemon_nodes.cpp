@@ -8,8 +8,9 @@
 #include <utility>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "core/hash.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "api/well_known.hpp"
-#include "cluster/config_map.hpp"
-#include "cluster/releases.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/observe.hpp"
 #include "operator/nodeset/plan.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/releases.hpp"
 
 namespace op::nodeset {
 namespace {

@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "api/well_known.hpp"
-#include "cluster/local_wiring.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/observe.hpp"
+#include "slinky/local_wiring.hpp"
 
 namespace op::nodeset {
 namespace {

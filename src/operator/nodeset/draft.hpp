@@ -6,10 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/status.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/view.hpp"
 #include "plan/executor.hpp"
 #include "plan/plan.hpp"
+#include "slinky/status.hpp"
 
 namespace op::nodeset {
 

@@ -10,10 +10,11 @@
 #include <utility>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/parts.hpp"
+#include "slinky/worker_names.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {

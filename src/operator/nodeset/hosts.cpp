@@ -8,11 +8,12 @@
 #include <unordered_set>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "core/hostlist.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/parts.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

@@ -8,10 +8,11 @@
 
 #include "api/revision.hpp"
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/parts.hpp"
+#include "slinky/worker_names.hpp"
 #include "slurm/conf/conf.hpp"
 
 namespace op::nodeset {

@@ -4,15 +4,16 @@
 
 #include <algorithm>
 
-#include "cluster/config_map.hpp"
-#include "cluster/releases.hpp"
-#include "cluster/status.hpp"
-#include "cluster/worker_names.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/ssh.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/parts.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/releases.hpp"
+#include "slinky/status.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

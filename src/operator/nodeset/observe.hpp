@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "cluster/wiring.hpp"
 #include "kube/cache/recorder.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/observed.hpp"
+#include "slinky/wiring.hpp"
 
 namespace op::nodeset {
 

@@ -5,10 +5,11 @@
 #include <map>
 #include <set>
 
-#include "cluster/keys.hpp"
-#include "cluster/local_wiring.hpp"
 #include "kube/cache/record.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/parts.hpp"
+#include "slinky/keys.hpp"
+#include "slinky/local_wiring.hpp"
 
 namespace op::nodeset {
 namespace {

@@ -4,12 +4,13 @@
 #include <unordered_set>
 
 #include "api/revision.hpp"
-#include "cluster/worker_names.hpp"
 #include "operator/common/events.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/schedule.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

@@ -11,16 +11,17 @@
 
 #include "api/controller.hpp"
 #include "api/nodeset.hpp"
-#include "cluster/config_map.hpp"
-#include "cluster/names.hpp"
-#include "cluster/namesakes.hpp"
-#include "cluster/status.hpp"
-#include "cluster/workers.hpp"
 #include "kube/object.hpp"
+#include "operator/common/namesakes.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/topology.hpp"
 #include "operator/nodeset/node_loss.hpp"
 #include "operator/nodeset/slots.hpp"
 #include "plan/plan.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/names.hpp"
+#include "slinky/status.hpp"
+#include "slinky/workers.hpp"
 #include "slurm/reservation.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
@@ -150,7 +151,7 @@ struct Observed {
   api::NodeSet nodeset;    ///< `object`, parsed.
   std::string invalid;     ///< Why the spec cannot be parsed; then only controllerRef is filled in.
 
-  std::optional<Problem> newer;              ///< The image is of a later release than slurmctld: cluster/releases.hpp.
+  std::optional<Problem> newer;              ///< The image is of a later release than slurmctld: slinky/releases.hpp.
   std::vector<Problem> missing;              ///< Missing Secrets and ConfigMaps that the workers' spec names.
   kube::Presence host_keys{};                ///< The host keys of the workers' sshd; read only if they run one.
   std::optional<ControllerView> controller;  ///< Empty: the Controller does not exist or cannot be parsed.

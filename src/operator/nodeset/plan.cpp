@@ -5,12 +5,13 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "core/hostlist.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/schedule.hpp"
+#include "slinky/worker_names.hpp"
 #include "slurm/conf/conf.hpp"
 
 namespace op::nodeset {

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "api/well_known.hpp"
-#include "cluster/names.hpp"
-#include "cluster/worker_names.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/names.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

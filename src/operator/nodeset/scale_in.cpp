@@ -5,9 +5,10 @@
 #include <type_traits>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/parts.hpp"
+#include "slinky/worker_names.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {

@@ -4,10 +4,11 @@
 #include <tuple>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/observed.hpp"
+#include "slinky/worker_names.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {

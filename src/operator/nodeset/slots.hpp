@@ -11,9 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/evidence.hpp"
-#include "cluster/workers.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/evidence.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/workers.hpp"
 #include "slurm/evidence.hpp"
 
 namespace op::nodeset {

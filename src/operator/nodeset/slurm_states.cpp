@@ -8,13 +8,14 @@
 #include <set>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
-#include "cluster/worker_states.hpp"
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/parts.hpp"
+#include "slinky/worker_names.hpp"
+#include "slinky/worker_states.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {

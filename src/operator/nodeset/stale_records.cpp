@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <array>
 
-#include "cluster/worker_names.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/schedule.hpp"
+#include "slinky/worker_names.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {

@@ -6,10 +6,11 @@
 #include <tuple>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/parts.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

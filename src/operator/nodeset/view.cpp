@@ -5,11 +5,12 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "core/hash.hpp"
 #include "core/retry.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
 namespace {

@@ -9,9 +9,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "cluster/status.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/observed.hpp"
 #include "plan/plan.hpp"
+#include "slinky/status.hpp"
 
 namespace op::nodeset {
 

@@ -5,12 +5,13 @@
 
 #include "api/revision.hpp"
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/schedule.hpp"
+#include "slinky/worker_names.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::nodeset {

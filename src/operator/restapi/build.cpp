@@ -4,14 +4,15 @@
 #include <ranges>
 
 #include "api/well_known.hpp"
-#include "cluster/config_map.hpp"
 #include "core/hash.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/pod_template.hpp"
 #include "operator/common/probes.hpp"
 #include "operator/common/services.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/sssd.hpp"
 #include "operator/restapi/plan.hpp"
+#include "slinky/config_map.hpp"
 
 namespace op::restapi {
 namespace {

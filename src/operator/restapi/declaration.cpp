@@ -1,10 +1,11 @@
 // What the RestApi controller reads, what wakes it, and the rights that it needs.
 #include "api/well_known.hpp"
-#include "cluster/config_map.hpp"
-#include "cluster/releases.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/common/watches.hpp"
 #include "operator/restapi/observe.hpp"
 #include "operator/restapi/plan.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/releases.hpp"
 
 namespace op::restapi {
 

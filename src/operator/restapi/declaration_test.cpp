@@ -1,7 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "cluster/local_wiring.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/restapi/observe.hpp"
+#include "slinky/local_wiring.hpp"
 
 namespace op::restapi {
 namespace {

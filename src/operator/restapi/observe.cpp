@@ -1,9 +1,10 @@
 #include "operator/restapi/observe.hpp"
 
-#include "cluster/config_map.hpp"
-#include "cluster/releases.hpp"
-#include "cluster/status.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/releases.hpp"
+#include "slinky/status.hpp"
 
 namespace op::restapi {
 

@@ -4,9 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "cluster/wiring.hpp"
 #include "kube/cache/recorder.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/restapi/observed.hpp"
+#include "slinky/wiring.hpp"
 
 namespace op::restapi {
 

@@ -7,9 +7,10 @@
 
 #include "api/controller.hpp"
 #include "api/restapi.hpp"
-#include "cluster/keys.hpp"
 #include "kube/object.hpp"
+#include "operator/common/slinky.hpp"
 #include "plan/plan.hpp"
+#include "slinky/keys.hpp"
 
 namespace op::restapi {
 
@@ -23,7 +24,7 @@ struct Observed {
   bool external = false;         ///< Its slurmctld is outside of Kubernetes.
   bool accounting = false;       ///< It names an Accounting, and slurm.conf has a slurmdbd.
   std::string controller_error;  ///< Why the Controller's spec cannot be parsed.
-  std::optional<Problem> newer;  ///< Its image is of a later release than slurmctld: see cluster/releases.hpp.
+  std::optional<Problem> newer;  ///< Its image is of a later release than slurmctld: see slinky/releases.hpp.
   SecretFacts sssd_conf;         ///< Of spec.sssdConfRef.
   std::vector<Problem> missing;  ///< Missing Secrets and ConfigMaps that the pod's spec names.
   kube::ObjectPtr config_map;    ///< The Controller's "X-config".

@@ -1,13 +1,14 @@
 #include "operator/restapi/plan.hpp"
 
 #include "api/well_known.hpp"
-#include "cluster/config_map.hpp"
-#include "cluster/status.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/check.hpp"
 #include "operator/common/children.hpp"
 #include "operator/common/deletions.hpp"
 #include "operator/common/deployments.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/status.hpp"
 
 namespace op::restapi {
 namespace {

@@ -9,9 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/names.hpp"
 #include "core/json.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/testing/opaque.hpp"
+#include "slinky/names.hpp"
 
 namespace op::testing {
 

@@ -14,14 +14,16 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/local_wiring.hpp"
-#include "cluster/names.hpp"
+#include "api/well_known.hpp"
 #include "core/base64.hpp"
 #include "core/json.hpp"
 #include "kube/acts.hpp"
 #include "kube/cache/record.hpp"
 #include "kube/cache/recorder.hpp"
+#include "operator/common/slinky.hpp"
 #include "plan/ledger.hpp"
+#include "slinky/local_wiring.hpp"
+#include "slinky/names.hpp"
 #include "slurm/accounting/model.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"
@@ -340,6 +342,9 @@ class World {
     if (auto broken = fault(id); !broken) return broken;
     Json& before = applied_[id];
     if (const auto there = objects_.find(id); there != objects_.end()) {
+      const auto is_ours = [](const kube::OwnerReference& owner) { return owner.api_version.starts_with(api::kGroup); };
+      if (act.unseen && std::ranges::none_of(kube::parse_meta(there->second).owners, is_ours))
+        return core::fail(core::ErrorCode::kAlreadyExists, id.first + " " + id.second.str() + " is somebody else's");
       Json next = there->second;
       take_out(next, before, act.object);
       // The API server replaces this map as a whole.

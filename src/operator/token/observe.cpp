@@ -1,7 +1,8 @@
 #include "operator/token/observe.hpp"
 
-#include "cluster/status.hpp"
 #include "operator/common/named_objects.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/status.hpp"
 
 namespace op::token {
 

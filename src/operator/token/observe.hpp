@@ -5,9 +5,10 @@
 #include <memory>
 #include <string>
 
-#include "cluster/wiring.hpp"
 #include "kube/cache/recorder.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/token/observed.hpp"
+#include "slinky/wiring.hpp"
 
 namespace op::token {
 

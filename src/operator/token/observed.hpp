@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "api/token.hpp"
-#include "cluster/keys.hpp"
 #include "kube/object.hpp"
+#include "operator/common/slinky.hpp"
 #include "plan/plan.hpp"
+#include "slinky/keys.hpp"
 
 namespace op::token {
 

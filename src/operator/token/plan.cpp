@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "api/well_known.hpp"
-#include "cluster/status.hpp"
 #include "core/hash.hpp"
 #include "kube/acts.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/slinky.hpp"
+#include "slinky/status.hpp"
 
 namespace op::token {
 namespace {

@@ -7,14 +7,15 @@
 #include <utility>
 
 #include "api/well_known.hpp"
-#include "cluster/worker_names.hpp"
 #include "kube/cache/record.hpp"
+#include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "plan/executor.hpp"
 #include "plan/testing/observing.hpp"
+#include "slinky/worker_names.hpp"
 
 namespace op::nodeset::testing {
 namespace {

@@ -1,0 +1,45 @@
+// No promise by itself: records of Slurm nodes that nobody can tidy up after, so that they may stay in the end
+// (declared_state.hpp). They outlived their Controller, or a NodeSet that nobody could tidy up after, or their
+// worker was nobody's. Or the machine that a worker was named after has got another name before anybody could tell Slurm whose
+// it was.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/loop.hpp"
+#include "sim/kube/api.hpp"
+#include "sim/site/slurm_site.hpp"
+
+namespace sim {
+
+class AbandonedRecords {
+ public:
+  AbandonedRecords(core::Loop& loop, KubeApi& api, SlurmSite& site);
+  AbandonedRecords(const AbandonedRecords&) = delete;
+  AbandonedRecords& operator=(const AbandonedRecords&) = delete;
+
+  [[nodiscard]] bool contain(const kube::Key& controller, const std::string& node) const {
+    return abandoned_.contains({controller, node});
+  }
+  /// The record is deleted.
+  void forget(const SlurmSite::Cluster& cluster, const SimNode& node) { abandoned_.erase({cluster.controller, node.name}); }
+
+ private:
+  void listen();
+  void abandon_records(const kube::Key& controller);
+  void abandon_record(const core::Json& pod);
+  void abandon_left(const core::Json& nodeset);
+  void abandon_renamed(const std::string& was);
+
+  core::Loop& loop_;
+  KubeApi& api_;
+  SlurmSite& site_;
+  std::set<std::string> alone_;                            ///< The uids of NodeSets that were deleted with --cascade=orphan.
+  std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< By Controller and node.
+  std::map<std::pair<kube::Key, std::string>, core::MonoTime> gone_;  ///< When the last worker of the node disappeared.
+};
+
+}  // namespace sim

@@ -1,0 +1,66 @@
+// The operator does not undo what an administrator or Slurm itself did to a node: it lifts no drain and no DOWN of theirs, does
+// not overwrite the reason, and does not lose them with the record of a worker that is still wanted.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/loop.hpp"
+#include "sim/kube/api.hpp"
+#include "sim/programs/operator/oracles/looks.hpp"
+#include "sim/site/slurm_site.hpp"
+
+namespace sim {
+
+class HoldOracle {
+ public:
+  using Tell = std::function<void(std::string)>;
+  HoldOracle(core::Loop& loop, KubeApi& api, const Looks& looks, Tell violation);
+  HoldOracle(const HoldOracle&) = delete;
+  HoldOracle& operator=(const HoldOracle&) = delete;
+
+  /// What an administrator did to a node and has not undone.
+  struct Hold {
+    bool drain = false, down = false;
+    std::string reason;  ///< The reason of the drain.
+    /// If the record with the drain is deleted: the objects whose status records the drain. Both must stay.
+    std::string nodeset_uid, controller_uid;
+    core::MonoTime since;
+  };
+  [[nodiscard]] Hold on(const kube::Key& controller, const std::string& node) const;
+
+  /// A node is changed.
+  void updated(const SlurmSite::Cluster& cluster, const SimNode& node, const SimNodeUpdate& update, const std::string& user);
+  /// A registration returns the node to service.
+  void returned(const SlurmSite::Cluster& cluster, const SimNode& node);
+  /// A slurmd creates a record.
+  void made(const SlurmSite::Cluster& cluster, const SimNode& node);
+  /// The operator deletes a record without jobs. Returns true if an administrator's hold on the node must outlive the record.
+  bool record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
+  /// A record is deleted, by anyone.
+  void forget(const SlurmSite::Cluster& cluster, const SimNode& node, bool by_operator);
+
+ private:
+  void listen();
+  /// Reports whether a worker bound to a Kubernetes node is wanted.
+  [[nodiscard]] bool wants_bound_worker(const kube::Key& controller, const std::string& node) const;
+  [[nodiscard]] bool wants_worker(const kube::Key& controller, const std::string& node) const;
+  /// Returns the NodeSet whose status records the drain for the next worker of the node; null if there is none.
+  [[nodiscard]] const core::Json* noted_by(const kube::Key& controller, const std::string& node,
+                                           const std::string& reason) const;
+
+  core::Loop& loop_;
+  KubeApi& api_;
+  const Looks& looks_;
+  Tell violation_;
+  std::map<std::pair<kube::Key, std::string>, Hold> foreign_;  ///< By Controller and node.
+  /// Nodes whose drain by an administrator was undone by an administrator.
+  std::set<std::pair<kube::Key, std::string>> freed_;
+  std::map<kube::Key, core::MonoTime> changed_;  ///< When a Kubernetes node or a NodeSet last changed.
+  std::map<kube::Key, core::MonoTime> left_;     ///< When a worker last ended, was deleted, or disappeared.
+};
+
+}  // namespace sim

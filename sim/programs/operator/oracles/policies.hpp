@@ -1,0 +1,13 @@
+// The chart's admission policies in the simulated API server: what Kubernetes' own controllers and its scheduler may not
+// delete.
+#pragma once
+
+#include "operator/common/policies.hpp"
+#include "sim/kube/api.hpp"
+
+namespace sim {
+
+/// Returns the admission rule of one of the chart's policies.
+Admission admission_of(const op::AdmissionPolicy& policy, const KubeApi& api);
+
+}  // namespace sim

@@ -1,0 +1,45 @@
+// The operator deletes no worker that may run jobs, and no record of such a worker: the worker has ended, its slurmd never ran,
+// Slurm has it idle and held, or its user deleted the cluster. Without a Controller it deletes none. No slurmd ends with its
+// pod while Slurm may still start jobs on it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "core/loop.hpp"
+#include "sim/kube/api.hpp"
+#include "sim/programs/operator/oracles/jobs.hpp"
+#include "sim/programs/operator/oracles/looks.hpp"
+#include "sim/site/slurm_site.hpp"
+
+namespace sim {
+
+class WorkerOracle {
+ public:
+  using Tell = std::function<void(std::string)>;
+  WorkerOracle(core::Loop& loop, KubeApi& api, SlurmSite& site, const Looks& looks, JobOracle& jobs, Tell violation);
+  WorkerOracle(const WorkerOracle&) = delete;
+  WorkerOracle& operator=(const WorkerOracle&) = delete;
+
+  /// A slurmd ends with its pod.
+  void slurmd_ends(const SlurmSite::Cluster& cluster, const std::string& node);
+  /// A record is deleted, by anyone, while it has this job.
+  void record_deletion_under(const SimNode& node, const SimJob& job);
+  /// The operator deletes a record without jobs.
+  void record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
+
+ private:
+  void listen();
+  void worker_deletion(const core::Json& pod);
+
+  core::Loop& loop_;
+  KubeApi& api_;
+  SlurmSite& site_;
+  const Looks& looks_;
+  JobOracle& jobs_;
+  Tell violation_;
+  std::map<kube::Key, core::MonoTime> gone_;  ///< When a Controller was last deleted.
+};
+
+}  // namespace sim

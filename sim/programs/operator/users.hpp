@@ -1,0 +1,27 @@
+// What users of the operator write.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/json.hpp"
+
+namespace sim {
+
+inline constexpr const char* kLogin = "login";  ///< The LoginSet.
+inline constexpr const char* kAccounting = "records";
+inline constexpr const char* kOtherNamespace = "other";
+
+core::Json controller_json(const std::string& extra_conf = "");
+core::Json restapi_json();
+core::Json nodeset_json(const std::string& name, int replicas);
+core::Json loginset_json(int replicas);
+/// Its slurmdbd is outside of Kubernetes.
+core::Json accounting_json();
+/// Signed by the key of a Secret.
+core::Json token_json(const std::string& name, const std::string& secret, const std::string& key);
+/// `data` maps keys to text.
+core::Json config_map_json(const std::string& name, const std::map<std::string, std::string>& data);
+core::Json secret_json(const std::string& name, const std::map<std::string, std::string>& data);
+
+}  // namespace sim

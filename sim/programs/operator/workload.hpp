@@ -1,0 +1,112 @@
+// What a history does to the operator: edits and deletions by users, harm to what the operator made, jobs, an administrator's
+// hand.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/histories/history.hpp"
+#include "sim/programs/operator/program.hpp"
+#include "sim/programs/operator/users.hpp"
+
+namespace sim {
+
+class OperatorWorkload final : public Workload {
+ public:
+  OperatorWorkload(World& world, History& history, OperatorProgram& program);
+
+  // Workload.
+  void found() override;
+  [[nodiscard]] std::vector<Action> actions() override;
+  void act_apart() override;
+  void look() override { note_key(); }
+  [[nodiscard]] std::vector<std::string> calm() override;
+  [[nodiscard]] std::vector<std::string> end() override;
+
+ private:
+  void help_by_hand();
+  [[nodiscard]] core::Json worker_starts() const;
+  void give_memory_back(SimSlurm& slurm);
+  void submit_job(const std::string& partition);
+  void change_mind(const std::string& nodeset);
+  void fill_user_actions();
+  void fill_child_actions();
+  void fill_input_actions();
+  void fill_token_actions();
+  void fill_slurm_actions();
+  void fill_more();
+  void fill_drains();
+  void fill_updates();
+  /// A user taints a Kubernetes node, if its name is not "".
+  void taint(const std::string& node, const std::string& effect, const std::string& key = "site/maintenance");
+
+  /// Objects that users provide beside their cluster: keys, files and scripts.
+  core::Json controller() const;
+  core::Json nodeset(const std::string& name, int replicas);
+  [[nodiscard]] core::Json retention();
+  std::vector<std::string> inputs() const;
+  [[nodiscard]] static const kube::Resource& kind_of_input(const std::string& name);
+  void put_input(const std::string& name);
+  void put_slurm_key_back();
+  void note_key();
+  void bring_inputs_back();
+  /// Edits the files that the Controller names, and Tokens, one at a time. In a storm, a later event would make up for a missed
+  /// edit; here nothing does. Returns what is not reached.
+  std::vector<std::string> edit_one_by_one();
+  void remove_taken_secrets();
+
+  /// For objects that the operator creates and recreates: their names by kind, and what harms them.
+  [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
+  [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
+  void harm_child(const kube::Resource& kind);
+  /// A user changes the LoginSet.
+  void touch_logins();
+  void touch_sshd(const std::string& nodeset);
+  /// A user adds accounting to the cluster, or removes it.
+  void touch_accounting();
+  /// Harms a child of each kind while everything else is quiet, so that only the child's own watch reports it. Returns what is
+  /// not restored.
+  std::vector<std::string> harm_one_by_one();
+  /// Handles the workers that a user let a NodeSet leave behind. Returns true if it has created a NodeSet for some of them.
+  bool look_after_orphans();
+
+  void submit_with_prolog();
+  std::string some_node();
+  void fill_modes();
+
+  std::string some(const std::vector<std::string>& names) { return history_.some(names); }
+
+  World& world_;
+  History& history_;
+  OperatorProgram& program_;
+  SeededRandom& random_;  ///< The history's.
+  std::vector<Action> actions_;
+  SeededRandom logins_;  ///< For events of login nodes, separate from the other sources.
+  bool with_logins_;
+  SeededRandom accounting_;  ///< For what users do about accounting.
+  bool with_accounting_;
+  SeededRandom more_;             ///< A separate source. Half of the histories do not use it, and stay as they were without it.
+  std::vector<Action> extra_;     ///< Drawn by it.
+  SeededRandom drains_;           ///< For what users say about drains.
+  std::vector<Action> draining_;  ///< Drawn by it.
+  SeededRandom volumes_;          ///< For the volumes of workers, and what happens to them.
+  bool with_volumes_;
+  SeededRandom updates_;  ///< For what users do about updates.
+  std::vector<Action> updating_;
+  SeededRandom prologs_;  ///< A third of the histories have jobs with prologs.
+  bool has_prologs_;
+  SeededRandom modes_;  ///< For scalingMode and the labels of Kubernetes nodes.
+  std::vector<Action> mode_actions_;
+  bool own_keys_, own_files_;
+  bool taken_key_;                           ///< The user created the Secret that would be generated.
+  bool volatile_;                            ///< slurmctld's state ends with its pod.
+  std::map<std::string, std::string> keys_;  ///< By Secret. A recreated Secret has the same key.
+  std::string ran_with_;                     ///< The auth/slurm key that the daemons mount, or mounted last.
+  bool rekeyed_ = false;                     ///< A user has changed a key.
+  int edits_ = 0;
+  bool helped_ = false;  ///< Workers were created, or recreated, by hand.
+};
+
+}  // namespace sim

@@ -1,0 +1,30 @@
+// What the parts of the workload share. workload.cpp leads it from its beginning to its end, workload_users.cpp has what users
+// do, workload_inputs.cpp what they name, workload_children.cpp what becomes of what the operator made, workload_slurm.cpp what
+// happens in Slurm, workload_more.cpp what is drawn apart; fixed_history.cpp is the fixed history. Private to this folder.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "core/loop.hpp"
+
+namespace sim {
+
+/// The declared state must be reached this long after the last fault. slurmctld takes SlurmdTimeout (5 min) to notice a lost
+/// slurmd, a pod of a lost Kubernetes node stays even longer, and the backoff of a crashed container is up to 5 min.
+inline constexpr core::Duration kSettle{std::chrono::minutes{25}};
+
+inline const std::vector<std::string> kNodeSets{"cpu", "gpu", "big"};
+inline constexpr const char* kDaemons = "cpu";  ///< The NodeSet whose scalingMode changes.
+inline constexpr const char* kPool = "site/pool";
+inline constexpr const char* kRefusedConf = "PartitionName=extra Nodes=nosuch\n";
+inline constexpr const char* kNoImage = "local/nonesuch:1";
+inline constexpr const char* kOtherSlurmd = "local/slurmd:other";
+inline constexpr const char* kOtherSlurmctld = "local/slurmctld:other";
+inline constexpr const char* kReservation = "window";
+
+/// Returns some of the reasons in one line, for a message.
+std::string first_few(const std::vector<std::string>& reasons);
+
+}  // namespace sim

@@ -1,0 +1,72 @@
+// The caches that programs about a Slurm cluster read: their resources, label selectors and indices. A controller requests a
+// cache by its declaration (slinky/wiring.hpp). Controllers that request the same declaration share the cache.
+//
+// Secrets and ConfigMaps that users name have no cache. They are read one by one through kube::Recorder.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kube/cache/cache.hpp"
+#include "kube/object.hpp"
+#include "slurm/model.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace slinky {
+
+/// The declaration of a cache.
+template <class Record>
+struct CacheOf {
+  const kube::Resource& resource;
+  std::string_view label_selector = {};  ///< "": all objects.
+  std::vector<std::pair<std::string_view, typename kube::Cache<Record>::IndexFunction>> indices = {};
+};
+
+namespace caches {
+// Our custom resources, without a selector.
+extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kLoginSets, kAccountings, kTokens;
+// Child objects: those whose label app.kubernetes.io/name names one of Slurm's daemons.
+extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmdbd, its MariaDB, slurmrestd, login nodes and all workers.
+extern const CacheOf<kube::Object> kServices, kConfigMaps, kStatefulSets, kDeployments, kPodDisruptionBudgets,
+    kControllerRevisions;
+/// The volume claims of slurmctld and of workers. The StatefulSet controller copies the selector's labels to slurmctld's
+/// claims.
+extern const CacheOf<kube::Object> kClaims;
+/// The EndpointSlices that the operator made, not those that Kubernetes makes of Services.
+extern const CacheOf<kube::Object> kEndpointSlices;
+extern const CacheOf<kube::SecretRecord> kTokenSecrets;  ///< The Secrets that Tokens generate.
+extern const CacheOf<kube::NodeRecord> kNodes;           ///< All Kubernetes nodes.
+}  // namespace caches
+
+/// Index of pods and claims by "ns/app/instance", e.g. "default/slurmctld/demo", and of workers by "ns/cluster", e.g.
+/// "default/demo".
+inline constexpr std::string_view kIndexInstance = "instance";
+inline constexpr std::string_view kIndexCluster = "cluster";
+/// Index of pods by the Kubernetes node on which they run.
+inline constexpr std::string_view kIndexNode = "node";
+/// Index of RestApis, NodeSets and LoginSets by the key of the Controller that they name, "ns/name".
+inline constexpr std::string_view kIndexController = "controller";
+/// Index of Controllers by the key of the Accounting that they name, "ns/name".
+inline constexpr std::string_view kIndexAccounting = "accounting";
+/// Index of pods, ControllerRevisions and Tokens' Secrets by the uid of their owner.
+inline constexpr std::string_view kIndexOwner = "owner";
+
+std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance);
+/// Returns the key of the Controller that a RestApi, NodeSet or LoginSet names.
+kube::Key controller_ref(const kube::Object& object);
+/// Returns the key of the Accounting that a Controller names. Its name is "" if the Controller names none.
+kube::Key accounting_ref(const kube::Object& controller);
+/// Reports whether the desired state has changed: the spec, the deletion, or the finalizers. A change of the status does not
+/// count.
+bool intent_changed(const kube::Object& before, const kube::Object& after);
+
+/// Returns a function that lists the workers of a NodeSet from this cache.
+std::function<std::vector<kube::PodPtr>(const kube::Object& nodeset)> workers_in(const kube::Cache<kube::PodRecord>& pods);
+
+/// Returns the last snapshot of a cluster, or null if no server is known for it.
+using SnapshotSource = std::function<slurm::SnapshotPtr(const slurm::ClusterKey&)>;
+
+}  // namespace slinky

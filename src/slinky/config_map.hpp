@@ -1,0 +1,90 @@
+// Reads the ConfigMap "X-config" of a Controller, for those other than the Controller itself.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/clock.hpp"
+#include "kube/object.hpp"
+#include "slurm/conf/conf.hpp"
+
+namespace slinky {
+
+inline constexpr std::string_view kSlurmConf = "slurm.conf";
+inline constexpr std::string_view kCgroupConf = "cgroup.conf";
+inline constexpr std::string_view kTopologyYaml = "topology.yaml";
+/// The AccountingStorageType of clusters with a slurmdbd.
+inline constexpr std::string_view kSlurmdbdStorage = "accounting_storage/slurmdbd";
+/// The prefix of the data keys that hold the files slurmctld has loaded, while the ConfigMap offers newer ones.
+inline constexpr std::string_view kAcceptedPrefix = "accepted.";
+
+/// Returns the text of the file as slurmctld has loaded it; "" if slurmctld is not known to have loaded it.
+std::string loaded_file(const kube::Object& config_map, std::string_view file);
+
+/// Returns the text of slurm.conf from files by name; "" if there is none.
+std::string_view slurm_conf(const std::map<std::string, std::string>& files);
+
+/// Returns the slurm.conf that the ConfigMap offers to slurmctld; empty if there is none.
+slurm::conf::Conf offered_conf(const kube::Object& config_map);
+
+/// Returns a digest of the values in a slurm.conf that only a restart of slurmctld applies. Two texts with the same digest
+/// differ only in what a reconfigure applies.
+std::string restart_digest(std::string_view text);
+
+/// Returns the address of slurmdbd in a slurm.conf as "host:port"; "" without accounting.
+std::string slurmdbd_of(std::string_view text);
+
+/// Returns slurmdbd_of the slurm.conf that slurmctld has loaded; of the offered one if it is not known what slurmctld has
+/// loaded.
+std::string joined_slurmdbd(const kube::Object& config_map);
+
+/// Returns a digest of what slurmrestd reads from a slurm.conf only at its start: restart_digest, and slurmdbd's address.
+std::string slurmrestd_digest(std::string_view text);
+
+/// Returns SlurmdTimeout: after this time without an answer, slurmctld considers a slurmd and its jobs lost. 0: never.
+core::Duration slurmd_timeout(const slurm::conf::Conf& conf);
+
+/// Returns MaxNodeCount: slurmctld refuses more dynamic nodes than this. nullopt if the slurm.conf does not set it.
+std::optional<std::size_t> max_node_count(const slurm::conf::Conf& conf);
+
+/// Reports whether PrologFlags contains Contain or a flag that implies it. Each job then has a step that ssh sessions can join.
+bool contains_jobs(const slurm::conf::Conf& conf);
+/// Does so for the slurm.conf that the ConfigMap offers.
+bool contains_jobs(const kube::Object& config_map);
+
+/// Reports whether CommunicationParameters contains EnableIPv6.
+bool enables_ipv6(const slurm::conf::Conf& conf);
+
+/// How far workers have been assigned the places in the topology that the user's topology file gives them: see
+/// operator/controller/places.hpp.
+struct Places {
+  /// Workers that Slurm has had since before this time have their places. nullopt: not known.
+  std::optional<core::WallTime> given_until;
+  /// slurmctld must still assign places to the workers that Slurm has had since before this time.
+  std::optional<core::WallTime> due;
+  friend bool operator==(const Places&, const Places&) = default;
+};
+/// Returns nullopt if no topology file gives workers their places.
+std::optional<Places> read_places(const kube::Object& config_map);
+
+/// A NodeSet's partition that the ConfigMap offers as it was last accepted, or omits.
+struct LeftOut {
+  std::string config;                             ///< The spec.partition.config that is left out.
+  std::string refusal;                            ///< slurmctld's error; "" while another partition may be the cause.
+  std::optional<core::WallTime> refused_at = {};  ///< When slurmctld last refused this partition alone; in whole seconds.
+  int refusals = 0;                               ///< The number of consecutive refusals.
+  bool trying = false;  ///< The ConfigMap offers the refused config again, to see whether it is accepted now.
+  friend bool operator==(const LeftOut&, const LeftOut&) = default;
+};
+
+/// The key is the partition's name.
+using LeftOuts = std::map<std::string, LeftOut, std::less<>>;
+
+/// Reads the partitions left out from the annotation; empty if it is missing or invalid.
+LeftOuts read_left_out(const kube::Object& config_map);
+/// Returns the value of the annotation.
+std::string write_left_out(const LeftOuts& left_out);
+
+}  // namespace slinky

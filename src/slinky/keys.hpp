@@ -1,0 +1,65 @@
+// What observers may know about key Secrets: whether they exist, and a digest that detects changes.
+//
+// Daemons do not mount the Secret of slurmKeyRef. When its data change, the kubelet replaces the file in running pods, and the
+// next reconfigure makes slurmctld and the slurmds load it one after the other. Daemons mount the operator's copy instead, the
+// keyring, which changes only when no daemon loses its connection by that (operator/controller/keyring.hpp).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kube/object.hpp"
+#include "slinky/names.hpp"
+#include "slinky/status.hpp"
+
+namespace slinky {
+
+/// The steps of a key rotation: see operator/controller/rotation.hpp.
+enum class KeyStep { kBoth = 1, kLogins = 2, kSwitched = 3, kAlone = 4 };
+
+/// The state of a key rotation under way, stored in an annotation of the keyring.
+struct KeyRotation {
+  std::string id;  ///< Unique among the rotations of this cluster.
+  KeyStep step = KeyStep::kBoth;
+  std::string to;            ///< The digest of the new key.
+  std::string other_note{};  ///< keyring_note of the second key, which is not the one in slurm.key; "" if there is none.
+  std::optional<core::WallTime> loaded_at{};  ///< When slurmctld loaded the files of this step; in whole seconds.
+  std::string loaded_by{};                    ///< The uid of the slurmctld pod that loaded them.
+  std::optional<core::WallTime> logins_at{};  ///< Since when all login pods sign with the new key; in whole seconds.
+  /// Reports whether slurm.key still holds the former key.
+  [[nodiscard]] bool begins() const { return step == KeyStep::kBoth || step == KeyStep::kLogins; }
+  /// Reports whether the keyring contains separate key files for login pods.
+  [[nodiscard]] bool has_login_keys() const { return step == KeyStep::kLogins || step == KeyStep::kSwitched; }
+  /// Identifies the files that slurmctld and slurmd read in this step.
+  [[nodiscard]] std::string generation() const;
+  [[nodiscard]] std::string str() const;
+  /// Returns nullopt if the text is not a valid result of str().
+  static std::optional<KeyRotation> parse(std::string_view text);
+  friend bool operator==(const KeyRotation&, const KeyRotation&) = default;
+};
+
+struct SecretFacts {
+  KeyRef ref;
+  kube::Presence presence = kube::Presence::kUnknown;
+  bool has_key = false;  ///< The Secret has a value under the data key, and it is not empty.
+  /// Changes when the value changes. Processes that share the salt of SecretRecords compute the same digest. A keyring has the
+  /// digest of the Secret that it was copied from, at the time of the copy.
+  std::string digest;
+  std::optional<kube::ObjectMeta> meta;
+  std::string content;  ///< Equal for two Secrets with equal data. Only for comparisons: never written or shown.
+  bool edited = false;  ///< The data of this keyring do not match the hash in its annotation, so it is not usable.
+  std::optional<KeyRotation> rotation{};  ///< Only for keyrings.
+  int size = 0;                           ///< The size of the value in bytes.
+
+  [[nodiscard]] bool usable() const { return presence == kube::Presence::kPresent && has_key; }
+};
+
+/// Returns a hash of a keyring's data for its annotation data-hash, which detects edits by others. The Controller's uid salts
+/// the hash, so that it reveals nothing about other Secrets.
+std::string keyring_note(std::string_view controller_uid, std::string_view content);
+
+/// Returns the problem with a key that the user named in `field` ("spec.slurmKeyRef"), or what it still waits for.
+std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns, const std::string& field);
+
+}  // namespace slinky

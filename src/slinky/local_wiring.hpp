@@ -1,0 +1,92 @@
+// Wiring without a manager: caches that somebody else fills, a list of what was woken, and nothing runs. For unit tests, and to
+// look at what controllers declare.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <typeindex>
+#include <utility>
+#include <vector>
+
+#include "core/json.hpp"
+#include "kube/cache/record.hpp"
+#include "kube/label_selector.hpp"
+#include "slinky/wiring.hpp"
+
+namespace slinky {
+
+class LocalWiring final : public Wiring {
+ public:
+  /// `nodes`: whether Kubernetes nodes may be read.
+  explicit LocalWiring(SnapshotSource snapshot = nullptr, bool nodes = true) : snapshot_(std::move(snapshot)), nodes_(nodes) {}
+  LocalWiring(const LocalWiring&) = delete;
+  LocalWiring& operator=(const LocalWiring&) = delete;
+
+  std::vector<std::string> woken;      ///< "restapi ns/x", in this order.
+  std::vector<std::string> elsewhere;  ///< Namespaces in which nothing is to be done.
+
+  /// Every cache that was asked for shows those of these documents that it selects, and is synced.
+  void show(const std::vector<const core::Json*>& documents, const std::string& rv) {
+    for (const auto& show_in : shows_) show_in(documents, rv);
+  }
+
+  /// The cache sees this document, in namespace "ns" and of a new version; `woken` is whom that woke.
+  template <class Record>
+  const std::vector<std::string>& put(kube::Cache<Record>& cache, core::Json document) {
+    document["metadata"]["namespace"] = "ns";
+    document["metadata"]["resourceVersion"] = std::to_string(++version_);
+    woken.clear();
+    cache.upsert(kube::record_from_json<Record>(document).value());
+    return woken;
+  }
+
+  void run(run::Controller&) override {}
+  [[nodiscard]] slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const override {
+    return snapshot_ ? snapshot_(cluster) : nullptr;
+  }
+  [[nodiscard]] bool acts_in(std::string_view ns) const override { return std::ranges::find(elsewhere, ns) == elsewhere.end(); }
+  [[nodiscard]] bool reads_nodes() const override { return nodes_; }
+
+ private:
+  template <class Record>
+  kube::Cache<Record>& own(const CacheOf<Record>& wanted) {
+    std::unique_ptr<kube::CacheBase>& known =
+        caches_[{typeid(Record), wanted.resource.kind, std::string(wanted.label_selector)}];
+    if (known) return static_cast<kube::Cache<Record>&>(*known);
+    auto made = std::make_unique<kube::Cache<Record>>();
+    kube::Cache<Record>& out = *made;
+    known = std::move(made);
+    shows_.push_back([&out, &wanted](const std::vector<const core::Json*>& documents, const std::string& rv) {
+      std::vector<std::shared_ptr<const Record>> records;
+      for (const core::Json* document : documents) {
+        if (core::get_string(*document, {"kind"}) != wanted.resource.kind) continue;
+        auto record = kube::record_from_json<Record>(*document).value();
+        if (kube::matches_labels(wanted.label_selector, record->meta.labels)) records.push_back(std::move(record));
+      }
+      out.replace(std::move(records), rv);
+    });
+    return out;
+  }
+
+  kube::Cache<kube::Object>& find_or_make(const CacheOf<kube::Object>& wanted) override { return own(wanted); }
+  kube::Cache<kube::PodRecord>& find_or_make(const CacheOf<kube::PodRecord>& wanted) override { return own(wanted); }
+  kube::Cache<kube::SecretRecord>& find_or_make(const CacheOf<kube::SecretRecord>& wanted) override { return own(wanted); }
+  kube::Cache<kube::NodeRecord>& find_or_make(const CacheOf<kube::NodeRecord>& wanted) override { return own(wanted); }
+  void wake(std::string_view controller, const kube::Key& key) override {
+    woken.push_back(std::string(controller) + " " + key.str());
+  }
+
+  SnapshotSource snapshot_;
+  bool nodes_;
+  int version_ = 0;
+  /// By the record's type, the kind and the selector.
+  std::map<std::tuple<std::type_index, std::string, std::string>, std::unique_ptr<kube::CacheBase>> caches_;
+  std::vector<std::function<void(const std::vector<const core::Json*>&, const std::string&)>> shows_;
+};
+
+}  // namespace slinky

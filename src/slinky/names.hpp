@@ -1,0 +1,158 @@
+// Names, labels and addresses of everything the controllers make, as users of the Go operator v1.2.1 know them.
+//
+// One place for all controllers: what one creates under a name, another finds under it. Pure functions of the custom resource.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/accounting.hpp"
+#include "api/controller.hpp"
+#include "api/nodeset.hpp"
+#include "api/restapi.hpp"
+#include "api/well_known.hpp"
+#include "kube/object.hpp"
+#include "slurm/model.hpp"
+
+namespace slinky {
+
+/// Our own kinds, as the API server serves them.
+namespace resources {
+extern const kube::Resource kController, kRestApi, kNodeSet, kLoginSet, kAccounting, kToken;
+/// The Prometheus operator's, which may be absent; and the name of its definition.
+extern const kube::Resource kServiceMonitor;
+inline constexpr const char* kServiceMonitorDefinition = "servicemonitors.monitoring.coreos.com";
+}  // namespace resources
+
+/// Values of the label app.kubernetes.io/name.
+inline constexpr std::string_view kAppController = "slurmctld";
+/// The slurmctlds that stand by. They are no pods of kAppController: nothing that is true of the one that runs is true of them.
+inline constexpr std::string_view kAppBackup = "slurmctld-backup";
+inline constexpr std::string_view kAppRestApi = "slurmrestd";
+inline constexpr std::string_view kAppWorker = "slurmd";
+inline constexpr std::string_view kAppLogin = "login";
+inline constexpr std::string_view kAppAccounting = "slurmdbd";
+inline constexpr std::string_view kAppDatabase = "slurm-mariadb";
+inline constexpr std::string_view kAppToken = "slurm-token";
+
+/// Server-side apply: one manager a controller.
+inline constexpr std::string_view kManagerController = "slurm-operator-controller";
+inline constexpr std::string_view kManagerRestApi = "slurm-operator-restapi";
+inline constexpr std::string_view kManagerLoginSet = "slurm-operator-loginset";
+inline constexpr std::string_view kManagerAccounting = "slurm-operator-accounting";
+
+/// What selects a component's pods: name and instance. Never changes: selectors are immutable.
+kube::StringMap selector_labels(std::string_view app, std::string_view instance);
+/// The labels of a component's objects: the selector and app.kubernetes.io/component.
+kube::StringMap component_labels(std::string_view app, std::string_view instance, std::string_view component);
+kube::StringMap controller_labels(std::string_view controller);
+kube::StringMap backup_labels(std::string_view controller);
+/// What selects all slurmctlds of a Controller, those that stand by included.
+kube::StringMap slurmctld_selector(std::string_view controller);
+kube::StringMap restapi_labels(std::string_view restapi);
+kube::StringMap loginset_labels(std::string_view loginset);
+kube::StringMap accounting_labels(std::string_view accounting);
+kube::StringMap database_labels(std::string_view accounting);
+/// The labels of a worker pod: NodeSet as instance, and slinky.slurm.net/cluster.
+kube::StringMap worker_labels(std::string_view nodeset, std::string_view controller);
+
+/// "X-controller": the StatefulSet, the Service in front of it, and the StatefulSet's serviceName.
+std::string controller_object_name(std::string_view controller);
+/// "X-controller-internal": the headless Service.
+std::string controller_internal_service_name(std::string_view controller);
+/// "X-controller-backup": the StatefulSet of the slurmctlds that stand by.
+std::string backup_object_name(std::string_view controller);
+/// "X-config": the ConfigMap with slurm.conf.
+std::string config_map_name(std::string_view controller);
+/// "X-config-files": the ConfigMap with copies of the files that the user names, which slurmctld's pods mount.
+std::string config_files_name(std::string_view controller);
+/// "X-config-files-accepted": those that slurmctld took before, while it is offered others. Nobody mounts it.
+std::string accepted_files_name(std::string_view controller);
+/// "statesave-X-controller-0": the claim that the StatefulSet makes.
+std::string state_claim_name(std::string_view controller);
+/// "X-keyring": the copy of the auth/slurm key that daemons mount, under the data key slurm.key.
+std::string keyring_name(std::string_view controller);
+/// "X-slurm-key", "X-jwt-key": generated Secrets.
+std::string generated_slurm_key_name(std::string_view controller);
+std::string generated_jwt_key_name(std::string_view controller);
+/// "X-restapi": the Deployment and its Service.
+std::string restapi_object_name(std::string_view restapi);
+/// "X-accounting": the StatefulSet, its Service, and the ConfigMap with slurmdbd.conf.
+std::string accounting_object_name(std::string_view accounting);
+/// "X-mariadb": the StatefulSet of a managed MariaDB, its Service, and the Secret with its password.
+std::string database_object_name(std::string_view accounting);
+/// "X-ssh-host-keys": the Secret with the host keys of a LoginSet. Its Deployment and Service are named as it is.
+std::string ssh_host_keys_name(std::string_view loginset);
+/// "X-ssh-config": the ConfigMap with sshd_config and root's authorized keys.
+std::string ssh_config_name(std::string_view loginset);
+/// "X-hosts": the EndpointSlice with the names of a LoginSet's pods.
+std::string login_hosts_name(std::string_view loginset);
+/// "X-worker-ssh-host-keys": the Secret with the host keys of the workers of a NodeSet that have sshd.
+std::string worker_ssh_host_keys_name(std::string_view nodeset);
+/// "slurm-workers-X": the headless Service of all workers of a Controller, and the subdomain of their pods.
+std::string workers_service_name(std::string_view controller);
+/// Its domain, in which the pods of workers and of login nodes have their names: a DNS search path of Slurm's daemons.
+std::string workers_domain(std::string_view ns, std::string_view controller, std::string_view cluster_domain);
+/// "slurm-workers-pdb-X".
+std::string workers_pdb_name(std::string_view controller);
+
+/// The cluster's key everywhere in this operator: "ns/X".
+slurm::ClusterKey cluster_key(std::string_view ns, std::string_view controller);
+
+/// A data key of a Secret, and whether the operator generates that Secret.
+struct KeyRef {
+  std::string secret;
+  std::string key;
+  bool generated = false;
+  friend bool operator==(const KeyRef&, const KeyRef&) = default;
+};
+KeyRef slurm_key_ref(const api::ControllerSpec& spec, std::string_view controller);
+KeyRef jwt_key_ref(const api::ControllerSpec& spec, std::string_view controller);
+
+/// Host and port at which slurmd, sackd and clients reach slurmctld: "X-controller.ns" and the Service's port (or
+/// externalConfig).
+struct Endpoint {
+  std::string host;
+  int port = 0;
+  [[nodiscard]] std::string str() const;
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+};
+Endpoint controller_endpoint(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
+/// How many slurmctlds are to stand by.
+int backups_of(const api::ControllerSpec& spec);
+/// The pods of slurmctld where there are backups, the primary's first: the names of their hosts.
+std::vector<std::string> slurmctld_pods(std::string_view controller, int backups);
+/// Where such a pod is found, whoever is primary: a Service of its name. That of a headless Service would be unknown while the
+/// pod is away, and Slurm looks for an unknown name for seconds.
+std::string slurmctld_address(std::string_view pod, std::string_view ns);
+/// What --conf-server of slurmd and sackd says: controller_endpoint; with backups, each slurmctld before it.
+std::string conf_servers(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
+/// Where clusters reach slurmdbd: "X-accounting.ns" and the Service's port (or externalConfig).
+Endpoint accounting_endpoint(const api::AccountingSpec& spec, std::string_view ns, std::string_view accounting);
+Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std::string_view restapi);
+
+/// The name of a NodeSet inside of Slurm (its NodeSet, Feature and Partition): template.spec.hostname without trailing dashes,
+/// or the object's own name.
+std::string slurm_node_set_name(const api::NodeSetSpec& spec, std::string_view nodeset);
+/// The same of a NodeSet whose other fields may not be readable.
+std::string slurm_node_set_name(const kube::Object& nodeset);
+
+/// Default images: the public ones.
+inline constexpr std::string_view kDefaultSlurmctldImage = "ghcr.io/slinkyproject/slurmctld:26.05-ubuntu24.04";
+inline constexpr std::string_view kDefaultSlurmdbdImage = "ghcr.io/slinkyproject/slurmdbd:26.05-ubuntu24.04";
+inline constexpr std::string_view kDefaultMariadbImage = "docker.io/library/mariadb:11.8";
+inline constexpr std::string_view kDefaultSlurmrestdImage = "ghcr.io/slinkyproject/slurmrestd:26.05-ubuntu24.04";
+inline constexpr std::string_view kDefaultSlurmdImage = "ghcr.io/slinkyproject/slurmd:26.05-ubuntu24.04";
+inline constexpr std::string_view kDefaultLoginImage = "ghcr.io/slinkyproject/login:26.05-ubuntu24.04";
+
+/// User and group of slurmctld and slurmdbd in the images; slurmrestd is nobody.
+inline constexpr int kSlurmUid = 401;
+inline constexpr int kNobodyUid = 65534;
+/// User and group mysql of MariaDB's image.
+inline constexpr int kMariadbUid = 999;
+
+/// What a slurmd says of its reason when it registers drained, as others had drained its node before: one word, which no image
+/// takes apart. It is not the operator's word, so that nothing resumes the node if the rest is forgotten.
+inline constexpr std::string_view kDrainedBefore = "drained-before-its-record-was-made-anew";
+
+}  // namespace slinky

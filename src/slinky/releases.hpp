@@ -1,0 +1,49 @@
+// Which releases of Slurm's daemons work together, and the order of upgrades: slurmdbd, then slurmctld, then all others
+// (https://slurm.schedmd.com/upgrades.html). slurmdbd itself reports its release. The releases of the others come from the tags
+// of their images; an image whose tag names no release is never refused. slurmctld compares its release with slurmdbd's before
+// it starts, independent of tags: see operator/controller/accounting.hpp.
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kube/object.hpp"
+#include "slinky/status.hpp"
+
+namespace slinky {
+
+/// A release of Slurm, {26, 5} for 26.05.
+struct ImageRelease {
+  int major = 0, minor = 0;
+  friend auto operator<=>(const ImageRelease&, const ImageRelease&) = default;
+};
+
+/// "26.05"; "" for {0, 0}.
+std::string to_string(ImageRelease release);
+
+/// Returns the Slurm release in the tag of an image ("local/slurmctld:26.05-x", "x:26.04-slurm24.11"), or {0, 0} if there is
+/// none or more than one. A tag may be a date or another version, so never end a daemon because of it.
+ImageRelease slurm_release(std::string_view image);
+
+/// Returns the number of releases from `from` to `to`, with two a year since 23.11. Negative if `to` is older; 0 if one is
+/// unknown.
+int releases_between(ImageRelease from, ImageRelease to);
+
+/// Since 24.11, Slurm reads the state of the three previous releases and works with their daemons.
+inline constexpr int kMostReleasesApart = 3;
+
+/// The data key for slurmdbd's release in the ConfigMap of an Accounting: the output of `slurmdbd -V` of the slurmdbd that last
+/// answered, or that starts first. {0, 0} if slurmdbd has not reported it.
+inline constexpr std::string_view kReleaseFile = "release";
+ImageRelease slurmdbd_release(const kube::Object* config_map);
+
+/// Returns the release of the slurmctld that was last up, from the ConfigMap "X-config"; {0, 0} if unknown.
+ImageRelease slurmctld_release(const kube::Object* config_map);
+
+/// Returns why pods of `image` must wait: slurmctld does not understand daemons or clients that are newer than itself. `field`
+/// is the path of the image's field. nullopt if the pods may be created.
+std::optional<Problem> newer_than_slurmctld(std::string_view field, std::string_view image, const kube::Object* config_map);
+
+}  // namespace slinky

@@ -1,0 +1,43 @@
+// Selects the slurmrestd that serves a cluster: a pure function of what is observed.
+//
+// The oldest RestApi with a ready pod is selected; without one the RestApi that served before, or else the oldest.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/controller.hpp"
+#include "api/restapi.hpp"
+#include "kube/object.hpp"
+#include "slinky/names.hpp"
+#include "slurm/snapshot/registry.hpp"
+
+namespace slinky {
+
+/// A RestApi of the cluster.
+struct Server {
+  kube::ObjectMeta meta;
+  std::optional<api::RestApi> restapi;  ///< nullopt: its spec cannot be read.
+  bool ready = false;                   ///< A pod of it is ready and not terminating.
+};
+
+/// The input of plan_serving.
+struct ServingObserved {
+  std::optional<kube::ObjectMeta> meta;       ///< The Controller's; nullopt: there is none.
+  std::optional<api::Controller> controller;  ///< nullopt: its spec cannot be read.
+  std::vector<Server> servers;
+  std::string before;  ///< The RestApi that serves the cluster now; "" if there is none.
+};
+
+struct Serving {
+  std::string restapi;  ///< The RestApi's name.
+  slurm::Endpoint endpoint;
+  KeyRef key;  ///< The key that signs tokens for it.
+  friend bool operator==(const Serving&, const Serving&) = default;
+};
+
+/// Returns nullopt if the operator must not connect to any slurmrestd.
+[[nodiscard]] std::optional<Serving> plan_serving(const ServingObserved& observed);
+
+}  // namespace slinky

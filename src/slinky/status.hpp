@@ -1,0 +1,123 @@
+// Conditions and status patches for all kinds.
+//
+//   Conditions conditions(controller.status.conditions, meta.generation, observed.context.now);
+//   conditions.set("Ready", api::ConditionStatus::kFalse, "SecretMissing", "Secret default/key does not exist");
+//   plan.lane("status").add(status_step(resources::kController, object, {{"conditions", conditions.json()}}));
+//
+// A condition keeps its lastTransitionTime until its status changes. A status that is already stored is not written again.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/common.hpp"
+#include "api/field.hpp"
+#include "core/clock.hpp"
+#include "core/json.hpp"
+#include "kube/object.hpp"
+#include "plan/plan.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace slinky {
+
+class Conditions {
+ public:
+  Conditions(const std::vector<api::Condition>& previous, std::int64_t generation, core::WallTime now);
+  /// `reason` is one CamelCase word, `message` one line that a user can act on.
+  void set(std::string_view type, api::ConditionStatus status, std::string_view reason, std::string message);
+  void set(std::string_view type, bool status, std::string_view reason, std::string message) {
+    set(type, status ? api::ConditionStatus::kTrue : api::ConditionStatus::kFalse, reason, std::move(message));
+  }
+  [[nodiscard]] const std::vector<api::Condition>& all() const { return conditions_; }
+  /// Returns the conditions sorted by type. A condition that was not set this time is omitted.
+  [[nodiscard]] core::Json json() const;
+
+ private:
+  std::vector<api::Condition> previous_;
+  std::vector<api::Condition> conditions_;
+  std::int64_t generation_;
+  core::WallTime now_;
+};
+
+/// Parses one of our objects. Returns the error, or "". After an error only the status is read, so that earlier conditions keep
+/// their times and events are not repeated.
+template <class T>
+std::string read_object(const kube::Object& object, T& to) {
+  auto whole = api::from_json<T>(object.body);
+  if (whole) {
+    to = std::move(*whole);
+    return {};
+  }
+  if (auto told = api::from_json<decltype(T::status)>(object.body.value("status", core::Json::object()))) {
+    to.status = std::move(*told);
+  }
+  return whole.error().message;
+}
+
+/// A reason why an object is not ready.
+struct Problem {
+  enum class Kind {
+    kWrong,   ///< It needs a fix: the object is Degraded.
+    kComing,  ///< It only takes time.
+  };
+  std::string reason;   ///< CamelCase: "SecretMissing".
+  std::string message;  ///< What is wrong, and where.
+  Kind kind = Kind::kWrong;
+  plan::StepId step{};  ///< The failed step, if there is one.
+  [[nodiscard]] bool wrong() const { return kind == Kind::kWrong; }
+};
+
+/// Sets Ready, Progressing and Degraded. `waiting` is what the object still waits for when nothing is wrong. `up_to_users` are
+/// problems that are no errors and that only users can resolve; Progressing reports them.
+void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting,
+                 const std::vector<Problem>& up_to_users = {});
+
+/// Reports whether the cluster ends with its Controller: the Controller is terminating, has ruled out that it is deleted
+/// without its children (`kubectl delete --cascade=orphan`), and has reported so in its status.
+bool announces_end(const kube::Object& controller);
+/// The reason of the condition Progressing of such a Controller.
+inline constexpr const char* kReasonTerminating = "Terminating";
+
+/// Sets FieldsNotActedOn to True with the paths; does nothing if there are none.
+void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths);
+
+/// Sets DeletionsStopped if the Controller's stop switch, or a doubt about Slurm's answers, prevents deletions.
+void set_deletions_stopped(Conditions& conditions, bool stopped, const std::string& doubt);
+
+/// Returns "a, b". Of more than five names, lists the first five and the number of the others.
+std::string some_of(const std::vector<std::string>& names);
+
+/// Returns a step that makes the object's status equal to `wanted`, or nothing if it already is. Removes members of the old
+/// status that `wanted` lacks. The step's reason names the conditions that change.
+std::optional<plan::Step> status_step(const kube::Resource& resource, const kube::Object& object, core::Json wanted);
+
+/// Returns a step that writes an event about one of our objects. `reason` and `action` are CamelCase words.
+plan::Step event_step(const kube::Resource& kind, const kube::ObjectMeta& object, std::string type, std::string reason,
+                      std::string action, std::string note);
+
+/// Returns a warning event if Degraded is True and was not, or with another message; else nothing.
+std::optional<plan::Step> degraded_event(const kube::Resource& kind, const kube::ObjectMeta& object,
+                                         const std::vector<api::Condition>& before, const Conditions& after);
+
+/// Makes a foreign text safe for our messages: replaces control characters, including line ends, and limits it to 600 bytes.
+std::string one_line(std::string text);
+/// Extracts from the end of a daemon's log why it ended: its errors up to the first fatal one, or else its last line. Returns
+/// one line of at most 600 bytes.
+std::string last_words(std::string_view log);
+/// Returns the problems in the status of pods: images that cannot be pulled, crash loops with their message, unschedulable and
+/// failed pods, and containers that cannot be created.
+std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods);
+
+/// Returns a problem if Slurm's answers cannot be read or come from another cluster; nothing if Slurm does not answer.
+std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot);
+
+/// Returns the problems of earlier attempts at this key's steps (a quota, a refused template, a conflict), as the API server
+/// put them.
+std::vector<Problem> step_problems(const plan::Outcomes& outcomes);
+/// Considers only steps that `plan` contains or remembers: a step that is no longer wanted will never succeed.
+std::vector<Problem> step_problems(plan::Outcomes outcomes, const plan::Plan& plan);
+
+}  // namespace slinky

@@ -1,0 +1,71 @@
+#include "slinky/wiring.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace slinky {
+
+void Wiring::wakes_on_slurm(std::string controller, std::function<Keys(const slurm::Change&)> map) {
+  slurm_watches_.push_back({std::move(controller), std::move(map)});
+}
+
+void Wiring::slurm_changed(const slurm::Change& change) {
+  for (const SlurmWatch& watch : slurm_watches_) {
+    for (const kube::Key& key : watch.map(change)) wake_here(watch.controller, key);
+  }
+}
+
+void Wiring::wake_here(std::string_view controller, const kube::Key& key) {
+  // What is of the whole cluster is in no namespace.
+  if (key.ns.empty() || acts_in(key.ns)) wake(controller, key);
+}
+
+void Wiring::reconciles(const kube::Resource& resource) {
+  rights.add(resource, {"get", "list", "watch", "patch"});
+  rights.add(resource, {"get", "patch"}, "status");
+  rights.add(resource, {"update"}, "finalizers");
+}
+
+void Wiring::makes(const kube::Resource& resource) {
+  rights.add(resource, {"get", "list", "watch", "create", "patch", "delete"});
+}
+
+void Wiring::reads(const kube::Resource& resource) {
+  rights.add(resource, {"get", "list", "watch"});
+}
+
+Keys keys_of(const std::vector<kube::ObjectPtr>& objects) {
+  Keys keys;
+  for (const kube::ObjectPtr& object : objects) keys.push_back(object->meta.key());
+  return keys;
+}
+
+ManagerWiring::ManagerWiring(kube::Manager& manager, slurm::Clusters& clusters, std::vector<std::string> namespaces, bool nodes)
+    : manager_(manager), clusters_(clusters), namespaces_(std::move(namespaces)), nodes_(nodes) {}
+
+bool ManagerWiring::acts_in(std::string_view ns) const {
+  return namespaces_.empty() || std::ranges::find(namespaces_, ns) != namespaces_.end();
+}
+
+template <class Record>
+kube::Cache<Record>& ManagerWiring::of_manager(const CacheOf<Record>& wanted) {
+  kube::Scope scope;
+  scope.label_selector = wanted.label_selector;
+  if (namespaces_.size() == 1 && wanted.resource.namespaced) scope.ns = namespaces_.front();
+  return manager_.cache<Record>(wanted.resource, scope);
+}
+
+kube::Cache<kube::Object>& ManagerWiring::find_or_make(const CacheOf<kube::Object>& wanted) {
+  return of_manager(wanted);
+}
+kube::Cache<kube::PodRecord>& ManagerWiring::find_or_make(const CacheOf<kube::PodRecord>& wanted) {
+  return of_manager(wanted);
+}
+kube::Cache<kube::SecretRecord>& ManagerWiring::find_or_make(const CacheOf<kube::SecretRecord>& wanted) {
+  return of_manager(wanted);
+}
+kube::Cache<kube::NodeRecord>& ManagerWiring::find_or_make(const CacheOf<kube::NodeRecord>& wanted) {
+  return nodes_ ? of_manager(wanted) : no_nodes_;
+}
+
+}  // namespace slinky

@@ -1,0 +1,130 @@
+// What a controller declares in its constructor: the caches that it reads, what wakes it, and the rights that it needs. The
+// program's wiring, the chart's ClusterRole and the caches of unit tests follow from these declarations alone.
+//
+//   RestApiController::RestApiController(Wiring& wiring)
+//       : restapis_(wiring.cache(caches::kRestApis)), deployments_(wiring.cache(caches::kDeployments)) {
+//     wiring.run(*this);
+//     wiring.reconciles(resources::kRestApi);
+//     wiring.makes(kube::resources::kDeployment);
+//     wiring.wakes<kube::Object>(*this, restapis_, kube::self<kube::Object>());
+//   }
+//
+// Declare everything before the first cache is fed.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/app/manager.hpp"
+#include "kube/cache/recorder.hpp"
+#include "slinky/caches.hpp"
+#include "slinky/rights.hpp"
+#include "slurm/snapshot/registry.hpp"
+
+namespace slinky {
+
+using Keys = std::vector<kube::Key>;
+
+class Wiring {
+ public:
+  virtual ~Wiring() = default;
+
+  /// Runs the controller. It must outlive the wiring's last callback.
+  virtual void run(run::Controller& controller) = 0;
+
+  /// Returns the cache of the declaration, and adds the right to read it.
+  template <class Record>
+  kube::Cache<Record>& cache(const CacheOf<Record>& wanted) {
+    reads(wanted.resource);
+    kube::Cache<Record>& out = find_or_make(wanted);
+    if (!indexed_.insert(&out).second) return out;
+    for (const auto& [name, function] : wanted.indices) out.add_index(std::string(name), function);
+    return out;
+  }
+
+  /// Wakes the controller's keys when a record changes: `map` returns the keys for the old and for the new record. `filter`, if
+  /// given, selects the changes that count.
+  template <class Record>
+  void wakes(const run::Controller& who, kube::Cache<Record>& source, kube::Mapper<Record> map,
+             kube::Filter<Record> filter = {}) {
+    kube::listen<Record>(source, std::move(map), std::move(filter),
+                         [this, name = who.name()](const kube::Key& key) { wake_here(name, key); });
+  }
+
+  /// Wakes the controller's keys after each poll of Slurm: `map` returns the keys that the change concerns.
+  void wakes_on_slurm(std::string controller, std::function<Keys(const slurm::Change&)> map);
+  /// Called after each poll of Slurm: wakes the keys that the change concerns.
+  void slurm_changed(const slurm::Change& change);
+
+  /// Returns the last snapshot of a cluster, or null if no server is known for it.
+  [[nodiscard]] virtual slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const = 0;
+  /// Reports whether the program acts in a namespace.
+  [[nodiscard]] virtual bool acts_in(std::string_view ns) const = 0;
+  /// Returns false if Kubernetes nodes may not be read. Their cache then never syncs, and nothing is known about any node.
+  [[nodiscard]] virtual bool reads_nodes() const { return true; }
+
+  // Rights. A cache adds the rights to read its resource.
+  /// For a custom resource that the controller reconciles: patch its finalizers and annotations, patch its status, and create
+  /// children that block its deletion.
+  void reconciles(const kube::Resource& resource);
+  /// For child objects that the controller creates. Includes delete: where OwnerReferencesPermissionEnforcement is enabled,
+  /// changing the owners of an object requires it, and an apply to a child that somebody else made or changed does so.
+  void makes(const kube::Resource& resource);
+  /// For a resource that is read live or through the recorder.
+  void reads(const kube::Resource& resource);
+  Rights rights;
+
+ private:
+  virtual kube::Cache<kube::Object>& find_or_make(const CacheOf<kube::Object>& wanted) = 0;
+  virtual kube::Cache<kube::PodRecord>& find_or_make(const CacheOf<kube::PodRecord>& wanted) = 0;
+  virtual kube::Cache<kube::SecretRecord>& find_or_make(const CacheOf<kube::SecretRecord>& wanted) = 0;
+  virtual kube::Cache<kube::NodeRecord>& find_or_make(const CacheOf<kube::NodeRecord>& wanted) = 0;
+  virtual void wake(std::string_view controller, const kube::Key& key) = 0;
+  /// Wakes the key if it is cluster-scoped, or if the program acts in its namespace.
+  void wake_here(std::string_view controller, const kube::Key& key);
+
+  std::set<const kube::CacheBase*> indexed_;
+  struct SlurmWatch {
+    std::string controller;
+    std::function<Keys(const slurm::Change&)> map;
+  };
+  std::vector<SlurmWatch> slurm_watches_;
+};
+
+/// Returns the keys of the objects.
+[[nodiscard]] Keys keys_of(const std::vector<kube::ObjectPtr>& objects);
+
+/// The wiring of a program whose controllers run in a kube::Manager.
+class ManagerWiring final : public Wiring {
+ public:
+  /// Acts only in `namespaces`, or in all if empty. With exactly one namespace nothing outside of it is read, except Kubernetes
+  /// nodes if `nodes` is true.
+  ManagerWiring(kube::Manager& manager, slurm::Clusters& clusters, std::vector<std::string> namespaces, bool nodes = true);
+
+  void run(run::Controller& controller) override { manager_.add(controller); }
+  [[nodiscard]] slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const override {
+    return clusters_.snapshot(cluster);
+  }
+  [[nodiscard]] bool acts_in(std::string_view ns) const override;
+  [[nodiscard]] bool reads_nodes() const override { return nodes_; }
+
+ private:
+  template <class Record>
+  kube::Cache<Record>& of_manager(const CacheOf<Record>& wanted);
+  kube::Cache<kube::Object>& find_or_make(const CacheOf<kube::Object>& wanted) override;
+  kube::Cache<kube::PodRecord>& find_or_make(const CacheOf<kube::PodRecord>& wanted) override;
+  kube::Cache<kube::SecretRecord>& find_or_make(const CacheOf<kube::SecretRecord>& wanted) override;
+  kube::Cache<kube::NodeRecord>& find_or_make(const CacheOf<kube::NodeRecord>& wanted) override;
+  void wake(std::string_view controller, const kube::Key& key) override { manager_.wake(controller, key); }
+
+  kube::Manager& manager_;
+  slurm::Clusters& clusters_;
+  std::vector<std::string> namespaces_;
+  bool nodes_;
+  kube::Cache<kube::NodeRecord> no_nodes_;  ///< Stands in for the manager's cache when nodes may not be read. Nothing feeds it.
+};
+
+}  // namespace slinky

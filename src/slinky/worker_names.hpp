@@ -1,0 +1,37 @@
+// The names of workers: their pods, hostnames and Slurm nodes, and how to read an ordinal from them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "api/nodeset.hpp"
+#include "kube/object.hpp"
+
+namespace slinky {
+
+/// Returns the ordinal with zeros to at least `padding` digits: "3", or "003".
+std::string padded_ordinal(int ordinal, int padding);
+/// Returns the prefix of the workers' hostnames: template.spec.hostname, or the NodeSet's name and a dash.
+std::string host_prefix(std::string_view template_hostname, std::string_view nodeset);
+std::string host_prefix(const kube::Object& nodeset);
+std::string pod_name(std::string_view nodeset, int ordinal, int padding);
+/// Returns the ordinal of "<prefix><digits>", or nullopt if the name has another form.
+std::optional<int> ordinal_of(std::string_view name, std::string_view prefix);
+/// Reports whether workers are named after their Kubernetes nodes.
+bool uses_host_network(const api::NodeSetSpec& spec);
+/// Returns the name of the Slurm node that was first seen for a worker; "" if none was seen or recorded.
+std::string_view stamped_node_name(const kube::PodRecord& pod);
+/// Returns the name of the worker's Slurm node: the stamped name; else the pod's hostname, or with host networking the name of
+/// its Kubernetes node; else the pod's name. Later changes of the NodeSet have no influence.
+std::string slurm_node_name(const kube::PodRecord& pod);
+/// Parses the comment of a Slurm node that names its pod and NodeSet; nullopt if it is not one of ours.
+std::optional<core::Json> worker_comment(const std::string& comment);
+/// Returns why names of workers up to `ordinal` are no valid hostnames (RFC 1123, at most 63 characters); "" if they are valid.
+std::string hostname_problem(std::string_view prefix, int ordinal, int padding);
+/// Checks a single name.
+std::string hostname_problem(const std::string& name);
+/// Returns why a worker's pod cannot have this name, which is also the value of a label (at most 63 characters); "" if it can.
+std::string pod_name_problem(const std::string& name);
+
+}  // namespace slinky

@@ -1,0 +1,47 @@
+// What a worker pod and its Slurm node reveal about each other, and whether Slurm's answers can be trusted.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "kube/object.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace slinky {
+
+/// Parses a boolean annotation as Go's strconv.ParseBool does.
+[[nodiscard]] bool is_true(std::string_view text);
+/// Reports whether the Controller's stop switch is set: nothing in its cluster is deleted.
+[[nodiscard]] bool stops_deletions(const kube::ObjectMeta& controller);
+/// Reports whether the pod's slurmd has ever started. The API server learns of it with a short delay.
+[[nodiscard]] bool slurmd_started(const kube::PodRecord& pod);
+/// Reports whether Slurm has had the worker's node at least once.
+[[nodiscard]] bool seen_in_slurm(const kube::PodRecord& pod);
+/// Reports whether the slurmd behind `node` started before this pod was created, so belongs to an earlier pod. Allows a second
+/// of clock skew.
+[[nodiscard]] bool began_before(const slurm::Node& node, const kube::PodRecord& pod);
+/// Reports whether the slurmd that Slurm knows behind `node` is the pod's own.
+[[nodiscard]] bool has_registered(const kube::PodRecord& pod, const slurm::Node& node);
+
+/// The message of the condition on a worker whose node is missing in Slurm, and its parser.
+[[nodiscard]] std::string missing_text(core::WallTime since);
+[[nodiscard]] std::optional<core::WallTime> missing_since(const kube::PodRecord& pod);
+
+/// The message of the condition on a worker since Slurm first had its node, used where places depend on it; and its parser.
+[[nodiscard]] std::string registered_text(core::WallTime since);
+[[nodiscard]] std::optional<core::WallTime> registered_since(const kube::PodRecord& pod);
+
+/// Returns the creation time of the youngest pod. The state of a slurmctld without a volume is no older.
+[[nodiscard]] core::WallTime youngest(const std::vector<kube::PodPtr>& pods);
+
+/// Returns why Slurm's answers must not lead to deletions, or "". They must not if they come from another cluster, or if Slurm
+/// has lost, or cannot reach, too many of the workers it knew. Also returns "" if there is no complete answer. `workers` are
+/// all workers of the cluster. `state_since` is the creation time of slurmctld's pod if its state ends with the pod: workers
+/// that registered before it are not expected.
+[[nodiscard]] std::string doubt_of(const std::vector<kube::PodPtr>& workers, const slurm::Snapshot& snapshot,
+                                   std::optional<core::WallTime> state_since);
+
+}  // namespace slinky
