@@ -1,5 +1,5 @@
-// What happens in a world, drawn from its seed: a storm of acts, accidents and faults; then calm, in which the declared state
-// must be reached and kept; in every other history all is deleted at last, and must go.
+// What happens in a world, drawn from its seed. First a storm of actions, accidents and faults; then calm, in which the
+// declared state must be reached and kept. At the end of every other history everything is deleted and must disappear.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace sim {
 
 class History {
  public:
-  /// With the workload of each program of the world.
+  /// Uses the workload of each program of the world.
   explicit History(World& world);
   /// Returns the violations that the oracles found; empty if there are none.
   std::vector<std::string> run();
@@ -23,11 +23,11 @@ class History {
   std::string some(const std::vector<std::string>& names);
   /// Begins a spell of faults.
   void weather();
-  /// Ends it.
+  /// Ends the spell.
   void clear_up();
-  /// What befalls requests to slurmrestd in fair weather: changes it, for now.
+  /// Sets slurmrestd's latency in fair weather, for the time being.
   void set_latency(core::Duration latency);
-  /// What it was at first.
+  /// Restores the initial latency.
   void reset_latency() { set_latency(usual_latency_); }
   [[nodiscard]] core::Duration latency() const { return fair_.latency; }
 
@@ -41,13 +41,13 @@ class History {
   SeededRandom random_;
   std::vector<std::unique_ptr<Workload>> workloads_;
   std::vector<std::string> wrong_;
-  SlurmRates fair_;  ///< What befalls requests to slurmrestd while the weather is fair.
+  SlurmRates fair_;  ///< The rates for slurmrestd in fair weather.
   core::Duration usual_latency_{0};
   std::set<std::string> lost_nodes_;  ///< Kubernetes nodes that are off.
   std::set<std::string> cut_nodes_;
 };
 
-/// Does one of them, drawn by its weight.
+/// Runs one of the actions, drawn by weight.
 void act_one(const std::vector<Workload::Action>& actions, SeededRandom& random);
 /// Appends the differences between a final state and the expected one.
 void differences(const core::Json& expected, const core::Json& state, const std::string& path, std::vector<std::string>& out);

@@ -1,5 +1,5 @@
-// A program in a world: all that the simulator has to know of it. World, History and Oracles know none by name; each program
-// has a folder in sim/programs, with its processes, its workload and its oracles.
+// A program in a world: everything that the simulator needs to know about it. World, History and Oracles do not know any
+// program by name. Each program has a folder in sim/programs with its processes, its workload and its oracles.
 //
 //   std::vector<std::unique_ptr<sim::Program>> programs;
 //   programs.push_back(std::make_unique<sim::OperatorProgram>());
@@ -19,16 +19,16 @@ namespace sim {
 class History;
 class World;
 
-/// One process of a program, on a host of its own. Destroying it is a crash.
+/// One process of a program, on its own host. Its destruction is a crash.
 class ProgramProcess {
  public:
   virtual ~ProgramProcess() = default;
   [[nodiscard]] virtual SimHost& host() = 0;
-  /// Of several, the one that acts.
+  /// Reports whether this is the process that acts, if there are several.
   [[nodiscard]] virtual bool leads() const { return true; }
 };
 
-/// What a history does to a program, and what its users do; all of it drawn from the history's seed.
+/// What a history does to a program, and what its users do, drawn from the history's seed.
 class Workload {
  public:
   struct Action {
@@ -36,18 +36,18 @@ class Workload {
     std::function<void()> act;
   };
   virtual ~Workload() = default;
-  /// Makes what the program works on, and starts its processes.
+  /// Creates what the program works on, and starts its processes.
   virtual void found() = 0;
-  /// What may happen in the storm, beside the accidents that befall any world.
+  /// Returns the actions of the storm, in addition to the accidents of every world.
   [[nodiscard]] virtual std::vector<Action> actions() = 0;
-  /// After each act of the storm: what is drawn by itself.
+  /// Called after each action of the storm, for what the workload draws by itself.
   virtual void act_apart() {}
-  /// Before the next one, when some time has passed.
+  /// Called before the next action, when some time has passed.
   virtual void look() {}
-  /// The storm is over, and nothing fails any more: brings the declared state about, and looks whether it is reached and kept.
-  /// Returns what is wrong.
+  /// Called when the storm is over and nothing fails any more: brings about the declared state, and checks that it is reached
+  /// and kept. Returns what is wrong.
   [[nodiscard]] virtual std::vector<std::string> calm() = 0;
-  /// Some histories: all is deleted. Returns what does not go.
+  /// Called at the end of some histories: deletes everything. Returns what does not disappear.
   [[nodiscard]] virtual std::vector<std::string> end() { return {}; }
 };
 
@@ -56,11 +56,11 @@ class Program {
   virtual ~Program() = default;
   /// For notes: "operator".
   [[nodiscard]] virtual std::string name() const = 0;
-  /// How many processes of it there are.
+  /// Returns the number of the program's processes.
   [[nodiscard]] virtual int processes() const { return 1; }
-  /// Called once, before there are machines: its oracles begin to listen, and what its installation brings is put in place.
+  /// Called once, before there are machines: connects the program's oracles, and creates what its installation contains.
   virtual void install(World& world) = 0;
-  /// Starts a process; `which` counts those of this program, `slot` those of the world.
+  /// Starts a process. `which` is its index in this program, `slot` in the world.
   [[nodiscard]] virtual std::unique_ptr<ProgramProcess> start(World& world, int which, int slot) = 0;
   [[nodiscard]] virtual std::unique_ptr<Workload> workload(World& world, History& history) = 0;
 };

@@ -16,7 +16,7 @@ namespace sim {
 
 struct Trial {
   std::string name;
-  int processes = 1;                                     ///< Of the program that it befalls.
+  int processes = 1;                                     ///< The number of processes of the program.
   std::function<void(World&, std::uint64_t write)> arm;  ///< Writes are numbered from 0.
 };
 

@@ -1,5 +1,5 @@
-// A simulated Kubernetes, Slurm in its pods, and the real programs; users, admins and accidents; all from one seed, on virtual
-// time.
+// A simulated Kubernetes, Slurm in its pods, and the real programs, with users, admins and accidents, all from one seed and on
+// virtual time.
 //
 //   sim::World world({.seed = 7}, std::move(programs));
 //   sim::History history(world);
@@ -54,27 +54,27 @@ class World {
   KubeApi& api() { return kube_->api(); }
   SlurmSite& site() { return site_; }
   Oracles& oracles() { return *oracles_; }
-  /// Of requests of programs, to the API server and to slurmrestd alike: writes are numbered in one row.
+  /// The faults of the programs' requests to the API server and to slurmrestd. All their writes are numbered in one sequence.
   Faults& faults() { return faults_; }
   SlurmRates slurm_rates;
   [[nodiscard]] const WorldOptions& options() const { return options_; }
   [[nodiscard]] const std::vector<std::unique_ptr<Program>>& programs() const { return programs_; }
 
-  // Processes, of all programs in one row.
-  /// All of the program.
+  // --- Processes: the processes of all programs are numbered in one sequence ---
+  /// Starts all processes of the program.
   void start(const Program& program);
   /// Kills the process now, and starts it again after `delay`.
   void crash(int slot, core::Duration delay);
   void pause(int slot, core::Duration length);
   void jump_clock(int slot, core::Duration by);
-  /// The first that leads.
+  /// Returns the first process that leads.
   [[nodiscard]] int leader() const;
   /// Undoes the jumps of all clocks.
   void correct_clocks();
   [[nodiscard]] int process_count() const { return static_cast<int>(slots_.size()); }
   /// Null while the process is dead.
   [[nodiscard]] ProgramProcess* process(int slot) const { return slots_[static_cast<std::size_t>(slot)].process.get(); }
-  /// What becomes of a request of this process to slurmrestd.
+  /// Decides the fault of this process's request to slurmrestd.
   SlurmFault slurm_fault(const net::HttpRequest& request, int slot);
 
   /// Nothing answers at the API server's address for this long.

@@ -1,5 +1,5 @@
-// Who judges a history. Each program of a world brings oracles of its own (sim/programs); here they are told what befalls the
-// world, and what they say is collected. They judge by what the simulated servers know, never by a program's word.
+// Collects the violations of the oracles that judge a history, and forwards the world's events to them. Each program of a world
+// has its own oracles (sim/programs). They rely on what the simulated servers know, never on what a program says.
 #pragma once
 
 #include <deque>
@@ -13,28 +13,28 @@
 
 namespace sim {
 
-/// What a program's oracles are told, and asked.
+/// The events for a program's oracles, and their answers.
 class Oracle {
  public:
   virtual ~Oracle() = default;
   /// The pod with this uid has an accident.
   virtual void accident(const std::string& /*pod*/, Accident /*what*/) {}
-  /// The clock of a process is wrong by as much more.
+  /// The clock of a process jumps by this much more.
   virtual void clock_jumps(core::Duration /*by*/) {}
-  /// A line of the log of any process.
+  /// A line in the log of any process.
   virtual void log_line(std::string_view /*line*/) {}
   /// Returns why the declared state is not reached; empty if it is.
   [[nodiscard]] virtual std::vector<std::string> unmet() const { return {}; }
 };
 
-/// What all oracles of a world have to say.
+/// The verdicts of all oracles of a world.
 class Oracles {
  public:
   Oracles(core::Loop& loop, KubeApi& api);
   Oracles(const Oracles&) = delete;
   Oracles& operator=(const Oracles&) = delete;
 
-  /// It must live as long as anything happens.
+  /// Adds an oracle, which must live as long as anything happens.
   void add(Oracle& oracle) { oracles_.push_back(&oracle); }
 
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
@@ -45,7 +45,7 @@ class Oracles {
   void note(std::string text);
   [[nodiscard]] const std::deque<std::string>& notes() const { return notes_; }
 
-  // To and from all oracles.
+  // Forwarded to all oracles.
   void accident(const std::string& pod, Accident what);
   void clock_jumps(core::Duration by);
   void log_line(std::string_view line);

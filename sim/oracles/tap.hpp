@@ -1,4 +1,4 @@
-// How oracles hear of what a program does: a server that tells each request, and a logger that tells each line.
+// Passes the actions of a program to the oracles: a server that reports each request, and a logger that reports each line.
 #pragma once
 
 #include <expected>
@@ -14,7 +14,7 @@
 
 namespace sim {
 
-/// A server that first tells what is asked of it.
+/// A server that reports each request before it serves it.
 class Tap final : public Server {
  public:
   using Tell = std::function<void(const net::HttpRequest&)>;

@@ -1,4 +1,4 @@
-// The fixed history, for trying each fault at each write; and rest, with which all histories of the operator end.
+// The fixed history, to try each fault at each write; and rest, with which all histories of the operator end.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct FixedResult {
   core::Json state;
   std::uint64_t writes = 0;  ///< The writes that faults could have met.
 };
-/// A cluster is founded, grows, runs a job, shrinks, is edited, and its NodeSet goes. Returns the final state, or what went
-/// wrong.
+/// A cluster is created, grows, runs a job, shrinks, is edited, and its NodeSet is deleted. Returns the final state, or what
+/// went wrong.
 FixedResult run_fixed(OperatorWorld& world);
 
 /// Checks after a settled history that nothing is written for `length`.

@@ -1,4 +1,4 @@
-// The operator in a world: the real one, in one process or more, that elect a leader.
+// The real operator in a world, in one or more processes that elect a leader.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ namespace sim {
 struct OperatorOptions {
   int processes = 1;                      ///< Two or more elect a leader.
   std::vector<std::string> namespaces{};  ///< The namespaces in which operators act; empty: all.
-  /// The oracles see every plan. Off where their work and memory would be taken for the operators'.
+  /// Pass every plan to the oracles. Turn this off to measure the operators without the oracles' work and memory.
   bool show_plans = true;
 };
 
@@ -28,7 +28,7 @@ class OperatorProgram final : public Program {
  public:
   explicit OperatorProgram(OperatorOptions options = {}) : options_(std::move(options)) {}
   [[nodiscard]] const OperatorOptions& options() const { return options_; }
-  /// Once it is installed.
+  /// Only after install().
   [[nodiscard]] OperatorOracles& oracles() { return *oracles_; }
   [[nodiscard]] Server& server() { return *tap_; }
 
@@ -61,7 +61,7 @@ class OperatorProcess final : public ProgramProcess {
   SeededRandom random_;
   OracleLogger log_;
   Transport transport_;
-  std::string identity_;  ///< In the Lease; "" where nobody is elected.
+  std::string identity_;  ///< The name in the Lease; "" without an election.
   kube::StaticCredentials credentials_;
   kube::Client client_;
   kube::Manager manager_;

@@ -1,4 +1,4 @@
-// What users of the operator write.
+// The objects that users of the operator write.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace sim {
 
-inline constexpr const char* kLogin = "login";  ///< The LoginSet.
+inline constexpr const char* kLogin = "login";  ///< The name of the LoginSet.
 inline constexpr const char* kAccounting = "records";
 inline constexpr const char* kOtherNamespace = "other";
 

@@ -1,5 +1,5 @@
-// What a history does to the operator: edits and deletions by users, harm to what the operator made, jobs, an administrator's
-// hand.
+// What a history does to the operator: edits and deletions by users, harm to the objects that the operator created, jobs, and
+// an administrator's changes.
 #pragma once
 
 #include <functional>
@@ -81,16 +81,16 @@ class OperatorWorkload final : public Workload {
   World& world_;
   History& history_;
   OperatorProgram& program_;
-  SeededRandom& random_;  ///< The history's.
+  SeededRandom& random_;  ///< The history's source.
   std::vector<Action> actions_;
   SeededRandom logins_;  ///< For events of login nodes, separate from the other sources.
   bool with_logins_;
   SeededRandom accounting_;  ///< For what users do about accounting.
   bool with_accounting_;
   SeededRandom more_;             ///< A separate source. Half of the histories do not use it, and stay as they were without it.
-  std::vector<Action> extra_;     ///< Drawn by it.
+  std::vector<Action> extra_;     ///< Drawn by more_.
   SeededRandom drains_;           ///< For what users say about drains.
-  std::vector<Action> draining_;  ///< Drawn by it.
+  std::vector<Action> draining_;  ///< Drawn by drains_.
   SeededRandom volumes_;          ///< For the volumes of workers, and what happens to them.
   bool with_volumes_;
   SeededRandom updates_;  ///< For what users do about updates.

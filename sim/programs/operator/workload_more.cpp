@@ -1,4 +1,4 @@
-// What is drawn apart from all else: accidents that only some histories have, taints, and the ways of scaling.
+// What the workload draws separately: accidents that only some histories have, taints, and the ways of scaling.
 #include <fmt/format.h>
 
 #include "api/well_known.hpp"

@@ -1,6 +1,7 @@
-// What the parts of the workload share. workload.cpp leads it from its beginning to its end, workload_users.cpp has what users
-// do, workload_inputs.cpp what they name, workload_children.cpp what becomes of what the operator made, workload_slurm.cpp what
-// happens in Slurm, workload_more.cpp what is drawn apart; fixed_history.cpp is the fixed history. Private to this folder.
+// Shared by the parts of the workload; private to this folder. workload.cpp runs it from begin to end, workload_users.cpp has
+// the actions of users, workload_inputs.cpp the objects that users name, workload_children.cpp the objects that the operator
+// creates, workload_slurm.cpp the events in Slurm, workload_more.cpp what is drawn separately. fixed_history.cpp is the fixed
+// history.
 #pragma once
 
 #include <chrono>

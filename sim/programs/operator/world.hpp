@@ -1,4 +1,4 @@
-// A world with the operator, and nothing else.
+// A world with the operator and no other program.
 #pragma once
 
 #include <memory>

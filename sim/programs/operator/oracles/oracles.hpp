@@ -1,5 +1,5 @@
-// Who judges the operator: each oracle listens in on the simulated cluster, and says what must not have happened. What each of
-// them promises stands at the top of its header.
+// The oracles that judge the operator. Each listens to the simulated cluster and reports violations. The begin of its header
+// says what it checks.
 //
 // Always: jobs, workers, holds, drains, replicas, claims, secrets, tokens, writes. Once everything is settled: service. At the
 // end: declared_state, and final_state, which is equal for all histories.
