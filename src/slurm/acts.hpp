@@ -20,7 +20,7 @@ namespace slurm {
 /// owner's is added. Batched where the server can.
 struct DrainNodes final : plan::Act {
   ClusterKey cluster;
-  Owner owner = Owner::kOperator;
+  Owner owner{};
   std::vector<std::string> nodes;
   std::string reason;
   bool renames = false;  ///< Another reason of the owner's gives way to this one.
@@ -34,7 +34,7 @@ struct DrainNodes final : plan::Act {
 /// none goes by itself, and Slurm's next drain would keep it.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
-  Owner owner = Owner::kOperator;
+  Owner owner{};
   std::string node;
   std::string seen;  ///< The reason that this was decided by; "": any.
   [[nodiscard]] core::Json describe() const override;
@@ -60,18 +60,20 @@ struct RestoreReason final : plan::Act {
 };
 
 /// Deletes the record of a node that goes for good. slurmctld refuses while jobs hold it; suspended jobs are looked up live
-/// first. An unknown node counts as done. Refused (kConflict) unless the live node is as expected, and when somebody else has
-/// given it a reason since; and (kExpired) when its evidence is too old. That of a worker needs evidence, as it is the fence
-/// before the deletion of its pod.
+/// first. An unknown node counts as done. Refused (kConflict) unless the live node is as expected, and when somebody other than
+/// the owner has given it a reason since; and (kExpired) when its evidence is too old. That of a worker needs evidence, as it
+/// is the fence before the deletion of its pod.
 struct DeleteNode final : plan::Act {
-  DeleteNode(ClusterKey in_cluster, std::string name, std::string seen, std::string because,
+  DeleteNode(ClusterKey in_cluster, Owner who, std::string name, std::string seen, std::string because,
              std::optional<NodeEvidence::Live> live)
       : cluster(std::move(in_cluster)),
+        owner(who),
         node(std::move(name)),
         reason(std::move(seen)),
         why(std::move(because)),
         expected(live) {}
   ClusterKey cluster;
+  Owner owner;
   std::string node;
   std::string reason;  ///< That Slurm had of it when this was decided.
   std::string why;
@@ -82,17 +84,18 @@ struct DeleteNode final : plan::Act {
 };
 
 /// Sets a node DOWN whose slurmd has ended, so that its jobs are requeued at once. Refused when the evidence is too old
-/// (kExpired), and unless the live node is drained by the operator, and still that of the very slurmd (kConflict).
+/// (kExpired), and unless the live node is drained by the owner, and still that of the very slurmd (kConflict).
 struct EndNode final : plan::Act {
-  explicit EndNode(SlurmdEnded why) : evidence(std::move(why)) {}
+  EndNode(Owner who, SlurmdEnded why) : owner(who), evidence(std::move(why)) {}
+  Owner owner;
   SlurmdEnded evidence;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Requeues or cancels jobs on a drained node, those of the evidence and no others. Refused when the evidence is too old
-/// (kExpired), and unless the live node is still drained for the same purpose (kConflict). A job that no longer runs there, or
-/// has started anew since, is left alone.
+/// Requeues or cancels jobs on a drained node, those of the evidence, which names the owner, and no others. Refused when the
+/// evidence is too old (kExpired), and unless the live node is still drained for the same purpose (kConflict). A job that no
+/// longer runs there, or has started anew since, is left alone.
 struct EndJobs final : plan::Act {
   explicit EndJobs(DrainTimedOut why) : evidence(std::move(why)) {}
   DrainTimedOut evidence;
@@ -175,11 +178,11 @@ plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update
                          std::optional<OwnFeatures> own = std::nullopt);
 plan::ActPtr restore_reason(ClusterKey cluster, const Node& seen, std::string reason);
 /// Of a node that has no worker behind it, as it was `seen`.
-plan::ActPtr delete_node(ClusterKey cluster, const Node& seen, std::string why,
+plan::ActPtr delete_node(ClusterKey cluster, Owner owner, const Node& seen, std::string why,
                          std::optional<NodeEvidence::Live> expected = std::nullopt);
 /// Of a worker's node.
-plan::ActPtr delete_node(NodeEvidence evidence, std::string why);
-plan::ActPtr end_node(SlurmdEnded evidence);
+plan::ActPtr delete_node(Owner owner, NodeEvidence evidence, std::string why);
+plan::ActPtr end_node(Owner owner, SlurmdEnded evidence);
 plan::ActPtr end_jobs(DrainTimedOut evidence);
 plan::ActPtr confirm_idle(Drained evidence);
 plan::ActPtr confirm_no_jobs(ClusterKey cluster);

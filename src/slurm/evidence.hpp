@@ -119,7 +119,7 @@ enum class EndOfJobs {
 };
 [[nodiscard]] std::string_view to_string(EndOfJobs how);
 
-/// Jobs that its user lets us end: a fresh snapshot has the node drained by the operator alone, for the purpose `why`, and
+/// Jobs that its user lets us end: a fresh snapshot has the node drained by `owner` alone, for the purpose `why`, and
 /// these jobs on it. Its caller knows that the drain has lasted for as long as the user wants to wait, and says so in `detail`.
 class DrainTimedOut final : public NodeEvidence {
  public:
@@ -129,28 +129,31 @@ class DrainTimedOut final : public NodeEvidence {
     std::optional<core::WallTime> start;  ///< Of this run of it.
   };
   /// Nothing if there is no job that it may be done to.
-  static std::optional<DrainTimedOut> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
+  static std::optional<DrainTimedOut> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node, Owner owner,
                                          std::string_view why, EndOfJobs how, std::string detail);
   [[nodiscard]] const std::vector<OneJob>& jobs() const { return jobs_; }
   [[nodiscard]] EndOfJobs how() const { return how_; }
-  /// The operator's word in the node's reason.
+  [[nodiscard]] Owner owner() const { return owner_; }
+  /// The owner's word in the node's reason.
   [[nodiscard]] const std::string& why() const { return why_; }
 
  private:
-  DrainTimedOut(const plan::Observing& observing, const Node& node, NodeId id, std::string why, EndOfJobs how,
+  DrainTimedOut(const plan::Observing& observing, const Node& node, NodeId id, Owner owner, std::string why, EndOfJobs how,
                 std::vector<OneJob> jobs, std::string detail, core::MonoTime good_until)
       : NodeEvidence(observing, std::move(id), "DrainTimedOut", std::move(detail), good_until, node.reason),
+        owner_(owner),
         why_(std::move(why)),
         how_(how),
         jobs_(std::move(jobs)) {}
 
+  Owner owner_;
   std::string why_;
   EndOfJobs how_;
   std::vector<OneJob> jobs_;
 };
 
-/// The operator has the node drained, for the purpose `why`, and nobody else has.
-[[nodiscard]] bool drained_only_for(const Node& node, std::string_view why);
+/// The owner has the node drained, for the purpose `why`, and nobody else has.
+[[nodiscard]] bool drained_only_for(const Node& node, Owner owner, std::string_view why);
 /// It runs there, and this can be done to it.
 [[nodiscard]] bool may_be_ended(const Job& job, std::string_view node, EndOfJobs how);
 

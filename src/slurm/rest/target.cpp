@@ -349,19 +349,20 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       if (!act.evidence) return begin(act.cluster, std::move(what), std::move(done), std::move(then));
       begin_by(*act.evidence, std::move(what), std::move(done), std::move(then));
     };
-    start("delete " + act.node, [this, name = act.node, seen = act.reason, expected = act.expected](const JobPtr& job) {
-      // slurmctld refuses to delete a node with running jobs, but not one whose jobs are all suspended, or which somebody has
-      // drained meanwhile. So the node is asked last.
-      unless_held(job, name, [this, job, name, seen, expected] {
-        if_kept(job, name, expected, &Impl::found_none, [job, seen](Impl& self, const Node& node) {
-          if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, Owner::kOperator)) {
-            return self.fail(job,
-                             {ErrorCode::kConflict, "somebody keeps it from work since: \"" + node.reason + "\"", 0, {}, {}});
-          }
-          self.write_deletion(job, node.name);
-        });
-      });
-    });
+    start("delete " + act.node,
+          [this, owner = act.owner, name = act.node, seen = act.reason, expected = act.expected](const JobPtr& job) {
+            // slurmctld refuses to delete a node with running jobs, but not one whose jobs are all suspended, or which somebody
+            // has drained meanwhile. So the node is asked last.
+            unless_held(job, name, [this, job, owner, name, seen, expected] {
+              if_kept(job, name, expected, &Impl::found_none, [job, owner, seen](Impl& self, const Node& node) {
+                if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, owner)) {
+                  return self.fail(
+                      job, {ErrorCode::kConflict, "somebody keeps it from work since: \"" + node.reason + "\"", 0, {}, {}});
+                }
+                self.write_deletion(job, node.name);
+              });
+            });
+          });
   }
 
   void write_deletion(const JobPtr& job, const std::string& name) {
@@ -377,24 +378,27 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void end(const EndNode& act, Done done) {
     const std::string& name = act.evidence.node().name;
-    begin_by(act.evidence, "end " + name, std::move(done), [this, name, slurmd = act.evidence.slurmd()](const JobPtr& job) {
-      Client* to = client(job);
-      if (to == nullptr) return;
-      to->node(name, guard<Node>([job, name, slurmd](Impl& self, core::Result<Node> node) {
-                 if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
-                 if (!node) return self.fail(job, node.error());
-                 if (node->state.base == "DOWN") return self.succeed(job, {{"down", name}});
-                 if (!node->state.has("DRAIN") || !held_by(node->reason, Owner::kOperator) || node->state.has("FAIL"))
-                   return self.fail(job, {ErrorCode::kConflict, "it is not drained by the operator", 0, {}, {}});
-                 if (node->slurmd_start_time != slurmd)
-                   return self.fail(job, {ErrorCode::kConflict, "another slurmd has registered since", 0, {}, {}});
-                 NodeUpdate update;
-                 update.state = "DOWN";
-                 update.reason = node->reason;
-                 if (Client* again = self.client(job))
-                   again->update_node(name, update, self.finish_write(job, {{"down", name}}));
-               }));
-    });
+    begin_by(act.evidence, "end " + name, std::move(done),
+             [this, owner = act.owner, name, slurmd = act.evidence.slurmd()](const JobPtr& job) {
+               Client* to = client(job);
+               if (to == nullptr) return;
+               to->node(name, guard<Node>([job, owner, name, slurmd](Impl& self, core::Result<Node> node) {
+                          if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
+                          if (!node) return self.fail(job, node.error());
+                          if (node->state.base == "DOWN") return self.succeed(job, {{"down", name}});
+                          if (!node->state.has("DRAIN") || !held_by(node->reason, owner) || node->state.has("FAIL"))
+                            return self.fail(
+                                job,
+                                {ErrorCode::kConflict, "it is not drained by " + std::string(to_string(owner)), 0, {}, {}});
+                          if (node->slurmd_start_time != slurmd)
+                            return self.fail(job, {ErrorCode::kConflict, "another slurmd has registered since", 0, {}, {}});
+                          NodeUpdate update;
+                          update.state = "DOWN";
+                          update.reason = node->reason;
+                          if (Client* again = self.client(job))
+                            again->update_node(name, update, self.finish_write(job, {{"down", name}}));
+                        }));
+             });
   }
 
   using EndingJobs = std::vector<DrainTimedOut::OneJob>;
@@ -427,10 +431,10 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     if (jobs.empty()) return succeed(job, {{"ended", core::Json::array()}});
     Client* to = client(job);
     if (to == nullptr) return;
-    to->node(evidence.node().name, guard<Node>([job, why = evidence.why(), how = evidence.how(), jobs = std::move(jobs)](
-                                                   Impl& self, core::Result<Node> node) {
+    to->node(evidence.node().name, guard<Node>([job, owner = evidence.owner(), why = evidence.why(), how = evidence.how(),
+                                                jobs = std::move(jobs)](Impl& self, core::Result<Node> node) {
                if (!node) return self.fail(job, node.error());
-               if (!drained_only_for(*node, why))
+               if (!drained_only_for(*node, owner, why))
                  return self.fail(job, {ErrorCode::kConflict, "it is not drained for that any more", 0, {}, {}});
                self.end_each(job, how, jobs, core::Json::array());
              }));

@@ -66,7 +66,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
   plan::ActPtr deletion(const std::string& name, std::optional<slurm::NodeEvidence::Live> expected = std::nullopt) {
     Node seen = node(name).value_or(Node{});
     seen.name = name;
-    return slurm::delete_node(kCluster, seen, "test", expected);
+    return slurm::delete_node(kCluster, slurm::Owner::kOperator, seen, "test", expected);
   }
   /// With a live base: slurmctld counts allocated CPUs first when it is asked what changed in the whole table, be it since the
   /// far future.

@@ -294,7 +294,7 @@ TEST_P(SlurmTest, TheJobsOfADrainThatTimedOutAreRequeuedOrCancelled) {
   const auto end_jobs = [&](slurm::EndOfJobs how) {
     const auto snapshot = clusters->snapshot(kCluster);
     const auto evidence = slurm::DrainTimedOut::of(plan::testing::Observer::at(world->loop().clock().mono()), *snapshot,
-                                                   {kCluster, "n1"}, "scale in", how, "test");
+                                                   {kCluster, "n1"}, slurm::Owner::kOperator, "scale in", how, "test");
     return evidence ? run(slurm::end_jobs(*evidence)).value : core::fail(ErrorCode::kConflict, "no evidence");
   };
   const auto sees = [&](std::int64_t job) {
