@@ -427,15 +427,16 @@ TEST_P(SlurmTest, ADrainSurvivesARegistrationAndADownDoesNot) {
 }
 
 TEST_P(SlurmTest, ReconfigureShowsWhatIsLoaded) {
-  EXPECT_FALSE(slurm::conf::loaded_hash(*clusters->snapshot(kCluster)));
-  world->configure(slurm::conf::marker_partition("0123456789ab") + "\nPartitionName=p2 Nodes=ALL\n");
+  EXPECT_FALSE(slurm::conf::loaded_hash(slurm::Owner::kOperator, *clusters->snapshot(kCluster)));
+  world->configure(slurm::conf::marker_partition(slurm::Owner::kOperator, "0123456789ab") + "\nPartitionName=p2 Nodes=ALL\n");
   const auto loaded = run(slurm::reconfigure(kCluster));
   ASSERT_TRUE(loaded.value) << loaded.value.error().message;
-  EXPECT_TRUE(world->until([&] { return slurm::conf::loaded_hash(*clusters->snapshot(kCluster)) == "0123456789ab"; }, 10s));
+  EXPECT_TRUE(world->until(
+      [&] { return slurm::conf::loaded_hash(slurm::Owner::kOperator, *clusters->snapshot(kCluster)) == "0123456789ab"; }, 10s));
   const auto snapshot = clusters->snapshot(kCluster);
   ASSERT_TRUE(snapshot->partitions.contains("p2"));
   for (const auto& [name, partition] : snapshot->partitions) {
-    const bool marker = slurm::conf::is_marker(name);
+    const bool marker = slurm::conf::is_marker(slurm::Owner::kOperator, name);
     EXPECT_EQ(partition.state, marker ? "INACTIVE" : "UP") << name;
     EXPECT_EQ(partition.hidden, marker && !before_26_05()) << name;
     EXPECT_EQ(partition.nodes.empty(), marker) << name;
@@ -448,12 +449,13 @@ TEST_P(SlurmTest, ReconfigureShowsWhatIsLoaded) {
   for (const char* bad : {"PartitionName=p3 Nodes=nosuchnode", "NoSuchKey=1", "MaxNodeCount=abc", "PartitionName=all Nodes=ALL",
                           "SlurmdTimeout="}) {
     SCOPED_TRACE(bad);
-    world->configure(slurm::conf::marker_partition("ba9876543210") + "\n" + bad + "\n");
+    world->configure(slurm::conf::marker_partition(slurm::Owner::kOperator, "ba9876543210") + "\n" + bad + "\n");
     const auto refused = run(slurm::reconfigure(kCluster));
     ASSERT_FALSE(refused.value);
     EXPECT_EQ(refused.value.error().code, ErrorCode::kInvalid) << refused.value.error().message;
     EXPECT_TRUE(opens(refused));
-    EXPECT_EQ(slurm::conf::loaded_hash(*clusters->snapshot(kCluster)), "0123456789ab") << "the old one stays in force";
+    EXPECT_EQ(slurm::conf::loaded_hash(slurm::Owner::kOperator, *clusters->snapshot(kCluster)), "0123456789ab")
+        << "the old one stays in force";
     pass(kApart);
   }
   EXPECT_TRUE(becomes("n1", "IDLE"));
