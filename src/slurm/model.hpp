@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -53,11 +54,30 @@ struct Node {
 /// slurmctld has given it up after SlurmdTimeout, and still hears nothing of it.
 [[nodiscard]] bool is_silent(const Node& node);
 
-struct Job {
-  std::int64_t id = 0;                       ///< Below 0: it could not be read.
-  std::string state;                         ///< Base: RUNNING PENDING SUSPENDED COMPLETED ...
-  std::set<std::string, std::less<>> flags;  ///< COMPLETING CONFIGURING ...
+/// What a job says of itself beyond what it holds and needs. Some of it changes all the time while the job waits, so only the
+/// programs that tell users of jobs, or make jobs, ask for it (ClientOptions::job_details).
+struct JobDetails {
   std::string user;
+  std::string reason;                        ///< Why it waits, in Slurm's word: "Resources".
+  std::string description;                   ///< The same at length, where Slurm has more to say.
+  std::string admin_comment;                 ///< Its users cannot change it.
+  std::string mcs_label;                     ///< Multi-Category Security: who may see it.
+  Number priority;                           ///< 0: held.
+  std::set<std::string, std::less<>> flags;  ///< As it was submitted: EXTERNAL_JOB ...
+  friend bool operator==(const JobDetails&, const JobDetails&) = default;
+};
+/// Null where nobody asks for details. Compared by what they say.
+struct JobDetailsPtr : std::shared_ptr<const JobDetails> {
+  using std::shared_ptr<const JobDetails>::shared_ptr;
+  friend bool operator==(const JobDetailsPtr& a, const JobDetailsPtr& b) {
+    return a.get() == b.get() || (a.get() != nullptr && b.get() != nullptr && *a == *b);
+  }
+};
+
+struct Job {
+  std::int64_t id = 0;                          ///< Below 0: it could not be read.
+  std::string state;                            ///< Base: RUNNING PENDING SUSPENDED COMPLETED ...
+  std::set<std::string, std::less<>> flags;     ///< COMPLETING CONFIGURING ...
   std::string partition;                        ///< Of a waiting job perhaps several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Their names alone, as in Licenses= and GresTypes=.
   bool prolog = false;             ///< RUNNING, and its prolog has not ended on all of its nodes. Seen with PrologFlags=Alloc.
@@ -65,14 +85,16 @@ struct Job {
   std::size_t only_named = 0;      ///< So many at their end it does not hold.
   bool nodes_unknown = false;      ///< Its nodes could not be read: any may be among them.
   std::string required_nodes;      ///< -w, while it waits: a hostlist, as long as its user made it.
-  std::optional<core::WallTime> start, end;  ///< end: start + limit; absent: no limit.
-  std::int64_t array = 0;                    ///< The job array that it is a task of; 0: none.
-  std::optional<std::int64_t> task{};        ///< Its number in that.
-  bool stepmgr = false;                      ///< One of its slurmstepds manages its steps, and keeps the auth/slurm key.
-  bool batch = false;                        ///< It has a script: only such a job can be requeued,
-  bool requeue = false;                      ///< and only if its user allows it.
-  [[nodiscard]] bool holds_nodes() const;    ///< RUNNING, SUSPENDED, CONFIGURING or COMPLETING; or a state that we do not know.
-  [[nodiscard]] bool in_queue() const;       ///< Not ended: it holds nodes, or waits for them.
+  /// end: start + limit; absent: no limit. Of a waiting job, what Slurm expects; known only with details, for it changes often.
+  std::optional<core::WallTime> start, end;
+  std::int64_t array = 0;              ///< The job array that it is a task of; 0: none.
+  std::optional<std::int64_t> task{};  ///< Its number in that.
+  bool stepmgr = false;                ///< One of its slurmstepds manages its steps, and keeps the auth/slurm key.
+  bool batch = false;                  ///< It has a script: only such a job can be requeued,
+  bool requeue = false;                ///< and only if its user allows it.
+  JobDetailsPtr details{};
+  [[nodiscard]] bool holds_nodes() const;  ///< RUNNING, SUSPENDED, CONFIGURING or COMPLETING; or a state that we do not know.
+  [[nodiscard]] bool in_queue() const;     ///< Not ended: it holds nodes, or waits for them.
   [[nodiscard]] bool holds(std::string_view node) const;
   /// It was given the node, and has not begun to end.
   [[nodiscard]] bool runs_on(std::string_view node) const;

@@ -72,7 +72,10 @@ void Client::nodes(std::optional<std::int64_t> since, Done<Table<Node>> done) {
 }
 
 void Client::jobs(std::optional<std::int64_t> since, Done<Table<Job>> done) {
-  connection_->get_table<Job>("jobs/", since, decode_jobs, std::move(done));
+  const auto decoder = [details = connection_->job_details()](std::string body) {
+    return decode_jobs(std::move(body), details);
+  };
+  connection_->get_table<Job>("jobs/", since, decoder, std::move(done));
 }
 
 void Client::partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done) {

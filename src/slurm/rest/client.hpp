@@ -59,6 +59,9 @@ struct ClientOptions {
   /// ClusterName of the slurmctld that is meant; "": any. A reply that names another is an error (kOtherCluster); one that
   /// names none is good. Case does not matter: Slurm writes it in lower case.
   std::string cluster_name{};
+  /// Jobs come with JobDetails, and those that wait with the times that Slurm expects. What is not asked for is neither read
+  /// nor compared, and wakes nobody.
+  bool job_details = false;
 };
 
 class Connection;

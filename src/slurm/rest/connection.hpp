@@ -52,6 +52,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] const Capabilities* capabilities() const { return capabilities_ ? &*capabilities_ : nullptr; }
   /// Good inside a callback of with_server.
   [[nodiscard]] const Spelling& spelling() const { return *spelling_; }
+  [[nodiscard]] bool job_details() const { return options_.job_details; }
   /// Replies of another cluster are errors.
   [[nodiscard]] bool expects_cluster() const { return !options_.cluster_name.empty(); }
   [[nodiscard]] core::Loop& loop() { return loop_; }

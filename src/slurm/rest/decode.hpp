@@ -41,7 +41,7 @@ struct Decoded {
 
 // `body` is taken because the reader needs room behind its end. Error of all: kInternal.
 core::Result<Decoded<Node>> decode_nodes(std::string body);
-core::Result<Decoded<Job>> decode_jobs(std::string body);
+core::Result<Decoded<Job>> decode_jobs(std::string body, bool details = false);
 core::Result<Decoded<Partition>> decode_partitions(std::string body);
 core::Result<Decoded<Reservation>> decode_reservations(std::string body);
 core::Result<Decoded<Ping>> decode_pings(std::string body, const Spelling& spelling);

@@ -66,12 +66,15 @@ TEST(Decode, ReadsNodesOfEveryRecordedServerAlike) {
 TEST(Decode, ReadsJobsOfEveryRecordedServerAlike) {
   for (const std::string& which : kRecorded) {
     SCOPED_TRACE(which);
-    const auto jobs = decode_jobs(recorded(which, "jobs"));
+    const auto jobs = decode_jobs(recorded(which, "jobs"), true);
     ASSERT_TRUE(jobs) << jobs.error().message;
     ASSERT_EQ(jobs->rows.size(), 4U);
     const auto job = [&](std::int64_t id) { return row(*jobs, [id](const Job& j) { return j.id == id; }); };
     EXPECT_EQ(job(3).state, "RUNNING");
-    EXPECT_EQ(job(3).user, "user");
+    EXPECT_EQ(job(3).details->user, "user");
+    EXPECT_EQ(job(3).details->priority, Number(1));
+    EXPECT_TRUE(job(3).details->flags.contains("JOB_WAS_RUNNING"));
+    EXPECT_EQ(job(6).details->reason, "JobHeldUser");
     EXPECT_EQ(job(3).partition, "all");
     EXPECT_EQ(job(3).nodes, std::vector<std::string>{"n1"});
     ASSERT_TRUE(job(3).start && job(3).end);
@@ -87,6 +90,27 @@ TEST(Decode, ReadsJobsOfEveryRecordedServerAlike) {
     EXPECT_EQ(job(6).required_nodes, "n3");
     EXPECT_FALSE(job(6).start);
   }
+}
+
+TEST(Decode, DetailsOfJobsOnlyIfTheyAreAskedFor) {
+  const auto read = [](bool details, const std::string& priority, long start) {
+    const auto jobs =
+        decode_jobs(R"({"jobs":[{"job_id":1,"job_state":["PENDING"],"state_reason":"Resources","priority":)" + priority +
+                        R"(,"admin_comment":"{}","state_description":"x","mcs_label":"k8s","start_time":)" +
+                        std::to_string(start) + R"(,"end_time":)" + std::to_string(start + 60) + "}]}",
+                    details);
+    return jobs ? *jobs->rows.at(0) : Job{};
+  };
+  EXPECT_EQ(read(false, "1", 100), read(false, "2", 200)) << "what changes while it waits is no change to who does not ask";
+  EXPECT_FALSE(read(false, "1", 100).details);
+  const Job job = read(true, "1", 100);
+  EXPECT_EQ(job, read(true, "1", 100));
+  EXPECT_NE(job, read(true, "2", 100));
+  EXPECT_NE(job, read(true, "1", 200));
+  EXPECT_EQ(job.details->reason, "Resources");
+  EXPECT_EQ(job.details->admin_comment, "{}");
+  EXPECT_EQ(job.details->mcs_label, "k8s");
+  EXPECT_EQ(job.start, core::WallTime(std::chrono::seconds(100))) << "expected";
 }
 
 TEST(Decode, ReadsWhatAJobUsesByName) {

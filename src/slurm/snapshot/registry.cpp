@@ -29,7 +29,7 @@ void for_differences(const Map& before, const Map& now, Same same, Found found) 
   }
 }
 
-Change difference(ClusterKey cluster, SnapshotPtr before, SnapshotPtr now) {
+Change difference(ClusterKey cluster, SnapshotPtr before, SnapshotPtr now, bool with_jobs) {
   Change change;
   change.cluster = std::move(cluster);
   const auto equal = [](const auto& a, const auto& b) { return a == b; };
@@ -42,6 +42,8 @@ Change difference(ClusterKey cluster, SnapshotPtr before, SnapshotPtr now) {
     const auto same_jobs = [](const JobIndex::Held& a, const JobIndex::Held& b) { return a.jobs == b.jobs; };
     for_differences(held_before.by_node, held_now.by_node, same_jobs, add);
   }
+  if (with_jobs && !before->jobs.same(now->jobs))
+    for_differences(before->jobs, now->jobs, equal, [&](std::int64_t id) { change.jobs.push_back(id); });
   std::ranges::sort(change.nodes);
   change.nodes.erase(std::ranges::unique(change.nodes).begin(), change.nodes.end());
   change.partitions = !before->partitions.same(now->partitions);
@@ -135,9 +137,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
           random(home.random.stream("polls of " + cluster)),
           poller(
               home.loop, *random, home.log, client, [&home] { return ++home.last_round; },
-              [&home, cluster](const SnapshotPtr& before, const SnapshotPtr& now) {
-                home.tell(difference(cluster, before, now));
-              },
+              [&home, cluster](const SnapshotPtr& before, const SnapshotPtr& now) { home.tell(cluster, before, now); },
               home.options),
           job_reads(client, poller) {}
 
@@ -159,8 +159,9 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     return out;
   }
 
-  void tell(const Change& change) {
+  void tell(const ClusterKey& cluster, const SnapshotPtr& before, const SnapshotPtr& now) {
     const auto self = shared_from_this();
+    const Change change = difference(cluster, before, now, client_options.job_details);
     // Listeners may come and go while they are told.
     std::vector<ListenerId> ids;
     for (const auto& [id, listener] : listeners) ids.push_back(id);
@@ -233,7 +234,7 @@ void Clusters::set(const ClusterKey& cluster, Endpoint endpoint, std::string tok
   }
   place = std::make_unique<Impl::Connection>(*impl_, cluster, std::move(endpoint), std::move(token_key), std::move(user));
   place->poller.start(last_known);
-  if (last_known) impl_->tell(difference(cluster, last_known, place->poller.snapshot()));
+  if (last_known) impl_->tell(cluster, last_known, place->poller.snapshot());
 }
 
 void Clusters::remove(const ClusterKey& cluster) {
@@ -242,7 +243,7 @@ void Clusters::remove(const ClusterKey& cluster) {
   const SnapshotPtr before = it->second->poller.snapshot();
   impl_->retire(std::move(it->second));
   impl_->connections.erase(it);
-  impl_->tell(difference(cluster, before, nothing()));
+  impl_->tell(cluster, before, nothing());
 }
 
 bool Clusters::contains(const ClusterKey& cluster) const {

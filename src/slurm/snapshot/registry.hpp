@@ -37,6 +37,7 @@ struct Change {
   ClusterKey cluster;
   SnapshotPtr before, now;
   std::vector<std::string> nodes;  ///< Whose record, or whose holding jobs, came, changed or went. Sorted.
+  std::vector<std::int64_t> jobs;  ///< That came, changed or went. Sorted; only with ClientOptions::job_details.
   bool partitions = false;         ///< Some partition came, changed or went.
   bool health = false;             ///< Completeness, error, capabilities, or who holds what cannot be told, changed.
 };

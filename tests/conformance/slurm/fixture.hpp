@@ -37,7 +37,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     }
     http = world->transport();
     tokens = std::make_unique<slurm::Hs256Tokens>(world->loop().clock(), world->key(), "slurm");
-    client = std::make_unique<Client>(world->loop(), *http, *tokens, log);
+    client = std::make_unique<Client>(world->loop(), *http, *tokens, log, slurm::ClientOptions{.job_details = true});
     clusters = std::make_unique<slurm::Clusters>(world->loop(), world->random(), log,
                                                  [this](const slurm::Endpoint&) { return world->transport(); });
     target = std::make_unique<slurm::Target>(world->loop(), *clusters);

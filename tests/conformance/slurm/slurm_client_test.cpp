@@ -53,6 +53,7 @@ TEST_P(SlurmTest, SpeaksEveryDataParserOfTheServer) {
     SCOPED_TRACE(parser);
     slurm::ClientOptions options;
     options.newest_parser = parser;
+    options.job_details = true;
     client = std::make_unique<Client>(world->loop(), *http, *tokens, log, options);
     const auto all = nodes();
     ASSERT_TRUE(all) << all.error().message;
@@ -121,7 +122,8 @@ TEST_P(SlurmTest, ReadsJobs) {
     if (job->id != running) continue;
     EXPECT_EQ(job->nodes, std::vector<std::string>{"n1"}) << "it names no other";
     EXPECT_EQ(job->required_nodes, "") << "it waits no longer";
-    EXPECT_EQ(job->user, "user");
+    EXPECT_EQ(job->details->user, "user");
+    EXPECT_TRUE(std::holds_alternative<std::int64_t>(job->details->priority));
     EXPECT_EQ(job->partition, "all");
     ASSERT_TRUE(job->start && job->end);
     EXPECT_EQ(*job->end - *job->start, core::Duration(10min));
