@@ -18,6 +18,10 @@ namespace slurm {
 /// Which slurmctld: the namespace and name of its Controller, or whatever names it uniquely here.
 using ClusterKey = std::string;
 
+/// Which accounting database: the namespace and name of its Accounting, or whatever names it uniquely here. Plans wait for both
+/// scopes by these keys, so no database has the key of a cluster.
+using AccountingKey = std::string;
+
 /// Slurm's numbers have three kinds of value, and they are three different things.
 struct Unset {
   friend bool operator==(Unset, Unset) = default;
@@ -151,7 +155,8 @@ struct Capabilities {
   bool requeue = false;          ///< POST jobs/requeue (26.05 and later)
   bool topology_update = false;  ///< A node's topology can be set (25.05 and later)
   bool reservations = false;     ///< POST reservation (25.05 and later)
-  bool slurmdb = false;
+  bool slurmctld = false;        ///< It serves the scope of the cluster, and
+  bool slurmdb = false;          ///< that of the accounting database.
 };
 
 }  // namespace slurm

@@ -40,8 +40,8 @@ std::int64_t id_of(const Row& row) {
 }  // namespace
 
 struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
-  Impl(core::Loop& in_loop, core::Random& in_random, AccountingClient& in_client, Listener in_listener, ListsOptions in_options)
-      : loop(in_loop), random(in_random), client(in_client), listener(std::move(in_listener)), options(in_options) {}
+  Impl(core::Loop& in_loop, core::Random& in_random, Client in_client, Listener in_listener, ListsOptions in_options)
+      : loop(in_loop), random(in_random), client(std::move(in_client)), listener(std::move(in_listener)), options(in_options) {}
 
   template <class Each>
   void each(Each what) {
@@ -59,15 +59,19 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
     polled.asking = true;
     polled.soon = false;
     polled.started = loop.clock().mono();
-    (client.*polled.get)(
-        [weak = weak_from_this(), &polled, turn = polled.turn](core::Result<std::vector<std::shared_ptr<const Row>>> rows) {
-          const auto self = weak.lock();
-          if (!self || turn != polled.turn) return;
-          polled.asking = false;
-          const bool changed = rows ? self->came(polled, *rows) : self->failed(polled, rows.error());
-          self->schedule(polled);
-          if (changed) self->listener(polled.list);
-        });
+    auto answered = [weak = weak_from_this(), &polled,
+                     turn = polled.turn](const core::Result<std::vector<std::shared_ptr<const Row>>>& rows) {
+      const auto self = weak.lock();
+      if (!self || turn != polled.turn) return;
+      polled.asking = false;
+      const bool changed = rows ? self->came(polled, *rows) : self->failed(polled, rows.error());
+      self->schedule(polled);
+      self->listener(polled.list, changed);
+    };
+    if (AccountingClient* to = client()) return (to->*polled.get)(std::move(answered));
+    loop.after(core::Duration{0}, [answered = std::move(answered)] {
+      answered(core::fail(core::ErrorCode::kUnavailable, "no slurmrestd of this database is known"));
+    });
   }
 
   /// Takes a list in. True: something in it, or its health, is another.
@@ -129,7 +133,7 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
 
   core::Loop& loop;
   core::Random& random;
-  AccountingClient& client;
+  Client client;
   Listener listener;
   ListsOptions options;
   bool running = false;
@@ -142,8 +146,8 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
   Polled<std::string, Cluster> clusters{loop, List::kClusters, &AccountingClient::clusters, name_of<Cluster>};
 };
 
-Lists::Lists(core::Loop& loop, core::Random& random, AccountingClient& client, Listener listener, ListsOptions options)
-    : impl_(std::make_shared<Impl>(loop, random, client, std::move(listener), options)) {}
+Lists::Lists(core::Loop& loop, core::Random& random, Client client, Listener listener, ListsOptions options)
+    : impl_(std::make_shared<Impl>(loop, random, std::move(client), std::move(listener), options)) {}
 
 Lists::~Lists() {
   stop();

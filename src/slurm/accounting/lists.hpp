@@ -1,8 +1,6 @@
 // What an accounting database last said: its lists, each with its own completeness and age, kept by polls.
 //
-//   accounting::Lists lists(loop, random, client, [&](List which) { wake(); });
-//   lists.start();
-//   if (lists.qos().health == Rows<...>::Health::kComplete) ...
+//   if (clusters.lists("accounting of default/db")->qos().health == Rows<...>::Health::kComplete) ...
 //
 // slurmdbd says of no list what changed in it: each comes whole, and each at its own pace, so that a long list (associations)
 // does not hold up a short one (QOS). Unknown is not empty: a list that never came says so, and a failed poll leaves the rows
@@ -47,14 +45,16 @@ struct ListsOptions {
   core::Duration last_backoff{15000};   ///< ... up to this.
 };
 
-/// Requires: `client` outlives it. Guarantees: between start() and stop() at most one request for each list at a
-/// time; an answer to what was asked before counts for nothing.
+/// Made and kept by slurm::Clusters. Guarantees: between start() and stop() at most one request for each list at a time; an
+/// answer to what was asked before counts for nothing.
 class Lists {
  public:
-  /// Called on the loop after each poll that changed the rows, the health or the error of a list.
-  using Listener = std::function<void(List)>;
+  /// Called on the loop after each poll; `changed`: the rows, the health or the error of the list are others.
+  using Listener = std::function<void(List, bool changed)>;
+  /// Whom to ask now; null: nobody.
+  using Client = std::function<AccountingClient*()>;
 
-  Lists(core::Loop& loop, core::Random& random, AccountingClient& client, Listener listener, ListsOptions options = {});
+  Lists(core::Loop& loop, core::Random& random, Client client, Listener listener, ListsOptions options = {});
   ~Lists();
   Lists(const Lists&) = delete;
   Lists& operator=(const Lists&) = delete;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/testing/manual_loop.hpp"
+#include "slurm/rest/client.hpp"
 #include "slurm/testing/fake_transport.hpp"
 #include "slurm/testing/replies.hpp"
 
@@ -40,9 +41,10 @@ struct ListsTest : ::testing::Test {
   ZeroRandom random;
   FakeTransport http{loop};
   FixedTokens tokens;
-  AccountingClient client{loop, http, tokens, log};
+  Client client{loop, http, tokens, log};
   std::map<List, int> told;
-  Lists lists{loop, random, client, [this](List which) { ++told[which]; }};
+  Lists lists{loop, random, [this] { return &client.accounting(); },
+              [this](List which, bool changed) { told[which] += changed ? 1 : 0; }};
 };
 
 TEST_F(ListsTest, EveryListComesAndIsTold) {
@@ -68,10 +70,12 @@ TEST_F(ListsTest, NothingNewTellsNobodyAndKeepsTheRows) {
   loop.advance(4s);
   EXPECT_EQ(asked("qos"), 3);
   EXPECT_EQ(lists.qos().rows, before);
-  EXPECT_TRUE(told.empty());
+  EXPECT_EQ(told[List::kQos] + told[List::kUsers], 0);
+  told.clear();
   http.on("GET", kBase + "/qos/", list("qos", R"({"id":1,"name":"normal","description":"x"},{"id":2,"name":"new"})"));
   loop.advance(2s);
-  EXPECT_EQ(told, (std::map<List, int>{{List::kQos, 1}}));
+  EXPECT_EQ(told[List::kQos], 1);
+  EXPECT_EQ(told[List::kUsers], 0);
   EXPECT_EQ(lists.qos().rows->size(), 2U);
   EXPECT_EQ(lists.qos().rows->at("normal")->description, "x");
 }

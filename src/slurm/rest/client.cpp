@@ -46,7 +46,7 @@ void write_each(Connection& connection, std::vector<std::string> names, NodeUpda
 }  // namespace
 
 Client::Client(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log, ClientOptions options)
-    : connection_(std::make_shared<Connection>(loop, transport, tokens, log, Scope::kCluster, std::move(options))) {}
+    : connection_(std::make_shared<Connection>(loop, transport, tokens, log, std::move(options))), accounting_(connection_) {}
 
 Client::~Client() {
   connection_->close();

@@ -21,6 +21,7 @@
 #include "net/http.hpp"
 #include "slurm/model.hpp"
 #include "slurm/reservation.hpp"
+#include "slurm/rest/accounting_client.hpp"
 #include "slurm/rest/token.hpp"
 
 namespace slurm {
@@ -82,6 +83,8 @@ class Client {
 
   /// Negotiates unless that is done already.
   void connect(Done<Capabilities> done);
+  /// The accounting database behind the same slurmrestd.
+  [[nodiscard]] AccountingClient& accounting() { return accounting_; }
   /// Null before and between negotiations.
   [[nodiscard]] const Capabilities* capabilities() const;
 
@@ -120,6 +123,7 @@ class Client {
 
  private:
   std::shared_ptr<Connection> connection_;
+  AccountingClient accounting_;
 };
 
 }  // namespace slurm

@@ -561,10 +561,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     loop.after(core::Duration{0}, [weak = weak_from_this(), job] {
       const auto self = weak.lock();
       if (!self) return;
-      AccountingClient* to = self->clusters.accounting(job->cluster);
-      if (to == nullptr)
-        return self->fail(job, {ErrorCode::kUnavailable, self->clusters.snapshot(job->cluster)->error, 0, {}, {}});
-      to->clusters([weak, job](const core::Result<std::vector<std::shared_ptr<const accounting::Cluster>>>& rows) {
+      Client* to = self->client(job);
+      if (to == nullptr) return;
+      to->accounting().clusters([weak, job](const core::Result<std::vector<std::shared_ptr<const accounting::Cluster>>>& rows) {
         const auto target = weak.lock();
         if (!target) return;
         if (!rows) return target->tell_silence(job, rows.error());

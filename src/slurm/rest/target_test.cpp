@@ -109,8 +109,6 @@ Drained TargetTest::drained() {
 
 TEST_F(TargetTest, AsksSlurmdbdForItsClusters) {
   const std::string base = "/slurmdb/v0.0.45/";
-  http.on("GET", "/openapi/v3",
-          testing::ok(R"({"info":{"version":"Slurm-26.05.5"},"paths":{")" + base + R"(qos/":{"get":{}}}})"));
   http.on("GET", base + "clusters/",
           testing::ok(R"({"clusters":[{"name":"c","controller":{"host":"10.0.0.1","port":6817}}],"errors":[],)" +
                       testing::meta() + "}"));

@@ -65,6 +65,30 @@ SnapshotPtr nothing() {
   return kNothing;
 }
 
+/// Who wants to be told of something.
+template <class What>
+class Listeners {
+ public:
+  using Listener = std::function<void(const What&)>;
+  void add(Clusters::ListenerId id, Listener listener) { all_.emplace(id, std::make_shared<Listener>(std::move(listener))); }
+  void remove(Clusters::ListenerId id) { all_.erase(id); }
+  void clear() { all_.clear(); }
+  void tell(const What& what) {
+    // Listeners may come and go while they are told.
+    std::vector<Clusters::ListenerId> ids;
+    for (const auto& [id, listener] : all_) ids.push_back(id);
+    for (const Clusters::ListenerId id : ids) {
+      const auto it = all_.find(id);
+      if (it == all_.end()) continue;
+      const auto listener = it->second;
+      (*listener)(what);
+    }
+  }
+
+ private:
+  std::map<Clusters::ListenerId, std::shared_ptr<Listener>> all_;
+};
+
 /// Live reads of all jobs. What is asked for while one is under way waits for the next, which serves all who wait.
 class JobReads {
  public:
@@ -133,7 +157,6 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
           transport(home.factory(endpoint)),
           tokens(home.loop.clock(), key, user),
           client(home.loop, *transport, tokens, home.log, home.client_options_of(endpoint)),
-          accounting(home.loop, *transport, tokens, home.log, home.client_options_of(endpoint)),
           random(home.random.stream("polls of " + cluster)),
           poller(
               home.loop, *random, home.log, client, [&home] { return ++home.last_round; },
@@ -147,7 +170,6 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     std::unique_ptr<net::HttpTransport> transport;
     Hs256Tokens tokens;
     Client client;
-    AccountingClient accounting;
     std::unique_ptr<core::Random> random;
     Poller poller;
     JobReads job_reads;
@@ -161,16 +183,45 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
 
   void tell(const ClusterKey& cluster, const SnapshotPtr& before, const SnapshotPtr& now) {
     const auto self = shared_from_this();
-    const Change change = difference(cluster, before, now, client_options.job_details);
-    // Listeners may come and go while they are told.
-    std::vector<ListenerId> ids;
-    for (const auto& [id, listener] : listeners) ids.push_back(id);
-    for (const ListenerId id : ids) {
-      const auto it = listeners.find(id);
-      if (it == listeners.end()) continue;
-      const auto listener = it->second;
-      (*listener)(change);
+    listeners.tell(difference(cluster, before, now, client_options.job_details));
+  }
+
+  /// An accounting database, and the clusters that it is asked over.
+  struct Database {
+    Database(Impl& home, const AccountingKey& key, std::vector<ClusterKey> clusters)
+        : over(std::move(clusters)),
+          random(home.random.stream("polls of " + key)),
+          lists(
+              home.loop, *random, [&home, key] { return home.way_to(key); },
+              [&home, key](accounting::List list, bool changed) {
+                home.tell_of_list({key, list, changed});
+              }) {}
+
+    std::vector<ClusterKey> over;
+    std::unique_ptr<core::Random> random;
+    accounting::Lists lists;
+  };
+
+  void tell_of_list(const ListChange& change) {
+    const auto self = shared_from_this();
+    list_listeners.tell(change);
+  }
+
+  [[nodiscard]] AccountingClient* way_to(const AccountingKey& database) const {
+    const auto rank = [](Connection& connection) {
+      const Capabilities* server = connection.client.capabilities();
+      if (server == nullptr) return 1;  // It is away, or was never asked.
+      if (!server->slurmdb) return 0;
+      return connection.poller.snapshot()->complete() ? 3 : 2;
+    };
+    Connection* best = nullptr;
+    const auto found = databases.find(database);
+    if (found == databases.end()) return nullptr;
+    for (const ClusterKey& cluster : found->second->over) {
+      Connection* one = find(cluster);
+      if (one != nullptr && (best == nullptr || rank(*one) > rank(*best))) best = one;
     }
+    return best == nullptr ? nullptr : &best->client.accounting();
   }
 
   [[nodiscard]] Connection* find(const ClusterKey& cluster) const {
@@ -193,7 +244,9 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
   std::uint64_t last_round = 0;
   std::map<ClusterKey, std::unique_ptr<Connection>> connections;
   ListenerId last_listener = 0;
-  std::map<ListenerId, std::shared_ptr<Listener>> listeners;
+  Listeners<Change> listeners;
+  Listeners<ListChange> list_listeners;
+  std::map<AccountingKey, std::unique_ptr<Database>> databases;
 };
 
 namespace {
@@ -218,10 +271,12 @@ Clusters::Clusters(core::Loop& loop, core::Random& random, core::Logger& log, Tr
     : impl_(std::make_shared<Impl>(loop, random, log, std::move(factory), options, std::move(client))) {}
 
 Clusters::~Clusters() {
+  impl_->databases.clear();
   // What the connections still have to say finds none of them.
   const auto connections = std::move(impl_->connections);
   impl_->connections.clear();
   impl_->listeners.clear();
+  impl_->list_listeners.clear();
 }
 
 void Clusters::set(const ClusterKey& cluster, Endpoint endpoint, std::string token_key, std::string user) {
@@ -260,9 +315,27 @@ Client* Clusters::client(const ClusterKey& cluster) {
   return connection == nullptr ? nullptr : &connection->client;
 }
 
-AccountingClient* Clusters::accounting(const ClusterKey& cluster) {
-  auto* connection = impl_->find(cluster);
-  return connection == nullptr ? nullptr : &connection->accounting;
+void Clusters::set_accounting(const AccountingKey& database, std::vector<ClusterKey> over) {
+  auto& place = impl_->databases[database];
+  if (place) {
+    place->over = std::move(over);
+    return;
+  }
+  place = std::make_unique<Impl::Database>(*impl_, database, std::move(over));
+  place->lists.start();
+}
+
+void Clusters::remove_accounting(const AccountingKey& database) {
+  impl_->databases.erase(database);
+}
+
+const accounting::Lists* Clusters::lists(const AccountingKey& database) const {
+  const auto it = impl_->databases.find(database);
+  return it == impl_->databases.end() ? nullptr : &it->second->lists;
+}
+
+AccountingClient* Clusters::accounting(const AccountingKey& database) {
+  return impl_->way_to(database);
 }
 
 void Clusters::poll_often(const ClusterKey& cluster) {
@@ -324,12 +397,19 @@ plan::GatePtr Clusters::gate_after(const ClusterKey& cluster, core::MonoTime whe
 
 Clusters::ListenerId Clusters::listen(Listener listener) {
   const ListenerId id = ++impl_->last_listener;
-  impl_->listeners.emplace(id, std::make_shared<Listener>(std::move(listener)));
+  impl_->listeners.add(id, std::move(listener));
+  return id;
+}
+
+Clusters::ListenerId Clusters::listen_to_lists(ListListener listener) {
+  const ListenerId id = ++impl_->last_listener;
+  impl_->list_listeners.add(id, std::move(listener));
   return id;
 }
 
 void Clusters::unlisten(ListenerId id) {
-  impl_->listeners.erase(id);
+  impl_->listeners.remove(id);
+  impl_->list_listeners.remove(id);
 }
 
 }  // namespace slurm

@@ -1,9 +1,13 @@
-// All clusters that we know: connections, what they last said, and who wants to be told.
+// All of Slurm that we know, in two scopes: clusters, and accounting databases. Connections, what each of them last said, and
+// who wants to be told.
 //
 //   slurm::Clusters clusters(loop, random, log, [&](const slurm::Endpoint& e) { return make_transport(e); });
 //   clusters.set("default/slurm", {"slurm-restapi.default", 6820}, key_bytes);
 //   clusters.listen([&](const slurm::Change& change) { wake(change.cluster, change.nodes); });
 //   clusters.snapshot("default/slurm")->node("cpu-0");
+//
+//   clusters.set_accounting("accounting of default/db", {"default/slurm"});
+//   clusters.lists("accounting of default/db")->qos();
 #pragma once
 
 #include <cstdint>
@@ -17,7 +21,7 @@
 #include "core/random.hpp"
 #include "net/http.hpp"
 #include "plan/executor.hpp"
-#include "slurm/rest/accounting_client.hpp"
+#include "slurm/accounting/lists.hpp"
 #include "slurm/rest/client.hpp"
 #include "slurm/snapshot/poller.hpp"
 #include "slurm/snapshot/snapshot.hpp"
@@ -42,10 +46,18 @@ struct Change {
   bool health = false;             ///< Completeness, error, capabilities, or who holds what cannot be told, changed.
 };
 
+/// A poll of a list of an accounting database has ended.
+struct ListChange {
+  AccountingKey database;
+  accounting::List list{};
+  bool changed = false;  ///< Its rows, health or error are others.
+};
+
 class Clusters {
  public:
   using TransportFactory = std::function<std::unique_ptr<net::HttpTransport>(const Endpoint&)>;
   using Listener = std::function<void(const Change&)>;
+  using ListListener = std::function<void(const ListChange&)>;
   using ListenerId = std::uint64_t;
 
   Clusters(core::Loop& loop, core::Random& random, core::Logger& log, TransportFactory factory, PollerOptions options = {},
@@ -65,8 +77,15 @@ class Clusters {
   [[nodiscard]] SnapshotPtr snapshot(const ClusterKey& cluster) const;
   /// Null for a cluster that is not known. Good until the loop runs on.
   [[nodiscard]] Client* client(const ClusterKey& cluster);
-  /// The accounting database behind the same slurmrestd. Likewise.
-  [[nodiscard]] AccountingClient* accounting(const ClusterKey& cluster);
+
+  /// Adds an accounting database, or changes the clusters over whose slurmrestds it is asked; the same again does nothing.
+  void set_accounting(const AccountingKey& database, std::vector<ClusterKey> over);
+  void remove_accounting(const AccountingKey& database);
+  /// What it last said; null for a database that is not known. Good until the loop runs on.
+  [[nodiscard]] const accounting::Lists* lists(const AccountingKey& database) const;
+  /// The way to it: over the first of its clusters whose slurmrestd serves it and whose slurmctld answers, else over one that
+  /// may. Null: none of them is known. Good until the loop runs on.
+  [[nodiscard]] AccountingClient* accounting(const AccountingKey& database);
 
   /// A plan waits on Slurm: polls come faster for the next two seconds.
   void poll_often(const ClusterKey& cluster);
@@ -90,6 +109,7 @@ class Clusters {
   [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);
 
   ListenerId listen(Listener listener);
+  ListenerId listen_to_lists(ListListener listener);
   void unlisten(ListenerId id);
 
  private:

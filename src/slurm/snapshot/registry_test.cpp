@@ -516,6 +516,73 @@ TEST_F(RegistryTest, GatesOfARemovedClusterAreOpen) {
   EXPECT_EQ(loop.pending(), 0U) << "nothing is left running";
 }
 
+/// Two clusters, a and b, with slurmrestds of their own before one accounting database.
+struct AccountingTest : RegistryTest {
+  AccountingTest() {
+    for (FakeTransport* rest : {&http, &other}) {
+      testing::serve_quiet_cluster(*rest);
+      rest->on("GET", kQos, qos("normal"));
+    }
+    both.listen_to_lists([this](const ListChange& change) {
+      if (change.list == accounting::List::kQos) polls.push_back(change);
+    });
+    both.set("a", {"a", 6820}, "key");
+    both.set("b", {"b", 6820}, "key");
+    loop.advance(500ms);
+  }
+  static net::HttpResponse qos(const std::string& name) {
+    return testing::ok(R"({"qos":[{"id":1,"name":")" + name + R"("}],"errors":[],)" + testing::meta() + "}");
+  }
+  [[nodiscard]] const auto& rows() const { return both.lists("db")->qos(); }
+
+  const std::string kQos = "/slurmdb/v0.0.45/qos/";
+  FakeTransport other{loop};
+  Clusters both{loop, random, log,
+                [this](const Endpoint& endpoint) { return std::make_unique<Link>(endpoint.host == "a" ? http : other); }};
+  std::vector<ListChange> polls;
+};
+
+TEST_F(AccountingTest, IsAskedOverAClusterThatIsUp) {
+  EXPECT_EQ(both.lists("db"), nullptr);
+  EXPECT_EQ(both.accounting("db"), nullptr);
+  both.set_accounting("db", {"a", "b"});
+  loop.advance(500ms);
+  EXPECT_EQ(rows().health, (accounting::Rows<std::string, accounting::Qos>::Health::kComplete));
+  EXPECT_TRUE(rows().rows->contains("normal"));
+  EXPECT_EQ(http.asked("GET", kQos), 1);
+  EXPECT_EQ(http.asked("GET", "/openapi/v3"), 1) << "the cluster's connection has negotiated";
+  ASSERT_EQ(polls.size(), 1U);
+  EXPECT_EQ(polls[0].database, "db");
+  EXPECT_TRUE(polls[0].changed);
+  for (const char* query : {"", "?update_time="}) {
+    http.on("GET", kBase + "/nodes/" + query,
+            [](const net::HttpRequest&) -> FakeTransport::Answer { return core::fail(ErrorCode::kUnavailable, "refused"); });
+  }
+  loop.advance(5s);
+  EXPECT_FALSE(both.snapshot("a")->complete());
+  EXPECT_GE(other.asked("GET", kQos), 1);
+  EXPECT_EQ(rows().error, "");
+}
+
+TEST_F(AccountingTest, IsUnknownWithoutAnyCluster) {
+  both.set_accounting("db", {"nobody"});
+  loop.advance(1ms);
+  EXPECT_EQ(rows().health, (accounting::Rows<std::string, accounting::Qos>::Health::kNone));
+  EXPECT_NE(rows().error, "");
+  both.set_accounting("db", {"nobody", "b"});
+  loop.advance(2s);
+  EXPECT_TRUE(rows().rows->contains("normal"));
+  both.remove("b");
+  loop.advance(5s);
+  EXPECT_EQ(rows().health, (accounting::Rows<std::string, accounting::Qos>::Health::kStale));
+  EXPECT_TRUE(rows().rows->contains("normal"));
+  both.remove_accounting("db");
+  both.remove("a");
+  EXPECT_EQ(both.lists("db"), nullptr);
+  loop.advance(1s);
+  EXPECT_EQ(loop.pending(), 0U) << "nothing is left running";
+}
+
 TEST_F(RegistryTest, TheSameAgainChangesNothingAndANewKeyReconnects) {
   add();
   loop.advance(500ms);
