@@ -48,7 +48,9 @@ struct Operator::Impl {
         connections(loop, log, manager.client(), clusters, wiring, [&manager] { manager.caches_changed(); }) {
     manager.add_target(target);
     manager.on_leading([this] { clusters.mark_stale(); });
-    manager.on_waiting([this](const slurm::ClusterKey& cluster) { clusters.poll_often(cluster); });
+    manager.on_waiting([this](const std::string& system) { clusters.poll_often(system); });
+    // For gates: no other cache changes when a list was read.
+    clusters.listen_to_lists([&manager](const slurm::ListChange&) { manager.caches_changed(); });
     connections.start();
   }
 

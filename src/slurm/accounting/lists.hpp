@@ -32,14 +32,17 @@ struct Rows {
   std::string error;            ///< Why it is not complete.
   core::MonoTime requested_at;  ///< It is no older than this.
   core::Duration cost{0};       ///< So long after it the answer was there.
+  std::uint64_t round = 0;      ///< Which poll brought it; later ones have greater numbers.
   /// Never null. The same object as before while nothing changed.
   std::shared_ptr<const std::map<Key, std::shared_ptr<const Row>>> rows =
       std::make_shared<const std::map<Key, std::shared_ptr<const Row>>>();
 };
 
 struct ListsOptions {
-  core::Duration period{2000};  ///< From the start of one poll of a list to the next.
-  int cost_factor = 20;         ///< A poll starts no sooner than this many times the length of the last after its start.
+  core::Duration period{2000};       ///< From the start of one poll of a list to the next.
+  core::Duration often_period{500};  ///< The same after poll_often(), also after a failure.
+  core::Duration often_for{2000};    ///< How long one poll_often() counts.
+  int cost_factor = 20;              ///< A poll starts no sooner than this many times the length of the last after its start.
   core::Duration longest_pause{60000};  ///< What the factor may make of it.
   core::Duration first_backoff{500};    ///< After a failure; doubles, with jitter ...
   core::Duration last_backoff{15000};   ///< ... up to this.
@@ -53,8 +56,10 @@ class Lists {
   using Listener = std::function<void(List, bool changed)>;
   /// Whom to ask now; null: nobody.
   using Client = std::function<AccountingClient*()>;
+  /// Gives each poll its number; greater ones for later polls.
+  using Rounds = std::function<std::uint64_t()>;
 
-  Lists(core::Loop& loop, core::Random& random, Client client, Listener listener, ListsOptions options = {});
+  Lists(core::Loop& loop, core::Random& random, Client client, Rounds rounds, Listener listener, ListsOptions options = {});
   ~Lists();
   Lists(const Lists&) = delete;
   Lists& operator=(const Lists&) = delete;
@@ -62,9 +67,21 @@ class Lists {
   void start();
   void stop();
   /// Something was written there: the next poll starts as soon as the cost of the last allows; that of a list that fails, when
-  /// it would have anyway. One that is under way does not
-  /// count, for it may have been answered before the write.
+  /// it would have anyway. One that is under way does not count, for it may have been answered before the write.
   void poll_soon(List list);
+  /// For who waits: for the next two seconds (ListsOptions::often_for) polls of all lists come faster.
+  void poll_often();
+  /// The contents are stale until a poll that begins from now on has brought them.
+  void mark_stale();
+  /// A write is settled at `when`: no poll that began before makes a stale list complete. See Poller::wrote.
+  void wrote(List list, core::MonoTime when);
+  /// What a gate asks of a list.
+  struct Progress {
+    bool complete = false;
+    std::uint64_t round = 0;
+    core::MonoTime requested_at;
+  };
+  [[nodiscard]] Progress progress(List list) const;
 
   [[nodiscard]] const Rows<std::int64_t, Tres>& tres() const;
   [[nodiscard]] const Rows<std::string, Qos>& qos() const;

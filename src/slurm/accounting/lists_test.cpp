@@ -43,7 +43,8 @@ struct ListsTest : ::testing::Test {
   FixedTokens tokens;
   Client client{loop, http, tokens, log};
   std::map<List, int> told;
-  Lists lists{loop, random, [this] { return &client.accounting(); },
+  std::uint64_t rounds = 0;
+  Lists lists{loop, random, [this] { return &client.accounting(); }, [this] { return ++rounds; },
               [this](List which, bool changed) { told[which] += changed ? 1 : 0; }};
 };
 
@@ -136,6 +137,36 @@ TEST_F(ListsTest, WritesDoNotPutOffThePollOfAListThatFails) {
     loop.advance(400ms);
   }
   EXPECT_GE(asked("qos"), before + 3);
+}
+
+TEST_F(ListsTest, PollsFasterWhileSomebodyWaits) {
+  lists.start();
+  loop.advance(100ms);
+  for (int i = 0; i < 20; ++i) {
+    lists.poll_often();
+    loop.advance(100ms);
+  }
+  EXPECT_EQ(asked("qos"), 5) << "every half a second, however often it is said";
+  loop.advance(10s);
+  EXPECT_LE(asked("qos"), 5 + 4 + 5) << "and two seconds longer";
+}
+
+TEST_F(ListsTest, StaleListsAreReadAgainAndNoOlderAnswerCounts) {
+  lists.start();
+  loop.advance(100ms);
+  http.held = "/qos/";
+  loop.advance(2s);
+  const core::MonoTime led = loop.clock().mono();
+  lists.mark_stale();
+  EXPECT_EQ(lists.qos().health, Health::kStale);
+  EXPECT_EQ(lists.users().health, (Rows<std::string, User>::Health::kStale));
+  http.release();
+  loop.run_ready();
+  EXPECT_EQ(lists.qos().health, Health::kStale) << "that was asked before";
+  loop.advance(1s);
+  EXPECT_EQ(lists.qos().health, Health::kComplete);
+  EXPECT_GE(lists.qos().requested_at, led);
+  EXPECT_EQ(lists.users().health, (Rows<std::string, User>::Health::kComplete));
 }
 
 TEST_F(ListsTest, WhatWasAskedBeforeAStopAnswersNothingAfterIt) {

@@ -137,6 +137,19 @@ class JobReads {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
+/// Open when what is read passes a test.
+class ReadGate final : public plan::Gate {
+ public:
+  using Test = std::function<bool()>;
+  ReadGate(Test test, std::string what) : test_(std::move(test)), what_(std::move(what)) {}
+  [[nodiscard]] bool open() const override { return test_(); }
+  [[nodiscard]] std::string describe() const override { return what_; }
+
+ private:
+  Test test_;
+  std::string what_;
+};
+
 }  // namespace
 
 struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
@@ -192,7 +205,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
         : over(std::move(clusters)),
           random(home.random.stream("polls of " + key)),
           lists(
-              home.loop, *random, [&home, key] { return home.way_to(key); },
+              home.loop, *random, [&home, key] { return home.way_to(key); }, [&home] { return ++home.last_round; },
               [&home, key](accounting::List list, bool changed) {
                 home.tell_of_list({key, list, changed});
               }) {}
@@ -207,6 +220,11 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     list_listeners.tell(change);
   }
 
+  [[nodiscard]] Database* find_database(const AccountingKey& database) const {
+    const auto it = databases.find(database);
+    return it == databases.end() ? nullptr : it->second.get();
+  }
+
   [[nodiscard]] AccountingClient* way_to(const AccountingKey& database) const {
     const auto rank = [](Connection& connection) {
       const Capabilities* server = connection.client.capabilities();
@@ -214,10 +232,10 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
       if (!server->slurmdb) return 0;
       return connection.poller.snapshot()->complete() ? 3 : 2;
     };
+    const Database* found = find_database(database);
+    if (found == nullptr) return nullptr;
     Connection* best = nullptr;
-    const auto found = databases.find(database);
-    if (found == databases.end()) return nullptr;
-    for (const ClusterKey& cluster : found->second->over) {
+    for (const ClusterKey& cluster : found->over) {
       Connection* one = find(cluster);
       if (one != nullptr && (best == nullptr || rank(*one) > rank(*best))) best = one;
     }
@@ -227,6 +245,40 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
   [[nodiscard]] Connection* find(const ClusterKey& cluster) const {
     const auto it = connections.find(cluster);
     return it == connections.end() ? nullptr : it->second.get();
+  }
+
+  // --- Gates: both scopes alike --------------------------------------------------------------------------------------
+
+  using Progress = std::optional<accounting::Lists::Progress>;  // nullopt: nobody waits for it any more.
+  using Look = std::function<Progress(const Impl&)>;
+
+  [[nodiscard]] Progress progress(const ClusterKey& cluster) const {
+    const Connection* connection = find(cluster);
+    if (connection == nullptr) return {};
+    const SnapshotPtr& snapshot = connection->poller.snapshot();
+    return accounting::Lists::Progress{snapshot->complete(), snapshot->round, snapshot->requested_at};
+  }
+  [[nodiscard]] Progress progress(const AccountingKey& database, accounting::List list) const {
+    const Database* found = find_database(database);
+    return found == nullptr ? Progress() : found->lists.progress(list);
+  }
+
+  [[nodiscard]] plan::GatePtr from_now(Look look, std::string what) {
+    const auto test = [weak = weak_from_this(), look = std::move(look), round = last_round] {
+      const auto self = weak.lock();
+      const Progress now = self ? look(*self) : Progress();
+      return !now || !now->complete || now->round > round;
+    };
+    return std::make_shared<ReadGate>(test, std::move(what));
+  }
+  [[nodiscard]] plan::GatePtr after(Look look, core::MonoTime when, std::string what) {
+    const auto test = [weak = weak_from_this(), look = std::move(look), when] {
+      const auto self = weak.lock();
+      const Progress now = self ? look(*self) : Progress();
+      if (!now) return true;
+      return now->complete ? now->requested_at > when : self->loop.clock().mono() > when;
+    };
+    return std::make_shared<ReadGate>(test, std::move(what));
   }
 
   /// Connections end outside of their own callbacks.
@@ -248,23 +300,6 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
   Listeners<ListChange> list_listeners;
   std::map<AccountingKey, std::unique_ptr<Database>> databases;
 };
-
-namespace {
-
-/// Open when the cluster's snapshot passes a test, or when nobody waits for that cluster any more.
-class SnapshotGate final : public plan::Gate {
- public:
-  using Test = std::function<bool()>;
-  SnapshotGate(Test test, std::string what) : test_(std::move(test)), what_(std::move(what)) {}
-  [[nodiscard]] bool open() const override { return test_(); }
-  [[nodiscard]] std::string describe() const override { return what_; }
-
- private:
-  Test test_;
-  std::string what_;
-};
-
-}  // namespace
 
 Clusters::Clusters(core::Loop& loop, core::Random& random, core::Logger& log, TransportFactory factory, PollerOptions options,
                    ClientOptions client)
@@ -330,20 +365,25 @@ void Clusters::remove_accounting(const AccountingKey& database) {
 }
 
 const accounting::Lists* Clusters::lists(const AccountingKey& database) const {
-  const auto it = impl_->databases.find(database);
-  return it == impl_->databases.end() ? nullptr : &it->second->lists;
+  const auto* found = impl_->find_database(database);
+  return found == nullptr ? nullptr : &found->lists;
 }
 
 AccountingClient* Clusters::accounting(const AccountingKey& database) {
   return impl_->way_to(database);
 }
 
-void Clusters::poll_often(const ClusterKey& cluster) {
-  if (auto* connection = impl_->find(cluster)) connection->poller.poll_often();
+void Clusters::poll_often(const std::string& system) {
+  if (auto* connection = impl_->find(system)) connection->poller.poll_often();
+  if (auto* database = impl_->find_database(system)) database->lists.poll_often();
 }
 
 void Clusters::poll_soon(const ClusterKey& cluster) {
   if (auto* connection = impl_->find(cluster)) connection->poller.poll_soon();
+}
+
+void Clusters::poll_soon(const AccountingKey& database, accounting::List list) {
+  if (auto* found = impl_->find_database(database)) found->lists.poll_soon(list);
 }
 
 void Clusters::poll_all_next(const ClusterKey& cluster) {
@@ -356,6 +396,11 @@ void Clusters::mark_stale() {
   for (const auto& [cluster, connection] : impl_->connections) known.push_back(cluster);
   for (const ClusterKey& cluster : known) {
     if (auto* connection = impl_->find(cluster)) connection->poller.mark_stale();
+  }
+  known.clear();
+  for (const auto& [database, lists] : impl_->databases) known.push_back(database);
+  for (const AccountingKey& database : known) {
+    if (auto* found = impl_->find_database(database)) found->lists.mark_stale();
   }
 }
 
@@ -371,28 +416,23 @@ void Clusters::live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std
 
 plan::GatePtr Clusters::gate_from_now(const ClusterKey& cluster, std::string what) {
   if (auto* connection = impl_->find(cluster)) connection->poller.wrote(impl_->loop.clock().mono());
-  return std::make_shared<SnapshotGate>(
-      [weak = std::weak_ptr(impl_), cluster, after = impl_->last_round] {
-        const auto self = weak.lock();
-        const auto* connection = self ? self->find(cluster) : nullptr;
-        if (connection == nullptr) return true;
-        const SnapshotPtr& snapshot = connection->poller.snapshot();
-        return !snapshot->complete() || snapshot->round > after;
-      },
-      std::move(what));
+  return impl_->from_now([cluster](const Impl& impl) { return impl.progress(cluster); }, std::move(what));
 }
 
 plan::GatePtr Clusters::gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what) {
   if (auto* connection = impl_->find(cluster)) connection->poller.wrote(when);
-  return std::make_shared<SnapshotGate>(
-      [weak = std::weak_ptr(impl_), cluster, when] {
-        const auto self = weak.lock();
-        const auto* connection = self ? self->find(cluster) : nullptr;
-        if (connection == nullptr) return true;
-        const SnapshotPtr& snapshot = connection->poller.snapshot();
-        return snapshot->complete() ? snapshot->requested_at > when : self->loop.clock().mono() > when;
-      },
-      std::move(what));
+  return impl_->after([cluster](const Impl& impl) { return impl.progress(cluster); }, when, std::move(what));
+}
+
+plan::GatePtr Clusters::gate_from_now(const AccountingKey& database, accounting::List list, std::string what) {
+  if (auto* found = impl_->find_database(database)) found->lists.wrote(list, impl_->loop.clock().mono());
+  return impl_->from_now([database, list](const Impl& impl) { return impl.progress(database, list); }, std::move(what));
+}
+
+plan::GatePtr Clusters::gate_after(const AccountingKey& database, accounting::List list, core::MonoTime when,
+                                   std::string what) {
+  if (auto* found = impl_->find_database(database)) found->lists.wrote(list, when);
+  return impl_->after([database, list](const Impl& impl) { return impl.progress(database, list); }, when, std::move(what));
 }
 
 Clusters::ListenerId Clusters::listen(Listener listener) {

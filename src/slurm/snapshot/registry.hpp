@@ -87,14 +87,15 @@ class Clusters {
   /// may. Null: none of them is known. Good until the loop runs on.
   [[nodiscard]] AccountingClient* accounting(const AccountingKey& database);
 
-  /// A plan waits on Slurm: polls come faster for the next two seconds.
-  void poll_often(const ClusterKey& cluster);
+  /// A plan waits on a cluster, or on an accounting database (Plan::waits_on): polls come faster for the next two seconds.
+  void poll_often(const std::string& system);
   /// Something was written: polls as soon as the cost of the last poll allows.
   void poll_soon(const ClusterKey& cluster);
+  void poll_soon(const AccountingKey& database, accounting::List list);
   /// What it says is not so, or may be so no more: the next poll asks for all there is, also for what is said to be unchanged.
   void poll_all_next(const ClusterKey& cluster);
-  /// What was read until now of any cluster is stale, until a poll that begins from now on has brought it: another process may
-  /// have written later.
+  /// What was read until now of any cluster or database is stale, until a poll that begins from now on has brought it: another
+  /// process may have written later.
   void mark_stale();
 
   /// All jobs as they are now: asked live, cheap when nothing changed since the snapshot. One request serves all who asked
@@ -107,6 +108,12 @@ class Clusters {
   [[nodiscard]] plan::GatePtr gate_from_now(const ClusterKey& cluster, std::string what);
   /// Open once a snapshot is in whose requests started after `when`, or the cluster was removed, or Slurm is away after `when`.
   [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);
+
+  /// The same for a list of an accounting database. It opens by polls, also by those that changed nothing: whoever has gates
+  /// asked again listens to lists.
+  [[nodiscard]] plan::GatePtr gate_from_now(const AccountingKey& database, accounting::List list, std::string what);
+  [[nodiscard]] plan::GatePtr gate_after(const AccountingKey& database, accounting::List list, core::MonoTime when,
+                                         std::string what);
 
   ListenerId listen(Listener listener);
   ListenerId listen_to_lists(ListListener listener);

@@ -564,6 +564,58 @@ TEST_F(AccountingTest, IsAskedOverAClusterThatIsUp) {
   EXPECT_EQ(rows().error, "");
 }
 
+TEST_F(AccountingTest, GatesOpenWhenTheListWasReadAgain) {
+  both.set_accounting("db", {"a"});
+  loop.advance(500ms);
+  http.held = kQos;
+  loop.advance(2s);
+  ASSERT_EQ(http.waiting(), 1U) << "a poll is under way";
+  const auto written = both.gate_from_now("db", accounting::List::kQos, "add QOS x");
+  const auto lost = both.gate_after("db", accounting::List::kQos, loop.clock().mono() + 5s, "y");
+  EXPECT_EQ(written->describe(), "add QOS x");
+  both.poll_soon("db", accounting::List::kQos);
+  http.release();
+  loop.run_ready();
+  EXPECT_FALSE(written->open()) << "it may have been answered before the write";
+  loop.advance(2s);
+  EXPECT_TRUE(written->open());
+  EXPECT_FALSE(lost->open());
+  loop.advance(8s);
+  EXPECT_TRUE(lost->open());
+}
+
+TEST_F(AccountingTest, GatesAreOpenWhileNobodyAnswersAndOfNoDatabase) {
+  both.set_accounting("db", {"a"});
+  loop.advance(500ms);
+  http.held = kQos;
+  loop.advance(2s);
+  const auto gate = both.gate_from_now("db", accounting::List::kQos, "x");
+  EXPECT_FALSE(gate->open());
+  both.mark_stale();
+  EXPECT_TRUE(gate->open());
+  const core::MonoTime written = loop.clock().mono();
+  http.release();
+  loop.run_ready();
+  EXPECT_EQ(rows().health, (accounting::Rows<std::string, accounting::Qos>::Health::kStale)) << "nothing holds the key back";
+  loop.advance(3s);
+  EXPECT_GT(rows().requested_at, written);
+  EXPECT_EQ(rows().error, "");
+  const auto another = both.gate_from_now("db", accounting::List::kQos, "x");
+  both.remove_accounting("db");
+  EXPECT_TRUE(another->open());
+}
+
+TEST_F(AccountingTest, WhoWaitsForADatabaseHasItsListsReadMoreOften) {
+  both.set_accounting("db", {"a"});
+  loop.advance(100ms);
+  const int before = http.asked("GET", kQos);
+  for (int i = 0; i < 10; ++i) {
+    both.poll_often("db");
+    loop.advance(200ms);
+  }
+  EXPECT_EQ(http.asked("GET", kQos), before + 4);
+}
+
 TEST_F(AccountingTest, IsUnknownWithoutAnyCluster) {
   both.set_accounting("db", {"nobody"});
   loop.advance(1ms);
