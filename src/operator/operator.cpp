@@ -49,7 +49,7 @@ struct Operator::Impl {
     manager.add_target(target);
     manager.on_leading([this] { clusters.mark_stale(); });
     manager.on_waiting([this](const std::string& system) { clusters.poll_often(system); });
-    // For gates: no other cache changes when a list was read.
+    // Opens the gates that wait for a list.
     clusters.listen_to_lists([&manager](const slurm::ListChange&) { manager.caches_changed(); });
     connections.start();
   }

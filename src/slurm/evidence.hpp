@@ -152,7 +152,7 @@ class DrainTimedOut final : public NodeEvidence {
   std::vector<OneJob> jobs_;
 };
 
-/// The owner has the node drained, for the purpose `why`, and nobody else has.
+/// True if `owner` has the node drained for the purpose `why`, and nobody else has.
 [[nodiscard]] bool drained_only_for(const Node& node, Owner owner, std::string_view why);
 /// It runs there, and this can be done to it.
 [[nodiscard]] bool may_be_ended(const Job& job, std::string_view node, EndOfJobs how);

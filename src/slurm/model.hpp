@@ -18,8 +18,8 @@ namespace slurm {
 /// Which slurmctld: the namespace and name of its Controller, or whatever names it uniquely here.
 using ClusterKey = std::string;
 
-/// Which accounting database: the namespace and name of its Accounting, or whatever names it uniquely here. Plans wait for both
-/// scopes by these keys, so no database has the key of a cluster.
+/// Which accounting database. A name of the caller's choice, but not one that a cluster has: plans name what they wait for by
+/// either key (Plan::waits_on).
 using AccountingKey = std::string;
 
 /// Slurm's numbers have three kinds of value, and they are three different things.
@@ -58,19 +58,17 @@ struct Node {
 /// slurmctld has given it up after SlurmdTimeout, and still hears nothing of it.
 [[nodiscard]] bool is_silent(const Node& node);
 
-/// What a job says of itself beyond what it holds and needs. Some of it changes all the time while the job waits, so only the
-/// programs that tell users of jobs, or make jobs, ask for it (ClientOptions::job_details).
+/// More about a job, for programs that submit jobs or show them to users. Some of it changes often while a job waits, so a
+/// program gets it only if it asks for it (ClientOptions::job_details).
 struct JobDetails {
   std::string user;
-  std::string reason;                        ///< Why it waits, in Slurm's word: "Resources".
-  std::string description;                   ///< The same at length, where Slurm has more to say.
-  std::string admin_comment;                 ///< Its users cannot change it.
-  std::string mcs_label;                     ///< Multi-Category Security: who may see it.
-  Number priority;                           ///< 0: held.
-  std::set<std::string, std::less<>> flags;  ///< As it was submitted: EXTERNAL_JOB ...
+  std::string reason;         ///< Why it waits, as Slurm spells it: "Resources".
+  std::string admin_comment;  ///< Only administrators can write it.
+  std::string mcs_label;      ///< Multi-Category Security.
+  bool external = false;      ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
   friend bool operator==(const JobDetails&, const JobDetails&) = default;
 };
-/// Null where nobody asks for details. Compared by what they say.
+/// Null if the program does not ask for details. Compares the details, not the addresses.
 struct JobDetailsPtr : std::shared_ptr<const JobDetails> {
   using std::shared_ptr<const JobDetails>::shared_ptr;
   friend bool operator==(const JobDetailsPtr& a, const JobDetailsPtr& b) {
@@ -89,7 +87,7 @@ struct Job {
   std::size_t only_named = 0;      ///< So many at their end it does not hold.
   bool nodes_unknown = false;      ///< Its nodes could not be read: any may be among them.
   std::string required_nodes;      ///< -w, while it waits: a hostlist, as long as its user made it.
-  /// end: start + limit; absent: no limit. Of a waiting job, what Slurm expects; known only with details, for it changes often.
+  /// end: start + limit; absent: no limit. For a job that waits they are Slurm's estimate, which is read only with details.
   std::optional<core::WallTime> start, end;
   std::int64_t array = 0;              ///< The job array that it is a task of; 0: none.
   std::optional<std::int64_t> task{};  ///< Its number in that.
@@ -155,8 +153,7 @@ struct Capabilities {
   bool requeue = false;          ///< POST jobs/requeue (26.05 and later)
   bool topology_update = false;  ///< A node's topology can be set (25.05 and later)
   bool reservations = false;     ///< POST reservation (25.05 and later)
-  bool slurmctld = false;        ///< It serves the scope of the cluster, and
-  bool slurmdb = false;          ///< that of the accounting database.
+  bool slurmdb = false;          ///< The server also serves an accounting database.
 };
 
 }  // namespace slurm

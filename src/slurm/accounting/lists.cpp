@@ -6,10 +6,10 @@
 namespace slurm::accounting {
 namespace {
 
-/// After a write a list is asked for again this many times its cost after the last start, not cost_factor times.
+/// After a write, the next poll starts this many times the list's cost after the last one, instead of cost_factor times.
 constexpr int kSoonFactor = 4;
 
-/// What is asked for so long after a write is later than it by the clock.
+/// A poll that starts so long after a write is later than the write by the clock.
 constexpr core::Duration kAfter{1};
 
 /// Everything about one list.
@@ -24,10 +24,10 @@ struct Polled {
   Key (*key_of)(const Row&);
   Rows<Key, Row> now;
   core::Timer timer;
-  std::uint64_t round = 0;                     ///< Of the last poll, ...
-  core::MonoTime started, ended;               ///< ... which ran from then to then.
-  core::MonoTime settled{core::Duration{-1}};  ///< When the last write is, or was.
-  core::Duration pause{0};                     ///< After the last failure, jitter included.
+  std::uint64_t round = 0;                     ///< The number of the last poll.
+  core::MonoTime started, ended;               ///< When the last poll started and ended.
+  core::MonoTime settled{core::Duration{-1}};  ///< When the last write is settled: Lists::wrote.
+  core::Duration pause{0};                     ///< How long to wait after the last failure, with jitter.
   bool asking = false;
   bool soon = false;       ///< A write asks for another poll.
   std::uint64_t turn = 0;  ///< Counts starts and stops: an answer to what was asked before is none to what is asked now.
@@ -87,7 +87,7 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
       const bool older = !progress_of(polled).complete && polled.started <= polled.settled;
       static const core::Error kOlder{core::ErrorCode::kUnavailable, "the answer is older than the last write", 0, {}, {}};
       const bool changed = rows && !older ? self->came(polled, *rows) : self->failed(polled, rows ? kOlder : rows.error());
-      // slurmdbd did not fail.
+      // slurmdbd has answered, so the next poll need not wait for a backoff.
       if (rows && older) polled.pause = (polled.ended - polled.started) * kSoonFactor + kAfter;
       self->schedule(polled);
       self->listener(polled.list, changed);

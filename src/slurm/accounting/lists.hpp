@@ -1,6 +1,6 @@
 // What an accounting database last said: its lists, each with its own completeness and age, kept by polls.
 //
-//   if (clusters.lists("accounting of default/db")->qos().health == Rows<...>::Health::kComplete) ...
+//   if (clusters.lists("db")->qos().health == Rows<...>::Health::kComplete) ...
 //
 // slurmdbd says of no list what changed in it: each comes whole, and each at its own pace, so that a long list (associations)
 // does not hold up a short one (QOS). Unknown is not empty: a list that never came says so, and a failed poll leaves the rows
@@ -52,11 +52,11 @@ struct ListsOptions {
 /// answer to what was asked before counts for nothing.
 class Lists {
  public:
-  /// Called on the loop after each poll; `changed`: the rows, the health or the error of the list are others.
+  /// Called on the loop after each poll. `changed`: the rows, the health or the error of the list changed.
   using Listener = std::function<void(List, bool changed)>;
-  /// Whom to ask now; null: nobody.
+  /// Returns the client to ask now; null if there is none.
   using Client = std::function<AccountingClient*()>;
-  /// Gives each poll its number; greater ones for later polls.
+  /// Returns the number of the next poll. Later polls have greater numbers.
   using Rounds = std::function<std::uint64_t()>;
 
   Lists(core::Loop& loop, core::Random& random, Client client, Rounds rounds, Listener listener, ListsOptions options = {});
@@ -69,13 +69,13 @@ class Lists {
   /// Something was written there: the next poll starts as soon as the cost of the last allows; that of a list that fails, when
   /// it would have anyway. One that is under way does not count, for it may have been answered before the write.
   void poll_soon(List list);
-  /// For who waits: for the next two seconds (ListsOptions::often_for) polls of all lists come faster.
+  /// Polls all lists more often for the next two seconds (ListsOptions::often_for), because somebody waits for them.
   void poll_often();
-  /// The contents are stale until a poll that begins from now on has brought them.
+  /// Makes all lists stale until a poll that starts later has read them.
   void mark_stale();
-  /// A write is settled at `when`: no poll that began before makes a stale list complete. See Poller::wrote.
+  /// Says that a write is settled at `when`: no poll that started before makes a stale list complete. See Poller::wrote.
   void wrote(List list, core::MonoTime when);
-  /// What a gate asks of a list.
+  /// How far the polls of a list are, for gates.
   struct Progress {
     bool complete = false;
     std::uint64_t round = 0;

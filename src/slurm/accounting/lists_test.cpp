@@ -25,8 +25,7 @@ net::HttpResponse list(const std::string& name, const std::string& rows) {
 
 struct ListsTest : ::testing::Test {
   ListsTest() {
-    http.on("GET", "/openapi/v3",
-            testing::ok(R"({"info":{"x-slurm":{"release":"26.05.5"}},"paths":{")" + kBase + R"(/qos/":{"get":{}}}})"));
+    http.on("GET", "/openapi/v3", testing::openapi());
     http.on("GET", kBase + "/qos/", list("qos", R"({"id":1,"name":"normal"})"));
     http.on("GET", kBase + "/tres/", list("TRES", R"({"id":1,"type":"cpu"})"));
     http.on("GET", kBase + "/accounts/", list("accounts", R"({"name":"root"})"));

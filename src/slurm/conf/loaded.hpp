@@ -1,5 +1,5 @@
 // Telling which configuration slurmctld has loaded: the file names its own hash in a hidden, inactive partition without nodes,
-// which every release shows over REST and plain `sinfo` does not. Its name begins with that of the program that wrote the file.
+// which every release shows over REST and plain `sinfo` does not. The name begins with the program that wrote the file.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace slurm::conf {
 
-/// The name of that partition: "slurm-operator-HASH". `hash`: lower-case letters and digits.
+/// Returns the name of that partition: "slurm-operator-HASH". `hash`: lower-case letters and digits.
 std::string marker_name(Owner writer, std::string_view hash);
 /// The line to append to slurm.conf.
 std::string marker_partition(Owner writer, std::string_view hash);

@@ -1,5 +1,5 @@
-// What slurmdbd knows, asked over a slurmrestd: lists in the neutral model, whatever its release speaks. A part of Client,
-// whose connection and negotiation it shares.
+// Reads the lists of slurmdbd through a slurmrestd, in the neutral model. It is a part of Client, and shares its connection and
+// negotiation.
 //
 //   client.accounting().qos([](const auto& rows) { ... });
 #pragma once
@@ -16,8 +16,8 @@ namespace slurm {
 
 class Connection;
 
-/// Calls of `done`, and errors: as those of Client; kUnsupported where openapi/slurmdbd is not loaded. slurmdbd's lists have no
-/// update_time: each comes whole, always.
+/// Calls `done`, and reports errors, as Client does; kUnsupported if slurmrestd has not loaded openapi/slurmdbd. slurmdbd's
+/// lists have no update_time: each always comes whole.
 class AccountingClient {
  public:
   template <class Row>

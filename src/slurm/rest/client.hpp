@@ -60,8 +60,8 @@ struct ClientOptions {
   /// ClusterName of the slurmctld that is meant; "": any. A reply that names another is an error (kOtherCluster); one that
   /// names none is good. Case does not matter: Slurm writes it in lower case.
   std::string cluster_name{};
-  /// Jobs come with JobDetails, and those that wait with the times that Slurm expects. What is not asked for is neither read
-  /// nor compared, and wakes nobody.
+  /// Reads jobs with JobDetails, and waiting jobs with the times that Slurm expects. Otherwise neither is read or compared, and
+  /// a change of them wakes nothing.
   bool job_details = false;
 };
 

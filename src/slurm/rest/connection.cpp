@@ -18,7 +18,7 @@ std::string place_of(Scope scope) {
   return scope == Scope::kCluster ? "slurm" : "slurmdb";
 }
 
-/// Nothing of this scope is there that we can speak.
+/// The error of a server that offers nothing of this scope that we can speak.
 core::Error unsupported(Scope scope, const std::string& release) {
   return {core::ErrorCode::kUnsupported,
           "slurmrestd " + release + " has no data_parser that we know (" + std::string(kSpellings.back().parser) + " to " +
@@ -152,7 +152,7 @@ void Connection::call(Call what, Reply reply, bool again) {
 }
 
 bool Connection::serves(Scope scope) const {
-  return capabilities_ && (scope == Scope::kCluster ? capabilities_->slurmctld : capabilities_->slurmdb);
+  return capabilities_ && (scope == Scope::kCluster || capabilities_->slurmdb);
 }
 
 void Connection::with_server(std::function<void(core::Result<void>)> then, Scope scope) {
@@ -188,9 +188,8 @@ void Connection::choose(const Paths& paths) {
     const std::string probe = scope == Scope::kCluster ? "/nodes" : "/qos";
     return paths.has("/" + place_of(scope) + "/" + std::string(s.parser) + probe, "get");
   };
-  const auto known = std::ranges::find_if(kSpellings, [&](const Spelling& s) {
-    return s.parser <= options_.newest_parser && (serves(s, Scope::kCluster) || serves(s, Scope::kAccounting));
-  });
+  const auto known = std::ranges::find_if(
+      kSpellings, [&](const Spelling& s) { return s.parser <= options_.newest_parser && serves(s, Scope::kCluster); });
   if (known == kSpellings.end()) return negotiated(unsupported(Scope::kCluster, paths.release));
   const std::string base = "/slurm/" + std::string(known->parser);
   Capabilities found;
@@ -200,12 +199,13 @@ void Connection::choose(const Paths& paths) {
   found.reservations = paths.has(base + "/reservation", "post");
   found.requeue = paths.has(base + "/jobs/requeue", "post");
   found.jobs_difference = known->differences;
-  found.slurmctld = serves(*known, Scope::kCluster);
   found.slurmdb = serves(*known, Scope::kAccounting);
   spelling_ = &*known;
+  const bool first = !capabilities_;
   capabilities_ = std::move(found);
   learn_release(paths.release);
-  log_.info("slurmrestd answers", {{"release", capabilities_->release}, {"data_parser", capabilities_->data_parser}});
+  if (first)
+    log_.info("slurmrestd answers", {{"release", capabilities_->release}, {"data_parser", capabilities_->data_parser}});
   negotiated({});
 }
 

@@ -47,7 +47,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
 
   /// Negotiates unless that is done already, and calls `then` when capabilities and spelling are known, at once where they are.
-  /// Error: kUnsupported where the server does not serve this scope.
+  /// Error: kUnsupported if the server does not serve this scope.
   void with_server(std::function<void(core::Result<void>)> then, Scope scope = Scope::kCluster);
   /// Null before and between negotiations.
   [[nodiscard]] const Capabilities* capabilities() const { return capabilities_ ? &*capabilities_ : nullptr; }
@@ -144,7 +144,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void call(Call what, Reply reply, bool again = false);
   void negotiate(bool again);
   void choose(const Paths& paths);
-  /// The server has paths of this scope.
+  /// True if the server is known to serve this scope.
   [[nodiscard]] bool serves(Scope scope) const;
   void learn_release(const std::string& text);
   void negotiated(std::optional<core::Error> error);
@@ -210,7 +210,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Spelling* spelling_ = &kSpellings.front();
   std::vector<std::function<void(core::Result<void>)>> waiting_;
   std::map<net::HttpTransport::RequestId, Waiting> under_way_;
-  /// With tables, by scope; longer while they come late.
+  /// How long to wait for a table of each scope; longer while they come late.
   std::map<Scope, core::Duration> patience_{{Scope::kCluster, options_.read_timeout},
                                             {Scope::kAccounting, options_.read_timeout}};
   bool closed_ = false;

@@ -107,14 +107,10 @@ void add_gres(std::vector<std::string>& names, std::string_view text) {
 void read_detail(std::string_view key, od::value value, JobDetails& details) {
   if (key == "user_name") {
     details.user = text_of(value);
-  } else if (key == "state_description") {
-    details.description = text_of(value);
   } else if (key == "admin_comment") {
     details.admin_comment = text_of(value);
   } else if (key == "mcs_label") {
     details.mcs_label = text_of(value);
-  } else if (key == "priority") {
-    details.priority = number_of(value);
   }
 }
 
@@ -171,7 +167,7 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
     } else if (key == "flags") {
       for_words(value, [&](std::string_view word) {
         job.stepmgr = job.stepmgr || word == "STEPMGR_ENABLED";
-        if (details != nullptr) details->flags.emplace(word);
+        if (details != nullptr) details->external = details->external || word == "EXTERNAL_JOB";
       });
     } else if (details != nullptr) {
       read_detail(key, value, *details);

@@ -65,7 +65,7 @@ SnapshotPtr nothing() {
   return kNothing;
 }
 
-/// Who wants to be told of something.
+/// The listeners to one kind of change.
 template <class What>
 class Listeners {
  public:
@@ -137,7 +137,7 @@ class JobReads {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-/// Open when what is read passes a test.
+/// A gate that is open when its test says so.
 class ReadGate final : public plan::Gate {
  public:
   using Test = std::function<bool()>;
@@ -249,7 +249,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
 
   // --- Gates: both scopes alike --------------------------------------------------------------------------------------
 
-  using Progress = std::optional<accounting::Lists::Progress>;  // nullopt: nobody waits for it any more.
+  using Progress = std::optional<accounting::Lists::Progress>;  // nullopt: it is not known any more.
   using Look = std::function<Progress(const Impl&)>;
 
   [[nodiscard]] Progress progress(const ClusterKey& cluster) const {

@@ -1,13 +1,13 @@
-// All of Slurm that we know, in two scopes: clusters, and accounting databases. Connections, what each of them last said, and
-// who wants to be told.
+// The registry of Slurm, in two scopes: clusters and accounting databases. It keeps the connections, what each last said, and
+// the listeners.
 //
 //   slurm::Clusters clusters(loop, random, log, [&](const slurm::Endpoint& e) { return make_transport(e); });
 //   clusters.set("default/slurm", {"slurm-restapi.default", 6820}, key_bytes);
 //   clusters.listen([&](const slurm::Change& change) { wake(change.cluster, change.nodes); });
 //   clusters.snapshot("default/slurm")->node("cpu-0");
 //
-//   clusters.set_accounting("accounting of default/db", {"default/slurm"});
-//   clusters.lists("accounting of default/db")->qos();
+//   clusters.set_accounting("db", {"default/slurm"});
+//   clusters.lists("db")->qos();
 #pragma once
 
 #include <cstdint>
@@ -46,11 +46,11 @@ struct Change {
   bool health = false;             ///< Completeness, error, capabilities, or who holds what cannot be told, changed.
 };
 
-/// A poll of a list of an accounting database has ended.
+/// A poll of a list of an accounting database has ended, also when nothing changed: gates wait for that.
 struct ListChange {
   AccountingKey database;
   accounting::List list{};
-  bool changed = false;  ///< Its rows, health or error are others.
+  bool changed = false;  ///< Its rows, health or error changed.
 };
 
 class Clusters {
@@ -81,10 +81,10 @@ class Clusters {
   /// Adds an accounting database, or changes the clusters over whose slurmrestds it is asked; the same again does nothing.
   void set_accounting(const AccountingKey& database, std::vector<ClusterKey> over);
   void remove_accounting(const AccountingKey& database);
-  /// What it last said; null for a database that is not known. Good until the loop runs on.
+  /// Returns what it last said, or null for a database that is not known. Good until the loop runs on.
   [[nodiscard]] const accounting::Lists* lists(const AccountingKey& database) const;
-  /// The way to it: over the first of its clusters whose slurmrestd serves it and whose slurmctld answers, else over one that
-  /// may. Null: none of them is known. Good until the loop runs on.
+  /// Returns the client of the first of its clusters that answers and whose slurmrestd serves accounting, else of one that may.
+  /// Null if none of the clusters is known. Good until the loop runs on.
   [[nodiscard]] AccountingClient* accounting(const AccountingKey& database);
 
   /// A plan waits on a cluster, or on an accounting database (Plan::waits_on): polls come faster for the next two seconds.
@@ -109,8 +109,7 @@ class Clusters {
   /// Open once a snapshot is in whose requests started after `when`, or the cluster was removed, or Slurm is away after `when`.
   [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);
 
-  /// The same for a list of an accounting database. It opens by polls, also by those that changed nothing: whoever has gates
-  /// asked again listens to lists.
+  /// The same for a list of an accounting database.
   [[nodiscard]] plan::GatePtr gate_from_now(const AccountingKey& database, accounting::List list, std::string what);
   [[nodiscard]] plan::GatePtr gate_after(const AccountingKey& database, accounting::List list, core::MonoTime when,
                                          std::string what);

@@ -166,27 +166,27 @@ TEST_F(RegistryTest, PollsEverySecondAndSharesWhatIsUnchanged) {
   EXPECT_EQ(rounds(), 12);
 }
 
-TEST_F(RegistryTest, WhatChangesWhileAJobWaitsIsSeenOnlyByWhoAsksForIt) {
+TEST_F(RegistryTest, DetailsOfJobsWakeOnlyProgramsThatAskForThem) {
   Clusters detailed(loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }, {},
                     {.job_details = true});
   std::vector<std::vector<std::int64_t>> told;
   detailed.listen([&](const Change& change) {
     if (!change.jobs.empty()) told.push_back(change.jobs);
   });
-  const auto row = [](const std::string& reason, long priority, long start) {
-    return testing::jobs(R"({"job_id":7,"job_state":["PENDING"],"state_reason":")" + reason + R"(","priority":)" +
-                         std::to_string(priority) + R"(,"start_time":)" + std::to_string(start) + "}");
+  const auto row = [](const std::string& reason, long start) {
+    return testing::jobs(R"({"job_id":7,"job_state":["PENDING"],"state_reason":")" + reason + R"(","start_time":)" +
+                         std::to_string(start) + "}");
   };
   const auto serve = [&](const net::HttpResponse& jobs) {
     for (const char* query : {"", "?update_time="}) http.on("GET", kBase + "/jobs/" + query, jobs);
   };
-  serve(row("Priority", 5, 1000));
+  serve(row("Priority", 1000));
   add();
   detailed.set("default/c", {"restapi", 6820}, "key");
   loop.advance(500ms);
   const SnapshotPtr first = snapshot();
   changes.clear();
-  serve(row("Resources", 6, 2000));
+  serve(row("Resources", 2000));
   loop.advance(1s);
   EXPECT_TRUE(snapshot()->jobs.same(first->jobs)) << "nothing that we ask for has changed";
   EXPECT_EQ(snapshot()->job_index, first->job_index);

@@ -123,7 +123,6 @@ TEST_P(SlurmTest, ReadsJobs) {
     EXPECT_EQ(job->nodes, std::vector<std::string>{"n1"}) << "it names no other";
     EXPECT_EQ(job->required_nodes, "") << "it waits no longer";
     EXPECT_EQ(job->details->user, "user");
-    EXPECT_TRUE(std::holds_alternative<std::int64_t>(job->details->priority));
     EXPECT_EQ(job->partition, "all");
     ASSERT_TRUE(job->start && job->end);
     EXPECT_EQ(*job->end - *job->start, core::Duration(10min));
