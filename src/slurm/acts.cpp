@@ -104,6 +104,25 @@ core::Json DeleteReservation::describe() const {
   return {{"act", "slurm.DeleteReservation"}, {"cluster", evidence.cluster()}, {"reservation", evidence.seen().name}};
 }
 
+core::Json SubmitJob::describe() const {
+  return {{"act", "slurm.SubmitJob"}, {"cluster", cluster}, {"comment", admin_comment(mark, more)}, {"wish", to_json(wish)}};
+}
+
+core::Json UpdateJob::describe() const {
+  return {{"act", "slurm.UpdateJob"},
+          {"cluster", evidence.cluster()},
+          {"owner", to_string(evidence.mark().owner)},
+          {"job", evidence.id()},
+          {"wish", to_json(wish)}};
+}
+
+core::Json CancelJob::describe() const {
+  return {{"act", "slurm.CancelJob"},
+          {"cluster", evidence.cluster()},
+          {"owner", to_string(evidence.mark().owner)},
+          {"job", evidence.id()}};
+}
+
 core::Json Reconfigure::describe() const {
   return {{"act", "slurm.Reconfigure"}, {"cluster", cluster}};
 }
@@ -206,6 +225,23 @@ plan::ActPtr set_reservation_nodes(OwnReservation evidence, std::vector<std::str
 
 plan::ActPtr delete_reservation(OwnReservation evidence) {
   return std::make_shared<DeleteReservation>(std::move(evidence));
+}
+
+plan::ActPtr submit_job(ClusterKey cluster, JobMark mark, JobWish wish, core::Json more) {
+  auto act = std::make_shared<SubmitJob>();
+  act->cluster = std::move(cluster);
+  act->mark = std::move(mark);
+  act->wish = std::move(wish);
+  act->more = std::move(more);
+  return act;
+}
+
+plan::ActPtr update_job(OwnJob evidence, JobWish wish) {
+  return std::make_shared<UpdateJob>(std::move(evidence), std::move(wish));
+}
+
+plan::ActPtr cancel_job(OwnJob evidence) {
+  return std::make_shared<CancelJob>(std::move(evidence));
 }
 
 plan::ActPtr reconfigure(ClusterKey cluster) {

@@ -11,6 +11,7 @@
 #include "slurm/evidence.hpp"
 #include "slurm/holds.hpp"
 #include "slurm/model.hpp"
+#include "slurm/own_job.hpp"
 #include "slurm/reservation.hpp"
 
 namespace slurm {
@@ -171,6 +172,34 @@ struct DeleteReservation final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
+/// Submits an external job. Slurm is asked live first: a job with the same mark counts as this one, even if it has ended, so a
+/// submission whose reply was lost is not repeated. Returns {"job": its number, "submitted": whether this act submitted it}.
+/// Error: kUnsupported unless the program asks for details of jobs.
+struct SubmitJob final : plan::Act {
+  ClusterKey cluster;
+  JobMark mark;
+  JobWish wish;
+  core::Json more;  ///< What the admin_comment says beside the mark.
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Changes a job of the owner's, of which Slurm is asked live first. Refused if the evidence is too old (kExpired), the job has
+/// ended (kNotFound), or its number is another job's by now (kConflict). Slurm changes most of a wish only while the job waits.
+struct UpdateJob final : plan::Act {
+  UpdateJob(OwnJob own, JobWish to) : evidence(std::move(own)), wish(std::move(to)) {}
+  OwnJob evidence;
+  JobWish wish;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Cancels a job of the owner's. Succeeds if the job has ended; else refused as UpdateJob is.
+struct CancelJob final : plan::Act {
+  explicit CancelJob(OwnJob own) : evidence(std::move(own)) {}
+  OwnJob evidence;
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
 plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::string> nodes, std::string reason,
                          bool renames = false);
 plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node, std::string seen = "");
@@ -192,6 +221,9 @@ plan::ActPtr read_accounting_clusters(ClusterKey cluster);
 plan::ActPtr make_reservation(ClusterKey cluster, ReservationWish wish);
 plan::ActPtr set_reservation_nodes(OwnReservation evidence, std::vector<std::string> nodes);
 plan::ActPtr delete_reservation(OwnReservation evidence);
+plan::ActPtr submit_job(ClusterKey cluster, JobMark mark, JobWish wish, core::Json more = nullptr);
+plan::ActPtr update_job(OwnJob evidence, JobWish wish);
+plan::ActPtr cancel_job(OwnJob evidence);
 plan::ActPtr reconfigure(ClusterKey cluster);
 
 }  // namespace slurm

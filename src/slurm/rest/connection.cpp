@@ -256,6 +256,13 @@ core::Result<void> Connection::check_cluster(const Envelope& envelope) const {
 }
 
 void Connection::write(std::string method, std::string path, core::Json body, Done<void> done) {
+  write_for_reply(std::move(method), std::move(path), std::move(body),
+                  [done = std::move(done)](const core::Result<Envelope>& reply) {
+                    done(reply ? core::Result<void>() : std::unexpected(reply.error()));
+                  });
+}
+
+void Connection::write_for_reply(std::string method, std::string path, core::Json body, Done<Envelope> done) {
   Call what;
   what.method = std::move(method);
   what.path = std::move(path);
@@ -264,7 +271,7 @@ void Connection::write(std::string method, std::string path, core::Json body, Do
   const std::string place = what.path;
   call(std::move(what), [this, place, done = std::move(done)](core::Result<net::HttpResponse> response) {
     if (!response) return done(std::unexpected(response.error().with(place)));
-    if (response->status == 304) return done({});
+    if (response->status == 304) return done(Envelope{});
     if (!is_json(*response)) {
       core::Error error = to_error(response->status, response->body, RequestKind::kWrite);
       if (response->status < 400) error.code = ErrorCode::kUnknownOutcome;
@@ -280,7 +287,7 @@ void Connection::write(std::string method, std::string path, core::Json body, Do
     if (!envelope->errors.empty())
       return done(std::unexpected(to_error(envelope->errors, response->status, RequestKind::kWrite)));
     if (response->status != 200) return done(std::unexpected(to_error(response->status, "", RequestKind::kWrite).with(place)));
-    done({});
+    done(*envelope);
   });
 }
 

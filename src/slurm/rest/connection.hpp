@@ -112,6 +112,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// A change. Errors as to_error tells them; a reply that makes no sense leaves the outcome unknown.
   void write(std::string method, std::string path, core::Json body, Done<void> done);
+  /// The same, and returns the reply.
+  void write_for_reply(std::string method, std::string path, core::Json body, Done<Envelope> done);
 
  private:
   /// A request whose path stands behind /SCOPE/DATA_PARSER/.

@@ -363,6 +363,8 @@ core::Result<Envelope> decode_envelope(std::string body) {
     } else if (key == "meta") {
       marked = true;
       read_meta(value, out);
+    } else if (key == "job_id") {
+      out.job_id = integer_of(value);
     }
   });
   if (!read) return std::unexpected(read.error());

@@ -29,6 +29,7 @@ struct Envelope {
   /// ClusterName as slurmrestd's own slurm.conf has it, and as slurmctld has it, where the reply says so. slurmctld's stands in
   /// jobs, and in the configuration that it has loaded; "": not said.
   std::string cluster{}, slurmctld_cluster{};
+  std::int64_t job_id = 0;  ///< The number of the job that was submitted; 0: not said.
 };
 
 template <class T>

@@ -38,8 +38,9 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     http = world->transport();
     tokens = std::make_unique<slurm::Hs256Tokens>(world->loop().clock(), world->key(), "slurm");
     client = std::make_unique<Client>(world->loop(), *http, *tokens, log, slurm::ClientOptions{.job_details = true});
-    clusters = std::make_unique<slurm::Clusters>(world->loop(), world->random(), log,
-                                                 [this](const slurm::Endpoint&) { return world->transport(); });
+    clusters = std::make_unique<slurm::Clusters>(
+        world->loop(), world->random(), log, [this](const slurm::Endpoint&) { return world->transport(); },
+        slurm::PollerOptions{}, slurm::ClientOptions{.job_details = true});
     target = std::make_unique<slurm::Target>(world->loop(), *clusters);
     ASSERT_NO_FATAL_FAILURE(begin_afresh());
     clusters->set(kCluster, {"slurmrestd", 6820}, world->key());
@@ -108,6 +109,11 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     target->execute(std::move(act), [out](plan::ActResult result) { *out = std::move(result); });
     world->until([&] { return out->has_value(); }, 40s);
     return out->value_or(plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}});
+  }
+  /// A mark that no job of an earlier test or run has.
+  slurm::JobMark new_mark() {
+    const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    return {slurm::Owner::kBridge, "cluster-a", test + " " + core::format_rfc3339(world->loop().clock().wall())};
   }
   static std::string error_of(const core::Result<void>& result) { return result ? "" : result.error().message; }
 
