@@ -33,7 +33,7 @@ others=$(xargs -n1 <<<"$kinds
   TopologyPlugin
   FLNdfn")
 words=$({
-  sources src/cluster src/operator | xargs -0 grep -ohE '"[A-Z][A-Za-z]*[a-z]"'
+  sources src/slinky src/operator | xargs -0 grep -ohE '"[A-Z][A-Za-z]*[a-z]"'
   grep -E 'k(Pod)?Condition[A-Za-z]+ =' src/api/well_known.hpp | grep -v ConditionPrefix | grep -oE '"[A-Z][A-Za-z]*"'
 } | tr -d '"')
 # The second column of the tables. Slurm's states are in the sources without what they begin with.

@@ -55,6 +55,12 @@ std::string_view text_of(SlurmErrno number) {
       return "No error";
     case SlurmErrno::kNoController:
       return "Unable to contact slurm controller (connect failure)";
+    case SlurmErrno::kInvalidPartition:
+      return "Invalid partition name specified";
+    case SlurmErrno::kScriptMissing:
+      return "Job script not specified";
+    case SlurmErrno::kJobNotPending:
+      return "Job is no longer pending execution";
     case SlurmErrno::kAccessDenied:
       return "Access/permission denied";
     case SlurmErrno::kActiveFeatures:
@@ -280,6 +286,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     if (call.method == "POST" && call.path == "nodes") return post_nodes(call);
     if (call.method == "POST" && call.path == "new/node" && call.parser >= "v0.0.44") return post_new_node(call);
     if (call.method == "POST" && call.path == "jobs/requeue" && call.parser >= "v0.0.45") return requeue_jobs(call);
+    if (call.method == "POST" && call.path == "job/submit") return submit_job(call);
+    if (call.method == "POST" && call.path.starts_with("job/")) return post_job(call);
     if (call.method == "DELETE" && call.path.starts_with("job/")) {
       // slurmctld's answer about the job is in `status`, and is not an error.
       (void)slurm.cancel_by(std::strtoll(call.path.c_str() + 4, nullptr, 10), call.user);
@@ -340,6 +348,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       }
       if (parser >= "v0.0.44") add(base + "new/node/", {"post"});
       add(base + "job/{job_id}", {"get", "post", "delete"});
+      add(base + "job/submit", {"post"});
       if (parser >= "v0.0.45") add(base + "conf", {"get"});
       if (parser >= "v0.0.45") add(base + "jobs/requeue", {"post"});
     }
@@ -443,7 +452,9 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                                           : triple(0)},
             {"time_limit", job.request.limit ? triple(job.request.limit->count() / 60000) : infinite()},
             {"name", job.request.name},
-            {"batch_flag", true},
+            {"batch_flag", !job.request.external},
+            {"admin_comment", job.request.admin_comment},
+            {"flags", job.request.external ? Json::array({"EXTERNAL_JOB"}) : Json::array()},
             {"requeue", job.request.requeue}};
   }
 
@@ -587,6 +598,40 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return number == SlurmErrno::kSuccess
                ? good(call)
                : refused(call, number, "Error creating reservation  " + name, "slurm_create_reservation");
+  }
+
+  /// External jobs alone: all others need a script.
+  HttpResponse submit_job(const Call& call) {
+    const auto refuse = [&](SlurmErrno number) {
+      return refused(call, number, "Batch job submission failed", "slurm_submit_batch_job()");
+    };
+    const Json& body = call.body.at("job");
+    if (!slurm.release_at_least(25, 5, 0) || body.value("flags", Json::array()) != Json::array({"EXTERNAL_JOB"}))
+      return refuse(SlurmErrno::kScriptMissing);
+    JobRequest request;
+    request.user = call.user;
+    request.partition = body.value("partition", "");
+    request.name = body.value("name", "");
+    request.admin_comment = body.value("admin_comment", "");
+    request.nodes = std::stoi(body.value("nodes", "1"));
+    request.excluded_nodes = body.value("excluded_nodes", std::vector<std::string>());
+    request.external = true;
+    request.requeue = false;
+    request.duration = std::chrono::hours(24 * 365);
+    if (!slurm.up()) return refuse(SlurmErrno::kNoController);
+    for (const std::string& name : request.excluded_nodes) {
+      if (slurm.node(name) == nullptr) return refuse(SlurmErrno::kInvalidNode);
+    }
+    const std::int64_t id = slurm.submit(std::move(request));
+    if (id == 0) return refuse(SlurmErrno::kInvalidPartition);
+    return good(call, {{"job_id", id}, {"step_id", "batch"}, {"job_submit_user_msg", ""}});
+  }
+
+  HttpResponse post_job(const Call& call) {
+    const SlurmErrno number = slurm.update_job(std::strtoll(call.path.c_str() + 4, nullptr, 10),
+                                               call.body.value("excluded_nodes", std::vector<std::string>()));
+    return number == SlurmErrno::kSuccess ? good(call)
+                                          : refused(call, number, "Job update requested failed", "slurm_update_job2()");
   }
 
   HttpResponse requeue_jobs(const Call& call) {

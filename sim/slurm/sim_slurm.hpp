@@ -49,7 +49,9 @@ enum class SlurmErrno : int {
   kSuccess = 0,
   kUnspecified = -1,
   kNoController = 1800,
+  kInvalidPartition = 2000,
   kAccessDenied = 2002,
+  kScriptMissing = 2009,
   kBusy = 2016,
   kInvalidJob = 2017,
   kInvalidNode = 2018,
@@ -60,6 +62,7 @@ enum class SlurmErrno : int {
   kDisabled = 2037,
   kInvalidReservation = 2053,
   kInvalidTime = 2054,
+  kJobNotPending = 2073,
   kReservationStarted = 2104,
   kNodeExists = 2168,
   kInvalidTransition = 2180,
@@ -128,6 +131,9 @@ struct JobRequest {
   std::string name = "wrap";              ///< kOddByte stands for a byte that is not UTF-8.
   bool prolog_fails = false, epilog_fails = false;
   core::Duration prolog{0};  ///< The duration of the prolog. The launch waits for it (PrologFlags=Alloc,DeferBatch).
+  std::string admin_comment{};
+  bool external = false;  ///< EXTERNAL_JOB: it has no script, and lasts until somebody ends it.
+  std::vector<std::string> excluded_nodes{};
 };
 
 struct SimJob {
@@ -269,6 +275,8 @@ class SimSlurm {
   SlurmErrno set_reservation_nodes(const std::string& name, const std::set<std::string>& nodes);
   SlurmErrno delete_reservation(const std::string& name);
   std::int64_t submit(JobRequest request);
+  /// Sets the excluded nodes of a waiting job.
+  SlurmErrno update_job(std::int64_t job, std::vector<std::string> excluded_nodes);
   bool suspend(std::int64_t job);
   bool resume(std::int64_t job);
   bool cancel(std::int64_t job);

@@ -87,6 +87,7 @@ bool SimSlurm::try_start(SimJob& job) {
   const auto take = [&](const std::string& name) {
     const auto node = nodes_.find(name);
     if (node == nodes_.end() || !partition->second.members.contains(name) || !usable(node->second)) return false;
+    if (std::ranges::find(job.request.excluded_nodes, name) != job.request.excluded_nodes.end()) return false;
     if (!node->second.reservation.empty()) return false;
     // The slurmd would not accept the job's launch from a slurmctld with another key.
     if (const auto slurmd = slurmds_.find(name); slurmd != slurmds_.end() && !slurmd->second.keys.accept(keys_)) return false;
@@ -157,14 +158,15 @@ void SimSlurm::run_out(std::int64_t id, std::uint64_t turn) {
   end_job(it->second, timeout ? SimJob::State::kTimeout : SimJob::State::kCompleted);
 }
 
-/// Ends the job. Its nodes run the epilog.
+/// Ends the job. Its nodes run the epilog. The nodes of an external job are free at once.
 void SimSlurm::end_job(SimJob& job, SimJob::State state) {
   const bool had_nodes = job.state == SimJob::State::kRunning || job.state == SimJob::State::kSuspended;
   job.state = state;
   job.end = now_seconds();
-  job.completing = had_nodes;
+  job.completing = had_nodes && !job.request.external;
   touch_jobs();
   touch_nodes();
+  if (had_nodes && job.request.external) return schedule_soon();
   if (!had_nodes) return;
   const std::uint64_t turn = ++turns_[job.id];
   later(options_.epilog, [this, id = job.id, turn] {
@@ -296,6 +298,20 @@ SlurmErrno SimSlurm::cancel_by(std::int64_t id, const std::string& user) {
                      .told = std::exchange(job.doomed, false)};
   end_job(job, SimJob::State::kCancelled);
   tell_loss(job, loss);
+  return SlurmErrno::kSuccess;
+}
+
+SlurmErrno SimSlurm::update_job(std::int64_t id, std::vector<std::string> excluded_nodes) {
+  if (!up_) return SlurmErrno::kNoController;
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end()) return SlurmErrno::kInvalidJob;
+  if (it->second.state != SimJob::State::kPending) return SlurmErrno::kJobNotPending;
+  for (const std::string& name : excluded_nodes) {
+    if (!nodes_.contains(name)) return SlurmErrno::kInvalidNode;
+  }
+  it->second.request.excluded_nodes = std::move(excluded_nodes);
+  touch_jobs();
+  schedule_soon();
   return SlurmErrno::kSuccess;
 }
 

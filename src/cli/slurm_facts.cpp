@@ -122,6 +122,7 @@ SlurmFacts ask_slurm(Api& api, const core::Json& controller, const std::vector<c
   core::NullLogger log;
   slurm::ClientOptions options;
   options.read_timeout = kPatience;
+  options.job_details = true;
   slurm::Client client(api.session().loop(), proxy, tokens, log, options);
   const auto connected = api.await<slurm::Capabilities>([&](auto done) { client.connect(std::move(done)); });
   if (!connected) return unknown("Slurm does not answer: " + slinky::one_line(connected.error().message));

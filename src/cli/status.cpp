@@ -64,7 +64,8 @@ Json time_json(std::optional<core::WallTime> time) {
 }
 
 Json job_json(const slurm::Job& job) {
-  Json out{{"id", job.id}, {"user", job.user}, {"state", job.state}, {"partition", job.partition}, {"nodes", job.nodes}};
+  const std::string user = job.details ? job.details->user : "";
+  Json out{{"id", job.id}, {"user", user}, {"state", job.state}, {"partition", job.partition}, {"nodes", job.nodes}};
   out["start"] = time_json(job.start);
   out["end"] = job.holds_nodes() ? time_json(job.end) : Json();
   return out;

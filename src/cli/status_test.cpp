@@ -99,7 +99,9 @@ TEST(Status, SlurmsOwnWordComesFirst) {
   const auto job = [&](std::int64_t id, const char* state, std::vector<std::string> nodes) {
     auto record = std::make_shared<slurm::Job>();
     record->id = id;
-    record->user = "alice";
+    const auto details = std::make_shared<slurm::JobDetails>();
+    details->user = "alice";
+    record->details = slurm::JobDetailsPtr(details);
     record->state = state;
     record->nodes = std::move(nodes);
     slurm.jobs.push_back(record);

@@ -49,7 +49,9 @@ struct Operator::Impl {
         connections(loop, log, manager.client(), clusters, wiring, [&manager] { manager.caches_changed(); }) {
     manager.add_target(target);
     manager.on_leading([this] { clusters.mark_stale(); });
-    manager.on_waiting([this](const slurm::ClusterKey& cluster) { clusters.poll_often(cluster); });
+    manager.on_waiting([this](const std::string& system) { clusters.poll_often(system); });
+    // Opens the gates that wait for a list.
+    clusters.listen_to_lists([&manager](const slurm::ListChange&) { manager.caches_changed(); });
     connections.start();
   }
 

@@ -35,7 +35,7 @@ core::Json RestoreReason::describe() const {
 }
 
 core::Json DeleteNode::describe() const {
-  core::Json out{{"act", "slurm.DeleteNode"}, {"cluster", cluster}, {"node", node}, {"why", why}};
+  core::Json out{{"act", "slurm.DeleteNode"}, {"cluster", cluster}, {"owner", to_string(owner)}, {"node", node}, {"why", why}};
   if (expected == NodeEvidence::Live::kKept) out["expectDown"] = true;
   if (expected == NodeEvidence::Live::kDrained) out["expectDrained"] = true;
   if (expected == NodeEvidence::Live::kSilent) out["expectSilent"] = true;
@@ -46,6 +46,7 @@ core::Json DeleteNode::describe() const {
 core::Json EndNode::describe() const {
   return {{"act", "slurm.EndNode"},
           {"cluster", evidence.node().cluster},
+          {"owner", to_string(owner)},
           {"node", evidence.node().name},
           {"slurmd", core::format_rfc3339(evidence.slurmd())}};
 }
@@ -53,9 +54,13 @@ core::Json EndNode::describe() const {
 core::Json EndJobs::describe() const {
   core::Json jobs = core::Json::array();
   for (const DrainTimedOut::OneJob& job : evidence.jobs()) jobs.push_back(job.full_id);
-  return {{"act", "slurm.EndJobs"},       {"cluster", evidence.node().cluster},
-          {"node", evidence.node().name}, {"how", to_string(evidence.how())},
-          {"jobs", std::move(jobs)},      {"evidence", {{"kind", evidence.kind()}, {"detail", evidence.detail()}}}};
+  return {{"act", "slurm.EndJobs"},
+          {"cluster", evidence.node().cluster},
+          {"owner", to_string(evidence.owner())},
+          {"node", evidence.node().name},
+          {"how", to_string(evidence.how())},
+          {"jobs", std::move(jobs)},
+          {"evidence", {{"kind", evidence.kind()}, {"detail", evidence.detail()}}}};
 }
 
 core::Json ConfirmIdle::describe() const {
@@ -99,6 +104,25 @@ core::Json DeleteReservation::describe() const {
   return {{"act", "slurm.DeleteReservation"}, {"cluster", evidence.cluster()}, {"reservation", evidence.seen().name}};
 }
 
+core::Json SubmitJob::describe() const {
+  return {{"act", "slurm.SubmitJob"}, {"cluster", cluster}, {"comment", admin_comment(mark, more)}, {"wish", to_json(wish)}};
+}
+
+core::Json UpdateJob::describe() const {
+  return {{"act", "slurm.UpdateJob"},
+          {"cluster", evidence.cluster()},
+          {"owner", to_string(evidence.mark().owner)},
+          {"job", evidence.id()},
+          {"wish", to_json(wish)}};
+}
+
+core::Json CancelJob::describe() const {
+  return {{"act", "slurm.CancelJob"},
+          {"cluster", evidence.cluster()},
+          {"owner", to_string(evidence.mark().owner)},
+          {"job", evidence.id()}};
+}
+
 core::Json Reconfigure::describe() const {
   return {{"act", "slurm.Reconfigure"}, {"cluster", cluster}};
 }
@@ -140,19 +164,20 @@ plan::ActPtr restore_reason(ClusterKey cluster, const Node& seen, std::string re
   return act;
 }
 
-plan::ActPtr delete_node(ClusterKey cluster, const Node& seen, std::string why, std::optional<NodeEvidence::Live> expected) {
-  return std::make_shared<DeleteNode>(std::move(cluster), seen.name, seen.reason, std::move(why), expected);
+plan::ActPtr delete_node(ClusterKey cluster, Owner owner, const Node& seen, std::string why,
+                         std::optional<NodeEvidence::Live> expected) {
+  return std::make_shared<DeleteNode>(std::move(cluster), owner, seen.name, seen.reason, std::move(why), expected);
 }
 
-plan::ActPtr delete_node(NodeEvidence evidence, std::string why) {
-  auto act = std::make_shared<DeleteNode>(evidence.node().cluster, evidence.node().name, evidence.reason(), std::move(why),
-                                          evidence.live());
+plan::ActPtr delete_node(Owner owner, NodeEvidence evidence, std::string why) {
+  auto act = std::make_shared<DeleteNode>(evidence.node().cluster, owner, evidence.node().name, evidence.reason(),
+                                          std::move(why), evidence.live());
   act->evidence = std::move(evidence);
   return act;
 }
 
-plan::ActPtr end_node(SlurmdEnded evidence) {
-  return std::make_shared<EndNode>(std::move(evidence));
+plan::ActPtr end_node(Owner owner, SlurmdEnded evidence) {
+  return std::make_shared<EndNode>(owner, std::move(evidence));
 }
 
 plan::ActPtr end_jobs(DrainTimedOut evidence) {
@@ -200,6 +225,23 @@ plan::ActPtr set_reservation_nodes(OwnReservation evidence, std::vector<std::str
 
 plan::ActPtr delete_reservation(OwnReservation evidence) {
   return std::make_shared<DeleteReservation>(std::move(evidence));
+}
+
+plan::ActPtr submit_job(ClusterKey cluster, JobMark mark, JobWish wish, core::Json more) {
+  auto act = std::make_shared<SubmitJob>();
+  act->cluster = std::move(cluster);
+  act->mark = std::move(mark);
+  act->wish = std::move(wish);
+  act->more = std::move(more);
+  return act;
+}
+
+plan::ActPtr update_job(OwnJob evidence, JobWish wish) {
+  return std::make_shared<UpdateJob>(std::move(evidence), std::move(wish));
+}
+
+plan::ActPtr cancel_job(OwnJob evidence) {
+  return std::make_shared<CancelJob>(std::move(evidence));
 }
 
 plan::ActPtr reconfigure(ClusterKey cluster) {

@@ -12,6 +12,7 @@
 #include "slurm/evidence.hpp"
 #include "slurm/holds.hpp"
 #include "slurm/model.hpp"
+#include "slurm/own_job.hpp"
 #include "slurm/reservation.hpp"
 
 namespace slurm {
@@ -22,7 +23,7 @@ namespace slurm {
 /// lacks one of the nodes, after the others are drained. Sends one request for many nodes where the server can.
 struct DrainNodes final : plan::Act {
   ClusterKey cluster;
-  Owner owner = Owner::kOperator;
+  Owner owner{};
   std::vector<std::string> nodes;
   std::string reason;
   bool renames = false;  ///< Replaces an earlier reason of the owner.
@@ -36,7 +37,7 @@ struct DrainNodes final : plan::Act {
 /// clears a reason, and its next drain would keep the old one.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
-  Owner owner = Owner::kOperator;
+  Owner owner{};
   std::string node;
   std::string seen;  ///< The reason on which the decision was based; "": any.
   [[nodiscard]] core::Json describe() const override;
@@ -66,14 +67,16 @@ struct RestoreReason final : plan::Act {
 /// drained it, or set it down or failing, with another reason since. Fails with kExpired if the evidence is too old. The
 /// record of a worker needs evidence, because this act is the fence before its pod is deleted.
 struct DeleteNode final : plan::Act {
-  DeleteNode(ClusterKey in_cluster, std::string name, std::string seen, std::string because,
+  DeleteNode(ClusterKey in_cluster, Owner who, std::string name, std::string seen, std::string because,
              std::optional<NodeEvidence::Live> live)
       : cluster(std::move(in_cluster)),
+        owner(who),
         node(std::move(name)),
         reason(std::move(seen)),
         why(std::move(because)),
         expected(live) {}
   ClusterKey cluster;
+  Owner owner;
   std::string node;
   std::string reason;  ///< Slurm's reason for the node when this was decided.
   std::string why;
@@ -84,17 +87,18 @@ struct DeleteNode final : plan::Act {
 };
 
 /// Sets a node DOWN whose slurmd has ended, so that its jobs are requeued at once. Fails with kExpired if the evidence is too
-/// old, and with kConflict unless the live node is drained by the operator and its slurmd is the one of the evidence.
+/// old, and with kConflict unless the live node is drained by the owner and its slurmd is the one of the evidence.
 struct EndNode final : plan::Act {
-  explicit EndNode(SlurmdEnded why) : evidence(std::move(why)) {}
+  EndNode(Owner who, SlurmdEnded why) : owner(who), evidence(std::move(why)) {}
+  Owner owner;
   SlurmdEnded evidence;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Requeues or cancels the jobs of the evidence, and no others. Fails with kExpired if the evidence is too old, and with
-/// kConflict unless the live node is still drained for the same purpose. A job that has left the node or has been restarted is
-/// left alone.
+/// Requeues or cancels the jobs of the evidence, which names the owner, and no others. Fails with kExpired if the evidence is
+/// too old, and with kConflict unless the live node is still drained for the same purpose. A job that has left the node or has
+/// been restarted is left alone.
 struct EndJobs final : plan::Act {
   explicit EndJobs(DrainTimedOut why) : evidence(std::move(why)) {}
   DrainTimedOut evidence;
@@ -171,6 +175,34 @@ struct DeleteReservation final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
+/// Submits an external job. Slurm is asked live first: a job with the same mark counts as this one, even if it has ended, so a
+/// submission whose reply was lost is not repeated. Returns {"job": its number, "submitted": whether this act submitted it}.
+/// Error: kUnsupported unless the program asks for details of jobs.
+struct SubmitJob final : plan::Act {
+  ClusterKey cluster;
+  JobMark mark;
+  JobWish wish;
+  core::Json more;  ///< What the admin_comment says beside the mark.
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Changes a job of the owner's, of which Slurm is asked live first. Refused if the evidence is too old (kExpired), the job has
+/// ended (kNotFound), or its number is another job's by now (kConflict). Slurm changes most of a wish only while the job waits.
+struct UpdateJob final : plan::Act {
+  UpdateJob(OwnJob own, JobWish to) : evidence(std::move(own)), wish(std::move(to)) {}
+  OwnJob evidence;
+  JobWish wish;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Cancels a job of the owner's. Succeeds if the job has ended; else refused as UpdateJob is.
+struct CancelJob final : plan::Act {
+  explicit CancelJob(OwnJob own) : evidence(std::move(own)) {}
+  OwnJob evidence;
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
 plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::string> nodes, std::string reason,
                          bool renames = false);
 plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node, std::string seen = "");
@@ -178,11 +210,11 @@ plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update
                          std::optional<OwnFeatures> own = std::nullopt);
 plan::ActPtr restore_reason(ClusterKey cluster, const Node& seen, std::string reason);
 /// For a node without a worker. `seen` is the node on which the decision was based.
-plan::ActPtr delete_node(ClusterKey cluster, const Node& seen, std::string why,
+plan::ActPtr delete_node(ClusterKey cluster, Owner owner, const Node& seen, std::string why,
                          std::optional<NodeEvidence::Live> expected = std::nullopt);
 /// For the node of a worker.
-plan::ActPtr delete_node(NodeEvidence evidence, std::string why);
-plan::ActPtr end_node(SlurmdEnded evidence);
+plan::ActPtr delete_node(Owner owner, NodeEvidence evidence, std::string why);
+plan::ActPtr end_node(Owner owner, SlurmdEnded evidence);
 plan::ActPtr end_jobs(DrainTimedOut evidence);
 plan::ActPtr confirm_idle(Drained evidence);
 plan::ActPtr confirm_no_jobs(ClusterKey cluster);
@@ -192,6 +224,9 @@ plan::ActPtr read_accounting_clusters(ClusterKey cluster);
 plan::ActPtr make_reservation(ClusterKey cluster, ReservationWish wish);
 plan::ActPtr set_reservation_nodes(OwnReservation evidence, std::vector<std::string> nodes);
 plan::ActPtr delete_reservation(OwnReservation evidence);
+plan::ActPtr submit_job(ClusterKey cluster, JobMark mark, JobWish wish, core::Json more = nullptr);
+plan::ActPtr update_job(OwnJob evidence, JobWish wish);
+plan::ActPtr cancel_job(OwnJob evidence);
 plan::ActPtr reconfigure(ClusterKey cluster);
 
 }  // namespace slurm

@@ -20,9 +20,10 @@ TEST(Acts, DescribeThemselves) {
                         {"reason", "scale in"}}));
   EXPECT_EQ(resume_node("c", Owner::kOperator, "n")->describe(),
             (core::Json{{"act", "slurm.ResumeNode"}, {"cluster", "c"}, {"owner", "slurm-operator"}, {"node", "n"}}));
-  EXPECT_EQ(delete_node("c", seen(), "gone")->describe(),
-            (core::Json{{"act", "slurm.DeleteNode"}, {"cluster", "c"}, {"node", "n"}, {"why", "gone"}}));
-  EXPECT_EQ(delete_node("c", seen(), "gone", NodeEvidence::Live::kKept)->describe()["expectDown"], true);
+  EXPECT_EQ(
+      delete_node("c", Owner::kOperator, seen(), "gone")->describe(),
+      (core::Json{{"act", "slurm.DeleteNode"}, {"cluster", "c"}, {"owner", "slurm-operator"}, {"node", "n"}, {"why", "gone"}}));
+  EXPECT_EQ(delete_node("c", Owner::kOperator, seen(), "gone", NodeEvidence::Live::kKept)->describe()["expectDown"], true);
   EXPECT_EQ(reconfigure("c")->describe(), (core::Json{{"act", "slurm.Reconfigure"}, {"cluster", "c"}}));
   NodeUpdate update;
   update.comment = "x";
@@ -33,7 +34,7 @@ TEST(Acts, DescribeThemselves) {
 }
 
 TEST(Acts, OnlyDeletionTakesAway) {
-  EXPECT_TRUE(delete_node("c", seen(), "gone")->destructive());
+  EXPECT_TRUE(delete_node("c", Owner::kOperator, seen(), "gone")->destructive());
   EXPECT_FALSE(drain_nodes("c", Owner::kOperator, {"n"}, "r")->destructive());
   EXPECT_FALSE(resume_node("c", Owner::kOperator, "n")->destructive());
   EXPECT_EQ(drain_nodes("c", Owner::kOperator, {"n"}, "r", true)->describe()["renames"], true);

@@ -64,10 +64,10 @@ std::string_view to_string(EndOfJobs how) {
   return how == EndOfJobs::kCancel ? "cancel" : "requeue";
 }
 
-bool drained_only_for(const Node& node, std::string_view why) {
+bool drained_only_for(const Node& node, Owner owner, std::string_view why) {
   if (!node.state.drains() || node.state.has("FAIL")) return false;
   const Holds holds = Holds::read(node.reason);
-  return holds.why(Owner::kOperator) == why && !holds.others_than(Owner::kOperator);
+  return holds.why(owner) == why && !holds.others_than(owner);
 }
 
 bool may_be_ended(const Job& job, std::string_view node, EndOfJobs how) {
@@ -75,16 +75,16 @@ bool may_be_ended(const Job& job, std::string_view node, EndOfJobs how) {
 }
 
 std::optional<DrainTimedOut> DrainTimedOut::of(const plan::Observing& observing, const Snapshot& snapshot, NodeId id,
-                                               std::string_view why, EndOfJobs how, std::string detail) {
+                                               Owner owner, std::string_view why, EndOfJobs how, std::string detail) {
   if (!snapshot.fresh(observing.now())) return std::nullopt;
   const Node* node = snapshot.node(id.name);
-  if (node == nullptr || !drained_only_for(*node, why)) return std::nullopt;
+  if (node == nullptr || !drained_only_for(*node, owner, why)) return std::nullopt;
   std::vector<OneJob> jobs;
   for (const auto& job : snapshot.jobs_on(id.name)) {
     if (may_be_ended(*job, id.name, how)) jobs.push_back({job->id, job->full_id(), job->start});
   }
   if (jobs.empty()) return std::nullopt;
-  return DrainTimedOut(observing, *node, std::move(id), std::string(why), how, std::move(jobs), std::move(detail),
+  return DrainTimedOut(observing, *node, std::move(id), owner, std::string(why), how, std::move(jobs), std::move(detail),
                        end_of(snapshot));
 }
 

@@ -120,9 +120,8 @@ enum class EndOfJobs {
 };
 [[nodiscard]] std::string_view to_string(EndOfJobs how);
 
-/// The user allows the operator to end these jobs: they run on a node that a fresh snapshot shows as drained by the operator
-/// alone for the purpose `why`. The caller knows that the drain has lasted as long as the user wants to wait, and says so in
-/// `detail`.
+/// The user allows the owner to end these jobs: they run on a node that a fresh snapshot shows as drained by `owner` alone for
+/// the purpose `why`. The caller knows that the drain has lasted as long as the user wants to wait, and says so in `detail`.
 class DrainTimedOut final : public NodeEvidence {
  public:
   struct OneJob {
@@ -131,28 +130,31 @@ class DrainTimedOut final : public NodeEvidence {
     std::optional<core::WallTime> start;  ///< Start of the current run.
   };
   /// Returns nullopt if no job on the node may be ended.
-  static std::optional<DrainTimedOut> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
+  static std::optional<DrainTimedOut> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node, Owner owner,
                                          std::string_view why, EndOfJobs how, std::string detail);
   [[nodiscard]] const std::vector<OneJob>& jobs() const { return jobs_; }
   [[nodiscard]] EndOfJobs how() const { return how_; }
-  /// The operator's hold in the node's reason.
+  [[nodiscard]] Owner owner() const { return owner_; }
+  /// The owner's hold in the node's reason.
   [[nodiscard]] const std::string& why() const { return why_; }
 
  private:
-  DrainTimedOut(const plan::Observing& observing, const Node& node, NodeId id, std::string why, EndOfJobs how,
+  DrainTimedOut(const plan::Observing& observing, const Node& node, NodeId id, Owner owner, std::string why, EndOfJobs how,
                 std::vector<OneJob> jobs, std::string detail, core::MonoTime good_until)
       : NodeEvidence(observing, std::move(id), "DrainTimedOut", std::move(detail), good_until, node.reason),
+        owner_(owner),
         why_(std::move(why)),
         how_(how),
         jobs_(std::move(jobs)) {}
 
+  Owner owner_;
   std::string why_;
   EndOfJobs how_;
   std::vector<OneJob> jobs_;
 };
 
-/// True if the operator holds the node drained for the purpose `why` and nobody else holds it.
-[[nodiscard]] bool drained_only_for(const Node& node, std::string_view why);
+/// True if `owner` holds the node drained for the purpose `why` and nobody else holds it.
+[[nodiscard]] bool drained_only_for(const Node& node, Owner owner, std::string_view why);
 /// True if the job runs on the node and `how` can be applied to it.
 [[nodiscard]] bool may_be_ended(const Job& job, std::string_view node, EndOfJobs how);
 

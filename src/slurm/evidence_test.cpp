@@ -206,7 +206,8 @@ TEST(NodeEvidence, SaysLeftBehindOfARecordThatIsDown) {
 }
 
 std::optional<DrainTimedOut> timed_out(const Snapshot& snapshot, EndOfJobs how = EndOfJobs::kCancel) {
-  return DrainTimedOut::of(plan::testing::Observer::at(kNow), snapshot, {"c", "cpu-0"}, "scale in", how, "drained for 4h");
+  return DrainTimedOut::of(plan::testing::Observer::at(kNow), snapshot, {"c", "cpu-0"}, Owner::kOperator, "scale in", how,
+                           "drained for 4h");
 }
 
 /// A job there, of which `change` says what is different.
@@ -274,8 +275,10 @@ TEST(NodeEvidence, IsGoodForAsLongAsTheSnapshotThatItWasFoundIn) {
 TEST(NodeEvidence, SaysWhatALiveLookHasToFind) {
   EXPECT_EQ(drained(snapshot_with({"IDLE", {"DRAIN"}}))->live(), NodeEvidence::Live::kKept);
   EXPECT_EQ(silent(snapshot_with({"DOWN", {"NOT_RESPONDING"}}))->live(), NodeEvidence::Live::kSilent);
-  EXPECT_EQ(delete_node(*silent(snapshot_with({"DOWN", {"NOT_RESPONDING"}})), "x")->describe()["expectSilent"], true);
-  EXPECT_EQ(delete_node(*drained(snapshot_with({"IDLE", {"DRAIN"}})), "x")->describe()["expectDown"], true);
+  EXPECT_EQ(
+      delete_node(Owner::kOperator, *silent(snapshot_with({"DOWN", {"NOT_RESPONDING"}})), "x")->describe()["expectSilent"],
+      true);
+  EXPECT_EQ(delete_node(Owner::kOperator, *drained(snapshot_with({"IDLE", {"DRAIN"}})), "x")->describe()["expectDown"], true);
 }
 
 template <class Evidence>
@@ -284,7 +287,7 @@ concept KeepsTheRecord = requires(Evidence evidence) {
 };
 template <class Evidence>
 concept EndsANode = requires(Evidence evidence) {
-  end_node(evidence);
+  end_node(Owner::kOperator, evidence);
 };
 
 TEST(NodeEvidence, ActsTakeTheKindThatTheyNeed) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +17,10 @@ namespace slurm {
 
 /// Identifies a slurmctld: the namespace and name of its Controller, or any other unique name.
 using ClusterKey = std::string;
+
+/// Which accounting database. A name of the caller's choice, but not one that a cluster has: plans name what they wait for by
+/// either key (Plan::waits_on).
+using AccountingKey = std::string;
 
 /// A number in Slurm is unset, infinite or a value. The three must not be confused.
 struct Unset {
@@ -53,27 +58,46 @@ struct Node {
 /// slurmctld has set the node down and gets no answer from it.
 [[nodiscard]] bool is_silent(const Node& node);
 
-struct Job {
-  std::int64_t id = 0;                       ///< Negative if the job could not be read.
-  std::string state;                         ///< Base: RUNNING PENDING SUSPENDED COMPLETED ...
-  std::set<std::string, std::less<>> flags;  ///< COMPLETING CONFIGURING ...
+/// More about a job, for programs that submit jobs or show them to users. Some of it changes often while a job waits, so a
+/// program gets it only if it asks for it (ClientOptions::job_details).
+struct JobDetails {
   std::string user;
+  std::string reason;         ///< Why it waits, as Slurm spells it: "Resources".
+  std::string admin_comment;  ///< Only administrators can write it.
+  std::string mcs_label;      ///< Multi-Category Security.
+  bool external = false;      ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
+  friend bool operator==(const JobDetails&, const JobDetails&) = default;
+};
+/// Null if the program does not ask for details. Compares the details, not the addresses.
+struct JobDetailsPtr : std::shared_ptr<const JobDetails> {
+  using std::shared_ptr<const JobDetails>::shared_ptr;
+  friend bool operator==(const JobDetailsPtr& a, const JobDetailsPtr& b) {
+    return a.get() == b.get() || (a.get() != nullptr && b.get() != nullptr && *a == *b);
+  }
+};
+
+struct Job {
+  std::int64_t id = 0;                          ///< Negative if the job could not be read.
+  std::string state;                            ///< Base: RUNNING PENDING SUSPENDED COMPLETED ...
+  std::set<std::string, std::less<>> flags;     ///< COMPLETING CONFIGURING ...
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
   bool prolog = false;  ///< RUNNING, but its prolog still runs on one of its nodes. Only reported with PrologFlags=Alloc.
   /// The nodes that it holds, expanded, followed by nodes that it names (-w) and needs to continue.
   std::vector<std::string> nodes;
-  std::size_t only_named = 0;                ///< The last so many of `nodes` are only named, not held.
-  bool nodes_unknown = false;                ///< Its nodes could not be read; it may hold any node.
-  std::string required_nodes;                ///< -w of a waiting job: a hostlist of any length.
-  std::optional<core::WallTime> start, end;  ///< end: start + limit; absent: no limit.
-  std::int64_t array = 0;                    ///< The job array of which it is a task; 0: none.
-  std::optional<std::int64_t> task{};        ///< Its index in that array.
-  bool stepmgr = false;                      ///< One of its slurmstepds manages its steps and keeps the auth/slurm key.
-  bool batch = false;                        ///< It has a batch script. Only batch jobs can be requeued,
-  bool requeue = false;                      ///< and only if the user allows it.
-  [[nodiscard]] bool holds_nodes() const;    ///< RUNNING, SUSPENDED, CONFIGURING, COMPLETING, or an unknown state.
-  [[nodiscard]] bool in_queue() const;       ///< It holds nodes or is PENDING.
+  std::size_t only_named = 0;  ///< The last so many of `nodes` are only named, not held.
+  bool nodes_unknown = false;  ///< Its nodes could not be read; it may hold any node.
+  std::string required_nodes;  ///< -w of a waiting job: a hostlist of any length.
+  /// end: start + limit; absent: no limit. For a waiting job they are Slurm's estimate, which is only read with details.
+  std::optional<core::WallTime> start, end;
+  std::int64_t array = 0;              ///< The job array of which it is a task; 0: none.
+  std::optional<std::int64_t> task{};  ///< Its index in that array.
+  bool stepmgr = false;                ///< One of its slurmstepds manages its steps and keeps the auth/slurm key.
+  bool batch = false;                  ///< It has a batch script. Only batch jobs can be requeued,
+  bool requeue = false;                ///< and only if the user allows it.
+  JobDetailsPtr details{};
+  [[nodiscard]] bool holds_nodes() const;  ///< RUNNING, SUSPENDED, CONFIGURING, COMPLETING, or an unknown state.
+  [[nodiscard]] bool in_queue() const;     ///< It holds nodes or is PENDING.
   [[nodiscard]] bool holds(std::string_view node) const;
   /// The node is allocated to it, and it is RUNNING or SUSPENDED but not yet COMPLETING.
   [[nodiscard]] bool runs_on(std::string_view node) const;
@@ -130,7 +154,7 @@ struct Capabilities {
   bool requeue = false;          ///< POST jobs/requeue (26.05 and later)
   bool topology_update = false;  ///< A node's topology can be set (25.05 and later)
   bool reservations = false;     ///< POST reservation (25.05 and later)
-  bool slurmdb = false;
+  bool slurmdb = false;          ///< The server also serves an accounting database.
 };
 
 }  // namespace slurm

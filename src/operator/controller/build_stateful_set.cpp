@@ -33,14 +33,13 @@ constexpr const char* kSlurmdbdDirectory = "/mnt/slurmdbd";
 /// partition that marks slurm.conf. A refused configuration is tried again more and more rarely, and jobs that are starting are
 /// waited for, a minute at most: see prologs.hpp.
 std::string reconfigure_script() {
-  const std::string marker = slurm::conf::marker_partition("");
   return "set -u\n"
          "trap 'exit 0' TERM\n"
          "pause=5 waited=0\n"
          "while true; do\n"
          "  sleep $pause & wait $!\n"
          "  mark=$(sed -n 's/^PartitionName=\\(" +
-         marker.substr(marker.find('=') + 1, marker.find(' ') - marker.find('=') - 1) +
+         slurm::conf::marker_name(slurm::Owner::kOperator, "") +
          "[0-9a-z]*\\) .*/\\1/p' /etc/slurm/slurm.conf)\n"
          "  pause=5\n"
          "  [ -n \"$mark\" ] || continue\n"

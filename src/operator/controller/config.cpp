@@ -485,7 +485,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   out.asked = asked_digest(observed, out.slurmdbd);
   out.hash = core::short_digest(text + "\n" + other_inputs(observed, topology.text));
   if (!text.empty() && text.back() != '\n') text += '\n';
-  out.files[std::string(kSlurmConf)] = text + conf::marker_partition(out.hash) + "\n";
+  out.files[std::string(kSlurmConf)] = text + conf::marker_partition(slurm::Owner::kOperator, out.hash) + "\n";
   if (std::string cgroup = cgroup_conf(observed); !cgroup.empty()) out.files[std::string(kCgroupConf)] = std::move(cgroup);
   if (!topology.text.empty()) out.files[std::string(kTopologyYaml)] = std::move(topology.text);
   // slurmctld would not start without it.

@@ -124,7 +124,7 @@ void plan_records(Draft& draft) {
     if (!record.evidence || draft.plan.step_count() >= kRecordsPerPass)
       return draft.plan.wake_after(core::Duration{1000}, "records of workers are left");
     const std::string& why = record.evidence->detail();
-    lane.add({{"delete", "Slurm node", record.node}, why, slurm::delete_node(*record.evidence, why)});
+    lane.add({{"delete", "Slurm node", record.node}, why, slurm::delete_node(slurm::Owner::kOperator, *record.evidence, why)});
   }
 }
 

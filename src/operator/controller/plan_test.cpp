@@ -808,7 +808,7 @@ Observed without_partition(bool trying, int seconds) {
   auto snapshot = std::make_shared<slurm::Snapshot>();
   snapshot->health = slurm::Snapshot::Health::kComplete;
   snapshot->requested_at = kNow;
-  const std::string line = slurm::conf::marker_partition(accepted.hash);
+  const std::string line = slurm::conf::marker_partition(slurm::Owner::kOperator, accepted.hash);
   const std::string name = line.substr(line.find('=') + 1, line.find(' ') - line.find('=') - 1);
   snapshot->partitions.insert_or_assign(name, slurm::Partition{name, "", "INACTIVE", true});
   out.snapshot = snapshot;

@@ -672,7 +672,7 @@ SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state
 
 std::optional<std::string> loaded_config_hash(const Observed& observed) {
   if (!observed.snapshot || !observed.snapshot->complete()) return {};
-  return slurm::conf::loaded_hash(*observed.snapshot).value_or("");
+  return slurm::conf::loaded_hash(slurm::Owner::kOperator, *observed.snapshot).value_or("");
 }
 
 bool refused(const plan::Outcome* outcome) {

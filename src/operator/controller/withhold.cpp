@@ -122,7 +122,7 @@ conf::Conf read_loaded(const Observed& observed) {
     return out;
   }
   for (const auto& [name, partition] : observed.snapshot->partitions) {
-    if (conf::is_marker(name) || !of_its_feature(*observed.snapshot, partition)) continue;
+    if (conf::is_marker(slurm::Owner::kOperator, name) || !of_its_feature(*observed.snapshot, partition)) continue;
     out.add_record("NodeSet", name, "Feature=" + name);
     out.add_record("PartitionName", name, "Nodes=" + name + " State=" + partition.state);
   }
@@ -252,7 +252,8 @@ std::set<std::string> lacking_partitions(const ConfigState& state, const Rendere
   const conf::Conf offered = parse_conf(state.offered), asked = parse_conf(wanted.files);
   for (const conf::Entry& entry : asked.entries()) {
     const conf::Setting& head = entry.head();
-    const bool partition = entry.record() && head.key == "PartitionName" && !conf::is_marker(head.value);
+    const bool partition =
+        entry.record() && head.key == "PartitionName" && !conf::is_marker(slurm::Owner::kOperator, head.value);
     if (partition && offered.record(head.key, head.value) == nullptr) out.insert(head.value);
   }
   // Include those of NodeSets that were left out because slurmctld may have refused them.
@@ -270,7 +271,9 @@ std::vector<Withheld> withhold_partitions(conf::Conf& ours, conf::Conf& user, co
   const conf::Conf before = read_partitions_before(observed, state);
   for (const conf::Entry& entry : before.entries()) {
     const conf::Setting& head = entry.head();
-    if (!entry.record() || head.key != "PartitionName" || entry.defaults() || conf::is_marker(head.value)) continue;
+    if (!entry.record() || head.key != "PartitionName" || entry.defaults() ||
+        conf::is_marker(slurm::Owner::kOperator, head.value))
+      continue;
     if (ours.record(head.key, head.value) != nullptr || user.record(head.key, head.value) != nullptr) continue;
     std::optional<Withheld> item = judge_partition(observed, state, head.value);
     if (!item) continue;

@@ -160,7 +160,7 @@ bool is_purpose(const kube::ObjectMeta& nodeset, std::string_view why) {
 std::string purpose_of(const kube::ObjectMeta& nodeset, const slurm::Node& node) {
   if (!node.state.has("DRAIN")) return {};
   std::optional<std::string> why = slurm::Holds::read(node.reason).why(slurm::Owner::kOperator);
-  const bool ours = why && is_purpose(nodeset, *why) && slurm::drained_only_for(node, *why);
+  const bool ours = why && is_purpose(nodeset, *why) && slurm::drained_only_for(node, slurm::Owner::kOperator, *why);
   return ours ? *std::move(why) : std::string();
 }
 

@@ -99,7 +99,7 @@ void delete_with_record(const View& view, const Worker& worker, const WorkerEvid
   // Its kubelet may still start it: the next pass deletes it in the version with the mark.
   if (kUnregistered && !worker.cleared_for_deletion && !slurmd_started(*worker.pod)) return;
   lane.then();
-  draft.step(lane, record_id(worker), why, slurm::delete_node(evidence.node(), why));
+  draft.step(lane, record_id(worker), why, slurm::delete_node(slurm::Owner::kOperator, evidence.node(), why));
   lane.then();
   if (!slurmd_started(*worker.pod)) {
     if (!worker.cleared_for_deletion)

@@ -149,8 +149,8 @@ std::optional<slurm::DrainTimedOut> find_timeout(const Observed& in, const Slot&
   if (!in.invalid.empty() || !policy || policy->on_timeout == api::OnDrainTimeout::kWait) return std::nullopt;
   if (!slot.drained_for || *slot.drained_for < policy->timeout || slot.life != Life::kLive) return std::nullopt;
   const auto how = policy->on_timeout == api::OnDrainTimeout::kCancel ? slurm::EndOfJobs::kCancel : slurm::EndOfJobs::kRequeue;
-  return slurm::DrainTimedOut::of(observing, *in.snapshot, {in.cluster(), slot.node}, purpose_of(in.meta(), *slot.record), how,
-                                  timeout_text(*policy, *slot.drained_for));
+  return slurm::DrainTimedOut::of(observing, *in.snapshot, {in.cluster(), slot.node}, slurm::Owner::kOperator,
+                                  purpose_of(in.meta(), *slot.record), how, timeout_text(*policy, *slot.drained_for));
 }
 
 SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Observing& observing) {

@@ -390,7 +390,7 @@ NodeNames end_gone_nodes(const View& view, Draft& draft) {
     const bool ends = !asking && ended != view.in.ended.end() &&
                       draft.step(draft.lane("end"), id,
                                  pod.ended ? "its pod has ended, with what its jobs ran" : "its Kubernetes node is gone",
-                                 slurm::end_node(ended->second));
+                                 slurm::end_node(slurm::Owner::kOperator, ended->second));
     if (asking || ends) out.insert(name);
   }
   return out;

@@ -103,7 +103,8 @@ void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRe
       continue;
     }
     const std::string why = "its worker is gone for good";
-    draft.step(draft.lane("record " + name), kDeleteRecord.of(name), why, slurm::delete_node(view.cluster(), *node, why));
+    draft.step(draft.lane("record " + name), kDeleteRecord.of(name), why,
+               slurm::delete_node(view.cluster(), slurm::Owner::kOperator, *node, why));
   }
 }
 
@@ -150,7 +151,7 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
     ++found.count;
     const std::string why = "its worker is another Slurm node now";
     draft.step(draft.lane("record " + name), kDeleteRecord.of(name), why,
-               slurm::delete_node(view.cluster(), *node, why, slurm::NodeEvidence::Live::kKept));
+               slurm::delete_node(view.cluster(), slurm::Owner::kOperator, *node, why, slurm::NodeEvidence::Live::kKept));
   }
 }
 
@@ -171,7 +172,7 @@ void prune_lost(const View& view, StaleRecords& found, Draft& draft) {
     const auto evidence = view.in.left_behind.find(name);
     if (evidence == view.in.left_behind.end()) continue;
     const std::string why = "its Kubernetes node " + host + " is gone";
-    draft.step(draft.lane("record " + name), id, why, slurm::delete_node(evidence->second, why));
+    draft.step(draft.lane("record " + name), id, why, slurm::delete_node(slurm::Owner::kOperator, evidence->second, why));
   }
 }
 
@@ -227,7 +228,7 @@ void delete_of_hosts(const View& view, StaleRecords& found, Draft& draft) {
     }
     const std::string why = "its worker is gone for good";
     draft.step(draft.lane("record " + name), kDeleteRecord.of(name), why,
-               slurm::delete_node(view.cluster(), *node, why, slurm::NodeEvidence::Live::kKept));
+               slurm::delete_node(view.cluster(), slurm::Owner::kOperator, *node, why, slurm::NodeEvidence::Live::kKept));
   }
 }
 

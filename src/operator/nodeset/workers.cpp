@@ -287,7 +287,7 @@ void create_pods(const View& view, const Vacancies& vacancies, const NodeNames& 
       plan::Lane& own = draft.lane("create " + name);
       draft.step(own, record_id, because,
                  slurm::delete_node(
-                     view.cluster(), *record, because,
+                     view.cluster(), slurm::Owner::kOperator, *record, because,
                      drained_by_others(*record) ? slurm::NodeEvidence::Live::kDrained : slurm::NodeEvidence::Live::kKept));
       own.then();
       if (!draft.step(own, create_id(view, place), why, kube::create(kube::resources::kPod, std::move(one)))) continue;

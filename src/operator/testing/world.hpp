@@ -268,14 +268,13 @@ class World {
     out->health = slurm::Snapshot::Health::kComplete;
     out->requested_at = mono;
     out->capabilities = capabilities;
-    const std::string line = slurm::conf::marker_partition(loaded);
-    const std::string name = line.substr(line.find('=') + 1, line.find(' ') - line.find('=') - 1);
+    const std::string name = slurm::conf::marker_name(slurm::Owner::kOperator, loaded);
     for (const auto& [node_name, node] : nodes) out->nodes.insert_or_assign(node_name, std::make_shared<slurm::Node>(node));
     for (const auto& [id, job] : jobs) out->jobs.insert_or_assign(id, std::make_shared<slurm::Job>(job));
     if (!loaded.empty()) out->partitions.insert_or_assign(name, slurm::Partition{name, "", "INACTIVE", true});
     const slurm::conf::Conf runs = slurm::conf::parse(slurm::conf::Kind::kSlurm, loaded_text()).conf;
     for (const slurm::conf::Entry& entry : runs.entries()) {
-      if (entry.head().key != "PartitionName" || slurm::conf::is_marker(entry.head().value)) continue;
+      if (entry.head().key != "PartitionName" || slurm::conf::is_marker(slurm::Owner::kOperator, entry.head().value)) continue;
       slurm::Partition partition{entry.head().value, "", "UP"};
       for (const slurm::conf::Setting& setting : entry.settings) {
         if (setting.key == "State") partition.state = setting.value;

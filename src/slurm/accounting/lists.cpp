@@ -6,8 +6,11 @@
 namespace slurm::accounting {
 namespace {
 
-/// After a write a list is asked for again this many times its cost after the last start, not cost_factor times.
+/// After a write, the next poll starts this many times the list's cost after the last one, instead of cost_factor times.
 constexpr int kSoonFactor = 4;
+
+/// A poll that starts so long after a write is later than the write by the clock.
+constexpr core::Duration kAfter{1};
 
 /// Everything about one list.
 template <class Key, class Row>
@@ -21,7 +24,10 @@ struct Polled {
   Key (*key_of)(const Row&);
   Rows<Key, Row> now;
   core::Timer timer;
-  core::MonoTime started;  ///< The last poll.
+  std::uint64_t round = 0;                     ///< The number of the last poll.
+  core::MonoTime started, ended;               ///< When the last poll started and ended.
+  core::MonoTime settled{core::Duration{-1}};  ///< When the last write is settled: Lists::wrote.
+  core::Duration pause{0};                     ///< How long to wait after the last failure, with jitter.
   bool asking = false;
   bool soon = false;       ///< A write asks for another poll.
   std::uint64_t turn = 0;  ///< Counts starts and stops: an answer to what was asked before is none to what is asked now.
@@ -37,11 +43,23 @@ std::int64_t id_of(const Row& row) {
   return row.id;
 }
 
+template <class Key, class Row>
+Lists::Progress progress_of(const Polled<Key, Row>& polled) {
+  const Rows<Key, Row>& now = polled.now;
+  return {now.health == Rows<Key, Row>::Health::kComplete, now.round, now.requested_at};
+}
+
 }  // namespace
 
 struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
-  Impl(core::Loop& in_loop, core::Random& in_random, AccountingClient& in_client, Listener in_listener, ListsOptions in_options)
-      : loop(in_loop), random(in_random), client(in_client), listener(std::move(in_listener)), options(in_options) {}
+  Impl(core::Loop& in_loop, core::Random& in_random, Client in_client, Rounds in_rounds, Listener in_listener,
+       ListsOptions in_options)
+      : loop(in_loop),
+        random(in_random),
+        client(std::move(in_client)),
+        rounds(std::move(in_rounds)),
+        listener(std::move(in_listener)),
+        options(in_options) {}
 
   template <class Each>
   void each(Each what) {
@@ -59,15 +77,25 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
     polled.asking = true;
     polled.soon = false;
     polled.started = loop.clock().mono();
-    (client.*polled.get)(
-        [weak = weak_from_this(), &polled, turn = polled.turn](core::Result<std::vector<std::shared_ptr<const Row>>> rows) {
-          const auto self = weak.lock();
-          if (!self || turn != polled.turn) return;
-          polled.asking = false;
-          const bool changed = rows ? self->came(polled, *rows) : self->failed(polled, rows.error());
-          self->schedule(polled);
-          if (changed) self->listener(polled.list);
-        });
+    polled.round = rounds();
+    auto answered = [weak = weak_from_this(), &polled,
+                     turn = polled.turn](const core::Result<std::vector<std::shared_ptr<const Row>>>& rows) {
+      const auto self = weak.lock();
+      if (!self || turn != polled.turn) return;
+      polled.asking = false;
+      polled.ended = self->loop.clock().mono();
+      const bool older = !progress_of(polled).complete && polled.started <= polled.settled;
+      static const core::Error kOlder{core::ErrorCode::kUnavailable, "the answer is older than the last write", 0, {}, {}};
+      const bool changed = rows && !older ? self->came(polled, *rows) : self->failed(polled, rows ? kOlder : rows.error());
+      // slurmdbd has answered, so the next poll need not wait for a backoff.
+      if (rows && older) polled.pause = (polled.ended - polled.started) * kSoonFactor + kAfter;
+      self->schedule(polled);
+      self->listener(polled.list, changed);
+    };
+    if (AccountingClient* to = client()) return (to->*polled.get)(std::move(answered));
+    loop.after(core::Duration{0}, [answered = std::move(answered)] {
+      answered(core::fail(core::ErrorCode::kUnavailable, "no slurmrestd of this database is known"));
+    });
   }
 
   /// Takes a list in. True: something in it, or its health, is another.
@@ -89,7 +117,8 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
     now.health = Rows<Key, Row>::Health::kComplete;
     now.error.clear();
     now.requested_at = polled.started;
-    now.cost = loop.clock().mono() - polled.started;
+    now.cost = polled.ended - polled.started;
+    now.round = polled.round;
     polled.failures = 0;
     return changed || other_rows;
   }
@@ -97,7 +126,8 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
   template <class Key, class Row>
   bool failed(Polled<Key, Row>& polled, const core::Error& error) {
     Rows<Key, Row>& now = polled.now;
-    ++polled.failures;
+    polled.pause = std::min(options.first_backoff * (1 << std::min(polled.failures++, 10)), options.last_backoff);
+    polled.pause += polled.pause * static_cast<int>(random.below(21)) / 100;
     const bool changed = now.health == Rows<Key, Row>::Health::kComplete || now.error != error.message;
     if (now.health == Rows<Key, Row>::Health::kComplete) now.health = Rows<Key, Row>::Health::kStale;
     now.error = error.message;
@@ -105,34 +135,29 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
   }
 
   template <class Key, class Row>
-  void schedule(Polled<Key, Row>& polled) {
-    const core::MonoTime now = loop.clock().mono();
-    core::Duration pause = options.period;
-    if (polled.failures > 0) {
-      const core::Duration longest = options.first_backoff * (1 << std::min(polled.failures - 1, 10));
-      pause = std::min(longest, options.last_backoff);
-      pause += pause * static_cast<int>(random.below(21)) / 100;
-      polled.timer.set(pause, [this, &polled] { poll(polled); });
-      return;
-    }
-    const core::Duration dear = std::min(polled.now.cost * options.cost_factor, options.longest_pause);
-    pause = polled.soon ? polled.now.cost * kSoonFactor : std::max(pause, dear);
-    polled.timer.set(std::max(polled.started + pause - now, core::Duration{0}), [this, &polled] { poll(polled); });
+  [[nodiscard]] core::MonoTime due(const Polled<Key, Row>& polled) const {
+    const bool often = loop.clock().mono() < often_until;
+    if (polled.failures > 0) return polled.ended + (often ? std::min(polled.pause, options.often_period) : polled.pause);
+    const core::Duration cost = polled.now.cost;
+    if (polled.soon) return polled.started + cost * kSoonFactor;
+    if (often) return polled.started + std::max(options.often_period, cost * kSoonFactor);
+    return polled.started + std::max(options.period, std::min(cost * options.cost_factor, options.longest_pause));
   }
 
   template <class Key, class Row>
-  void poll_soon(Polled<Key, Row>& polled) {
-    polled.soon = true;
-    // One that fails is asked for again after its backoff, which must not begin anew with each write.
-    if (running && !polled.asking && polled.failures == 0) schedule(polled);
+  void schedule(Polled<Key, Row>& polled) {
+    if (!running || polled.asking) return;
+    polled.timer.set(std::max(due(polled) - loop.clock().mono(), core::Duration{0}), [this, &polled] { poll(polled); });
   }
 
   core::Loop& loop;
   core::Random& random;
-  AccountingClient& client;
+  Client client;
+  Rounds rounds;
   Listener listener;
   ListsOptions options;
   bool running = false;
+  core::MonoTime often_until;
   Polled<std::int64_t, Tres> tres{loop, List::kTres, &AccountingClient::tres, id_of<Tres>};
   Polled<std::string, Qos> qos{loop, List::kQos, &AccountingClient::qos, name_of<Qos>};
   Polled<std::string, Account> accounts{loop, List::kAccounts, &AccountingClient::accounts, name_of<Account>};
@@ -142,8 +167,8 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
   Polled<std::string, Cluster> clusters{loop, List::kClusters, &AccountingClient::clusters, name_of<Cluster>};
 };
 
-Lists::Lists(core::Loop& loop, core::Random& random, AccountingClient& client, Listener listener, ListsOptions options)
-    : impl_(std::make_shared<Impl>(loop, random, client, std::move(listener), options)) {}
+Lists::Lists(core::Loop& loop, core::Random& random, Client client, Rounds rounds, Listener listener, ListsOptions options)
+    : impl_(std::make_shared<Impl>(loop, random, std::move(client), std::move(rounds), std::move(listener), options)) {}
 
 Lists::~Lists() {
   stop();
@@ -166,8 +191,42 @@ void Lists::stop() {
 
 void Lists::poll_soon(List list) {
   impl_->each([this, list](auto& polled) {
-    if (polled.list == list) impl_->poll_soon(polled);
+    if (polled.list != list) return;
+    polled.soon = true;
+    impl_->schedule(polled);
   });
+}
+
+void Lists::poll_often() {
+  impl_->often_until = impl_->loop.clock().mono() + impl_->options.often_for;
+  impl_->each([this](auto& polled) { impl_->schedule(polled); });
+}
+
+void Lists::mark_stale() {
+  const auto self = impl_;  // A listener may remove the database.
+  self->each([&](auto& polled) {
+    polled.settled = std::max(polled.settled, self->loop.clock().mono());
+    if (!self->running || !progress_of(polled).complete) return;
+    self->failed(polled, {core::ErrorCode::kUnavailable, "its last answer may be older than the last write", 0, {}, {}});
+    polled.ended = self->loop.clock().mono();
+    polled.pause = kAfter;
+    self->schedule(polled);
+    self->listener(polled.list, true);
+  });
+}
+
+void Lists::wrote(List list, core::MonoTime when) {
+  impl_->each([&](auto& polled) {
+    if (polled.list == list) polled.settled = std::max(polled.settled, when);
+  });
+}
+
+Lists::Progress Lists::progress(List list) const {
+  Progress out;
+  impl_->each([&](const auto& polled) {
+    if (polled.list == list) out = progress_of(polled);
+  });
+  return out;
 }
 
 const Rows<std::int64_t, Tres>& Lists::tres() const {

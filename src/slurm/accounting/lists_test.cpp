@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/testing/manual_loop.hpp"
+#include "slurm/rest/client.hpp"
 #include "slurm/testing/fake_transport.hpp"
 #include "slurm/testing/replies.hpp"
 
@@ -24,8 +25,7 @@ net::HttpResponse list(const std::string& name, const std::string& rows) {
 
 struct ListsTest : ::testing::Test {
   ListsTest() {
-    http.on("GET", "/openapi/v3",
-            testing::ok(R"({"info":{"x-slurm":{"release":"26.05.5"}},"paths":{")" + kBase + R"(/qos/":{"get":{}}}})"));
+    http.on("GET", "/openapi/v3", testing::openapi());
     http.on("GET", kBase + "/qos/", list("qos", R"({"id":1,"name":"normal"})"));
     http.on("GET", kBase + "/tres/", list("TRES", R"({"id":1,"type":"cpu"})"));
     http.on("GET", kBase + "/accounts/", list("accounts", R"({"name":"root"})"));
@@ -40,9 +40,11 @@ struct ListsTest : ::testing::Test {
   ZeroRandom random;
   FakeTransport http{loop};
   FixedTokens tokens;
-  AccountingClient client{loop, http, tokens, log};
+  Client client{loop, http, tokens, log};
   std::map<List, int> told;
-  Lists lists{loop, random, client, [this](List which) { ++told[which]; }};
+  std::uint64_t rounds = 0;
+  Lists lists{loop, random, [this] { return &client.accounting(); }, [this] { return ++rounds; },
+              [this](List which, bool changed) { told[which] += changed ? 1 : 0; }};
 };
 
 TEST_F(ListsTest, EveryListComesAndIsTold) {
@@ -68,10 +70,12 @@ TEST_F(ListsTest, NothingNewTellsNobodyAndKeepsTheRows) {
   loop.advance(4s);
   EXPECT_EQ(asked("qos"), 3);
   EXPECT_EQ(lists.qos().rows, before);
-  EXPECT_TRUE(told.empty());
+  EXPECT_EQ(told[List::kQos] + told[List::kUsers], 0);
+  told.clear();
   http.on("GET", kBase + "/qos/", list("qos", R"({"id":1,"name":"normal","description":"x"},{"id":2,"name":"new"})"));
   loop.advance(2s);
-  EXPECT_EQ(told, (std::map<List, int>{{List::kQos, 1}}));
+  EXPECT_EQ(told[List::kQos], 1);
+  EXPECT_EQ(told[List::kUsers], 0);
   EXPECT_EQ(lists.qos().rows->size(), 2U);
   EXPECT_EQ(lists.qos().rows->at("normal")->description, "x");
 }
@@ -132,6 +136,36 @@ TEST_F(ListsTest, WritesDoNotPutOffThePollOfAListThatFails) {
     loop.advance(400ms);
   }
   EXPECT_GE(asked("qos"), before + 3);
+}
+
+TEST_F(ListsTest, PollsFasterWhileSomebodyWaits) {
+  lists.start();
+  loop.advance(100ms);
+  for (int i = 0; i < 20; ++i) {
+    lists.poll_often();
+    loop.advance(100ms);
+  }
+  EXPECT_EQ(asked("qos"), 5) << "every half a second, however often it is said";
+  loop.advance(10s);
+  EXPECT_LE(asked("qos"), 5 + 4 + 5) << "and two seconds longer";
+}
+
+TEST_F(ListsTest, StaleListsAreReadAgainAndNoOlderAnswerCounts) {
+  lists.start();
+  loop.advance(100ms);
+  http.held = "/qos/";
+  loop.advance(2s);
+  const core::MonoTime led = loop.clock().mono();
+  lists.mark_stale();
+  EXPECT_EQ(lists.qos().health, Health::kStale);
+  EXPECT_EQ(lists.users().health, (Rows<std::string, User>::Health::kStale));
+  http.release();
+  loop.run_ready();
+  EXPECT_EQ(lists.qos().health, Health::kStale) << "that was asked before";
+  loop.advance(1s);
+  EXPECT_EQ(lists.qos().health, Health::kComplete);
+  EXPECT_GE(lists.qos().requested_at, led);
+  EXPECT_EQ(lists.users().health, (Rows<std::string, User>::Health::kComplete));
 }
 
 TEST_F(ListsTest, WhatWasAskedBeforeAStopAnswersNothingAfterIt) {

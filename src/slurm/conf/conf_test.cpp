@@ -301,10 +301,12 @@ TEST(NodeConf, NamesTheKeysThatAreAllowedAndChecksNumbers) {
 
 TEST(Marker, IsFoundAgain) {
   Snapshot snapshot;
-  EXPECT_FALSE(loaded_hash(snapshot));
-  for (const char* name : {"cpu", "slurm-operator-0123abc", "zeta"}) snapshot.partitions[name].name = name;
-  EXPECT_EQ(loaded_hash(snapshot), "0123abc");
-  EXPECT_THAT(words_of(parse(Kind::kSlurm, marker_partition("0123abc")).problems), IsEmpty());
+  EXPECT_FALSE(loaded_hash(Owner::kOperator, snapshot));
+  for (const char* name : {"cpu", "slurm-enlist-9", "slurm-operator-0123abc", "zeta"}) snapshot.partitions[name].name = name;
+  EXPECT_EQ(loaded_hash(Owner::kOperator, snapshot), "0123abc");
+  EXPECT_EQ(loaded_hash(Owner::kEnlistment, snapshot), "9");
+  EXPECT_FALSE(loaded_hash(Owner::kBridge, snapshot));
+  EXPECT_THAT(words_of(parse(Kind::kSlurm, marker_partition(Owner::kOperator, "0123abc")).problems), IsEmpty());
 }
 
 }  // namespace

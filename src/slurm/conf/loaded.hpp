@@ -1,20 +1,24 @@
 // Finds out which configuration slurmctld has loaded. The file contains its own hash as the name of a hidden, inactive
-// partition without nodes. Every release shows it over REST, and plain `sinfo` does not.
+// partition without nodes. Every release shows it over REST, and plain `sinfo` does not. The name begins with the program that
+// wrote the file.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "slurm/holds.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace slurm::conf {
 
-/// Returns the line to append to slurm.conf. `hash` consists of lower-case letters and digits.
-std::string marker_partition(std::string_view hash);
+/// Returns the name of that partition: "slurm-operator-HASH". `hash` consists of lower-case letters and digits.
+std::string marker_name(Owner writer, std::string_view hash);
+/// Returns the line to append to slurm.conf.
+std::string marker_partition(Owner writer, std::string_view hash);
 /// True for the name of such a partition. Users must not see it.
-bool is_marker(std::string_view partition);
-/// The hash of the loaded configuration; nullopt if no marker is loaded. Call it with complete snapshots only.
-std::optional<std::string> loaded_hash(const Snapshot& snapshot);
+bool is_marker(Owner writer, std::string_view partition);
+/// The hash of the loaded configuration; nullopt if no marker of this program is loaded. Call it with complete snapshots only.
+std::optional<std::string> loaded_hash(Owner writer, const Snapshot& snapshot);
 
 }  // namespace slurm::conf

@@ -10,25 +10,14 @@ namespace {
 
 template <class Row>
 void get(Connection& connection, std::string path, Connection::ListDecoder<Row> decoder, AccountingClient::Done<Row> done) {
-  connection.get_table<Row>(path, {}, std::move(decoder), [done = std::move(done)](core::Result<Table<Row>> table) {
+  const auto rows = [done = std::move(done)](core::Result<Table<Row>> table) {
     if (!table) return done(std::unexpected(table.error()));
     done(std::move(table->rows));
-  });
+  };
+  connection.get_table<Row>(std::move(path), {}, std::move(decoder), rows, Scope::kAccounting);
 }
 
 }  // namespace
-
-AccountingClient::AccountingClient(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log,
-                                   ClientOptions options)
-    : connection_(std::make_shared<Connection>(loop, transport, tokens, log, Scope::kAccounting, std::move(options))) {}
-
-AccountingClient::~AccountingClient() {
-  connection_->close();
-}
-
-const Capabilities* AccountingClient::capabilities() const {
-  return connection_->capabilities();
-}
 
 void AccountingClient::tres(Done<accounting::Tres> done) {
   get<accounting::Tres>(*connection_, "tres/", decode_tres, std::move(done));

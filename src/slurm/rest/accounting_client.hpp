@@ -1,29 +1,32 @@
-// The accounting database behind one slurmrestd endpoint: the counterpart of rest/client.hpp, with slurmdbd in slurmctld's
-// place. Any healthy slurmrestd of a cluster that uses the database will do. Reads only, so far.
+// Reads the lists of slurmdbd through a slurmrestd, in the neutral model. It is a part of Client, and shares its connection and
+// negotiation.
+//
+//   client.accounting().qos([](const auto& rows) { ... });
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "core/result.hpp"
 #include "slurm/accounting/model.hpp"
-#include "slurm/rest/client.hpp"
 
 namespace slurm {
 
-/// Calls of `done`, and errors: as those of Client. slurmdbd's lists have no update_time: each comes whole, always.
+class Connection;
+
+/// Calls `done`, and reports errors, as Client does; kUnsupported if slurmrestd has not loaded openapi/slurmdbd. slurmdbd's
+/// lists have no update_time: each always comes whole.
 class AccountingClient {
  public:
   template <class Row>
   using Done = std::function<void(core::Result<std::vector<std::shared_ptr<const Row>>>)>;
 
-  AccountingClient(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log,
-                   ClientOptions options = {});
-  ~AccountingClient();
+  explicit AccountingClient(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
   AccountingClient(const AccountingClient&) = delete;
   AccountingClient& operator=(const AccountingClient&) = delete;
-
-  /// Null before and between negotiations.
-  [[nodiscard]] const Capabilities* capabilities() const;
+  ~AccountingClient() = default;
 
   void tres(Done<accounting::Tres> done);
   void qos(Done<accounting::Qos> done);

@@ -10,6 +10,10 @@ namespace {
 
 using core::ErrorCode;
 
+core::Json whole(std::int64_t number) {
+  return {{"set", true}, {"infinite", false}, {"number", number}};
+}
+
 core::Json body_of(const NodeUpdate& update) {
   core::Json body = core::Json::object();
   if (update.state) body["state"] = core::Json::array({*update.state});
@@ -25,8 +29,13 @@ core::Json body_of(const NodeUpdate& update) {
   return body;
 }
 
-core::Json whole(std::int64_t number) {
-  return {{"set", true}, {"infinite", false}, {"number", number}};
+core::Json body_of(const JobWish& wish) {
+  core::Json body = to_json(wish);
+  for (const char* key : {"memory_per_node", "priority", "time_limit"}) {
+    if (body.contains(key)) body[key] = whole(body[key].get<std::int64_t>());
+  }
+  if (wish.nodes) body["nodes"] = std::to_string(*wish.nodes);
+  return body;
 }
 
 /// One after the other, where the server has no batch; the first error is told, the others are tried all the same.
@@ -46,7 +55,7 @@ void write_each(Connection& connection, std::vector<std::string> names, NodeUpda
 }  // namespace
 
 Client::Client(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log, ClientOptions options)
-    : connection_(std::make_shared<Connection>(loop, transport, tokens, log, Scope::kCluster, std::move(options))) {}
+    : connection_(std::make_shared<Connection>(loop, transport, tokens, log, std::move(options))), accounting_(connection_) {}
 
 Client::~Client() {
   connection_->close();
@@ -72,7 +81,10 @@ void Client::nodes(std::optional<std::int64_t> since, Done<Table<Node>> done) {
 }
 
 void Client::jobs(std::optional<std::int64_t> since, Done<Table<Job>> done) {
-  connection_->get_table<Job>("jobs/", since, decode_jobs, std::move(done));
+  const auto decoder = [details = connection_->job_details()](std::string body) {
+    return decode_jobs(std::move(body), details);
+  };
+  connection_->get_table<Job>("jobs/", since, decoder, std::move(done));
 }
 
 void Client::partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done) {
@@ -162,6 +174,26 @@ void Client::update_nodes(const std::vector<std::string>& names, const NodeUpdat
 
 void Client::delete_node(const std::string& name, Done<void> done) {
   connection_->write("DELETE", "node/" + percent_encode(name), nullptr, std::move(done));
+}
+
+void Client::submit_job(const JobWish& wish, const std::string& admin_comment, Done<std::int64_t> done) {
+  core::Json job = body_of(wish);
+  job["admin_comment"] = admin_comment;
+  job["flags"] = core::Json::array({"EXTERNAL_JOB"});
+  const auto answered = [done = std::move(done)](const core::Result<Envelope>& reply) {
+    if (!reply) return done(std::unexpected(reply.error()));
+    if (reply->job_id <= 0) return done(core::fail(ErrorCode::kUnknownOutcome, "the reply has no job number"));
+    done(reply->job_id);
+  };
+  connection_->write_for_reply("POST", "job/submit", {{"job", std::move(job)}}, answered);
+}
+
+void Client::update_job(std::int64_t id, const JobWish& wish, Done<void> done) {
+  connection_->write("POST", "job/" + std::to_string(id), body_of(wish), std::move(done));
+}
+
+bool Client::job_details() const {
+  return connection_->job_details();
 }
 
 void Client::cancel_job(const std::string& id, Done<void> done) {

@@ -20,7 +20,9 @@
 #include "core/loop.hpp"
 #include "net/http.hpp"
 #include "slurm/model.hpp"
+#include "slurm/own_job.hpp"
 #include "slurm/reservation.hpp"
+#include "slurm/rest/accounting_client.hpp"
 #include "slurm/rest/token.hpp"
 
 namespace slurm {
@@ -59,6 +61,9 @@ struct ClientOptions {
   /// ClusterName of the slurmctld that is meant; "": any. A reply that names another is an error (kOtherCluster); one that
   /// names none is good. Case does not matter: Slurm writes it in lower case.
   std::string cluster_name{};
+  /// Reads jobs with JobDetails, and waiting jobs with the times that Slurm expects. Otherwise neither is read or compared, and
+  /// a change of them wakes nothing.
+  bool job_details = false;
 };
 
 class Connection;
@@ -79,8 +84,12 @@ class Client {
 
   /// Negotiates unless that is done already.
   void connect(Done<Capabilities> done);
+  /// The accounting database behind the same slurmrestd.
+  [[nodiscard]] AccountingClient& accounting() { return accounting_; }
   /// Null before and between negotiations.
   [[nodiscard]] const Capabilities* capabilities() const;
+  /// ClientOptions::job_details.
+  [[nodiscard]] bool job_details() const;
 
   // Reads. `since`: a last_update; the table comes whole unless the server vouches that nothing changed after it.
   void nodes(std::optional<std::int64_t> since, Done<Table<Node>> done);
@@ -104,6 +113,9 @@ class Client {
   /// same.
   void update_nodes(const std::vector<std::string>& names, const NodeUpdate& update, Done<void> done);
   void delete_node(const std::string& name, Done<void> done);
+  /// Submits an external job and returns its number. Slurm would take the same job twice.
+  void submit_job(const JobWish& wish, const std::string& admin_comment, Done<std::int64_t> done);
+  void update_job(std::int64_t id, const JobWish& wish, Done<void> done);
   /// As scancel: SIGTERM, and SIGKILL after KillWait. `id` as Job::full_id.
   void cancel_job(const std::string& id, Done<void> done);
   /// kUnsupported where the server has none.
@@ -117,6 +129,7 @@ class Client {
 
  private:
   std::shared_ptr<Connection> connection_;
+  AccountingClient accounting_;
 };
 
 }  // namespace slurm

@@ -87,7 +87,7 @@ TEST_F(ClientTest, NegotiatesOnceForManyCalls) {
   EXPECT_TRUE(client.capabilities()->nodes_difference);
   EXPECT_TRUE(client.capabilities()->conf);
   EXPECT_TRUE(client.capabilities()->metrics);
-  EXPECT_FALSE(client.capabilities()->slurmdb);
+  EXPECT_TRUE(client.capabilities()->slurmdb);
 }
 
 TEST_F(ClientTest, ChoosesTheNewestParserInCommon) {
@@ -108,6 +108,34 @@ TEST_F(ClientTest, RefusesAServerWithoutAnyKnownParser) {
   const auto table = nodes();
   ASSERT_FALSE(table);
   EXPECT_EQ(table.error().code, ErrorCode::kUnsupported);
+}
+
+using Qos = std::vector<std::shared_ptr<const accounting::Qos>>;
+
+TEST_F(ClientTest, OneNegotiationServesBothScopes) {
+  http.on("GET", "/slurmdb/v0.0.45/qos/",
+          testing::ok(R"({"qos":[{"id":1,"name":"normal"}],"errors":[],)" + testing::meta() + "}"));
+  ASSERT_TRUE(nodes());
+  const auto rows = run<Qos>([&](auto done) { client.accounting().qos(std::move(done)); });
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->at(0)->name, "normal");
+  EXPECT_EQ(http.asked("GET", "/openapi/v3"), 1);
+}
+
+TEST_F(ClientTest, AServerWithoutAccountingStillServesTheCluster) {
+  const auto qos = [&] { return run<Qos>([&](auto done) { client.accounting().qos(std::move(done)); }); };
+  http.on("GET", "/slurmdb/v0.0.45/qos/", testing::ok(R"({"qos":[],"errors":[],)" + testing::meta() + "}"));
+  http.on("GET", "/openapi/v3",
+          testing::ok(R"({"info":{"version":"Slurm-26.05.5"},"paths":{"/slurm/v0.0.45/nodes/":{"get":{}}}})"));
+  ASSERT_TRUE(nodes());
+  const auto refused = qos();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(refused.error().message.find("openapi/slurmdbd"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(http.asked("GET", "/slurmdb"), 0);
+  EXPECT_TRUE(nodes());
+  http.on("GET", "/openapi/v3", testing::openapi());
+  EXPECT_TRUE(qos()) << "slurmrestd was started again with openapi/slurmdbd";
 }
 
 TEST_F(ClientTest, SendsTheCredentialsOfTheTokenSource) {

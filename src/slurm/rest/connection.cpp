@@ -18,6 +18,17 @@ std::string place_of(Scope scope) {
   return scope == Scope::kCluster ? "slurm" : "slurmdb";
 }
 
+/// The error of a server that offers nothing of this scope that we can speak.
+core::Error unsupported(Scope scope, const std::string& release) {
+  return {core::ErrorCode::kUnsupported,
+          "slurmrestd " + release + " has no data_parser that we know (" + std::string(kSpellings.back().parser) + " to " +
+              std::string(kSpellings.front().parser) + "), or its openapi/" +
+              (scope == Scope::kCluster ? "slurmctld" : "slurmdbd") + " is not loaded",
+          0,
+          {},
+          {}};
+}
+
 }  // namespace
 
 std::string percent_encode(std::string_view text) {
@@ -43,12 +54,12 @@ bool is_json(const net::HttpResponse& response) {
   return start != std::string::npos && response.body[start] == '{';
 }
 
-Connection::Connection(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log, Scope scope,
+Connection::Connection(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log,
                        ClientOptions options)
-    : loop_(loop), transport_(transport), tokens_(tokens), log_(log), scope_(scope), options_(std::move(options)) {}
+    : loop_(loop), transport_(transport), tokens_(tokens), log_(log), options_(std::move(options)) {}
 
-core::Result<core::Duration> Connection::allowed(RequestKind kind) const {
-  if (kind == RequestKind::kTable) return patience_;
+core::Result<core::Duration> Connection::allowed(RequestKind kind, Scope scope) const {
+  if (kind == RequestKind::kTable) return patience_.at(scope);
   if (kind == RequestKind::kRead) return options_.read_timeout;
   if (!options_.write_deadline) return options_.write_timeout;
   const auto until = options_.write_deadline();
@@ -57,9 +68,9 @@ core::Result<core::Duration> Connection::allowed(RequestKind kind) const {
   return std::min(left, options_.write_timeout);
 }
 
-void Connection::send(net::HttpRequest request, RequestKind kind, Reply reply) {
+void Connection::send(net::HttpRequest request, RequestKind kind, Scope scope, Reply reply) {
   if (closed_) return reply(core::fail(ErrorCode::kCancelled, "the connection was given up"));
-  const auto timeout = allowed(kind);
+  const auto timeout = allowed(kind, scope);
   if (!timeout) {
     // Held for as long as that: what waits for the reply speaks of this object.
     loop_.after(core::Duration{0}, [self = shared_from_this(), reply = std::move(reply), error = timeout.error()] {
@@ -77,7 +88,7 @@ void Connection::send(net::HttpRequest request, RequestKind kind, Reply reply) {
   *ticket = transport_.send(std::move(request), [weak = weak_from_this(), ticket](core::Result<net::HttpResponse> response) {
     if (const auto self = weak.lock()) self->answered(*ticket, std::move(response));
   });
-  under_way_.emplace(*ticket, Waiting{kind, loop_.clock().mono(), std::move(reply)});
+  under_way_.emplace(*ticket, Waiting{kind, scope, loop_.clock().mono(), std::move(reply)});
 }
 
 void Connection::answered(net::HttpTransport::RequestId ticket, core::Result<net::HttpResponse> response) {
@@ -88,13 +99,15 @@ void Connection::answered(net::HttpTransport::RequestId ticket, core::Result<net
     if (response.error().code == ErrorCode::kUnavailable) capabilities_.reset();
     if (entry.mapped().kind != RequestKind::kWrite) response.error().code = core::code_of_read(response.error().code);
   }
-  if (entry.mapped().kind == RequestKind::kTable) note_pace(loop_.clock().mono() - entry.mapped().since, response.has_value());
+  if (entry.mapped().kind == RequestKind::kTable)
+    note_pace(entry.mapped().scope, loop_.clock().mono() - entry.mapped().since, response.has_value());
   entry.mapped().reply(std::move(response));
 }
 
-void Connection::note_pace(core::Duration took, bool came) {
-  if (!came && took >= patience_) patience_ = std::min(patience_ * 2, std::max(kMostPatience, options_.read_timeout));
-  if (came && took * 2 < options_.read_timeout) patience_ = options_.read_timeout;
+void Connection::note_pace(Scope scope, core::Duration took, bool came) {
+  core::Duration& patience = patience_.at(scope);
+  if (!came && took >= patience) patience = std::min(patience * 2, std::max(kMostPatience, options_.read_timeout));
+  if (came && took * 2 < options_.read_timeout) patience = options_.read_timeout;
 }
 
 void Connection::close() {
@@ -110,15 +123,17 @@ void Connection::close() {
 }
 
 void Connection::call(Call what, Reply reply, bool again) {
-  with_server([this, what = std::move(what), reply = std::move(reply), again](core::Result<void> ready) mutable {
+  const Scope scope = what.scope;
+  auto ask = [this, what = std::move(what), reply = std::move(reply), again](core::Result<void> ready) mutable {
     if (!ready) return reply(std::unexpected(ready.error()));
     net::HttpRequest request;
     request.method = what.method;
-    request.target = "/" + place_of(scope_) + "/" + capabilities_->data_parser + "/" + what.path;
+    request.target = "/" + place_of(what.scope) + "/" + capabilities_->data_parser + "/" + what.path;
     request.body = what.body;
     request.max_reply_bytes = what.longest_reply;
     const RequestKind kind = what.kind;
-    send(std::move(request), kind,
+    const Scope of = what.scope;
+    send(std::move(request), kind, of,
          [this, what = std::move(what), reply = std::move(reply), again](core::Result<net::HttpResponse> response) mutable {
            const bool refused =
                response && core::retry_of(classify(0, response->status, what.kind)) == core::Retry::kRenewCredentials;
@@ -132,12 +147,20 @@ void Connection::call(Call what, Reply reply, bool again) {
            }
            reply(std::move(response));
          });
-  });
+  };
+  with_server(std::move(ask), scope);
 }
 
-void Connection::with_server(std::function<void(core::Result<void>)> then) {
-  if (capabilities_) return then({});
-  waiting_.push_back(std::move(then));
+bool Connection::serves(Scope scope) const {
+  return capabilities_ && (scope == Scope::kCluster || capabilities_->slurmdb);
+}
+
+void Connection::with_server(std::function<void(core::Result<void>)> then, Scope scope) {
+  if (serves(scope)) return then({});
+  waiting_.emplace_back([this, scope, then = std::move(then)](core::Result<void> ready) {
+    if (ready && !serves(scope)) return then(std::unexpected(unsupported(scope, capabilities_->release)));
+    then(std::move(ready));
+  });
   if (waiting_.size() == 1) negotiate(false);
 }
 
@@ -145,7 +168,7 @@ void Connection::negotiate(bool again) {
   net::HttpRequest request;
   request.target = "/openapi/v3";
   request.max_reply_bytes = kLongestReply;
-  send(std::move(request), RequestKind::kRead, [this, again](core::Result<net::HttpResponse> response) {
+  send(std::move(request), RequestKind::kRead, Scope::kCluster, [this, again](core::Result<net::HttpResponse> response) {
     if (!response) return negotiated(response.error().with("slurmrestd"));
     if (response->status == 401 || response->status == 511) {
       tokens_.refused();
@@ -161,20 +184,13 @@ void Connection::negotiate(bool again) {
 }
 
 void Connection::choose(const Paths& paths) {
-  const auto known = std::ranges::find_if(kSpellings, [&](const Spelling& s) {
-    const std::string probe = scope_ == Scope::kCluster ? "/nodes" : "/qos";
-    return s.parser <= options_.newest_parser && paths.has("/" + place_of(scope_) + "/" + std::string(s.parser) + probe, "get");
-  });
-  if (known == kSpellings.end()) {
-    return negotiated(core::Error{ErrorCode::kUnsupported,
-                                  "slurmrestd " + paths.release + " has no data_parser that we know (" +
-                                      std::string(kSpellings.back().parser) + " to " + std::string(kSpellings.front().parser) +
-                                      "), or its openapi/" + (scope_ == Scope::kCluster ? "slurmctld" : "slurmdbd") +
-                                      " is not loaded",
-                                  0,
-                                  {},
-                                  {}});
-  }
+  const auto serves = [&](const Spelling& s, Scope scope) {
+    const std::string probe = scope == Scope::kCluster ? "/nodes" : "/qos";
+    return paths.has("/" + place_of(scope) + "/" + std::string(s.parser) + probe, "get");
+  };
+  const auto known = std::ranges::find_if(
+      kSpellings, [&](const Spelling& s) { return s.parser <= options_.newest_parser && serves(s, Scope::kCluster); });
+  if (known == kSpellings.end()) return negotiated(unsupported(Scope::kCluster, paths.release));
   const std::string base = "/slurm/" + std::string(known->parser);
   Capabilities found;
   found.data_parser = known->parser;
@@ -183,11 +199,13 @@ void Connection::choose(const Paths& paths) {
   found.reservations = paths.has(base + "/reservation", "post");
   found.requeue = paths.has(base + "/jobs/requeue", "post");
   found.jobs_difference = known->differences;
-  found.slurmdb = paths.has("/slurmdb/" + std::string(known->parser) + "/qos", "get");
+  found.slurmdb = serves(*known, Scope::kAccounting);
   spelling_ = &*known;
+  const bool first = !capabilities_;
   capabilities_ = std::move(found);
   learn_release(paths.release);
-  log_.info("slurmrestd answers", {{"release", capabilities_->release}, {"data_parser", capabilities_->data_parser}});
+  if (first)
+    log_.info("slurmrestd answers", {{"release", capabilities_->release}, {"data_parser", capabilities_->data_parser}});
   negotiated({});
 }
 
@@ -238,6 +256,13 @@ core::Result<void> Connection::check_cluster(const Envelope& envelope) const {
 }
 
 void Connection::write(std::string method, std::string path, core::Json body, Done<void> done) {
+  write_for_reply(std::move(method), std::move(path), std::move(body),
+                  [done = std::move(done)](const core::Result<Envelope>& reply) {
+                    done(reply ? core::Result<void>() : std::unexpected(reply.error()));
+                  });
+}
+
+void Connection::write_for_reply(std::string method, std::string path, core::Json body, Done<Envelope> done) {
   Call what;
   what.method = std::move(method);
   what.path = std::move(path);
@@ -246,7 +271,7 @@ void Connection::write(std::string method, std::string path, core::Json body, Do
   const std::string place = what.path;
   call(std::move(what), [this, place, done = std::move(done)](core::Result<net::HttpResponse> response) {
     if (!response) return done(std::unexpected(response.error().with(place)));
-    if (response->status == 304) return done({});
+    if (response->status == 304) return done(Envelope{});
     if (!is_json(*response)) {
       core::Error error = to_error(response->status, response->body, RequestKind::kWrite);
       if (response->status < 400) error.code = ErrorCode::kUnknownOutcome;
@@ -262,7 +287,7 @@ void Connection::write(std::string method, std::string path, core::Json body, Do
     if (!envelope->errors.empty())
       return done(std::unexpected(to_error(envelope->errors, response->status, RequestKind::kWrite)));
     if (response->status != 200) return done(std::unexpected(to_error(response->status, "", RequestKind::kWrite).with(place)));
-    done({});
+    done(*envelope);
   });
 }
 

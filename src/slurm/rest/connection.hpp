@@ -1,5 +1,6 @@
-// The way to one slurmrestd: credentials, negotiation, and replies that are known to be whole. What can be asked there stands
-// in the clients built on it: rest/client.hpp (a cluster) and rest/accounting_client.hpp (an accounting database).
+// The way to one slurmrestd: credentials, one negotiation for both scopes, and replies that are known to be whole. What can be
+// asked there stands in the clients that share it: rest/client.hpp (a cluster) and rest/accounting_client.hpp (the accounting
+// database behind it).
 //
 // Requires: a shared_ptr owns it, whoever drops that calls close() first. Guarantees: each callback comes exactly once, on the
 // loop.
@@ -41,17 +42,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// A job takes 5 KiB. What all clusters together may take is the transport's to bound.
   static constexpr std::size_t kLongestTable = 512UL << 20;
 
-  Connection(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log, Scope scope,
-             ClientOptions options);
+  Connection(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log, ClientOptions options);
   /// No more requests; whoever still waits is told kCancelled, or of a write kUnknownOutcome.
   void close();
 
   /// Negotiates unless that is done already, and calls `then` when capabilities and spelling are known, at once where they are.
-  void with_server(std::function<void(core::Result<void>)> then);
+  /// Error: kUnsupported if the server does not serve this scope.
+  void with_server(std::function<void(core::Result<void>)> then, Scope scope = Scope::kCluster);
   /// Null before and between negotiations.
   [[nodiscard]] const Capabilities* capabilities() const { return capabilities_ ? &*capabilities_ : nullptr; }
   /// Good inside a callback of with_server.
   [[nodiscard]] const Spelling& spelling() const { return *spelling_; }
+  [[nodiscard]] bool job_details() const { return options_.job_details; }
   /// Replies of another cluster are errors.
   [[nodiscard]] bool expects_cluster() const { return !options_.cluster_name.empty(); }
   [[nodiscard]] core::Loop& loop() { return loop_; }
@@ -59,8 +61,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// A list as it came, its errors included. 304 is handed on as an absent list without errors.
   template <class T>
   void get_list(std::string path, ListDecoder<T> decoder, std::function<void(core::Result<Decoded<T>>, int status)> then,
-                std::size_t longest_reply = kLongestReply, RequestKind kind = RequestKind::kRead) {
+                Scope scope = Scope::kCluster, std::size_t longest_reply = kLongestReply,
+                RequestKind kind = RequestKind::kRead) {
     Call what;
+    what.scope = scope;
     what.kind = kind;
     what.path = std::move(path);
     what.longest_reply = longest_reply;
@@ -94,20 +98,27 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// A table as polls want it: whole, or word that nothing in it changed since `since`.
   template <class T>
-  void get_table(std::string path, std::optional<std::int64_t> since, ListDecoder<T> decoder, Done<Table<T>> done) {
-    with_server([this, path = std::move(path), since, decoder = std::move(decoder),
-                 done = std::move(done)](core::Result<void> ready) mutable {
-      if (!ready) return done(std::unexpected(ready.error()));
-      ask_table<T>(std::move(path), spelling_->differences ? since : std::nullopt, std::move(decoder), std::move(done));
-    });
+  void get_table(std::string path, std::optional<std::int64_t> since, ListDecoder<T> decoder, Done<Table<T>> done,
+                 Scope scope = Scope::kCluster) {
+    with_server(
+        [this, scope, path = std::move(path), since, decoder = std::move(decoder),
+         done = std::move(done)](core::Result<void> ready) mutable {
+          if (!ready) return done(std::unexpected(ready.error()));
+          ask_table<T>(scope, std::move(path), spelling_->differences ? since : std::nullopt, std::move(decoder),
+                       std::move(done));
+        },
+        scope);
   }
 
   /// A change. Errors as to_error tells them; a reply that makes no sense leaves the outcome unknown.
   void write(std::string method, std::string path, core::Json body, Done<void> done);
+  /// The same, and returns the reply.
+  void write_for_reply(std::string method, std::string path, core::Json body, Done<Envelope> done);
 
  private:
   /// A request whose path stands behind /SCOPE/DATA_PARSER/.
   struct Call {
+    Scope scope = Scope::kCluster;
     std::string method = "GET";
     std::string path;
     std::string body;
@@ -116,6 +127,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
   struct Waiting {
     RequestKind kind;
+    Scope scope;
     core::MonoTime since;
     Reply reply;
   };
@@ -123,17 +135,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static constexpr std::size_t kShort = 64UL << 10;
 
   /// How long a request may take that is sent now, or why it may not be sent.
-  [[nodiscard]] core::Result<core::Duration> allowed(RequestKind kind) const;
+  [[nodiscard]] core::Result<core::Duration> allowed(RequestKind kind, Scope scope) const;
   /// Sends one request with credentials.
-  void send(net::HttpRequest request, RequestKind kind, Reply reply);
+  void send(net::HttpRequest request, RequestKind kind, Scope scope, Reply reply);
   void answered(net::HttpTransport::RequestId ticket, core::Result<net::HttpResponse> response);
   /// slurmrestd goes on with a table that nobody waits for any more: to give up each time at the same moment would only slow it
   /// down, and never see the table.
-  void note_pace(core::Duration took, bool came);
+  void note_pace(Scope scope, core::Duration took, bool came);
   /// Negotiates if need be, sends, and renews the token once if it was refused.
   void call(Call what, Reply reply, bool again = false);
   void negotiate(bool again);
   void choose(const Paths& paths);
+  /// True if the server is known to serve this scope.
+  [[nodiscard]] bool serves(Scope scope) const;
   void learn_release(const std::string& text);
   void negotiated(std::optional<core::Error> error);
   /// Every reply names the release of its server; another one than before means an upgrade.
@@ -153,12 +167,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   template <class T>
-  void ask_table(std::string path, std::optional<std::int64_t> since, ListDecoder<T> decoder, Done<Table<T>> done) {
+  void ask_table(Scope scope, std::string path, std::optional<std::int64_t> since, ListDecoder<T> decoder,
+                 Done<Table<T>> done) {
     std::string asked = path;
     if (since) asked += "?update_time=" + std::to_string(*since);
     get_list<T>(
         asked, decoder,
-        [this, path = std::move(path), since, decoder, done = std::move(done)](core::Result<Decoded<T>> decoded, int status) {
+        [this, scope, path = std::move(path), since, decoder, done = std::move(done)](core::Result<Decoded<T>> decoded,
+                                                                                      int status) {
           Table<T> table;
           if (status == 304) {
             if (!since) return done(core::fail(core::ErrorCode::kInternal, path + ": 304 to a question without a time"));
@@ -168,7 +184,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
           }
           if (const auto good = sound(decoded, status); !good) {
             // Slurm before 26.05.3, when nodes changed and partitions did not: slurmrestd asks for both with our time.
-            if (since && decoded && lacks_partitions(decoded->envelope)) return ask_table<T>(path, {}, decoder, done);
+            if (since && decoded && lacks_partitions(decoded->envelope)) return ask_table<T>(scope, path, {}, decoder, done);
             return done(std::unexpected(good.error().with(path)));
           }
           if (says_no_changes(decoded->envelope) || (since && decoded->rows.empty() && decoded->last_update == 0)) {
@@ -181,7 +197,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
           table.rows = std::move(decoded->rows);
           done(std::move(table));
         },
-        kLongestTable, RequestKind::kTable);
+        scope, kLongestTable, RequestKind::kTable);
   }
 
   [[nodiscard]] static bool says_no_changes(const Envelope& envelope);
@@ -191,13 +207,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   net::HttpTransport& transport_;
   TokenSource& tokens_;
   core::Logger& log_;
-  Scope scope_;
   ClientOptions options_;
   std::optional<Capabilities> capabilities_;
   const Spelling* spelling_ = &kSpellings.front();
   std::vector<std::function<void(core::Result<void>)>> waiting_;
   std::map<net::HttpTransport::RequestId, Waiting> under_way_;
-  core::Duration patience_ = options_.read_timeout;  ///< With tables; longer while they come late.
+  /// How long to wait for a table of each scope; longer while they come late.
+  std::map<Scope, core::Duration> patience_{{Scope::kCluster, options_.read_timeout},
+                                            {Scope::kAccounting, options_.read_timeout}};
   bool closed_ = false;
 };
 

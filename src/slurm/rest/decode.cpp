@@ -104,9 +104,19 @@ void add_gres(std::vector<std::string>& names, std::string_view text) {
   }
 }
 
+void read_detail(std::string_view key, od::value value, JobDetails& details) {
+  if (key == "user_name") {
+    details.user = text_of(value);
+  } else if (key == "admin_comment") {
+    details.admin_comment = text_of(value);
+  } else if (key == "mcs_label") {
+    details.mcs_label = text_of(value);
+  }
+}
+
 /// A job whose state cannot be read holds its nodes; one whose nodes cannot be read, all of them.
-/// `cluster`: ClusterName of the slurmctld that has it, if it is said.
-Job job_of(od::object object, std::string& cluster) {
+/// `cluster`: ClusterName of the slurmctld that has it, if it is said. `details`: null where nobody asks for them.
+Job job_of(od::object object, std::string& cluster, JobDetails* details) {
   Job job;
   std::optional<core::WallTime> end;
   Number limit;
@@ -127,9 +137,9 @@ Job job_of(od::object object, std::string& cluster) {
         }
       });
     } else if (key == "state_reason") {
-      job.prolog = text_of(value) == "Prolog";
-    } else if (key == "user_name") {
-      job.user = text_of(value);
+      const std::string_view reason = text_of(value);
+      job.prolog = reason == "Prolog";
+      if (details != nullptr) details->reason = reason;
     } else if (key == "partition") {
       job.partition = text_of(value);
     } else if (key == "licenses" || key == "licenses_allocated") {
@@ -155,7 +165,12 @@ Job job_of(od::object object, std::string& cluster) {
     } else if (key == "requeue") {
       job.requeue = truth_of(value);
     } else if (key == "flags") {
-      for_words(value, [&](std::string_view word) { job.stepmgr = job.stepmgr || word == "STEPMGR_ENABLED"; });
+      for_words(value, [&](std::string_view word) {
+        job.stepmgr = job.stepmgr || word == "STEPMGR_ENABLED";
+        if (details != nullptr) details->external = details->external || word == "EXTERNAL_JOB";
+      });
+    } else if (details != nullptr) {
+      read_detail(key, value, *details);
     }
   }
   // slurmctld remembers ended jobs by the thousand, and each may have had thousands of nodes.
@@ -182,6 +197,7 @@ Job job_of(od::object object, std::string& cluster) {
   // A job that has not ended and has no limit is given a far end by Slurm; it has none.
   const bool open_ended = std::holds_alternative<Infinite>(limit) && (job.state == "RUNNING" || job.state == "SUSPENDED");
   if (!open_ended) job.end = end;
+  if (job.state == "PENDING" && details == nullptr) job.start = job.end = {};
   return job;
 }
 
@@ -284,11 +300,13 @@ core::Result<Decoded<Node>> decode_nodes(std::string body) {
   return decode_list<Node>(std::move(body), "nodes", [](od::object object) { return node_of(object); });
 }
 
-core::Result<Decoded<Job>> decode_jobs(std::string body) {
+core::Result<Decoded<Job>> decode_jobs(std::string body, bool details) {
   std::int64_t unnumbered = 0;
   std::string cluster;
   auto out = decode_list<Job>(std::move(body), "jobs", [&](od::object object) {
-    Job job = job_of(object, cluster);
+    const auto more = details ? std::make_shared<JobDetails>() : nullptr;
+    Job job = job_of(object, cluster, more.get());
+    job.details = JobDetailsPtr(more);
     if (job.id <= 0) job.id = --unnumbered;
     return job;
   });
@@ -345,6 +363,8 @@ core::Result<Envelope> decode_envelope(std::string body) {
     } else if (key == "meta") {
       marked = true;
       read_meta(value, out);
+    } else if (key == "job_id") {
+      out.job_id = integer_of(value);
     }
   });
   if (!read) return std::unexpected(read.error());

@@ -29,6 +29,7 @@ struct Envelope {
   /// ClusterName as slurmrestd's own slurm.conf has it, and as slurmctld has it, where the reply says so. slurmctld's stands in
   /// jobs, and in the configuration that it has loaded; "": not said.
   std::string cluster{}, slurmctld_cluster{};
+  std::int64_t job_id = 0;  ///< The number of the job that was submitted; 0: not said.
 };
 
 template <class T>
@@ -41,7 +42,7 @@ struct Decoded {
 
 // `body` is taken because the reader needs room behind its end. Error of all: kInternal.
 core::Result<Decoded<Node>> decode_nodes(std::string body);
-core::Result<Decoded<Job>> decode_jobs(std::string body);
+core::Result<Decoded<Job>> decode_jobs(std::string body, bool details = false);
 core::Result<Decoded<Partition>> decode_partitions(std::string body);
 core::Result<Decoded<Reservation>> decode_reservations(std::string body);
 core::Result<Decoded<Ping>> decode_pings(std::string body, const Spelling& spelling);

@@ -66,12 +66,14 @@ TEST(Decode, ReadsNodesOfEveryRecordedServerAlike) {
 TEST(Decode, ReadsJobsOfEveryRecordedServerAlike) {
   for (const std::string& which : kRecorded) {
     SCOPED_TRACE(which);
-    const auto jobs = decode_jobs(recorded(which, "jobs"));
+    const auto jobs = decode_jobs(recorded(which, "jobs"), true);
     ASSERT_TRUE(jobs) << jobs.error().message;
     ASSERT_EQ(jobs->rows.size(), 4U);
     const auto job = [&](std::int64_t id) { return row(*jobs, [id](const Job& j) { return j.id == id; }); };
     EXPECT_EQ(job(3).state, "RUNNING");
-    EXPECT_EQ(job(3).user, "user");
+    EXPECT_EQ(job(3).details->user, "user");
+    EXPECT_FALSE(job(3).details->external);
+    EXPECT_EQ(job(6).details->reason, "JobHeldUser");
     EXPECT_EQ(job(3).partition, "all");
     EXPECT_EQ(job(3).nodes, std::vector<std::string>{"n1"});
     ASSERT_TRUE(job(3).start && job(3).end);
@@ -87,6 +89,27 @@ TEST(Decode, ReadsJobsOfEveryRecordedServerAlike) {
     EXPECT_EQ(job(6).required_nodes, "n3");
     EXPECT_FALSE(job(6).start);
   }
+}
+
+TEST(Decode, DetailsOfJobsOnlyIfTheyAreAskedFor) {
+  const auto read = [](bool details, const std::string& reason, long start) {
+    const auto jobs = decode_jobs(R"({"jobs":[{"job_id":1,"job_state":["PENDING"],"state_reason":")" + reason +
+                                      R"(","admin_comment":"{}","mcs_label":"k8s","flags":["EXTERNAL_JOB"],"start_time":)" +
+                                      std::to_string(start) + R"(,"end_time":)" + std::to_string(start + 60) + "}]}",
+                                  details);
+    return jobs ? *jobs->rows.at(0) : Job{};
+  };
+  EXPECT_EQ(read(false, "Priority", 100), read(false, "Resources", 200)) << "who does not ask sees no change";
+  EXPECT_FALSE(read(false, "Priority", 100).details);
+  const Job job = read(true, "Priority", 100);
+  EXPECT_EQ(job, read(true, "Priority", 100));
+  EXPECT_NE(job, read(true, "Resources", 100));
+  EXPECT_NE(job, read(true, "Priority", 200));
+  EXPECT_EQ(job.details->reason, "Priority");
+  EXPECT_EQ(job.details->admin_comment, "{}");
+  EXPECT_EQ(job.details->mcs_label, "k8s");
+  EXPECT_TRUE(job.details->external);
+  EXPECT_EQ(job.start, core::WallTime(std::chrono::seconds(100))) << "expected";
 }
 
 TEST(Decode, ReadsWhatAJobUsesByName) {

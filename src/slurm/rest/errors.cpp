@@ -58,6 +58,8 @@ std::optional<ErrorCode> by_number(std::int64_t number, RequestKind kind) {
     case 2018:  // ESLURM_INVALID_NODE_NAME
     case 2021:  // ESLURM_ALREADY_DONE
       return ErrorCode::kNotFound;
+    case 2073:  // ESLURM_JOB_NOT_PENDING
+      return ErrorCode::kConflict;
     case 2168:  // ESLURM_NODE_ALREADY_EXISTS
       return ErrorCode::kAlreadyExists;
     case 1005:  // SLURM_PROTOCOL_VERSION_ERROR

@@ -17,6 +17,7 @@ TEST(Errors, NumbersSpeakBeforeStatuses) {
   EXPECT_EQ(classify(1007, 511, RequestKind::kRead), ErrorCode::kUnauthorized);
   EXPECT_EQ(classify(2028, 500, RequestKind::kWrite), ErrorCode::kInvalid);
   EXPECT_EQ(classify(2168, 500, RequestKind::kWrite), ErrorCode::kAlreadyExists);
+  EXPECT_EQ(classify(2073, 422, RequestKind::kWrite), ErrorCode::kConflict);
   EXPECT_EQ(classify(1804, 500, RequestKind::kWrite), ErrorCode::kTooManyRequests);
 }
 

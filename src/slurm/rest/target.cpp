@@ -349,19 +349,20 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       if (!act.evidence) return begin(act.cluster, std::move(what), std::move(done), std::move(then));
       begin_by(*act.evidence, std::move(what), std::move(done), std::move(then));
     };
-    start("delete " + act.node, [this, name = act.node, seen = act.reason, expected = act.expected](const JobPtr& job) {
-      // slurmctld refuses to delete a node with running jobs, but not one whose jobs are all suspended, or which somebody has
-      // drained meanwhile. So the node is asked last.
-      unless_held(job, name, [this, job, name, seen, expected] {
-        if_kept(job, name, expected, &Impl::found_none, [job, seen](Impl& self, const Node& node) {
-          if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, Owner::kOperator)) {
-            return self.fail(job,
-                             {ErrorCode::kConflict, "somebody keeps it from work since: \"" + node.reason + "\"", 0, {}, {}});
-          }
-          self.write_deletion(job, node.name);
-        });
-      });
-    });
+    start("delete " + act.node,
+          [this, owner = act.owner, name = act.node, seen = act.reason, expected = act.expected](const JobPtr& job) {
+            // slurmctld refuses to delete a node with running jobs, but not one whose jobs are all suspended, or which somebody
+            // has drained meanwhile. So the node is asked last.
+            unless_held(job, name, [this, job, owner, name, seen, expected] {
+              if_kept(job, name, expected, &Impl::found_none, [job, owner, seen](Impl& self, const Node& node) {
+                if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, owner)) {
+                  return self.fail(
+                      job, {ErrorCode::kConflict, "somebody keeps it from work since: \"" + node.reason + "\"", 0, {}, {}});
+                }
+                self.write_deletion(job, node.name);
+              });
+            });
+          });
   }
 
   void write_deletion(const JobPtr& job, const std::string& name) {
@@ -377,24 +378,27 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void end(const EndNode& act, Done done) {
     const std::string& name = act.evidence.node().name;
-    begin_by(act.evidence, "end " + name, std::move(done), [this, name, slurmd = act.evidence.slurmd()](const JobPtr& job) {
-      Client* to = client(job);
-      if (to == nullptr) return;
-      to->node(name, guard<Node>([job, name, slurmd](Impl& self, core::Result<Node> node) {
-                 if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
-                 if (!node) return self.fail(job, node.error());
-                 if (node->state.base == "DOWN") return self.succeed(job, {{"down", name}});
-                 if (!node->state.has("DRAIN") || !held_by(node->reason, Owner::kOperator) || node->state.has("FAIL"))
-                   return self.fail(job, {ErrorCode::kConflict, "it is not drained by the operator", 0, {}, {}});
-                 if (node->slurmd_start_time != slurmd)
-                   return self.fail(job, {ErrorCode::kConflict, "another slurmd has registered since", 0, {}, {}});
-                 NodeUpdate update;
-                 update.state = "DOWN";
-                 update.reason = node->reason;
-                 if (Client* again = self.client(job))
-                   again->update_node(name, update, self.finish_write(job, {{"down", name}}));
-               }));
-    });
+    begin_by(act.evidence, "end " + name, std::move(done),
+             [this, owner = act.owner, name, slurmd = act.evidence.slurmd()](const JobPtr& job) {
+               Client* to = client(job);
+               if (to == nullptr) return;
+               to->node(name, guard<Node>([job, owner, name, slurmd](Impl& self, core::Result<Node> node) {
+                          if (!node && node.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
+                          if (!node) return self.fail(job, node.error());
+                          if (node->state.base == "DOWN") return self.succeed(job, {{"down", name}});
+                          if (!node->state.has("DRAIN") || !held_by(node->reason, owner) || node->state.has("FAIL"))
+                            return self.fail(
+                                job,
+                                {ErrorCode::kConflict, "it is not drained by " + std::string(to_string(owner)), 0, {}, {}});
+                          if (node->slurmd_start_time != slurmd)
+                            return self.fail(job, {ErrorCode::kConflict, "another slurmd has registered since", 0, {}, {}});
+                          NodeUpdate update;
+                          update.state = "DOWN";
+                          update.reason = node->reason;
+                          if (Client* again = self.client(job))
+                            again->update_node(name, update, self.finish_write(job, {{"down", name}}));
+                        }));
+             });
   }
 
   using EndingJobs = std::vector<DrainTimedOut::OneJob>;
@@ -404,10 +408,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     const DrainTimedOut& evidence = act.evidence;
     begin_by(evidence, fmt::format("{} the jobs of {}", to_string(evidence.how()), evidence.node().name), std::move(done),
              [this, evidence](const JobPtr& job) {
-               clusters.live_jobs(job->cluster, guard<LiveJobs>([job, evidence](Impl& self, core::Result<LiveJobs> jobs) {
-                                    if (!jobs) return self.fail(job, jobs.error());
-                                    self.end_found(job, evidence, left_of(evidence, *jobs));
-                                  }));
+               with_live_jobs(job, [job, evidence](Impl& self, const LiveJobs& jobs) {
+                 self.end_found(job, evidence, left_of(evidence, jobs));
+               });
              });
   }
 
@@ -427,10 +430,10 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     if (jobs.empty()) return succeed(job, {{"ended", core::Json::array()}});
     Client* to = client(job);
     if (to == nullptr) return;
-    to->node(evidence.node().name, guard<Node>([job, why = evidence.why(), how = evidence.how(), jobs = std::move(jobs)](
-                                                   Impl& self, core::Result<Node> node) {
+    to->node(evidence.node().name, guard<Node>([job, owner = evidence.owner(), why = evidence.why(), how = evidence.how(),
+                                                jobs = std::move(jobs)](Impl& self, core::Result<Node> node) {
                if (!node) return self.fail(job, node.error());
-               if (!drained_only_for(*node, why))
+               if (!drained_only_for(*node, owner, why))
                  return self.fail(job, {ErrorCode::kConflict, "it is not drained for that any more", 0, {}, {}});
                self.end_each(job, how, jobs, core::Json::array());
              }));
@@ -527,15 +530,81 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   /// Calls `then` when Slurm, asked live, has no such job.
   void unless_any(const JobPtr& job, std::function<bool(const slurm::Job&)> such, std::string what,
                   std::function<void()> then) {
-    clusters.live_jobs(
-        job->cluster, guard<LiveJobs>([job, such = std::move(such), what = std::move(what), then = std::move(then)](
-                                          Impl& self, core::Result<LiveJobs> jobs) {
-          if (!jobs) return self.fail(job, jobs.error());
-          const auto one = std::ranges::find_if(*jobs, [&](const auto& row) { return such(*row); });
-          if (one == jobs->end()) return then();
-          self.fail(job,
-                    {ErrorCode::kBusy, "job " + std::to_string((*one)->id) + " (" + (*one)->state + ")" + what, 0, {}, {}});
-        }));
+    with_live_jobs(job, [job, such = std::move(such), what = std::move(what), then = std::move(then)](Impl& self,
+                                                                                                      const LiveJobs& jobs) {
+      const auto one = std::ranges::find_if(jobs, [&](const auto& row) { return such(*row); });
+      if (one == jobs.end()) return then();
+      self.fail(job, {ErrorCode::kBusy, "job " + std::to_string((*one)->id) + " (" + (*one)->state + ")" + what, 0, {}, {}});
+    });
+  }
+
+  /// Asks Slurm for its jobs, and calls `then` with them.
+  void with_live_jobs(const JobPtr& job, std::function<void(Impl&, const LiveJobs&)> then) {
+    clusters.live_jobs(job->cluster, guard<LiveJobs>([job, then = std::move(then)](Impl& self, core::Result<LiveJobs> jobs) {
+                         jobs ? then(self, *jobs) : self.fail(job, jobs.error());
+                       }));
+  }
+
+  // --- Jobs of ours -----------------------------------------------------------------------------------------------
+
+  void submit_job(const SubmitJob& act, Done done) {
+    begin(act.cluster, "submit job " + act.mark.key, std::move(done),
+          [this, mark = act.mark, wish = act.wish, comment = admin_comment(act.mark, act.more)](const JobPtr& job) {
+            Client* to = client(job);
+            if (to == nullptr) return;
+            if (!to->job_details())
+              return fail(job, {ErrorCode::kUnsupported, "it could not be found again without details of jobs", 0, {}, {}});
+            with_live_jobs(job, [job, mark, wish, comment](Impl& self, const LiveJobs& jobs) {
+              const auto same = [&](const auto& row) { return mark_of(*row) == mark; };
+              if (const auto one = std::ranges::find_if(jobs, same); one != jobs.end())
+                return self.succeed(job, {{"job", (*one)->id}, {"submitted", false}});
+              self.write_job(job, wish, comment);
+            });
+          });
+  }
+
+  void write_job(const JobPtr& job, const JobWish& wish, const std::string& comment) {
+    Client* to = client(job);
+    if (to == nullptr) return;
+    job->wrote = loop.clock().mono();
+    to->submit_job(wish, comment, guard<std::int64_t>([job](Impl& self, core::Result<std::int64_t> id) {
+                     if (!id) return self.fail(job, id.error());
+                     self.succeed(job, {{"job", *id}, {"submitted", true}});
+                   }));
+  }
+
+  /// Calls `then` if the live job is the one that the evidence is about; with null if that job has ended.
+  void with_own_job(const OwnJob& evidence, const std::string& what, Done done,
+                    std::function<void(Impl&, const JobPtr&, const slurm::Job*)> then) {
+    begin(evidence.cluster(), what + " job " + std::to_string(evidence.id()), std::move(done),
+          [this, evidence, then = std::move(then)](const JobPtr& job) {
+            if (!evidence.good_at(loop.clock().mono()))
+              return fail(job, {ErrorCode::kExpired, "what Slurm said of it is too old by now", 0, {}, {}});
+            with_live_jobs(job, [job, evidence, then](Impl& self, const LiveJobs& jobs) {
+              const auto it = std::ranges::find(jobs, evidence.id(), [](const auto& row) { return row->id; });
+              if (it == jobs.end()) return then(self, job, nullptr);
+              if (mark_of(**it) != evidence.mark())
+                return self.fail(job, {ErrorCode::kConflict, "it is another one by now", 0, {}, {}});
+              then(self, job, (*it)->in_queue() ? it->get() : nullptr);
+            });
+          });
+  }
+
+  void update_job(const UpdateJob& act, Done done) {
+    with_own_job(act.evidence, "update", std::move(done),
+                 [wish = act.wish](Impl& self, const JobPtr& job, const slurm::Job* live) {
+                   if (live == nullptr) return self.fail(job, {ErrorCode::kNotFound, "it has ended", 0, {}, {}});
+                   if (Client* to = self.client(job))
+                     to->update_job(live->id, wish, self.finish_write(job, {{"updated", true}}));
+                 });
+  }
+
+  void cancel_job(const CancelJob& act, Done done) {
+    with_own_job(act.evidence, "cancel", std::move(done), [](Impl& self, const JobPtr& job, const slurm::Job* live) {
+      if (live == nullptr) return self.succeed(job, {{"cancelled", false}});
+      if (Client* to = self.client(job))
+        to->cancel_job(std::to_string(live->id), self.finish_write(job, {{"cancelled", true}}));
+    });
   }
 
   // --- Reservations -----------------------------------------------------------------------------------------------
@@ -557,10 +626,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     loop.after(core::Duration{0}, [weak = weak_from_this(), job] {
       const auto self = weak.lock();
       if (!self) return;
-      AccountingClient* to = self->clusters.accounting(job->cluster);
-      if (to == nullptr)
-        return self->fail(job, {ErrorCode::kUnavailable, self->clusters.snapshot(job->cluster)->error, 0, {}, {}});
-      to->clusters([weak, job](const core::Result<std::vector<std::shared_ptr<const accounting::Cluster>>>& rows) {
+      Client* to = self->client(job);
+      if (to == nullptr) return;
+      to->accounting().clusters([weak, job](const core::Result<std::vector<std::shared_ptr<const accounting::Cluster>>>& rows) {
         const auto target = weak.lock();
         if (!target) return;
         if (!rows) return target->tell_silence(job, rows.error());
@@ -691,6 +759,9 @@ Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Im
   carries_out<MakeReservation>([impl](const auto& act, Done done) { impl->make_reservation(*act, std::move(done)); });
   carries_out<SetReservationNodes>([impl](const auto& act, Done done) { impl->set_reservation_nodes(*act, std::move(done)); });
   carries_out<DeleteReservation>([impl](const auto& act, Done done) { impl->delete_reservation(*act, std::move(done)); });
+  carries_out<SubmitJob>([impl](const auto& act, Done done) { impl->submit_job(*act, std::move(done)); });
+  carries_out<UpdateJob>([impl](const auto& act, Done done) { impl->update_job(*act, std::move(done)); });
+  carries_out<CancelJob>([impl](const auto& act, Done done) { impl->cancel_job(*act, std::move(done)); });
   carries_out<Reconfigure>([impl](const auto& act, Done done) { impl->reconfigure(*act, std::move(done)); });
 }
 

@@ -109,8 +109,6 @@ Drained TargetTest::drained() {
 
 TEST_F(TargetTest, AsksSlurmdbdForItsClusters) {
   const std::string base = "/slurmdb/v0.0.45/";
-  http.on("GET", "/openapi/v3",
-          testing::ok(R"({"info":{"version":"Slurm-26.05.5"},"paths":{")" + base + R"(qos/":{"get":{}}}})"));
   http.on("GET", base + "clusters/",
           testing::ok(R"({"clusters":[{"name":"c","controller":{"host":"10.0.0.1","port":6817}}],"errors":[],)" +
                       testing::meta() + "}"));
@@ -148,7 +146,7 @@ TEST_F(TargetTest, KnowsItsActs) {
   };
   EXPECT_FALSE(target.handles(Other{}));
   for (const auto& act : {drain_nodes("c", Owner::kOperator, {"n"}, ""), resume_node("c", Owner::kOperator, "n"),
-                          update_node("c", "n", {}), delete_node("c", seen("n"), ""), reconfigure("c")}) {
+                          update_node("c", "n", {}), delete_node("c", Owner::kOperator, seen("n"), ""), reconfigure("c")}) {
     EXPECT_TRUE(target.handles(*act));
   }
 }
@@ -319,7 +317,8 @@ TEST_F(TargetTest, ResumesADownOfSlurmsOwn) {
 
 TEST_F(TargetTest, EndsOnlyANodeOfOurDrainAndOfTheSlurmdThatWasSeen) {
   const auto act = [](std::int64_t seconds) {
-    return end_node({plan::testing::Observer::at({}), {"c", "n1"}, core::WallTime{std::chrono::seconds{seconds}}, "", {}});
+    return end_node(Owner::kOperator,
+                    {plan::testing::Observer::at({}), {"c", "n1"}, core::WallTime{std::chrono::seconds{seconds}}, "", {}});
   };
   const auto node = [&](const std::string& states, const std::string& reason) {
     http.on("GET", kBase + "/node/n1",
@@ -365,7 +364,8 @@ DrainTimedOut TargetTest::timed_out(EndOfJobs how) {
     job.batch = job.requeue = true;
     snapshot.jobs[id] = std::make_shared<const Job>(job);
   }
-  return *DrainTimedOut::of(plan::testing::Observer::at(loop.clock().mono()), snapshot, {"c", "n1"}, "scale in", how, "4h");
+  return *DrainTimedOut::of(plan::testing::Observer::at(loop.clock().mono()), snapshot, {"c", "n1"}, Owner::kOperator,
+                            "scale in", how, "4h");
 }
 
 TEST_F(TargetTest, EndsTheJobsOfADrainThatTimedOut) {
@@ -481,7 +481,7 @@ TEST_F(TargetTest, ReplacesItsOwnFeaturesAloneAndCarriesTheTopology) {
 
 TEST_F(TargetTest, DeletesANodeThatNothingHolds) {
   live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
-  const auto result = run(delete_node("c", seen("n1"), "scaled in"));
+  const auto result = run(delete_node("c", Owner::kOperator, seen("n1"), "scaled in"));
   ASSERT_TRUE(result.value);
   EXPECT_EQ(*result.value, (core::Json{{"deleted", true}}));
   EXPECT_EQ(http.asked("DELETE", kBase + "/node/n1"), 1);
@@ -490,11 +490,11 @@ TEST_F(TargetTest, DeletesANodeThatNothingHolds) {
 
 TEST_F(TargetTest, AnUnknownNodeCountsAsDeleted) {
   http.on("GET", kBase + "/node/n1", testing::error(200, 0, "Failure to query node n1"));
-  EXPECT_EQ(*run(delete_node("c", seen("n1"), "x")).value, (core::Json{{"deleted", false}}));
+  EXPECT_EQ(*run(delete_node("c", Owner::kOperator, seen("n1"), "x")).value, (core::Json{{"deleted", false}}));
   EXPECT_EQ(writes(), 0);
   live("n1", R"("DOWN")");
   http.on("DELETE", kBase + "/node/n1", testing::error(422, 2018, "Failure to delete node n1"));
-  EXPECT_EQ(*run(delete_node("c", seen("n1"), "x")).value, (core::Json{{"deleted", false}}));
+  EXPECT_EQ(*run(delete_node("c", Owner::kOperator, seen("n1"), "x")).value, (core::Json{{"deleted", false}}));
 }
 
 TEST_F(TargetTest, ANodeThatOnlyTheSnapshotHasIsAReasonToAskForAllOfThem) {
@@ -504,34 +504,51 @@ TEST_F(TargetTest, ANodeThatOnlyTheSnapshotHasIsAReasonToAskForAllOfThem) {
   for (const char* name : {"n1", "n2"}) {
     http.on("GET", kBase + "/node/" + name, testing::error(200, 0, "Failure to query node"));
   }
-  run(delete_node("c", seen("n2"), "x"));
+  run(delete_node("c", Owner::kOperator, seen("n2"), "x"));
   loop.advance(1100ms);
   EXPECT_EQ(whole(), 0) << "the snapshot does not have it either";
-  run(delete_node("c", seen("n1"), "x"));
+  run(delete_node("c", Owner::kOperator, seen("n1"), "x"));
   loop.advance(1100ms);
   EXPECT_EQ(whole(), 1);
 }
 
 TEST_F(TargetTest, ARecordThatSomebodyElseTookFromWorkSinceIsKept) {
   live("n1", R"("IDLE","DRAIN")", "bad disk");
-  EXPECT_EQ(failure(delete_node("c", seen("n1", "slurm-operator: x"), "x")), ErrorCode::kConflict);
-  EXPECT_EQ(failure(delete_node(drained(), "x")), ErrorCode::kConflict);
+  EXPECT_EQ(failure(delete_node("c", Owner::kOperator, seen("n1", "slurm-operator: x"), "x")), ErrorCode::kConflict);
+  EXPECT_EQ(failure(delete_node(Owner::kOperator, drained(), "x")), ErrorCode::kConflict);
   live("n1", R"("IDLE","DRAIN")", "slurm-operator: x; slurm-bridge: pods run there");
-  EXPECT_EQ(failure(delete_node(drained(), "x")), ErrorCode::kConflict);
+  EXPECT_EQ(failure(delete_node(Owner::kOperator, drained(), "x")), ErrorCode::kConflict);
   EXPECT_EQ(writes(), 0);
-  EXPECT_TRUE(run(delete_node("c", seen("n1", "slurm-operator: x; slurm-bridge: pods run there"), "x")).value);
+  EXPECT_TRUE(
+      run(delete_node("c", Owner::kOperator, seen("n1", "slurm-operator: x; slurm-bridge: pods run there"), "x")).value);
   live("n1", R"("DOWN","DRAIN")", "slurm-operator: x : Not responding");
-  EXPECT_TRUE(run(delete_node("c", seen("n1", "slurm-operator: x"), "x")).value) << "that is slurmctld's word";
+  EXPECT_TRUE(run(delete_node("c", Owner::kOperator, seen("n1", "slurm-operator: x"), "x")).value)
+      << "that is slurmctld's word";
   live("n1", R"("IDLE","FAIL")", "ECC errors");
-  EXPECT_EQ(failure(delete_node("c", seen("n1", "slurm-operator: x"), "x")), ErrorCode::kConflict);
+  EXPECT_EQ(failure(delete_node("c", Owner::kOperator, seen("n1", "slurm-operator: x"), "x")), ErrorCode::kConflict);
   live("n1", R"("IDLE")", "left over");
-  EXPECT_TRUE(run(delete_node("c", seen("n1"), "x")).value) << "nobody keeps it from work";
+  EXPECT_TRUE(run(delete_node("c", Owner::kOperator, seen("n1"), "x")).value) << "nobody keeps it from work";
+}
+
+TEST_F(TargetTest, EachProgramEndsAndDeletesNodesOfItsOwnDrain) {
+  const auto end = [](Owner owner) {
+    return end_node(owner, {plan::testing::Observer::at({}), {"c", "n1"}, core::WallTime{std::chrono::seconds{1000}}, "", {}});
+  };
+  http.on("GET", kBase + "/node/n1",
+          testing::nodes(R"({"name":"n1","state":["IDLE","DRAIN"],"reason":"slurm-bridge: its host is going",)"
+                         R"("slurmd_start_time":{"set":true,"infinite":false,"number":1000}})"));
+  EXPECT_EQ(failure(end(Owner::kOperator)), ErrorCode::kConflict);
+  EXPECT_EQ(failure(delete_node("c", Owner::kOperator, seen("n1"), "x")), ErrorCode::kConflict);
+  EXPECT_EQ(writes(), 0);
+  EXPECT_TRUE(run(end(Owner::kBridge)).value);
+  EXPECT_TRUE(run(delete_node("c", Owner::kBridge, seen("n1"), "x")).value);
+  EXPECT_EQ(writes(), 2);
 }
 
 TEST_F(TargetTest, ASuspendedJobKeepsANodeFromDeletion) {
   live("n1", R"("IDLE","DRAIN")");
   http.on("GET", kBase + "/jobs/?update_time=", testing::jobs(R"({"job_id":9,"job_state":["SUSPENDED"],"nodes":"n[0-1]"})"));
-  const auto result = run(delete_node("c", seen("n1"), "x"));
+  const auto result = run(delete_node("c", Owner::kOperator, seen("n1"), "x"));
   ASSERT_FALSE(result.value);
   EXPECT_EQ(result.value.error().code, ErrorCode::kBusy);
   EXPECT_NE(result.value.error().message.find("job 9 (SUSPENDED)"), std::string::npos);
@@ -544,14 +561,15 @@ TEST_F(TargetTest, EvidenceThatHasGrownOldIsNotActedOn) {
   const SlurmdEnded ended(plan::testing::Observer::at({}), {"c", "n1"}, {}, "its pod is gone", evidence.good_until());
   loop.advance(*evidence.good_until() - loop.clock().mono());
   EXPECT_TRUE(run(confirm_idle(evidence)).value);
-  for (const auto& act : {confirm_idle(evidence), delete_node(evidence, "x"), end_node(ended)}) {
+  for (const auto& act :
+       {confirm_idle(evidence), delete_node(Owner::kOperator, evidence, "x"), end_node(Owner::kOperator, ended)}) {
     const auto refused = run(act);
     ASSERT_FALSE(refused.value) << act->describe();
     EXPECT_EQ(refused.value.error().code, ErrorCode::kExpired) << act->describe();
     EXPECT_NE(refused.value.error().message.find("too old by now: "), std::string::npos);
   }
   EXPECT_EQ(writes(), 0);
-  EXPECT_TRUE(run(delete_node(drained(), "x")).value) << "a later answer says the same";
+  EXPECT_TRUE(run(delete_node(Owner::kOperator, drained(), "x")).value) << "a later answer says the same";
 }
 
 TEST_F(TargetTest, AConfirmedNodeIsLookedAtAfterTheJobs) {
@@ -608,7 +626,8 @@ TEST_F(TargetTest, DeletionsThatBeginTogetherShareTheirLookAtTheJobs) {
   for (int i = 0; i < 9; ++i) {
     const std::string name = "n" + std::to_string(i);
     live(name, R"("IDLE","DRAIN")");
-    target.execute(delete_node("c", seen(name), "x"), [&](const plan::ActResult& result) { deleted += result.value ? 1 : 0; });
+    target.execute(delete_node("c", Owner::kOperator, seen(name), "x"),
+                   [&](const plan::ActResult& result) { deleted += result.value ? 1 : 0; });
   }
   http.on("GET", kBase + "/jobs/?update_time=", testing::jobs(R"({"job_id":9,"job_state":["SUSPENDED"],"nodes":"n[3-4]"})"));
   loop.advance(10ms);
@@ -621,14 +640,14 @@ TEST_F(TargetTest, ADeletionThatCannotSeeTheJobsDoesNotDelete) {
   live("n1", R"("IDLE","DRAIN")");
   http.on("GET", kBase + "/jobs/", testing::error(500, 1802, "Unable to query jobs"));
   http.on("GET", kBase + "/jobs/?update_time=", testing::error(500, 1802, "Unable to query jobs"));
-  EXPECT_EQ(failure(delete_node("c", seen("n1"), "x")), ErrorCode::kUnavailable);
+  EXPECT_EQ(failure(delete_node("c", Owner::kOperator, seen("n1"), "x")), ErrorCode::kUnavailable);
   EXPECT_EQ(writes(), 0);
 }
 
 TEST_F(TargetTest, SlurmsBusyIsBusy) {
   live("n1", R"("IDLE","DRAIN","COMPLETING")");
   http.on("DELETE", kBase + "/node/n1", testing::error(500, 2016, "Failure to delete node n1"));
-  const auto result = run(delete_node("c", seen("n1"), "x"));
+  const auto result = run(delete_node("c", Owner::kOperator, seen("n1"), "x"));
   ASSERT_FALSE(result.value);
   EXPECT_EQ(result.value.error().code, ErrorCode::kBusy);
   EXPECT_EQ(result.value.error().reason, "2016");
@@ -637,40 +656,42 @@ TEST_F(TargetTest, SlurmsBusyIsBusy) {
 TEST_F(TargetTest, WhatWasSilentIsLookedAtLive) {
   for (const char* state : {R"("DOWN")", R"("IDLE","NOT_RESPONDING")", R"("IDLE","DRAIN")"}) {
     live("n1", state);
-    EXPECT_EQ(failure(delete_node("c", seen("n1"), "x", NodeEvidence::Live::kSilent)), ErrorCode::kConflict) << state;
+    EXPECT_EQ(failure(delete_node("c", Owner::kOperator, seen("n1"), "x", NodeEvidence::Live::kSilent)), ErrorCode::kConflict)
+        << state;
   }
   EXPECT_EQ(writes(), 0);
   live("n1", R"("DOWN","NOT_RESPONDING","DYNAMIC_NORM")");
-  EXPECT_TRUE(run(delete_node("c", seen("n1"), "x", NodeEvidence::Live::kSilent)).value);
+  EXPECT_TRUE(run(delete_node("c", Owner::kOperator, seen("n1"), "x", NodeEvidence::Live::kSilent)).value);
   EXPECT_EQ(writes(), 1);
 }
 
 TEST_F(TargetTest, ANodeIsLookedAtAfterTheJobsBeforeItIsDeleted) {
   live("n1", R"("IDLE","DRAIN")", "slurm-operator: x");
   const auto an_administrator_drains_it = [this] { live("n1", R"("IDLE","DRAIN")", "bad disk"); };
-  expect_failure_if(delete_node(drained(), "x"), an_administrator_drains_it, ErrorCode::kConflict);
+  expect_failure_if(delete_node(Owner::kOperator, drained(), "x"), an_administrator_drains_it, ErrorCode::kConflict);
   EXPECT_EQ(writes(), 0);
 }
 
 TEST_F(TargetTest, DeletionMayExpectANodeThatTakesNoWork) {
   live("n1", R"("IDLE")");
-  EXPECT_EQ(failure(delete_node("c", seen("n1"), "x", NodeEvidence::Live::kKept)), ErrorCode::kConflict);
+  EXPECT_EQ(failure(delete_node("c", Owner::kOperator, seen("n1"), "x", NodeEvidence::Live::kKept)), ErrorCode::kConflict);
   EXPECT_EQ(writes(), 0);
   for (const char* states : {R"("DOWN","NOT_RESPONDING")", R"("IDLE","FAIL")"}) {
     live("n1", states);
-    EXPECT_TRUE(run(delete_node("c", seen("n1"), "x", NodeEvidence::Live::kKept)).value) << states;
+    EXPECT_TRUE(run(delete_node("c", Owner::kOperator, seen("n1"), "x", NodeEvidence::Live::kKept)).value) << states;
   }
 }
 
 TEST_F(TargetTest, DeletionMayExpectADrain) {
   for (const char* states : {R"("DOWN")", R"("IDLE","DRAIN","UNDRAIN")", R"("IDLE","FAIL")"}) {
     live("n1", states, "bad disk");
-    EXPECT_EQ(failure(delete_node("c", seen("n1", "bad disk"), "x", NodeEvidence::Live::kDrained)), ErrorCode::kConflict)
+    EXPECT_EQ(failure(delete_node("c", Owner::kOperator, seen("n1", "bad disk"), "x", NodeEvidence::Live::kDrained)),
+              ErrorCode::kConflict)
         << states;
   }
   EXPECT_EQ(writes(), 0);
   live("n1", R"("DOWN","DRAIN")", "bad disk");
-  EXPECT_TRUE(run(delete_node("c", seen("n1", "bad disk"), "x", NodeEvidence::Live::kDrained)).value);
+  EXPECT_TRUE(run(delete_node("c", Owner::kOperator, seen("n1", "bad disk"), "x", NodeEvidence::Live::kDrained)).value);
 }
 
 TEST_F(TargetTest, AReasonIsRestoredWhereNobodyHasChangedItSince) {
@@ -734,8 +755,9 @@ TEST_F(TargetTest, NothingIsWrittenWithoutTimeForIt) {
   const auto none = std::optional<core::MonoTime>();
   for (const auto& late : {none, std::optional(loop.clock().mono() + 150ms)}) {
     until = late;
-    for (const auto& act : {drain_nodes("c", Owner::kOperator, {"n2"}, "x"), resume_node("c", Owner::kOperator, "n1"),
-                            update_node("c", "n1", update), delete_node("c", seen("n1"), "x"), reconfigure("c")}) {
+    for (const auto& act :
+         {drain_nodes("c", Owner::kOperator, {"n2"}, "x"), resume_node("c", Owner::kOperator, "n1"),
+          update_node("c", "n1", update), delete_node("c", Owner::kOperator, seen("n1"), "x"), reconfigure("c")}) {
       EXPECT_EQ(failure(act), ErrorCode::kCancelled) << act->describe();
     }
   }
@@ -790,7 +812,7 @@ TEST_F(TargetTest, FailsAtOnceWhileSlurmIsAwayOrUnknown) {
   http.on("GET", kBase + "/ping/", testing::ping(false));
   loop.advance(2s);
   http.log.clear();
-  const auto result = run(delete_node("c", seen("n1"), "x"));
+  const auto result = run(delete_node("c", Owner::kOperator, seen("n1"), "x"));
   ASSERT_FALSE(result.value);
   EXPECT_EQ(result.value.error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(result.gates.empty()) << "nothing was written";

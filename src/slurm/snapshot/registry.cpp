@@ -29,7 +29,7 @@ void for_differences(const Map& before, const Map& now, Same same, Found found) 
   }
 }
 
-Change difference(ClusterKey cluster, SnapshotPtr before, SnapshotPtr now) {
+Change difference(ClusterKey cluster, SnapshotPtr before, SnapshotPtr now, bool with_jobs) {
   Change change;
   change.cluster = std::move(cluster);
   const auto equal = [](const auto& a, const auto& b) { return a == b; };
@@ -42,6 +42,8 @@ Change difference(ClusterKey cluster, SnapshotPtr before, SnapshotPtr now) {
     const auto same_jobs = [](const JobIndex::Held& a, const JobIndex::Held& b) { return a.jobs == b.jobs; };
     for_differences(held_before.by_node, held_now.by_node, same_jobs, add);
   }
+  if (with_jobs && !before->jobs.same(now->jobs))
+    for_differences(before->jobs, now->jobs, equal, [&](std::int64_t id) { change.jobs.push_back(id); });
   std::ranges::sort(change.nodes);
   change.nodes.erase(std::ranges::unique(change.nodes).begin(), change.nodes.end());
   change.partitions = !before->partitions.same(now->partitions);
@@ -62,6 +64,30 @@ SnapshotPtr nothing() {
   }();
   return kNothing;
 }
+
+/// The listeners to one kind of change.
+template <class What>
+class Listeners {
+ public:
+  using Listener = std::function<void(const What&)>;
+  void add(Clusters::ListenerId id, Listener listener) { all_.emplace(id, std::make_shared<Listener>(std::move(listener))); }
+  void remove(Clusters::ListenerId id) { all_.erase(id); }
+  void clear() { all_.clear(); }
+  void tell(const What& what) {
+    // Listeners may come and go while they are told.
+    std::vector<Clusters::ListenerId> ids;
+    for (const auto& [id, listener] : all_) ids.push_back(id);
+    for (const Clusters::ListenerId id : ids) {
+      const auto it = all_.find(id);
+      if (it == all_.end()) continue;
+      const auto listener = it->second;
+      (*listener)(what);
+    }
+  }
+
+ private:
+  std::map<Clusters::ListenerId, std::shared_ptr<Listener>> all_;
+};
 
 /// Live reads of all jobs. What is asked for while one is under way waits for the next, which serves all who wait.
 class JobReads {
@@ -111,6 +137,19 @@ class JobReads {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
+/// A gate that is open when its test says so.
+class ReadGate final : public plan::Gate {
+ public:
+  using Test = std::function<bool()>;
+  ReadGate(Test test, std::string what) : test_(std::move(test)), what_(std::move(what)) {}
+  [[nodiscard]] bool open() const override { return test_(); }
+  [[nodiscard]] std::string describe() const override { return what_; }
+
+ private:
+  Test test_;
+  std::string what_;
+};
+
 }  // namespace
 
 struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
@@ -131,13 +170,10 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
           transport(home.factory(endpoint)),
           tokens(home.loop.clock(), key, user),
           client(home.loop, *transport, tokens, home.log, home.client_options_of(endpoint)),
-          accounting(home.loop, *transport, tokens, home.log, home.client_options_of(endpoint)),
           random(home.random.stream("polls of " + cluster)),
           poller(
               home.loop, *random, home.log, client, [&home] { return ++home.last_round; },
-              [&home, cluster](const SnapshotPtr& before, const SnapshotPtr& now) {
-                home.tell(difference(cluster, before, now));
-              },
+              [&home, cluster](const SnapshotPtr& before, const SnapshotPtr& now) { home.tell(cluster, before, now); },
               home.options),
           job_reads(client, poller) {}
 
@@ -147,7 +183,6 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     std::unique_ptr<net::HttpTransport> transport;
     Hs256Tokens tokens;
     Client client;
-    AccountingClient accounting;
     std::unique_ptr<core::Random> random;
     Poller poller;
     JobReads job_reads;
@@ -159,22 +194,91 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     return out;
   }
 
-  void tell(const Change& change) {
+  void tell(const ClusterKey& cluster, const SnapshotPtr& before, const SnapshotPtr& now) {
     const auto self = shared_from_this();
-    // Listeners may come and go while they are told.
-    std::vector<ListenerId> ids;
-    for (const auto& [id, listener] : listeners) ids.push_back(id);
-    for (const ListenerId id : ids) {
-      const auto it = listeners.find(id);
-      if (it == listeners.end()) continue;
-      const auto listener = it->second;
-      (*listener)(change);
+    listeners.tell(difference(cluster, before, now, client_options.job_details));
+  }
+
+  /// An accounting database, and the clusters that it is asked over.
+  struct Database {
+    Database(Impl& home, const AccountingKey& key, std::vector<ClusterKey> clusters)
+        : over(std::move(clusters)),
+          random(home.random.stream("polls of " + key)),
+          lists(
+              home.loop, *random, [&home, key] { return home.way_to(key); }, [&home] { return ++home.last_round; },
+              [&home, key](accounting::List list, bool changed) {
+                home.tell_of_list({key, list, changed});
+              }) {}
+
+    std::vector<ClusterKey> over;
+    std::unique_ptr<core::Random> random;
+    accounting::Lists lists;
+  };
+
+  void tell_of_list(const ListChange& change) {
+    const auto self = shared_from_this();
+    list_listeners.tell(change);
+  }
+
+  [[nodiscard]] Database* find_database(const AccountingKey& database) const {
+    const auto it = databases.find(database);
+    return it == databases.end() ? nullptr : it->second.get();
+  }
+
+  [[nodiscard]] AccountingClient* way_to(const AccountingKey& database) const {
+    const auto rank = [](Connection& connection) {
+      const Capabilities* server = connection.client.capabilities();
+      if (server == nullptr) return 1;  // It is away, or was never asked.
+      if (!server->slurmdb) return 0;
+      return connection.poller.snapshot()->complete() ? 3 : 2;
+    };
+    const Database* found = find_database(database);
+    if (found == nullptr) return nullptr;
+    Connection* best = nullptr;
+    for (const ClusterKey& cluster : found->over) {
+      Connection* one = find(cluster);
+      if (one != nullptr && (best == nullptr || rank(*one) > rank(*best))) best = one;
     }
+    return best == nullptr ? nullptr : &best->client.accounting();
   }
 
   [[nodiscard]] Connection* find(const ClusterKey& cluster) const {
     const auto it = connections.find(cluster);
     return it == connections.end() ? nullptr : it->second.get();
+  }
+
+  // --- Gates: both scopes alike --------------------------------------------------------------------------------------
+
+  using Progress = std::optional<accounting::Lists::Progress>;  // nullopt: it is not known any more.
+  using Look = std::function<Progress(const Impl&)>;
+
+  [[nodiscard]] Progress progress(const ClusterKey& cluster) const {
+    const Connection* connection = find(cluster);
+    if (connection == nullptr) return {};
+    const SnapshotPtr& snapshot = connection->poller.snapshot();
+    return accounting::Lists::Progress{snapshot->complete(), snapshot->round, snapshot->requested_at};
+  }
+  [[nodiscard]] Progress progress(const AccountingKey& database, accounting::List list) const {
+    const Database* found = find_database(database);
+    return found == nullptr ? Progress() : found->lists.progress(list);
+  }
+
+  [[nodiscard]] plan::GatePtr from_now(Look look, std::string what) {
+    const auto test = [weak = weak_from_this(), look = std::move(look), round = last_round] {
+      const auto self = weak.lock();
+      const Progress now = self ? look(*self) : Progress();
+      return !now || !now->complete || now->round > round;
+    };
+    return std::make_shared<ReadGate>(test, std::move(what));
+  }
+  [[nodiscard]] plan::GatePtr after(Look look, core::MonoTime when, std::string what) {
+    const auto test = [weak = weak_from_this(), look = std::move(look), when] {
+      const auto self = weak.lock();
+      const Progress now = self ? look(*self) : Progress();
+      if (!now) return true;
+      return now->complete ? now->requested_at > when : self->loop.clock().mono() > when;
+    };
+    return std::make_shared<ReadGate>(test, std::move(what));
   }
 
   /// Connections end outside of their own callbacks.
@@ -192,35 +296,22 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
   std::uint64_t last_round = 0;
   std::map<ClusterKey, std::unique_ptr<Connection>> connections;
   ListenerId last_listener = 0;
-  std::map<ListenerId, std::shared_ptr<Listener>> listeners;
+  Listeners<Change> listeners;
+  Listeners<ListChange> list_listeners;
+  std::map<AccountingKey, std::unique_ptr<Database>> databases;
 };
-
-namespace {
-
-/// Open when the cluster's snapshot passes a test, or when nobody waits for that cluster any more.
-class SnapshotGate final : public plan::Gate {
- public:
-  using Test = std::function<bool()>;
-  SnapshotGate(Test test, std::string what) : test_(std::move(test)), what_(std::move(what)) {}
-  [[nodiscard]] bool open() const override { return test_(); }
-  [[nodiscard]] std::string describe() const override { return what_; }
-
- private:
-  Test test_;
-  std::string what_;
-};
-
-}  // namespace
 
 Clusters::Clusters(core::Loop& loop, core::Random& random, core::Logger& log, TransportFactory factory, PollerOptions options,
                    ClientOptions client)
     : impl_(std::make_shared<Impl>(loop, random, log, std::move(factory), options, std::move(client))) {}
 
 Clusters::~Clusters() {
+  impl_->databases.clear();
   // What the connections still have to say finds none of them.
   const auto connections = std::move(impl_->connections);
   impl_->connections.clear();
   impl_->listeners.clear();
+  impl_->list_listeners.clear();
 }
 
 void Clusters::set(const ClusterKey& cluster, Endpoint endpoint, std::string token_key, std::string user) {
@@ -233,7 +324,7 @@ void Clusters::set(const ClusterKey& cluster, Endpoint endpoint, std::string tok
   }
   place = std::make_unique<Impl::Connection>(*impl_, cluster, std::move(endpoint), std::move(token_key), std::move(user));
   place->poller.start(last_known);
-  if (last_known) impl_->tell(difference(cluster, last_known, place->poller.snapshot()));
+  if (last_known) impl_->tell(cluster, last_known, place->poller.snapshot());
 }
 
 void Clusters::remove(const ClusterKey& cluster) {
@@ -242,7 +333,7 @@ void Clusters::remove(const ClusterKey& cluster) {
   const SnapshotPtr before = it->second->poller.snapshot();
   impl_->retire(std::move(it->second));
   impl_->connections.erase(it);
-  impl_->tell(difference(cluster, before, nothing()));
+  impl_->tell(cluster, before, nothing());
 }
 
 bool Clusters::contains(const ClusterKey& cluster) const {
@@ -259,17 +350,40 @@ Client* Clusters::client(const ClusterKey& cluster) {
   return connection == nullptr ? nullptr : &connection->client;
 }
 
-AccountingClient* Clusters::accounting(const ClusterKey& cluster) {
-  auto* connection = impl_->find(cluster);
-  return connection == nullptr ? nullptr : &connection->accounting;
+void Clusters::set_accounting(const AccountingKey& database, std::vector<ClusterKey> over) {
+  auto& place = impl_->databases[database];
+  if (place) {
+    place->over = std::move(over);
+    return;
+  }
+  place = std::make_unique<Impl::Database>(*impl_, database, std::move(over));
+  place->lists.start();
 }
 
-void Clusters::poll_often(const ClusterKey& cluster) {
-  if (auto* connection = impl_->find(cluster)) connection->poller.poll_often();
+void Clusters::remove_accounting(const AccountingKey& database) {
+  impl_->databases.erase(database);
+}
+
+const accounting::Lists* Clusters::lists(const AccountingKey& database) const {
+  const auto* found = impl_->find_database(database);
+  return found == nullptr ? nullptr : &found->lists;
+}
+
+AccountingClient* Clusters::accounting(const AccountingKey& database) {
+  return impl_->way_to(database);
+}
+
+void Clusters::poll_often(const std::string& system) {
+  if (auto* connection = impl_->find(system)) connection->poller.poll_often();
+  if (auto* database = impl_->find_database(system)) database->lists.poll_often();
 }
 
 void Clusters::poll_soon(const ClusterKey& cluster) {
   if (auto* connection = impl_->find(cluster)) connection->poller.poll_soon();
+}
+
+void Clusters::poll_soon(const AccountingKey& database, accounting::List list) {
+  if (auto* found = impl_->find_database(database)) found->lists.poll_soon(list);
 }
 
 void Clusters::poll_all_next(const ClusterKey& cluster) {
@@ -282,6 +396,11 @@ void Clusters::mark_stale() {
   for (const auto& [cluster, connection] : impl_->connections) known.push_back(cluster);
   for (const ClusterKey& cluster : known) {
     if (auto* connection = impl_->find(cluster)) connection->poller.mark_stale();
+  }
+  known.clear();
+  for (const auto& [database, lists] : impl_->databases) known.push_back(database);
+  for (const AccountingKey& database : known) {
+    if (auto* found = impl_->find_database(database)) found->lists.mark_stale();
   }
 }
 
@@ -297,38 +416,40 @@ void Clusters::live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std
 
 plan::GatePtr Clusters::gate_from_now(const ClusterKey& cluster, std::string what) {
   if (auto* connection = impl_->find(cluster)) connection->poller.wrote(impl_->loop.clock().mono());
-  return std::make_shared<SnapshotGate>(
-      [weak = std::weak_ptr(impl_), cluster, after = impl_->last_round] {
-        const auto self = weak.lock();
-        const auto* connection = self ? self->find(cluster) : nullptr;
-        if (connection == nullptr) return true;
-        const SnapshotPtr& snapshot = connection->poller.snapshot();
-        return !snapshot->complete() || snapshot->round > after;
-      },
-      std::move(what));
+  return impl_->from_now([cluster](const Impl& impl) { return impl.progress(cluster); }, std::move(what));
 }
 
 plan::GatePtr Clusters::gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what) {
   if (auto* connection = impl_->find(cluster)) connection->poller.wrote(when);
-  return std::make_shared<SnapshotGate>(
-      [weak = std::weak_ptr(impl_), cluster, when] {
-        const auto self = weak.lock();
-        const auto* connection = self ? self->find(cluster) : nullptr;
-        if (connection == nullptr) return true;
-        const SnapshotPtr& snapshot = connection->poller.snapshot();
-        return snapshot->complete() ? snapshot->requested_at > when : self->loop.clock().mono() > when;
-      },
-      std::move(what));
+  return impl_->after([cluster](const Impl& impl) { return impl.progress(cluster); }, when, std::move(what));
+}
+
+plan::GatePtr Clusters::gate_from_now(const AccountingKey& database, accounting::List list, std::string what) {
+  if (auto* found = impl_->find_database(database)) found->lists.wrote(list, impl_->loop.clock().mono());
+  return impl_->from_now([database, list](const Impl& impl) { return impl.progress(database, list); }, std::move(what));
+}
+
+plan::GatePtr Clusters::gate_after(const AccountingKey& database, accounting::List list, core::MonoTime when,
+                                   std::string what) {
+  if (auto* found = impl_->find_database(database)) found->lists.wrote(list, when);
+  return impl_->after([database, list](const Impl& impl) { return impl.progress(database, list); }, when, std::move(what));
 }
 
 Clusters::ListenerId Clusters::listen(Listener listener) {
   const ListenerId id = ++impl_->last_listener;
-  impl_->listeners.emplace(id, std::make_shared<Listener>(std::move(listener)));
+  impl_->listeners.add(id, std::move(listener));
+  return id;
+}
+
+Clusters::ListenerId Clusters::listen_to_lists(ListListener listener) {
+  const ListenerId id = ++impl_->last_listener;
+  impl_->list_listeners.add(id, std::move(listener));
   return id;
 }
 
 void Clusters::unlisten(ListenerId id) {
-  impl_->listeners.erase(id);
+  impl_->listeners.remove(id);
+  impl_->list_listeners.remove(id);
 }
 
 }  // namespace slurm

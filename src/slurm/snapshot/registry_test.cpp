@@ -166,6 +166,35 @@ TEST_F(RegistryTest, PollsEverySecondAndSharesWhatIsUnchanged) {
   EXPECT_EQ(rounds(), 12);
 }
 
+TEST_F(RegistryTest, DetailsOfJobsWakeOnlyProgramsThatAskForThem) {
+  Clusters detailed(loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }, {},
+                    {.job_details = true});
+  std::vector<std::vector<std::int64_t>> told;
+  detailed.listen([&](const Change& change) {
+    if (!change.jobs.empty()) told.push_back(change.jobs);
+  });
+  const auto row = [](const std::string& reason, long start) {
+    return testing::jobs(R"({"job_id":7,"job_state":["PENDING"],"state_reason":")" + reason + R"(","start_time":)" +
+                         std::to_string(start) + "}");
+  };
+  const auto serve = [&](const net::HttpResponse& jobs) {
+    for (const char* query : {"", "?update_time="}) http.on("GET", kBase + "/jobs/" + query, jobs);
+  };
+  serve(row("Priority", 1000));
+  add();
+  detailed.set("default/c", {"restapi", 6820}, "key");
+  loop.advance(500ms);
+  const SnapshotPtr first = snapshot();
+  changes.clear();
+  serve(row("Resources", 2000));
+  loop.advance(1s);
+  EXPECT_TRUE(snapshot()->jobs.same(first->jobs)) << "nothing that we ask for has changed";
+  EXPECT_EQ(snapshot()->job_index, first->job_index);
+  EXPECT_TRUE(std::ranges::all_of(changes, quiet));
+  EXPECT_EQ(told, (std::vector<std::vector<std::int64_t>>{{7}, {7}}));
+  EXPECT_EQ(detailed.snapshot("default/c")->jobs.at(7)->details->reason, "Resources");
+}
+
 TEST_F(RegistryTest, WhatALiveLookContradictsIsAskedForAsAWhole) {
   http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE")") + "," + testing::node("n2", R"("IDLE")")));
   http.on("GET", kBase + "/nodes/?update_time=", net::HttpResponse{304, {}, ""});
@@ -484,6 +513,125 @@ TEST_F(RegistryTest, GatesOfARemovedClusterAreOpen) {
   const std::size_t told = changes.size();
   loop.advance(10000ms);
   EXPECT_EQ(changes.size(), told);
+  EXPECT_EQ(loop.pending(), 0U) << "nothing is left running";
+}
+
+/// Two clusters, a and b, with slurmrestds of their own before one accounting database.
+struct AccountingTest : RegistryTest {
+  AccountingTest() {
+    for (FakeTransport* rest : {&http, &other}) {
+      testing::serve_quiet_cluster(*rest);
+      rest->on("GET", kQos, qos("normal"));
+    }
+    both.listen_to_lists([this](const ListChange& change) {
+      if (change.list == accounting::List::kQos) polls.push_back(change);
+    });
+    both.set("a", {"a", 6820}, "key");
+    both.set("b", {"b", 6820}, "key");
+    loop.advance(500ms);
+  }
+  static net::HttpResponse qos(const std::string& name) {
+    return testing::ok(R"({"qos":[{"id":1,"name":")" + name + R"("}],"errors":[],)" + testing::meta() + "}");
+  }
+  [[nodiscard]] const auto& rows() const { return both.lists("db")->qos(); }
+
+  const std::string kQos = "/slurmdb/v0.0.45/qos/";
+  FakeTransport other{loop};
+  Clusters both{loop, random, log,
+                [this](const Endpoint& endpoint) { return std::make_unique<Link>(endpoint.host == "a" ? http : other); }};
+  std::vector<ListChange> polls;
+};
+
+TEST_F(AccountingTest, IsAskedOverAClusterThatIsUp) {
+  EXPECT_EQ(both.lists("db"), nullptr);
+  EXPECT_EQ(both.accounting("db"), nullptr);
+  both.set_accounting("db", {"a", "b"});
+  loop.advance(500ms);
+  EXPECT_EQ(rows().health, (accounting::Rows<std::string, accounting::Qos>::Health::kComplete));
+  EXPECT_TRUE(rows().rows->contains("normal"));
+  EXPECT_EQ(http.asked("GET", kQos), 1);
+  EXPECT_EQ(http.asked("GET", "/openapi/v3"), 1) << "the cluster's connection has negotiated";
+  ASSERT_EQ(polls.size(), 1U);
+  EXPECT_EQ(polls[0].database, "db");
+  EXPECT_TRUE(polls[0].changed);
+  for (const char* query : {"", "?update_time="}) {
+    http.on("GET", kBase + "/nodes/" + query,
+            [](const net::HttpRequest&) -> FakeTransport::Answer { return core::fail(ErrorCode::kUnavailable, "refused"); });
+  }
+  loop.advance(5s);
+  EXPECT_FALSE(both.snapshot("a")->complete());
+  EXPECT_GE(other.asked("GET", kQos), 1);
+  EXPECT_EQ(rows().error, "");
+}
+
+TEST_F(AccountingTest, GatesOpenWhenTheListWasReadAgain) {
+  both.set_accounting("db", {"a"});
+  loop.advance(500ms);
+  http.held = kQos;
+  loop.advance(2s);
+  ASSERT_EQ(http.waiting(), 1U) << "a poll is under way";
+  const auto written = both.gate_from_now("db", accounting::List::kQos, "add QOS x");
+  const auto lost = both.gate_after("db", accounting::List::kQos, loop.clock().mono() + 5s, "y");
+  EXPECT_EQ(written->describe(), "add QOS x");
+  both.poll_soon("db", accounting::List::kQos);
+  http.release();
+  loop.run_ready();
+  EXPECT_FALSE(written->open()) << "it may have been answered before the write";
+  loop.advance(2s);
+  EXPECT_TRUE(written->open());
+  EXPECT_FALSE(lost->open());
+  loop.advance(8s);
+  EXPECT_TRUE(lost->open());
+}
+
+TEST_F(AccountingTest, GatesAreOpenWhileNobodyAnswersAndOfNoDatabase) {
+  both.set_accounting("db", {"a"});
+  loop.advance(500ms);
+  http.held = kQos;
+  loop.advance(2s);
+  const auto gate = both.gate_from_now("db", accounting::List::kQos, "x");
+  EXPECT_FALSE(gate->open());
+  both.mark_stale();
+  EXPECT_TRUE(gate->open());
+  const core::MonoTime written = loop.clock().mono();
+  http.release();
+  loop.run_ready();
+  EXPECT_EQ(rows().health, (accounting::Rows<std::string, accounting::Qos>::Health::kStale)) << "nothing holds the key back";
+  loop.advance(3s);
+  EXPECT_GT(rows().requested_at, written);
+  EXPECT_EQ(rows().error, "");
+  const auto another = both.gate_from_now("db", accounting::List::kQos, "x");
+  both.remove_accounting("db");
+  EXPECT_TRUE(another->open());
+}
+
+TEST_F(AccountingTest, WhoWaitsForADatabaseHasItsListsReadMoreOften) {
+  both.set_accounting("db", {"a"});
+  loop.advance(100ms);
+  const int before = http.asked("GET", kQos);
+  for (int i = 0; i < 10; ++i) {
+    both.poll_often("db");
+    loop.advance(200ms);
+  }
+  EXPECT_EQ(http.asked("GET", kQos), before + 4);
+}
+
+TEST_F(AccountingTest, IsUnknownWithoutAnyCluster) {
+  both.set_accounting("db", {"nobody"});
+  loop.advance(1ms);
+  EXPECT_EQ(rows().health, (accounting::Rows<std::string, accounting::Qos>::Health::kNone));
+  EXPECT_NE(rows().error, "");
+  both.set_accounting("db", {"nobody", "b"});
+  loop.advance(2s);
+  EXPECT_TRUE(rows().rows->contains("normal"));
+  both.remove("b");
+  loop.advance(5s);
+  EXPECT_EQ(rows().health, (accounting::Rows<std::string, accounting::Qos>::Health::kStale));
+  EXPECT_TRUE(rows().rows->contains("normal"));
+  both.remove_accounting("db");
+  both.remove("a");
+  EXPECT_EQ(both.lists("db"), nullptr);
+  loop.advance(1s);
   EXPECT_EQ(loop.pending(), 0U) << "nothing is left running";
 }
 

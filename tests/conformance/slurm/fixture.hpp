@@ -37,9 +37,10 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     }
     http = world->transport();
     tokens = std::make_unique<slurm::Hs256Tokens>(world->loop().clock(), world->key(), "slurm");
-    client = std::make_unique<Client>(world->loop(), *http, *tokens, log);
-    clusters = std::make_unique<slurm::Clusters>(world->loop(), world->random(), log,
-                                                 [this](const slurm::Endpoint&) { return world->transport(); });
+    client = std::make_unique<Client>(world->loop(), *http, *tokens, log, slurm::ClientOptions{.job_details = true});
+    clusters = std::make_unique<slurm::Clusters>(
+        world->loop(), world->random(), log, [this](const slurm::Endpoint&) { return world->transport(); },
+        slurm::PollerOptions{}, slurm::ClientOptions{.job_details = true});
     target = std::make_unique<slurm::Target>(world->loop(), *clusters);
     ASSERT_NO_FATAL_FAILURE(begin_afresh());
     clusters->set(kCluster, {"slurmrestd", 6820}, world->key());
@@ -66,7 +67,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
   plan::ActPtr deletion(const std::string& name, std::optional<slurm::NodeEvidence::Live> expected = std::nullopt) {
     Node seen = node(name).value_or(Node{});
     seen.name = name;
-    return slurm::delete_node(kCluster, seen, "test", expected);
+    return slurm::delete_node(kCluster, slurm::Owner::kOperator, seen, "test", expected);
   }
   /// With a live base: slurmctld counts allocated CPUs first when it is asked what changed in the whole table, be it since the
   /// far future.
@@ -108,6 +109,11 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     target->execute(std::move(act), [out](plan::ActResult result) { *out = std::move(result); });
     world->until([&] { return out->has_value(); }, 40s);
     return out->value_or(plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}});
+  }
+  /// A mark that no job of an earlier test or run has.
+  slurm::JobMark new_mark() {
+    const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    return {slurm::Owner::kBridge, "cluster-a", test + " " + core::format_rfc3339(world->loop().clock().wall())};
   }
   static std::string error_of(const core::Result<void>& result) { return result ? "" : result.error().message; }
 

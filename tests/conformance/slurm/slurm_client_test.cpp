@@ -53,6 +53,7 @@ TEST_P(SlurmTest, SpeaksEveryDataParserOfTheServer) {
     SCOPED_TRACE(parser);
     slurm::ClientOptions options;
     options.newest_parser = parser;
+    options.job_details = true;
     client = std::make_unique<Client>(world->loop(), *http, *tokens, log, options);
     const auto all = nodes();
     ASSERT_TRUE(all) << all.error().message;
@@ -121,7 +122,7 @@ TEST_P(SlurmTest, ReadsJobs) {
     if (job->id != running) continue;
     EXPECT_EQ(job->nodes, std::vector<std::string>{"n1"}) << "it names no other";
     EXPECT_EQ(job->required_nodes, "") << "it waits no longer";
-    EXPECT_EQ(job->user, "user");
+    EXPECT_EQ(job->details->user, "user");
     EXPECT_EQ(job->partition, "all");
     ASSERT_TRUE(job->start && job->end);
     EXPECT_EQ(*job->end - *job->start, core::Duration(10min));
@@ -290,11 +291,110 @@ TEST_P(SlurmTest, ADownRequeuesTheJobsOfANode) {
   EXPECT_TRUE(job_becomes(job, "PENDING"));
 }
 
+TEST_P(SlurmTest, AnExternalJobIsSubmittedOnceChangedAndCancelled) {
+  const slurm::JobMark mark = new_mark();
+  const auto own = [&](std::int64_t id) {
+    return slurm::OwnJob::of(plan::testing::Observer::at(world->loop().clock().mono()), *clusters->snapshot(kCluster), kCluster,
+                             mark.owner, mark.instance, id);
+  };
+  slurm::JobWish wish;
+  wish.name = "train";
+  wish.partition = "all";
+  wish.nodes = 1;
+  wish.tasks_per_node = 1;
+  wish.cpus_per_task = 1;
+  wish.memory_per_node_mib = 100;
+  wish.time_limit = 10min;
+  wish.excluded_nodes = {"n2"};
+  ASSERT_TRUE(run(slurm::drain_nodes(kCluster, slurm::Owner::kOperator, {"n1"}, "it is to wait")).value);
+  const auto submitted = run(slurm::submit_job(kCluster, mark, wish, {{"pods", {"ns/p"}}}));
+  if (before_26_05()) {
+    EXPECT_FALSE(submitted.value) << "24.11 has no external jobs";
+    return;
+  }
+  ASSERT_TRUE(submitted.value) << submitted.value.error().message;
+  EXPECT_EQ((*submitted.value)["submitted"], true);
+  const auto id = submitted.value->at("job").get<std::int64_t>();
+  ASSERT_TRUE(opens(submitted));
+  const auto snapshot = clusters->snapshot(kCluster);
+  ASSERT_TRUE(snapshot->jobs.contains(id)) << "the gate waits for it";
+  const slurm::Job& job = *snapshot->jobs.at(id);
+  EXPECT_EQ(job.state, "PENDING");
+  EXPECT_FALSE(job.batch);
+  EXPECT_EQ(job.details->user, "slurm");
+  EXPECT_EQ(slurm::mark_of(job), mark);
+  EXPECT_EQ((*core::parse_json(job.details->admin_comment))["pods"], core::Json::array({"ns/p"}));
+  EXPECT_EQ(*run(slurm::submit_job(kCluster, mark, wish)).value, (core::Json{{"job", id}, {"submitted", false}}));
+
+  ASSERT_TRUE(opens(run(slurm::resume_node(kCluster, slurm::Owner::kOperator, "n1"))));
+  ASSERT_TRUE(own(id));
+  slurm::JobWish change;
+  change.excluded_nodes = {"nowhere"};
+  const auto refused = run(slurm::update_job(*own(id), change));
+  ASSERT_FALSE(refused.value);
+  EXPECT_EQ(refused.value.error().code, ErrorCode::kNotFound) << refused.value.error().message;
+  ASSERT_TRUE(job_becomes(id, "RUNNING"));
+  EXPECT_TRUE(becomes("n1", "MIXED"));
+  ASSERT_TRUE(world->until([&] { return clusters->snapshot(kCluster)->fresh(world->loop().clock().mono()) && own(id); }));
+  change.excluded_nodes = {"n1"};
+  const auto late = run(slurm::update_job(*own(id), change));
+  ASSERT_FALSE(late.value);
+  EXPECT_EQ(late.value.error().code, ErrorCode::kConflict) << late.value.error().message;
+
+  const auto cancelled = run(slurm::cancel_job(*own(id)));
+  ASSERT_TRUE(cancelled.value) << cancelled.value.error().message;
+  EXPECT_EQ(*cancelled.value, (core::Json{{"cancelled", true}}));
+  EXPECT_EQ(job_state(id), "CANCELLED") << "its nodes are free at once";
+  ASSERT_TRUE(opens(cancelled));
+  EXPECT_EQ(*run(slurm::cancel_job(*own(id))).value, (core::Json{{"cancelled", false}}));
+  EXPECT_EQ(run(slurm::update_job(*own(id), change)).value.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(*run(slurm::submit_job(kCluster, mark, wish)).value, (core::Json{{"job", id}, {"submitted", false}}));
+}
+
+TEST_P(SlurmTest, ChangingTheExcludedNodesLetsAnExternalJobStart) {
+  if (before_26_05()) GTEST_SKIP() << "24.11 has no external jobs";
+  const slurm::JobMark mark = new_mark();
+  slurm::JobWish wish;
+  wish.nodes = 1;
+  wish.excluded_nodes = {"n2"};
+  ASSERT_TRUE(run(slurm::drain_nodes(kCluster, slurm::Owner::kOperator, {"n1"}, "it is to wait")).value);
+  const auto submitted = run(slurm::submit_job(kCluster, mark, wish));
+  ASSERT_TRUE(submitted.value) << submitted.value.error().message;
+  ASSERT_TRUE(opens(submitted));
+  const auto id = submitted.value->at("job").get<std::int64_t>();
+  EXPECT_EQ(job_state(id), "PENDING");
+  const auto own = slurm::OwnJob::of(plan::testing::Observer::at(world->loop().clock().mono()), *clusters->snapshot(kCluster),
+                                     kCluster, mark.owner, mark.instance, id);
+  ASSERT_TRUE(own);
+  slurm::JobWish change;
+  change.excluded_nodes = {"n1"};
+  const auto changed = run(slurm::update_job(*own, change));
+  ASSERT_TRUE(changed.value) << changed.value.error().message;
+  ASSERT_TRUE(job_becomes(id, "RUNNING"));
+  ASSERT_TRUE(opens(changed));
+  EXPECT_TRUE(world->until([&] { return !clusters->snapshot(kCluster)->jobs_on("n2").empty(); }));
+}
+
+TEST_P(SlurmTest, AnExternalJobWithAWrongNameIsRefused) {
+  if (before_26_05()) GTEST_SKIP() << "24.11 has no external jobs";
+  const auto error = [&](const slurm::JobWish& wish) {
+    const auto result = run(slurm::submit_job(kCluster, {slurm::Owner::kBridge, "cluster-a", "refused"}, wish));
+    return result.value ? ErrorCode::kInternal : result.value.error().code;
+  };
+  slurm::JobWish wish;
+  wish.nodes = 1;
+  wish.partition = "nowhere";
+  EXPECT_EQ(error(wish), ErrorCode::kInvalid);
+  wish.partition = "all";
+  wish.excluded_nodes = {"nowhere"};
+  EXPECT_EQ(error(wish), ErrorCode::kNotFound);
+}
+
 TEST_P(SlurmTest, TheJobsOfADrainThatTimedOutAreRequeuedOrCancelled) {
   const auto end_jobs = [&](slurm::EndOfJobs how) {
     const auto snapshot = clusters->snapshot(kCluster);
     const auto evidence = slurm::DrainTimedOut::of(plan::testing::Observer::at(world->loop().clock().mono()), *snapshot,
-                                                   {kCluster, "n1"}, "scale in", how, "test");
+                                                   {kCluster, "n1"}, slurm::Owner::kOperator, "scale in", how, "test");
     return evidence ? run(slurm::end_jobs(*evidence)).value : core::fail(ErrorCode::kConflict, "no evidence");
   };
   const auto sees = [&](std::int64_t job) {
@@ -427,15 +527,16 @@ TEST_P(SlurmTest, ADrainSurvivesARegistrationAndADownDoesNot) {
 }
 
 TEST_P(SlurmTest, ReconfigureShowsWhatIsLoaded) {
-  EXPECT_FALSE(slurm::conf::loaded_hash(*clusters->snapshot(kCluster)));
-  world->configure(slurm::conf::marker_partition("0123456789ab") + "\nPartitionName=p2 Nodes=ALL\n");
+  EXPECT_FALSE(slurm::conf::loaded_hash(slurm::Owner::kOperator, *clusters->snapshot(kCluster)));
+  world->configure(slurm::conf::marker_partition(slurm::Owner::kOperator, "0123456789ab") + "\nPartitionName=p2 Nodes=ALL\n");
   const auto loaded = run(slurm::reconfigure(kCluster));
   ASSERT_TRUE(loaded.value) << loaded.value.error().message;
-  EXPECT_TRUE(world->until([&] { return slurm::conf::loaded_hash(*clusters->snapshot(kCluster)) == "0123456789ab"; }, 10s));
+  EXPECT_TRUE(world->until(
+      [&] { return slurm::conf::loaded_hash(slurm::Owner::kOperator, *clusters->snapshot(kCluster)) == "0123456789ab"; }, 10s));
   const auto snapshot = clusters->snapshot(kCluster);
   ASSERT_TRUE(snapshot->partitions.contains("p2"));
   for (const auto& [name, partition] : snapshot->partitions) {
-    const bool marker = slurm::conf::is_marker(name);
+    const bool marker = slurm::conf::is_marker(slurm::Owner::kOperator, name);
     EXPECT_EQ(partition.state, marker ? "INACTIVE" : "UP") << name;
     EXPECT_EQ(partition.hidden, marker && !before_26_05()) << name;
     EXPECT_EQ(partition.nodes.empty(), marker) << name;
@@ -448,12 +549,13 @@ TEST_P(SlurmTest, ReconfigureShowsWhatIsLoaded) {
   for (const char* bad : {"PartitionName=p3 Nodes=nosuchnode", "NoSuchKey=1", "MaxNodeCount=abc", "PartitionName=all Nodes=ALL",
                           "SlurmdTimeout="}) {
     SCOPED_TRACE(bad);
-    world->configure(slurm::conf::marker_partition("ba9876543210") + "\n" + bad + "\n");
+    world->configure(slurm::conf::marker_partition(slurm::Owner::kOperator, "ba9876543210") + "\n" + bad + "\n");
     const auto refused = run(slurm::reconfigure(kCluster));
     ASSERT_FALSE(refused.value);
     EXPECT_EQ(refused.value.error().code, ErrorCode::kInvalid) << refused.value.error().message;
     EXPECT_TRUE(opens(refused));
-    EXPECT_EQ(slurm::conf::loaded_hash(*clusters->snapshot(kCluster)), "0123456789ab") << "the old one stays in force";
+    EXPECT_EQ(slurm::conf::loaded_hash(slurm::Owner::kOperator, *clusters->snapshot(kCluster)), "0123456789ab")
+        << "the old one stays in force";
     pass(kApart);
   }
   EXPECT_TRUE(becomes("n1", "IDLE"));

@@ -550,7 +550,8 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
   if (const auto* ends = dynamic_cast<const slurm::EndJobs*>(&act)) {
     if (!ends->evidence.good_at(mono)) return core::fail(core::ErrorCode::kExpired, "too old");
     const std::string& name = ends->evidence.node().name;
-    if (!slurm::drained_only_for(nodes.at(name), ends->evidence.why())) violations.push_back("ends jobs of " + name);
+    if (!slurm::drained_only_for(nodes.at(name), slurm::Owner::kOperator, ends->evidence.why()))
+      violations.push_back("ends jobs of " + name);
     for (const auto& one : ends->evidence.jobs()) {
       if (!jobs.contains(one.id)) continue;
       if (!slurm::may_be_ended(jobs.at(one.id), name, ends->evidence.how())) violations.push_back("ends job " + one.full_id);

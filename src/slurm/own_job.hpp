@@ -1,0 +1,73 @@
+// Jobs that our programs submit: what such a job asks for, how a program finds it again, and the evidence that it is its own.
+//
+// They are external jobs (EXTERNAL_JOB, Slurm 25.05 and later): they hold nodes, have no script, and Slurm runs nothing for
+// them. Slurm numbers jobs itself, so a program gives each submission a key. Program, instance and key stand in the job's
+// admin_comment, which users cannot write:
+//
+//   {"owner": "slurm-bridge", "instance": "UID of the Kubernetes cluster", "key": "1f6c.../1", ...what the program adds}
+//
+// Only a program that asks for details of jobs sees them (ClientOptions::job_details).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/json.hpp"
+#include "plan/evidence.hpp"
+#include "slurm/holds.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace slurm {
+
+/// What a job asks for. Only what is set is sent, both when a job is submitted and when a waiting job is changed.
+struct JobWish {
+  std::optional<std::string> name, account, partition, qos, reservation, mcs_label, licenses, constraints;
+  std::optional<std::string> tres_per_node;  ///< "gres/gpu:2".
+  std::optional<std::int64_t> nodes;         ///< Exactly so many.
+  std::optional<std::int64_t> tasks_per_node, cpus_per_task, memory_per_node_mib, priority;
+  std::optional<std::chrono::minutes> time_limit;
+  std::optional<std::vector<std::string>> excluded_nodes;  ///< Slurm refuses a name that it does not know.
+};
+/// Uses Slurm's names. Memory is in MiB, times in minutes.
+[[nodiscard]] core::Json to_json(const JobWish& wish);
+
+/// Which submission a job comes from.
+struct JobMark {
+  Owner owner{};
+  std::string instance;  ///< Which of the owner's installations: several may share one slurmctld.
+  std::string key;
+  friend bool operator==(const JobMark&, const JobMark&) = default;
+};
+/// Returns nullopt if none of our programs submitted the job, or if its details are not known.
+[[nodiscard]] std::optional<JobMark> mark_of(const Job& job);
+/// Returns the admin_comment of a job with this mark. `more`: an object with further members, or null.
+[[nodiscard]] std::string admin_comment(const JobMark& mark, core::Json more);
+
+/// Evidence that Slurm has this job, and that this installation of the program submitted it.
+class OwnJob final : public plan::Evidence {
+ public:
+  static std::optional<OwnJob> of(const plan::Observing& observing, const Snapshot& snapshot, ClusterKey cluster, Owner owner,
+                                  std::string_view instance, std::int64_t id);
+  [[nodiscard]] const ClusterKey& cluster() const { return cluster_; }
+  [[nodiscard]] std::int64_t id() const { return id_; }
+  [[nodiscard]] const JobMark& mark() const { return mark_; }
+
+ private:
+  OwnJob(const plan::Observing& observing, ClusterKey cluster, std::int64_t id, JobMark mark, core::MonoTime until)
+      : Evidence(observing, "OwnJob", "job " + std::to_string(id) + " was submitted by " + std::string(to_string(mark.owner)),
+                 until),
+        cluster_(std::move(cluster)),
+        id_(id),
+        mark_(std::move(mark)) {}
+
+  ClusterKey cluster_;
+  std::int64_t id_;
+  JobMark mark_;
+};
+
+}  // namespace slurm
