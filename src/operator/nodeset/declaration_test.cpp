@@ -43,10 +43,10 @@ class NodeSetWakes : public ::testing::Test {
   }
 
   std::vector<std::string> woken_by_nodes(slurm::SnapshotPtr before, slurm::SnapshotPtr now) {
-    return woken({"ns/x", std::move(before), std::move(now), {"cpu-0"}, false, false});
+    return woken({"ns/x", std::move(before), std::move(now), {"cpu-0"}, {}, false, false});
   }
   std::vector<std::string> woken_by_partitions(slurm::SnapshotPtr before, slurm::SnapshotPtr now) {
-    return woken({"ns/x", std::move(before), std::move(now), {}, true, false});
+    return woken({"ns/x", std::move(before), std::move(now), {}, {}, true, false});
   }
   std::vector<std::string> woken(const slurm::Change& change) {
     wiring_.woken.clear();
@@ -69,8 +69,8 @@ TEST_F(NodeSetWakes, OnWhatSlurmSaysOfItsNodes) {
 TEST_F(NodeSetWakes, OnItsPartitionAndOnTheHealthOfItsCluster) {
   EXPECT_EQ(woken_by_partitions(snapshot({}, "cpu"), snapshot({})), cpu_);
   EXPECT_EQ(woken_by_partitions(snapshot({}), snapshot({}, "foreign")), none_);
-  EXPECT_EQ(woken({"ns/x", snapshot({}), snapshot({}), {}, false, true}), all_);
-  EXPECT_EQ(woken({"ns/x", snapshot({}), snapshot({}), {}, false, false}), none_);
+  EXPECT_EQ(woken({"ns/x", snapshot({}), snapshot({}), {}, {}, false, true}), all_);
+  EXPECT_EQ(woken({"ns/x", snapshot({}), snapshot({}), {}, {}, false, false}), none_);
 }
 
 TEST_F(NodeSetWakes, OnTheKubernetesNodesOfItsPods) {
