@@ -512,7 +512,6 @@ TEST(NodeSetPlan, ANodeThatTurnsBusyAtTheFenceIsKept) {
   world.jobs[7] = {.id = 7,
                    .state = "RUNNING",
                    .flags = {},
-                   .user = "",
                    .partition = "",
                    .nodes = {"cpu-1"},
                    .required_nodes = {},
