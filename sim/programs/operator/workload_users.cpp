@@ -34,10 +34,10 @@ void OperatorWorkload::touch_logins() {
     case 6:
       return edit({{"replicas", logins_.between(0, 3)}});
     case 7:
-      if (world_.find(kinds::kEndpointSlice, slinky::login_hosts_name(World::kLogin)) == nullptr) return;
+      if (world_.find(kinds::kEndpointSlice, slinky::login_hosts_name(kLogin)) == nullptr) return;
       return logins_.chance(0.5)
-                 ? world_.remove(kinds::kEndpointSlice, slinky::login_hosts_name(World::kLogin))
-                 : world_.merge(kinds::kEndpointSlice, slinky::login_hosts_name(World::kLogin), {{"endpoints", Json::array()}});
+                 ? world_.remove(kinds::kEndpointSlice, slinky::login_hosts_name(kLogin))
+                 : world_.merge(kinds::kEndpointSlice, slinky::login_hosts_name(kLogin), {{"endpoints", Json::array()}});
     default:
       return touch_sshd(kNodeSets[logins_.below(kNodeSets.size())]);
   }
