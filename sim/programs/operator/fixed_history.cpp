@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "api/token.hpp"
@@ -34,9 +35,22 @@ std::uint64_t token_writes_due(const World& world, Duration length) {
   return out;
 }
 
+/// Waits for login pods that are being deleted: they may wait for their sessions for long, and their end changes what DNS
+/// knows.
+void let_login_pods_end(World& world) {
+  const auto one_ends = [&] {
+    return std::ranges::any_of(world.api().store().all("pods"), [](const auto& entry) {
+      const Json& pod = entry.second->body;
+      return core::get_string(pod, {"metadata", "labels", api::kLabelName}) == slinky::kAppLogin && terminating(pod);
+    });
+  };
+  for (int minutes = 0; minutes < 60 && one_ends(); ++minutes) world.loop().run_for(Duration{std::chrono::minutes{1}});
+}
+
 }  // namespace
 
 std::vector<std::string> check_rest(World& world, const OperatorOracles& judges, Duration length) {
+  let_login_pods_end(world);
   world.loop().run_for(kBeforeRest);
   const std::uint64_t before = judges.writes(), before_of_tokens = judges.token_writes(),
                       before_of_reminders = judges.reminders();
