@@ -87,6 +87,17 @@ check "each end-to-end test in docs/reliability.md is there" "$(less "$(cited e2
 check "each fault of the soak in docs/reliability.md is there" "$(less "$(cited soak)" "$(sed -nE 's/^    def ([a-z_]+)\(self\).*/\1/p' tests/e2e/soak.py)")"
 check "each scenario in docs/reliability.md is there" "$(less "$(cited scenario)" "$(cd tests/scenarios && find . -name '*.yaml' | sed 's|^./||; s|.yaml$||')")"
 
+silent=''
+unnamed=''
+while IFS= read -r folder; do
+  headers=("$folder"/*.hpp)
+  [[ -e ${headers[0]} ]] || continue
+  grep -qF "// Folder $folder: " "${headers[0]}" || silent+="${headers[0]}"$'\n'
+  grep -qE "\`($folder|${folder##*/})/\`" docs/architecture.md || unnamed+="$folder"$'\n'
+done < <(find src sim -type d ! -name testing | LC_ALL=C sort)
+check "the first header of each folder says what the folder is for: // Folder NAME: ..." "$silent"
+check "each folder of src and sim is in docs/architecture.md" "$unnamed"
+
 # A block of code under the line "`FILE`:" is in that file.
 quotes=0
 unlike=''

@@ -1,5 +1,7 @@
 // What happens in a world, drawn from its seed. First a storm of actions, accidents and faults; then calm, in which the
 // declared state must be reached and kept. At the end of every other history everything is deleted and must disappear.
+//
+// Folder sim/histories: worlds, programs as plugins, and histories. Knows no program by name. Uses sim/oracles.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,8 @@
 // The API server's rules on top of the store: verbs, preconditions, generations, finalizers, apply, watches, and the Status
 // bodies of refusals. Callers in the same process (controllers of the simulated cluster, tests, users) call the verbs directly;
 // all others use HTTP.
+//
+// Folder sim/kube: the model of Kubernetes. Uses sim/base, and the data of api and kube. Knows no Slurm.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,7 @@
 // Collects the violations of the oracles that judge a history, and forwards the world's events to them. Each program of a world
 // has its own oracles (sim/programs). They rely on what the simulated servers know, never on what a program says.
+//
+// Folder sim/oracles: what the oracles of all programs share. Uses sim/site.
 #pragma once
 
 #include <deque>

@@ -3,6 +3,8 @@
 //
 // A slurmctld's state is on its volume claim: it outlives the pod, and is lost with the claim. The host name of slurmctld
 // ("demo-controller.default") identifies a Slurm cluster, as for slurmd and slurmrestd.
+//
+// Folder sim/site: the daemons of Slurm in simulated pods. Uses sim/kube, sim/slurm and slinky.
 #pragma once
 
 #include <functional>

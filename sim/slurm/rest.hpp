@@ -6,6 +6,9 @@
 //
 // The answers are taken from real ones of 24.11.5 and 26.05.5. Nodes and jobs contain only the relevant fields, and a few
 // others.
+//
+// Folder sim/slurm: the model of Slurm. Uses sim/base and net, but not slurm, so that its readings of Slurm are not those of
+// the programs.
 #pragma once
 
 #include <functional>

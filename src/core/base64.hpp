@@ -1,4 +1,7 @@
 // Base64 as Kubernetes Secrets (standard, padded) and JWTs (URL alphabet, unpadded) write it.
+//
+// Folder src/core: values and interfaces that every room needs: results, clocks, loops, JSON, hashes, logs. Uses no other
+// room.
 #pragma once
 
 #include <string>

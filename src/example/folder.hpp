@@ -1,4 +1,6 @@
 // The disk as the engine sees it: what was last read of it, and the target of the acts that change it.
+//
+// Folder src/example: the program of docs/how-to/add-a-program.md. Uses run, plan and core.
 #pragma once
 
 #include <cstdint>

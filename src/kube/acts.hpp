@@ -17,6 +17,9 @@
 //     the key that signs; all keys verify. A key has the same "kid" in each such file.
 //   {"$requestToken": {"serviceAccount": {"namespace", "name"}, "audiences": [...], "expirationSeconds": 3600, ...}}
 //     A token of a service account, base64. The other members are the spec of the TokenRequest, including "boundObjectRef".
+//
+// Folder src/kube: what plans may see of Kubernetes: objects, and acts as data. Uses the data of run and plan, and core. What
+// reads or writes is in the folders below.
 #pragma once
 
 #include <chrono>

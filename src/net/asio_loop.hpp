@@ -5,6 +5,8 @@
 //   loop.run();   // until stop()
 //
 // Everything but post() and stop() is for the thread that calls run() (or before it).
+//
+// Folder src/net: HTTP, TLS and the event loop. Uses core.
 #pragma once
 
 #include <cstddef>

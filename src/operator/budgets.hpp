@@ -1,5 +1,7 @@
 // Uninstalling the operator: removes the PodDisruptionBudgets of workers. They belong to the Controllers, so they would outlive
 // the operator and refuse every eviction forever.
+//
+// Folder src/operator: the operator as a whole, which brings its controllers together. Uses all of them.
 #pragma once
 
 #include <functional>

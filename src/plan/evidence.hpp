@@ -7,6 +7,9 @@
 // Each room defines its own kinds of evidence about its own subjects (kube::PodEvidence, slurm::NodeEvidence): classes derived
 // from Evidence, each with a function that checks facts and issues it. An act takes the kind that it needs. When the target
 // executes the act, it checks again that the evidence is about the act's object and still good.
+//
+// Folder src/plan: what a controller decides, what evidence is, and the executor. Knows neither Kubernetes nor Slurm. Uses
+// core.
 #pragma once
 
 #include <optional>

@@ -4,6 +4,8 @@
 // Recorder, so that their changes wake the key again. It copies out of the caches what the plan needs, issues evidence, and
 // may keep memory for each key. `plan` is pure.
 // Guarantees: `observe` is called on the loop and `plan` on any thread. For one key, calls never overlap.
+//
+// Folder src/run: the engine that runs controllers. Knows neither Kubernetes nor Slurm. Uses plan and core.
 #pragma once
 
 #include <functional>

@@ -2,6 +2,9 @@
 // cache by its declaration (slinky/wiring.hpp). Controllers that request the same declaration share the cache.
 //
 // Secrets and ConfigMaps that users name have no cache. They are read one by one through kube::Recorder.
+//
+// Folder src/slinky: what programs about our resources share: names, caches, wiring, rights, conditions, connections. Nothing
+// of one program alone. Uses api, kube and slurm.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,8 @@
 // What a plan can do to Slurm, as acts of its steps. slurm::Target carries them out and reads the node live just before each
 // write.
+//
+// Folder src/slurm: what plans may see of Slurm: its model, acts, evidence and owners as data. Uses plan and core. Knows no
+// Kubernetes. What reads or writes is in the folders below.
 #pragma once
 
 #include <optional>

@@ -4,6 +4,8 @@
 //
 // The figures exclude the costs of the simulated parts (API server, kubelets, slurmrestd). slurmrestd answers within
 // milliseconds whatever its size, so the operator polls it more often than a real one with thousands of nodes.
+//
+// Folder sim/programs/operator: the operator as a program of a world. Uses sim/histories and operator.
 #pragma once
 
 namespace sim {

@@ -4,6 +4,8 @@
 // The count is patched whenever it has doubled, so that repeats cost few writes; up to half of the repeats of a series may
 // never be written. Nothing waits for an event and nothing fails because of one: an event that exceeds the limits is dropped
 // and counted.
+//
+// Folder src/kube/act: carries out acts, and writes events. Uses kube/client and kube/cache.
 #pragma once
 
 #include <cstdint>

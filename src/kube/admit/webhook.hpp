@@ -10,6 +10,8 @@
 // The function runs on the loop, so it must be quick. It decides from the request and from caches. Use a webhook only for
 // rules that neither the schema nor CEL can express. failurePolicy in the ValidatingWebhookConfiguration decides whether the
 // API server continues without an answer.
+//
+// Folder src/kube/admit: admission webhooks. Uses net.
 #pragma once
 
 #include <functional>

@@ -11,6 +11,8 @@
 //   }
 //
 // The program's name is also the default name of its Lease, its user agent, its field manager and the controller of its events.
+//
+// Folder src/kube/app: the Lease, the manager, and the process with an API server. Uses the rest of kube, run and run/shell.
 #pragma once
 
 #include <functional>

@@ -7,6 +7,8 @@
 // listeners are called after the cache shows the change.
 //
 //   for (const PodPtr& pod : pods.by_index("owner", nodeset_uid)) ...
+//
+// Folder src/kube/cache: records, watches, and the caches that they fill. Uses kube/client.
 #pragma once
 
 #include <functional>

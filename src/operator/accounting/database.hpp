@@ -1,5 +1,7 @@
 // The MariaDB that the operator runs for an Accounting with storageConfig.managed. Only slurmdbd uses it, as one user with a
 // generated password.
+//
+// Folder src/operator/accounting: the controller of Accountings. Uses operator/common, and no other controller.
 #pragma once
 
 #include <string>

@@ -1,4 +1,6 @@
 // Which Controllers share an Accounting, and with which keys.
+//
+// Folder src/operator/common: what several controllers of the operator share. Uses slinky, and no controller.
 #pragma once
 
 #include <optional>

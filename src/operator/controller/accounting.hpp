@@ -8,6 +8,9 @@
 // A slurmctld without a number waits at its start for slurmdbd, with its port open. Therefore a new cluster waits in the init
 // container, where it shows, and so does a slurmctld that is newer than its slurmdbd, before it touches its state. A running
 // cluster joins when slurmdbd answers. From then on slurmctld also starts without slurmdbd and keeps the records for it.
+//
+// Folder src/operator/controller: the controller of Controllers: slurmctld and its configuration. Uses operator/common, and no
+// other controller.
 #pragma once
 
 #include <string>

@@ -1,6 +1,8 @@
 // The names of login pods' hosts. slurmctld tells an srun what becomes of its step at the name that srun's host has for itself,
 // and does nothing else while it looks for that name. Of Deployments' pods DNS knows none: an EndpointSlice of ours adds them
 // to the headless Service of the workers, in whose domain slurmctld looks.
+//
+// Folder src/operator/loginset: the controller of LoginSets. Uses operator/common, and no other controller.
 #pragma once
 
 #include "core/json.hpp"

@@ -2,6 +2,8 @@
 //
 // Built once a pass without an ordinal, then completed for each worker. Not part of any hash: api/revision.hpp says what rolls
 // workers out.
+//
+// Folder src/operator/nodeset: the controller of NodeSets: workers. Uses operator/common, and no other controller.
 #pragma once
 
 #include <array>

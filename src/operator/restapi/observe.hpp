@@ -1,4 +1,6 @@
 // RestApi: the slurmrestd of a Controller. Key: "ns/name" of the RestApi. What wakes it is in declaration.cpp.
+//
+// Folder src/operator/restapi: the controller of RestApis. Uses operator/common, and no other controller.
 #pragma once
 
 #include <memory>

@@ -3,6 +3,8 @@
 //
 //   net::HttpServer server(loop, {.address = "", .port = 8081},
 //                          run::health_handler({.ready = [&] { return manager.synced(); }}));
+//
+// Folder src/run/shell: what a process needs around its controllers: flags, logs, signals, health, metrics. Uses run and net.
 #pragma once
 
 #include <functional>

@@ -5,6 +5,8 @@
 // slurmdbd says of no list what changed in it: each comes whole, and each at its own pace, so that a long list (associations)
 // does not hold up a short one (QOS). Unknown is not empty: a list that never came says so, and a failed poll leaves the rows
 // as they were, and stale.
+//
+// Folder src/slurm/accounting: lists of accounting databases, and polling. Uses slurm/rest.
 #pragma once
 
 #include <functional>

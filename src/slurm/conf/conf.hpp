@@ -7,6 +7,8 @@
 // The syntax follows slurm.conf(5) and Slurm's parse_config.c; tests/conformance/slurm compares it with Slurm. Keys are
 // case-insensitive. A line contains settings, and at most one record at its end. A record begins with one of the keys NodeName,
 // NodeSet, PartitionName, DownNodes and PowerAction.
+//
+// Folder src/slurm/conf: configuration files of Slurm as a model. No I/O. Uses core.
 #pragma once
 
 #include <optional>

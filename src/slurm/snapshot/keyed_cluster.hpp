@@ -4,6 +4,9 @@
 //   slurm::KeyedCluster site(loop, clusters, "site");
 //   site.connect({"slurmrestd.example.org", 6820}, slinky::secret_key(client, {"slurm-bridge", "jwt"}, "jwt.key"));
 //   clusters.listen([&](const slurm::Change& change) { site.changed(change); });
+//
+// Folder src/slurm/snapshot: snapshots of clusters, polling, and the registry of connections. Uses slurm/rest and
+// slurm/accounting.
 #pragma once
 
 #include <functional>

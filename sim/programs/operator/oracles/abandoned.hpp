@@ -2,6 +2,9 @@
 // (declared_state.hpp). They outlived their Controller, or a NodeSet that nobody could tidy up after, or their
 // worker was nobody's. Or the machine that a worker was named after has got another name before anybody could tell Slurm whose
 // it was.
+//
+// Folder sim/programs/operator/oracles: the oracles of the operator. They believe the simulated servers alone. Uses
+// sim/oracles.
 #pragma once
 
 #include <map>
