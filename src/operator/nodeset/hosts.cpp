@@ -87,14 +87,32 @@ std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
   return out;
 }
 
-/// What would be lost with the worker; "": nothing.
-std::string why_not_switched(const View& view, const Worker& worker) {
-  if (std::string said = said_by_people(view, worker); !said.empty()) return said;
+/// What would be lost with the worker; "": nothing. People may still take it from work after its drain has begun.
+std::string why_not_switched(const View& view, const Worker& worker, bool begun) {
+  if (std::string said = said_by_people(view, worker); begun || !said.empty()) return said;
   if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
   if (const Host* host = find_host(view, worker.pod->node_name); view.by_host() && host != nullptr && !host->fit.starts)
     return "the Kubernetes node of " + pod_text(worker) + " has a taint that keeps its successor away";
   if (worker.record != nullptr && reserved(*worker.record)) return worker.node + std::string(kReservedText);
   return {};
+}
+
+/// Those of `others` for whom the new scalingMode has no place: a Kubernetes node takes one worker, if it matches.
+std::unordered_set<const Worker*> without_place(const View& view, const Workers& workers, const std::vector<Worker*>& others) {
+  std::unordered_set<const Worker*> out;
+  if (!view.by_host() || view.in.node_loss.holds()) return out;
+  std::unordered_set<std::string_view> taken;
+  for (const Worker& worker : workers) {
+    if (worker.life == Life::kLive && !worker.goes() && !worker.key.numbered()) taken.insert(worker.key.kube_node);
+  }
+  for (const Worker* worker : others) {
+    // A Kubernetes node that is not known may match.
+    if (worker->unplaced()) continue;
+    const Host* host = find_host(view, worker->pod->node_name);
+    const bool matches = host != nullptr && (host->wanted || host->fit.stays);
+    if (!matches || !taken.insert(worker->pod->node_name).second) out.insert(worker);
+  }
+  return out;
 }
 
 /// Number of places whose workers are going, missing or not serving yet.
@@ -144,20 +162,9 @@ void judge_places(const View& view, Workers& workers) {
     if (added) continue;
     Worker& other = *found->second;
     const bool better = rank_on_host(worker) < rank_on_host(other);
-    lose(better ? other : worker, Fate::Cause::kSurplus,
-         "Kubernetes node " + worker.key.kube_node + " has another worker of " + view.self_text(), true);
+    lose(better ? other : worker, Fate::Cause::kUnplaced, "Kubernetes node " + worker.key.kube_node + " has another worker",
+         true);
     if (better) found->second = &worker;
-  }
-  // Numbered workers on hosts that want a worker hold the place until they are replaced. Any other is surplus.
-  std::unordered_set<std::string_view> held;
-  for (Worker& worker : workers) {
-    if (worker.life != Life::kLive || worker.goes() || !worker.key.numbered()) continue;
-    const Host* host = find_host(view, worker.pod->node_name);
-    const bool has_place = host != nullptr && (host->wanted || host->fit.stays) && !best.contains(worker.pod->node_name) &&
-                           held.insert(worker.pod->node_name).second;
-    // A Kubernetes node that is not known may match.
-    if (has_place || worker.unplaced() || view.in.node_loss.holds()) continue;
-    lose(worker, Fate::Cause::kSurplus, switch_reason(view), false);
   }
 }
 
@@ -170,17 +177,20 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Workers& wo
   const std::string reason = switch_reason(view);
   std::size_t under_way = places_empty(view, workers);
   if (!can_create(view, extra_conf) || !view.slurm_known()) return out;
-  std::vector<std::pair<std::tuple<bool, bool, std::int64_t, SlotKey>, Worker*>> ranked;
+  const std::unordered_set<const Worker*> placeless = without_place(view, workers, others);
+  std::vector<std::pair<std::tuple<bool, bool, bool, std::int64_t, SlotKey>, Worker*>> ranked;
   for (Worker* worker : others) {
     const bool begun = drained_for(*worker, reason);
-    if (std::string why = why_not_switched(view, *worker); !begun && !why.empty()) {
+    if (std::string why = why_not_switched(view, *worker, begun); !why.empty()) {
       out.kept.push_back(std::move(why));
     } else if (begun) {
       worker->fate = {Fate::Kind::kScaleIn, Fate::Cause::kSwitched, reason};
       ++under_way;
     } else if (!view.stops() &&
                (worker->record != nullptr || worker->evidence.never_started || worker->evidence.never_registered)) {
-      ranked.emplace_back(std::tuple(is_available(view, *worker), worker->busy(), deadline_rank(*worker), worker->key), worker);
+      ranked.emplace_back(std::tuple(is_available(view, *worker), worker->busy(), !placeless.contains(worker),
+                                     deadline_rank(*worker), worker->key),
+                          worker);
     } else {
       out.change = kSwitchAgain;
     }

@@ -31,7 +31,7 @@ struct Fate {
     kSilent,    ///< It is lost with its host.
     kOutdated,  ///< Prospect::kOutdated.
     kLost,      ///< Prospect::kLost.
-    kUnplaced,  ///< Its Kubernetes node must not have a worker any more.
+    kUnplaced,  ///< Its Kubernetes node must not have this worker any more.
     kRenamed,   ///< Its Kubernetes node now gives its worker another name.
     kSwitched,  ///< It belongs to the other scalingMode.
     kEarlier,   ///< It has an earlier template.
