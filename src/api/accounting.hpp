@@ -11,7 +11,7 @@
 
 namespace api {
 
-/// Pods of the StatefulSet "X-accounting" are labelled with "X-accounting-" and a hash of 10 characters: 63 at most.
+/// Pods of the StatefulSet "X-accounting" have the label "X-accounting-" plus a hash of 10 characters, at most 63 in all.
 inline constexpr std::size_t kMaxAccountingName = 41;
 
 /// The volume of a MariaDB that the operator runs.
@@ -27,7 +27,7 @@ struct StorageConfig {
   std::string database = "slurm_acct_db";
   std::string username;  ///< "": slurm.
   std::optional<SecretKeySelector> password_key_ref;
-  // Of a managed one:
+  // Only for a managed one:
   core::Json mariadb = core::Json::object();  ///< A core/v1 Container, merged over ours.
   PodTemplate pod_template;
   StoragePersistence persistence;

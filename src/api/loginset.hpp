@@ -11,7 +11,7 @@
 
 namespace api {
 
-/// The Service has the LoginSet's name: a DNS label.
+/// The Service has the name of the LoginSet, which must be a DNS label.
 inline constexpr std::size_t kMaxLoginSetName = 63;
 
 enum class DeploymentStrategyType { kRollingUpdate, kRecreate };

@@ -43,8 +43,8 @@ constexpr std::array<std::string_view, 3> enum_names(OnDrainTimeout) {
   return {"Wait", "Requeue", "Cancel"};
 }
 
-/// A hostname, and a label's value, has at most 63 characters: "X-" or template.spec.hostname, and an ordinal of a digit or
-/// more.
+/// A hostname and a label's value have at most 63 characters. Here they are "X-" or template.spec.hostname, and an ordinal of
+/// at least one digit.
 inline constexpr std::size_t kMaxNodeSetName = 61;
 inline constexpr std::size_t kMaxHostnamePrefix = 62;
 
