@@ -1,7 +1,7 @@
 // Errors as values.
 //
-// Every boundary of the project returns Result<T>. An Error says what went wrong in words a user can act on, and carries
-// the few facts code decides by: its class, the HTTP status, how long to wait. Exceptions mean bugs.
+// Every boundary of the project returns Result<T>. An Error says what went wrong in words a user can act on, and carries the
+// facts that code decides by: its class, the HTTP status, how long to wait. Exceptions mean bugs.
 //
 //   Result<Node> n = parse_node(text);
 //   if (!n) return std::unexpected(n.error().with("node table"));
@@ -42,7 +42,7 @@ struct Error {
   std::string reason;                                    ///< The server's own machine word, e.g. "FieldManagerConflict".
   std::optional<std::chrono::milliseconds> retry_after;  ///< What the server asked for.
 
-  /// The same error with a place put in front of its message: "place: message".
+  /// Returns the same error with a place in front of its message: "place: message".
   [[nodiscard]] Error with(std::string_view place) const;
 };
 

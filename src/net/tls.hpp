@@ -1,4 +1,5 @@
-// Certificates and keys as PEM texts, and where a client connects to. Files are read by others (kube/credentials): they rotate.
+// Certificates and keys as PEM texts, and the endpoint of a client. Other code reads the files (kube/client/credentials),
+// because they rotate.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 namespace net {
 
 struct Tls {
-  /// Who may have signed the peer. Client: empty means the system's. Server: empty asks for no certificate.
+  /// The authorities that may sign the peer's certificate. Empty means the system's for a client, and no client certificate for
+  /// a server.
   std::string ca_pem{};
   std::string cert_pem{};             ///< Our certificate chain; empty: none (a server must have one).
   std::string key_pem{};              ///< Its private key, without a passphrase.
