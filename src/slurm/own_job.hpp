@@ -1,4 +1,4 @@
-// Jobs that our programs submit: what such a job asks for, how a program finds it again, and the evidence that it is its own.
+// Jobs that our programs submit: what such a job asks for, how a program recognizes it, and the evidence that it is its own.
 //
 // They are external jobs (EXTERNAL_JOB, Slurm 25.05 and later): they hold nodes, have no script, and Slurm runs nothing for
 // them. Slurm numbers jobs itself, so a program gives each submission a key. Program, instance and key stand in the job's
@@ -36,7 +36,7 @@ struct JobWish {
 /// Uses Slurm's names. Memory is in MiB, times in minutes.
 [[nodiscard]] core::Json to_json(const JobWish& wish);
 
-/// Which submission a job comes from.
+/// The submission that a job comes from.
 struct JobMark {
   Owner owner{};
   std::string instance;  ///< Which of the owner's installations: several may share one slurmctld.

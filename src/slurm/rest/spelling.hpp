@@ -1,7 +1,7 @@
-// How the data_parsers differ in the fields that we read: the only place that knows.
+// How the data_parsers differ in the fields that we read. No other code knows this.
 //
-// Each release of Slurm ships three or four of them; we speak the newest that both sides know. From v0.0.40 on all have states
-// as arrays and times and limits as {set, infinite, number}.
+// Each release of Slurm ships three or four data_parsers. We use the newest that both sides know. From v0.0.40 on, all have
+// states as arrays, and times and limits as {set, infinite, number}.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What Slurm last said, as one immutable value with its completeness and age. Unknown is not empty: a snapshot that could not
-// be had says so, and nothing may be concluded from what is missing in it.
+// What Slurm last said, as one immutable value with its completeness and age. Unknown is not empty: an incomplete snapshot says
+// so, and nothing follows from what is missing in it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace slurm {
 
-/// What holds a node.
+/// Summarizes the jobs that hold a node.
 struct Work {
   int jobs = 0;
   bool running = false;                    ///< At least one job is RUNNING.
@@ -26,7 +26,7 @@ struct Work {
   std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent with `running`: no limit.
 };
 
-/// What jobs say of nodes, so that a node costs a look-up and not a walk through all jobs.
+/// Jobs by node, so that a node costs a look-up instead of a walk through all jobs.
 struct JobIndex {
   struct Held {
     std::vector<std::shared_ptr<const Job>> jobs;
@@ -60,20 +60,20 @@ struct Snapshot {
   std::shared_ptr<const JobIndex> job_index;  ///< Of `jobs`. The poller fills it in; without it every question makes one.
 
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
-  /// Slurm answers, and again and again what makes no sense to us.
+  /// True if Slurm has answered several times in a row, but with answers that we cannot read.
   [[nodiscard]] bool unreadable() const;
-  /// How old it may be and count as evidence: kFresh; where Slurm takes long to answer, longer, or none ever would.
+  /// Returns the age up to which the snapshot counts as evidence: kFresh, or longer if Slurm takes long to answer.
   [[nodiscard]] core::Duration good_for() const;
-  /// Complete, and no older than that.
+  /// True if it is complete and not older than good_for().
   [[nodiscard]] bool fresh(core::MonoTime now) const;
   [[nodiscard]] const Node* node(std::string_view name) const;
-  /// Jobs that hold the node: running, suspended, configuring or completing there.
+  /// Returns the jobs that hold the node: running, suspended, configuring or completing there.
   [[nodiscard]] std::vector<std::shared_ptr<const Job>> jobs_on(std::string_view node) const;
-  /// What these jobs are; where Slurm had no such node, only those that name it.
+  /// Summarizes the jobs of the node. If Slurm has no such node, only jobs that name it count.
   [[nodiscard]] Work work_on(std::string_view node) const;
-  /// A job holds the node, or waits for it by name: what slurmctld ends when the node's record is gone.
+  /// True if a job holds the node, or waits for it by name. slurmctld ends such a job if the node's record is deleted.
   [[nodiscard]] bool job_names(std::string_view node) const;
-  /// A job waits for the node by name.
+  /// True if a job waits for the node by name.
   [[nodiscard]] bool awaited(std::string_view node) const { return index()->required.has(node); }
 
  private:
@@ -81,16 +81,16 @@ struct Snapshot {
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
-/// Slurm has answered whole at least once, be it long ago.
+/// True if Slurm has ever answered completely, even long ago.
 [[nodiscard]] inline bool has_answered(const SnapshotPtr& snapshot) {
   return snapshot != nullptr && snapshot->health != Snapshot::Health::kNone;
 }
 
-/// slurmd tries to register at intervals that double up to 128 s; one whose name was refused in silence never tries again.
+/// slurmd tries to register at intervals that double up to 128 s. If its name was refused silently, it never tries again.
 inline constexpr core::Duration kRegistration{3 * 60 * 1000};
-/// The age at which a snapshot counts as evidence whatever it cost, ...
+/// The least age up to which a snapshot counts as evidence.
 inline constexpr core::Duration kFresh{3000};
-/// ... and the longest at which any does that did not take as long itself. What is destroyed is looked at live all the same.
+/// The greatest such age, unless the round itself took longer. Objects are still read live before they are destroyed.
 inline constexpr core::Duration kFreshAtMost{60000};
 
 }  // namespace slurm
