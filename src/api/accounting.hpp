@@ -21,7 +21,7 @@ struct StoragePersistence {
 
 /// The MariaDB or MySQL behind slurmdbd.
 struct StorageConfig {
-  bool managed = false;  ///< The operator runs a MariaDB; `host`, `port` and `password_key_ref` are its own.
+  bool managed = false;  ///< The operator runs a MariaDB and sets `host`, `port` and `password_key_ref` itself.
   std::string host;
   std::int32_t port = 3306;  ///< slurmdbd.conf(5), StoragePort.
   std::string database = "slurm_acct_db";
@@ -34,8 +34,8 @@ struct StorageConfig {
 };
 
 struct AccountingSpec {
-  std::optional<SecretKeySelector> slurm_key_ref;      ///< Absent: that of the Controllers which name it.
-  std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent, with jwt_hs256_key_ref: likewise.
+  std::optional<SecretKeySelector> slurm_key_ref;      ///< Absent: the key of the Controllers that name this Accounting.
+  std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent, with jwt_hs256_key_ref: the key of the same Controllers.
   std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref.
   std::optional<ConfigMapKeySelector> jwks_key_ref;
   bool external = false;

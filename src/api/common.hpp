@@ -59,7 +59,7 @@ struct ServiceSpec {
 
 struct MetricEndpoint {
   std::string path;
-  std::string interval;  ///< Prometheus' notation; "" for its own setting.
+  std::string interval;  ///< In Prometheus' notation; "" for its own setting.
   std::string scrape_timeout;
 };
 struct ServiceMonitor {
@@ -68,7 +68,7 @@ struct ServiceMonitor {
   std::string interval;
   std::string scrape_timeout;
   std::vector<MetricEndpoint> endpoints;
-  std::optional<SecretKeySelector> token_secret_ref;  ///< Absent: no token is presented.
+  std::optional<SecretKeySelector> token_secret_ref;  ///< Absent: sends no token.
 };
 struct Metrics {
   bool enabled = false;
@@ -104,7 +104,7 @@ struct Condition {
   std::string type;
   ConditionStatus status = ConditionStatus::kUnknown;
   std::string reason;   ///< One CamelCase word; never empty.
-  std::string message;  ///< What a user can act on; no secrets.
+  std::string message;  ///< Something a user can act on; no secrets.
   std::optional<core::WallTime> last_transition_time;
   std::int64_t observed_generation = 0;
 };

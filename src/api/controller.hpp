@@ -53,7 +53,7 @@ struct ControllerSpec {
   bool external = false;
   std::optional<ExternalConfig> external_config;
   ControllerHighAvailability ha;
-  core::Json slurmctld = core::Json::object();  ///< A core/v1 Container, merged over ours; so are the next two.
+  core::Json slurmctld = core::Json::object();  ///< A core/v1 Container, merged over ours. So are the next two.
   core::Json reconfigure = core::Json::object();
   core::Json logfile = core::Json::object();
   bool inplace_reconfigure = false;

@@ -48,8 +48,8 @@ struct IntOrString {
 /// A CEL rule that the API server evaluates.
 struct Rule {
   std::string cel;
-  std::string message;  ///< What is allowed; the API server puts the path in front.
-  std::string at;  ///< The member at fault, below the struct or member that the rule stands on: "slurmKeyRef.name". "": itself.
+  std::string message;  ///< What is allowed. The API server prepends the path.
+  std::string at;       ///< The offending member, below the struct or member with the rule: "slurmKeyRef.name". "": itself.
 };
 
 class FieldList;
@@ -87,7 +87,7 @@ class Field {
 
   std::string name;
   std::string description;
-  core::Json schema;  ///< Of the member alone: type and limits, without description and default.
+  core::Json schema;  ///< The type and limits of the member, without description and default.
   std::vector<Rule> rules;
   bool is_required = false;
   bool is_not_acted_on = false;
@@ -98,12 +98,12 @@ class Field {
   bool is_embedded = false;
   bool is_raw = false;                      ///< The member is core::Json.
   std::optional<core::Json> default_value;  ///< Set by has_default().
-  const FieldList* child = nullptr;         ///< For members that are, or hold, described structs.
+  const FieldList* child = nullptr;         ///< For members that are or contain described structs.
 
   std::function<core::Json(const void* owner)> write;
   /// Reads validated JSON; null if absent.
   std::function<void(void* owner, const core::Json& json)> read;
-  std::function<core::Json()> initial;  ///< The JSON of the member in a new owner.
+  std::function<core::Json()> initial;  ///< The JSON of this member in a default-constructed owner.
 };
 
 /// The fields of a struct, in the order in which documentation shows them.

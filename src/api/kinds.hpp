@@ -17,13 +17,13 @@ struct PrinterColumn {
   std::string type;  ///< "string", "integer" or "date".
   std::string json_path;
   std::string description;
-  int priority = 0;  ///< 1: only with `kubectl get -o wide`.
+  int priority = 0;  ///< 1: shown only by `kubectl get -o wide`.
 };
 
 struct Kind {
   std::string kind, plural, singular;
   std::vector<std::string> short_names;
-  const FieldList* fields = nullptr;  ///< Of the whole object: spec and status.
+  const FieldList* fields = nullptr;  ///< The fields of the whole object: spec and status.
   std::vector<PrinterColumn> columns;
   bool scale = false;   ///< Has the scale subresource.
   std::string example;  ///< YAML, for the documentation.
@@ -46,7 +46,7 @@ std::string reference_page(const Kind& kind);
 std::string reference_index();
 
 struct GeneratedFile {
-  std::string path;  ///< Below the root of the source tree.
+  std::string path;  ///< Relative to the root of the source tree.
   std::string text;
 };
 /// Returns every file that is generated from the field lists.

@@ -175,11 +175,11 @@ inline constexpr std::string_view kConditionDeletionsStopped = "DeletionsStopped
 inline constexpr std::string_view kConditionReservationCreated = "ReservationCreated";  ///< NodeSet: with ScheduledUpdate.
 inline constexpr std::string_view kConditionStateInMemory = "StateInMemory";  ///< Controller: persistence is disabled.
 inline constexpr std::string_view kConditionJobsInDoubt = "JobsInDoubt";  ///< Controller: see operator/controller/prologs.hpp.
-inline constexpr std::string_view kConditionMetricsServed = "MetricsServed";  ///< Controller: metrics are asked for.
-inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";        ///< Controller: another auth/slurm key waits.
-inline constexpr std::string_view kConditionServing = "Serving";              ///< Accounting: its slurmdbd answers.
-inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited";  ///< Accounting: settings of its server.
-inline constexpr std::string_view kConditionAccountingJoined = "AccountingJoined";  ///< Controller: with accountingRef.
+inline constexpr std::string_view kConditionMetricsServed = "MetricsServed";  ///< Controller: metrics are enabled.
+inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";        ///< Controller: a changed auth/slurm key waits.
+inline constexpr std::string_view kConditionServing = "Serving";              ///< Accounting: slurmdbd answers.
+inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited";  ///< Accounting: settings of its database.
+inline constexpr std::string_view kConditionAccountingJoined = "AccountingJoined";  ///< Controller: it has an accountingRef.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
 inline constexpr std::string_view kConditionPlaced = "WorkersPlaced";       ///< Controller: a user's topology file names nodes.
 /// Pod condition whose message says since when Slurm has had the worker's node; see slinky/workers.hpp.

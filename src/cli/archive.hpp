@@ -11,7 +11,7 @@
 namespace cli {
 
 struct ArchiveFile {
-  std::string path;  ///< At most 255 bytes, of which the last 100 at most follow a slash.
+  std::string path;  ///< At most 255 bytes, of which at most 100 follow the last slash that splits it.
   std::string content;
 };
 

@@ -12,11 +12,11 @@
 namespace cli {
 
 struct BundleFacts {
-  std::vector<core::Json> objects;                            ///< Of any kind, Secrets too.
+  std::vector<core::Json> objects;                            ///< Of any kind, even Secrets.
   std::vector<std::pair<std::string, std::string>> texts;     ///< Path and content: logs, status, versions.
   std::vector<std::pair<std::string, core::Json>> documents;  ///< Path and content.
   std::vector<std::string> problems;                          ///< What could not be read, and why.
-  std::string salt;                                           ///< Random: hashes of Secrets cannot be looked up.
+  std::string salt;                                           ///< Random, so that nobody can look up the hashes of Secrets.
 };
 
 /// Returns the values of those Secrets that are among these objects.

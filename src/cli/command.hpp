@@ -29,12 +29,11 @@ namespace cli {
 
 // Exit codes of the program.
 inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;  ///< An error: it is on stderr.
-inline constexpr int kUsage = 2;   ///< The command line is wrong.
-inline constexpr int kNotYet =
-    3;  ///< What was waited for did not come within --timeout, or waits for somebody, or is not sure.
-inline constexpr int kRefused = 4;        ///< Not done, since it would do harm: stderr says why, and what to do.
-inline constexpr int kInterrupted = 130;  ///< By the user.
+inline constexpr int kFailed = 1;   ///< An error, printed on stderr.
+inline constexpr int kUsage = 2;    ///< The command line is wrong.
+inline constexpr int kNotYet = 3;   ///< The state was not reached within --timeout, depends on somebody, or is not certain.
+inline constexpr int kRefused = 4;  ///< Refused because it would do harm. stderr says why, and what to do.
+inline constexpr int kInterrupted = 130;  ///< The user interrupted.
 
 /// The options that all commands have.
 struct Options {
@@ -85,11 +84,11 @@ using Run = std::function<int(Context&)>;
 enum class Names { kNone, kClusters, kNodeSets, kWorkers };
 
 struct Command {
-  std::string path;   ///< "status", "rollout undo": the last word, and what it stands under.
+  std::string path;   ///< "status", "rollout undo": the command and its parents.
   std::string about;  ///< One line.
   Names names = Names::kNone;
-  bool formats = false;         ///< It has -o.
-  bool all_namespaces = false;  ///< It has -A.
+  bool formats = false;         ///< The command has -o.
+  bool all_namespaces = false;  ///< The command has -A.
   /// Adds the command's own options and arguments. The returned function is called once the command is chosen and its options
   /// are read.
   std::function<Run(CLI::App&)> declare;

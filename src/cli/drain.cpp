@@ -71,10 +71,10 @@ std::vector<std::string> names_of(const std::vector<kube::PodPtr>& pods) {
 /// A worker that the command waits for.
 struct Awaited {
   kube::PodPtr pod;
-  bool looked = false;         ///< At least once.
-  core::MonoTime believed{};   ///< What its pod shows is believed from then on.
-  DrainState shown{};          ///< By its pod, when it was judged.
-  DrainJudgement judgement{};  ///< kOpen: it was not, or the pod shows something else since.
+  bool looked = false;         ///< Its pod has been looked at.
+  core::MonoTime believed{};   ///< From then on, the state that its pod shows is trusted.
+  DrainState shown{};          ///< The state of its pod when it was judged.
+  DrainJudgement judgement{};  ///< kOpen: it was not judged, or its pod has changed since.
   std::optional<core::MonoTime> unsure_since{};
   std::string told{};
 };

@@ -26,9 +26,9 @@ core::Result<std::vector<kube::PodPtr>> select_workers(const std::vector<std::st
 /// How far the drain of a worker has come.
 enum class DrainState {
   kAsked,     ///< Slurm does not show the drain yet.
-  kDraining,  ///< It takes no new jobs; some are left.
-  kDrained,   ///< Nothing runs there, and nothing will.
-  kOut,       ///< It is down or failing and runs nothing: the operator sets no drain there.
+  kDraining,  ///< The node takes no new jobs; some still run.
+  kDrained,   ///< Nothing runs on the node, and nothing will.
+  kOut,       ///< The node is down or failing and runs nothing, so the operator does not drain it.
   kNoNode,    ///< Slurm has no such node.
 };
 DrainState drain_state(const Said& said);
@@ -38,10 +38,10 @@ std::string drain_text(const Said& said, core::WallTime now);
 /// Whether a worker counts as drained once its pod shows the end of its drain. The pod may still show an earlier drain.
 struct DrainJudgement {
   enum class Verdict {
-    kOpen,    ///< Not yet.
-    kOver,    ///< It is drained, or as good as that.
-    kNoNode,  ///< There is nothing to drain.
-    kUnsure,  ///< Slurm is not asked, and what the pod shows may be of another drain.
+    kOpen,    ///< The drain is not over.
+    kOver,    ///< The node is drained, or runs nothing anyway.
+    kNoNode,  ///< Slurm has no node to drain.
+    kUnsure,  ///< Slurm cannot be asked, and the pod may show an earlier drain.
   };
   Verdict verdict = Verdict::kOpen;
   std::string message;
@@ -55,17 +55,17 @@ core::Json resume_patch(const kube::PodRecord& pod);
 
 /// What a resume depends on besides the pod.
 struct ResumeFacts {
-  std::shared_ptr<const kube::NodeRecord> host;  ///< Its Kubernetes node; null: it has none, or it cannot be read.
-  std::string host_unread;                       ///< Why it cannot be read.
-  std::string scales_in;                         ///< The NodeSet's name where some of its workers are to go.
-  std::string scontrol;                          ///< How Slurm's own command is run.
+  std::shared_ptr<const kube::NodeRecord> host;  ///< Null: the pod has no Kubernetes node, or it cannot be read.
+  std::string host_unread;                       ///< Why the Kubernetes node cannot be read.
+  std::string scales_in;                         ///< The NodeSet, if it is scaling in.
+  std::string scontrol;                          ///< The command line of scontrol.
 };
 
 /// What a resume may do for a worker.
 struct ResumeJudgement {
-  bool remove = false;   ///< It was cordoned by the annotation, which goes.
-  bool refused = false;  ///< It stays out of service, for a cause that is not ours to end.
-  std::string message;   ///< What was or was not done, whose drain it is, and how it ends.
+  bool remove = false;   ///< The annotation cordons it and is removed.
+  bool refused = false;  ///< The worker stays out of service for a cause that only others can end.
+  std::string message;   ///< What was done or not, whose drain it is, and how it ends.
 };
 ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& facts);
 

@@ -33,10 +33,10 @@ struct SlurmWord {
 
 /// Who drained a node, according to its reason.
 struct DrainOwner {
-  bool ours = false;    ///< slurm-operator holds it, be it with others.
-  bool others = false;  ///< A person, or another program.
+  bool ours = false;    ///< slurm-operator drained it, alone or with others.
+  bool others = false;  ///< A person or another program drained it.
   std::string who;      ///< "slurm-operator", "slurm-bridge", "somebody else", or several of them.
-  std::string why;      ///< Without the programs' names where only one of them holds it.
+  std::string why;      ///< Without the program's name if only one program drained it.
 };
 [[nodiscard]] DrainOwner drain_owner(std::string_view reason);
 

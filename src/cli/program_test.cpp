@@ -63,7 +63,7 @@ class SimSession final : public Session {
   bool run_until(const std::function<bool()>& done) override { return loop_.run_until(done, patience); }
   void wake() override {}
 
-  core::Duration patience = 10min;  ///< Then the user interrupts.
+  core::Duration patience = 10min;  ///< When the user interrupts.
 
  private:
   sim::SimLoop& loop_;
@@ -79,7 +79,7 @@ struct ProgramTest : testing::Test {
   sim::Faults faults{loop.random().fork()};
   std::string out, err;
   core::Duration patience = 10min;
-  int refuse = 0;  ///< Status with which the API server answers everything; 0: it does not.
+  int refuse = 0;  ///< The status of all answers of the API server; 0: normal answers.
 
   ProgramTest() {
     kube.add_namespace("hpc");

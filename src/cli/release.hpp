@@ -30,13 +30,13 @@ struct ReleaseStep {
 
 struct ReleaseFacts {
   core::Json controller;
-  std::vector<core::Json> nodesets, restapis, workers, revisions, budgets, accountings{};  ///< Of the namespace.
+  std::vector<core::Json> nodesets, restapis, workers, revisions, budgets, accountings{};  ///< Those of the namespace.
 };
 
 struct ReleasePlan {
   std::vector<ReleaseStep> steps;
-  std::string refusal;             ///< Why none of it may be done; "": it may.
-  std::vector<std::string> notes;  ///< What stays, and what the user has to look after.
+  std::string refusal;             ///< Why the release is refused; "" if it is not.
+  std::vector<std::string> notes;  ///< What remains, and what the user has to take care of.
 };
 
 /// Returns steps in an order that can be interrupted anywhere. `remove_budget` also removes the workers' PodDisruptionBudget.

@@ -16,10 +16,10 @@ struct RolloutState {
   enum class Phase {
     kComplete,
     kUnderWay,
-    kWaitsForPeople,  ///< It does not go on by itself.
+    kWaitsForPeople,  ///< The update does not continue by itself.
   };
   Phase phase = Phase::kUnderWay;
-  std::string text;  ///< How far it is, or what it waits for; one line.
+  std::string text;  ///< The progress, or what the update waits for. One line.
 };
 RolloutState rollout_state(const core::Json& nodeset);
 

@@ -41,7 +41,7 @@ struct ListRequest {
   std::string ns{};
   std::string label_selector{}, field_selector{};
   bool metadata_only = false;
-  bool optional = false;  ///< A kind that the cluster does not have is an empty list.
+  bool optional = false;  ///< If the cluster lacks the kind, the list is empty.
 };
 
 /// Sends requests and waits for their answers. Errors are those of kube::Client, and kCancelled if the user interrupted.

@@ -16,10 +16,10 @@
 namespace cli {
 
 struct SlurmFacts {
-  std::string why_not;  ///< Why nothing is known; "": what follows is Slurm's word.
+  std::string why_not;  ///< Why Slurm's answer is missing; "": the other fields are its answer.
   std::string release;  ///< "26.05.5".
   std::vector<std::shared_ptr<const slurm::Node>> nodes;
-  std::vector<std::shared_ptr<const slurm::Job>> jobs;  ///< Those that have not ended, and some that ended lately.
+  std::vector<std::shared_ptr<const slurm::Job>> jobs;  ///< Jobs that have not ended, and some that ended lately.
 
   [[nodiscard]] bool known() const { return why_not.empty(); }
   [[nodiscard]] const slurm::Node* node(std::string_view name) const;

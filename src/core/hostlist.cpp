@@ -156,7 +156,7 @@ using Class = std::pair<std::string, std::size_t>;
 
 struct Split {
   std::string prefix;
-  std::string_view digits;  ///< The number at the end; empty when there is none that fits.
+  std::string_view digits;  ///< The number at the end; empty if there is none that fits.
 };
 
 Split split_name(const std::string& name) {

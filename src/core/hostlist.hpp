@@ -38,7 +38,7 @@ class HostIndex {
     std::size_t digits;
   };
   std::vector<std::string_view> names_;                      ///< Sorted.
-  std::map<std::string_view, std::vector<Entry>> numbered_;  ///< By what stands before the digits at the end; by number.
+  std::map<std::string_view, std::vector<Entry>> numbered_;  ///< By prefix. Sorted by the number at the end.
 };
 
 /// Collects many hostlists and looks up names in them. The size of a range does not depend on its length, and overlapping
@@ -50,12 +50,12 @@ class HostSet {
   [[nodiscard]] bool has(std::string_view name) const;
 
  private:
-  using Ranges = std::map<std::uint64_t, std::uint64_t>;  ///< The first number of each to its last; apart from each other.
-  bool any_ = false;                                      ///< One of the lists is malformed.
+  using Ranges = std::map<std::uint64_t, std::uint64_t>;  ///< From the first number of each range to its last.
+  bool any_ = false;                                      ///< A list was malformed, so every name is contained.
   std::set<std::string, std::less<>> names_;
   /// By the prefix before the brackets, and by the width to which the numbers are padded.
   std::map<std::string, std::map<std::size_t, Ranges>, std::less<>> numbered_;
-  std::set<std::string, std::less<>> others_;  ///< Items with more than one range list at their end.
+  std::set<std::string, std::less<>> others_;  ///< Items of any other form.
 };
 
 /// Returns one hostlist for these names: sorted, without duplicates, with ranges for the numbers at the ends of names.

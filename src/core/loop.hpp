@@ -14,7 +14,7 @@ using Callback = std::function<void()>;
 
 class Loop {
  public:
-  using TimerId = std::uint64_t;  ///< 0 is never a timer.
+  using TimerId = std::uint64_t;  ///< Never 0 for a timer.
 
   virtual ~Loop() = default;
   [[nodiscard]] virtual const Clock& clock() const = 0;

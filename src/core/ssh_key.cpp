@@ -58,8 +58,8 @@ std::string mpint(const Key& key, const char* name) {
 
 struct Parts {
   std::string name;          ///< "ssh-rsa"
-  std::string public_part;   ///< What follows the name in the public key,
-  std::string private_part;  ///< and in the private key.
+  std::string public_part;   ///< The part after the name in the public key.
+  std::string private_part;  ///< The part after the name in the private key.
 };
 
 Parts rsa() {

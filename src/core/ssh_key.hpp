@@ -17,8 +17,8 @@ enum class SshKeyType { kRsa, kEcdsa, kEd25519 };
 std::optional<SshKeyType> ssh_key_type(std::string_view name);
 
 struct SshKeyPair {
-  std::string private_key;  ///< What a file such as ssh_host_rsa_key holds.
-  std::string public_key;   ///< One line, with its end.
+  std::string private_key;  ///< The contents of a file such as ssh_host_rsa_key.
+  std::string public_key;   ///< One line, with the newline.
 };
 
 /// Makes a key: RSA with 3072 bits, ECDSA on the curve P-256, or Ed25519. RSA takes some tenths of a second: not on the loop.

@@ -94,8 +94,8 @@ struct Exchange {
 
   HttpTransport::RequestId id = 0;
   HttpRequest request;
-  HttpTransport::Done done;  ///< Of a unary request.
-  StreamHandler handler;     ///< Of a stream.
+  HttpTransport::Done done;  ///< The callback of a unary request.
+  StreamHandler handler;     ///< The callbacks of a stream.
   bool streaming = false;
   core::Timer timer;
   core::MonoTime deadline;  ///< When the timer is due.
@@ -106,8 +106,8 @@ struct Exchange {
   [[nodiscard]] bool counts() const { return !streaming && !request.urgent; }
 
   // State of the current attempt.
-  bool sent_any = false;   ///< Bytes of it may have left.
-  bool heard_any = false;  ///< Bytes of a reply came.
+  bool sent_any = false;   ///< Some of its bytes may have been sent.
+  bool heard_any = false;  ///< Some bytes of a reply arrived.
   HttpResponse response;
 };
 using ExchangePtr = std::shared_ptr<Exchange>;
@@ -174,8 +174,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
   core::Timer& idle_timer() { return idle_timer_; }
 
-  ExchangePtr exchange;  ///< What it is busy with.
-  bool used = false;     ///< It has carried a request to its end: it may be stale.
+  ExchangePtr exchange;  ///< The request that it carries.
+  bool used = false;     ///< It has completed a request, so it may be stale.
   std::uint64_t generation = 0;
 
  private:
@@ -290,13 +290,13 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
   Endpoint endpoint;
   TransportOptions options;
   core::Result<TlsContext> tls = TlsContext();
-  std::uint64_t generation = 0;  ///< Of the endpoint.
+  std::uint64_t generation = 0;  ///< The context for the endpoint.
   RequestId last_id = 0;
   std::map<RequestId, ExchangePtr> exchanges;
   std::deque<ExchangePtr> waiting;
   std::set<ConnectionPtr> connections;
-  std::vector<ConnectionPtr> idle;  ///< Last used last.
-  std::size_t busy_unary = 0;       ///< Connections that carry (or are made for) requests that count.
+  std::vector<ConnectionPtr> idle;  ///< The most recently used is last.
+  std::size_t busy_unary = 0;       ///< Connections of requests that count against max_connections.
   std::uint64_t opened = 0;
 
   static core::Result<TlsContext> make_tls(const Endpoint& e) {

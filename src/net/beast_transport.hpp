@@ -18,10 +18,10 @@
 namespace net {
 
 struct TransportOptions {
-  std::size_t max_connections = 32;          ///< For unary requests that are not urgent.
+  std::size_t max_connections = 32;          ///< Limits unary requests that are not urgent.
   core::Duration idle_timeout{60000};        ///< A kept connection is closed after this long without use.
-  std::size_t max_reply_bytes = 64UL << 20;  ///< Of unary requests that name no limit of their own.
-  std::shared_ptr<ReplyBudget> budget{};     ///< For bodies of unary replies, until they are read; null: no bound.
+  std::size_t max_reply_bytes = 64UL << 20;  ///< For unary requests without a limit of their own.
+  std::shared_ptr<ReplyBudget> budget{};     ///< Limits the bodies of unary replies until they are read; null: no limit.
 };
 
 class BeastTransport final : public HttpTransport {
@@ -46,10 +46,10 @@ class BeastTransport final : public HttpTransport {
 
   /// For metrics and tests.
   struct Stats {
-    std::size_t open = 0;      ///< Connections, kept ones included.
-    std::size_t idle = 0;      ///< Kept ones.
+    std::size_t open = 0;      ///< All connections, including kept ones.
+    std::size_t idle = 0;      ///< Kept connections.
     std::size_t waiting = 0;   ///< Requests without a connection yet.
-    std::uint64_t opened = 0;  ///< Connections begun since the start.
+    std::uint64_t opened = 0;  ///< Connections opened since the start.
   };
   [[nodiscard]] Stats stats() const;
 

@@ -46,9 +46,9 @@ class MessageParser final : public boost::beast::http::basic_parser<kIsRequest> 
     return this->is_done() && !error;
   }
 
-  int status = 0;      ///< Of a response.
-  std::string method;  ///< Of a request.
-  std::string target;  ///< Of a request.
+  int status = 0;      ///< For responses.
+  std::string method;  ///< For requests.
+  std::string target;  ///< For requests.
   Headers headers;
 
  private:

@@ -285,7 +285,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   core::MonoTime idle_since_;
   std::array<char, kRequestReadBytes> buffer_;
   std::string in_, body_, out_, writing_;
-  std::optional<RequestParser> parser_;  ///< None while a request is being answered.
+  std::optional<RequestParser> parser_;  ///< Empty while a request is being answered.
   std::weak_ptr<Responder::State> state_;
   bool head_request_ = false;
   bool too_long_ = false;
@@ -370,9 +370,9 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   TlsContext tls;
   tcp::acceptor acceptor;
   core::Timer retry;
-  core::Timer grace_over;  ///< Of drain().
+  core::Timer grace_over;  ///< The grace period of drain().
   core::Timer all_closed;
-  std::vector<std::function<void()>> drained;  ///< Who waits for the end of drain().
+  std::vector<std::function<void()>> drained;  ///< The callbacks of drain().
   std::set<ServerConnectionPtr> connections;
 
   core::Result<void> load_tls(const Tls& wanted) {

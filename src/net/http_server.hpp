@@ -52,8 +52,8 @@ struct ServerOptions {
   bool use_tls = false;
   Tls tls{};
   std::size_t max_request_bytes = 8UL << 20;  ///< Longer bodies get 413.
-  core::Duration idle_timeout{60000};         ///< From one request's answer to the end of the next request.
-  std::size_t max_connections = 4096;         ///< One more, and the one that has been idle for longest is closed.
+  core::Duration idle_timeout{60000};         ///< The time from one answer to the end of the next request.
+  std::size_t max_connections = 4096;         ///< A further connection closes the one that has been idle longest.
 };
 
 /// Parses "host:port", "[::1]:port" or ":port" (all addresses). Error: kInvalid.

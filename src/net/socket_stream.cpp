@@ -244,7 +244,7 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
   tcp::socket socket;
   TlsContext tls;
   Wire wire{socket};
-  std::unique_ptr<SSL, SslDeleter> ssl;  ///< None: plain.
+  std::unique_ptr<SSL, SslDeleter> ssl;  ///< Empty for a plain stream.
   bool closed = false;
 };
 

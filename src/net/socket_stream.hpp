@@ -51,7 +51,7 @@ class SocketStream {
   void handshake(int (*step)(ssl_st*), Handler handler);
 
   struct Impl;
-  std::shared_ptr<Impl> impl_;  ///< Handlers under way share it.
+  std::shared_ptr<Impl> impl_;  ///< Shared with the handlers under way.
 };
 
 }  // namespace net

@@ -11,10 +11,10 @@ struct Tls {
   /// The authorities that may sign the peer's certificate. Empty means the system's for a client, and no client certificate for
   /// a server.
   std::string ca_pem{};
-  std::string cert_pem{};             ///< Our certificate chain; empty: none (a server must have one).
+  std::string cert_pem{};             ///< Our certificate chain; empty: none. A server needs one.
   std::string key_pem{};              ///< Its private key, without a passphrase.
-  std::string server_name{};          ///< Client: name to ask for (SNI) and to verify instead of the host's.
-  bool insecure_skip_verify = false;  ///< Client: for users who asked for it in their kubeconfig, and nobody else.
+  std::string server_name{};          ///< Client: the name to send (SNI) and to verify instead of the host.
+  bool insecure_skip_verify = false;  ///< Client: only for users who set it in their kubeconfig.
   friend bool operator==(const Tls&, const Tls&) = default;
 };
 

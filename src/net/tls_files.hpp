@@ -13,7 +13,7 @@ namespace net {
 
 struct TlsFilesOptions {
   std::string cert_file, key_file;  ///< PEM; the whole chain, and its key without a passphrase.
-  std::string ca_file{};            ///< Who must have signed the client; "": clients need no certificate.
+  std::string ca_file{};            ///< The authority of client certificates; "": clients need none.
   core::Duration interval{10000};   ///< How often they are read.
 };
 

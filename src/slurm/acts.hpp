@@ -182,7 +182,7 @@ struct SubmitJob final : plan::Act {
   ClusterKey cluster;
   JobMark mark;
   JobWish wish;
-  core::Json more;  ///< What the admin_comment says beside the mark.
+  core::Json more;  ///< Further members of the admin_comment.
   [[nodiscard]] core::Json describe() const override;
 };
 

@@ -82,10 +82,10 @@ struct Job {
   std::set<std::string, std::less<>> flags;     ///< COMPLETING CONFIGURING ...
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
-  bool prolog = false;  ///< RUNNING, but its prolog still runs on one of its nodes. Only reported with PrologFlags=Alloc.
+  bool prolog = false;  ///< RUNNING, but its prolog still runs on a node. Only reported with PrologFlags=Alloc.
   /// The nodes that it holds, expanded, followed by nodes that it names (-w) and needs to continue.
   std::vector<std::string> nodes;
-  std::size_t only_named = 0;  ///< The last so many of `nodes` are only named, not held.
+  std::size_t only_named = 0;  ///< The number of `nodes` at the end that are only named, not held.
   bool nodes_unknown = false;  ///< Its nodes could not be read; it may hold any node.
   std::string required_nodes;  ///< -w of a waiting job: a hostlist of any length.
   /// end: start + limit; absent without a limit. For a waiting job, both are Slurm's estimate, which is only read with details.

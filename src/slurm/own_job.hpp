@@ -28,10 +28,10 @@ namespace slurm {
 struct JobWish {
   std::optional<std::string> name, account, partition, qos, reservation, mcs_label, licenses, constraints;
   std::optional<std::string> tres_per_node;  ///< "gres/gpu:2".
-  std::optional<std::int64_t> nodes;         ///< Exactly so many.
+  std::optional<std::int64_t> nodes;         ///< The exact number.
   std::optional<std::int64_t> tasks_per_node, cpus_per_task, memory_per_node_mib, priority;
   std::optional<std::chrono::minutes> time_limit;
-  std::optional<std::vector<std::string>> excluded_nodes;  ///< Slurm refuses a name that it does not know.
+  std::optional<std::vector<std::string>> excluded_nodes;  ///< Slurm refuses unknown names.
 };
 /// Uses Slurm's names. Memory is in MiB, times in minutes.
 [[nodiscard]] core::Json to_json(const JobWish& wish);
@@ -39,7 +39,7 @@ struct JobWish {
 /// The submission that a job comes from.
 struct JobMark {
   Owner owner{};
-  std::string instance;  ///< Which of the owner's installations: several may share one slurmctld.
+  std::string instance;  ///< The installation of the owner. Several may share one slurmctld.
   std::string key;
   friend bool operator==(const JobMark&, const JobMark&) = default;
 };

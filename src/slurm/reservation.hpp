@@ -21,9 +21,9 @@ namespace slurm {
 struct Reservation {
   std::string name, users;                   ///< users: "slurm,root".
   std::vector<std::string> nodes;            ///< Expanded.
-  bool nodes_unknown = false;                ///< They could not be read: any may be among them.
+  bool nodes_unknown = false;                ///< The nodes could not be read. Any node may be among them.
   std::set<std::string, std::less<>> flags;  ///< In upper case as Slurm names them: MAINT IGNORE_JOBS DAILY ...
-  std::optional<core::WallTime> start, end;  ///< Of one that recurs: this time, or the next.
+  std::optional<core::WallTime> start, end;  ///< For a recurring one: the current time, or else the next.
   [[nodiscard]] bool holds(std::string_view node) const;
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
@@ -41,8 +41,8 @@ inline constexpr std::string_view kReservationUser = "slurm";
 struct ReservationWish {
   std::string name;
   std::vector<std::string> nodes;  ///< At least one.
-  std::vector<std::string> flags;  ///< Others than these two.
-  core::WallTime start;            ///< Slurm refuses what lies more than half a minute back.
+  std::vector<std::string> flags;  ///< Flags other than these two.
+  core::WallTime start;            ///< Slurm refuses a start more than half a minute in the past.
   std::chrono::minutes duration{0};
   std::string comment;  ///< For people: `scontrol show reservation`.
 };

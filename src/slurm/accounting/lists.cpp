@@ -30,7 +30,7 @@ struct Polled {
   core::Duration pause{0};                     ///< How long to wait after the last failure, with jitter.
   bool asking = false;
   bool soon = false;       ///< A write asks for another poll.
-  std::uint64_t turn = 0;  ///< Counts starts and stops: an answer to what was asked before is none to what is asked now.
+  std::uint64_t turn = 0;  ///< Counts starts and stops. An answer to a request with an older count is ignored.
   int failures = 0;        ///< In a row.
 };
 

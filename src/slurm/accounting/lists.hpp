@@ -24,15 +24,15 @@ enum class List { kTres, kQos, kAccounts, kUsers, kAssociations, kClusters };
 template <class Key, class Row>
 struct Rows {
   enum class Health {
-    kNone,      ///< It never came.
-    kStale,     ///< It is of an earlier time; the last polls failed.
-    kComplete,  ///< The last poll brought all of it.
+    kNone,      ///< It was never read.
+    kStale,     ///< The rows are old, because the last polls failed.
+    kComplete,  ///< The last poll read all rows.
   };
   Health health = Health::kNone;
   std::string error;            ///< Why it is not complete.
-  core::MonoTime requested_at;  ///< It is no older than this.
-  core::Duration cost{0};       ///< So long after it the answer was there.
-  std::uint64_t round = 0;      ///< Which poll brought it; later ones have greater numbers.
+  core::MonoTime requested_at;  ///< The request for the rows did not start before this time.
+  core::Duration cost{0};       ///< The time from then to the answer.
+  std::uint64_t round = 0;      ///< The poll that read the rows. Later polls have greater numbers.
   /// Never null. The same object as before if nothing changed.
   std::shared_ptr<const std::map<Key, std::shared_ptr<const Row>>> rows =
       std::make_shared<const std::map<Key, std::shared_ptr<const Row>>>();
@@ -40,12 +40,12 @@ struct Rows {
 
 struct ListsOptions {
   core::Duration period{2000};       ///< From the start of one poll of a list to the next.
-  core::Duration often_period{500};  ///< The same after poll_often(), also after a failure.
+  core::Duration often_period{500};  ///< The period after poll_often(), also after a failure.
   core::Duration often_for{2000};    ///< How long one poll_often() counts.
-  int cost_factor = 20;              ///< A poll starts no sooner than this many times the length of the last after its start.
-  core::Duration longest_pause{60000};  ///< What the factor may make of it.
-  core::Duration first_backoff{500};    ///< After a failure; doubles, with jitter ...
-  core::Duration last_backoff{15000};   ///< ... up to this.
+  int cost_factor = 20;              ///< A poll starts no sooner than this many times the last one's duration after its start.
+  core::Duration longest_pause{60000};  ///< The upper limit of that pause.
+  core::Duration first_backoff{500};    ///< The pause after a failure. Doubles each time, with jitter.
+  core::Duration last_backoff{15000};   ///< The longest pause after failures.
 };
 
 /// Created and owned by slurm::Clusters. Guarantees: between start() and stop() each list has at most one request under way.

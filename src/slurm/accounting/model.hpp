@@ -34,7 +34,7 @@ struct Qos {
   std::string name, description;
   std::set<std::string> flags;
   Number priority;
-  std::vector<std::string> preempts;       ///< QOS whose jobs it may preempt.
+  std::vector<std::string> preempts;       ///< QOS whose jobs this one may preempt.
   std::vector<std::string> preempt_modes;  ///< Slurm's words: "CANCEL", "DISABLED".
   Number preempt_exempt_seconds;
   std::int64_t grace_seconds = 0;
@@ -59,9 +59,9 @@ struct Association {
   std::int64_t id = 0;
   std::string cluster, account, user, partition;  ///< `user` and `partition` may be "".
   std::string parent_account, default_qos, comment;
-  std::vector<std::string> qos;  ///< Those that it may use.
-  std::int64_t shares = 0;       ///< fairshare
-  bool is_default = false;       ///< Of its user.
+  std::vector<std::string> qos;  ///< The QOS that it may use.
+  std::int64_t shares = 0;       ///< Slurm calls it fairshare.
+  bool is_default = false;       ///< The default of its user.
   Number priority;
   Limits limits;
   friend bool operator==(const Association&, const Association&) = default;

@@ -30,8 +30,8 @@ namespace slurm {
 /// A whole table, or the statement that nothing in it changed.
 template <class T>
 struct Table {
-  bool unchanged = false;        ///< Nothing changed since the time asked about; `rows` says nothing.
-  std::int64_t last_update = 0;  ///< Seconds on the server's clock; to be asked about next time.
+  bool unchanged = false;        ///< Nothing changed since the requested time, and `rows` is empty.
+  std::int64_t last_update = 0;  ///< Seconds on the server's clock. Pass it as `since` next time.
   std::vector<std::shared_ptr<const T>> rows;
 };
 

@@ -25,17 +25,17 @@ namespace slurm {
 struct Envelope {
   std::vector<RestError> errors;
   std::vector<std::string> warnings;
-  std::string release;  ///< Of slurmrestd: "26.05.5".
+  std::string release;  ///< The release of slurmrestd: "26.05.5".
   /// ClusterName according to slurmrestd's own slurm.conf, and according to slurmctld, which names it in jobs and in its loaded
   /// configuration. "" if the reply does not say.
   std::string cluster{}, slurmctld_cluster{};
-  std::int64_t job_id = 0;  ///< The number of the job that was submitted; 0: not said.
+  std::int64_t job_id = 0;  ///< The number of the submitted job; 0: not given.
 };
 
 template <class T>
 struct Decoded {
   Envelope envelope;
-  bool present = false;  ///< The list was there, be it empty.
+  bool present = false;  ///< The reply had the list, even if empty.
   std::int64_t last_update = 0;
   std::vector<std::shared_ptr<const T>> rows;
 };

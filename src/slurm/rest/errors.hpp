@@ -19,8 +19,8 @@ enum class RequestKind : std::uint8_t {
 /// One entry of a reply's errors[].
 struct RestError {
   std::int64_t number = 0;
-  std::string text;         ///< Slurm's words for the number.
-  std::string description;  ///< What slurmrestd was about to do.
+  std::string text;         ///< Slurm's text for the number.
+  std::string description;  ///< What slurmrestd tried to do.
 };
 
 /// Returns the class of an error number (slurm/slurm_errno.h). If slurmrestd lost its connection to slurmctld, the outcome of a

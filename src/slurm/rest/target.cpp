@@ -164,8 +164,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   /// How to drain a node.
   struct DrainWish {
-    bool write = true;  ///< False: it drains already, and the owner's word has no place there, or stands there.
-    std::optional<std::string> reason{};  ///< Absent: the reason that it has stays.
+    bool write = true;                    ///< False: it drains already, and the owner's hold is there or must not be added.
+    std::optional<std::string> reason{};  ///< Absent: the node keeps its reason.
   };
 
   /// Drains schedulable nodes, and nodes that only stopped responding, with the owner's reason. A node that somebody else set

@@ -88,7 +88,7 @@ struct TargetTest : ::testing::Test {
   ZeroRandom random;
   core::NullLogger log;
   FakeTransport http{loop};
-  std::optional<core::MonoTime> until = core::MonoTime{core::Duration::max()};  ///< When writes must have ended.
+  std::optional<core::MonoTime> until = core::MonoTime{core::Duration::max()};  ///< The deadline of writes.
   Clusters clusters{loop, random,
                     log,  [this](const Endpoint&) { return std::make_unique<Link>(http); },
                     {},   {.write_deadline = [this] { return until; }}};

@@ -58,11 +58,11 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   struct Round {
     std::uint64_t number = 0;
     core::MonoTime started;
-    bool whole = false;  ///< Not only what is said to have changed.
+    bool whole = false;  ///< The round reads all tables, even unchanged ones.
     std::optional<Table<Partition>> partitions;
     std::optional<Table<Node>> nodes;
     std::optional<Table<Job>> jobs;
-    bool confirmed = false;  ///< That slurmctld is of our cluster, as far as it says so.
+    bool confirmed = false;  ///< slurmctld is of our cluster, as far as it says.
     bool over = false;
   };
   using RoundPtr = std::shared_ptr<Round>;
@@ -280,13 +280,13 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   bool soon = false;
   bool all_next = false;
   bool asking_why = false;
-  core::MonoTime why_again;            ///< No sooner is a silent slurmctld asked why.
-  std::optional<core::Error> refused;  ///< Our token is, as far as we know.
+  core::MonoTime why_again;            ///< When to ask again, at the earliest, why slurmctld is silent.
+  std::optional<core::Error> refused;  ///< The error if slurmctld is known to refuse our token.
   core::MonoTime last_started, last_ended, last_whole, often_until;
-  core::MonoTime settled{core::Duration{-1}};  ///< When the last write is, or was.
+  core::MonoTime settled{core::Duration{-1}};  ///< When the last write is settled.
   core::Duration cost{0};
-  core::Duration backoff{0};  ///< Of the failures in a row; 0 after a success.
-  core::Duration pause{0};    ///< After the last failure, jitter included.
+  core::Duration backoff{0};  ///< The pause after failures in a row; 0 after a success.
+  core::Duration pause{0};    ///< The pause after the last failure, with jitter.
 };
 
 Poller::Poller(core::Loop& loop, core::Random& random, core::Logger& log, Client& client, Rounds rounds, Listener listener,

@@ -19,15 +19,15 @@
 namespace slurm {
 
 struct PollerOptions {
-  core::Duration whole{60000};        ///< For so long slurmctld's word that nothing has changed is taken.
+  core::Duration whole{60000};        ///< After this time a round reads all tables, whatever slurmctld says about changes.
   core::Duration period{1000};        ///< From the start of one round to the next.
-  core::Duration often_period{300};   ///< The same after poll_often().
+  core::Duration often_period{300};   ///< The period after poll_often().
   core::Duration often_for{2000};     ///< How long one poll_often() counts.
-  int cost_factor = 20;               ///< A round starts no sooner than this many times the length of the last after its start.
-  int often_cost_factor = 4;          ///< The same after poll_often() and poll_soon().
-  core::Duration first_backoff{300};  ///< After a failure; doubles, with jitter ...
-  core::Duration last_backoff{5000};  ///< ... up to this, or ...
-  core::Duration often_backoff{500};  ///< ... up to this after poll_often().
+  int cost_factor = 20;               ///< The next round starts after this many times the last one's duration, or later.
+  int often_cost_factor = 4;          ///< The factor after poll_often() and poll_soon().
+  core::Duration first_backoff{300};  ///< The pause after a failure. Doubles each time, with jitter.
+  core::Duration last_backoff{5000};  ///< The longest pause.
+  core::Duration often_backoff{500};  ///< The longest pause after poll_often().
 };
 
 class Poller {

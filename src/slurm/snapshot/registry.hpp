@@ -32,7 +32,7 @@ namespace slurm {
 struct Endpoint {
   std::string host;
   std::uint16_t port = 6820;
-  std::string cluster_name{};  ///< ClusterName of the cluster that it serves, if that is known: ClientOptions::cluster_name.
+  std::string cluster_name{};  ///< ClusterName of the cluster that it serves, if known: ClientOptions::cluster_name.
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
@@ -40,10 +40,10 @@ struct Endpoint {
 struct Change {
   ClusterKey cluster;
   SnapshotPtr before, now;
-  std::vector<std::string> nodes;  ///< Whose record, or whose holding jobs, came, changed or went. Sorted.
-  std::vector<std::int64_t> jobs;  ///< That came, changed or went. Sorted; only with ClientOptions::job_details.
-  bool partitions = false;         ///< Some partition came, changed or went.
-  bool health = false;             ///< Completeness, error, capabilities, or who holds what cannot be told, changed.
+  std::vector<std::string> nodes;  ///< Nodes that were added, changed or removed, or whose jobs were. Sorted.
+  std::vector<std::int64_t> jobs;  ///< Jobs that were added, changed or removed. Sorted; only with ClientOptions::job_details.
+  bool partitions = false;         ///< A partition was added, changed or removed.
+  bool health = false;             ///< Changed: completeness, error, capabilities, or the jobs with unreadable nodes.
 };
 
 /// A poll of a list of an accounting database has ended. Sent even if nothing changed, because gates wait for it.

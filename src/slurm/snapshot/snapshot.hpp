@@ -23,17 +23,17 @@ struct Work {
   int jobs = 0;
   bool running = false;                    ///< At least one job is RUNNING.
   bool suspended = false;                  ///< At least one job is SUSPENDED.
-  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent with `running`: no limit.
+  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent while `running`: no limit.
 };
 
 /// Jobs by node, so that a node costs a look-up instead of a walk through all jobs.
 struct JobIndex {
   struct Held {
     std::vector<std::shared_ptr<const Job>> jobs;
-    Work work;  ///< What these jobs are.
+    Work work;  ///< The summary of these jobs.
   };
   std::map<std::string, Held, std::less<>> by_node;  ///< Jobs that hold nodes.
-  Held of_any;                                       ///< Jobs that hold nodes which could not be read.
+  Held of_any;                                       ///< Jobs that hold nodes, but whose nodes cannot be read.
   core::HostSet required;                            ///< The nodes that waiting jobs name.
 
   static std::shared_ptr<const JobIndex> of(const SharedMap<std::int64_t, std::shared_ptr<const Job>>& jobs);
@@ -41,23 +41,23 @@ struct JobIndex {
 
 struct Snapshot {
   enum class Health {
-    kNone,      ///< No server known yet, or nothing ever answered.
-    kStale,     ///< Contents are of an earlier time; the last polls failed.
-    kComplete,  ///< Nodes, jobs and partitions all answered in one round.
+    kNone,      ///< No server is known yet, or none has ever answered.
+    kStale,     ///< The contents are old, because the last polls failed.
+    kComplete,  ///< Nodes, jobs and partitions were all read in one round.
   };
   Health health = Health::kNone;
   std::string error;                                           ///< Why it is not complete.
-  core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< Of `error`.
-  bool other_cluster = false;                                  ///< It is that another cluster answers, as `error` says.
+  core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< The code of `error`.
+  bool other_cluster = false;                                  ///< The error is that another cluster answers.
   int failures = 0;                                            ///< Rounds in a row that failed with `error_code`.
-  core::MonoTime requested_at;                                 ///< Its requests started no earlier than this.
-  core::Duration cost{0};                                      ///< So long after it the last of them was answered.
-  std::uint64_t round = 0;  ///< Which round of polls gave the contents; later rounds have greater numbers.
+  core::MonoTime requested_at;                                 ///< No request for the contents started before this time.
+  core::Duration cost{0};                                      ///< The time from then to the last answer.
+  std::uint64_t round = 0;  ///< The round of polls that read the contents. Later rounds have greater numbers.
   Capabilities capabilities;
   SharedMap<std::string, std::shared_ptr<const Node>> nodes;
-  SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Not yet ended, or ended lately.
+  SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Jobs that have not ended, or ended lately.
   SharedMap<std::string, Partition> partitions;
-  std::shared_ptr<const JobIndex> job_index;  ///< Of `jobs`. The poller fills it in; without it every question makes one.
+  std::shared_ptr<const JobIndex> job_index;  ///< The index of `jobs`, from the poller. If null, every call makes one.
 
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
   /// True if Slurm has answered several times in a row, but with answers that we cannot read.

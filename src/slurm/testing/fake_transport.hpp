@@ -61,7 +61,7 @@ class FakeTransport final : public net::HttpTransport {
 
   std::vector<net::HttpRequest> log;
   core::Duration latency{1};
-  std::string held;  ///< Requests whose "METHOD target" holds this wait for release().
+  std::string held;  ///< Requests whose "METHOD target" contains this wait for release().
 
  private:
   void answer(RequestId id) {
