@@ -382,7 +382,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   plan_status(observed, problems, up && left.empty() && report.away.empty() && report.waiting.empty(), waiting, report, plan);
 }
 
-/// Why nothing can be run with this spec; "": it can.
+/// Returns why nothing can run with this spec, or "".
 std::string invalid(const Observed& observed) {
   if (!observed.parse_error.empty()) return observed.parse_error;
   const std::optional<api::StorageConfig>& storage = observed.accounting.spec.storage_config;

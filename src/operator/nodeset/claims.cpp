@@ -119,7 +119,7 @@ std::string misfit(const kube::Object& claim, const Json& wanted) {
 /// Claims that workers cannot be created with.
 struct Unusable {
   std::vector<std::string> of_others, unfit, going;
-  std::string misfit;  ///< For the first of `unfit`.
+  std::string misfit;  ///< Why the first of `unfit` does not fit.
 };
 
 void tell_unusable(Unusable found, Draft& draft) {
