@@ -219,8 +219,7 @@ const FieldList& field_list(const Controller*) {
                   std::to_string(kMaxNameWithBackups),
               "must have at most " + std::to_string(kMaxNameWithBackups) + " characters when spec.ha.enabled is true",
               "metadata.name")
-          // Setting the default name explicitly is not a change. The rule cannot see the namespace, which contains no
-          // underscore.
+          // Setting the default name explicitly is not a change. The rule cannot see the namespace, which has no underscore.
           .rule(
               "(has(self.spec) && has(self.spec.clusterName) ? self.spec.clusterName : '') == "
               "(has(oldSelf.spec) && has(oldSelf.spec.clusterName) ? oldSelf.spec.clusterName : '') || "

@@ -6,8 +6,7 @@ using core::Json;
 
 namespace {
 
-/// The schema of a pod template. Its hostname is the prefix of the workers' hostnames, which are DNS labels and end with an
-/// ordinal.
+/// The schema of a pod template. Its hostname is the prefix of the workers' hostnames: DNS labels that end with an ordinal.
 Json worker_template_schema() {
   Json schema = Codec<PodTemplate>::schema();
   Json& hostname = schema["properties"]["spec"]["properties"]["hostname"];

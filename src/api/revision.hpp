@@ -36,8 +36,7 @@ std::string revision_hash(const NodeSetSpec& spec);
 /// workers.
 std::string hash_in_force(const NodeSetSpec& spec, std::vector<const core::Json*> revisions);
 
-/// Returns the spec with its own data replaced by that of a ControllerRevision. Error: kInvalid if the revision has no such
-/// data.
+/// Returns the spec with its own data replaced by that of a ControllerRevision. Error: kInvalid if that has none.
 core::Result<NodeSetSpec> with_revision(NodeSetSpec spec, const core::Json& revision);
 
 /// Returns the JSON merge patch that restores what a ControllerRevision records of a NodeSet's spec, empty if nothing differs.

@@ -28,8 +28,7 @@ inline constexpr std::string_view kLabelPodHostname = "nodeset.slinky.slurm.net/
 inline constexpr std::string_view kLabelPodProtect = "nodeset.slinky.slurm.net/pod-protect";
 inline constexpr std::string_view kLabelPodBusy = "nodeset.slinky.slurm.net/pod-busy";  ///< Jobs run on it.
 inline constexpr std::string_view kLabelScalingMode = "nodeset.slinky.slurm.net/scaling-mode";
-/// Release 1.3 of the Go operator sets this on the slurmctld pod that serves. We only read it, on objects which that operator
-/// left.
+/// Release 1.3 of the Go operator sets this on the serving slurmctld pod. We only read it, on objects of that operator.
 inline constexpr std::string_view kLabelControllerActive = "controller.slinky.slurm.net/active";
 inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash";
 
@@ -41,7 +40,7 @@ inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm
 
 // Annotations of worker pods that users set or read.
 inline constexpr std::string_view kAnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon";
-/// Why the worker is cordoned, and by whom: the text of the drain's reason in Slurm.
+/// The reason for the cordon, and who set it: the text of the drain's reason in Slurm.
 inline constexpr std::string_view kAnnotationPodCordonReason = "nodeset.slinky.slurm.net/pod-cordon-reason";
 /// Set by other programs to request a cordon.
 inline constexpr std::string_view kAnnotationPodCordonRequested = "nodeset.slinky.slurm.net/pod-cordon-requested";
@@ -51,7 +50,7 @@ inline constexpr std::string_view kAnnotationPodRelease = "nodeset.slinky.slurm.
 inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline";
 
 // Annotations of worker pods that the operator sets.
-/// Why this worker may be deleted. Set before a deletion by the garbage collector or the namespace controller.
+/// The reason why this worker may be deleted. Set before a deletion by the garbage collector or the namespace controller.
 inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
 /// On a ControllerRevision: "true" if it started a RollingUpdate; "false" if it was only recorded, because it was the first of
 /// this operator or came with another strategy.
@@ -60,8 +59,7 @@ inline constexpr std::string_view kAnnotationRolls = "nodeset.slinky.slurm.net/r
 inline constexpr std::string_view kAnnotationPinnedTo = "nodeset.slinky.slurm.net/pinned-to";
 /// On the claim of a worker that was scaled in for good: the UID of its pod. The claim is deleted with the pod.
 inline constexpr std::string_view kAnnotationScaledIn = "nodeset.slinky.slurm.net/scaled-in";
-/// On a worker pod whose template changed only in what Slurm takes at run time: the controller-revision-hash that it was
-/// created with.
+/// On a worker pod whose template changed only in what Slurm takes at run time: the revision hash that it was created with.
 inline constexpr std::string_view kAnnotationCreatedRevision = "nodeset.slinky.slurm.net/created-revision";
 /// On the newest ControllerRevision, until all workers have it: the controller-revision-hash of the previous one. Workers below
 /// spec.updateStrategy.rollingUpdate.partition still have that one.
@@ -91,8 +89,7 @@ inline constexpr std::string_view kAnnotationSlurmConfigHash = "slinky.slurm.net
 inline constexpr std::string_view kAnnotationSlurmKeyHash = "slinky.slurm.net/slurm-key-hash";
 /// On a keyring: the current step of the rotation. operator/controller/rotation.hpp explains the value.
 inline constexpr std::string_view kAnnotationKeyRotation = "slinky.slurm.net/key-rotation";
-/// On a keyring and on X-config: the key's digest in slurmctld's pod template, if the key has changed since the pod was
-/// created.
+/// On a keyring and on X-config: the key's digest in slurmctld's pod template, if the key has changed since then.
 inline constexpr std::string_view kAnnotationMadeWithKey = "slinky.slurm.net/made-with-slurm-key-hash";
 /// On pods of slurmctld and slurmd: they read slurm.jwks if the file exists.
 inline constexpr std::string_view kAnnotationReadsJwks = "slinky.slurm.net/reads-slurm-jwks";
@@ -162,8 +159,7 @@ inline constexpr std::string_view kFinalizerAccounting = "accounting.slinky.slur
 /// Workers tolerate this taint (NoExecute).
 inline constexpr std::string_view kTaintWorker = "nodeset.slinky.slurm.net/worker";
 
-/// With these taints, cluster-autoscaler and Karpenter announce the removal of a Kubernetes node. By default they drain its
-/// workers.
+/// With these taints, cluster-autoscaler and Karpenter announce that a Kubernetes node will be removed. They drain its workers.
 inline constexpr std::array<std::string_view, 2> kDrainTaints{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"};
 
 // Condition types of the custom resources.

@@ -56,8 +56,7 @@ std::string path_of(const Json& object) {
                      lowercase(core::get_string(object, {"kind"})), name);
 }
 
-/// Finds the places where a pod names a ConfigMap, at any depth of `json`. Calls `take` with the kind of the reference, and the
-/// reference.
+/// Finds where a pod names a ConfigMap, at any depth of `json`. Calls `take` with the kind of the reference, and the reference.
 void each_config_map(const Json& json, const std::function<void(std::string_view, const Json&)>& take) {
   if (json.is_array()) {
     for (const Json& item : json) each_config_map(item, take);

@@ -89,8 +89,7 @@ struct Command {
   Names names = Names::kNone;
   bool formats = false;         ///< The command has -o.
   bool all_namespaces = false;  ///< The command has -A.
-  /// Adds the command's own options and arguments. The returned function is called once the command is chosen and its options
-  /// are read.
+  /// Adds the command's own options and arguments. The returned function runs it once these are read.
   std::function<Run(CLI::App&)> declare;
 };
 

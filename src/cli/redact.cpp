@@ -39,8 +39,7 @@ bool contains_any(std::string_view word, std::span<const std::string_view> parts
   return std::ranges::any_of(parts, [&](std::string_view part) { return word.find(part) != std::string_view::npos; });
 }
 
-/// Reports whether this is a configuration file of LDAP (sssd.conf, nslcd.conf, slapd.conf). There a space alone may precede a
-/// value.
+/// Reports whether this is a configuration file of LDAP (sssd.conf, nslcd.conf, slapd.conf): a space may precede a value there.
 bool of_ldap(std::string_view name) {
   constexpr std::array<std::string_view, 3> kNames{"authtok", "bindpw", "rootpw"};
   return contains_any(lower(name), kNames);

@@ -25,8 +25,7 @@ class Redactor {
   explicit Redactor(const std::vector<std::string>& values = {});
 
   [[nodiscard]] std::string text(std::string_view text) const;
-  /// Keeps only the description of a Secret, with the sizes of its values. A hash of each value with `salt` shows which are
-  /// equal.
+  /// Keeps only the description of a Secret, with the sizes of its values. Hashes with `salt` show which values are equal.
   [[nodiscard]] core::Json object(core::Json object, std::string_view salt = "") const;
 
  private:

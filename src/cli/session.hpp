@@ -50,8 +50,7 @@ class Api {
   explicit Api(Session& session);
 
   core::Result<core::Json> get(const kube::Resource& resource, const kube::Key& key);
-  /// Sends all requests at once, and returns the items of each list. Sets the apiVersion and kind of each item, which lists
-  /// leave out.
+  /// Sends all requests at once and returns the items of each list, with the apiVersion and kind that lists leave out.
   std::vector<core::Result<std::vector<core::Json>>> lists(const std::vector<ListRequest>& requests);
   core::Result<std::vector<core::Json>> list(const ListRequest& request);
   core::Result<core::Json> create(const kube::Resource& resource, const core::Json& object);

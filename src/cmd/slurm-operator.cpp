@@ -12,8 +12,7 @@
 
 namespace {
 
-/// The memory for answers of Slurm that are not decoded yet. With what they are decoded into, it stays well below the chart's
-/// limit.
+/// The memory for answers of Slurm that are not decoded yet. Even with the decoded ones, it stays below the chart's limit.
 constexpr std::size_t kSlurmReplies = 1UL << 30;
 
 /// `unless` names an operator, "namespace/name": the budgets are removed only without it. "" removes them in any case.

@@ -79,8 +79,7 @@ bool absent_is_zero(const Json& value, std::string_view parent, std::string_view
                           "terminationGracePeriodSeconds", "replicas", "revisionHistoryLimit", "maxUnavailable"});
 }
 
-/// Reports whether the API server always replaces a "" or 0 of this member by its default, so that the value means the same as
-/// absence.
+/// Reports whether the API server replaces a "" or 0 of this member by its default, so that it means the same as absence.
 bool zero_is_default(const Json& value, std::string_view parent, std::string_view key) {
   if (!zero_member(value, parent)) return false;
   if (key == "type") return parent == "spec";  // The type of a Service. That of a hostPath is kept.

@@ -101,8 +101,7 @@ std::string random_bytes(std::size_t n) {
   return out;
 }
 
-/// Writes OpenSSH's PROTOCOL.key without a passphrase. The two check numbers only detect a wrong passphrase, so they are
-/// constant.
+/// Writes OpenSSH's PROTOCOL.key without a passphrase. The check numbers only detect a wrong one, so they are constant.
 SshKeyPair written(Parts parts, std::string_view comment) {
   constexpr std::size_t kBlock = 8, kLine = 70;
   const std::string public_blob = text(parts.name) + parts.public_part;

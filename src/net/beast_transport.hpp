@@ -39,8 +39,7 @@ class BeastTransport final : public HttpTransport {
   RequestId stream(HttpRequest request, StreamHandler handler) override;
   void cancel(RequestId id) override;
 
-  /// Applies to new connections. Kept connections are closed after their current request. Error: kInvalid (the old endpoint
-  /// stays).
+  /// Applies to new connections. Kept ones are closed after their current request. Error: kInvalid (the old endpoint stays).
   core::Result<void> set_endpoint(Endpoint endpoint);
   [[nodiscard]] const Endpoint& endpoint() const;
 

@@ -130,8 +130,7 @@ struct Wire {
   }
 };
 
-/// Sets the peer's host name or IP address to verify. Returns false if the name is not valid, because nothing would be
-/// verified.
+/// Sets the peer's host name or IP address to verify. Returns false if it is not valid: nothing would be verified.
 bool set_peer_name(SSL* ssl, const std::string& name) {
   if (name.empty() || name.contains('\0')) return false;
   ErrorCode error;

@@ -8,8 +8,7 @@
 namespace net {
 
 struct Tls {
-  /// The authorities that may sign the peer's certificate. Empty means the system's for a client, and no client certificate for
-  /// a server.
+  /// The authorities for the peer's certificate. Empty: the system's for a client; no client certificates for a server.
   std::string ca_pem{};
   std::string cert_pem{};             ///< Our certificate chain; empty: none. A server needs one.
   std::string key_pem{};              ///< Its private key, without a passphrase.

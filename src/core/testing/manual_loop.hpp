@@ -60,8 +60,7 @@ class ManualLoop final : public Loop {
     });
   }
 
-  /// Runs all calls that are due now, and those that become due through them. Throws after many turns: a loop that never gets
-  /// idle is a bug.
+  /// Runs all calls that are due now, or become due through them. Throws after many turns: a loop that is never idle is a bug.
   void run_ready() { run_until(clock_.mono()); }
 
   /// Advances the clock by `by`, and runs each timer at its own time.

@@ -37,7 +37,7 @@ bool can_requeue(const View& view) {
   return view.in.snapshot->capabilities.requeue;
 }
 
-/// Why jobs are still waited for after the timeout.
+/// Returns why jobs are still waited for after the timeout.
 std::string why_not_ended(const View& view, const Slot& worker) {
   if (view.in.nodeset.spec.drain_policy->on_timeout == api::OnDrainTimeout::kRequeue && !can_requeue(view))
     return "its Slurm cannot requeue them";

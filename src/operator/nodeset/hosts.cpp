@@ -35,7 +35,7 @@ bool name_unusable(const View& view, const Host& host) {
   return !host.twin.empty() || !hostname_problem(host.slurm_node).empty();
 }
 
-/// What users decided about a worker that a successor with another Slurm name would not have; "": nothing.
+/// Returns what users decided about a worker and a successor with another Slurm name would not have, or "".
 std::string said_by_people(const View& view, const Slot& worker) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.record != nullptr && outlives_worker(view, *worker.record))
@@ -54,7 +54,7 @@ bool is_renamed(const View& view, const Slot& worker) {
   return !name_unusable(view, *host) && !view.has_worker(host->slurm_node) && view.owner_of_name(worker.key) == NameOwner::kUs;
 }
 
-/// Why a worker that is bound to a Kubernetes node is deleted; kNone: it is not.
+/// Returns why a worker that is bound to a Kubernetes node is deleted, or kNone.
 Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr) {
@@ -87,7 +87,7 @@ std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
   return out;
 }
 
-/// What would be lost with the worker; "": nothing.
+/// Returns what would be lost with the worker, or "".
 std::string why_not_switched(const View& view, const Worker& worker) {
   if (std::string said = said_by_people(view, worker); !said.empty()) return said;
   if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
