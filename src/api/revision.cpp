@@ -129,7 +129,7 @@ core::Result<Json> apply_revision(const Json& nodeset, const Json& revision) {
   if (!read) return core::fail(core::ErrorCode::kInvalid, read.error().message);
   const core::Result<NodeSetSpec> wanted = with_revision(read->spec, revision);
   if (!wanted) return std::unexpected(wanted.error());
-  // If the recorded sshd runs, the patch is made from all recorded data, so that no field of today's disabled sshd remains.
+  // A merge patch only removes fields that its base has, so a disabled sshd counts if an sshd is to run.
   const bool runs = wanted->ssh && wanted->ssh->enabled;
   Json out = merge_patch(runs ? recorded_data(read->spec) : revision_data(read->spec), revision_data(*wanted));
   // An empty object would lack required fields.

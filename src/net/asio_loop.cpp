@@ -24,12 +24,12 @@ struct AsioLoop::Impl {
   core::SystemClock clock;
   std::size_t threads;
   TimerId last_id = 0;
-  std::unordered_map<TimerId, Pending> pending;  ///< Before the context, whose handlers may still cancel timers.
+  std::unordered_map<TimerId, Pending> pending;  ///< Declared before the context, whose handlers may cancel timers.
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> work;
   std::unique_ptr<asio::signal_set> signals;
   std::function<void(int)> on_signal;
-  std::unique_ptr<asio::thread_pool> pool;  ///< Last, so that it is joined before what its work posts to.
+  std::unique_ptr<asio::thread_pool> pool;  ///< Declared last, to be joined before what its work posts to.
 
   void fire(TimerId id) {
     const auto node = pending.extract(id);

@@ -25,7 +25,7 @@ std::string secret_name(const Observed& observed, const SecretFacts& key) {
   return "Secret " + observed.object->meta.ns + "/" + key.ref.secret;
 }
 
-/// What is wrong with a key for slurmdbd, or that it is waited for.
+/// Returns what is wrong with a key for slurmdbd, or that it is waited for.
 std::optional<Problem> own_key_problem(const Observed& observed, const std::optional<SecretFacts>& key, bool named_here,
                                        const std::string& field) {
   if (!key) {
@@ -145,7 +145,7 @@ std::optional<Problem> init_problem(const Observed& observed) {
   return {};
 }
 
-/// What the init container reported about `thing` before slurmdbd started; "": nothing.
+/// Returns what the init container reported about `thing` before slurmdbd started, or "".
 std::string said_of(const kube::PodRecord& pod, std::string_view thing) {
   for (const kube::ContainerState& container : pod.containers) {
     if (container.name != kInitConf || !container.ready) continue;

@@ -42,7 +42,7 @@ Count read_count(const plan::Facts& facts, const kube::PodRecord& pod);
 /// is done and pods may be deleted.
 bool rank_pods(const Observed& observed, bool changes, plan::Plan& plan);
 
-/// What terminating pods wait for. Reads their sessions.
+/// Returns what terminating pods wait for. Reads their sessions.
 std::vector<Problem> waits_for_sessions(const Observed& observed, plan::Plan& plan);
 
 }  // namespace op::loginset

@@ -44,7 +44,7 @@ std::string why_not_ended(const View& view, const Slot& worker) {
   return worker.evidence.timed_out ? "" : "they cannot be requeued";
 }
 
-/// What the policy does to the worker's jobs, and when.
+/// Describes what the policy does to the worker's jobs, and when.
 std::string policy_text(const View& view, const Slot& worker) {
   const std::optional<core::Duration> left = time_left(view, worker);
   if (!left || view.in.nodeset.spec.drain_policy->on_timeout == api::OnDrainTimeout::kWait) return {};
