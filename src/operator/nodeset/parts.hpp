@@ -423,7 +423,7 @@ class FreeOrdinals {
 /// True if somebody took the worker out of service and has to put it back.
 [[nodiscard]] bool set_aside(const Slot& worker);
 
-/// What workers that are scaled in wait for, and until when at the latest; "": none waits.
+/// Returns what workers that are scaled in wait for, and until when at the latest, or "".
 [[nodiscard]] std::string held_text(const ScaleIn& scale_in);
 /// For a worker that may be the Slurm node Slot::suspect: what to do about it.
 [[nodiscard]] std::string suspect_text(const Slot& worker);

@@ -47,7 +47,7 @@ bool has_anothers_record(const View& view, const Worker& worker) {
   return view.is_own_record(*worker.record) && began_before(*worker.record, *worker.pod);
 }
 
-/// Why the worker's node must not accept jobs; "": it may.
+/// Returns why the worker's node must not accept jobs, or "".
 std::string drain_reason(const View& view, const Worker& worker) {
   // Its preStop hook sends the same reason, if it runs and slurmctld answers in time.
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
