@@ -69,8 +69,8 @@ bool takes_jobs(const slurm::Node& node) {
   return !node.state.has("DRAIN") && node.state.base != "DOWN" && !node.state.has("FAIL");
 }
 
-/// True if the operator drained the node for another cause. The drain policy counts from the drain that precedes a deletion, and
-/// a worker that was cordoned meanwhile does not go.
+/// True if the operator drained the node for another cause. The drain policy counts from the drain that precedes a deletion,
+/// and a worker that was cordoned meanwhile does not go.
 bool renames(const View& view, const Worker& worker) {
   if (worker.life != Life::kLive || view.stops()) return false;
   if (worker.record == nullptr || !worker.record->state.drains() || !worker.drained_by_us()) return false;
@@ -370,9 +370,9 @@ NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies&
     for (const std::string& name : names) draft.intent().add(kDrain.of(name));
     const std::string list = core::compress_hostlist(names);
     const std::set<std::string> drained(names.begin(), names.end());
-    const bool added =
-        draft.step(draft.lane("drain"), {"drain", "with reason", reason}, "drain " + list,
-                   slurm::drain_nodes(view.cluster(), slurm::Owner::kOperator, std::move(names), reason, renaming.contains(reason)));
+    const bool added = draft.step(
+        draft.lane("drain"), {"drain", "with reason", reason}, "drain " + list,
+        slurm::drain_nodes(view.cluster(), slurm::Owner::kOperator, std::move(names), reason, renaming.contains(reason)));
     if (!added) continue;
     out.insert(drained.begin(), drained.end());
     if (cordoned.contains(reason)) draft.event("Normal", "NodeCordon", "Cordon", fmt::format("Draining {}: {}", list, reason));
