@@ -389,7 +389,8 @@ refuses slurm "configFiles.slurm.conf: the operator writes this file; use contro
 refuses slurm "configFiles.slurmdbd.conf: the operator writes this file; use accounting.extraConf" --set 'configFiles.slurmdbd\.conf=x'
 refuses slurm 'nodesets.a.slurmd.image.tag: required, unless there is a digest' --set nodesets.a.slurmd.image.tag=null
 refuses slurm 'controller.externalConfig: required when controller.external is true' --set controller.external=true
-# The definitions refuse it as well, but cannot say what to do.
+refuses slurm 'sssd.secretRef.name: required with sssd.secretRef.key' --set sssd.secretRef.key=k
+refuses slurm 'sssd.secretRef.key: must not be set beside sssd.conf' --set sssd.conf=x,sssd.secretRef.key=k
 daemons="[(o[k + '/slurm']['spec'].get('sssdConfRef') or {}).get('name') for k in ('Controller', 'RestApi')]"
 shows slurm "$daemons" '[null, null]' --set sssd.conf=x
 shows slurm "$daemons" '[null, null]' --set sssd.daemons=true
