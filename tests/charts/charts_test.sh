@@ -403,6 +403,8 @@ shows slurm "$ssh['sssdConfRef']" '{"key": "sssd.conf", "name": "mine"}' --set s
 tells slurm 'It has no workers yet: define some under nodesets.'
 tells slurm 'are not used: asciiArt, jwtKey.annotations, nodesets.a.taintKubeNodes, slurmKey.annotations.' \
   --set asciiArt=true,slurmKey.annotations.a=b,jwtKey.annotations.a=b,nodesets.a.taintKubeNodes=true
+tells slurm 'are not used: loginsets.a.service.spec.externalIPs, restapi.service.spec.externalIPs.' \
+  --set 'restapi.service.spec.externalIPs={192.0.2.1},loginsetDefaults.service.spec.externalIPs={192.0.2.1},loginsets.a.enabled=true'
 tells slurm-operator 'deployment/slurm-operator\n\nIt needs the custom resource definitions of the chart slurm-operator-crds.'
 tells slurm-operator "preempt them.\n  - The FlowSchema of the operator's Lease." "${namespaced[@]}"
 tells slurm-operator 'are not used: webhook, operator.metricsSecure.' --set webhook.enabled=true,operator.metricsSecure=true
