@@ -79,6 +79,8 @@ shows slurm-operator "${container}['args'][4]" '"--namespaces=a,b"' --set 'opera
 shows slurm-operator 'o["ValidatingAdmissionPolicyBinding/slurm-operator-workers"]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"][0]["values"]' '["a", "b"]' --set 'operator.namespaces={a,b}'
 shows slurm-operator "${container}['image']" '"local/slurm-operator:dev"'
 shows slurm-operator "${container}['image']" '"r/o@sha256:x"' --set operator.image.repository=r/o,operator.image.digest=sha256:x
+shows slurm-operator "${container}['image']" '"r/o:7"' --set operator.image=r/o:7
+shows slurm-operator "${container}['image']" '"r/o:dev"' --set operator.image.repository=r/o
 shows slurm-operator "${container}['image']" '"r/o:0.1.0"' --set operator.image.repository=r/o,operator.image.tag=null
 shows slurm-operator "${deployment}['metadata']['labels']['app.kubernetes.io/name']" '"slurm-operator"' --set nameOverride=x,fullnameOverride=slurm-operator
 shows slurm-operator "[${deployment}['spec']['securityContext']['runAsUser'], ${container}['securityContext']]" '[65532, {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true}]'
@@ -350,6 +352,16 @@ shows slurm "$nodeset['template']['spec']" '{"automountServiceAccountToken": fal
 shows slurm "$nodeset['slurmd']" '{"image": "r/slurmd@sha256:x", "imagePullPolicy": "Always"}' \
   --set nodesets.cpu.slurmd.image.repository=r/slurmd,nodesets.cpu.slurmd.image.digest=sha256:x,imagePullPolicy=Always
 shows slurm "$nodeset['slurmd']['image']" '"one:2"' --set nodesets.cpu.slurmd.image=one:2
+# An image as one string: Helm says nothing of it (what it says would be no YAML). The defaults are the same for all others.
+images='{k: c["image"] for k, d in o.items() for c in [d["spec"], d["spec"].get("storageConfig", {})] for k, c in c.items() if isinstance(c, dict) and "image" in c}'
+managed=(--set accounting.enabled=true,accounting.storageConfig.managed=true,nodesets.a.enabled=true,loginsets.a.enabled=true)
+shows slurm "$images" '{"login": "ghcr.io/slinkyproject/login:26.05-ubuntu26.04", "mariadb": "docker.io/library/mariadb:11.8", "slurmctld": "ghcr.io/slinkyproject/slurmctld:26.05-ubuntu26.04", "slurmd": "ghcr.io/slinkyproject/slurmd:26.05-ubuntu26.04", "slurmdbd": "ghcr.io/slinkyproject/slurmdbd:26.05-ubuntu26.04", "slurmrestd": "ghcr.io/slinkyproject/slurmrestd:26.05-ubuntu26.04"}' "${managed[@]}"
+shows slurm "$images" '{"login": "b:1", "mariadb": "f:1", "slurmctld": "c:1", "slurmd": "d:1", "slurmdbd": "e:1", "slurmrestd": "g:1"}' "${managed[@]}" \
+  --set loginsetDefaults.login.image=b:1,controller.slurmctld.image=c:1,nodesetDefaults.slurmd.image=d:1,accounting.slurmdbd.image=e:1 \
+  --set accounting.storageConfig.mariadb.image=f:1,restapi.slurmrestd.image=g:1
+shows slurm "$nodeset['slurmd']['image']" '"r:2"' --set nodesetDefaults.slurmd.image.repository=r --set-string nodesets.cpu.slurmd.image.tag=2
+refuses slurm 'nodesets.cpu.slurmd.image.repository: required' --set nodesetDefaults.slurmd.image=one:2,nodesets.cpu.slurmd.image.tag=v3
+refuses slurm 'controller.slurmctld.image.tag: required, unless there is a digest' --set controller.slurmctld.image.tag=null
 shows slurm '[k for k in o if k.startswith("NodeSet")]' '[]' --set nodesets.cpu.enabled=false
 # A new version of a chart must not replace pods: nothing that names it may reach them.
 shows slurm '"helm.sh" in str([d for k, d in o.items() if not k.startswith("ConfigMap")])' false --set nodesets.cpu.replicas=1
