@@ -87,6 +87,21 @@ check "each end-to-end test in docs/reliability.md is there" "$(less "$(cited e2
 check "each fault of the soak in docs/reliability.md is there" "$(less "$(cited soak)" "$(sed -nE 's/^    def ([a-z_]+)\(self\).*/\1/p' tests/e2e/soak.py)")"
 check "each scenario in docs/reliability.md is there" "$(less "$(cited scenario)" "$(cd tests/scenarios && find . -name '*.yaml' | sed 's|^./||; s|.yaml$||')")"
 
+# A block of code under the line "`FILE`:" is in that file.
+quotes=0
+unlike=''
+while IFS= read -r -d '' file && IFS= read -r -d '' block; do
+  quotes=$((quotes + 1))
+  [[ -e $file && $(<"$file") == *"$block"* ]] || unlike+="$file: ${block%%$'\n'*}"$'\n'
+done < <(awk '
+  code && $0 ~ "^" indent "```$" { printf "%s%c%s%c", file, 0, block, 0; code = 0; file = ""; next }
+  code { sub("^" indent, ""); block = block (block == "" ? "" : "\n") $0; next }
+  file != "" && /^ *```/ { match($0, /^ */); indent = substr($0, 1, RLENGTH); code = 1; block = ""; next }
+  /^ *`[^`]+`:$/ { split($0, part, "`"); file = part[2]; next }
+  NF { file = "" }' docs/how-to/add-a-program.md)
+check "each block of code in docs/how-to/add-a-program.md is in the file that it names" "$unlike"
+check "some are looked at" "$( ((quotes >= 8)) || echo "$quotes")"
+
 old=$(for dot in docs/diagrams/*.dot; do
   grep -qF "sha256 of ${dot##*/}: $(sha256sum <"$dot" | cut -d' ' -f1) " "${dot%.dot}.svg" || echo "${dot##*/}"
 done)

@@ -55,11 +55,14 @@ sees_no api plan/plan.hpp net/http.hpp
 sees_no kube slurm/model.hpp api/kinds.hpp slinky/names.hpp
 sees_no slurm kube/object.hpp api/kinds.hpp slinky/names.hpp
 sees_no slinky operator/common/children.hpp
+sees_no example kube/object.hpp kube/app/app.hpp slurm/model.hpp api/kinds.hpp slinky/names.hpp run/shell/shell.hpp
+sees_no example_plan example/folder.hpp run/controller.hpp
 sees_no operator_common operator/nodeset/plan.hpp
 sees_no sim_kube slurm/model.hpp
 sees_no sim_slurm slurm/model.hpp kube/object.hpp
 sees_no sim_oracles operator/operator.hpp
-sees_no sim operator/operator.hpp sim/programs/operator/program.hpp
+sees_no sim operator/operator.hpp sim/programs/operator/program.hpp example/keeper.hpp
+sees_no sim_example operator/operator.hpp
 
 # What plans are made of sees no cache, no client and nothing else that reads or writes.
 for room in "${!folders[@]}"; do

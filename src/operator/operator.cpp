@@ -46,7 +46,7 @@ struct Operator::Impl {
         wiring(manager, clusters, options.namespaces, options.kubernetes_nodes),
         controllers(wiring, {options.cluster_domain, options.worker_priority_class, options.drain_taints,
                              options.propagated_node_conditions}),
-        connections(loop, log, manager.client(), clusters, wiring, [&manager] { manager.caches_changed(); }) {
+        connections(loop, manager.client(), clusters, wiring, [&manager] { manager.caches_changed(); }) {
     manager.add_target(target);
     manager.on_leading([this] { clusters.mark_stale(); });
     manager.on_waiting([this](const std::string& system) { clusters.poll_often(system); });

@@ -6,22 +6,16 @@
 
 #include "api/controller.hpp"
 #include "api/restapi.hpp"
-#include "core/base64.hpp"
 #include "slinky/names.hpp"
+#include "slinky/secret_key.hpp"
 #include "slinky/serving.hpp"
+#include "slurm/snapshot/keyed_cluster.hpp"
 
 namespace slinky {
-namespace {
-
-/// The delay before the key of a failing connection, or a missing key, is read again.
-constexpr core::Duration kReadAgain{5000};
-
-}  // namespace
 
 struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::Impl> {
-  Impl(core::Loop& l, core::Logger& g, kube::Client& k, slurm::Clusters& s, Wiring& w, std::function<void()> h)
+  Impl(core::Loop& l, kube::Client& k, slurm::Clusters& s, Wiring& w, std::function<void()> h)
       : loop(l),
-        log(g),
         client(k),
         clusters(s),
         wiring(w),
@@ -34,14 +28,14 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
   ~Impl() { clusters.unlisten(listener); }
 
   struct Cluster {
-    explicit Cluster(core::Loop& loop) : again(loop) {}
+    Cluster(Impl& home, kube::Key of)
+        : controller(std::move(of)), connection(home.loop, home.clusters, cluster_key(controller.ns, controller.name)) {}
+    kube::Key controller;
     Serving serving;
-    bool reading = false;
-    core::Timer again;
+    slurm::KeyedCluster connection;
   };
 
   core::Loop& loop;
-  core::Logger& log;
   kube::Client& client;
   slurm::Clusters& clusters;
   Wiring& wiring;
@@ -49,7 +43,7 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
   kube::Cache<kube::PodRecord>& pods;
   std::function<void()> heard;
   slurm::Clusters::ListenerId listener = 0;
-  std::map<kube::Key, Cluster> known;
+  std::map<slurm::ClusterKey, Cluster> known;
   std::set<kube::Key> dirty;  ///< Controllers to examine once the caches have settled.
 
   void start() {
@@ -93,7 +87,7 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
       controller = controller_ref(*restapi);
     }
     mark(controller);
-    if (is_ready) clusters.poll_often(controller.str());
+    if (is_ready) clusters.poll_often(cluster_key(controller.ns, controller.name));
   }
 
   [[nodiscard]] bool has_ready_pod(const kube::ObjectMeta& restapi) const {
@@ -111,79 +105,42 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
       Server& server = out.servers.emplace_back(Server{restapi->meta, std::nullopt, has_ready_pod(restapi->meta)});
       if (auto read = api::from_json<api::RestApi>(restapi->body)) server.restapi = std::move(*read);
     }
-    const auto current = known.find(key);
+    const auto current = known.find(cluster_key(key.ns, key.name));
     if (current != known.end()) out.before = current->second.serving.restapi;
     return out;
   }
 
   void look(const kube::Key& key) {
+    const slurm::ClusterKey cluster = cluster_key(key.ns, key.name);
     const std::optional<Serving> serving = plan_serving(observe(key));
     if (!serving) {
-      if (known.erase(key) > 0) clusters.remove(key.str());
+      const auto gone = known.find(cluster);
+      if (gone == known.end()) return;
+      // First, so that the last change still finds whose cluster it was.
+      gone->second.connection.disconnect();
+      known.erase(gone);
       return;
     }
-    const auto [it, added] = known.try_emplace(key, loop);
-    if (added || !(it->second.serving == *serving) || !clusters.contains(key.str())) {
-      it->second.serving = *serving;
-      read_key(key);
-    }
-  }
-
-  void read_key(const kube::Key& key) {
-    const auto it = known.find(key);
-    if (it == known.end() || it->second.reading) return;
-    it->second.reading = true;
-    it->second.again.cancel();
-    client.get(kube::resources::kSecret, {key.ns, it->second.serving.key.secret},
-               [weak = weak_from_this(), key, asked = it->second.serving](core::Result<core::Json> secret) {
-                 if (const auto self = weak.lock()) self->key_read(key, asked, secret);
-               });
-  }
-
-  void key_read(const kube::Key& key, const Serving& asked, const core::Result<core::Json>& secret) {
-    const auto it = known.find(key);
-    if (it == known.end()) return;
-    Cluster& cluster = it->second;
-    cluster.reading = false;
-    if (!(cluster.serving == asked)) return read_key(key);
-    std::string bytes;
-    if (secret) {
-      if (const auto decoded = core::base64_decode(core::get_string(*secret, {"data", asked.key.key}))) bytes = *decoded;
-    }
-    if (!bytes.empty()) {
-      clusters.set(key.str(), asked.endpoint, std::move(bytes));
-      return;
-    }
-    // The Controller reports a missing key; this only retries. The previous key stays in use meanwhile.
-    cluster.again.set(kReadAgain, [weak = weak_from_this(), key] {
-      if (const auto self = weak.lock()) self->read_key(key);
-    });
-  }
-
-  /// A connection may fail because somebody has replaced the key.
-  void check_key(const kube::Key& key, const slurm::Change& change) {
-    const auto it = known.find(key);
-    if (it == known.end() || change.now->complete() || it->second.again.pending() || it->second.reading) return;
-    const bool refused = change.health && change.now->error_code == core::ErrorCode::kUnauthorized;
-    it->second.again.set(refused ? core::Duration{0} : kReadAgain, [weak = weak_from_this(), key] {
-      if (const auto self = weak.lock()) self->read_key(key);
-    });
+    const auto [it, added] = known.try_emplace(cluster, *this, key);
+    Cluster& own = it->second;
+    if (!added && own.serving == *serving) return own.connection.read_missing_key();
+    own.serving = *serving;
+    own.connection.connect(serving->endpoint, secret_key(client, {key.ns, serving->key.secret}, serving->key.key));
   }
 
   void slurm_moved(const slurm::Change& change) {
-    const std::size_t slash = change.cluster.find('/');
-    if (slash != std::string::npos) {
-      const kube::Key key{change.cluster.substr(0, slash), change.cluster.substr(slash + 1)};
-      check_key(key, change);
+    const auto it = known.find(change.cluster);
+    if (it != known.end()) {
+      it->second.connection.changed(change);
+      wiring.slurm_changed(change, it->second.controller);
     }
-    wiring.slurm_changed(change);
     heard();
   }
 };
 
-SlurmConnections::SlurmConnections(core::Loop& loop, core::Logger& log, kube::Client& client, slurm::Clusters& clusters,
-                                   Wiring& wiring, std::function<void()> heard)
-    : impl_(std::make_shared<Impl>(loop, log, client, clusters, wiring, std::move(heard))) {}
+SlurmConnections::SlurmConnections(core::Loop& loop, kube::Client& client, slurm::Clusters& clusters, Wiring& wiring,
+                                   std::function<void()> heard)
+    : impl_(std::make_shared<Impl>(loop, client, clusters, wiring, std::move(heard))) {}
 SlurmConnections::~SlurmConnections() = default;
 void SlurmConnections::start() {
   impl_->start();

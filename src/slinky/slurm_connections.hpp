@@ -2,14 +2,16 @@
 // slurmrestd from the caches. The key that signs our tokens is read from its Secret when a connection is made or fails. Both
 // are passed to slurm::Clusters, which alone holds the key, in memory.
 //
-//   SlurmConnections connections(loop, log, client, clusters, wiring, [] { ... });
+// A program that knows the address of a slurmrestd and has no RestApi uses slurm::KeyedCluster
+// (slurm/snapshot/keyed_cluster.hpp) itself.
+//
+//   SlurmConnections connections(loop, client, clusters, wiring, [] { ... });
 //   connections.start();   // before the caches are fed
 #pragma once
 
 #include <functional>
 #include <memory>
 
-#include "core/log.hpp"
 #include "core/loop.hpp"
 #include "kube/client/client.hpp"
 #include "slinky/wiring.hpp"
@@ -19,9 +21,10 @@ namespace slinky {
 
 class SlurmConnections {
  public:
-  /// In namespaces outside the wiring's scope no key is read and no connection is made. Each change of Slurm's state is passed
-  /// to the wiring. `heard` is called after every poll, even without a change, because gates may have opened.
-  SlurmConnections(core::Loop& loop, core::Logger& log, kube::Client& client, slurm::Clusters& clusters, Wiring& wiring,
+  /// In namespaces outside the wiring's scope no key is read and no connection is made. Each change of one of these clusters is
+  /// passed to the wiring, with its Controller. `heard` is called after every poll of any cluster, even without a change,
+  /// because gates may have opened.
+  SlurmConnections(core::Loop& loop, kube::Client& client, slurm::Clusters& clusters, Wiring& wiring,
                    std::function<void()> heard);
   ~SlurmConnections();
   SlurmConnections(const SlurmConnections&) = delete;

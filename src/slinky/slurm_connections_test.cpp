@@ -37,9 +37,8 @@ class SlurmConnectionsTest : public ::testing::Test, protected kube::ClientFixtu
  protected:
   SlurmConnectionsTest() {
     connections.start();
-    wiring.wakes_on_slurm("some", [](const slurm::Change& change) -> Keys {
-      return change.health ? Keys{{"ns", change.cluster}} : Keys{};
-    });
+    wiring.wakes_on_slurm(
+        "some", [](const slurm::Change& change, const kube::Key& of) -> Keys { return change.health ? Keys{of} : Keys{}; });
   }
 
   static kube::ObjectPtr object(const std::string& kind, const std::string& name, const Json& spec, int age = 0) {
@@ -84,7 +83,7 @@ class SlurmConnectionsTest : public ::testing::Test, protected kube::ClientFixtu
   kube::Cache<kube::Object>& controllers = wiring.cache(caches::kControllers);
   kube::Cache<kube::Object>& restapis = wiring.cache(caches::kRestApis);
   kube::Cache<kube::PodRecord>& pods = wiring.cache(caches::kPods);
-  SlurmConnections connections{loop, log, client, clusters, wiring, [this] { ++heard; }};
+  SlurmConnections connections{loop, client, clusters, wiring, [this] { ++heard; }};
 };
 
 TEST_F(SlurmConnectionsTest, ConnectsOnceControllerRestApiAndKeyAreThere) {
@@ -153,9 +152,11 @@ TEST_F(SlurmConnectionsTest, ForgetsWhatIsGone) {
   add_restapi("r");
   loop.run_ready();
   answer_key();
+  wiring.woken.clear();
   restapis.erase({"ns", "r"});
   loop.run_ready();
   EXPECT_FALSE(clusters.contains("ns/x"));
+  EXPECT_EQ(wiring.woken, std::vector<std::string>{"some ns/x"}) << "who reads Slurm sees that it is gone";
 }
 
 TEST_F(SlurmConnectionsTest, AClusterThatEndsAtOnceIsAskedNothingMore) {
@@ -199,7 +200,7 @@ TEST_F(SlurmConnectionsTest, TellsWhatSlurmSaysAndReadsTheKeyAgain) {
   loop.run_ready();
   answer_key();
   loop.advance(100ms);
-  EXPECT_EQ(wiring.woken, std::vector<std::string>{"some ns/ns/x"}) << "its health changed";
+  EXPECT_EQ(wiring.woken, std::vector<std::string>{"some ns/x"}) << "its health changed";
   EXPECT_GT(heard, 0);
   loop.advance(6s);
   answer_key();  // a connection may fail because of its key

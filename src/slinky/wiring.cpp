@@ -5,13 +5,13 @@
 
 namespace slinky {
 
-void Wiring::wakes_on_slurm(std::string controller, std::function<Keys(const slurm::Change&)> map) {
+void Wiring::wakes_on_slurm(std::string controller, SlurmMapper map) {
   slurm_watches_.push_back({std::move(controller), std::move(map)});
 }
 
-void Wiring::slurm_changed(const slurm::Change& change) {
+void Wiring::slurm_changed(const slurm::Change& change, const kube::Key& of) {
   for (const SlurmWatch& watch : slurm_watches_) {
-    for (const kube::Key& key : watch.map(change)) wake_here(watch.controller, key);
+    for (const kube::Key& key : watch.map(change, of)) wake_here(watch.controller, key);
   }
 }
 

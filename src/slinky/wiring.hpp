@@ -54,10 +54,13 @@ class Wiring {
                          [this, name = who.name()](const kube::Key& key) { wake_here(name, key); });
   }
 
-  /// Wakes the controller's keys after each poll of Slurm: `map` returns the keys that the change concerns.
-  void wakes_on_slurm(std::string controller, std::function<Keys(const slurm::Change&)> map);
+  /// Returns the keys that a change of Slurm concerns. `of` is the Controller of the cluster; its name is "" if the cluster has
+  /// none, because its connection comes from an address (slinky/secret_key.hpp).
+  using SlurmMapper = std::function<Keys(const slurm::Change& change, const kube::Key& of)>;
+  /// Wakes the controller's keys after each poll of Slurm.
+  void wakes_on_slurm(std::string controller, SlurmMapper map);
   /// Called after each poll of Slurm: wakes the keys that the change concerns.
-  void slurm_changed(const slurm::Change& change);
+  void slurm_changed(const slurm::Change& change, const kube::Key& of);
 
   /// Returns the last snapshot of a cluster, or null if no server is known for it.
   [[nodiscard]] virtual slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const = 0;
@@ -89,7 +92,7 @@ class Wiring {
   std::set<const kube::CacheBase*> indexed_;
   struct SlurmWatch {
     std::string controller;
-    std::function<Keys(const slurm::Change&)> map;
+    SlurmMapper map;
   };
   std::vector<SlurmWatch> slurm_watches_;
 };

@@ -43,8 +43,8 @@ AccountingController::AccountingController(Wiring& wiring) : TypedController(acc
   wiring.wakes<Object>(
       *this, caches_.restapis, [named_by_cluster](const Object& restapi) { return named_by_cluster(controller_ref(restapi)); },
       intent_changed);
-  wiring.wakes_on_slurm(name(), [named_by_cluster](const slurm::Change& change) {
-    return change.before->complete() != change.now->complete() ? named_by_cluster(controller_key(change.cluster)) : Keys{};
+  wiring.wakes_on_slurm(name(), [named_by_cluster](const slurm::Change& change, const kube::Key& cluster) {
+    return change.before->complete() != change.now->complete() ? named_by_cluster(cluster) : Keys{};
   });
   // The configuration that slurmctld has loaded shows whether a cluster has joined.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(named_by_cluster), [](const Object& before, const Object& after) {

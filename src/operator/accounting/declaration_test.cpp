@@ -68,11 +68,11 @@ TEST_F(AccountingWakes, OnWhoCanAskSlurmdbd) {
   change.before = of(slurm::Snapshot::Health::kNone);
   change.now = of(slurm::Snapshot::Health::kComplete);
   wiring_.woken.clear();
-  wiring_.slurm_changed(change);
+  wiring_.slurm_changed(change, {"ns", "c"});
   EXPECT_EQ(wiring_.woken, itself_);
   change.before = change.now;
   wiring_.woken.clear();
-  wiring_.slurm_changed(change);
+  wiring_.slurm_changed(change, {"ns", "c"});
   EXPECT_EQ(wiring_.woken, none_);
 }
 

@@ -31,11 +31,6 @@ void wake_on_last_workers(Wiring& wiring, const run::Controller& who, kube::Cach
       [](const kube::PodRecord&, const kube::PodRecord&) { return false; });
 }
 
-kube::Key controller_key(const slurm::ClusterKey& cluster) {
-  const std::size_t slash = cluster.find('/');
-  return {cluster.substr(0, slash), cluster.substr(slash + 1)};
-}
-
 Claims claims_of(const slurm::Change& change, const std::vector<kube::ObjectPtr>& nodesets) {
   std::map<std::string, kube::Key, std::less<>> by_feature;
   for (const kube::ObjectPtr& object : nodesets) by_feature[slurm_node_set_name(*object)] = object->meta.key();

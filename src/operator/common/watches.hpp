@@ -29,9 +29,6 @@ template <class Record = kube::PodRecord>
 void wake_on_last_workers(Wiring& wiring, const run::Controller& who, kube::Cache<kube::PodRecord>& pods,
                           const kube::Cache<kube::Object>& controllers, std::function<Keys(const kube::Key&)> of_controller);
 
-/// The Controller of a cluster.
-[[nodiscard]] kube::Key controller_key(const slurm::ClusterKey& cluster);
-
 /// The NodeSets of the cluster that own the changed Slurm nodes, by their features.
 struct Claims {
   std::vector<kube::Key> nodesets;

@@ -151,12 +151,12 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
         return registered_since(before) != registered_since(after) || seen_in_slurm(before) != seen_in_slurm(after);
       });
 
-  wiring.wakes_on_slurm(name(), [this](const slurm::Change& change) -> Keys {
+  wiring.wakes_on_slurm(name(), [this](const slurm::Change& change, const kube::Key& key) -> Keys {
     // The Controller deletes records that NodeSets left behind.
     const bool concerned = change.health || change.partitions ||
-                           claims_of(change, caches_.nodesets.by_index(kIndexController, change.cluster)).unclaimed ||
-                           (some_appears_or_goes(change) && gives_places(caches_.config_maps, controller_key(change.cluster)));
-    return concerned ? Keys{controller_key(change.cluster)} : Keys{};
+                           claims_of(change, caches_.nodesets.by_index(kIndexController, key.str())).unclaimed ||
+                           (some_appears_or_goes(change) && gives_places(caches_.config_maps, key));
+    return concerned ? Keys{key} : Keys{};
   });
 }
 

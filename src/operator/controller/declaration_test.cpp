@@ -96,7 +96,7 @@ TEST_F(ControllerWakes, OnWhatSlurmSaysOfNobodysNodes) {
     change.before = change.now = std::make_shared<slurm::Snapshot>();
     what(change);
     wiring_.woken.clear();
-    wiring_.slurm_changed(change);
+    wiring_.slurm_changed(change, {"ns", "x"});
     return wiring_.woken;
   };
   EXPECT_EQ(woken([](slurm::Change&) {}), none_);
@@ -155,7 +155,7 @@ TEST_F(ControllerWakes, OnWorkersThatMayBeGivenPlaces) {
     change.now = std::move(now);
     change.nodes = {"cpu-0"};
     wiring_.woken.clear();
-    wiring_.slurm_changed(change);
+    wiring_.slurm_changed(change, {"ns", "x"});
     return wiring_.woken;
   };
   put(caches_.nodesets, {{"kind", "NodeSet"}, {"metadata", {{"name", "cpu"}}}, {"spec", {{"controllerRef", {{"name", "x"}}}}}});

@@ -129,9 +129,9 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
       },
       matters_to_daemons);
 
-  wiring.wakes_on_slurm(name(), [this](const slurm::Change& change) -> Keys {
+  wiring.wakes_on_slurm(name(), [this](const slurm::Change& change, const kube::Key& cluster) -> Keys {
     if (!change.health && !change.partitions && change.nodes.empty()) return {};
-    const std::vector<kube::ObjectPtr> nodesets = caches_.nodesets.by_index(kIndexController, change.cluster);
+    const std::vector<kube::ObjectPtr> nodesets = caches_.nodesets.by_index(kIndexController, cluster.str());
     const Claims claims = claims_of(change, nodesets);
     std::set<kube::Key> woken(claims.nodesets.begin(), claims.nodesets.end());
     const auto has = [](const slurm::SnapshotPtr& snapshot, const std::string& partition) {

@@ -50,7 +50,7 @@ class NodeSetWakes : public ::testing::Test {
   }
   std::vector<std::string> woken(const slurm::Change& change) {
     wiring_.woken.clear();
-    wiring_.slurm_changed(change);
+    wiring_.slurm_changed(change, {"ns", "x"});
     return wiring_.woken;
   }
 

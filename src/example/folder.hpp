@@ -1,0 +1,54 @@
+// The disk as the engine sees it: what was last read of it, and the target of the acts that change it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/loop.hpp"
+#include "example/plan.hpp"
+#include "plan/executor.hpp"
+
+namespace example {
+
+/// Reads and writes files. Its functions may block, so they are called on other threads (core::Loop::offload). They are called
+/// several at a time.
+class Disk {
+ public:
+  virtual ~Disk() = default;
+  /// Fails if the list or any file cannot be read.
+  virtual core::Result<Contents> read() = 0;
+  /// Replaces the file as a whole, or leaves it as it is.
+  virtual core::Result<void> write(const std::string& name, const std::string& text) = 0;
+  virtual core::Result<void> remove(const std::string& name) = 0;
+};
+
+class Folder final : public plan::Target {
+ public:
+  /// Calls `on_look` after each reading. `changed` is false if it gave the same as the one before.
+  Folder(core::Loop& loop, std::shared_ptr<Disk> disk, std::function<void(bool changed)> on_look);
+
+  /// Reads the disk now, and again each second.
+  void look();
+  void stop();
+  [[nodiscard]] const core::Result<Contents>& contents() const { return contents_; }
+  /// The number of readings that have begun, and that have ended.
+  [[nodiscard]] std::uint64_t begun() const { return begun_; }
+  [[nodiscard]] std::uint64_t ended() const { return ended_; }
+
+ private:
+  using Change = std::function<core::Result<void>(Disk&)>;
+  void looked(core::Result<Contents> contents);
+  void carry_out(Change change, Done done);
+
+  core::Loop& loop_;
+  std::shared_ptr<Disk> disk_;
+  std::function<void(bool)> on_look_;
+  core::Result<Contents> contents_ = core::fail(core::ErrorCode::kUnavailable, "not read yet");
+  std::uint64_t begun_ = 0, ended_ = 0;
+  bool stopped_ = false;
+  core::Timer again_;
+};
+
+}  // namespace example

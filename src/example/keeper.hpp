@@ -1,0 +1,47 @@
+// The example program without its main: the controller, and the engine that runs it.
+//
+//   example::Keeper keeper(loop, random, log, std::make_shared<example::LocalDisk>("/etc/list.json", "/etc/files"));
+//   keeper.start();
+//   loop.run();
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "example/folder.hpp"
+#include "run/controller.hpp"
+#include "run/passes.hpp"
+#include "run/shutdown.hpp"
+
+namespace example {
+
+class Keeper final : private run::TypedController<Observed> {
+ public:
+  /// `metrics` may be null. The loop must not run on after the keeper is destroyed.
+  Keeper(core::Loop& loop, core::Random& random, core::Logger& log, std::shared_ptr<Disk> disk,
+         run::PassMetrics* metrics = nullptr);
+  void start() { folder_.look(); }
+  /// Calls `done` when nothing is written any more.
+  void stop(std::function<void()> done);
+  /// Reports whether list and folder can be read.
+  [[nodiscard]] bool ready() const { return folder_.contents().has_value(); }
+  [[nodiscard]] const run::Passes& passes() const { return passes_; }
+
+ private:
+  [[nodiscard]] std::string name() const override { return "keep-files"; }
+  [[nodiscard]] std::shared_ptr<const Observed> observe_typed(const run::Key& key, run::Recorder& recorder,
+                                                              const run::Observation& context) override;
+  void looked(bool changed);
+
+  core::Logger& log_;
+  Folder folder_;
+  plan::Executor executor_;
+  run::Passes passes_;
+  run::Shutdown shutdown_;
+};
+
+}  // namespace example
