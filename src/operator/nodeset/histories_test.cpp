@@ -75,7 +75,7 @@ void happen(World& world, int what, int number) {
       }
       break;
     case 9:
-      world.kube_nodes["kube-1"].unschedulable = number % 2 == 0;
+      world.add_host("kube-1").unschedulable = number % 2 == 0;
       break;
     case 10:
       if (!name.empty())
@@ -117,7 +117,7 @@ void come_to_rest(World& world) {
   world.refuse.clear();
   world.health = slurm::Snapshot::Health::kComplete;
   world.snapshot_age = core::Duration{100};
-  world.kube_nodes.clear();
+  world.hosts.clear();
   while (!world.jobs.empty()) world.end_job(world.jobs.begin()->first);
   for (auto& [name, pod] : world.pods) pod.meta.annotations.erase("nodeset.slinky.slurm.net/pod-cordon");
   for (auto& [name, node] : world.nodes) {

@@ -61,36 +61,6 @@ World serving(int replicas) {
   return world;
 }
 
-TEST(NodeSetPlan, CreatesAllWorkersAtOnceAndBecomesReady) {
-  World world(Json{{"replicas", 3}});
-  const plan::Plan first = plan_nodeset(world.observe());
-  EXPECT_THAT(ids(first), ::testing::ElementsAre("add finalizer", "create Pod default/cpu-0", "create Pod default/cpu-1",
-                                                 "create Pod default/cpu-2"));
-  world.run(first);
-  world.settle(3);
-  EXPECT_EQ(world.condition("Ready"), "False Starting");
-  EXPECT_EQ(world.status()["replicas"], 3);
-  world.start_pods();
-  world.settle();
-  EXPECT_EQ(world.condition("Ready"), "True Ready");
-  EXPECT_EQ(world.condition("Progressing"), "False Done");
-  EXPECT_EQ(world.condition("Degraded"), "False AsExpected");
-  EXPECT_EQ(world.status()["readyReplicas"], 3);
-  EXPECT_EQ(world.status()["updatedReplicas"], 3);
-  EXPECT_EQ(world.status()["slurmIdle"], 3);
-  EXPECT_EQ(world.status()["observedGeneration"], 1);
-  EXPECT_NE(world.pod("cpu-1").condition("SlurmNodeStateIdle"), nullptr);
-  EXPECT_THAT(world.violations, IsEmpty());
-}
-
-TEST(NodeSetPlan, WritesNothingAtRest) {
-  World world = serving(3);
-  world.advance(core::Duration{60000});
-  const plan::Plan plan = plan_nodeset(world.observe());
-  EXPECT_TRUE(plan.empty()) << plan.describe().dump(1);
-  EXPECT_FALSE(plan.wake());
-}
-
 TEST(NodeSetPlan, FillsTheLowestFreeOrdinals) {
   World world(Json{{"replicas", 5}});
   for (const int ordinal : {0, 2, 5}) world.add_pod(ordinal);
@@ -230,8 +200,8 @@ TEST(NodeSetPlan, TheRecordOfAnEarlierWorkerStaysWhereTheHostIsLost) {
     kube::PodRecord& pod = world.pod("cpu-1");
     pod.containers.front().started_once = false;
     pod.node_name = "kube-9";
-    world.kube_nodes["kube-9"].ready = false;
-    world.slurmctld.ready_since = world.now - core::Duration{3600 * 1000};
+    world.add_host("kube-9").ready = false;
+    world.slurmctld_pod.ready_since = world.now - core::Duration{3600 * 1000};
     world.settle(3);
     ASSERT_TRUE(pod.meta.terminating()) << "it is replaced";
     ASSERT_TRUE(world.nodes.contains("cpu-1")) << "its slurmd may register yet, and would be a new node";
@@ -248,47 +218,6 @@ TEST(NodeSetPlan, ARecordWhoseSlurmdIsNotKnownToHaveStartedIsTakenForAnEarlierWo
   world.pod("cpu-1").containers.front().started_once = false;
   EXPECT_THAT(groups(plan_nodeset(world.observe()), "delete cpu-1"),
               ElementsAre(ElementsAre("confirm Slurm node cpu-1"), ElementsAre("delete Pod default/cpu-1")));
-}
-
-TEST(NodeSetPlan, ScalesInIdleWorkersInTwoPasses) {
-  World world = serving(12);
-  world.edit("replicas", 3);
-  const plan::Plan first = plan_nodeset(world.observe());
-  EXPECT_THAT(ids(first), ::testing::ElementsAre("drain with reason NodeSet default/cpu was scaled in"));
-  EXPECT_EQ(first.lanes().at("drain").groups()[0][0].act->describe()["nodes"].size(), 9U);
-  EXPECT_EQ(first.wake(), core::Duration{300});
-  world.run(first);
-  world.run(plan_nodeset(world.observe()));
-  int terminating = 0;
-  for (const auto& [name, pod] : world.pods) terminating += pod.meta.terminating() ? 1 : 0;
-  EXPECT_EQ(terminating, 9);
-  EXPECT_EQ(world.nodes.size(), 3U);
-  world.finish_pods();
-  world.settle();
-  EXPECT_EQ(world.pods.size(), 3U);
-  EXPECT_TRUE(world.pods.contains("cpu-2"));
-  EXPECT_EQ(world.condition("Ready"), "True Ready");
-  EXPECT_THAT(world.violations, IsEmpty());
-}
-
-TEST(NodeSetPlan, WaitsForJobsOfBusyVictims) {
-  World world = serving(3);
-  const auto job = world.add_job({"cpu-0", "cpu-1", "cpu-2"});
-  world.edit("replicas", 1);
-  world.settle(5);
-  EXPECT_EQ(world.pods.size(), 3U);
-  EXPECT_TRUE(world.node("cpu-2").state.has("DRAIN"));
-  EXPECT_TRUE(world.node("cpu-1").state.has("DRAIN"));
-  EXPECT_FALSE(world.node("cpu-0").state.has("DRAIN"));
-  EXPECT_EQ(world.condition("Progressing"), "True ScalingIn");
-  EXPECT_THAT(world.message("Progressing"), HasSubstr("cpu-1 runs 1 job"));
-  EXPECT_EQ(world.pod("cpu-1").meta.label("nodeset.slinky.slurm.net/pod-protect"), "true");
-  world.end_job(job);
-  world.run(plan_nodeset(world.observe()));
-  EXPECT_TRUE(world.pod("cpu-1").meta.terminating());
-  EXPECT_TRUE(world.pod("cpu-2").meta.terminating());
-  EXPECT_FALSE(world.pod("cpu-0").meta.terminating());
-  EXPECT_THAT(world.violations, IsEmpty());
 }
 
 TEST(NodeSetPlan, TheDeadlineOfASharedWorkerIsWrittenOnceAMinute) {
@@ -507,26 +436,6 @@ TEST(NodeSetPlan, ARecordThatAnswersAgainIsNotDeletedForANextWorker) {
   EXPECT_THAT(world.pods, IsEmpty());
 }
 
-TEST(NodeSetPlan, LeavesForeignDrainsAlone) {
-  World world = serving(3);
-  world.node("cpu-1").state.flags.insert("DRAIN");
-  world.node("cpu-1").reason = "bad disk";
-  world.settle(4);
-  EXPECT_TRUE(world.node("cpu-1").state.has("DRAIN"));
-  EXPECT_EQ(world.pod("cpu-1").condition("SlurmNodeStateDrain")->message, "bad disk");
-  EXPECT_EQ(world.condition("Ready"), "True Ready") << "the others serve";
-  EXPECT_THAT(world.message("Progressing"), HasSubstr("1 of 3 workers do not accept jobs: cpu-1 is IDLE+DRAIN (bad disk)"));
-  EXPECT_EQ(world.condition("Progressing"), "False NotUsable") << "nothing comes by itself";
-  for (const char* node : {"cpu-0", "cpu-2"}) {
-    world.node(node).state.flags.insert("DRAIN");
-    world.node(node).reason = "bad disk";
-  }
-  world.settle(4);
-  EXPECT_EQ(world.condition("Ready"), "False NotUsable") << "nobody serves";
-  EXPECT_EQ(world.condition("Progressing"), "False NotUsable");
-  EXPECT_THAT(world.violations, IsEmpty());
-}
-
 TEST(NodeSetPlan, ResumesWhatItsOwnPodSetDown) {
   World world = serving(2);
   slurm::Node& node = world.node("cpu-1");
@@ -734,23 +643,6 @@ TEST(NodeSetPlan, KeepsTheRecordOfAWorkerThatComesBack) {
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("delete Slurm node cpu-0")));
 }
 
-TEST(NodeSetPlan, NeedsItsController) {
-  World world(Json{{"replicas", 2}});
-  world.remove_controller();
-  world.settle(3);
-  EXPECT_TRUE(world.pods.empty());
-  EXPECT_EQ(world.condition("Degraded"), "True ControllerNotFound");
-  World was = serving(2);
-  was.remove_controller();
-  was.edit("replicas", 0);
-  was.nodeset()["metadata"]["deletionTimestamp"] = core::format_rfc3339(was.now);
-  was.health = slurm::Snapshot::Health::kNone;
-  was.settle(3);
-  for (const auto& [name, pod] : was.pods) EXPECT_FALSE(pod.meta.terminating()) << name;
-  EXPECT_EQ(was.condition("Degraded"), "True ControllerNotFound");
-  EXPECT_THAT(was.events, Contains(HasSubstr("delete their pods by hand")));
-}
-
 TEST(NodeSetPlan, WaitsForItsKey) {
   World world(Json{{"replicas", 1}});
   world.remove("Secret", {"default", keyring_name("demo")});
@@ -802,31 +694,6 @@ TEST(NodeSetPlan, AMissingSecretIsToldOnceAndMends) {
   world.amend = nullptr;
   world.settle(2);
   EXPECT_EQ(world.condition("Degraded"), "False AsExpected");
-}
-
-TEST(NodeSetPlan, ADrainForACordonOutlivesTheKubernetesNode) {
-  World world = serving(2);
-  world.kube_nodes["kube-1"].unschedulable = true;
-  world.settle(3);
-  ASSERT_TRUE(world.node("cpu-1").state.has("DRAIN"));
-  world.kube_nodes.clear();
-  world.gone_kube_nodes.insert("kube-1");
-  world.settle(5);
-  EXPECT_TRUE(world.node("cpu-1").state.has("DRAIN")) << "its pod is about to be cleaned away";
-  world.gone_kube_nodes.clear();
-  world.settle(5);
-  EXPECT_FALSE(world.node("cpu-1").state.has("DRAIN"));
-}
-
-TEST(NodeSetPlan, AMendedSpecIsTriedAtOnce) {
-  World world(Json{{"replicas", 2}});
-  world.refuse["create Pod"] = {core::ErrorCode::kInvalid, "unknown field \"spec.contaners\"", 400, "BadRequest", {}};
-  world.settle(20);
-  EXPECT_THAT(world.message("Degraded"), HasSubstr("spec.contaners"));
-  world.refuse.clear();
-  world.edit("extraConf", "TmpDisk=2");
-  world.run(plan_nodeset(world.observe()));
-  EXPECT_EQ(world.pods.size(), 2U);
 }
 
 // Pod names are label values, so their length is limited even if hostnames are short.
@@ -904,43 +771,6 @@ TEST(NodeSetPlan, AMisspeltFieldOfTheTemplateIsReported) {
   EXPECT_THAT(world.events, Contains("Warning FailedCreate: strict decoding error: unknown field \"spec.nodeSelectr\""));
 }
 
-TEST(NodeSetPlan, OnDeleteLeavesRunningPodsAsTheyAre) {
-  World world(Json{{"replicas", 3}, {"updateStrategy", {{"type", "OnDelete"}}}});
-  world.settle(2);
-  world.start_pods();
-  world.settle();
-  ASSERT_EQ(world.status()["updatedReplicas"], 3);
-  const auto pods = world.pods;
-  world.done.clear();
-  world.edit("template", {{"metadata", {{"labels", {{"team", "a"}}}}}});
-  world.advance(core::Duration{3600 * 1000});
-  world.settle();
-  ASSERT_EQ(world.pods.size(), 3U);
-  for (const auto& [name, pod] : world.pods) {
-    EXPECT_EQ(pod.meta.uid, pods.at(name).meta.uid) << name;
-    EXPECT_FALSE(pod.meta.terminating()) << name;
-    EXPECT_EQ(pod.meta.labels, pods.at(name).meta.labels) << name;
-  }
-  for (const auto& [name, node] : world.nodes) EXPECT_FALSE(node.state.has("DRAIN")) << name;
-  EXPECT_EQ(world.status()["replicas"], 3);
-  EXPECT_EQ(world.status()["updatedReplicas"], 0);
-  world.user_deletes("cpu-1");
-  world.finish_pods();
-  world.settle(3);
-  world.start_pods();
-  world.settle();
-  EXPECT_EQ(world.pod("cpu-1").meta.label("controller-revision-hash"), world.status()["nodeSetHash"].get<std::string>());
-  EXPECT_EQ(world.status()["updatedReplicas"], 1);
-  EXPECT_EQ(world.condition("Ready"), "True Ready");
-  EXPECT_EQ(world.condition("Progressing"), "False OnDelete") << "nothing comes by itself, and it is not done";
-  EXPECT_THAT(world.message("Progressing"), HasSubstr("workers still use an earlier template"));
-  EXPECT_THAT(world.message("Progressing"), Not(HasSubstr("updateStrategy"))) << "that is what is done";
-  EXPECT_EQ(world.condition("FieldsNotActedOn"), "") << "nobody has set one";
-  world.edit("updateStrategy", Json{{"type", "ScheduledUpdate"}});
-  world.settle();
-  EXPECT_EQ(world.condition("FieldsNotActedOn"), "") << "it is done";
-}
-
 TEST(NodeSetPlan, AvailableAreWorkersThatAreReadyForMinReadySeconds) {
   World world(Json{{"replicas", 2}, {"minReadySeconds", 30}});
   world.settle(2);
@@ -1004,10 +834,10 @@ TEST(NodeSetPlan, WorkersStayOnHostsWhoseKubeletIsAway) {
 
 TEST(NodeSetPlan, JobsStartAgainOnlyOnAProtectedWorker) {
   World world = serving(1);
-  world.kube_nodes["kube-0"] = {true, ""};
+  world.add_host("kube-0").unschedulable = true;
   world.settle();
   ASSERT_FALSE(is_protected(world.pod("cpu-0")));
-  world.kube_nodes["kube-0"] = {};
+  world.add_host("kube-0");
   world.refuse["mark Pod"] = {core::ErrorCode::kUnavailable, "away", 0, {}, {}};
   world.settle(10);
   EXPECT_TRUE(world.node("cpu-0").state.has("DRAIN"));
@@ -1019,7 +849,7 @@ TEST(NodeSetPlan, JobsStartAgainOnlyOnAProtectedWorker) {
 
 TEST(NodeSetPlan, ReleasesNothingOnAnOldAnswerOfSlurm) {
   World world = serving(1);
-  world.kube_nodes["kube-0"] = {true, ""};
+  world.add_host("kube-0").unschedulable = true;
   world.run(plan_nodeset(world.observe()));
   ASSERT_TRUE(world.node("cpu-0").state.has("DRAIN"));
   world.snapshot_age = core::Duration{10000};
@@ -1037,7 +867,7 @@ TEST(NodeSetPlan, ReleasesNothingOnAnOldAnswerOfSlurm) {
 
 TEST(NodeSetPlan, ProtectsABusyWorkerByAnOldAnswerToo) {
   World world = serving(1);
-  world.kube_nodes["kube-0"] = {true, ""};
+  world.add_host("kube-0").unschedulable = true;
   world.settle();
   ASSERT_FALSE(is_protected(world.pod("cpu-0")));
   world.node("cpu-0").state.flags.erase("DRAIN");  // An administrator resumes it.
@@ -1050,7 +880,7 @@ TEST(NodeSetPlan, ProtectsABusyWorkerByAnOldAnswerToo) {
 TEST(NodeSetPlan, ProtectsAResumedWorkerThoughSlurmIsSilentSince) {
   for (const bool busy : {true, false}) {
     World world = serving(1);
-    world.kube_nodes["kube-0"] = {true, ""};
+    world.add_host("kube-0").unschedulable = true;
     world.settle();
     ASSERT_FALSE(is_protected(world.pod("cpu-0")));
     world.health = slurm::Snapshot::Health::kStale;
@@ -1288,23 +1118,6 @@ TEST(NodeSetPlan, AdoptsRevisionsThatWereLeftBehind) {
   ASSERT_EQ(world.revisions().size(), 1U);
   EXPECT_EQ(left["metadata"]["ownerReferences"], owners);
   EXPECT_EQ(left["revision"], 1);
-}
-
-TEST(NodeSetPlan, ReplacesAWorkerThatNeverRegisters) {
-  World world(Json{{"replicas", 2}});
-  world.settle(2);
-  world.start_pods();
-  world.nodes.erase("cpu-1");
-  world.settle(5);
-  EXPECT_FALSE(world.pod("cpu-1").meta.terminating());
-  EXPECT_THAT(world.message("Ready"), HasSubstr("cpu-1 is not registered in Slurm"));
-  world.advance(core::Duration{181000});
-  world.settle(5);
-  EXPECT_TRUE(world.pod("cpu-1").meta.terminating());
-  EXPECT_FALSE(world.pod("cpu-0").meta.terminating());
-  world.finish_pods();
-  world.settle(3);
-  EXPECT_EQ(world.pod("cpu-1").phase, "Pending");
 }
 
 TEST(NodeSetPlan, WithHostNetworkingAWorkerIsKnownByItsAddressToo) {

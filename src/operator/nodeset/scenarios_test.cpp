@@ -84,16 +84,23 @@ class NodeSetRunner final : public ScenarioRunner {
     }
   }
 
-  /// {labels: {a: b}, taints: [key=value:Effect], hostname: h}.
   void put_host(const Json& want) {
+    check_keys(want, {"name", "unschedulable", "reason", "ready", "trouble", "features", "topology", "labels", "taints",
+                      "hostname"});
     kube::NodeRecord& host = world_.add_host(want["name"], want.value("labels", kube::StringMap()));
-    host.taints.clear();
+    host.unschedulable = want.value("unschedulable", false);
+    host.ready = want.value("ready", true);
     for (const std::string text : want.value("taints", Json::array())) {
       const std::size_t equals = text.find('='), colon = text.rfind(':');
       host.taints.push_back({text.substr(0, equals), text.substr(equals + 1, colon - equals - 1), text.substr(colon + 1)});
     }
-    host.meta.annotations.clear();
-    if (want.contains("hostname")) host.meta.annotations[std::string(api::kAnnotationNodeHostnameOverride)] = want["hostname"];
+    if (want.contains("trouble")) host.troubles = {{"Trouble", "True", want["trouble"]["reason"], want["trouble"]["message"]}};
+    for (const auto& [word, annotation] : {std::pair("reason", api::kAnnotationNodeCordonReason),
+                                           {"features", api::kAnnotationFeaturesSpec},
+                                           {"topology", api::kAnnotationTopologySpec},
+                                           {"hostname", api::kAnnotationNodeHostnameOverride}}) {
+      if (want.contains(word)) host.meta.annotations[std::string(annotation)] = want[word];
+    }
   }
 
   void put_job(const Json& want) {
@@ -125,7 +132,14 @@ class NodeSetRunner final : public ScenarioRunner {
     if (orphan) world_.nodeset()["metadata"]["finalizers"].push_back("orphan");
   }
 
+  /// Words without an effect in this world.
+  static bool is_without_effect(const std::string& verb, const Json& value) {
+    const std::set<std::string> words{"slurmctld", "loaded", "registered", "refusal", "bad_text"};
+    return words.contains(verb) || (verb == "put" && (value["kind"] == "Pod" || value["kind"] == "Node"));
+  }
+
   void act(const std::string& verb, const Json& value) override {
+    if (is_without_effect(verb, value)) unknown(verb);
     if (verb == "set") {
       for (const auto& [field, to] : value.items()) world_.edit(field, to);
     } else if (verb == "start") {
@@ -157,17 +171,7 @@ class NodeSetRunner final : public ScenarioRunner {
     } else if (verb == "kube_node_goes") {
       world_.remove_host(value.get<std::string>());
     } else if (verb == "kube_node") {
-      check_keys(value, {"name", "unschedulable", "reason", "ready", "goes", "troubles", "features", "topology", "place",
-                         "lacks", "labels", "taints", "hostname"});
       put_host(value);
-      KubeNode& node = world_.kube_nodes[value["name"]];
-      node = {value.value("unschedulable", false), value.value("reason", ""), value.value("ready", true)};
-      node.goes = value.value("goes", "");
-      node.troubles = value.value("troubles", "");
-      node.topology = value.value("topology", "");
-      node.place = value.value("place", "");
-      node.lacks = value.value("lacks", "");
-      node.features = value.value("features", std::set<std::string, std::less<>>{});
     } else if (verb == "confirm_node_loss") {
       const auto now = api::from_json<api::NodeSet>(world_.nodeset());
       const std::string since = value == "told" ? told_loss(now->status.conditions).since : value.get<std::string>();
@@ -220,7 +224,7 @@ class NodeSetRunner final : public ScenarioRunner {
       check_keys(value, {"step", "code", "message"});
       world_.refuse[value["step"]] = {code_of(value["code"]), value["message"], 0, {}, {}};
     } else if (verb == "slurmctld_restarts") {
-      world_.slurmctld.ready_since = world_.now;
+      world_.slurmctld_pod.ready_since = world_.now;
     } else {
       if (verb == "mend") world_.refuse.clear();
       ScenarioRunner::act(verb, value);
@@ -280,7 +284,7 @@ class NodeSetRunner final : public ScenarioRunner {
         world_.controller()["spec"].update({{"external", true}, {"externalConfig", {{"host", "slurmctld.site"}}}});
     } else if (how == "ephemeral") {
       world_.controller()["spec"]["persistence"]["enabled"] = false;
-      world_.slurmctld.meta.created = world_.now;
+      world_.slurmctld_pod.meta.created = world_.now;
     } else if (how == "without Contain") {
       world_.config_map()["data"]["slurm.conf"] = "";
     } else if (how != "present") {
@@ -288,7 +292,7 @@ class NodeSetRunner final : public ScenarioRunner {
     }
   }
 
-  /// The Controller asks for places by these labels, and slurmctld has loaded the switches on these ways.
+  /// The Controller derives places from these labels, and slurmctld has loaded the switches on these ways.
   void load_topology(const Json& ways) {
     const api::Topology spec{api::TopologyType::kTree, {"zone", "leaf"}, {}};
     TopologyUnits units{{std::string(kTopologyRoot), ""}};

@@ -208,6 +208,8 @@ class World {
     const World& world_;
   };
 
+  static constexpr const char* kManager = "operator";
+
   static Id id_of(const Json& document) { return {core::get_string(document, {"kind"}), kube::key_of(document)}; }
 
   void store(const Id& id, Json document) {
@@ -363,27 +365,24 @@ class World {
   core::Result<void> run(const kube::Apply& act) {
     const Id id = id_of(act.object);
     if (auto broken = fault(id); !broken) return broken;
-    Json& before = applied_[id];
-    if (const auto there = objects_.find(id); there != objects_.end()) {
-      const auto is_ours = [](const kube::OwnerReference& owner) { return owner.api_version.starts_with(api::kGroup); };
-      if (act.unseen && std::ranges::none_of(kube::parse_meta(there->second).owners, is_ours))
-        return core::fail(core::ErrorCode::kAlreadyExists, id.first + " " + id.second.str() + " is somebody else's");
-      Json next = there->second;
-      take_out(next, before, act.object);
-      // The API server replaces this map as a whole.
-      if (core::find(act.object, {"spec", "selector"}) != nullptr) next["spec"].erase("selector");
-      next = core::merge(std::move(next), act.object);
-      if (two_handlers(next)) return core::fail(core::ErrorCode::kInvalid, "may not specify more than 1 handler type");
-      if (core::find(next, {"spec", "minAvailable"}) && core::find(next, {"spec", "maxUnavailable"}))
-        return core::fail(core::ErrorCode::kInvalid, "minAvailable and maxUnavailable cannot be both set");
-      if (there->second.value("spec", Json()) != next.value("spec", Json()))
-        next["metadata"]["generation"] = core::get_int(next, {"metadata", "generation"}) + 1;
-      before = act.object;
-      store(id, std::move(next));
+    const auto there = objects_.find(id);
+    if (there == objects_.end()) {
+      owners_[id] = {{kManager, sim::fields_of(act.object, false)}};
+      put(act.object);
       return {};
     }
-    before = act.object;
-    put(act.object);
+    const auto is_ours = [](const kube::OwnerReference& owner) { return owner.api_version.starts_with(api::kGroup); };
+    if (act.unseen && std::ranges::none_of(kube::parse_meta(there->second).owners, is_ours))
+      return core::fail(core::ErrorCode::kAlreadyExists, id.first + " " + id.second.str() + " is somebody else's");
+    sim::ApplyResult applied = sim::apply_config(there->second, owners_[id], act.object, kManager, true, false);
+    Json& next = applied.object;
+    if (two_handlers(next)) return core::fail(core::ErrorCode::kInvalid, "may not specify more than 1 handler type");
+    if (core::find(next, {"spec", "minAvailable"}) && core::find(next, {"spec", "maxUnavailable"}))
+      return core::fail(core::ErrorCode::kInvalid, "minAvailable and maxUnavailable cannot be both set");
+    if (there->second.value("spec", Json()) != next.value("spec", Json()))
+      next["metadata"]["generation"] = core::get_int(next, {"metadata", "generation"}) + 1;
+    owners_[id] = std::move(applied.owners);
+    store(id, std::move(next));
     return {};
   }
 
@@ -500,48 +499,9 @@ class World {
     return handlers > 1 || std::any_of(at.begin(), at.end(), two_handlers);
   }
 
-  static bool named(const Json& list) {
-    return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& item) { return item.contains("name"); });
-  }
-
-  static void take_out_named(Json& list, const Json& before, const Json& after) {
-    const auto item_of = [](const Json& of, const Json& name) {
-      return std::find_if(of.begin(), of.end(), [&](const Json& item) { return item["name"] == name; });
-    };
-    for (const Json& old : before) {
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        if (list[i]["name"] != old["name"]) continue;
-        const auto kept = item_of(after, old["name"]);
-        if (kept != after.end()) {
-          take_out(list[i], old, *kept);
-        } else {
-          list.erase(i);
-        }
-        break;
-      }
-    }
-  }
-
-  /// Removes what was applied before and is not applied any more.
-  static void take_out(Json& object, const Json& before, const Json& after) {
-    if (!object.is_object() || !before.is_object() || !after.is_object()) return;
-    for (const auto& [name, value] : before.items()) {
-      if (!object.contains(name)) continue;
-      if (!after.contains(name)) {
-        object.erase(name);
-      } else if (value.is_array() && named(value) && named(object[name]) && named(after[name])) {
-        take_out_named(object[name], value, after[name]);
-      } else if (value.is_array()) {
-        object[name] = after[name];
-      } else {
-        take_out(object[name], value, after[name]);
-      }
-    }
-  }
-
   std::map<Id, Json> objects_;
   std::map<Id, std::optional<Json>> cut_;  ///< What caches show of objects whose watch is cut.
-  std::map<Id, Json> applied_;
+  std::map<Id, sim::FieldOwners> owners_;  ///< The fields that were applied.
   int serial_ = 100;
   slurm::SnapshotPtr last_answer_;  ///< nullptr: every observation gets a new one.
 };

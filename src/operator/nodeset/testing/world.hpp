@@ -57,7 +57,7 @@ class World : public op::testing::World {
   }
 
   kube::PodRecord& add_pod(int ordinal);  ///< Running, ready and registered as IDLE.
-  /// Adds a Kubernetes node that is younger than those before it.
+  /// Adds or replaces a Kubernetes node, which is younger than those before it.
   kube::NodeRecord& add_host(const std::string& name, kube::StringMap labels = {});
   void remove_host(const std::string& name);
   slurm::Node& add_node(const std::string& name);
@@ -98,10 +98,10 @@ class World : public op::testing::World {
   /// Unexpected names under which slurmd registers, by pod.
   std::map<std::string, std::string> registers;
   std::string claim_event;                                  ///< The text of the events about each claim.
-  std::map<std::string, KubeNode, std::less<>> kube_nodes;  ///< All others are in their default state.
   std::set<std::string, std::less<>> gone_kube_nodes;
-  std::map<std::string, kube::NodeRecord> hosts;  ///< All Kubernetes nodes, for scalingMode DaemonSet.
-  kube::PodRecord slurmctld;                      ///< The pod of slurmctld.
+  /// The Kubernetes nodes that were added. Those that pods run on exist as well.
+  std::map<std::string, kube::NodeRecord> hosts;
+  kube::PodRecord slurmctld_pod;
   /// Changes what was observed, if set.
   std::function<void(Observed&)> amend;
   bool old_definitions = false;      ///< The API server does not keep status.drainsToRestore.

@@ -66,15 +66,15 @@ World::World(Json spec) {
        {"kind", "Secret"},
        {"metadata", {{"name", keyring_name("demo")}, {"annotations", {{api::kAnnotationSlurmKeyHash, "a digest"}}}}},
        {"data", {{api::kKeySlurm, core::base64_encode("a key")}}}});
-  slurmctld.meta.ns = "default";
-  slurmctld.meta.name = "demo-controller-0";
-  slurmctld.meta.uid = "slurmctld-uid";
-  slurmctld.meta.created = now - core::Duration{3600 * 1000};
-  slurmctld.meta.labels = {{std::string(api::kLabelName), std::string(kAppController)},
+  slurmctld_pod.meta.ns = "default";
+  slurmctld_pod.meta.name = "demo-controller-0";
+  slurmctld_pod.meta.uid = "slurmctld-uid";
+  slurmctld_pod.meta.created = now - core::Duration{3600 * 1000};
+  slurmctld_pod.meta.labels = {{std::string(api::kLabelName), std::string(kAppController)},
                            {std::string(api::kLabelInstance), "demo"}};
-  slurmctld.phase = "Running";
-  slurmctld.conditions = {{"Ready", "True", "", ""}};
-  slurmctld.ready_since = now - core::Duration{3600 * 1000};
+  slurmctld_pod.phase = "Running";
+  slurmctld_pod.conditions = {{"Ready", "True", "", ""}};
+  slurmctld_pod.ready_since = now - core::Duration{3600 * 1000};
 }
 
 void World::rename(const std::string& name) {
@@ -131,39 +131,15 @@ KubeNodes World::host_records() const {
   // A node that is not in `hosts` has a taint, so that scalingMode DaemonSet places no worker there.
   const auto add = [&](const std::string& name) {
     if (name.empty() || gone_kube_nodes.contains(name) || out.contains(name)) return;
+    out[name].meta.name = name;
     out[name].ready = true;
     out[name].taints = {{"test/of-no-worker", "", "NoSchedule"}};
   };
   for (const auto& [name, pod] : pods) add(pod.node_name);
   const Json pins = status().value("ordinalToNode", Json::object());
   for (const auto& [ordinal, name] : pins.items()) add(name);
-  for (const auto& [name, node] : kube_nodes) {
-    if (gone_kube_nodes.contains(name)) continue;
-    kube::NodeRecord& record = out[name];
-    const auto annotate = [&](std::string_view key, const std::string& value) {
-      if (!value.empty()) record.meta.annotations[std::string(key)] = value;
-    };
-    record.unschedulable = node.unschedulable;
-    record.ready = node.ready;
-    annotate(api::kAnnotationNodeCordonReason, node.cordon_reason);
-    annotate(api::kAnnotationTopologySpec, node.topology);
-    std::string features;
-    for (const std::string& feature : node.features) features += feature.substr(api::kFeaturePrefix.size()) + ",";
-    annotate(api::kAnnotationFeaturesSpec, features);
-    if (!node.goes.empty()) record.taints.push_back({node.goes, "", "NoSchedule"});
-    if (const std::size_t colon = node.troubles.find(": "); colon != std::string::npos) {  // "(Reason: message)"
-      record.troubles = {{"Trouble", "True", node.troubles.substr(1, colon - 1),
-                          node.troubles.substr(colon + 2, node.troubles.size() - colon - 3)}};
-    }
-    // "default:k8s:k8s/a:k8s/a/2"
-    if (!node.place.empty()) record.meta.labels["leaf"] = node.place.substr(node.place.rfind('/') + 1);
-    if (!node.place.empty() || !node.lacks.empty()) record.meta.labels["zone"] = "a";
-  }
   KubeNodes all;
-  for (auto& [name, record] : out) {
-    record.meta.name = name;
-    all.push_back(std::make_shared<kube::NodeRecord>(record));
-  }
+  for (const auto& [name, record] : out) all.push_back(std::make_shared<kube::NodeRecord>(record));
   return all;
 }
 
@@ -186,7 +162,7 @@ Observed World::observe() {
   show_all(caches.config_maps, "ConfigMap");
   show_all(caches.controller_revisions, "ControllerRevision");
   show_all(caches.claims, "PersistentVolumeClaim");
-  std::vector<kube::PodPtr> all{std::make_shared<kube::PodRecord>(slurmctld)};
+  std::vector<kube::PodPtr> all{std::make_shared<kube::PodRecord>(slurmctld_pod)};
   for (const auto& [name, pod] : pods) all.push_back(std::make_shared<kube::PodRecord>(pod));
   show(caches.pods, std::move(all));
   show(caches.nodes, host_records());
@@ -748,6 +724,7 @@ kube::PodRecord& World::add_pod(int ordinal) {
 kube::NodeRecord& World::add_host(const std::string& name, kube::StringMap labels) {
   gone_kube_nodes.erase(name);
   kube::NodeRecord& host = hosts[name];
+  host = {};
   host.meta.name = name;
   host.meta.labels = std::move(labels);
   host.meta.created = now + core::Duration{static_cast<std::int64_t>(hosts.size())};
