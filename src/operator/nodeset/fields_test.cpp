@@ -17,11 +17,17 @@ namespace {
 
 using core::Json;
 
-/// All plans while workers start, get a new template under a job, and are scaled in, and while a record has no pod.
-Json plans_of(const Json& spec) {
+nodeset::testing::World begin(const Json& spec) {
   nodeset::testing::World world;
   world.nodeset()["spec"] = spec;
   world.add_host("host-1", {{"rack", "one"}});
+  world.put({{"kind", "Secret"}, {"metadata", {{"name", "mine"}}}, {"data", {{"k", "QUFBQQ=="}}}});
+  return world;
+}
+
+/// All plans while workers start, get a new template under a job, and are scaled in, and while a record has no pod.
+Json plans_of(const Json& spec) {
+  nodeset::testing::World world = begin(spec);
   Json out = Json::array();
   const auto pass = [&] {
     int quiet = 0;
@@ -83,13 +89,6 @@ Json settled(nodeset::testing::World& world) {
   }
   out["status"] = world.status();
   return op::testing::without_versions(out);
-}
-
-nodeset::testing::World begin(const Json& spec) {
-  nodeset::testing::World world;
-  world.nodeset()["spec"] = spec;
-  world.add_host("host-1", {{"rack", "one"}});
-  return world;
 }
 
 op::testing::State ask(nodeset::testing::World& world, const Json& spec) {

@@ -85,8 +85,8 @@ class NodeSetRunner final : public ScenarioRunner {
   }
 
   void put_host(const Json& want) {
-    check_keys(want, {"name", "unschedulable", "reason", "ready", "trouble", "features", "topology", "labels", "taints",
-                      "hostname"});
+    check_keys(want,
+               {"name", "unschedulable", "reason", "ready", "trouble", "features", "topology", "labels", "taints", "hostname"});
     kube::NodeRecord& host = world_.add_host(want["name"], want.value("labels", kube::StringMap()));
     host.unschedulable = want.value("unschedulable", false);
     host.ready = want.value("ready", true);
@@ -281,7 +281,8 @@ class NodeSetRunner final : public ScenarioRunner {
     } else if (how == "deleting" || how == "draining" || how == "external") {
       world_.end_cluster(how != "deleting");
       if (how == "external")
-        world_.controller()["spec"].update({{"external", true}, {"externalConfig", {{"host", "slurmctld.site"}}}});
+        world_.controller()["spec"].update(
+            {{"external", true}, {"externalConfig", {{"host", "slurmctld.site"}, {"port", 6817}}}});
     } else if (how == "ephemeral") {
       world_.controller()["spec"]["persistence"]["enabled"] = false;
       world_.slurmctld_pod.meta.created = world_.now;

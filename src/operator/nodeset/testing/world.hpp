@@ -97,7 +97,7 @@ class World : public op::testing::World {
   std::map<std::string, int> conf_weights;    ///< The weight in slurmd's --conf, by pod.
   /// Unexpected names under which slurmd registers, by pod.
   std::map<std::string, std::string> registers;
-  std::string claim_event;                                  ///< The text of the events about each claim.
+  std::string claim_event;  ///< The text of the events about each claim.
   std::set<std::string, std::less<>> gone_kube_nodes;
   /// The Kubernetes nodes that were added. Those that pods run on exist as well.
   std::map<std::string, kube::NodeRecord> hosts;

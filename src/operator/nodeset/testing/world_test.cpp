@@ -71,7 +71,7 @@ World::World(Json spec) {
   slurmctld_pod.meta.uid = "slurmctld-uid";
   slurmctld_pod.meta.created = now - core::Duration{3600 * 1000};
   slurmctld_pod.meta.labels = {{std::string(api::kLabelName), std::string(kAppController)},
-                           {std::string(api::kLabelInstance), "demo"}};
+                               {std::string(api::kLabelInstance), "demo"}};
   slurmctld_pod.phase = "Running";
   slurmctld_pod.conditions = {{"Ready", "True", "", ""}};
   slurmctld_pod.ready_since = now - core::Duration{3600 * 1000};
