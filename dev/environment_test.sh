@@ -56,7 +56,13 @@ check "with a list of the user's" "$(direct_after lib.sh no_proxy=a.example,127.
 check "with such a list in capitals" "$(direct_after lib.sh NO_PROXY=a.example)" "$(twice "a.example,localhost,127.0.0.1,$(of 214)")"
 check "with a list of all" "$(direct_after lib.sh no_proxy='*')" "$(twice '\*')"
 check "with addresses that are none" "$(direct_after lib.sh SLURM_OPERATOR_NET=ten.1)" "$(twice localhost,127.0.0.1)"
+# shellcheck disable=SC2016
+sourced=(bash -euc '. "$0/dev/env.sh"; echo "KUBECONFIG=$KUBECONFIG"' "$clone")
+check "env.sh without a cluster says what to do" "$("${sourced[@]}" 2>&1)" "error: the local cluster is not up: *
+   do: make up, in *a clone
+KUBECONFIG=*/.local/kubeconfig"
 echo '    server: "https://10.50.0.1:6443"' >"$clone/.local/kubeconfig"
+check "env.sh with one says nothing" "$("${sourced[@]}" 2>&1)" "KUBECONFIG=*/.local/kubeconfig"
 check "of the cluster that is up" "$(direct_after env.sh)" "$(twice "localhost,127.0.0.1,$(of 50),$(of 214)")"
 list=$(direct_after lib.sh | head -n 1)
 # asked ADDRESS [SECONDS]: the proxy refuses at once; an address that is not there may never answer.

@@ -1,5 +1,4 @@
-// Injects faults between a client and a server: at random from a seed, or from a script ("at write number 7 the reply is
-// lost").
+// Injects faults between client and server: random ones from a seed, or scripted ones ("at write 7 the reply is lost").
 //
 //   sim::Faults faults(loop.random().fork());
 //   faults.rates.lost_reply = 0.02;

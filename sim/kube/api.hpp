@@ -106,8 +106,7 @@ class KubeApi {
   /// Acts like POST .../token; `request` is a TokenRequest, which is returned with its status. The token is not valid, but
   /// unique.
   ApiResult<core::Json> request_token(const kube::Key& account, core::Json request);
-  /// Reads the object, calls `change` on it, and writes it back, without possible conflicts. Returns false if not found or
-  /// refused.
+  /// Reads the object, calls `change` on it, and writes it back without conflicts. False if not found or refused.
   bool modify(const kube::Resource& resource, const kube::Key& key, const std::function<void(core::Json&)>& change,
               const Caller& caller = {}, const std::string& subresource = "");
   /// Returns the object without managedFields; null if absent.

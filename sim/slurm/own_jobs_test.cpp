@@ -1,5 +1,5 @@
-// Jobs that our programs submit: the acts against the simulated slurmrestd. What they do without faults is in
-// tests/conformance/slurm/slurm_client_test.cpp, for the model and the real one.
+// Tests the acts on our programs' own jobs against the simulated slurmrestd, with faults.
+// tests/conformance/slurm/slurm_client_test.cpp tests them without faults, with the model and the real one.
 #include <gtest/gtest.h>
 
 #include "core/log.hpp"
@@ -35,7 +35,7 @@ struct OwnJobsTest : testing::Test {
         loop.run_until([&] { return std::ranges::all_of(out->gates, [](const auto& gate) { return gate->open(); }); }, 60s));
     return *std::move(out);
   }
-  /// Its number; 0: refused.
+  /// Returns the number of the job; 0 if it is refused.
   std::int64_t submit(const JobMark& mark) {
     slurm::JobWish wish;
     wish.nodes = 1;

@@ -600,7 +600,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                : refused(call, number, "Error creating reservation  " + name, "slurm_create_reservation");
   }
 
-  /// External jobs alone: all others need a script.
+  /// Accepts only external jobs, because all others need a script.
   HttpResponse submit_job(const Call& call) {
     const auto refuse = [&](SlurmErrno number) {
       return refused(call, number, "Batch job submission failed", "slurm_submit_batch_job()");

@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kMaxStoragePort = 65535;
 constexpr std::size_t kMaxHost = 253;
-/// MariaDB's limits.
+/// Limits of MariaDB.
 constexpr std::size_t kMaxDatabase = 64, kMaxUsername = 80;
 
 constexpr const char* kNameRule = "has(self.name) && self.name != ''";

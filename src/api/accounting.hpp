@@ -13,7 +13,7 @@
 
 namespace api {
 
-/// Pods of the StatefulSet "X-accounting" are labelled with "X-accounting-" and a hash of 10 characters: 63 at most.
+/// Pods of the StatefulSet "X-accounting" have the label "X-accounting-" plus a hash of 10 characters, at most 63 in all.
 inline constexpr std::size_t kMaxAccountingName = 41;
 
 /// The volume of a MariaDB that the operator runs.
@@ -23,21 +23,21 @@ struct StoragePersistence {
 
 /// The MariaDB or MySQL behind slurmdbd.
 struct StorageConfig {
-  bool managed = false;  ///< The operator runs a MariaDB; `host`, `port` and `password_key_ref` are its own.
+  bool managed = false;  ///< The operator runs a MariaDB and sets `host`, `port` and `password_key_ref` itself.
   std::string host;
   std::int32_t port = 3306;  ///< slurmdbd.conf(5), StoragePort.
   std::string database = "slurm_acct_db";
   std::string username;  ///< "": slurm.
   std::optional<SecretKeySelector> password_key_ref;
-  // Of a managed one:
+  // Only for a managed one:
   core::Json mariadb = core::Json::object();  ///< A core/v1 Container, merged over ours.
   PodTemplate pod_template;
   StoragePersistence persistence;
 };
 
 struct AccountingSpec {
-  std::optional<SecretKeySelector> slurm_key_ref;      ///< Absent: that of the Controllers which name it.
-  std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent, with jwt_hs256_key_ref: likewise.
+  std::optional<SecretKeySelector> slurm_key_ref;      ///< Absent: the key of the Controllers that name this Accounting.
+  std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent, with jwt_hs256_key_ref: the key of the same Controllers.
   std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref.
   std::optional<ConfigMapKeySelector> jwks_key_ref;
   bool external = false;

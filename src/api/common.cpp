@@ -35,7 +35,7 @@ core::Json list_of(core::Json items) {
   return {{"type", "array"}, {"nullable", true}, {"items", std::move(items)}};
 }
 
-/// Anything else than an explicit null is of that schema.
+/// Accepts an explicit null, or what the schema accepts.
 core::Json or_null(core::Json schema) {
   schema["nullable"] = true;
   return schema;

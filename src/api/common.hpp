@@ -20,7 +20,7 @@ struct LocalObjectReference {
   friend bool operator==(const LocalObjectReference&, const LocalObjectReference&) = default;
 };
 
-/// The Controller that an object belongs to: of the same namespace, never empty, never changed.
+/// The Controller that an object belongs to. It is in the same namespace, never empty, and never changes.
 struct ControllerReference {
   std::string name;
   friend bool operator==(const ControllerReference&, const ControllerReference&) = default;
@@ -59,7 +59,7 @@ struct ServiceSpec {
 
 struct MetricEndpoint {
   std::string path;
-  std::string interval;  ///< Prometheus' notation; "" for its own setting.
+  std::string interval;  ///< In Prometheus' notation; "" for its own setting.
   std::string scrape_timeout;
 };
 struct ServiceMonitor {
@@ -68,7 +68,7 @@ struct ServiceMonitor {
   std::string interval;
   std::string scrape_timeout;
   std::vector<MetricEndpoint> endpoints;
-  std::optional<SecretKeySelector> token_secret_ref;  ///< Absent: no token is presented.
+  std::optional<SecretKeySelector> token_secret_ref;  ///< Absent: sends no token.
 };
 struct Metrics {
   bool enabled = false;
@@ -80,18 +80,18 @@ struct ExternalConfig {
   std::int32_t port = 0;
 };
 
-/// A core/v1 Container that is merged over ours: the types of those members that are looked into. The rest is judged by the API
-/// server when the pod is made.
+/// The schema of a core/v1 Container that is merged over ours. It types only the members that we read; the API server checks
+/// the rest when the pod is created.
 core::Json container_schema();
 
-/// The members of a core/v1 PersistentVolumeClaimSpec, for fields that stand beside others: see embed_raw.
+/// The members of a core/v1 PersistentVolumeClaimSpec, for fields in the same JSON object as others: see embed_raw.
 core::Json claim_properties();
 
-/// For the root of a kind from whose name others are made: a DNS label of at most that many characters. Only for objects
-/// without a status, so new ones: those of before the rule must still be able to lose their finalizers.
+/// For the root of a kind whose name other names are derived from: requires a DNS label of at most `longest` characters.
+/// Objects with a status are exempt: those older than this rule must still be able to lose their finalizers.
 Rule name_is_label(std::size_t longest, bool begins_with_letter);
 
-/// For structs with jwtKeyRef and its old name jwtHs256KeyRef: the effective reference stays as it is.
+/// For structs with jwtKeyRef and its old name jwtHs256KeyRef: the effective reference must not change.
 Rule jwt_key_unchanged();
 
 enum class ConditionStatus { kTrue, kFalse, kUnknown };
@@ -104,11 +104,11 @@ struct Condition {
   std::string type;
   ConditionStatus status = ConditionStatus::kUnknown;
   std::string reason;   ///< One CamelCase word; never empty.
-  std::string message;  ///< What a user can act on; no secrets.
+  std::string message;  ///< Something a user can act on; no secrets.
   std::optional<core::WallTime> last_transition_time;
   std::int64_t observed_generation = 0;
 };
-/// The condition of that type, or null.
+/// Returns the condition of that type, or null.
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type);
 
 const FieldList& field_list(const LocalObjectReference*);

@@ -5,7 +5,7 @@ namespace {
 
 using core::Json;
 
-/// slurm.conf names each slurmctld, and only a restart of all of them brings another list into force.
+/// slurm.conf lists every slurmctld, and a changed list takes effect only when all of them restart.
 Rule ha_unchanged() {
   const auto backups = [](const std::string& of) {
     return "(has(" + of + ".ha) && " + of + ".ha.enabled ? " + of + ".ha.backups : 0)";
@@ -17,7 +17,7 @@ constexpr const char* kPowers = "[1,2,4,8,16,32,64,128,256,512,1024,2048,4096,81
 constexpr std::size_t kMaxTopologyLabels = 10;
 constexpr std::size_t kMaxLabelName = 253 + 1 + 63;
 
-/// Each item is the name of a label, as Kubernetes takes it: anything else would be a label that every node lacks.
+/// Requires that each item is a valid name of a Kubernetes label. No node could have any other.
 Field label_names(Field list) {
   list.schema["items"]["pattern"] = "^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
   list.schema["items"]["maxLength"] = kMaxLabelName;
@@ -219,7 +219,7 @@ const FieldList& field_list(const Controller*) {
                   std::to_string(kMaxNameWithBackups),
               "must have at most " + std::to_string(kMaxNameWithBackups) + " characters when spec.ha.enabled is true",
               "metadata.name")
-          // Naming the default name is no change. The namespace is not visible here; it holds no underscore.
+          // Setting the default name explicitly is not a change. The rule cannot see the namespace, which has no underscore.
           .rule(
               "(has(self.spec) && has(self.spec.clusterName) ? self.spec.clusterName : '') == "
               "(has(oldSelf.spec) && has(oldSelf.spec.clusterName) ? oldSelf.spec.clusterName : '') || "

@@ -12,13 +12,13 @@
 
 namespace api {
 
-/// What becomes of the workers when the Controller or its namespace is deleted.
+/// What happens to the workers when the Controller or its namespace is deleted.
 enum class DeletionPolicy { kImmediate, kDrain };
 constexpr std::array<std::string_view, 2> enum_names(DeletionPolicy) {
   return {"Immediate", "Drain"};
 }
 
-/// What slurmctld takes the network for.
+/// The kind of network that slurmctld assumes.
 enum class TopologyType { kTree, kBlock };
 constexpr std::array<std::string_view, 2> enum_names(TopologyType) {
   return {"Tree", "Block"};
@@ -53,7 +53,7 @@ struct ControllerSpec {
   bool external = false;
   std::optional<ExternalConfig> external_config;
   ControllerHighAvailability ha;
-  core::Json slurmctld = core::Json::object();  ///< A core/v1 Container, merged over ours; so are the next two.
+  core::Json slurmctld = core::Json::object();  ///< A core/v1 Container, merged over ours. So are the next two.
   core::Json reconfigure = core::Json::object();
   core::Json logfile = core::Json::object();
   bool inplace_reconfigure = false;
@@ -71,10 +71,10 @@ struct ControllerSpec {
   Metrics metrics;
   DeletionPolicy deletion_policy = DeletionPolicy::kImmediate;
 
-  /// Workers are drained before the cluster ends. An external slurmctld lives on, and so do the jobs' records.
+  /// Reports whether workers are drained before the cluster ends. An external slurmctld survives, with the records of its jobs.
   [[nodiscard]] bool drains_on_deletion() const { return external || deletion_policy == DeletionPolicy::kDrain; }
 
-  /// The JWT key's reference under either name, or null when it is generated.
+  /// Returns the reference to the JWT key under either name, or null if the key is generated.
   [[nodiscard]] const SecretKeySelector* jwt_key() const {
     if (jwt_key_ref) return &*jwt_key_ref;
     return jwt_hs256_key_ref ? &*jwt_hs256_key_ref : nullptr;
@@ -91,11 +91,11 @@ struct Controller {
   ControllerStatus status;
 };
 
-/// Slurm's ClusterName: the wanted one, or <namespace>_<name>.
+/// Returns Slurm's ClusterName: the one in the spec, or <namespace>_<name>.
 std::string cluster_name(const ControllerSpec& spec, std::string_view ns, std::string_view name);
-/// What pods of the StatefulSet "X-controller" are labelled with, "X-controller-" and a hash of 10 characters, has at most 63.
+/// Pods of the StatefulSet "X-controller" have the label "X-controller-" plus a hash of 10 characters, at most 63 in all.
 inline constexpr std::size_t kMaxControllerName = 41;
-/// With backups: their StatefulSet has a longer name.
+/// The limit with backups: the name of their StatefulSet is longer.
 inline constexpr std::size_t kMaxNameWithBackups = 34;
 /// Slurm's limit for ClusterName, in bytes.
 inline constexpr std::size_t kMaxClusterName = 40;

@@ -14,7 +14,7 @@ using core::Json;
 constexpr std::size_t kShownValue = 80;
 constexpr std::size_t kMaxDuration = 64;
 
-/// Absent and zero are the same thing for members without a default.
+/// For members without a default, absent and zero mean the same.
 bool is_zero(const Json& json) {
   if (json.is_number()) return json == 0;
   if (json.is_boolean()) return !json.get<bool>();
@@ -47,7 +47,7 @@ class Validator {
   std::vector<std::string> problems;
 
   void value(const Json& schema, const Json& json, const std::string& path) {
-    if (json.is_null()) return;  // As good as absent.
+    if (json.is_null()) return;  // Means the same as absent.
     if (schema.value("x-kubernetes-int-or-string", false)) {
       if (!json.is_number_integer() && !json.is_string()) refuse(path, json, "must be a number or a string");
       if (json.is_string()) string(schema, json, path);
@@ -70,7 +70,7 @@ class Validator {
 
   void object(const Json& schema, const Json& json, const std::string& path) {
     if (!json.is_object()) return refuse(path, json, "must be an object");
-    // Documents say little of what a schema allows.
+    // Iterates over the document, which usually has far fewer members than the schema.
     if (auto properties = schema.find("properties"); properties != schema.end()) {
       for (const auto& [name, member] : json.items()) {
         if (auto it = properties->find(name); it != properties->end()) value(*it, member, join(path, name));
@@ -153,7 +153,7 @@ void append_rules(Json& schema, const std::vector<Rule>& rules) {
   for (Json& rule : rules_json(rules)) all.push_back(std::move(rule));
 }
 
-/// The smallest paths at which two values differ; a side that is missing is one path.
+/// Collects the deepest paths at which two values differ. A subtree that one side lacks counts as one path.
 void differing(const Json& a, const Json& b, const std::string& path, std::vector<std::string>& out) {
   if (a == b) return;
   if (!a.is_object() || !b.is_object()) {
@@ -348,7 +348,7 @@ std::vector<std::string> not_acted_on_paths(const FieldList& list, const Json& j
       if (is.is_object() && is.contains(member) && !is_zero(is[member])) out.push_back(join(here, member));
     }
     if (field.is_not_acted_on) {
-      // Saying that nothing is wanted asks for nothing.
+      // A zero value requests nothing.
       if (!was.is_null() || !is_zero(is)) differing(is, was, here, out);
     } else if (field.child != nullptr && is.is_object()) {
       for (std::string& below : not_acted_on_paths(*field.child, is, was.is_object() ? was : Json::object(), here)) {
@@ -403,7 +403,7 @@ core::Result<core::Duration> parse_duration(std::string_view text) {
     total += std::strtod(number.c_str(), nullptr) * unit->second;
     rest.remove_prefix(end);
   }
-  if (total > 9.2e12) return wrong();  // Go's limit, 292 years.
+  if (total > 9.2e12) return wrong();  // The limit of Go, 292 years.
   const auto count = static_cast<std::int64_t>(total);
   return core::Duration{negative ? -count : count};
 }

@@ -13,8 +13,8 @@
 //   }
 //   core::Result<NodeSetSpec> spec = api::from_json<NodeSetSpec>(json);
 //
-// A default is written once, as the member's initializer; has_default() makes it known to the schema. Absent, null and zero are
-// the same thing for members without a default; std::optional tells them apart. Not for objects of other groups: those stay
+// A default is written once, as the member's initializer; has_default() copies it into the schema. Absent, null and zero mean
+// the same for members without a default; std::optional tells them apart. Not for objects of other groups, which stay
 // core::Json.
 #pragma once
 
@@ -48,62 +48,62 @@ struct IntOrString {
 /// A CEL rule that the API server evaluates.
 struct Rule {
   std::string cel;
-  std::string message;  ///< What is allowed; the API server puts the path in front.
-  std::string at;  ///< The member at fault, below the struct or member that the rule stands on: "slurmKeyRef.name". "": itself.
+  std::string message;  ///< What is allowed. The API server prepends the path.
+  std::string at;       ///< The offending member, below the struct or member with the rule: "slurmKeyRef.name". "": itself.
 };
 
 class FieldList;
 
-/// One member of a struct, with its owner's type erased.
+/// One member of a struct. The type of the struct is erased.
 class Field {
  public:
   Field& describe(std::string text);
-  /// The member's initializer is its default.
+  /// Makes the member's initializer its default.
   Field& has_default();
   Field& required();
-  /// An explicit null is accepted, and means absent.
+  /// Accepts an explicit null, which means absent.
   Field& nullable();
   Field& minimum(std::int64_t n);
   Field& maximum(std::int64_t n);
   Field& min_length(std::size_t n);
   Field& max_length(std::size_t n);
-  /// Of a list: how many items it has.
+  /// Limits how many items a list has.
   Field& items(std::size_t least, std::size_t most);
-  /// Longer texts are refused unmatched: std::regex takes stack for every character.
+  /// Refuses texts longer than `longest` before matching: std::regex takes stack for every character.
   Field& pattern(std::string regex, std::size_t longest);
-  /// One line, not empty, of any length.
+  /// Requires a single line, not empty, of any length.
   Field& one_line();
   Field& rule(std::string cel, std::string message, std::string at = "");
-  /// Cannot be changed once it stands. On members that may come and go, write a rule on the struct instead.
+  /// Refuses changes of a value once it is set. For members that may be added or removed, write a rule on the struct instead.
   Field& immutable();
-  /// For members that are core::Json: the schema of what they hold, instead of "an object with any fields".
+  /// For members that are core::Json: sets the schema of the value, instead of "an object with any fields".
   Field& schema_of(core::Json schema);
-  /// Accepted, kept, and reported in the condition FieldsNotActedOn when it differs from its default.
+  /// Accepts and keeps the field. The condition FieldsNotActedOn lists it if it differs from its default.
   Field& not_acted_on();
-  /// For members that are core::Json: the same for one member of what they hold, unless it is zero.
+  /// For members that are core::Json: marks one member of the value as not acted on. It is listed unless it is zero.
   Field& not_acted_on(std::string member);
-  /// Written even when zero (absent: null), so that a merge patch says what it means. For status.
+  /// Writes the field even if it is zero (absent: null), so that a merge patch resets it. For status.
   Field& always();
 
   std::string name;
   std::string description;
-  core::Json schema;  ///< Of the member alone: type and limits, without description and default.
+  core::Json schema;  ///< The type and limits of the member, without description and default.
   std::vector<Rule> rules;
   bool is_required = false;
   bool is_not_acted_on = false;
   std::vector<std::string> members_not_acted_on;
   bool is_always = false;
   bool is_optional = false;  ///< A std::optional: absent and zero differ.
-  /// The member's own fields stand beside ours in the same JSON object.
+  /// The fields of the member appear in the JSON object of the struct itself.
   bool is_embedded = false;
   bool is_raw = false;                      ///< The member is core::Json.
   std::optional<core::Json> default_value;  ///< Set by has_default().
-  const FieldList* child = nullptr;         ///< For members that are, or hold, described structs.
+  const FieldList* child = nullptr;         ///< For members that are or contain described structs.
 
   std::function<core::Json(const void* owner)> write;
-  /// `json` has been validated; null when absent.
+  /// Reads validated JSON; null if absent.
   std::function<void(void* owner, const core::Json& json)> read;
-  std::function<core::Json()> initial;  ///< The JSON of the member in a new owner.
+  std::function<core::Json()> initial;  ///< The JSON of this member in a default-constructed owner.
 };
 
 /// The fields of a struct, in the order in which documentation shows them.
@@ -115,13 +115,13 @@ class FieldList {
     return rule(Rule{std::move(cel), std::move(message), std::move(at)});
   }
   FieldList& rule(Rule rule);
-  /// Set as a whole by whoever applies it (x-kubernetes-map-type: atomic).
+  /// Makes appliers set the struct as a whole (x-kubernetes-map-type: atomic).
   FieldList& atomic();
 
   [[nodiscard]] const std::vector<Field>& fields() const { return fields_; }
   [[nodiscard]] const std::vector<Rule>& rules() const { return rules_; }
   [[nodiscard]] const std::string& description() const { return description_; }
-  /// The structural OpenAPI v3 schema, with descriptions and defaults.
+  /// Returns the structural OpenAPI v3 schema, with descriptions and defaults.
   [[nodiscard]] core::Json schema() const;
 
   [[nodiscard]] core::Json write(const void* object) const;
@@ -134,21 +134,21 @@ class FieldList {
   bool atomic_ = false;
 };
 
-/// Everything in `json` that a schema refuses, each as "path: value, allowed". Unknown fields and CEL rules are the API
-/// server's.
+/// Returns everything in `json` that the schema refuses, each as "path: value, allowed". Unknown fields and CEL rules are left
+/// to the API server.
 std::vector<std::string> validate(const core::Json& schema, const core::Json& json, const std::string& path);
-/// Fills in the schema's defaults as the API server does: only inside of objects that are present.
+/// Fills in the schema's defaults as the API server does: only in objects that are present.
 void apply_defaults(const core::Json& schema, core::Json& json);
-/// The paths among fields marked not_acted_on() at which `json` differs from `initial`.
+/// Returns the paths among fields marked not_acted_on() at which `json` differs from `initial`.
 std::vector<std::string> not_acted_on_paths(const FieldList& list, const core::Json& json, const core::Json& initial,
                                             const std::string& path);
 
-/// Go's notation ("1h30m", "90s", "0s").
+/// Formats a duration as Go does ("1h30m", "90s", "0s").
 std::string format_duration(core::Duration d);
-/// Go's notation; whole milliseconds. Error: kInvalid.
+/// Parses Go's notation, in whole milliseconds. Error: kInvalid.
 core::Result<core::Duration> parse_duration(std::string_view text);
 extern const std::string_view kDurationPattern;
-/// The only pattern that may stand without a maxLength: it is matched without std::regex.
+/// The only pattern that needs no maxLength, because it is matched without std::regex.
 extern const std::string_view kOneLinePattern;
 
 template <class T>
@@ -156,7 +156,7 @@ concept Described = requires {
   { field_list(static_cast<const T*>(nullptr)) } -> std::same_as<const FieldList&>;
 };
 
-/// An enum whose words are given by `constexpr std::array<std::string_view, N> enum_names(E)`, in the order of its values.
+/// An enum whose names are given by `constexpr std::array<std::string_view, N> enum_names(E)`, in the order of its values.
 template <class T>
 concept NamedEnum = std::is_enum_v<T> && requires(T e) {
   enum_names(e)[0];
@@ -168,7 +168,7 @@ std::string_view to_string(E value) {
   return kNames[static_cast<std::size_t>(value)];
 }
 
-/// How a member type is written, read and described. `read` sees validated JSON only.
+/// How a member type is written, read and described. `read` gets only validated JSON.
 template <class T>
 struct Codec;
 
@@ -311,7 +311,7 @@ Field field(std::string name, Member Owner::*member) {
   return f;
 }
 
-/// A member whose own fields stand beside ours in the same JSON object.
+/// Describes a member whose fields appear in the JSON object of the struct itself.
 template <class Owner, Described Member>
 Field embed(Member Owner::*member) {
   Field f = field("", member);
@@ -319,7 +319,7 @@ Field embed(Member Owner::*member) {
   return f;
 }
 
-/// A core::Json member that holds those fields of the same JSON object that `properties` (of a schema) lists.
+/// Describes a core::Json member that holds those fields of the struct's JSON object that `properties` (of a schema) lists.
 template <class Owner>
 Field embed_raw(core::Json Owner::*member, core::Json properties) {
   Field f = field("", member);
@@ -328,7 +328,7 @@ Field embed_raw(core::Json Owner::*member, core::Json properties) {
   return f;
 }
 
-/// Reads a struct, with defaults applied. Error: kInvalid; its message names every wrong path, its value and what is allowed.
+/// Reads a struct, with defaults applied. Error: kInvalid. The message names every wrong path, its value and what is allowed.
 template <Described T>
 core::Result<T> from_json(const core::Json& json, const std::string& path = "") {
   static const core::Json kSchema = Codec<T>::schema();
@@ -342,20 +342,20 @@ core::Result<T> from_json(const core::Json& json, const std::string& path = "") 
   return value;
 }
 
-/// Writes a struct: members with a default always, others when they are not zero. Members of a status always, so that a merge
-/// patch of it sets numbers back to zero.
+/// Writes a struct. Members with a default are always written, others if they are not zero. Members of a status are always
+/// written, so that a merge patch resets numbers to zero.
 template <Described T>
 core::Json to_json(const T& value) {
   return Codec<T>::write(value);
 }
 
-/// The paths ("spec.replicas") at which two values differ.
+/// Returns the paths ("spec.replicas") at which two values differ.
 template <Described T>
 std::vector<std::string> diff(const T& a, const T& b) {
   return core::diff_paths(to_json(a), to_json(b));
 }
 
-/// The paths, below `path`, of fields that this release accepts but does not act on and that differ from their default.
+/// Returns the paths below `path` of fields that this release accepts but does not act on, and that differ from their default.
 template <Described T>
 std::vector<std::string> fields_not_acted_on(const T& value, const std::string& path = "spec") {
   static const core::Json kInitial = to_json(T{});

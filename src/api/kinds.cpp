@@ -179,7 +179,7 @@ Json column_json(const PrinterColumn& column) {
   return out;
 }
 
-/// Conditions are a list with one entry for each type, as server-side apply and kubectl expect.
+/// Declares conditions as a list keyed by type, as server-side apply and kubectl expect.
 void make_conditions_a_map(Json& schema) {
   Json& conditions = schema["properties"]["status"]["properties"]["conditions"];
   conditions["x-kubernetes-list-type"] = "map";
@@ -206,7 +206,7 @@ Json object_schema(const Kind& kind) {
   Json& properties = schema["properties"];
   properties["apiVersion"] = {{"type", "string"}, {"description", "The version of the schema: slinky.slurm.net/v1beta1."}};
   properties["kind"] = {{"type", "string"}, {"description", "The kind: " + kind.kind + "."}};
-  // The name is declared for rules to point at it.
+  // Rules can only refer to declared fields, so the name is declared.
   properties["metadata"] = {{"type", "object"}, {"properties", {{"name", {{"type", "string"}}}}}};
   make_conditions_a_map(schema);
   return schema;

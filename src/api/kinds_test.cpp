@@ -56,7 +56,7 @@ TEST(Kinds, OnlySetsScale) {
   }
 }
 
-/// Every schema node with its path.
+/// Visits every schema node with its path.
 template <class Visit>
 void walk(const Json& schema, const std::string& path, const Visit& visit) {
   visit(path, schema);
@@ -138,7 +138,7 @@ TEST(Kinds, NoTextOfAnyLengthIsMatchedByARegex) {
   EXPECT_GT(patterns, 15);
 }
 
-/// The schema of a path ("spec.template.metadata", "spec.a[].b"), or null.
+/// Returns the schema of a path ("spec.template.metadata", "spec.a[].b"), or null.
 const Json* at_path(const Json& schema, std::string path) {
   const Json* at = &schema;
   std::stringstream parts(path);
@@ -168,7 +168,7 @@ TEST(Kinds, RulesPointAtFieldsThatExist) {
   EXPECT_GT(rules, 15);
 }
 
-/// The rules of a schema as "fieldPath: message".
+/// Returns the rules of a schema as "fieldPath: message".
 std::vector<std::string> rules_of(const Json& schema) {
   std::vector<std::string> out;
   for (const Json& rule : schema.value("x-kubernetes-validations", Json::array())) {
@@ -177,7 +177,7 @@ std::vector<std::string> rules_of(const Json& schema) {
   return out;
 }
 
-// What they say is tried against an API server by tests/conformance/crd_test.sh.
+// tests/conformance/crd_test.sh tries the rules against an API server.
 TEST(Kinds, NamesThatNothingCanBeDerivedFromAreRefused) {
   const auto name_rule = [](const char* kind) {
     const Json schema = object_schema(*find_kind(kind));
@@ -223,9 +223,9 @@ TEST(Kinds, TopologyIsToldByNamesOfLabels) {
     EXPECT_FALSE(problems(label).empty()) << label;
 }
 
-// Manifests, charts and tools of users name these fields and rely on these defaults.
+// Users' manifests, charts and tools name these fields and rely on these defaults.
 TEST(Kinds, HaveEveryFieldAndDefaultOfRelease121) {
-  // An empty name was a default that no object could have.
+  // An empty name was the default, but no object with it was valid.
   const std::set<std::string> stricter = {"RestApi spec.controllerRef.name", "NodeSet spec.controllerRef.name",
                                           "LoginSet spec.controllerRef.name"};
   std::ifstream in("src/api/testdata/fields_1.2.1.txt");
@@ -250,7 +250,7 @@ TEST(Kinds, HaveEveryFieldAndDefaultOfRelease121) {
   EXPECT_GT(fields, 200);
 }
 
-/// What a round trip keeps of a document.
+/// Returns what a round trip keeps of a document.
 template <class T>
 Json through(const Json& json) {
   auto value = from_json<T>(json);
@@ -261,7 +261,7 @@ Json through(const Json& json) {
   return to_json(*value);
 }
 
-/// Changes each field of `base` in turn, at every depth: the change survives a round trip, and is the only difference.
+/// Changes each field of `base` in turn, at every depth. The change must survive a round trip and be the only difference.
 template <class T>
 class Mutation {
  public:

@@ -70,6 +70,7 @@ const FieldList& field_list(const LoginSetSpec*) {
                        "sftp, HostKey, and files that the image includes."))
           .add(field("sssdConfRef", &LoginSetSpec::sssd_conf_ref)
                    .nullable()
+                   .rule("has(self.name) && self.name != ''", "must not be empty", "name")
                    .describe("The Secret's key that holds sssd.conf, which says who users are. Absent: only the users that the "
                              "image has can log in."))
           .add(field("strategy", &LoginSetSpec::strategy)

@@ -11,7 +11,7 @@
 
 namespace api {
 
-/// The Service has the LoginSet's name: a DNS label.
+/// The Service has the name of the LoginSet, which must be a DNS label.
 inline constexpr std::size_t kMaxLoginSetName = 63;
 
 enum class DeploymentStrategyType { kRollingUpdate, kRecreate };
@@ -31,11 +31,11 @@ struct DeploymentStrategy {
 struct LoginSetSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;
-  core::Json login = core::Json::object();  ///< A core/v1 Container, merged over ours; so is initconf.
+  core::Json login = core::Json::object();  ///< A core/v1 Container, merged over ours. So is initconf.
   core::Json initconf = core::Json::object();
   PodTemplate pod_template;
   std::string root_ssh_authorized_keys;
-  std::vector<LocalObjectReference> authorized_keys_refs;  ///< ConfigMaps: a user's name to his keys.
+  std::vector<LocalObjectReference> authorized_keys_refs;  ///< ConfigMaps with the keys of each user.
   std::string extra_sshd_config;
   std::optional<SecretKeySelector> sssd_conf_ref;
   DeploymentStrategy strategy;

@@ -6,7 +6,7 @@ using core::Json;
 
 namespace {
 
-/// As of any pod, but its hostname is the beginning of the workers' own, which are DNS labels: an ordinal follows.
+/// The schema of a pod template. Its hostname is the prefix of the workers' hostnames: DNS labels that end with an ordinal.
 Json worker_template_schema() {
   Json schema = Codec<PodTemplate>::schema();
   Json& hostname = schema["properties"]["spec"]["properties"]["hostname"];
@@ -19,7 +19,7 @@ Json worker_template_schema() {
   return schema;
 }
 
-/// In CEL; '' when absent.
+/// Returns the hostname as a CEL expression; '' if absent.
 std::string hostname(const std::string& of) {
   return "(has(" + of + ".template) && has(" + of + ".template.spec) && has(" + of + ".template.spec.hostname) ? " + of +
          ".template.spec.hostname : '')";
@@ -225,7 +225,7 @@ const FieldList& field_list(const NodeSetSpec*) {
           .add(field("oversubscribeNode", &NodeSetSpec::oversubscribe_node)
                    .has_default()
                    .describe("Whether several workers may run on one Kubernetes node. Not meant for production."))
-          // Slurm's names follow it, and must not change under jobs that run.
+          // Slurm's names derive from the hostname, and must not change under running jobs.
           .rule(hostname("self") + " == " + hostname("oldSelf"), "cannot be changed, added or removed",
                 "template.spec.hostname");
   return kList;
@@ -272,8 +272,8 @@ const FieldList& field_list(const NodeSetStatus*) {
 }
 
 const FieldList& field_list(const NodeSet*) {
-  // Nodes=all are the workers of all NodeSets, and PartitionName=default is no partition. As with name_is_label, only for new
-  // ones.
+  // In Slurm, Nodes=all means the workers of all NodeSets, and PartitionName=default names no partition. Like name_is_label,
+  // the rule is only for new objects.
   const std::string old_or_named = "has(self.status) || (has(self.spec) && " + hostname("self.spec") + " != '') || ";
   const std::string old_or_unnamed = "has(self.status) || !has(self.spec) || ";
   static const FieldList kList =

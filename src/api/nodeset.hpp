@@ -43,8 +43,8 @@ constexpr std::array<std::string_view, 3> enum_names(OnDrainTimeout) {
   return {"Wait", "Requeue", "Cancel"};
 }
 
-/// A hostname, and a label's value, has at most 63 characters: "X-" or template.spec.hostname, and an ordinal of a digit or
-/// more.
+/// A hostname and a label's value have at most 63 characters. Here they are "X-" or template.spec.hostname, and an ordinal of
+/// at least one digit.
 inline constexpr std::size_t kMaxNodeSetName = 61;
 inline constexpr std::size_t kMaxHostnamePrefix = 62;
 
@@ -61,7 +61,7 @@ struct NodeSetPartition {
 
 struct RollingUpdate {
   IntOrString max_unavailable{std::string("25%")};
-  std::int32_t partition = 0;  ///< Workers with a smaller ordinal keep the template before the newest.
+  std::int32_t partition = 0;  ///< Workers with a smaller ordinal keep the previous template.
 };
 struct ScheduledUpdate {
   std::optional<core::WallTime> start_time;
@@ -89,7 +89,7 @@ struct NodeSetSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;
   ScalingMode scaling_mode = ScalingMode::kStatefulSet;
-  core::Json slurmd = core::Json::object();  ///< A core/v1 Container, merged over ours; so is logfile.
+  core::Json slurmd = core::Json::object();  ///< A core/v1 Container, merged over ours. So is logfile.
   core::Json logfile = core::Json::object();
   std::optional<NodeSetSsh> ssh;
   PodTemplate pod_template;
@@ -101,9 +101,9 @@ struct NodeSetSpec {
   std::int32_t revision_history_limit = 0;
   ClaimRetentionPolicy persistent_volume_claim_retention_policy;
   std::int32_t min_ready_seconds = 0;
-  std::int32_t ordinal_padding = 0;  ///< Digits that an ordinal is filled up to with zeros.
+  std::int32_t ordinal_padding = 0;  ///< Ordinals are padded with zeros to this many digits.
   bool pin_to_node = false;
-  std::vector<std::string> node_feature_labels;  ///< Of Kubernetes nodes: their values become features.
+  std::vector<std::string> node_feature_labels;  ///< Labels of Kubernetes nodes whose values become features.
   bool workload_disruption_protection = true;
   DisruptionPolicy workload_disruption_policy = DisruptionPolicy::kAlways;
   PruneNodeRecords prune_slurm_node_records = PruneNodeRecords::kNever;
@@ -126,7 +126,7 @@ struct NodeSetStatus {
   std::optional<std::int32_t> collision_count;
   std::vector<Condition> conditions;
   StringMap ordinal_to_node;
-  StringMap drains_to_restore;  ///< Reasons, by Slurm node.
+  StringMap drains_to_restore;  ///< The reasons to restore, by Slurm node.
   std::string selector;
 };
 

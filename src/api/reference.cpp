@@ -25,7 +25,7 @@ std::string code(const std::string& text) {
   return "`" + text + "`";
 }
 
-/// A rule in words: where, and what is allowed.
+/// Describes a rule: the field, and what is allowed.
 std::string words(const Json& rule) {
   const std::string at = rule.value("fieldPath", "");
   return (at.empty() ? "" : code(at.substr(1)) + " ") + rule["message"].get<std::string>();
@@ -36,7 +36,7 @@ void add(std::string& text, const std::string& part) {
   text += part;
 }
 
-/// Limits in words.
+/// Describes the limits.
 std::string limits(const Json& schema) {
   std::string out;
   if (auto enumeration = schema.find("enum"); enumeration != schema.end()) {
@@ -70,7 +70,7 @@ struct Row {
 
 class Table {
  public:
-  /// Rows for all members of an object, deeper ones after their parent.
+  /// Writes rows for all members of an object. Nested members follow their parent.
   void members(const Json& schema, const FieldList* list, const std::string& path) {
     std::vector<std::string> order;
     if (list != nullptr) names_in_order(*list, order);
@@ -80,7 +80,7 @@ class Table {
     const Json required = schema.value("required", Json::array());
     for (const std::string& name : order) {
       const Json& property = schema["properties"][name];
-      if (!property.contains("description")) continue;  // A core type that is passed on; Kubernetes documents it.
+      if (!property.contains("description")) continue;  // A core type that is passed on. Kubernetes documents it.
       const Field* field = list == nullptr ? nullptr : find(*list, name);
       const bool ignored = field != nullptr && field->is_not_acted_on;
       const bool must =

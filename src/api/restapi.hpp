@@ -10,7 +10,7 @@
 
 namespace api {
 
-/// The Service "X-restapi" is a DNS label, of 63 characters at most. Names of pods are cut where they are generated.
+/// The Service "X-restapi" must be a DNS label of at most 63 characters. Generated pod names are truncated.
 inline constexpr std::size_t kMaxRestApiName = 55;
 
 struct RestApiSpec {

@@ -12,7 +12,7 @@ namespace {
 
 using core::Json;
 
-/// RFC 7386: what makes `from` `to`.
+/// Returns the JSON merge patch (RFC 7386) that turns `from` into `to`.
 Json merge_patch(const Json& from, const Json& to) {
   if (!from.is_object() || !to.is_object()) return to;
   Json out = Json::object();
@@ -30,8 +30,8 @@ Json merge_patch(const Json& from, const Json& to) {
   return out;
 }
 
-/// Of a pod or a container: to Kubernetes, and to us, a field that is empty is one that is not there. What is further inside
-/// stays: an empty selector selects all.
+/// Removes the empty fields of a pod or container, which mean the same as absent ones to Kubernetes and to us. Nested fields
+/// stay: an empty selector selects all.
 Json without_empty_fields(Json fields) {
   if (!fields.is_object()) return fields;
   const Json before = std::exchange(fields, Json::object());
@@ -42,7 +42,7 @@ Json without_empty_fields(Json fields) {
   return fields;
 }
 
-/// A chart of another operator has these in its templates, or none of them.
+/// Removes what the chart of another operator may or may not put into a template.
 PodTemplate without_chart(PodTemplate pod_template) {
   StringMap& labels = pod_template.metadata.labels;
   drop_chart_versions(labels);
@@ -91,7 +91,7 @@ std::string hash_in_force(const NodeSetSpec& spec, std::vector<const Json*> revi
   for (const Json* revision : revisions) {
     std::string recorded = core::get_string(*revision, {"metadata", "labels", kLabelRevisionHash});
     if (recorded == hash) return hash;
-    // Another operator's has another name.
+    // A revision of another operator is named differently.
     if (recorded.empty() || !core::get_string(*revision, {"metadata", "name"}).ends_with("-" + recorded)) continue;
     const core::Result<NodeSetSpec> read = with_revision(spec, *revision);
     if (read && revision_hash(*read) == hash) return recorded;
@@ -106,7 +106,7 @@ core::Result<NodeSetSpec> with_revision(NodeSetSpec spec, const Json& revision) 
                                                      " has no data.spec, so it is not one of a NodeSet");
   }
   Json body{{"spec", *data}};
-  // Of one that has no sshd, nothing is said.
+  // An empty ssh in the data means that there is no sshd.
   if (const Json* ssh = core::find(*data, {"ssh"}); ssh != nullptr && ssh->empty()) body["spec"].erase("ssh");
   body["spec"]["controllerRef"]["name"] = spec.controller_ref.name;
   core::Result<NodeSet> read = from_json<NodeSet>(body);
@@ -129,10 +129,10 @@ core::Result<Json> apply_revision(const Json& nodeset, const Json& revision) {
   if (!read) return core::fail(core::ErrorCode::kInvalid, read.error().message);
   const core::Result<NodeSetSpec> wanted = with_revision(read->spec, revision);
   if (!wanted) return std::unexpected(wanted.error());
-  // Nothing of an sshd that does not run joins the one that is to run.
+  // A merge patch only removes fields that its base has, so a disabled sshd counts if an sshd is to run.
   const bool runs = wanted->ssh && wanted->ssh->enabled;
   Json out = merge_patch(runs ? recorded_data(read->spec) : revision_data(read->spec), revision_data(*wanted));
-  // An empty one would lack what is required of it.
+  // An empty object would lack required fields.
   if (!wanted->ssh && read->spec.ssh && read->spec.ssh->enabled) out["spec"]["ssh"] = nullptr;
   return out;
 }

@@ -1,10 +1,10 @@
-// Revisions of a NodeSet: what a ControllerRevision records of a spec, and how it is put back.
+// Revisions of a NodeSet: what a ControllerRevision records of a spec, and how it is restored.
 //
 //   auto patch = api::apply_revision(nodeset, revision);     // the two objects, as the API server has them
 //   if (patch && !patch->empty()) ...                        // a JSON merge patch of the NodeSet: kubectl patch --type=merge
 //
-// The revisions of a NodeSet are the ControllerRevisions that it owns; `revision` is their order, and the newest is in force. A
-// NodeSet whose spec was put back gets no other revision: the one that it had becomes the newest.
+// The revisions of a NodeSet are the ControllerRevisions that it owns. `revision` is their order; the newest is in force. A
+// NodeSet whose spec is restored gets no new revision: its old one becomes the newest.
 #pragma once
 
 #include <string>
@@ -16,30 +16,31 @@
 
 namespace api {
 
-/// Takes out the labels that tell the version of a chart: with another version of it alone, no pod is replaced.
+/// Removes the labels with the version of a chart, because a new chart version alone must not replace any pod.
 void drop_chart_versions(StringMap& labels);
 
-/// What revisions are compared and hashed by: {"spec": {template, slurmd, logfile, ssh, extraConf, ordinalPadding,
-/// oversubscribeNode}}, all that makes a worker. Left out is what makes no other worker: labels by which a chart says who it
-/// is, fields of the pod and its containers that are set to nothing, and an sshd that is not to run.
+/// Returns the data by which revisions are compared and hashed: {"spec": {template, slurmd, logfile, ssh, extraConf,
+/// ordinalPadding, oversubscribeNode}}. Leaves out what does not change a worker: labels with which a chart names itself, empty
+/// fields of the pod and its containers, and a disabled sshd.
 core::Json revision_data(const NodeSetSpec& spec);
 
-/// What a ControllerRevision has as `data`: the same, with an sshd that is not to run, for an earlier release compares that.
+/// Returns the `data` of a ControllerRevision: revision_data with a disabled sshd, which an earlier release compares.
 core::Json recorded_data(const NodeSetSpec& spec);
 
-/// The label controller-revision-hash: ten characters. It is made of what users wrote (with defaults), never of the pod that we
-/// build of it: a later release that builds another pod must not replace every worker. Its value is an interface.
+/// Returns the label controller-revision-hash: ten characters. It depends on what users wrote (with defaults), never on the pod
+/// that we build: a later release that builds another pod must not replace every worker. Its value is an interface.
 std::string revision_hash(const NodeSetSpec& spec);
 
-/// The hash that is in force: of the newest of the NodeSet's ControllerRevisions that records this spec, or of the spec, if
-/// there is none yet. An earlier release may have recorded it under another hash, which its workers have as a label.
+/// Returns the hash in force: that of the newest ControllerRevision of the NodeSet that records this spec, or that of the spec
+/// if there is none. An earlier release may have recorded the spec under another hash, which is then on the labels of its
+/// workers.
 std::string hash_in_force(const NodeSetSpec& spec, std::vector<const core::Json*> revisions);
 
-/// The spec with the data of a ControllerRevision in the place of its own. Error: kInvalid; it has no such data.
+/// Returns the spec with its own data replaced by that of a ControllerRevision. Error: kInvalid if that has none.
 core::Result<NodeSetSpec> with_revision(NodeSetSpec spec, const core::Json& revision);
 
-/// What makes the spec of a NodeSet the one that a ControllerRevision records: a JSON merge patch of the NodeSet, empty where
-/// nothing differs. All else of the spec (replicas, updateStrategy ...) stays. Error: kInvalid.
+/// Returns the JSON merge patch that restores what a ControllerRevision records of a NodeSet's spec, empty if nothing differs.
+/// The rest of the spec (replicas, updateStrategy ...) stays. Error: kInvalid.
 core::Result<core::Json> apply_revision(const core::Json& nodeset, const core::Json& revision);
 
 }  // namespace api

@@ -37,8 +37,7 @@ constexpr const char* kFull =
         "template": {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}},
                      "spec": {"hostname": "n", "nodeSelector": {"e": "f"}}}})";
 
-// These values stand on the pods of running clusters. A release in which one of them changes replaces every worker of its
-// users.
+// These values are on the pods of running clusters. A release that changes one replaces every worker of its users.
 TEST(Revision, HashesNeverChange) {
   EXPECT_EQ(hash_of("{}"), "bsq65j278n");
   EXPECT_EQ(hash_of(R"({"slurmd": {"image": "local/slurmd:26.05"}})"), "shwzjq72bs");
@@ -75,7 +74,7 @@ TEST(Revision, OnlyWhatMakesAWorkerCounts) {
   }
 }
 
-/// As a release recorded it that let versions of charts count.
+/// Returns a revision of an earlier release, which still recorded chart versions.
 Json recorded_before(std::int64_t number, const char* spec, const char* hash) {
   const Json body = body_of(spec);
   Json out = revision_of(spec);
@@ -104,7 +103,7 @@ TEST(Revision, WhatAnEarlierReleaseRecordedStaysInForce) {
     EXPECT_EQ(*apply_revision(body_of(now), one), Json::object()) << now;
   }
   EXPECT_EQ(hash_in_force(spec_of(body_of(kOther)), {&one, &two}), hash_of(kOther));
-  // Of another operator, and unreadable.
+  // One belongs to another operator and is unreadable.
   two["metadata"]["name"] = "cpu-x";
   one["data"] = 7;
   EXPECT_EQ(hash_in_force(spec_of(body_of(kOne)), {&one, &two}), hash_of(kPlain));
@@ -128,7 +127,7 @@ TEST(Revision, WhatWasRecordedIsPutBack) {
       const NodeSetSpec before = spec_of(nodeset);
       nodeset.merge_patch(*patch);
       EXPECT_EQ(revision_hash(spec_of(nodeset)), hash_of(to)) << from << "\n" << to << "\n" << patch->dump();
-      // All else stays.
+      // The rest stays.
       EXPECT_EQ(spec_of(nodeset).replicas, before.replicas);
       EXPECT_EQ(spec_of(nodeset).min_ready_seconds, before.min_ready_seconds);
     }
@@ -143,7 +142,7 @@ TEST(Revision, AnSshdThatDidNotRunAndWasRecordedByAnEarlierReleaseIsNoneNow) {
     EXPECT_EQ(hash_in_force(spec_of(body_of(now)), {&recorded}), "off") << now;
 }
 
-/// After a way back it must not see another template.
+/// After a downgrade, the earlier release must not see another template.
 TEST(Revision, AnEarlierReleaseReadsAllOfAnSshdThatDoesNotRun) {
   for (const char* spec : {R"({"template": {}, "ssh": {"enabled": false, "extraSshdConfig": "x"}})",
                            R"({"template": {}, "ssh": {"enabled": true, "sssdConfRef": {"name": "t", "key": "u"}}})"}) {

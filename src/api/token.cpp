@@ -6,21 +6,21 @@
 namespace api {
 namespace {
 
-/// Of names of Kubernetes objects.
+/// The limit for names of Kubernetes objects.
 constexpr std::size_t kMaxObjectName = 253;
-/// How much of a user's name that no object can have stands in the Secret's name.
+/// The number of readable characters kept of a username that is not a valid object name.
 constexpr std::size_t kReadablePart = 40;
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/// It may end a name of an object that began well.
+/// Reports whether a valid object name can end with this username.
 bool fits_in_name(std::string_view username) {
   for (std::size_t i = 0; i < username.size(); ++i) {
     if (is_word(username[i])) continue;
     const bool inside = i > 0 && i + 1 < username.size();
-    // Dots stand between words.
+    // Dots separate words.
     const bool joins =
         username[i] == '-' || (username[i] == '.' && inside && is_word(username[i - 1]) && is_word(username[i + 1]));
     if (!joins || i + 1 == username.size()) return false;
@@ -28,7 +28,7 @@ bool fits_in_name(std::string_view username) {
   return true;
 }
 
-/// The user's name as it is, or what is readable of it with a hash of the whole: Slurm's users may be called
+/// Returns the username, or its readable part with a hash of the whole: Slurm's users may have names such as
 /// jane.doe@corp.example.
 std::string in_name(std::string_view username, std::size_t room) {
   if (username.size() <= room && fits_in_name(username)) return std::string(username);
@@ -96,7 +96,7 @@ const FieldList& field_list(const Token*) {
       FieldList("A Token is a Slurm JWT for one user, kept fresh in a Secret, which has the Token's labels and annotations.")
           .add(field("spec", &Token::spec))
           .add(field("status", &Token::status))
-          // A label of the Secret. As with name_is_label, only for new ones.
+          // The name becomes a label of the Secret. Like name_is_label, the rule is only for new objects.
           .rule("has(self.status) || size(self.metadata.name) <= " + std::to_string(kMaxTokenName),
                 "must have at most " + std::to_string(kMaxTokenName) + " characters", "metadata.name");
   return kList;

@@ -13,7 +13,7 @@
 
 namespace api {
 
-/// It is a label's value.
+/// The limit of a label's value.
 inline constexpr std::size_t kMaxTokenName = 63;
 
 struct TokenSpec {
@@ -24,7 +24,7 @@ struct TokenSpec {
   bool refresh = true;
   std::optional<SecretKeySelector> secret_ref;
 
-  /// The JWT key's reference under either name; null only before validation.
+  /// Returns the reference to the JWT key under either name; null only before validation.
   [[nodiscard]] const SecretKeySelector* jwt_key() const {
     if (jwt_key_ref) return &*jwt_key_ref;
     return jwt_hs256_key_ref ? &*jwt_hs256_key_ref : nullptr;
@@ -44,9 +44,9 @@ struct Token {
   TokenStatus status;
 };
 
-/// The Secret that holds the token, and its key: spec.secretRef, or <name>-jwt-<username> and SLURM_JWT. `name` is the Token's
-/// name, of at most kMaxTokenName characters. A username that cannot stand in a Secret's name is replaced by what is readable
-/// of it and a hash, always the same for the same username.
+/// Returns the Secret that holds the token, and its key: spec.secretRef, or <name>-jwt-<username> and SLURM_JWT. `name` is the
+/// Token's name, of at most kMaxTokenName characters. A username that is not valid in a Secret's name is replaced by its
+/// readable part and a hash, always the same for the same username.
 SecretKeySelector token_secret(const TokenSpec& spec, std::string_view name);
 
 const FieldList& field_list(const TokenSpec*);

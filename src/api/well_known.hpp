@@ -1,4 +1,4 @@
-// Every name that users, dashboards and the other parts of the project know objects by: group, labels, annotations, finalizers,
+// The names by which users, dashboards and the other parts of the project know objects: group, labels, annotations, finalizers,
 // taints, condition types. The values are an interface: they never change.
 #pragma once
 
@@ -11,8 +11,8 @@ inline constexpr std::string_view kGroup = "slinky.slurm.net";
 inline constexpr std::string_view kVersion = "v1beta1";
 inline constexpr std::string_view kApiVersion = "slinky.slurm.net/v1beta1";
 
-/// Every pod of the operator itself carries app.kubernetes.io/name with this value; it is also the issuer of the tokens it
-/// mints, the field manager's prefix and the Lease's name.
+/// The value of app.kubernetes.io/name on every pod of the operator. It is also the issuer of its tokens, the field manager's
+/// prefix and the name of the Lease.
 inline constexpr std::string_view kOperatorName = "slurm-operator";
 
 // Labels on all children.
@@ -28,52 +28,51 @@ inline constexpr std::string_view kLabelPodHostname = "nodeset.slinky.slurm.net/
 inline constexpr std::string_view kLabelPodProtect = "nodeset.slinky.slurm.net/pod-protect";
 inline constexpr std::string_view kLabelPodBusy = "nodeset.slinky.slurm.net/pod-busy";  ///< Jobs run on it.
 inline constexpr std::string_view kLabelScalingMode = "nodeset.slinky.slurm.net/scaling-mode";
-/// Release 1.3 of the Go operator: slurmctld's pod that serves. Only read, of what that operator has left.
+/// Release 1.3 of the Go operator sets this on the serving slurmctld pod. We only read it, on objects of that operator.
 inline constexpr std::string_view kLabelControllerActive = "controller.slinky.slurm.net/active";
 inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash";
 
 // Annotations of Controllers that users set.
-/// The stop switch: nothing of the cluster is deleted, and its slurmctld stays as it is.
+/// Stops deletions: nothing of the cluster is deleted, and its slurmctld stays as it is.
 inline constexpr std::string_view kAnnotationStopDeletions = "controller.slinky.slurm.net/stop-deletions";
-/// Where slurmctld's state goes with its pod, that may be replaced although jobs are lost with it.
+/// Allows that a slurmctld whose state is lost with its pod is replaced, although jobs are lost.
 inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm.net/lose-jobs";
 
 // Annotations of worker pods that users set or read.
 inline constexpr std::string_view kAnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon";
-/// Why, and by whom: the text of the drain's reason in Slurm.
+/// The reason for the cordon, and who set it: the text of the drain's reason in Slurm.
 inline constexpr std::string_view kAnnotationPodCordonReason = "nodeset.slinky.slurm.net/pod-cordon-reason";
-/// The same, as other programs ask for it.
+/// Set by other programs to request a cordon.
 inline constexpr std::string_view kAnnotationPodCordonRequested = "nodeset.slinky.slurm.net/pod-cordon-requested";
 inline constexpr std::string_view kAnnotationPodDeletionCost = "nodeset.slinky.slurm.net/pod-deletion-cost";
-/// The worker may be evicted and deleted, whatever runs on it.
+/// Allows that the worker is evicted and deleted, whatever runs on it.
 inline constexpr std::string_view kAnnotationPodRelease = "nodeset.slinky.slurm.net/pod-release";
 inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline";
 
 // Annotations of worker pods that the operator sets.
-/// Why this worker may be deleted: set before a deletion that others carry out (garbage collector, namespace controller).
+/// The reason why this worker may be deleted. Set before a deletion by the garbage collector or the namespace controller.
 inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
-/// On a ControllerRevision: "true" where its appearance makes a RollingUpdate, "false" where it was only recorded: it was the
-/// first that this operator made, or came with another strategy.
+/// On a ControllerRevision: "true" if it started a RollingUpdate; "false" if it was only recorded, because it was the first of
+/// this operator or came with another strategy.
 inline constexpr std::string_view kAnnotationRolls = "nodeset.slinky.slurm.net/rolls";
-/// On a worker: the Kubernetes node that its node affinity names, for it ran there before.
+/// On a worker: the Kubernetes node that its node affinity names, because it ran there before.
 inline constexpr std::string_view kAnnotationPinnedTo = "nodeset.slinky.slurm.net/pinned-to";
-/// On a claim of a worker that was scaled in for good: the UID of its pod. The claim is to go with it.
+/// On the claim of a worker that was scaled in for good: the UID of its pod. The claim is deleted with the pod.
 inline constexpr std::string_view kAnnotationScaledIn = "nodeset.slinky.slurm.net/scaled-in";
-/// On a worker pod whose template has changed only in what Slurm takes while it runs: the controller-revision-hash that it was
-/// created with.
+/// On a worker pod whose template changed only in what Slurm takes at run time: the revision hash that it was created with.
 inline constexpr std::string_view kAnnotationCreatedRevision = "nodeset.slinky.slurm.net/created-revision";
-/// On the newest ControllerRevision, until all workers are of it: the controller-revision-hash of the one before, of which
-/// workers below spec.updateStrategy.rollingUpdate.partition are.
+/// On the newest ControllerRevision, until all workers have it: the controller-revision-hash of the previous one. Workers below
+/// spec.updateStrategy.rollingUpdate.partition still have that one.
 inline constexpr std::string_view kAnnotationBaseRevision = "nodeset.slinky.slurm.net/base-revision";
-/// On a ControllerRevision whose template has become the newest again: when.
+/// On a ControllerRevision whose template has become the newest again: since when it is the newest.
 inline constexpr std::string_view kAnnotationNewestSince = "nodeset.slinky.slurm.net/newest-since";
-/// On a NodeSet, by users: the loss of Kubernetes nodes that the condition DeletionsStopped tells of is meant. The time that
-/// stands there; a later loss has another.
+/// On a NodeSet, set by users: confirms the loss of Kubernetes nodes that the condition DeletionsStopped reports. The value is
+/// the time from the condition, so a later loss needs another confirmation.
 inline constexpr std::string_view kAnnotationConfirmNodeLoss = "nodeset.slinky.slurm.net/confirm-node-loss";
-/// On a NodeSet, by users: the workers that Slurm has lost until the time that stands there are to be replaced.
+/// On a NodeSet, set by users: the workers that Slurm lost before this time are to be replaced.
 inline constexpr std::string_view kAnnotationConfirmStateLoss = "nodeset.slinky.slurm.net/confirm-state-loss";
-/// Stamped once the worker's node was seen in Slurm, with the node's name ("true" by earlier releases): nothing that changes
-/// later makes it another one. From then on its absence there is no evidence of anything.
+/// Set once Slurm has shown the worker's node. The value is the node's name ("true" by earlier releases), which later changes
+/// do not affect. From then on, a missing node in Slurm is no evidence.
 inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.net/registered";
 
 // Annotations of Kubernetes Nodes that users set.
@@ -82,42 +81,42 @@ inline constexpr std::string_view kAnnotationNodeHostnameOverride = "nodeset.sli
 inline constexpr std::string_view kAnnotationFirstConf = "nodeset.slinky.slurm.net/first-conf";
 inline constexpr std::string_view kAnnotationTopologySpec = "topology.slinky.slurm.net/spec";
 inline constexpr std::string_view kAnnotationFeaturesSpec = "features.slinky.slurm.net/spec";
-/// Features of Slurm nodes that come from Kubernetes nodes begin with it.
+/// Prefix of those features of Slurm nodes that come from Kubernetes nodes.
 inline constexpr std::string_view kFeaturePrefix = "k8s/";
 
 // Annotations of children and pod templates that the operator sets.
 inline constexpr std::string_view kAnnotationSlurmConfigHash = "slinky.slurm.net/slurm-config-hash";
 inline constexpr std::string_view kAnnotationSlurmKeyHash = "slinky.slurm.net/slurm-key-hash";
-/// On a keyring: the step of the rotation that is under way; what it says stands in operator/controller/rotation.hpp.
+/// On a keyring: the current step of the rotation. operator/controller/rotation.hpp explains the value.
 inline constexpr std::string_view kAnnotationKeyRotation = "slinky.slurm.net/key-rotation";
-/// On a keyring, and on X-config: the key's digest in slurmctld's pod template, where the key has changed under the pod since.
+/// On a keyring and on X-config: the key's digest in slurmctld's pod template, if the key has changed since then.
 inline constexpr std::string_view kAnnotationMadeWithKey = "slinky.slurm.net/made-with-slurm-key-hash";
-/// On pods of slurmctld and slurmd: they read slurm.jwks, where it is there.
+/// On pods of slurmctld and slurmd: they read slurm.jwks if the file exists.
 inline constexpr std::string_view kAnnotationReadsJwks = "slinky.slurm.net/reads-slurm-jwks";
-/// On pods of slurmctld's backups: the step of a rotation whose files they have started with.
+/// On pods of slurmctld's backups: the step of a rotation whose files they started with.
 inline constexpr std::string_view kAnnotationKeyGeneration = "slinky.slurm.net/key-generation";
-/// On X-config: the uid of slurmctld's pod that was last up, where its state goes with it.
+/// On X-config: the UID of the slurmctld pod that was last up, if its state is lost with the pod.
 inline constexpr std::string_view kAnnotationServedBy = "slinky.slurm.net/served-by";
 inline constexpr std::string_view kAnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash";
-/// Of slurmdbd's pod: of the ConfigMap with slurmdbd.conf, and of the password of its database.
+/// On slurmdbd's pod: hashes of the ConfigMap with slurmdbd.conf, and of the password of its database.
 inline constexpr std::string_view kAnnotationSlurmdbdConfHash = "slinky.slurm.net/slurmdbd-conf-hash";
 inline constexpr std::string_view kAnnotationStoragePasswordHash = "slinky.slurm.net/storage-password-hash";
 inline constexpr std::string_view kAnnotationSshdConfHash = "slinky.slurm.net/sshd-conf-hash";
 inline constexpr std::string_view kAnnotationSshdConfig = "slinky.slurm.net/sshd-config";
 inline constexpr std::string_view kAnnotationSssdConfHash = "slinky.slurm.net/sssd-conf-hash";
 inline constexpr std::string_view kAnnotationSshHostKeysHash = "slinky.slurm.net/ssh-host-keys-hash";
-/// A counter: changing any annotation of a pod makes its kubelet refresh its ConfigMap volumes at once.
+/// A counter. Changing any annotation of a pod makes its kubelet refresh its ConfigMap volumes at once.
 inline constexpr std::string_view kAnnotationConfigRefresh = "slinky.slurm.net/config-refresh";
-/// On slurmctld's pods: a digest of the settings that only a restart brings into force.
+/// On slurmctld's pods: a digest of the settings that only take effect on a restart.
 inline constexpr std::string_view kAnnotationRestartHash = "slinky.slurm.net/restart-hash";
-/// On slurmctld's pod template: the configuration for which a slurmctld that did not get up was given a new pod.
+/// On slurmctld's pod template: the configuration for which a slurmctld that did not start was given a new pod.
 inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/restarted-for";
-/// On a ConfigMap: the last configuration that slurmctld accepted, for rolling back. What each of these says stands in
-/// operator/controller/rollout.hpp.
+/// On a ConfigMap: the last configuration that slurmctld accepted, for rolling back. operator/controller/rollout.hpp explains
+/// these annotations.
 inline constexpr std::string_view kAnnotationAcceptedConfigHash = "slinky.slurm.net/accepted-config-hash";
 inline constexpr std::string_view kAnnotationRefusedConfigHash = "slinky.slurm.net/refused-config-hash";
 inline constexpr std::string_view kAnnotationRefusedReason = "slinky.slurm.net/refused-reason";
-/// Of what people asked for with the content that is offered, and with the one that was refused: see Rendered::asked.
+/// Hashes of what people asked for with the offered content, and with the refused one: see Rendered::asked.
 inline constexpr std::string_view kAnnotationAskedHash = "slinky.slurm.net/asked-hash";
 inline constexpr std::string_view kAnnotationRefusedAskedHash = "slinky.slurm.net/refused-asked-hash";
 inline constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
@@ -126,32 +125,32 @@ inline constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusa
 inline constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
 inline constexpr std::string_view kAnnotationRan = "slinky.slurm.net/slurmctld-ran";
 inline constexpr std::string_view kAnnotationHeldSince = "slinky.slurm.net/held-since";
-/// Of the slurmctld that was last up, by the tag of its image; see slinky/releases.hpp.
+/// The release of the slurmctld that was last up, from the tag of its image; see slinky/releases.hpp.
 inline constexpr std::string_view kAnnotationSlurmctldRelease = "slinky.slurm.net/slurmctld-release";
-/// On slurmctld's pod, while it waits for the release of its slurmdbd: that.
+/// On slurmctld's pod, while it waits for a release of slurmdbd: that release.
 inline constexpr std::string_view kAnnotationSlurmdbdRelease = "slinky.slurm.net/slurmdbd-release";
-/// Of a slurmctld that ended because slurmdbd has another number for its cluster than its state: "OURS THEIRS POD-UID".
+/// Set if slurmctld ended because slurmdbd has another number for its cluster than its state has: "OURS THEIRS POD-UID".
 inline constexpr std::string_view kAnnotationNumbersDiffer = "slinky.slurm.net/cluster-numbers-differ";
-/// Of the backups' StatefulSet: to which pod of the primary they hand over, by uid, and since when.
+/// On the backups' StatefulSet: the UID of the primary's pod to which they hand over, and since when.
 inline constexpr std::string_view kAnnotationHandedOver = "slinky.slurm.net/handed-over";
 inline constexpr std::string_view kAnnotationStartingAt = "slinky.slurm.net/starting-at";
-/// On X-config, where a user's topology.yaml or topology.conf names nodes: see operator/controller/places.hpp.
+/// On X-config, if a user's topology.yaml or topology.conf names nodes: see operator/controller/places.hpp.
 inline constexpr std::string_view kAnnotationPlacesGiven = "slinky.slurm.net/places-given-until";
 inline constexpr std::string_view kAnnotationPlacesDue = "slinky.slurm.net/places-due";
 inline constexpr std::string_view kAnnotationFilesHash = "slinky.slurm.net/files-hash";
 inline constexpr std::string_view kAnnotationAcceptedFilesHash = "slinky.slurm.net/accepted-files-hash";
 inline constexpr std::string_view kAnnotationCutShort = "slinky.slurm.net/cut-short-jobs";
-/// Of a Controller, by users: what is to leave slurm.conf although jobs use it ("partition/gpu,license/matlab").
+/// On a Controller, set by users: what to remove from slurm.conf although jobs use it ("partition/gpu,license/matlab").
 inline constexpr std::string_view kAnnotationRemoveNow = "controller.slinky.slurm.net/remove-now";
 inline constexpr std::string_view kAnnotationScriptsHash = "slinky.slurm.net/scripts-hash";
 inline constexpr std::string_view kAnnotationDataHash = "slinky.slurm.net/data-hash";
 
-/// Of kubectl: the container that `kubectl logs` and `kubectl exec` mean.
+/// Defined by kubectl: the container that `kubectl logs` and `kubectl exec` use by default.
 inline constexpr std::string_view kAnnotationDefaultContainer = "kubectl.kubernetes.io/default-container";
 
-// Finalizers. They end in this order: NodeSet, RestApi, Controller, Accounting.
+// Finalizers. They are removed in this order: NodeSet, RestApi, Controller, Accounting.
 inline constexpr std::string_view kFinalizerNodeSet = "nodeset.slinky.slurm.net/drain";
-/// Of ScheduledUpdate: Slurm may have a reservation of the NodeSet's.
+/// For ScheduledUpdate: Slurm may have a reservation of the NodeSet.
 inline constexpr std::string_view kFinalizerReservation = "nodeset.slinky.slurm.net/reservation";
 inline constexpr std::string_view kFinalizerRestApi = "restapi.slinky.slurm.net/serve";
 inline constexpr std::string_view kFinalizerController = "controller.slinky.slurm.net/teardown";
@@ -160,7 +159,7 @@ inline constexpr std::string_view kFinalizerAccounting = "accounting.slinky.slur
 /// Workers tolerate this taint (NoExecute).
 inline constexpr std::string_view kTaintWorker = "nodeset.slinky.slurm.net/worker";
 
-/// By these taints cluster-autoscaler and Karpenter announce that a Kubernetes node goes: what drains its workers by default.
+/// With these taints, cluster-autoscaler and Karpenter announce that a Kubernetes node will be removed. They drain its workers.
 inline constexpr std::array<std::string_view, 2> kDrainTaints{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"};
 
 // Condition types of the custom resources.
@@ -172,31 +171,31 @@ inline constexpr std::string_view kConditionDeletionsStopped = "DeletionsStopped
 inline constexpr std::string_view kConditionReservationCreated = "ReservationCreated";  ///< NodeSet: with ScheduledUpdate.
 inline constexpr std::string_view kConditionStateInMemory = "StateInMemory";  ///< Controller: persistence is disabled.
 inline constexpr std::string_view kConditionJobsInDoubt = "JobsInDoubt";  ///< Controller: see operator/controller/prologs.hpp.
-inline constexpr std::string_view kConditionMetricsServed = "MetricsServed";  ///< Controller: metrics are asked for.
-inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";        ///< Controller: another auth/slurm key waits.
-inline constexpr std::string_view kConditionServing = "Serving";              ///< Accounting: its slurmdbd answers.
-inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited";  ///< Accounting: settings of its server.
-inline constexpr std::string_view kConditionAccountingJoined = "AccountingJoined";  ///< Controller: with accountingRef.
+inline constexpr std::string_view kConditionMetricsServed = "MetricsServed";  ///< Controller: metrics are enabled.
+inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";        ///< Controller: a changed auth/slurm key waits.
+inline constexpr std::string_view kConditionServing = "Serving";              ///< Accounting: slurmdbd answers.
+inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited";  ///< Accounting: settings of its database.
+inline constexpr std::string_view kConditionAccountingJoined = "AccountingJoined";  ///< Controller: it has an accountingRef.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
 inline constexpr std::string_view kConditionPlaced = "WorkersPlaced";       ///< Controller: a user's topology file names nodes.
-/// Pod condition: since when Slurm has had the worker's node, as its message says; see slinky/workers.hpp.
+/// Pod condition whose message says since when Slurm has had the worker's node; see slinky/workers.hpp.
 inline constexpr std::string_view kPodConditionRegistered = "SlurmNodeRegistered";
-/// Pod conditions that show a worker's Slurm state are this prefix and the state in words: "SlurmNodeStateIdle".
+/// Prefix of the pod conditions that show a worker's Slurm state. The state follows in words: "SlurmNodeStateIdle".
 inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";
 
-// Ports and names of the container contract.
+// Ports and names that containers rely on.
 inline constexpr int kPortSlurmctld = 6817;
 inline constexpr int kPortSlurmd = 6818;
 inline constexpr int kPortSlurmdbd = 6819;
 inline constexpr int kPortSlurmrestd = 6820;
 inline constexpr int kPortSsh = 22;
 inline constexpr std::string_view kKeySlurm = "slurm.key";  ///< The data key of a generated auth/slurm key.
-/// In a keyring: all keys of a rotation, as slurmctld and slurmd read them; the one that slurm.key does not hold; and which
-/// step of which rotation this is.
+/// In a keyring: all keys of a rotation, as slurmctld and slurmd read them; the key that slurm.key does not hold; and the step
+/// and rotation that they belong to.
 inline constexpr std::string_view kKeyJwks = "slurm.jwks";
 inline constexpr std::string_view kKeyOther = "other.key";
 inline constexpr std::string_view kKeyGeneration = "key-generation";
-/// And the same for login pods, which read it once, when they start.
+/// In a keyring, for login pods, which read their keys only once, when they start.
 inline constexpr std::string_view kKeyLoginJwks = "login.jwks";
 inline constexpr std::string_view kKeyLoginGeneration = "login-generation";
 inline constexpr std::string_view kKeyJwt = "jwt.key";  ///< The data key of a generated auth/jwt key.

@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::size_t kBlock = 512;
 constexpr std::size_t kName = 100, kPrefix = 155;
-/// Namespaces are no longer than this, and two such folders fit beside ours.
+/// The longest name of a namespace. Two folders of this length fit into a path, besides ours.
 constexpr std::size_t kFolder = 63;
 
 class Header {
  public:
   void put(std::size_t at, std::string_view text) { std::ranges::copy(text, bytes_.begin() + static_cast<std::ptrdiff_t>(at)); }
-  /// With a NUL behind.
+  /// Writes an octal number, ended by a NUL.
   void number(std::size_t at, std::size_t digits, std::uint64_t value) { put(at, fmt::format("{:0{}o}", value, digits)); }
   std::string finish() {
     constexpr std::size_t kSum = 148;
@@ -62,11 +62,11 @@ core::Result<std::string> header_of(const ArchiveFile& file, core::WallTime at) 
 
 core::Result<std::string> gzip(std::string_view text) {
   z_stream stream{};
-  // 16: a gzip header.
+  // Adding 16 selects a gzip header.
   if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
     return core::fail(core::ErrorCode::kInternal, "zlib does not start");
   std::string out(deflateBound(&stream, static_cast<uLong>(text.size())), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));  // zlib does not write there
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));  // zlib does not write there.
   stream.avail_in = static_cast<uInt>(text.size());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
   stream.avail_out = static_cast<uInt>(out.size());
@@ -77,7 +77,7 @@ core::Result<std::string> gzip(std::string_view text) {
   return out;
 }
 
-/// Of a name that is too long, its beginning, a hash and its extension.
+/// Shortens a name that is too long to its beginning, a hash and its extension.
 std::string shortened_name(std::string_view name, std::size_t most) {
   constexpr std::size_t kHash = 10, kExtension = 10;
   if (name.size() <= most) return std::string(name);

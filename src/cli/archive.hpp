@@ -13,14 +13,14 @@
 namespace cli {
 
 struct ArchiveFile {
-  std::string path;  ///< At most 255 bytes, of which the last 100 at most follow a slash.
+  std::string path;  ///< At most 255 bytes, of which at most 100 follow the last slash that splits it.
   std::string content;
 };
 
-/// A path that an archive takes: the parts that are too long end with a hash of what they were.
+/// Returns a path that an archive can hold. Parts that are too long are shortened and end with a hash of the original.
 std::string archive_path(std::string_view path);
 
-/// Error: kInvalid (a path is too long), kInternal (zlib).
+/// Errors: kInvalid (a path is too long), kInternal (zlib).
 core::Result<std::string> tar_gz(const std::vector<ArchiveFile>& files, core::WallTime at);
 
 }  // namespace cli

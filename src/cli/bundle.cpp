@@ -28,9 +28,9 @@ using core::Json;
 constexpr std::size_t kSalt = 16;
 constexpr int kLines = 5000;
 constexpr int kBytes = 8 << 20;
-/// Workers whose logs are read: those that are not ready, at most so many.
+/// The maximum number of workers whose logs are read. Only those that are not ready count.
 constexpr std::size_t kWorkerLogs = 20;
-/// Helm keeps its releases in Secrets: long, compressed, and in no log.
+/// The type of Helm's Secrets with releases. They are long and compressed, and appear in no log.
 constexpr std::string_view kHelmRelease = "helm.sh/release.v1";
 constexpr std::string_view kServiceAccountToken = "kubernetes.io/service-account-token";
 constexpr std::string_view kIntroduction =
@@ -56,7 +56,7 @@ std::string path_of(const Json& object) {
                      lowercase(core::get_string(object, {"kind"})), name);
 }
 
-/// Where a pod may name a ConfigMap, at any depth of `json`: calls `take` with the kind of the reference, and the reference.
+/// Finds where a pod names a ConfigMap, at any depth of `json`. Calls `take` with the kind of the reference, and the reference.
 void each_config_map(const Json& json, const std::function<void(std::string_view, const Json&)>& take) {
   if (json.is_array()) {
     for (const Json& item : json) each_config_map(item, take);
@@ -68,7 +68,7 @@ void each_config_map(const Json& json, const std::function<void(std::string_view
   }
 }
 
-/// Data keys of ConfigMaps that are values of environment variables; the key "" stands for all.
+/// The data keys of ConfigMaps whose values are environment variables; "" stands for all keys.
 using Variables = std::set<std::pair<kube::Key, std::string>>;
 
 Variables variables_of(const std::vector<Json>& objects) {
@@ -85,7 +85,7 @@ Variables variables_of(const std::vector<Json>& objects) {
   return out;
 }
 
-/// A ConfigMap without the values of environment variables.
+/// Returns a ConfigMap without the values of environment variables.
 Json without_variables(Json object, const Variables& variables) {
   if (core::get_string(object, {"kind"}) != "ConfigMap") return object;
   const kube::Key map = kube::key_of(object);
@@ -98,13 +98,13 @@ Json without_variables(Json object, const Variables& variables) {
   return object;
 }
 
-/// Of a Kubernetes node the list of images is the longest, and says nothing of Slurm.
+/// Removes the list of images from a Kubernetes node: it is the longest part, and irrelevant for Slurm.
 Json shortened(Json object) {
   if (core::get_string(object, {"kind"}) == "Node" && object.contains("status")) object["status"].erase("images");
   return object;
 }
 
-/// Reads what is to be in it.
+/// Reads the contents of the bundle.
 class Collector {
  public:
   Collector(Context& context, Api& api) : context_(context), api_(api) {}
@@ -311,7 +311,7 @@ std::vector<std::string> secret_values(const std::vector<Json>& objects) {
     const Json* data = core::find(object, {"data"});
     if (data == nullptr || !data->is_object()) continue;
     for (const auto& [key, value] : data->items()) {
-      // The rest of these is no secret, and the namespace is a word that stands everywhere.
+      // Only the token is secret. The namespace, for one, is a word that appears everywhere.
       if (!value.is_string() || (type == kServiceAccountToken && key != "token")) continue;
       if (auto bytes = core::base64_decode(value.get<std::string>())) out.push_back(std::move(*bytes));
     }
@@ -321,7 +321,7 @@ std::vector<std::string> secret_values(const std::vector<Json>& objects) {
 
 std::vector<std::string> mounted_config_maps(const std::vector<Json>& pods) {
   std::set<std::string> out;
-  // In a volume, in one of a projected volume, in env or in envFrom.
+  // References in a volume, in a projected volume, in env or in envFrom.
   for (const Json& pod : pods)
     each_config_map(pod, [&](std::string_view, const Json& map) { out.insert(core::get_string(map, {"name"})); });
   out.erase("");

@@ -1,5 +1,5 @@
-// `kubectl slurm support-bundle`: all that tells why a cluster does what it does, and no secret. What was read becomes files in
-// one pure function, through which everything goes: nothing reaches the archive past the redactor.
+// `kubectl slurm support-bundle`: everything that explains the state of a cluster, and no secrets. One pure function makes
+// files of what was read, so that nothing reaches the archive without passing the redactor.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@
 namespace cli {
 
 struct BundleFacts {
-  std::vector<core::Json> objects;                            ///< Of any kind, Secrets too.
+  std::vector<core::Json> objects;                            ///< Of any kind, even Secrets.
   std::vector<std::pair<std::string, std::string>> texts;     ///< Path and content: logs, status, versions.
   std::vector<std::pair<std::string, core::Json>> documents;  ///< Path and content.
   std::vector<std::string> problems;                          ///< What could not be read, and why.
-  std::string salt;                                           ///< Random: hashes of Secrets cannot be looked up.
+  std::string salt;                                           ///< Random, so that nobody can look up the hashes of Secrets.
 };
 
-/// The values of Secrets among these objects.
+/// Returns the values of those Secrets that are among these objects.
 std::vector<std::string> secret_values(const std::vector<core::Json>& objects);
-/// The names of the ConfigMaps that pods mount, or take variables from.
+/// Returns the names of the ConfigMaps that pods mount, or take variables from.
 std::vector<std::string> mounted_config_maps(const std::vector<core::Json>& pods);
 std::vector<ArchiveFile> bundle_files(const BundleFacts& facts);
 

@@ -1,4 +1,4 @@
-// What a command is. To add one: write a file with a function that returns a Command, and name it in program.cpp.
+// Defines a command. To add one, write a file with a function that returns a Command, and name it in program.cpp.
 //
 //   Command hello_command() {
 //     return {.path = "hello", .about = "Says hello", .declare = [](CLI::App& app) -> Run {
@@ -27,16 +27,15 @@ class App;
 
 namespace cli {
 
-// What the program ends with.
+// Exit codes of the program.
 inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;  ///< An error: it is on stderr.
-inline constexpr int kUsage = 2;   ///< The command line is wrong.
-inline constexpr int kNotYet =
-    3;  ///< What was waited for did not come within --timeout, or waits for somebody, or is not sure.
-inline constexpr int kRefused = 4;        ///< Not done, since it would do harm: stderr says why, and what to do.
-inline constexpr int kInterrupted = 130;  ///< By the user.
+inline constexpr int kFailed = 1;   ///< An error, printed on stderr.
+inline constexpr int kUsage = 2;    ///< The command line is wrong.
+inline constexpr int kNotYet = 3;   ///< The state was not reached within --timeout, depends on somebody, or is not certain.
+inline constexpr int kRefused = 4;  ///< Refused because it would do harm. stderr says why, and what to do.
+inline constexpr int kInterrupted = 130;  ///< The user interrupted.
 
-/// What the options that all commands have say.
+/// The options that all commands have.
 struct Options {
   std::string kubeconfig, context, ns;
   bool all_namespaces = false;
@@ -45,27 +44,27 @@ struct Options {
 
 using OpenSession = std::function<core::Result<std::unique_ptr<Session>>(const Options&)>;
 
-/// What a command runs with.
+/// The environment in which a command runs.
 class Context {
  public:
   Context(Options options, OpenSession open, Style style, std::function<void(std::string_view)> write_out,
           std::function<void(std::string_view)> write_err, std::function<bool(const std::string&)> ask);
 
-  /// Connects at first.
+  /// Connects on the first call.
   core::Result<Api*> api();
-  /// The namespace of -n, or of the kubeconfig's context; "" with -A. After api().
+  /// Returns the namespace of -n, or of the kubeconfig's context; "" with -A. Call it after api().
   [[nodiscard]] std::string ns() const;
-  /// The same, whatever -A says: for a single object.
+  /// Returns the namespace for a single object, which -A does not change.
   [[nodiscard]] std::string one_ns() const;
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const Style& style() const { return style_; }
 
   void out(std::string_view text) const { write_out_(text); }
-  /// Progress, and what is not the result.
+  /// Writes progress and other text that is not part of the result.
   void note(std::string_view line) const { write_err_(std::string(line) + "\n"); }
-  /// False: no, or nobody is there to say yes.
+  /// Asks the user. Returns false if the answer is no, or if nobody can answer.
   [[nodiscard]] bool confirm(const std::string& question) const { return ask_(question); }
-  /// Tells it, and returns what the program ends with.
+  /// Prints the error, and returns the exit code.
   int fail(const core::Error& error) const;
   int refuse(std::string_view why) const;
 
@@ -81,20 +80,20 @@ class Context {
 
 using Run = std::function<int(Context&)>;
 
-/// What completes the arguments of a command.
+/// What the shell completes the arguments of a command with.
 enum class Names { kNone, kClusters, kNodeSets, kWorkers };
 
 struct Command {
-  std::string path;   ///< "status", "rollout undo": the last word, and what it stands under.
+  std::string path;   ///< "status", "rollout undo": the command and its parents.
   std::string about;  ///< One line.
   Names names = Names::kNone;
-  bool formats = false;         ///< It has -o.
-  bool all_namespaces = false;  ///< It has -A.
-  /// Adds its own options and arguments. What it returns is called when the command was chosen and its options were read.
+  bool formats = false;         ///< The command has -o.
+  bool all_namespaces = false;  ///< The command has -A.
+  /// Adds the command's own options and arguments. The returned function runs it once these are read.
   std::function<Run(CLI::App&)> declare;
 };
 
-/// Adds --timeout: "90s", "30m", "12h"; 0: none.
+/// Adds --timeout: "90s", "30m", "12h"; 0 means no limit.
 void add_timeout(CLI::App& app, double& to, const std::string& help);
 [[nodiscard]] inline core::Duration seconds(double number) {
   return core::Duration{static_cast<std::int64_t>(number * 1000)};

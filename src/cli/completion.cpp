@@ -27,7 +27,7 @@ constexpr std::string_view kFish = R"(# kubectl-slurm: completion for fish. Load
 complete -c kubectl-slurm -f -a '(kubectl-slurm __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null | string match -v ":*")'
 )";
 
-/// These words begin with the command's path. -1: they do not; else how many of its words there are.
+/// Returns the number of words in the path if `words` begin with it, else -1.
 std::ptrdiff_t matched(const std::vector<std::string>& path, const std::vector<std::string>& words) {
   if (words.size() < path.size() || !std::equal(path.begin(), path.end(), words.begin())) return -1;
   return static_cast<std::ptrdiff_t>(path.size());

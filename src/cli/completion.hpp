@@ -1,5 +1,5 @@
-// Completion in shells. The words come from the program itself: the shell's script asks `kubectl-slurm __complete WORD...`,
-// whose last word is the one to be completed, and so does kubectl's own completion by the name kubectl_complete-slurm.
+// Shell completion. The program itself gives the words: the script of the shell calls `kubectl-slurm __complete WORD...`, whose
+// last word is to be completed. kubectl's own completion does the same under the name kubectl_complete-slurm.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace cli {
 
-/// The script for a shell; nullopt: there is none for it.
+/// Returns the script for a shell; nullopt if there is none.
 [[nodiscard]] std::optional<std::string> completion_script(std::string_view shell);
 
 /// A command as completion knows it.
@@ -22,7 +22,7 @@ struct Completable {
   Names names = Names::kNone;
 };
 
-/// What the last of these words may become. `names_of` is asked only where a name is wanted.
+/// Returns what the last word may become. Calls `names_of` only if a name is expected.
 [[nodiscard]] std::vector<std::string> complete(const std::vector<Completable>& commands, const std::vector<std::string>& words,
                                                 const std::function<std::vector<std::string>(Names)>& names_of);
 

@@ -26,10 +26,10 @@ namespace {
 using core::Json;
 
 constexpr core::Duration kDrainEvery{2000};
-/// So long what a pod showed already when the drain was asked for is not believed: the operator may not have seen the request.
-/// And so often Slurm is asked at most.
+/// If a pod already shows a drain at the first look, it is not trusted for this long, because the operator may not have seen
+/// the request yet. This is also the shortest time between two requests to Slurm.
 constexpr core::Duration kSettles{10000};
-/// So long a worker is waited for of which nobody says whose drain it is that its pod shows.
+/// How long to wait for a worker if nobody can say whether the drain on its pod is ours.
 constexpr core::Duration kUnsureFor{60000};
 constexpr std::string_view kNodePrefix = "node/";
 constexpr std::string_view kReasonBegins = "drained ";
@@ -55,7 +55,7 @@ core::Result<std::vector<kube::PodPtr>> find_workers(Context& context, Api& api,
   return found;
 }
 
-/// Who the API server says we are; "" where it does not.
+/// Returns the user's name according to the API server, or "".
 std::string user_name(Api& api) {
   static const kube::Resource kReview{"authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", false};
   const auto reply = api.create(kReview, {{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "SelfSubjectReview"}});
@@ -68,18 +68,18 @@ std::vector<std::string> names_of(const std::vector<kube::PodPtr>& pods) {
   return out;
 }
 
-/// A worker that is waited for.
+/// A worker that the command waits for.
 struct Awaited {
   kube::PodPtr pod;
-  bool looked = false;         ///< At least once.
-  core::MonoTime believed{};   ///< What its pod shows is believed from then on.
-  DrainState shown{};          ///< By its pod, when it was judged.
-  DrainJudgement judgement{};  ///< kOpen: it was not, or the pod shows something else since.
+  bool looked = false;         ///< Its pod has been looked at.
+  core::MonoTime believed{};   ///< From then on, the state that its pod shows is trusted.
+  DrainState shown{};          ///< The state of its pod when it was judged.
+  DrainJudgement judgement{};  ///< kOpen: it was not judged, or its pod has changed since.
   std::optional<core::MonoTime> unsure_since{};
   std::string told{};
 };
 
-/// Waits until each is drained. Lines of progress come when something changes.
+/// Waits until all workers are drained. Prints a line when something changes.
 class DrainWait {
  public:
   DrainWait(Context& context, Api& api, const std::vector<kube::PodPtr>& targets) : context_(context), api_(api) {
@@ -126,7 +126,7 @@ class DrainWait {
 
   void look(const std::vector<kube::PodPtr>& pods) {
     open_ = lost_ = unclear_ = 0;
-    // One answer for all workers of a cluster, and not more often than that: it has all nodes and jobs.
+    // One answer has all nodes and jobs of a cluster, so it serves all its workers.
     const bool ask = api_.clock().mono() >= next_question_;
     std::map<std::string, SlurmFacts> answers;
     for (Awaited& worker : awaited_) {
@@ -145,7 +145,7 @@ class DrainWait {
     const core::MonoTime mono = api_.clock().mono();
     const Said shown = said_of(pod, nullptr);
     const DrainState state = drain_state(shown);
-    // What the first look shows may be older than the request: the operator has yet to see it.
+    // The first look may show a state from before the request, which the operator may not have seen yet.
     if (!std::exchange(worker.looked, true) && state != DrainState::kAsked) worker.believed = mono + kSettles;
     if (worker.shown != state) worker.judgement = {};
     worker.shown = state;
@@ -182,7 +182,7 @@ class DrainWait {
   }
 
   void tell(Awaited& worker, const std::string& line) {
-    // The time that is left changes all the time.
+    // The remaining time changes constantly, so it does not count as news.
     const std::string key = line.substr(0, line.find(" in "));
     if (std::exchange(worker.told, key) != key) context_.note(worker.pod->meta.name + ": " + line);
   }
@@ -221,12 +221,12 @@ int run_drain(const DrainArguments& given, Context& context) {
   return DrainWait(context, **api, *targets).run(seconds(given.timeout));
 }
 
-/// What the operator writes into Slurm for the cordon of this pod.
+/// Reports whether this is a reason that the operator writes into Slurm for the cordon of this pod.
 bool is_own_cordon(const kube::PodRecord& pod, std::string_view why) {
   return why == slinky::pod_cordon_reason(pod) || why == slinky::plain_cordon_reason(pod);
 }
 
-/// What at its Kubernetes node keeps a worker drained.
+/// Returns what about its Kubernetes node keeps a worker drained.
 std::vector<std::string> causes_of_host(const ResumeFacts& facts) {
   std::vector<std::string> out;
   if (facts.host == nullptr) return out;
@@ -240,7 +240,7 @@ std::vector<std::string> causes_of_host(const ResumeFacts& facts) {
   return out;
 }
 
-/// The reason in Slurm is an earlier one, of a Kubernetes node that is in service again.
+/// Reports whether the reason in Slurm is left over from a Kubernetes node that is schedulable again.
 bool is_over_with_host(const kube::PodRecord& pod, const ResumeFacts& facts, std::string_view why) {
   if (facts.host == nullptr || facts.host->unschedulable) return false;
   if (why == facts.host->meta.annotation(api::kAnnotationNodeCordonReason)) return true;
@@ -265,7 +265,7 @@ ResumeFacts read_resume_facts(Api& api, const kube::PodRecord& pod) {
   if (const auto object = api.get(slinky::resources::kNodeSet, {pod.meta.ns, nodeset});
       object && core::get_int(*object, {"status", "desired"}) < core::get_int(*object, {"status", "replicas"}))
     out.scales_in = nodeset;
-  // A slurmctld elsewhere has no pod here.
+  // An external slurmctld has no pod here.
   const std::string cluster(pod.meta.label(api::kLabelCluster));
   const auto controller = api.get(slinky::resources::kController, {pod.meta.ns, cluster});
   const bool here = controller && !core::get_bool(*controller, {"spec", "external"});
@@ -409,7 +409,7 @@ ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& fact
   const auto word = slurm_word(pod);
   const bool drained = word && (word->state.has("DRAIN") || word->state.base == "DOWN" || word->state.has("FAIL"));
   const DrainOwner owner = drained ? drain_owner(word->reason) : DrainOwner{};
-  // Without the annotation a reason of ours is of a drain that was taken back just now.
+  // Without the annotation, a reason of ours belongs to a drain that was just taken back.
   const bool own = is_own_cordon(pod, owner.why) || (!out.remove && owner.why.starts_with(kReasonBegins));
   if (owner.others) {
     causes.push_back(fmt::format(
@@ -417,7 +417,7 @@ ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& fact
         state_text(word->state), owner.who, word->reason.empty() ? "" : " (" + word->reason + ")", facts.scontrol,
         slinky::slurm_node_name(pod)));
   } else if (drained && causes.empty() && !own && !is_over_with_host(pod, facts, owner.why)) {
-    // An update, a scale-in.
+    // For example an update or a scale-in.
     causes.push_back(fmt::format("the operator drains it for another cause ({}), and resumes it when that ends", owner.why));
   }
   if (!causes.empty()) {

@@ -1,8 +1,8 @@
-// `kubectl slurm drain` and `resume`: which workers are meant, how far they are, and whether they may be resumed. Pure, but for
-// the commands themselves.
+// `kubectl slurm drain` and `resume`: selects the workers, follows their progress, and decides whether they may be resumed.
+// Pure, except for the commands themselves.
 //
-// A drain is an annotation of the worker's pod, which the operator makes a drain in Slurm. A resume takes it away, and nothing
-// else: what a person or another program has drained in Slurm is theirs.
+// A drain is an annotation on the worker's pod, which the operator turns into a drain in Slurm. A resume only removes the
+// annotation: what a person or another program has drained in Slurm is left alone.
 #pragma once
 
 #include <memory>
@@ -17,55 +17,55 @@
 
 namespace cli {
 
-/// The workers that these words name: a pod, a Slurm node, a hostlist of either ("cpu-[0-3]"), or "node/NAME" for all on a
-/// Kubernetes node, which may also be named alone where no worker is called so. A pod's name comes before a Slurm node's; what
-/// names several workers is an error. In the order of the words, without duplicates.
+/// Returns the workers that the words name: a pod, a Slurm node, a hostlist of either ("cpu-[0-3]"), or "node/NAME" for all on
+/// a Kubernetes node. "node/" may be omitted if no worker has that name. A pod's name comes before a Slurm node's; a name that
+/// fits several workers is an error. In the order of the words, without duplicates.
 core::Result<std::vector<kube::PodPtr>> select_workers(const std::vector<std::string>& words,
                                                        const std::vector<kube::PodPtr>& workers);
 
-/// How far a worker is on its way out of service.
+/// How far the drain of a worker has come.
 enum class DrainState {
   kAsked,     ///< Slurm does not show the drain yet.
-  kDraining,  ///< It takes no new jobs; some are left.
-  kDrained,   ///< Nothing runs there, and nothing will.
-  kOut,       ///< It is down or failing and runs nothing: the operator sets no drain there.
+  kDraining,  ///< The node takes no new jobs; some still run.
+  kDrained,   ///< Nothing runs on the node, and nothing will.
+  kOut,       ///< The node is down or failing and runs nothing, so the operator does not drain it.
   kNoNode,    ///< Slurm has no such node.
 };
 DrainState drain_state(const Said& said);
-/// "draining, its last job ends at the latest in 1h5m".
+/// Describes the state: "draining, its last job ends at the latest in 1h5m".
 std::string drain_text(const Said& said, core::WallTime now);
 
-/// Whether a worker whose pod shows that its drain is over may be called drained: the pod may show what was before.
+/// Whether a worker counts as drained once its pod shows the end of its drain. The pod may still show an earlier drain.
 struct DrainJudgement {
   enum class Verdict {
-    kOpen,    ///< Not yet.
-    kOver,    ///< It is drained, or as good as that.
-    kNoNode,  ///< There is nothing to drain.
-    kUnsure,  ///< Slurm is not asked, and what the pod shows may be of another drain.
+    kOpen,    ///< The drain is not over.
+    kOver,    ///< The node is drained, or runs nothing anyway.
+    kNoNode,  ///< Slurm has no node to drain.
+    kUnsure,  ///< Slurm cannot be asked, and the pod may show an earlier drain.
   };
   Verdict verdict = Verdict::kOpen;
   std::string message;
 };
 DrainJudgement judge_drain(const kube::PodRecord& pod, const SlurmFacts& slurm, core::WallTime now);
 
-/// "drained by alice: bad disk". What Slurm shows behind "slurm-operator: ".
+/// Returns the reason that Slurm shows after "slurm-operator: ", such as "drained by alice: bad disk".
 std::string cordon_reason(std::string_view user, std::string_view text);
 core::Json drain_patch(const kube::PodRecord& pod, std::string_view reason);
 core::Json resume_patch(const kube::PodRecord& pod);
 
-/// What a resume looks at beside the pod.
+/// What a resume depends on besides the pod.
 struct ResumeFacts {
-  std::shared_ptr<const kube::NodeRecord> host;  ///< Its Kubernetes node; null: it has none, or it cannot be read.
-  std::string host_unread;                       ///< Why it cannot be read.
-  std::string scales_in;                         ///< The NodeSet's name where some of its workers are to go.
-  std::string scontrol;                          ///< How Slurm's own command is run.
+  std::shared_ptr<const kube::NodeRecord> host;  ///< Null: the pod has no Kubernetes node, or it cannot be read.
+  std::string host_unread;                       ///< Why the Kubernetes node cannot be read.
+  std::string scales_in;                         ///< The NodeSet, if it is scaling in.
+  std::string scontrol;                          ///< The command line of scontrol.
 };
 
 /// What a resume may do for a worker.
 struct ResumeJudgement {
-  bool remove = false;   ///< It was cordoned by the annotation, which goes.
-  bool refused = false;  ///< It stays out of service, for a cause that is not ours to end.
-  std::string message;   ///< What was or was not done, whose drain it is, and how it ends.
+  bool remove = false;   ///< The annotation cordons it and is removed.
+  bool refused = false;  ///< The worker stays out of service for a cause that only others can end.
+  std::string message;   ///< What was done or not, whose drain it is, and how it ends.
 };
 ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& facts);
 

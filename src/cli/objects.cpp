@@ -14,15 +14,15 @@
 namespace cli {
 namespace {
 
-/// Progressing says no more than that nothing comes.
+/// Reports whether the reason only says that nothing is under way.
 bool says_nothing(std::string_view reason) {
   return reason == "Done" || reason == "Blocked";
 }
 
-/// Beyond Degraded and Progressing: what keeps something from coming into force.
+/// Further conditions that say what keeps a change from taking effect.
 constexpr std::array<std::string_view, 3> kAlso{"DeletionsStopped", "ChangesWithheld", "KeyChanged"};
 
-/// The same, of conditions that are True where all is well.
+/// Further conditions to show unless they are True.
 constexpr std::array<std::string_view, 1> kAlsoUnlessTrue{api::kConditionPlaced};
 
 }  // namespace
@@ -88,7 +88,7 @@ std::optional<SlurmWord> slurm_word(const kube::PodRecord& pod) {
 std::string state_text(const slurm::NodeState& state) {
   std::string out = state.base;
   for (const std::string& flag : state.flags) {
-    // All workers are dynamic nodes.
+    // All workers have this flag.
     if (flag != "DYNAMIC_NORM") out += "+" + flag;
   }
   return out;
@@ -118,7 +118,7 @@ Deadline deadline_of(const kube::PodRecord& pod) {
   Deadline out;
   const std::string_view text = pod.meta.annotation(api::kAnnotationPodDeadline);
   out.busy = !text.empty() || pod.meta.label(api::kLabelPodBusy) == "true";
-  // The operator writes the year 9999 where a job has no limit.
+  // The operator writes the year 9999 for a job without a limit.
   if (text.starts_with("9999-")) return out;
   if (const auto at = core::parse_rfc3339(text)) out.at = *at;
   return out;

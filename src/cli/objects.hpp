@@ -1,5 +1,4 @@
-// Reading of resources as the API server gives them: conditions, what an object waits for, and what the operator wrote on pods
-// about Slurm.
+// Reads resources from the API server: conditions, what an object waits for, and what the operator wrote on pods about Slurm.
 #pragma once
 
 #include <optional>
@@ -14,40 +13,40 @@
 
 namespace cli {
 
-/// A condition of status.conditions, or null.
+/// Returns a condition of status.conditions, or null.
 [[nodiscard]] const core::Json* condition_of(const core::Json& object, std::string_view type);
 [[nodiscard]] bool is_true(const core::Json& object, std::string_view condition);
-/// "Reason: message"; one of them where the other is empty.
+/// Returns "Reason: message", or one of them if the other is empty.
 [[nodiscard]] std::string told(const core::Json& condition);
 
-/// What an object of ours waits for, or what is wrong with it: one line each, the worst first.
+/// Returns what the object waits for or what is wrong with it, a line each, the worst first.
 [[nodiscard]] std::vector<std::string> waits_of(const core::Json& object);
 
-/// What the operator wrote on a worker about its Slurm node; nullopt: nothing yet. The reason is Slurm's.
+/// What the operator wrote on a worker about its Slurm node; nullopt if nothing yet. The reason is the one in Slurm.
 struct SlurmWord {
   slurm::NodeState state;
   std::string reason;
 };
 [[nodiscard]] std::optional<SlurmWord> slurm_word(const kube::PodRecord& pod);
-/// "IDLE+DRAIN".
+/// Returns the state as Slurm's tools show it: "IDLE+DRAIN".
 [[nodiscard]] std::string state_text(const slurm::NodeState& state);
 
-/// Who keeps a node from work, as its reason tells.
+/// Who drained a node, according to its reason.
 struct DrainOwner {
-  bool ours = false;    ///< slurm-operator holds it, be it with others.
-  bool others = false;  ///< A person, or another program.
+  bool ours = false;    ///< slurm-operator drained it, alone or with others.
+  bool others = false;  ///< A person or another program drained it.
   std::string who;      ///< "slurm-operator", "slurm-bridge", "somebody else", or several of them.
-  std::string why;      ///< Without the programs' names where only one of them holds it.
+  std::string why;      ///< Without the program's name if only one program drained it.
 };
 [[nodiscard]] DrainOwner drain_owner(std::string_view reason);
 
-/// When the last job ends, as the operator wrote it on the pod; nullopt: nothing runs, or there is no limit.
+/// When the last job ends, as the operator wrote it on the pod; nullopt if nothing runs or there is no limit.
 struct Deadline {
   bool busy = false;
   std::optional<core::WallTime> at;  ///< Absent while busy: a job has no limit.
 };
 [[nodiscard]] Deadline deadline_of(const kube::PodRecord& pod);
-/// "in 1h5m", "no limit", "".
+/// Returns "in 1h5m", "no limit" or "".
 [[nodiscard]] std::string deadline_text(const Deadline& deadline, core::WallTime now);
 
 [[nodiscard]] std::vector<kube::PodPtr> pod_records(const std::vector<core::Json>& pods);

@@ -21,7 +21,7 @@ constexpr std::string_view kAbout =
     "Slurm clusters on Kubernetes: what they do, what they wait for and why, and what operators of a cluster do every day.\n"
     "It needs nothing but a kubeconfig.";
 
-/// In the order in which help shows them.
+/// Returns all commands, in the order of the help.
 std::vector<Command> all_commands() {
   std::vector<Command> out{status_command(), drain_command(), resume_command()};
   std::ranges::move(rollout_commands(), std::back_inserter(out));
@@ -35,7 +35,7 @@ std::vector<std::string> words_of(const std::string& path) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-/// The command line as declared: CLI11's tree, and what to run for each leaf.
+/// The declared command line: CLI11's tree, and the function to run for each leaf.
 struct Tree {
   CLI::App root;
   Options options;
@@ -93,7 +93,7 @@ struct Tree {
   }
 };
 
-/// What is there by these names; nothing where the API server does not answer: a shell waits.
+/// Returns the existing names. If the API server does not answer, returns none, because a shell is waiting.
 std::vector<std::string> existing(Context& context, Names names) {
   auto api = context.api();
   if (!api) return {};
@@ -114,7 +114,7 @@ std::vector<std::string> existing(Context& context, Names names) {
 int run_completion(const Outside& outside, const std::vector<std::string>& words) {
   const Tree tree(outside.version);
   Options options;
-  // What was typed already says where names are looked up.
+  // The words typed so far say where to look up names.
   for (std::size_t i = 0; i + 2 < words.size(); ++i) {
     if (words[i] == "-n" || words[i] == "--namespace") options.ns = words[i + 1];
     if (words[i] == "--context") options.context = words[i + 1];
@@ -124,7 +124,7 @@ int run_completion(const Outside& outside, const std::vector<std::string>& words
       options, outside.open, Style(), outside.write_out, [](std::string_view) {}, outside.ask);
   const auto names_of = [&](Names names) { return existing(context, names); };
   for (const std::string& word : complete(tree.completables(), words, names_of)) outside.write_out(word + "\n");
-  // As kubectl reads it: no file names instead.
+  // Tells kubectl not to offer file names.
   outside.write_out(":4\n");
   return kDone;
 }
@@ -140,7 +140,7 @@ int run_script(const Outside& outside, const std::vector<std::string>& arguments
   return kUsage;
 }
 
-/// `help status` is `status --help`.
+/// Turns `help status` into `status --help`.
 std::vector<std::string> without_help(std::vector<std::string> arguments) {
   if (arguments.empty()) return {"--help"};
   if (arguments.front() != "help") return arguments;
@@ -149,7 +149,7 @@ std::vector<std::string> without_help(std::vector<std::string> arguments) {
   return arguments;
 }
 
-/// Of the root, with the three that are no commands of the tree.
+/// Returns the help of the root, with the three commands that are not in the tree.
 std::string help_of(const CLI::App& app, const CLI::App& root) {
   std::string text = app.help();
   if (&app == &root)
@@ -214,7 +214,7 @@ Outside real_outside(std::string version) {
     return answer == "y" || answer == "Y" || answer == "yes";
   };
   out.env = [](const char* name) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody writes it
+    const char* value = std::getenv(name);  // nobody writes it
     return std::string(value == nullptr ? "" : value);
   };
   out.is_terminal = isatty(STDOUT_FILENO) == 1;

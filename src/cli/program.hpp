@@ -1,4 +1,4 @@
-// kubectl-slurm as a function of its command line: reads it, and runs the command that it names.
+// kubectl-slurm as a function of its command line: parses it and runs the command.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,20 @@
 
 namespace cli {
 
-/// What the program touches of the outside; tests bring their own.
+/// The program's access to the outside. Tests pass their own.
 struct Outside {
   std::string version;
   OpenSession open;
   std::function<void(std::string_view)> write_out, write_err;
   std::function<bool(const std::string& question)> ask;
   std::function<std::string(const char*)> env;
-  bool is_terminal = false;  ///< Of stdout.
+  bool is_terminal = false;  ///< The width of stdout.
 };
 
-/// `arguments`: without the program's name. Returns what it ends with.
+/// `arguments` excludes the program's name. Returns the exit code.
 int run_program(const Outside& outside, std::vector<std::string> arguments);
 
-/// The real one.
+/// Returns the real terminal, environment and API server.
 Outside real_outside(std::string version);
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-// The program as a whole against a simulated API server: its command line, what it asks and writes, and what it ends with.
+// The whole program against a simulated API server: its command line, what it reads and writes, and its exit codes.
 #include "cli/program.hpp"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Answers with this status where it is not 0.
+/// Answers every request with this status, unless the status is 0.
 class Gatekeeper final : public net::HttpTransport {
  public:
   Gatekeeper(core::Loop& loop, net::HttpTransport& behind, const int& status) : loop_(loop), behind_(behind), status_(status) {}
@@ -63,7 +63,7 @@ class SimSession final : public Session {
   bool run_until(const std::function<bool()>& done) override { return loop_.run_until(done, patience); }
   void wake() override {}
 
-  core::Duration patience = 10min;  ///< Then the user interrupts.
+  core::Duration patience = 10min;  ///< When the user interrupts.
 
  private:
   sim::SimLoop& loop_;
@@ -79,7 +79,7 @@ struct ProgramTest : testing::Test {
   sim::Faults faults{loop.random().fork()};
   std::string out, err;
   core::Duration patience = 10min;
-  int refuse = 0;  ///< Status with which the API server answers everything; 0: it does not.
+  int refuse = 0;  ///< The status of all answers of the API server; 0: normal answers.
 
   ProgramTest() {
     kube.add_namespace("hpc");
@@ -164,7 +164,7 @@ struct DrainProgramTest : ProgramTest {
     ASSERT_TRUE(kube.api().modify(
         kube::resources::kPod, {"hpc", "cpu-0"}, [&](Json& object) { object["status"] = status; }, {}, "status"));
   }
-  /// As the operator writes it for the pod's annotation.
+  /// Returns the reason as the operator writes it for the pod's annotation.
   std::string shown_reason() { return "slurm-operator: " + annotation("nodeset.slinky.slurm.net/pod-cordon-reason"); }
   std::string annotation(const std::string& name) {
     return core::get_string(*kube.api().peek(kube::resources::kPod, {"hpc", "cpu-0"}), {"metadata", "annotations", name});
@@ -190,10 +190,10 @@ TEST_F(DrainProgramTest, AnEarlierDrainOnThePodIsNotBelieved) {
   EXPECT_EQ(run({"drain", "-n", "hpc", "cpu-0", "--wait", "--timeout", "30s"}), kNotYet);
   EXPECT_THAT(err, Not(HasSubstr("cpu-0: drained\n")));
   EXPECT_THAT(err, HasSubstr("which may be of before this drain, and Slurm cannot be asked"));
-  // Nor is it waited for without end.
+  // Without --timeout, the wait still ends.
   EXPECT_EQ(run({"drain", "-n", "hpc", "cpu-0", "--wait"}), kNotYet);
   EXPECT_THAT(err, HasSubstr("The drain stays"));
-  // The same reason shortly before the operator ends that drain.
+  // The pod shows the same reason until the operator ends the earlier drain.
   put_worker({"Idle", "Drain"}, shown_reason());
   loop.after(5s, [&] { put_worker({"Mixed"}, ""); });
   EXPECT_EQ(run({"drain", "-n", "hpc", "cpu-0", "--wait", "--timeout", "30s"}), kNotYet);

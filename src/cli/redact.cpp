@@ -15,15 +15,15 @@ namespace {
 
 using core::Json;
 
-/// A value of fewer bytes is no good as a secret, and would take words out of every text.
+/// Shorter values are no secrets worth the name, and would remove words from every text.
 constexpr std::size_t kShortest = 6;
-/// Lines of a value that are at least so long are looked for by themselves: a log shows lines.
+/// Lines of a secret value that are at least this long are also searched for one by one, because a log is split into lines.
 constexpr std::size_t kShortestLine = 16;
 
-/// Environment variables whose values the operator sets itself.
+/// Environment variables that the operator sets itself. Their values are shown.
 constexpr std::array<std::string_view, 4> kOpenVariables{"POD_CPUS", "POD_MEMORY", "POD_NAME", "POD_NAMESPACE"};
 
-/// Annotations in which programs keep whole manifests, some of them compressed.
+/// Annotations in which programs keep whole manifests, some compressed.
 bool is_manifest(std::string_view annotation) {
   return annotation.ends_with("/last-applied-configuration") || annotation.ends_with("/last-applied") ||
          annotation.starts_with("kapp.k14s.io/original") || annotation == "objectset.rio.cattle.io/applied";
@@ -39,13 +39,13 @@ bool contains_any(std::string_view word, std::span<const std::string_view> parts
   return std::ranges::any_of(parts, [&](std::string_view part) { return word.find(part) != std::string_view::npos; });
 }
 
-/// Names of LDAP's configuration files (sssd.conf, nslcd.conf, slapd.conf): a space alone may separate their values.
+/// Reports whether this is a configuration file of LDAP (sssd.conf, nslcd.conf, slapd.conf): a space may precede a value there.
 bool of_ldap(std::string_view name) {
   constexpr std::array<std::string_view, 3> kNames{"authtok", "bindpw", "rootpw"};
   return contains_any(lower(name), kNames);
 }
 
-/// What stands under such a name is a secret, unless the name goes on to say that it is only about one.
+/// Reports whether a name stands for a secret value, unless the name continues and is only about a secret ("token_file").
 bool sensitive(std::string_view name) {
   const std::string word = lower(name);
   constexpr std::array<std::string_view, 16> kAboutOne{"missing", "taken",    "refused", "expired", "name", "ref",
@@ -72,12 +72,13 @@ bool is_quote(char c) {
   return c == '"' || c == '\'';
 }
 
-/// "--token": what follows it, in a list of arguments, is its value.
+/// Reports whether the next item of an argument list is a secret value: "--token".
 bool names_secret(std::string_view argument) {
   return argument.starts_with('-') && argument.find('=') == std::string_view::npos && sensitive(argument);
 }
 
-/// The length of what stands between an option and its value in a list: "--token", "abc" in JSON, and one line each in YAML.
+/// Returns the length of the separator between an option and its value in a list: JSON (`"--token", "abc"`), or YAML with one
+/// line each. 0 if there is none.
 std::size_t between_items(std::string_view text) {
   std::size_t at = 0;
   const auto skip = [&](const auto& wanted) {
@@ -98,7 +99,7 @@ std::size_t between_items(std::string_view text) {
   return at;
 }
 
-/// Reads texts from the front, and writes them without secrets.
+/// Copies a text from front to back, without the secrets.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -136,7 +137,7 @@ class Scanner {
     return true;
   }
 
-  /// "://user:PASSWORD@host".
+  /// Takes the password of "://user:PASSWORD@host".
   bool take_url_password() {
     constexpr std::string_view kSlashes = "://";
     if (!rest_.starts_with(kSlashes)) return false;
@@ -157,7 +158,7 @@ class Scanner {
     if (is_jwt(word)) return drop(word.size());
     const std::string kept = lower(word);
     const bool option = names_secret(word);
-    // A line of a configuration file: its value ends with it.
+    // In a configuration file the value extends to the end of the line.
     const bool whole_line = begins_line();
     const bool spaced = option || (whole_line && of_ldap(word));
     const bool secret = sensitive(word);
@@ -168,7 +169,8 @@ class Scanner {
       copy(length);
       return drop_value(false);
     }
-    // What separates a name from its value: = or :, and quotes and spaces around; behind an option of a program also a space.
+    // The separator between a name and its value is = or :, with optional quotes and spaces. After an option of a program it
+    // may be a space.
     std::size_t at = 0;
     bool separated = false;
     while (at < rest_.size() && (is_quote(rest_[at]) || rest_[at] == ' ' || rest_[at] == '\t' || rest_[at] == '\\' ||
@@ -178,12 +180,12 @@ class Scanner {
     }
     if (!separated && !(spaced && at > 0)) return;
     copy(at);
-    // "Authorization: Bearer X": what follows is looked at as well.
+    // In "Authorization: Bearer X", the token follows as the next word and is scanned then.
     if (lower(rest_.substr(0, 7)) == "bearer " || lower(rest_.substr(0, 6)) == "basic ") return;
     drop_value(whole_line);
   }
 
-  /// Only spaces, or the dash of a list, stand before what comes.
+  /// Reports whether only spaces, or the dash of a list, precede the current position on its line.
   [[nodiscard]] bool begins_line() const {
     const std::size_t at = out_.find_last_not_of(" \t-");
     return at == std::string::npos || out_[at] == '\n';
@@ -195,12 +197,12 @@ class Scanner {
     if (length > 0) drop(length);
   }
 
-  /// A password may have any character but a space.
+  /// A password may contain any character except a space.
   [[nodiscard]] std::size_t plain_length() const {
     return static_cast<std::size_t>(std::ranges::find_if(rest_, is_space) - rest_.begin());
   }
   [[nodiscard]] std::size_t line_length() const { return std::min(rest_.find_first_of("\r\n"), rest_.size()); }
-  /// Up to the quote that ends what the last character written began. In a document within a string that one is escaped itself.
+  /// Returns the length up to the quote that closes the one written last. In a document within a string, that quote is escaped.
   [[nodiscard]] std::size_t quoted_length() const {
     const char quote = out_.back();
     const bool escaped = out_.size() > 1 && out_[out_.size() - 2] == '\\';
@@ -232,7 +234,7 @@ void add_forms(std::string_view value, std::set<std::string>& forms) {
   if (value.size() < kShortest) return;
   forms.emplace(value);
   forms.insert(core::base64_encode(value));
-  // As it stands in a JSON document.
+  // The value as it appears in a JSON document.
   std::string escaped = Json(std::string(value)).dump(-1, ' ', false, Json::error_handler_t::replace);
   forms.insert(escaped.substr(1, escaped.size() - 2));
 }
@@ -266,7 +268,7 @@ std::string Redactor::text(std::string_view text) const {
 
 Json Redactor::annotation(std::string_view name, Json value) const {
   if (value.is_string() && !sensitive(name)) {
-    // What other programs keep there is often a resource.
+    // Annotations of other programs often contain whole resources.
     if (auto document = core::parse_json(value.get_ref<const std::string&>()); document && document->is_structured())
       return member("", std::move(*document)).dump(-1, ' ', false, Json::error_handler_t::replace);
   }
@@ -281,7 +283,7 @@ Json Redactor::member(std::string_view name, Json value) const {
   if (value.is_array()) {
     bool is_value = false;
     for (Json& item : value) {
-      // An environment variable: its value may be anything, and so may the argument of a program.
+      // An environment variable may hold anything, and so may the argument of a program.
       if (name == "env" && item.is_object() && item.contains("value") && item["value"].is_string() &&
           std::ranges::find(kOpenVariables, core::get_string(item, {"name"})) == kOpenVariables.end())
         item["value"] = kRedacted;
@@ -314,7 +316,7 @@ Json Redactor::object(Json object, std::string_view salt) const {
     object.erase("data");
     object.erase("stringData");
     Json out = member("", std::move(object));
-    // The names of keys are no secrets, whatever they are.
+    // The names of keys are never secret.
     out["dataFacts"] = std::move(facts);
     return out;
   }

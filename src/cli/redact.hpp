@@ -1,12 +1,12 @@
-// Takes secrets out of what is to be handed to others. It would rather take too much.
+// Removes secrets from what is handed to others. When in doubt, it removes too much.
 //
 //   Redactor redact(values_of_secrets);
 //   std::string shown = redact.text(log);          // a log, a configuration file, a message
 //   core::Json object = redact.object(pod);        // a resource, without what must not be shown of its kind
 //
-// Two nets: the values of the Secrets that we could read are taken out wherever they stand; and what looks like a secret is
-// taken out whether we know it or not (passwords in assignments, bearer tokens, JWTs, private keys, passwords in URLs, the
-// values of environment variables).
+// Two mechanisms: the values of the Secrets that we could read are removed everywhere. Besides, everything that looks like a
+// secret is removed: passwords in assignments, bearer tokens, JWTs, private keys, passwords in URLs, and the values of
+// environment variables.
 #pragma once
 
 #include <string>
@@ -21,18 +21,18 @@ inline constexpr std::string_view kRedacted = "(redacted)";
 
 class Redactor {
  public:
-  /// `values`: of Secrets, as they are. Short ones are words that stand everywhere.
+  /// `values` are the values of Secrets. Short ones are ignored, because they are words that appear everywhere.
   explicit Redactor(const std::vector<std::string>& values = {});
 
   [[nodiscard]] std::string text(std::string_view text) const;
-  /// Of a Secret only what describes it, with sizes; the hash of each value with `salt` tells whether two are the same.
+  /// Keeps only the description of a Secret, with the sizes of its values. Hashes with `salt` show which values are equal.
   [[nodiscard]] core::Json object(core::Json object, std::string_view salt = "") const;
 
  private:
   [[nodiscard]] core::Json annotation(std::string_view name, core::Json value) const;
   [[nodiscard]] core::Json member(std::string_view name, core::Json value) const;
 
-  std::vector<std::string> values_;  ///< The longest first, so that none hides in a part of another.
+  std::vector<std::string> values_;  ///< Sorted by length, the longest first, because one may contain another.
 };
 
 }  // namespace cli

@@ -15,9 +15,9 @@ namespace {
 
 using core::Json;
 
-/// Our clock and the API server's may differ.
+/// The possible difference between our clock and the API server's.
 constexpr core::Duration kSkew{60000};
-/// The operator's identity ends with so many hexadecimal digits; that of the Go operator with a UUID.
+/// The operator's identity ends with this many hexadecimal digits. The Go operator's ends with a UUID.
 constexpr std::size_t kIdentityDigits = 16;
 constexpr std::string_view kNamespacesFlag = "--namespaces=";
 
@@ -33,7 +33,7 @@ Holder kind_of(const std::string& identity) {
   const std::string_view end = at == std::string::npos ? "" : std::string_view(identity).substr(at + 1);
   const bool hex = end.find_first_not_of("0123456789abcdef") == std::string_view::npos;
   if (end.size() == kIdentityDigits && hex) return Holder::kUs;
-  // Who it is cannot be told otherwise: it may be us.
+  // Any other identity is taken for ours, which is the safe assumption.
   return end.size() == 36 && std::ranges::count(end, '-') == 4 ? Holder::kGo : Holder::kUs;
 }
 
@@ -43,7 +43,7 @@ bool renewed(const Json& lease, core::WallTime now) {
   return now - *at < std::chrono::seconds(core::get_int(lease, {"spec", "leaseDurationSeconds"}, 15)) + kSkew;
 }
 
-/// By its flags, it acts in these namespaces only, and this is none of them.
+/// Reports whether its flags limit this operator to namespaces other than this one.
 bool acts_elsewhere(const Json& pod, const std::string& ns) {
   const Json* containers = core::find(pod, {"spec", "containers"});
   if (containers == nullptr || !containers->is_array()) return false;
@@ -57,7 +57,7 @@ bool acts_elsewhere(const Json& pod, const std::string& ns) {
   return false;
 }
 
-/// Without ours; null where none of ours is there.
+/// Returns the finalizers without ours; null if ours is not among them.
 Json other_finalizers(const kube::ObjectMeta& meta, std::string_view ours) {
   if (std::ranges::find(meta.finalizers, ours) == meta.finalizers.end()) return nullptr;
   Json out = Json::array();
@@ -99,7 +99,7 @@ bool belongs(const Json& object, const std::string& controller) {
   return core::get_string(object, {"spec", "controllerRef", "name"}) == controller;
 }
 
-/// What goes at once, with its jobs, when nothing holds it any more; "": nothing.
+/// Returns why an object would be deleted at once, with its jobs, as soon as its finalizer is removed; "" if none would.
 std::string what_ends(const ReleaseFacts& facts, const kube::ObjectMeta& controller) {
   std::vector<const Json*> objects{&facts.controller};
   for (const auto* list : {&facts.nodesets, &facts.restapis}) {
@@ -117,7 +117,7 @@ std::string what_ends(const ReleaseFacts& facts, const kube::ObjectMeta& control
   return "";
 }
 
-/// What the Go operator requires of a Controller.
+/// Notes what the Go operator requires of a Controller.
 void note_keys(const Json& controller, ReleasePlan& plan) {
   const auto read = api::from_json<api::ControllerSpec>(controller.value("spec", Json::object()));
   if (!read || read->external) return;
@@ -132,7 +132,7 @@ void note_keys(const Json& controller, ReleasePlan& plan) {
   }
 }
 
-/// Two kinds of backups must not stand by at the same time.
+/// The backups of both operators must not stand by at the same time.
 void note_backups(const Json& controller, ReleasePlan& plan) {
   const auto read = api::from_json<api::ControllerSpec>(controller.value("spec", Json::object()));
   if (!read || slinky::backups_of(*read) == 0) return;
@@ -162,7 +162,7 @@ core::Result<ReleaseFacts> read_facts(Api& api, const kube::Key& key) {
                       std::move(*lists[3]),   std::move(*lists[4]), std::move(*lists[5])};
 }
 
-/// As operator_runs says; also where nobody lets us look.
+/// Returns what operator_runs returns, also if we may not look.
 core::Result<std::string> look_for_operator(Api& api, const std::string& ns) {
   const std::string name(api::kOperatorName);
   auto found = api.lists({{.resource = kube::resources::kPod, .label_selector = std::string(api::kLabelName) + "=" + name},
@@ -228,8 +228,8 @@ int run_release(Context& context, const std::string& name, bool dry_run, bool ye
 
 std::string operator_runs(const std::vector<Json>& pods, const std::vector<Json>& leases, const std::string& ns,
                           core::WallTime now) {
-  std::set<std::string> elsewhere;  // Who acts in other namespaces.
-  std::set<std::string> go;         // Where the Go operator leads.
+  std::set<std::string> elsewhere;  // Pods that act in other namespaces.
+  std::set<std::string> go;         // Namespaces where the Go operator leads.
   for (const Json& pod : pods) {
     if (acts_elsewhere(pod, ns)) elsewhere.insert(kube::key_of(pod).str());
   }
@@ -240,7 +240,7 @@ std::string operator_runs(const std::vector<Json>& pods, const std::vector<Json>
     if (fresh && kind_of(holder) == Holder::kGo) go.insert(key.ns);
     if (!fresh || kind_of(holder) != Holder::kUs) continue;
     const std::string pod = holder.substr(0, holder.rfind('_'));
-    // Other programs have Leases beside the operator's.
+    // Other programs have Leases in the operator's namespace.
     const bool known = std::ranges::any_of(pods, [&](const Json& one) { return kube::key_of(one) == kube::Key{key.ns, pod}; });
     if (!known && key.name != api::kOperatorName) continue;
     if (elsewhere.contains(key.ns + "/" + pod)) continue;

@@ -1,7 +1,7 @@
-// `kubectl slurm release`: gives a cluster back. What this operator put on its objects so that nobody else could end them goes:
-// finalizers, and the notes by which it knows what it did. Everything that runs stays. Pure, but for the command itself.
+// `kubectl slurm release`: hands a cluster back. Removes what this operator put on the cluster's objects: the finalizers that
+// keep others from deleting them, and its notes. Everything that runs stays. Pure, except for the command itself.
 //
-// Must not be done while the operator runs, which would put all of it back.
+// The operator must not run meanwhile, because it would restore all of it.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@
 
 namespace cli {
 
-/// Why nobody can tell that the operator does not run, or that it does; "": it does not. `pods`: those that are labelled as an
-/// operator's; `leases`: of their namespaces, and all that have the operator's usual name. The Go operator, whose pods are
-/// labelled alike, is none; nor is one that acts in other namespaces only.
+/// Returns why the operator runs or may run; "" if it does not. `pods` are labelled as an operator's. `leases` are those of
+/// their namespaces, and all with the operator's usual name. The Go operator, whose pods have the same labels, does not count.
+/// Nor does an operator that acts in other namespaces only.
 std::string operator_runs(const std::vector<core::Json>& pods, const std::vector<core::Json>& leases, const std::string& ns,
                           core::WallTime now);
 
@@ -30,16 +30,16 @@ struct ReleaseStep {
 
 struct ReleaseFacts {
   core::Json controller;
-  std::vector<core::Json> nodesets, restapis, workers, revisions, budgets, accountings{};  ///< Of the namespace.
+  std::vector<core::Json> nodesets, restapis, workers, revisions, budgets, accountings{};  ///< Those of the namespace.
 };
 
 struct ReleasePlan {
   std::vector<ReleaseStep> steps;
-  std::string refusal;             ///< Why none of it may be done; "": it may.
-  std::vector<std::string> notes;  ///< What stays, and what the user has to look after.
+  std::string refusal;             ///< Why the release is refused; "" if it is not.
+  std::vector<std::string> notes;  ///< What remains, and what the user has to take care of.
 };
 
-/// In an order in which each can be interrupted. `remove_budget`: the PodDisruptionBudget of the workers goes too.
+/// Returns steps in an order that can be interrupted anywhere. `remove_budget` also removes the workers' PodDisruptionBudget.
 ReleasePlan plan_release(const ReleaseFacts& facts, bool remove_budget);
 
 }  // namespace cli

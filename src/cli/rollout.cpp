@@ -18,14 +18,14 @@ namespace {
 using core::Json;
 
 constexpr core::Duration kFollowEvery{2000};
-/// The operator writes the status of a NodeSet between our look and our write.
+/// The operator may write the status of a NodeSet between our read and our write.
 constexpr int kTries = 5;
 
 std::string hash_of(const Json& revision) {
   return core::get_string(revision, {"metadata", "labels", api::kLabelRevisionHash});
 }
 
-/// Of the template as it is now, be it that the operator has not seen it yet.
+/// Returns the hash of the current template, even if the operator has not seen it yet.
 std::string hash_in_force(const Json& nodeset, const std::vector<Json>& revisions) {
   const auto read = api::from_json<api::NodeSet>(nodeset);
   std::vector<const Json*> recorded;
@@ -37,7 +37,7 @@ std::int64_t number_of(const Json& revision) {
   return core::get_int(revision, {"revision"});
 }
 
-/// Why the operator says that an update stands still; "": it does not.
+/// Returns why the operator says that an update is paused; "" if it is not.
 std::string held_by_people(const Json& nodeset) {
   const Json* progressing = condition_of(nodeset, api::kConditionProgressing);
   if (progressing == nullptr) return "";
@@ -72,7 +72,7 @@ int follow(Context& context, Api& api, const std::string& name, bool watch, core
   while (true) {
     const auto nodeset = read_nodeset(context, api, name);
     if (!nodeset) {
-      // One that was there and cannot be read for a moment is looked at again.
+      // A NodeSet that existed and cannot be read for a moment is read again.
       if (told.empty() || nodeset.error().code == core::ErrorCode::kNotFound || !may_pass(nodeset.error()))
         return context.fail(nodeset.error());
       if (nodeset.error().code != core::ErrorCode::kCancelled && !std::exchange(away, true))
@@ -96,7 +96,7 @@ int follow(Context& context, Api& api, const std::string& name, bool watch, core
   }
 }
 
-/// Patches the NodeSet as `make` says; again where somebody else wrote it in between.
+/// Patches the NodeSet as `make` says. Tries again if somebody else changed it in between.
 int patch_nodeset(Context& context, Api& api, const std::string& name,
                   const std::function<core::Result<Json>(const Json& nodeset)>& make, const std::string& done) {
   core::Error conflict;
@@ -239,7 +239,7 @@ std::string history_text(const Json& document) {
 core::Result<Json> revision_to_undo(const Json& nodeset, const std::vector<Json>& revisions,
                                     std::optional<std::int64_t> number) {
   const std::string name = kube::key_of(nodeset).name;
-  // Several may record the same template: an earlier release told apart what makes no other worker.
+  // Several revisions may have one template: an earlier release also distinguished what does not change a worker.
   const auto differs = [&](const Json& revision) {
     const auto patch = api::apply_revision(nodeset, revision);
     return !patch || !patch->empty();

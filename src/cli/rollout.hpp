@@ -1,5 +1,5 @@
-// `kubectl slurm rollout`: how far an update of a NodeSet is, which revisions there are, and back to one of them. Pure, but for
-// the commands themselves.
+// `kubectl slurm rollout`: shows the progress of a NodeSet's update and its revisions, and returns to one of them. Pure, except
+// for the commands themselves.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,21 @@ struct RolloutState {
   enum class Phase {
     kComplete,
     kUnderWay,
-    kWaitsForPeople,  ///< It does not go on by itself.
+    kWaitsForPeople,  ///< The update does not continue by itself.
   };
   Phase phase = Phase::kUnderWay;
-  std::string text;  ///< How far it is, or what it waits for; one line.
+  std::string text;  ///< The progress, or what the update waits for. One line.
 };
 RolloutState rollout_state(const core::Json& nodeset);
 
-/// The revisions of a NodeSet by their numbers, the newest last.
+/// Returns the revisions of a NodeSet by number, the newest last.
 std::vector<core::Json> revisions_of(const core::Json& nodeset, std::vector<core::Json> revisions);
-/// A document of them: which is in force, how many workers are of each, and what changed from each to the next.
+/// Returns a document of the revisions: which is in force, how many workers have each, and what changed between them.
 core::Json history_document(const core::Json& nodeset, const std::vector<core::Json>& revisions,
                             const std::vector<core::Json>& workers);
 std::string history_text(const core::Json& document);
 
-/// The revision to go back to: of this number, or without one the newest before that in force. Error: there is none.
+/// Returns the revision with this number, or without a number the newest before the one in force. Error: there is none.
 core::Result<core::Json> revision_to_undo(const core::Json& nodeset, const std::vector<core::Json>& revisions,
                                           std::optional<std::int64_t> number);
 

@@ -87,7 +87,7 @@ TEST_F(Revisions, UndoTakesTheNewestBeforeThatInForce) {
   EXPECT_EQ((*revision_to_undo(nodeset, revisions, {}))["revision"], 2);
   EXPECT_EQ((*revision_to_undo(nodeset, revisions, 1))["revision"], 1);
   EXPECT_THAT(revision_to_undo(nodeset, revisions, 7).error().message, HasSubstr("has no revision 7"));
-  // The template that was just changed has no revision yet.
+  // The template was just changed and has no revision yet.
   nodeset["spec"]["slurmd"]["image"] = "slurmd:broken";
   EXPECT_EQ((*revision_to_undo(nodeset, revisions, {}))["revision"], 3);
 }

@@ -14,7 +14,7 @@ class KubeconfigSession final : public Session {
  public:
   KubeconfigSession() {
     loop_.on_signals([this](int) {
-      // The second one ends a program that does not come to its end.
+      // A second signal ends a program that does not stop.
       if (interrupted_) std::_Exit(kInterruptedStatus);
       interrupted_ = true;
       loop_.stop();
@@ -55,12 +55,12 @@ kube::ClientOptions client_options() {
   options.user_agent = "kubectl-slurm";
   options.field_manager = "kubectl-slurm";
   options.timeout = core::Duration{30000};
-  // Who waits at a terminal is told, and tries again himself.
+  // A person at a terminal sees the error and tries again.
   options.max_retries = 1;
   return options;
 }
 
-/// Of a list, with what each lacks.
+/// Returns the items of a list, with the apiVersion and kind that they lack.
 std::vector<core::Json> items_of(core::Json list, const kube::Resource& resource) {
   std::vector<core::Json> out;
   if (!list.contains("items") || !list["items"].is_array()) return out;

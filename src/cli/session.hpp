@@ -1,7 +1,7 @@
-// A command's way to the API server: one loop, one connection, and requests that a command waits for in the order of its text.
+// A command's access to the API server: one loop and one connection. A command waits for each of its requests in turn.
 //
-// Commands decide and render in pure functions; what they ask in between goes through Api, which runs the loop until the answer
-// is there. Tests bring a Session of their own, with a simulated API server behind it.
+// Commands decide and render in pure functions. Between those they ask through Api, which runs the loop until the answer has
+// arrived. Tests pass a Session of their own with a simulated API server behind it.
 #pragma once
 
 #include <functional>
@@ -26,47 +26,47 @@ class Session {
   virtual core::Random& random() = 0;
   virtual net::HttpTransport& transport() = 0;  ///< To the API server.
   virtual kube::Credentials& credentials() = 0;
-  /// Runs the loop until `done` holds or the user interrupts. False: interrupted.
+  /// Runs the loop until `done` holds or the user interrupts. Returns false if interrupted.
   virtual bool run_until(const std::function<bool()>& done) = 0;
-  /// What may have made `done` hold has happened.
+  /// Makes run_until check `done` again.
   virtual void wake() = 0;
 };
 
-/// Opens the session of a kubeconfig; see kube::discover_credentials for what is taken where these are empty.
+/// Opens the session of a kubeconfig. kube::discover_credentials says what empty arguments mean.
 core::Result<std::unique_ptr<Session>> open_session(const std::string& kubeconfig, const std::string& context);
 
-/// What is listed; an empty namespace stands for all.
+/// What to list. An empty namespace means all.
 struct ListRequest {
   kube::Resource resource;
   std::string ns{};
   std::string label_selector{}, field_selector{};
   bool metadata_only = false;
-  bool optional = false;  ///< A kind that the cluster does not have is an empty list.
+  bool optional = false;  ///< If the cluster lacks the kind, the list is empty.
 };
 
-/// Requests that wait for their answer. Errors are those of kube::Client; kCancelled when the user interrupted.
+/// Sends requests and waits for their answers. Errors are those of kube::Client, and kCancelled if the user interrupted.
 class Api {
  public:
   explicit Api(Session& session);
 
   core::Result<core::Json> get(const kube::Resource& resource, const kube::Key& key);
-  /// The items of each list, all asked for at once. Each item has its apiVersion and kind, which lists leave out.
+  /// Sends all requests at once and returns the items of each list, with the apiVersion and kind that lists leave out.
   std::vector<core::Result<std::vector<core::Json>>> lists(const std::vector<ListRequest>& requests);
   core::Result<std::vector<core::Json>> list(const ListRequest& request);
   core::Result<core::Json> create(const kube::Resource& resource, const core::Json& object);
   core::Result<core::Json> patch(const kube::Resource& resource, const kube::Key& key, kube::PatchType type,
                                  const core::Json& patch);
   core::Result<void> remove(const kube::Resource& resource, const kube::ObjectMeta& object);
-  /// What is not JSON: the log of a container.
+  /// Reads a text that is not JSON: the log of a container.
   core::Result<std::string> text(const std::string& target);
 
-  /// False: the user interrupted.
+  /// Returns false if the user interrupted.
   bool pause(core::Duration time);
   [[nodiscard]] const core::Clock& clock() { return session_.loop().clock(); }
   [[nodiscard]] Session& session() { return session_; }
   [[nodiscard]] kube::Client& client() { return client_; }
 
-  /// Calls `start` with a callback, and returns what that is called with.
+  /// Calls `start` with a callback, and returns what the callback is called with.
   template <class T>
   core::Result<T> await(const std::function<void(std::function<void(core::Result<T>)>)>& start) {
     auto answer = std::make_shared<std::optional<core::Result<T>>>();
@@ -83,9 +83,9 @@ class Api {
   kube::Client client_;
 };
 
-/// Whoever waits looks again after such an error: it is not one that only the user can mend.
+/// Reports whether the error may pass by itself, so that a waiting command looks again.
 bool may_pass(const core::Error& error);
-/// Our own words for an error, and what to do about it.
+/// Describes an error in our own words, and what to do about it.
 std::string explain(const core::Error& error);
 
 }  // namespace cli

@@ -14,7 +14,7 @@
 namespace cli {
 namespace {
 
-/// What slurmrestd is asked for, sent to the API server, which passes it on.
+/// Sends requests for slurmrestd to the API server, which forwards them.
 class ServiceProxy final : public net::HttpTransport {
  public:
   ServiceProxy(Session& session, const std::string& ns, const std::string& service, int port)
@@ -33,7 +33,7 @@ class ServiceProxy final : public net::HttpTransport {
  private:
   [[nodiscard]] net::HttpRequest through(net::HttpRequest request) const {
     request.target = prefix_ + request.target;
-    // The API server keeps this for itself; slurmrestd knows the user by a header of its own.
+    // The API server consumes this header. slurmrestd identifies the user by one of its own.
     if (const auto token = session_.credentials().token(); token && !token->empty())
       request.headers["authorization"] = "Bearer " + *token;
     return request;
@@ -43,9 +43,9 @@ class ServiceProxy final : public net::HttpTransport {
   std::string prefix_;
 };
 
-/// So long a slurmrestd that stands still is waited for.
+/// How long to wait for a slurmrestd that does not answer.
 constexpr core::Duration kPatience{6000};
-/// Who is behind the operator, too: he may see all jobs.
+/// The operator uses this user as well. It may see all jobs.
 constexpr const char* kUser = "slurm";
 
 slinky::ServingObserved serving_facts(const core::Json& controller, const std::vector<core::Json>& restapis) {
@@ -126,7 +126,7 @@ SlurmFacts ask_slurm(Api& api, const core::Json& controller, const std::vector<c
   slurm::Client client(api.session().loop(), proxy, tokens, log, options);
   const auto connected = api.await<slurm::Capabilities>([&](auto done) { client.connect(std::move(done)); });
   if (!connected) return unknown("Slurm does not answer: " + slinky::one_line(connected.error().message));
-  // Nodes first: what drains takes no new job, so the jobs that are read after it are all.
+  // Read nodes first: a draining node takes no new job, so jobs that are read later are all that it has.
   auto nodes = api.await<slurm::Table<slurm::Node>>([&](auto done) { client.nodes({}, std::move(done)); });
   if (!nodes) return unknown("Slurm does not answer: " + slinky::one_line(nodes.error().message));
   auto jobs = api.await<slurm::Table<slurm::Job>>([&](auto done) { client.jobs({}, std::move(done)); });

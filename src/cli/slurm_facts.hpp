@@ -1,6 +1,6 @@
-// Slurm's own word, as far as the user may ask for it: slurmrestd through the API server's proxy of Services, with a token that
-// is minted from the cluster's JWT key. That needs no network of its own and no program in a pod, but two rights: to read that
-// Secret, and `get` on services/proxy. Without them everything else still works, and why there is no word of Slurm is told.
+// Slurm's own answers, as far as the user may ask: slurmrestd through the API server's proxy of Services, with a token minted
+// from the cluster's JWT key. That needs no network access and no program in a pod, but two rights: to read that Secret, and
+// `get` on services/proxy. Without them everything else still works, and the output says why Slurm's answers are missing.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@
 namespace cli {
 
 struct SlurmFacts {
-  std::string why_not;  ///< Why nothing is known; "": what follows is Slurm's word.
+  std::string why_not;  ///< Why Slurm's answer is missing; "": the other fields are its answer.
   std::string release;  ///< "26.05.5".
   std::vector<std::shared_ptr<const slurm::Node>> nodes;
-  std::vector<std::shared_ptr<const slurm::Job>> jobs;  ///< Those that have not ended, and some that ended lately.
+  std::vector<std::shared_ptr<const slurm::Job>> jobs;  ///< Jobs that have not ended, and some that ended lately.
 
   [[nodiscard]] bool known() const { return why_not.empty(); }
   [[nodiscard]] const slurm::Node* node(std::string_view name) const;
-  /// Jobs that hold this node.
+  /// Returns the jobs that hold this node.
   [[nodiscard]] std::vector<const slurm::Job*> jobs_on(std::string_view node) const;
 };
 
-/// What is known of a worker's node: from Slurm itself where it answers, else what the operator wrote on the pod.
+/// What is known of a worker's node: from Slurm itself if it answers, else from what the operator wrote on the pod.
 struct Said {
   std::optional<SlurmWord> word;
   bool missing = false;  ///< Slurm has no such node.
@@ -37,9 +37,9 @@ struct Said {
 };
 [[nodiscard]] Said said_of(const kube::PodRecord& pod, const SlurmFacts* slurm);
 
-/// Asks the slurmrestd of a Controller. `restapis`: of its namespace.
+/// Asks the slurmrestd of a Controller. `restapis` are those of its namespace.
 SlurmFacts ask_slurm(Api& api, const core::Json& controller, const std::vector<core::Json>& restapis);
-/// The same, of what has yet to be read.
+/// Reads the Controller and its RestApis first.
 SlurmFacts ask_slurm(Api& api, const kube::Key& controller);
 
 }  // namespace cli

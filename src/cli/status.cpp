@@ -36,12 +36,12 @@ Json named(const Json& object) {
   return {{"name", kube::key_of(object).name}, {"ready", ready_json(object)}, {"waitsFor", waits_of(object)}};
 }
 
-/// Its slurmctld runs elsewhere: neither its release nor its configuration is ours to tell.
+/// Reports whether slurmctld runs elsewhere. Then we know neither its release nor its configuration.
 bool is_external(const Json& controller) {
   return core::get_bool(controller, {"spec", "external"});
 }
 
-/// What slurmctld has loaded: the reason of the condition that says most.
+/// Returns what slurmctld has loaded: the reason of the most telling condition.
 Json configuration_json(const Json& controller) {
   if (is_external(controller)) return nullptr;
   const Json* accepted = condition_of(controller, "ConfigAccepted");
@@ -75,12 +75,12 @@ bool has(const std::optional<SlurmWord>& word, std::string_view flag) {
   return word && word->state.has(flag);
 }
 
-/// Why the worker does not take jobs, beside a drain, which is told by itself.
+/// Returns why the worker takes no jobs, except for a drain, which has a column of its own.
 std::vector<std::string> worker_waits(const kube::PodPtr& pod, const Said& said) {
   std::vector<std::string> out;
   if (pod->meta.terminating()) out.emplace_back("the pod is being deleted");
   for (const slinky::Problem& problem : slinky::pod_problems({pod})) {
-    // Its table says which pod this is.
+    // The table already names the pod.
     const std::string place = "pod " + pod->meta.name;
     std::string_view text = problem.message;
     if (text.starts_with(place)) text.remove_prefix(std::min(text.size(), place.size() + 2));
@@ -170,7 +170,7 @@ Json cluster_json(const Json& controller, const StatusFacts& facts, const std::v
   return out;
 }
 
-/// The Controllers, of those that were read, that name it.
+/// Returns those of the given Controllers that name this Accounting.
 Json clusters_json(const kube::ObjectMeta& accounting, const std::vector<Json>& controllers) {
   Json out = Json::array();
   for (const Json& controller : controllers) {
@@ -199,7 +199,7 @@ Json accounting_json(const Json& accounting, const std::vector<Json>& controller
   return out;
 }
 
-// Text.
+// Rendering as text.
 
 Tone tone_of(const Json& ready) {
   const std::string status = core::get_string(ready, {"status"});
@@ -235,7 +235,7 @@ std::string details_of(const Json& worker) {
   std::vector<std::string> parts;
   if (const Json& drain = worker["drain"]; drain.is_object()) {
     const std::string reason = core::get_string(drain, {"reason"});
-    // Of a drain of ours the reason says itself who drained.
+    // The reason of our own drain already says who drained.
     parts.push_back(reason.starts_with("drained ")
                         ? reason
                         : "drained by " + core::get_string(drain, {"by"}) + (reason.empty() ? "" : ": " + reason));
@@ -363,7 +363,7 @@ core::Result<StatusFacts> read_status(Api& api, const std::string& ns, const std
                   {}};
   if (!name.empty() && out.controllers.empty())
     return core::fail(core::ErrorCode::kNotFound, fmt::format("there is no cluster (Controller) {} in namespace {}", name, ns));
-  // Of one cluster: its own alone.
+  // For one cluster, show only its own.
   if (!name.empty()) {
     std::erase_if(out.accountings,
                   [&](const Json& object) { return clusters_json(kube::parse_meta(object), out.controllers).empty(); });

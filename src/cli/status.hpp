@@ -1,4 +1,4 @@
-// `kubectl slurm status`: from what was read to a document, and from the document to text. Both are pure.
+// `kubectl slurm status`: makes a document of what was read, and text of the document. Both steps are pure.
 #pragma once
 
 #include <map>
@@ -14,17 +14,17 @@ namespace cli {
 struct StatusFacts {
   std::vector<core::Json> controllers, nodesets, restapis, loginsets, accountings;
   std::vector<core::Json> pods;             ///< Workers.
-  std::map<std::string, SlurmFacts> slurm;  ///< By "namespace/controller"; what is absent was not asked.
+  std::map<std::string, SlurmFacts> slurm;  ///< By "namespace/controller". Clusters that were not asked are absent.
 };
 
-/// Reads it; `name`: one cluster, "" for all. `with_slurm`: Slurm is asked as well.
+/// Reads the facts. `name` is one cluster, or "" for all. `with_slurm` asks Slurm as well.
 core::Result<StatusFacts> read_status(Api& api, const std::string& ns, const std::string& name, bool with_slurm);
 
 struct StatusOptions {
-  bool jobs = false;  ///< Each job, not only how many.
+  bool jobs = false;  ///< Lists each job instead of only counting them.
 };
 
-/// A list of clusters; the form is stable, and described in docs/reference/kubectl-slurm.md.
+/// Returns a list of clusters. The form is stable and documented in docs/reference/kubectl-slurm.md.
 [[nodiscard]] core::Json status_document(const StatusFacts& facts, const StatusOptions& options = {});
 [[nodiscard]] std::string status_text(const core::Json& document, const Style& style, core::WallTime now);
 

@@ -1,4 +1,4 @@
-// What users see: tables for people, documents for programs, colours only where a terminal shows them.
+// Output for users: tables for people, documents for programs. Colours only if the terminal shows them.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ enum class Format { kTable, kJson, kYaml };
 
 enum class Tone { kPlain, kGood, kWarn, kBad, kStrong };
 
-/// Paints text for a terminal, or leaves it as it is.
+/// Colours text for a terminal, or leaves it as it is.
 class Style {
  public:
   explicit Style(bool colours = false) : colours_(colours) {}
@@ -26,10 +26,10 @@ class Style {
   bool colours_;
 };
 
-/// Colours are for a terminal that is not dumb, unless NO_COLOR is set (https://no-color.org).
+/// Returns true for a terminal that is not dumb, unless NO_COLOR is set (https://no-color.org).
 [[nodiscard]] bool wants_colours(bool is_terminal, const std::function<std::string(const char*)>& env);
 
-/// Columns of the width of their widest cell, two spaces apart. A column without any content is left out.
+/// A table whose columns are as wide as their widest cell, two spaces apart. A column without content is left out.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
@@ -40,7 +40,7 @@ class Table {
     Cell(const char* of) : text(of) {}                                                   // NOLINT(google-explicit-constructor)
   };
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
-  /// The column of this header is not shown.
+  /// Hides the column with this header.
   void drop(std::string_view header);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   [[nodiscard]] std::string text(const Style& style, std::string_view margin = "") const;
@@ -50,13 +50,13 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-/// The document as the user asked for it, with a line end.
+/// Renders the document in the user's format, with a line end.
 [[nodiscard]] std::string render(const core::Json& document, Format format);
 
-/// "45s", "12m", "3h12m", "2d4h".
+/// Formats a duration: "45s", "12m", "3h12m", "2d4h".
 [[nodiscard]] std::string short_duration(core::Duration time);
 
-/// What others wrote, for a terminal: control characters would move its cursor.
+/// Replaces control characters in foreign text, because they would move the terminal's cursor.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-// kubectl-slurm: `kubectl slurm`, which needs nothing but a kubeconfig. kubectl asks it for completions by another name.
+// kubectl-slurm, the plugin `kubectl slurm`. It needs only a kubeconfig. kubectl calls it by another name for completions.
 
 #include <string>
 #include <string_view>

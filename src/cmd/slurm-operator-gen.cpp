@@ -1,5 +1,5 @@
-// Writes what is made from the field lists, the CRDs and the reference documentation, and for the chart the rules of its
-// ClusterRole, from what controllers declare, and its admission policies.
+// Generates the CRDs and the reference documentation from the field lists, the rules of the chart's ClusterRole from the
+// declarations of the controllers, and the chart's admission policies.
 //
 //   slurm-operator-gen [DIRECTORY]     the root of the source tree; default: the current directory
 #include <cstdio>

@@ -1,4 +1,4 @@
-// slurm-operator: makes slinky.slurm.net resources a running Slurm cluster. Its own flags and wiring; nothing else.
+// slurm-operator: turns slinky.slurm.net resources into a running Slurm cluster. Only its own flags and wiring are here.
 
 #include <memory>
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace {
 
-/// What Slurms answer, and is not read yet; with what it is read into, well below the chart's limit.
+/// The memory for answers of Slurm that are not decoded yet. Even with the decoded ones, it stays below the chart's limit.
 constexpr std::size_t kSlurmReplies = 1UL << 30;
 
-/// `unless`: the name of an operator, "namespace/name", without which they go; "": whoever is there.
+/// `unless` names an operator, "namespace/name": the budgets are removed only without it. "" removes them in any case.
 int remove_budgets(kube::App& app, const std::vector<std::string>& namespaces, const std::string& unless) {
   core::Result<int> removed = 0;
   std::string stay;

@@ -1,4 +1,4 @@
-// Base64 as Kubernetes Secrets (standard, padded) and JWTs (URL alphabet, unpadded) write it.
+// Base64 as in Kubernetes Secrets (standard, padded) and in JWTs (URL alphabet, unpadded).
 //
 // Folder src/core: values and interfaces that every room needs: results, clocks, loops, JSON, hashes, logs. Uses no other
 // room.
@@ -13,7 +13,7 @@ namespace core {
 
 std::string base64_encode(std::string_view bytes);
 std::string base64url_encode(std::string_view bytes);  ///< No padding.
-/// Reads the standard alphabet with padding; line breaks are skipped. Error: kInvalid.
+/// Decodes the standard alphabet with padding; ignores line breaks. Error: kInvalid.
 Result<std::string> base64_decode(std::string_view text);
 
 }  // namespace core

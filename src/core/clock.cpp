@@ -12,7 +12,7 @@ using std::chrono::days;
 using std::chrono::milliseconds;
 using std::chrono::sys_days;
 
-/// Reads exactly `n` digits at `at` and moves on; -1 when there are none.
+/// Reads exactly `n` digits at `at` and advances `at`. Returns -1 if there are not so many.
 int read_digits(std::string_view text, std::size_t& at, std::size_t n) {
   if (at + n > text.size()) return -1;
   int value = 0;
@@ -45,7 +45,7 @@ Civil civil(WallTime t) {
           std::chrono::duration_cast<milliseconds>(time.subseconds()).count()};
 }
 
-/// The offset from UTC at the end of the text, in minutes; nullopt when it is malformed.
+/// Returns the offset from UTC at the end of the text, in minutes; nullopt if it is malformed.
 std::optional<int> read_offset(std::string_view text, std::size_t& at) {
   if (read_char(text, at, 'Z')) return 0;
   if (at >= text.size() || (text[at] != '+' && text[at] != '-')) return std::nullopt;
@@ -57,7 +57,7 @@ std::optional<int> read_offset(std::string_view text, std::size_t& at) {
   return sign * (hours * 60 + minutes);
 }
 
-/// The milliseconds of ".123456"; 0 when there is no fraction; nullopt when it is malformed.
+/// Returns the milliseconds of ".123456"; 0 without a fraction; nullopt if it is malformed.
 std::optional<int> read_fraction(std::string_view text, std::size_t& at) {
   if (at >= text.size() || text[at] != '.') return 0;
   ++at;

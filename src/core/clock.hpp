@@ -1,6 +1,6 @@
-// Time is passed in, never global: production uses SystemClock, tests and the simulator their own.
+// Time is passed in, never global: production uses SystemClock, tests and the simulator pass their own.
 //
-// Ages, deadlines and leases use mono() (it never jumps); only what users and servers read uses wall().
+// Ages, deadlines and leases use mono(), which never jumps. Only times that users or servers read use wall().
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ struct WallTime {
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// It goes on while the machine sleeps: what we may still do must not outlast what others wait for.
+  /// Continues while the machine sleeps: otherwise we could still act when others no longer wait.
   [[nodiscard]] virtual MonoTime mono() const = 0;
   [[nodiscard]] virtual WallTime wall() const = 0;
 };
@@ -45,12 +45,12 @@ class SystemClock final : public Clock {
   [[nodiscard]] WallTime wall() const override;
 };
 
-/// Without its fraction of a second, as format_rfc3339 writes it.
+/// Drops the fraction of a second, as format_rfc3339 does.
 WallTime whole_seconds(WallTime t);
 
-/// RFC 3339 with seconds ("2026-01-02T03:04:05Z"), as metav1.Time is written.
+/// Formats as RFC 3339 with seconds ("2026-01-02T03:04:05Z"), like metav1.Time.
 std::string format_rfc3339(WallTime t);
-/// RFC 3339 with six digits of a second, as metav1.MicroTime (Lease, events) is written.
+/// Formats as RFC 3339 with microseconds, like metav1.MicroTime (Lease, events).
 std::string format_rfc3339_micro(WallTime t);
 /// Reads either form, with any offset. Error: kInvalid.
 Result<WallTime> parse_rfc3339(std::string_view text);

@@ -11,7 +11,7 @@ TEST(Hash, Sha256OfKnownTexts) {
 }
 
 TEST(Hash, ShortHashIsStableAndSafe) {
-  // Names in clusters depend on these characters: they must never change.
+  // Names in clusters contain these characters, so they must never change.
   EXPECT_EQ(short_hash("abc", 10), "7q5dlcxxpp");
   EXPECT_EQ(short_hash("abc", 5), short_hash("abc", 10).substr(0, 5));
   EXPECT_NE(short_hash("abd", 10), short_hash("abc", 10));

@@ -28,7 +28,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
   return value;
 }
 
-/// Splits at commas that stand outside of brackets.
+/// Splits at commas outside of brackets.
 Result<std::vector<std::string_view>> split_items(std::string_view text) {
   std::vector<std::string_view> out;
   bool inside = false;
@@ -49,7 +49,7 @@ Result<std::vector<std::string_view>> split_items(std::string_view text) {
   return out;
 }
 
-/// The texts that the inside of one pair of brackets stands for.
+/// Expands the content of one pair of brackets.
 Result<std::vector<std::string>> expand_ranges(std::string_view ranges) {
   std::vector<std::string> out;
   std::size_t start = 0;
@@ -95,7 +95,7 @@ struct Range {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
   std::size_t width = 0;
-  /// The number, written with so many digits, is one of the range.
+  /// Reports whether the range contains the number, written with that many digits.
   [[nodiscard]] bool has(std::uint64_t value, std::size_t digits) const {
     if (value < low || value > high) return false;
     const std::size_t plain = fmt::formatted_size("{}", value);
@@ -103,19 +103,19 @@ struct Range {
   }
 };
 
-/// Of the form prefix[ranges], with a prefix that ends before the digits.
+/// Reports whether the item has the form prefix[ranges], with a prefix that does not end with a digit.
 bool is_numbered(std::string_view item, std::size_t open) {
   return item.find(']') == item.size() - 1 && open > 0 && !is_digit(item[open - 1]);
 }
 
-/// Where the digits begin with which a name ends. Of more digits than are read as one number, any may be the first.
+/// Returns where the digits at the end of the name begin. Takes at most as many digits as one number can have.
 std::size_t digits_at(std::string_view name) {
   std::size_t start = name.size();
   while (start > 0 && is_digit(name[start - 1]) && name.size() - start < kMaxDigits) --start;
   return start;
 }
 
-/// Calls `each` for the ranges inside of one pair of brackets until it is true. False: some are malformed.
+/// Calls `each` for the ranges in one pair of brackets until it returns true. Returns false if a range is malformed.
 template <class Each>
 bool for_ranges(std::string_view ranges, Each each) {
   for (std::size_t start = 0; start <= ranges.size();) {
@@ -151,12 +151,12 @@ bool item_names(std::string_view item, std::string_view name) {
   return found;
 }
 
-/// The names of one prefix whose numbers are written alike: padded to one width, or (width 0) not padded.
+/// A prefix and a width: names whose numbers are padded to that width. Width 0: not padded.
 using Class = std::pair<std::string, std::size_t>;
 
 struct Split {
   std::string prefix;
-  std::string_view digits;  ///< The number at the end; empty when there is none that fits.
+  std::string_view digits;  ///< The number at the end; empty if there is none that fits.
 };
 
 Split split_name(const std::string& name) {
@@ -292,8 +292,8 @@ std::string compress_hostlist(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
 
-  // "07" and "12" go together as padded to two, "7" and "12" as not padded: a width is padded when some number of it starts
-  // with 0.
+  // "07" and "12" are both padded to two digits, "7" and "12" are not padded. A width counts as padded if some number of that
+  // width begins with 0.
   std::map<Class, bool> padded;
   for (const std::string& name : names) {
     const Split split = split_name(name);

@@ -14,21 +14,21 @@
 
 namespace core {
 
-/// The names a hostlist stands for, in its order, duplicates kept. A range is padded to the width of its first number. A name
-/// may have several brackets; the last varies fastest. Errors: kInvalid (brackets, ranges, more than 1,000,000 names).
+/// Expands a hostlist in its order and keeps duplicates. A range is padded to the width of its first number. A name may have
+/// several brackets; the last varies fastest. Error: kInvalid (brackets, ranges, more than 1,000,000 names).
 Result<std::vector<std::string>> expand_hostlist(std::string_view text);
 
-/// Whether a hostlist names it, without writing all the names out: a user's `-w node[0-99999]` is a few bytes, and his thousand
-/// jobs are no more than that. One that is malformed may name anything.
+/// Reports whether a hostlist contains the name. Does not expand the hostlist: a user's `-w node[0-99999]` is a few bytes, and
+/// a thousand such jobs must stay cheap. A malformed hostlist contains every name.
 bool hostlist_names(std::string_view text, std::string_view name);
 
-/// Names to be looked up in many hostlists.
+/// Looks up a set of names in many hostlists.
 class HostIndex {
  public:
-  /// What `names` speaks of must stay.
+  /// Keeps views, so the names must outlive this object.
   explicit HostIndex(std::vector<std::string_view> names);
-  /// Calls `each` for those that the hostlist names, some of them perhaps twice. A range costs what it has of these names, not
-  /// what it spans.
+  /// Calls `each` for the names that the hostlist contains, for some perhaps twice. The cost of a range depends on how many of
+  /// the names it contains, not on its length.
   void look_up(std::string_view text, const std::function<void(std::string_view name)>& each) const;
 
  private:
@@ -38,27 +38,27 @@ class HostIndex {
     std::size_t digits;
   };
   std::vector<std::string_view> names_;                      ///< Sorted.
-  std::map<std::string_view, std::vector<Entry>> numbered_;  ///< By what stands before the digits at the end; by number.
+  std::map<std::string_view, std::vector<Entry>> numbered_;  ///< By prefix. Sorted by the number at the end.
 };
 
-/// The names of many hostlists, in which any name can be looked up. A range takes the same room however much it spans, and
-/// those that overlap become one.
+/// Collects many hostlists and looks up names in them. The size of a range does not depend on its length, and overlapping
+/// ranges are merged.
 class HostSet {
  public:
   void add(std::string_view text);
-  /// As hostlist_names says of one of the lists.
+  /// Reports whether hostlist_names holds for any of the lists.
   [[nodiscard]] bool has(std::string_view name) const;
 
  private:
-  using Ranges = std::map<std::uint64_t, std::uint64_t>;  ///< The first number of each to its last; apart from each other.
-  bool any_ = false;                                      ///< One of the lists is malformed.
+  using Ranges = std::map<std::uint64_t, std::uint64_t>;  ///< From the first number of each range to its last.
+  bool any_ = false;                                      ///< A list was malformed, so every name is contained.
   std::set<std::string, std::less<>> names_;
-  /// By what stands before the brackets, and by the width to which their numbers are padded.
+  /// By the prefix before the brackets, and by the width to which the numbers are padded.
   std::map<std::string, std::map<std::size_t, Ranges>, std::less<>> numbered_;
-  std::set<std::string, std::less<>> others_;  ///< Items with more than one range list at their end.
+  std::set<std::string, std::less<>> others_;  ///< Items of any other form.
 };
 
-/// One hostlist for these names: sorted, without duplicates, the numbers at the ends of names gathered into ranges.
+/// Returns one hostlist for these names: sorted, without duplicates, with ranges for the numbers at the ends of names.
 std::string compress_hostlist(std::vector<std::string> names);
 
 }  // namespace core

@@ -8,7 +8,7 @@ namespace {
 }
 }  // namespace
 }  // namespace core
-// To read a key that is not there is a bug. An abort would take all other tests, or the whole program, along.
+// Reading a missing key is a bug. An abort would also end all other tests, or the whole program.
 #define JSON_ASSERT(rule) ((rule) ? static_cast<void>(0) : core::broken(#rule))
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ template class nlohmann::basic_json<>;
 namespace core {
 namespace {
 
-/// The key that tells the items of a list apart: the member every item has as a string, and no two alike.
+/// Reports whether the key identifies the items of a list: every item has it as a string, and all values differ.
 bool keyed_by(const Json& list, const char* key) {
   if (!list.is_array() || list.empty()) return false;
   std::unordered_set<std::string_view> seen;
@@ -35,8 +35,8 @@ bool keyed_by(const Json& list, const char* key) {
   return true;
 }
 
-/// The items that have the member as a string; of several with the same, the first. Users write lists of any length: they are
-/// looked up, never searched through item by item.
+/// Returns the items that have the key as a string; of several with one value, the first. Lists of users may be long, so items
+/// are looked up in a map.
 std::unordered_map<std::string_view, std::size_t> items_by(const Json& list, const char* key) {
   std::unordered_map<std::string_view, std::size_t> out;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -51,7 +51,7 @@ bool empty_value(const Json& value) {
   return value.is_null() || ((value.is_object() || value.is_array()) && value.empty());
 }
 
-/// Servers write quantities in a form of their own ("0.5" becomes "500m"), so in these places they are compared by value.
+/// Reports whether the place holds a quantity. Servers rewrite those ("0.5" becomes "500m"), so they are compared by value.
 bool holds_quantities(std::string_view parent, std::string_view key) {
   return parent == "limits" || parent == "requests" || parent == "capacity" || parent == "hard" || key == "sizeLimit" ||
          key == "divisor";
@@ -61,7 +61,7 @@ bool is_any_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// A false, "" or 0 that is a member, not an entry of a map whose keys anybody may choose.
+/// Reports whether the value is a false, "" or 0 of a member. In maps whose keys users choose, it would be a real value.
 bool zero_member(const Json& value, std::string_view parent) {
   const bool empty_text = value.is_string() && value.get_ref<const std::string&>().empty();
   const bool zero = value == false || empty_text || (value.is_number() && value == 0);
@@ -70,7 +70,8 @@ bool zero_member(const Json& value, std::string_view parent) {
                              "stringData", "limits", "requests", "volumeAttributes"});
 }
 
-/// The API server stores no false, "" or 0 of most members: their absence means the same. Not so of these.
+/// Reports whether absence means the same as false, "" or 0. It does for most members, because the API server does not store
+/// such values; the listed ones are exceptions.
 bool absent_is_zero(const Json& value, std::string_view parent, std::string_view key) {
   return zero_member(value, parent) &&
          !is_any_of(key, {"automountServiceAccountToken", "enableServiceLinks", "allowPrivilegeEscalation", "hostUsers",
@@ -78,11 +79,10 @@ bool absent_is_zero(const Json& value, std::string_view parent, std::string_view
                           "terminationGracePeriodSeconds", "replicas", "revisionHistoryLimit", "maxUnavailable"});
 }
 
-/// Of what users pass on, the members where the API server puts its default in the place of a "" or 0, whatever else is said:
-/// those are as good as not said.
+/// Reports whether the API server replaces a "" or 0 of this member by its default, so that it means the same as absence.
 bool zero_is_default(const Json& value, std::string_view parent, std::string_view key) {
   if (!zero_member(value, parent)) return false;
-  if (key == "type") return parent == "spec";  // Of a Service; that of a hostPath is kept.
+  if (key == "type") return parent == "spec";  // The type of a Service. That of a hostPath is kept.
   if (key == "path") return parent == "httpGet";
   if (key == "apiVersion") return parent == "fieldRef";
   return is_any_of(
@@ -156,7 +156,7 @@ void diff(const Json& a, const Json& b, const std::string& path, std::vector<std
 }
 
 Json merge_list(Json base, const Json& over, const char* key) {
-  // No two of `over` are alike, so one map of what was there before is enough; its texts are copied, for items move.
+  // Items of `over` have distinct keys, so one map of the items of `base` is enough. It copies the keys, because items move.
   std::unordered_map<std::string, std::size_t> places;
   for (const auto& [text, place] : items_by(base, key)) places.emplace(text, place);
   for (const Json& item : over) {

@@ -148,7 +148,7 @@ TEST(Json, MergeFollowsNames) {
                  {"name": "b"}], "keep": true})"));
 }
 
-// Whoever writes a list of tens of thousands must not stall a planning thread: done in squares this takes minutes.
+// A list of tens of thousands of items must not stall a planning thread. In quadratic time this takes minutes.
 TEST(Json, LongListsAreMergedAndComparedInOneGo) {
   Json base = Json::array();
   Json over = Json::array();

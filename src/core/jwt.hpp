@@ -8,7 +8,7 @@
 
 namespace core {
 
-/// The compact form of a token with these claims, signed with the key's bytes as they are.
+/// Signs the claims with the bytes of the key, and returns the compact form of the token.
 std::string sign_hs256(std::string_view key, const Json& claims);
 
 }  // namespace core

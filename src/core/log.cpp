@@ -38,7 +38,7 @@ Field error_field(const Error& error) {
 }
 
 std::string format_log_line(WallTime at, Level level, std::string_view message, const std::vector<Field>& fields) {
-  // Written by hand, since the object itself would sort ts, level and msg in between the fields.
+  // Written by hand, because a JSON object would sort ts, level and msg among the fields.
   std::string line = fmt::format(R"({{"ts":"{}","level":"{}","msg":{})", format_rfc3339_micro(at), to_string(level),
                                  canonical(Json(std::string(message))));
   for (const Field& field : fields) line += fmt::format(",{}:{}", canonical(Json(field.key)), canonical(field.value));

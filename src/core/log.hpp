@@ -1,4 +1,4 @@
-// Structured logs. The logger is passed in; fields are data, never formatted into the message. No secrets.
+// Structured logs. The logger is passed in. Fields are data and never formatted into the message. No secrets.
 //
 //   log.info("lease acquired", {{"holder", id}, {"term_seconds", 15}});
 #pragma once
@@ -17,14 +17,14 @@ namespace core {
 enum class Level { kDebug, kInfo, kWarn, kError };
 
 std::string_view to_string(Level level);
-/// "debug", "info", "warn" (or "warning"), "error". Error: kInvalid with the allowed words.
+/// Parses "debug", "info", "warn" (or "warning") and "error". Error: kInvalid with the allowed words.
 Result<Level> parse_level(std::string_view text);
 
 struct Field {
   std::string key;
   Json value;
 };
-/// The usual field for an error: {"error": {"code", "message", "status"?, "reason"?}}.
+/// Returns the usual field for an error: {"error": {"code", "message", "status"?, "reason"?}}.
 Field error_field(const Error& error);
 
 class Logger {
@@ -37,7 +37,7 @@ class Logger {
   void error(std::string_view message, std::vector<Field> fields = {}) { log(Level::kError, message, std::move(fields)); }
 };
 
-/// One JSON object per line on standard error: ts, level, msg, then the fields. May be used from any thread.
+/// Writes one JSON object a line to standard error: ts, level, msg, then the fields. Thread-safe.
 class SpdLogger final : public Logger {
  public:
   SpdLogger(Level least, const Clock& clock);
@@ -54,7 +54,7 @@ class NullLogger final : public Logger {
   void log(Level, std::string_view, std::vector<Field>) override {}
 };
 
-/// The line that SpdLogger writes, without its end.
+/// Returns the line that SpdLogger writes, without the newline.
 std::string format_log_line(WallTime at, Level level, std::string_view message, const std::vector<Field>& fields);
 
 }  // namespace core

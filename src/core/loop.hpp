@@ -1,6 +1,6 @@
-// The event loop seen by state machines: timers, deferred calls, and work for other threads. One thread runs all callbacks.
+// The event loop as state machines see it: timers, deferred calls, and work for other threads. One thread runs all callbacks.
 //
-// Production: net/asio_loop.hpp. Simulator: sim/ picks the next event itself, on virtual time.
+// Production: net/asio_loop.hpp. Simulator: sim/ chooses the next event itself, on virtual time.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,27 @@ using Callback = std::function<void()>;
 
 class Loop {
  public:
-  using TimerId = std::uint64_t;  ///< 0 is never a timer.
+  using TimerId = std::uint64_t;  ///< Never 0 for a timer.
 
   virtual ~Loop() = default;
   [[nodiscard]] virtual const Clock& clock() const = 0;
-  /// Calls `call` once after `delay` (at once, but not from inside this function, for 0).
+  /// Calls `call` once after `delay`. With 0, that is in the next turn, never from inside this function.
   virtual TimerId after(Duration delay, Callback call) = 0;
-  /// Withdraws a timer; unknown and past ids are ignored.
+  /// Cancels a timer. Ignores unknown and past ids.
   virtual void cancel(TimerId id) = 0;
-  /// Runs `work` on another thread (in the simulator: in place), then `then` on the loop. `work` may touch only what it owns
-  /// or what never changes.
+  /// Runs `work` on another thread (in the simulator: in place), then `then` on the loop. `work` may only touch what it owns or
+  /// what never changes.
   virtual void offload(Callback work, Callback then) = 0;
 };
 
-/// A timer that withdraws itself when its owner goes.
+/// A timer that is cancelled when its owner is destroyed.
 class Timer {
  public:
   explicit Timer(Loop& loop) : loop_(&loop) {}
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
   ~Timer() { cancel(); }
-  /// Replaces what was set before.
+  /// Replaces an earlier call.
   void set(Duration delay, Callback call) {
     cancel();
     id_ = loop_->after(delay, [this, call = std::move(call)] {

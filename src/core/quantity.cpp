@@ -8,7 +8,7 @@
 namespace core {
 namespace {
 
-/// Takes a sign off the front; true for a minus.
+/// Removes a leading sign. Returns true for a minus.
 bool take_sign(std::string_view& text) {
   const bool minus = text.starts_with('-');
   if (minus || text.starts_with('+')) text.remove_prefix(1);
@@ -21,12 +21,12 @@ std::string_view take_digits(std::string_view& text) {
   return digits;
 }
 
-/// What a number is multiplied by: 2^twos * 10^tens.
+/// The factor of a number: 2^twos * 10^tens.
 struct Scale {
   int twos = 0, tens = 0;
 };
 
-/// Of a suffix ("", "Ki", "m", "e-3"); nullopt when it is none.
+/// Returns the scale of a suffix ("", "Ki", "m", "e-3"); nullopt if it is not a suffix.
 std::optional<Scale> scale_of(std::string_view suffix) {
   constexpr std::string_view kBinary = "KMGTPE";
   constexpr std::string_view kDecimal = "numkMGTPE";  // 10^-9, 10^-6 ...
@@ -34,7 +34,7 @@ std::optional<Scale> scale_of(std::string_view suffix) {
   if (suffix.size() == 1) {
     const std::size_t power = kDecimal.find(suffix.front());
     if (power == std::string_view::npos) return std::nullopt;
-    // There is none for 1.
+    // The list has no letter for 10^0.
     return Scale{0, 3 * (static_cast<int>(power) - (power < 3 ? 3 : 2))};
   }
   if (suffix.size() == 2 && suffix.back() == 'i') {
@@ -63,7 +63,7 @@ std::optional<long double> parse(std::string_view text) {
   const std::optional<Scale> scale = scale_of(text);
   if (!scale || digits.empty() || digits.size() > 18) return std::nullopt;
   tens += scale->tens;
-  // One multiplication or division by a power of ten, so that equal quantities come out equal.
+  // Scales by a single power of ten, so that equal quantities give equal results.
   const long double up = std::ldexp(static_cast<long double>(std::stoull(digits)), scale->twos);
   const long double value = tens >= 0 ? up * std::pow(10.0L, tens) : up / std::pow(10.0L, -tens);
   return minus ? -value : value;

@@ -7,8 +7,8 @@
 
 namespace core {
 
-/// The value in whole units ("500m" is 0.5, "1Ki" is 1024); manifests write it as text or as a number. Equal quantities give
-/// equal values. Empty for what is none, or has more than 18 digits.
+/// Returns the value in whole units ("500m" is 0.5, "1Ki" is 1024). Accepts text and numbers, as manifests do. Equal quantities
+/// give equal values. Returns nullopt for anything else, and for more than 18 digits.
 std::optional<long double> quantity(const Json& value);
 
 }  // namespace core

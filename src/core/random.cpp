@@ -8,7 +8,7 @@
 namespace core {
 namespace {
 
-// Without a random source no key is safe, so this is no error a caller could handle.
+// Without a random source no key is safe, and no caller could handle the error.
 void fill(void* out, std::size_t n) {
   if (n > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
       RAND_bytes(static_cast<unsigned char*>(out), static_cast<int>(n)) != 1) {
@@ -20,7 +20,7 @@ void fill(void* out, std::size_t n) {
 
 std::uint64_t SystemRandom::below(std::uint64_t bound) {
   if (bound == 0) throw std::invalid_argument("Random::below(0)");
-  // Values of the last, incomplete multiple of bound are thrown away, so that all results are equally likely.
+  // Draws above the last multiple of bound are dropped, so that all results are equally likely.
   const std::uint64_t limit = std::numeric_limits<std::uint64_t>::max() - std::numeric_limits<std::uint64_t>::max() % bound;
   std::uint64_t value = 0;
   do {

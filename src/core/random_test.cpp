@@ -5,7 +5,7 @@
 namespace core {
 namespace {
 
-// The generator itself is OpenSSL's; only what is ours is tested.
+// The generator is OpenSSL's. Only our own code is tested.
 TEST(SystemRandom, StaysBelowTheBound) {
   SystemRandom random;
   for (int i = 0; i < 1000; ++i) {

@@ -26,7 +26,7 @@ struct FreeKey {
 };
 using Key = std::unique_ptr<EVP_PKEY, FreeKey>;
 
-// Where OpenSSL cannot make a key, nothing of it works: no error that a caller could handle.
+// If OpenSSL cannot make a key, nothing works, and no caller could handle the error.
 Key made(EVP_PKEY* key) {
   if (key == nullptr) throw std::runtime_error("OpenSSL cannot make an SSH key");
   return Key(key);
@@ -51,15 +51,15 @@ std::string mpint(const Key& key, const char* name) {
   std::string out(static_cast<std::size_t>(BN_num_bytes(number)), '\0');
   BN_bn2bin(number, reinterpret_cast<unsigned char*>(out.data()));
   BN_clear_free(number);
-  // Where the highest bit is set, the number would be negative.
+  // Otherwise the highest bit would make the number negative.
   if (!out.empty() && (static_cast<unsigned char>(out.front()) & 0x80U) != 0) out.insert(out.begin(), '\0');
   return text(out);
 }
 
 struct Parts {
   std::string name;          ///< "ssh-rsa"
-  std::string public_part;   ///< What follows the name in the public key,
-  std::string private_part;  ///< and in the private key.
+  std::string public_part;   ///< The part after the name in the public key.
+  std::string private_part;  ///< The part after the name in the private key.
 };
 
 Parts rsa() {
@@ -101,7 +101,7 @@ std::string random_bytes(std::size_t n) {
   return out;
 }
 
-/// OpenSSH's PROTOCOL.key, without a passphrase. Both check numbers are the same; they only tell a wrong passphrase.
+/// Writes OpenSSH's PROTOCOL.key without a passphrase. The check numbers only detect a wrong one, so they are constant.
 SshKeyPair written(Parts parts, std::string_view comment) {
   constexpr std::size_t kBlock = 8, kLine = 70;
   const std::string public_blob = text(parts.name) + parts.public_part;

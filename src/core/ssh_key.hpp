@@ -13,17 +13,17 @@
 namespace core {
 
 enum class SshKeyType { kRsa, kEcdsa, kEd25519 };
-/// "rsa", "ecdsa" and "ed25519", as in ssh_host_rsa_key; nullopt: none of them.
+/// Parses "rsa", "ecdsa" and "ed25519", as in ssh_host_rsa_key; nullopt for anything else.
 std::optional<SshKeyType> ssh_key_type(std::string_view name);
 
 struct SshKeyPair {
-  std::string private_key;  ///< What a file such as ssh_host_rsa_key holds.
-  std::string public_key;   ///< One line, with its end.
+  std::string private_key;  ///< The contents of a file such as ssh_host_rsa_key.
+  std::string public_key;   ///< One line, with the newline.
 };
 
-/// A new key: RSA of 3072 bits, ECDSA on the curve P-256, or Ed25519. RSA takes some tenths of a second: not on the loop.
+/// Makes a key: RSA with 3072 bits, ECDSA on the curve P-256, or Ed25519. RSA takes some tenths of a second: not on the loop.
 SshKeyPair make_ssh_key(SshKeyType type, std::string_view comment);
-/// The Ed25519 key of a seed of 32 bytes: always the same one.
+/// Returns the Ed25519 key of a seed of 32 bytes. The same seed gives the same key.
 SshKeyPair ssh_key_of_seed(std::string_view seed, std::string_view comment);
 
 }  // namespace core

@@ -20,7 +20,7 @@ TEST(SshKey, HasTheNamesOfHostKeys) {
   EXPECT_EQ(ssh_key_type("dsa"), std::nullopt);
 }
 
-// As ssh-keygen writes the key of this seed.
+// The expected key was written by ssh-keygen.
 TEST(SshKey, OfASeedIsAlwaysTheSame) {
   const SshKeyPair pair = ssh_key_of_seed(std::string(32, 'a'), "login");
   EXPECT_EQ(pair.public_key, "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK8Go+MpFxTk81bBnJsVzRlR7G5mYqp3vgdUfyiTgzQd login\n");
@@ -34,7 +34,7 @@ TEST(SshKey, EachIsNew) {
   EXPECT_THAT(make_ssh_key(SshKeyType::kEcdsa, "").public_key, StartsWith("ecdsa-sha2-nistp256 "));
 }
 
-/// What a command prints.
+/// Returns the output of a command.
 std::string output_of(const std::string& command) {
   std::string out;
   FILE* pipe = popen(command.c_str(), "r");
@@ -45,13 +45,13 @@ std::string output_of(const std::string& command) {
   return out;
 }
 
-// ssh-keygen derives the public key from the private one, and so reads all of it.
+// ssh-keygen derives the public key from the private one, so it has to read the whole file.
 TEST(SshKey, IsReadByOpenssh) {
   if (output_of("command -v ssh-keygen").empty()) GTEST_SKIP() << "there is no ssh-keygen";
   const std::filesystem::path file = std::filesystem::temp_directory_path() /
                                      ("ssh_key_test-" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()));
   for (const SshKeyType type : {SshKeyType::kRsa, SshKeyType::kEcdsa, SshKeyType::kEd25519}) {
-    // Whether the highest bit of a number is set differs from key to key.
+    // The highest bit of a number is set in some keys only.
     for (int i = 0; i < (type == SshKeyType::kRsa ? 1 : 8); ++i) {
       const SshKeyPair pair = make_ssh_key(type, "a comment");
       std::ofstream(file) << pair.private_key;

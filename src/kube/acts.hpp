@@ -197,8 +197,7 @@ plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, cor
 /// Patches the object whatever its version. Fails for another object of the same name.
 plan::ActPtr patch_any_version(const Resource& resource, const ObjectMeta& object, core::Json patch,
                                PatchType type = PatchType::kMerge, std::string subresource = "");
-/// Whether a deletion fails if the pod has changed since it was seen. It always does if the evidence is about one version of
-/// the pod.
+/// Whether a deletion fails if the pod has changed since it was seen. Always if the evidence is about one version of it.
 enum class PodVersion { kAny, kAsSeen };
 /// Deletes a pod. No pod can be deleted without evidence.
 plan::ActPtr delete_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);

@@ -4,7 +4,7 @@
 //   loop.on_signals([&](int) { begin_graceful_stop(); });
 //   loop.run();   // until stop()
 //
-// Everything but post() and stop() is for the thread that calls run() (or before it).
+// All functions except post() and stop() belong to the thread that calls run(), or are called before it.
 //
 // Folder src/net: HTTP, TLS and the event loop. Uses core.
 #pragma once
@@ -23,7 +23,7 @@ namespace net {
 
 class AsioLoop final : public core::Loop {
  public:
-  /// `threads` carry offloaded work; they are started when the first work comes.
+  /// `threads` run offloaded work. They start with the first work.
   explicit AsioLoop(std::size_t threads = 2);
   /// Waits for offloaded work that has begun.
   ~AsioLoop() override;
@@ -33,13 +33,13 @@ class AsioLoop final : public core::Loop {
   void cancel(TimerId id) override;
   void offload(core::Callback work, core::Callback then) override;
 
-  /// Runs callbacks until stop(), also when there is nothing to do. An exception of a callback comes out of here: it is a bug.
+  /// Runs callbacks until stop(), even if there is nothing to do. Passes on an exception of a callback, which is a bug.
   void run();
-  /// From any thread: run() returns after the callback that is running.
+  /// May be called from any thread. run() returns after the current callback.
   void stop();
-  /// From any thread: calls `call` on the loop.
+  /// May be called from any thread. Calls `call` on the loop.
   void post(core::Callback call);
-  /// Calls `call` with the signal's number at SIGTERM and SIGINT, each time.
+  /// Calls `call` with the signal's number at every SIGTERM and SIGINT.
   void on_signals(std::function<void(int)> call);
 
   [[nodiscard]] boost::asio::io_context& context();

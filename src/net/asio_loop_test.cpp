@@ -1,4 +1,4 @@
-// With real threads and short real times, since these are what is tested.
+// Uses real threads and short real times, because these are under test.
 #include "net/asio_loop.hpp"
 
 #include <gmock/gmock.h>
@@ -90,7 +90,7 @@ TEST(AsioLoop, MayGoWithCallsWaiting) {
   loop->after(1h, [owner] {});
   loop->post([owner] {});
   owner.reset();
-  loop.reset();  // what the calls own withdraws its timers on the way
+  loop.reset();  // destroying the calls cancels their timers
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-constexpr core::Duration kPatience{2000};  // with an address that has another behind it
-constexpr std::size_t kReadBytes = 4096;   // kept by every connection, and watches are many
+constexpr core::Duration kPatience{2000};  // for an address, if there are more to try
+constexpr std::size_t kReadBytes = 4096;   // every connection keeps this much, and watches are many
 
 bool is_idempotent(const std::string& method) {
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" || method == "DELETE";
@@ -73,7 +73,7 @@ std::string serialize(const HttpRequest& request, const Endpoint& endpoint) {
   return out;
 }
 
-/// A peer that is gone without a word is noticed within half a minute, also where nothing is to be sent, as on a watch.
+/// Detects a peer that vanished within half a minute, even if there is nothing to send, as on a watch.
 void ask_whether_alive(tcp::socket& socket) {
   const auto set = [&](int level, int option, int value) {
     setsockopt(socket.native_handle(), level, option, &value, sizeof value);
@@ -82,37 +82,37 @@ void ask_whether_alive(tcp::socket& socket) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);  // Milliseconds; the others are seconds, and a number.
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);  // In milliseconds. The others are in seconds, and a count.
 }
 
 class Connection;
 using ConnectionPtr = std::shared_ptr<Connection>;
 
-/// One request from send to its last callback.
+/// One request, from send to its last callback.
 struct Exchange {
   explicit Exchange(core::Loop& loop) : timer(loop) {}
 
   HttpTransport::RequestId id = 0;
   HttpRequest request;
-  HttpTransport::Done done;  ///< Of a unary request.
-  StreamHandler handler;     ///< Of a stream.
+  HttpTransport::Done done;  ///< The callback of a unary request.
+  StreamHandler handler;     ///< The callbacks of a stream.
   bool streaming = false;
   core::Timer timer;
   core::MonoTime deadline;  ///< When the timer is due.
   ConnectionPtr connection;
   bool retried = false;
   bool finished = false;
-  /// It takes one of max_connections, and waits for one.
+  /// Reports whether the request counts against max_connections, and may have to wait.
   [[nodiscard]] bool counts() const { return !streaming && !request.urgent; }
 
-  // Of the present try.
-  bool sent_any = false;   ///< Bytes of it may have left.
-  bool heard_any = false;  ///< Bytes of a reply came.
+  // State of the current attempt.
+  bool sent_any = false;   ///< Some of its bytes may have been sent.
+  bool heard_any = false;  ///< Some bytes of a reply arrived.
   HttpResponse response;
 };
 using ExchangePtr = std::shared_ptr<Exchange>;
 
-/// A connection says what became of it through these; none is called after close().
+/// How a connection reports what happens. Nothing is called after close().
 struct ConnectionEvents {
   std::function<void(const ConnectionPtr&)> on_ready;                           ///< Connected.
   std::function<void(const ConnectionPtr&, const std::string& why)> on_failed;  ///< Not connected, cut, or malformed.
@@ -121,7 +121,7 @@ struct ConnectionEvents {
   std::function<void(const ConnectionPtr&, bool keep)> on_message_end;
 };
 
-/// One socket, one message at a time. A read is always under way, so that a peer that closes a kept connection is seen at once.
+/// One socket with one message at a time. It always reads, so that it notices at once when the peer closes a kept connection.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(AsioLoop& loop, Endpoint endpoint, const TlsContext& tls, ConnectionEvents events)
@@ -134,7 +134,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void connect() {
     ErrorCode no_address;
     const auto address = asio::ip::make_address(endpoint_.host, no_address);
-    // Names are resolved by one thread, one after another: while DNS is away, it is held up by those that need it.
+    // One thread resolves all names, one after another. Addresses need no DNS and must not wait behind names.
     if (!no_address) return connect_to({tcp::endpoint(address, endpoint_.port)});
     const auto self = shared_from_this();
     resolver_.async_resolve(endpoint_.host, std::to_string(endpoint_.port), tcp::resolver::numeric_service,
@@ -146,8 +146,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
                             });
   }
 
-  /// Sends one request; `on_sent` tells whether bytes of it may have left. Of a `fenced` one, nothing more arrives once the
-  /// connection is closed, or the process has ended, before its reply: what the kernel has not sent yet is thrown away.
+  /// Sends one request. `on_sent` says whether bytes of it may have left. If a `fenced` request ends before its reply, because
+  /// the connection is closed or the process ends, the kernel discards what it has not sent yet.
   void send(std::string bytes, bool is_head, bool fenced, std::function<void(bool any)> on_sent) {
     if (fenced != fenced_) set_fenced(fenced);
     out_ = std::move(bytes);
@@ -174,8 +174,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
   core::Timer& idle_timer() { return idle_timer_; }
 
-  ExchangePtr exchange;  ///< What it is busy with.
-  bool used = false;     ///< It has carried a request to its end: it may be stale.
+  ExchangePtr exchange;  ///< The request that it carries.
+  bool used = false;     ///< It has completed a request, so it may be stale.
   std::uint64_t generation = 0;
 
  private:
@@ -242,7 +242,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       if (!parser_->feed(in_)) return fail_with("malformed HTTP reply");
       if (closed_ || !parser_->is_done()) return;
       if (!interim_) return message_ended(parser_->keep_alive() && write_done_ && in_.empty());
-      make_parser(head_request_);  // 100 Continue and its kin: the reply proper follows
+      make_parser(head_request_);  // 100 Continue and the like: the actual reply follows
     }
   }
 
@@ -290,13 +290,13 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
   Endpoint endpoint;
   TransportOptions options;
   core::Result<TlsContext> tls = TlsContext();
-  std::uint64_t generation = 0;  ///< Of the endpoint.
+  std::uint64_t generation = 0;  ///< The context for the endpoint.
   RequestId last_id = 0;
   std::map<RequestId, ExchangePtr> exchanges;
   std::deque<ExchangePtr> waiting;
   std::set<ConnectionPtr> connections;
-  std::vector<ConnectionPtr> idle;  ///< Last used last.
-  std::size_t busy_unary = 0;       ///< Connections that carry (or are made for) requests that count.
+  std::vector<ConnectionPtr> idle;  ///< The most recently used is last.
+  std::size_t busy_unary = 0;       ///< Connections of requests that count against max_connections.
   std::uint64_t opened = 0;
 
   static core::Result<TlsContext> make_tls(const Endpoint& e) {
@@ -332,7 +332,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     exchange->timer.set(exchange->request.timeout, [this, raw = exchange.get()] {
       const ExchangePtr held = exchanges.at(raw->id);
       const bool silent = held->streaming && held->heard_any;
-      // What made one kept connection deaf made the others so: each would cost a request its whole time.
+      // Whatever silenced one kept connection silenced the others too, and each would cost a request its full timeout.
       const bool deaf = held->connection && held->connection->used && !held->heard_any;
       if (deaf) drop_idle_ones();
       fail_exchange(held, fmt::format("{} after {} ms", silent ? "silence" : "no reply", held->request.timeout.count()));
@@ -346,13 +346,13 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
       return;
     }
     if (exchange->counts()) ++busy_unary;
-    // A retry wants a connection that cannot be stale.
+    // A retry needs a connection that cannot be stale.
     if (!idle.empty() && !exchange->retried) {
       const ConnectionPtr connection = idle.back();
       idle.pop_back();
       connection->idle_timer().cancel();
       occupy(connection, exchange);
-      // Not from inside send(): an error of the write must not come before send() has returned; Asio sees to that.
+      // An error of the write must not come before send() has returned. Asio ensures that.
       transmit(connection);
       return;
     }
@@ -360,7 +360,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
   }
 
   void open(const ExchangePtr& exchange) {
-    // The connection's callbacks hold no share of the transport: shutdown() closes every connection first.
+    // The callbacks do not keep the transport alive. shutdown() closes every connection first.
     ConnectionEvents events;
     events.on_ready = [this](const ConnectionPtr& c) { transmit(c); };
     events.on_failed = [this](const ConnectionPtr& c, const std::string& why) { connection_failed(c, why); };
@@ -385,10 +385,10 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
 
   void transmit(const ConnectionPtr& connection) {
     const ExchangePtr exchange = connection->exchange;
-    // A process that stood still finds connections ready before it finds timers due. Its timer ends it.
+    // After a pause of the process, a connection may be handled before the overdue timer. The timer will end the request.
     if (loop.clock().mono() >= exchange->deadline) return;
     exchange->sent_any = true;  // until the write says otherwise
-    // Some writes are a GET (slurmrestd's reconfigure), so all are fenced but streams, which write nothing.
+    // Some writes are a GET (slurmrestd's reconfigure), so everything is fenced except streams, which only read.
     connection->send(serialize(exchange->request, connection->endpoint()), exchange->request.method == "HEAD",
                      !exchange->streaming, [exchange](bool any) { exchange->sent_any = any; });
   }
@@ -425,7 +425,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     exchange->response.body += piece;
   }
 
-  /// What a reply has taken of the budget; given back when the last who has the reply lets go of it.
+  /// The share of the budget that a reply has taken. It is returned when the last holder of the reply releases it.
   struct Room {
     explicit Room(std::shared_ptr<ReplyBudget> from) : budget(std::move(from)) {}
     ~Room() { budget->give_back(held); }
@@ -476,7 +476,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     if (it != idle.end()) drop(*it);
   }
 
-  /// The connection and its request part.
+  /// Releases the connection from its request.
   void release(const ConnectionPtr& connection) {
     const ExchangePtr exchange = std::move(connection->exchange);
     connection->exchange = nullptr;
@@ -518,7 +518,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     finish(exchange, std::unexpected(std::move(error)));
   }
 
-  /// The last callback of a request.
+  /// Makes the last callback of a request.
   void finish(const ExchangePtr& exchange, core::Result<void> result) {
     const auto self = shared_from_this();  // the callback may destroy the transport
     exchange->finished = true;
@@ -553,7 +553,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     exchange->timer.cancel();
     std::erase(waiting, exchange);
     if (exchange->connection) drop(exchange->connection);
-    // Its callbacks may be running: they are destroyed with the exchange, not here.
+    // A callback of the exchange may be running, so the exchange is destroyed in a later turn.
     loop.after(core::Duration{0}, [weak = weak_from_this(), exchange] {
       if (const auto self = weak.lock()) self->serve_waiting();
     });

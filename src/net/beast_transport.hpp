@@ -3,9 +3,9 @@
 //   net::BeastTransport api(loop, {.scheme = "https", .host = "10.96.0.1", .port = 443, .tls = {.ca_pem = ca}});
 //   api.send({.method = "GET", .target = "/version"}, [](core::Result<net::HttpResponse> reply) { ... });
 //
-// At most max_connections unary requests are under way, the others wait in order, their deadlines running. Streams have
-// connections of their own that do not count, so that watches cannot keep writes from going out, nor do urgent requests count.
-// No callback is called from inside send, stream or cancel. Not for HTTP/2, proxies, redirects, cookies or compression.
+// At most max_connections unary requests run at once. The others wait in order while their deadlines run. Streams have their
+// own connections, which do not count, so watches cannot delay writes. Urgent requests do not count either. No callback is
+// called from inside send, stream or cancel. Not for HTTP/2, proxies, redirects, cookies or compression.
 #pragma once
 
 #include <cstddef>
@@ -18,38 +18,37 @@
 namespace net {
 
 struct TransportOptions {
-  std::size_t max_connections = 32;          ///< For unary requests that are not urgent.
+  std::size_t max_connections = 32;          ///< Limits unary requests that are not urgent.
   core::Duration idle_timeout{60000};        ///< A kept connection is closed after this long without use.
-  std::size_t max_reply_bytes = 64UL << 20;  ///< Of unary requests that name no limit of their own.
-  std::shared_ptr<ReplyBudget> budget{};     ///< For bodies of unary replies, until they are read; null: no bound.
+  std::size_t max_reply_bytes = 64UL << 20;  ///< For unary requests without a limit of their own.
+  std::shared_ptr<ReplyBudget> budget{};     ///< Limits the bodies of unary replies until they are read; null: no limit.
 };
 
 class BeastTransport final : public HttpTransport {
  public:
-  /// A malformed certificate or key makes every request fail with kInvalid; set_endpoint says so at once.
+  /// With a malformed certificate or key, every request fails with kInvalid. set_endpoint reports it at once.
   BeastTransport(AsioLoop& loop, Endpoint endpoint, TransportOptions options = {});
-  /// Withdraws all requests.
+  /// Cancels all requests.
   ~BeastTransport() override;
 
-  /// Errors beyond those of HttpTransport: kInvalid (malformed request or certificate), kInternal (reply too long).
-  /// A request that fails on a kept connection before any byte of its reply came is tried once more on a fresh one if nothing
-  /// of it was sent, or if its method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE). One that meets its deadline on a kept
-  /// connection before any byte came is not, but no other kept connection is used any more.
+  /// Errors beyond those of HttpTransport: kInvalid (malformed request or certificate), kInternal (reply too long). A request
+  /// that fails on a kept connection before any byte of its reply is tried once more on a new connection, if nothing of it was
+  /// sent or its method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE). If it timed out instead, it is not tried again, and
+  /// the kept connections are closed.
   RequestId send(HttpRequest request, Done done) override;
   RequestId stream(HttpRequest request, StreamHandler handler) override;
   void cancel(RequestId id) override;
 
-  /// For connections made from now on; kept ones are closed when their request has ended. Error: kInvalid (the old endpoint
-  /// stays).
+  /// Applies to new connections. Kept ones are closed after their current request. Error: kInvalid (the old endpoint stays).
   core::Result<void> set_endpoint(Endpoint endpoint);
   [[nodiscard]] const Endpoint& endpoint() const;
 
   /// For metrics and tests.
   struct Stats {
-    std::size_t open = 0;      ///< Connections, kept ones included.
-    std::size_t idle = 0;      ///< Kept ones.
+    std::size_t open = 0;      ///< All connections, including kept ones.
+    std::size_t idle = 0;      ///< Kept connections.
     std::size_t waiting = 0;   ///< Requests without a connection yet.
-    std::uint64_t opened = 0;  ///< Connections begun since the start.
+    std::uint64_t opened = 0;  ///< Connections opened since the start.
   };
   [[nodiscard]] Stats stats() const;
 

@@ -1,4 +1,4 @@
-// Over loopback sockets, since these are what is tested; every wait is bounded.
+// Uses loopback sockets, because these are under test. Every wait is bounded.
 #include "net/beast_transport.hpp"
 
 #include <gmock/gmock.h>
@@ -43,11 +43,11 @@ struct NetTest : testing::LoopTest {
   }
 };
 
-/// A server that says what the test tells it, byte for byte.
+/// A server that sends exactly the bytes that the test specifies.
 class RawServer {
  public:
   using Socket = std::shared_ptr<tcp::socket>;
-  /// Called with each connection's number (from 1) and each time something came.
+  /// Called each time data arrives, with the number of the connection (from 1).
   using Script = std::function<void(int connection, const std::string& received, const Socket& socket)>;
 
   RawServer(asio::io_context& io, Script script)
@@ -148,7 +148,7 @@ TEST_F(NetTest, StreamsDoNotUseUpTheBound) {
   HttpServer server(loop, {}, [](HttpRequest request, Responder responder) {
     if (request.target == "/watch") {
       responder.begin(200, {});
-      responder.on_gone([responder] {});  // holds it open
+      responder.on_gone([responder] {});  // holds the connection open
       return;
     }
     responder.respond({200, {}, "ok"});
@@ -185,7 +185,7 @@ TEST_F(NetTest, UrgentRequestsNeitherWaitNorUseUpTheBound) {
   EXPECT_EQ(done, 4);
 }
 
-/// A socket of this process that is connected to that port of this machine; -1: none.
+/// Connects a socket of this process to a port of this machine. Returns -1 on failure.
 int socket_to(std::uint16_t port) {
   for (int fd = 0; fd < 1024; ++fd) {
     sockaddr_in peer{};
@@ -216,7 +216,7 @@ TEST_F(NetTest, APeerThatIsGoneWithoutAWordIsNoticed) {
   EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 30'000);
 }
 
-// One thread resolves all names, and waits for DNS.
+// One thread resolves all names, and may be waiting for DNS.
 TEST_F(NetTest, AnAddressIsNotResolved) {
   const auto threads = [] {
     const std::filesystem::directory_iterator tasks("/proc/self/task");
@@ -234,7 +234,7 @@ TEST_F(NetTest, AnAddressIsNotResolved) {
 }
 
 TEST_F(NetTest, NoServerMeansUnavailable) {
-  // Nobody else can have the port, and nobody listens there.
+  // Holds a port on which nobody listens.
   const tcp::socket taken(loop.context(), tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   BeastTransport transport(loop, local(taken.local_endpoint().port()));
   const auto reply = fetch(transport, {"POST", "/"});
@@ -278,7 +278,7 @@ TEST_F(NetTest, SlowPeersMeetTheDeadline) {
     RawServer::say(socket, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nslow");
   });
   BeastTransport transport(loop, local(server.port()));
-  // Long enough for it to be sent, on any machine.
+  // Enough time to send the request on any machine.
   const auto reply = fetch(transport, {"GET", "/", {}, "", 2s});
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, ErrorCode::kUnknownOutcome);
@@ -295,7 +295,7 @@ TEST_F(NetTest, TheDeadlineRunsInTheQueueToo) {
   EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable) << "it was never sent";
 }
 
-// Who runs a slurmrestd is not who pays for our memory.
+// A server of somebody else must not be able to fill our memory.
 TEST_F(NetTest, RepliesShareOneBudgetAndNoneTakesItAll) {
   HttpServer server(loop, {}, [](const HttpRequest& request, Responder responder) {
     responder.respond({200, {}, std::string(std::stoul(request.target.substr(1)), 'x')});
@@ -320,7 +320,7 @@ TEST_F(NetTest, RepliesShareOneBudgetAndNoneTakesItAll) {
   EXPECT_TRUE(fetch(two, {.target = "/500"}));
 }
 
-// Bytes that the kernel still holds when a write has met its deadline would arrive after the lease.
+// Otherwise bytes that the kernel still holds after the deadline of a write would arrive after the lease.
 TEST_F(NetTest, NothingOfAWriteArrivesAfterItsDeadline) {
   tcp::acceptor acceptor(loop.context(), tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   BeastTransport transport(loop, local(acceptor.local_endpoint().port()));
@@ -336,7 +336,7 @@ TEST_F(NetTest, NothingOfAWriteArrivesAfterItsDeadline) {
   EXPECT_EQ(error, asio::error::connection_reset) << error.message();
 }
 
-// A process that stood still finds the connection ready before it finds the deadline past.
+// After a pause, a process may see the ready connection before the expired deadline.
 TEST_F(NetTest, WhatIsPastItsDeadlineIsNotSent) {
   int heard = 0;
   RawServer::Socket client;
@@ -359,7 +359,7 @@ TEST_F(NetTest, WhatIsPastItsDeadlineIsNotSent) {
 }
 
 TEST_F(NetTest, AStaleConnectionIsTriedOnceMore) {
-  // Answers the first request of each connection and cuts at the second.
+  // Answers the first request of each connection and closes it at the second.
   std::map<int, int> seen;
   RawServer server(loop.context(), [&](int connection, const std::string&, const RawServer::Socket& socket) {
     if (++seen[connection] == 1) return RawServer::say(socket, kOk);
@@ -376,7 +376,7 @@ TEST_F(NetTest, AStaleConnectionIsTriedOnceMore) {
 }
 
 TEST_F(NetTest, WhenOneKeptConnectionIsDeafNoneIsUsedAgain) {
-  // Once deaf, nothing is heard any more on the connections that there are.
+  // Once deaf, the server no longer answers on existing connections.
   bool deaf = false;
   int first_ones = 0;
   RawServer server(loop.context(), [&](int connection, const std::string&, const RawServer::Socket& socket) {
@@ -515,8 +515,8 @@ TEST_F(NetTest, SilenceEndsAStreamAndPiecesPutItOff) {
   ASSERT_TRUE(run_until([&] { return end.has_value(); }));
   ASSERT_FALSE(*end);
   EXPECT_THAT(end->error().message, HasSubstr("silence after 1000 ms"));
-  // On a machine that stalls, silence comes before the last piece; but however it stalls, never sooner after the one before.
-  // Pieces that put nothing off would have it 200 ms after one; that a piece is told of a moment after it came is no fault.
+  // On a stalled machine the silence may be noticed before the last piece, but never earlier after the previous one. If pieces
+  // did not extend the timeout, the end would come 200 ms after one. A piece may be reported a moment late.
   EXPECT_GE(loop.clock().mono() - last, 700ms);
 }
 

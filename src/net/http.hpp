@@ -1,6 +1,6 @@
-// HTTP as the project's state machines see it: requests out, replies and stream pieces in, all on the loop's thread.
+// HTTP for the project's state machines: requests out, replies and pieces of streams in, all on the loop's thread.
 //
-// Production: net/beast_transport.hpp (HTTP/1.1, TLS, keep-alive pool). Tests and the simulator bring their own.
+// Production: net/beast_transport.hpp (HTTP/1.1, TLS, keep-alive pool). Tests and the simulator use their own.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,11 @@ struct HttpRequest {
   std::string target = "/";  ///< Path and query, percent-encoded: "/api/v1/pods?limit=500".
   Headers headers{};
   std::string body{};
-  /// From send to the last byte of the reply; for streams, to the head, and then the longest silence between pieces.
+  /// From send to the last byte of the reply. For streams: to the head, and then the longest silence between pieces.
   core::Duration timeout{15000};
-  /// Never waits for a connection, however many requests are under way. For the few whose delay ends the process.
+  /// Never waits for a free connection. For the few requests whose delay ends the process.
   bool urgent = false;
-  /// A longer body of a unary reply is an error (kInternal); 0: as the transport has it.
+  /// A longer body of a unary reply is an error (kInternal). 0 means the limit of the transport.
   std::size_t max_reply_bytes = 0;
 };
 
@@ -36,15 +36,15 @@ struct HttpResponse {
   int status = 0;
   Headers headers{};
   std::string body{};
-  std::shared_ptr<void> room{};  ///< What its body takes of a ReplyBudget, for as long as a copy of this lives.
+  std::shared_ptr<void> room{};  ///< Its body's share of a ReplyBudget, held until the last copy is destroyed.
 };
 
-/// What all replies under way may take together, over any number of transports. One may take no more than half of what the
-/// others leave: whoever answers without end, and as many as do, leave room for the small ones.
+/// Limits the memory of all replies under way, over any number of transports. One reply may take at most half of what the
+/// others leave, so that even endless replies leave room for small ones.
 class ReplyBudget {
  public:
   explicit ReplyBudget(std::size_t bytes) : bytes_(bytes) {}
-  /// For a reply that has taken `held` so far. False: there is no room.
+  /// Takes `more` bytes for a reply that holds `held` bytes so far. Returns false if there is no room.
   bool take(std::size_t more, std::size_t held) {
     if (held + more > (bytes_ - (used_ - held)) / 2) return false;
     used_ += more;
@@ -58,17 +58,16 @@ class ReplyBudget {
   std::size_t used_ = 0;
 };
 
-/// Receives a streamed reply. After on_end no more calls come.
+/// Receives a streamed reply. No calls follow on_end.
 struct StreamHandler {
   std::function<void(int status, const Headers& headers)> on_head{};
   std::function<void(std::string_view piece)> on_data{};
-  /// An ended body is success; a cut connection or silence is an error.
+  /// Gets success if the body ended, and an error if the connection was cut or silent.
   std::function<void(core::Result<void>)> on_end{};
 };
 
-/// One HTTP endpoint (scheme, host, port, TLS). Errors: kUnavailable when the request cannot have been carried out (no
-/// connection, nothing sent), kUnknownOutcome when it may have been (sent, no complete reply). HTTP statuses are not errors
-/// here.
+/// One HTTP endpoint (scheme, host, port, TLS). Errors: kUnavailable if the request cannot have been carried out (no
+/// connection, nothing sent), kUnknownOutcome if it may have been (sent, no complete reply). HTTP statuses are not errors here.
 class HttpTransport {
  public:
   using RequestId = std::uint64_t;
@@ -77,7 +76,7 @@ class HttpTransport {
   virtual ~HttpTransport() = default;
   virtual RequestId send(HttpRequest request, Done done) = 0;
   virtual RequestId stream(HttpRequest request, StreamHandler handler) = 0;
-  /// Withdraws a request; no callback of it is called any more.
+  /// Cancels a request. None of its callbacks is called any more.
   virtual void cancel(RequestId id) = 0;
 };
 

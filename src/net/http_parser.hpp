@@ -1,4 +1,4 @@
-// Beast's HTTP/1.1 parser as a state machine apart from sockets: bytes in, calls out. Private to this room.
+// Beast's HTTP/1.1 parser as a state machine without sockets: bytes in, calls out. Private to this room.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace net {
 
-/// Parses one message. The owner gets the head once, then the body in pieces as they come.
+/// Parses one message. Reports the head once, then each piece of the body as it arrives.
 template <bool kIsRequest>
 class MessageParser final : public boost::beast::http::basic_parser<kIsRequest> {
  public:
@@ -22,10 +22,10 @@ class MessageParser final : public boost::beast::http::basic_parser<kIsRequest> 
       : on_head_(std::move(on_head)), on_body_(std::move(on_body)) {
     this->eager(true);
     this->header_limit(64U << 10);
-    this->body_limit(boost::none);  // the owner counts
+    this->body_limit(boost::none);  // the owner limits the size
   }
 
-  /// Takes what it can from the front of `buffer`. False: the message is malformed.
+  /// Consumes what it can from the front of `buffer`. Returns false if the message is malformed.
   bool feed(std::string& buffer) {
     std::size_t at = 0;
     while (at < buffer.size() && !this->is_done()) {
@@ -39,16 +39,16 @@ class MessageParser final : public boost::beast::http::basic_parser<kIsRequest> 
     return true;
   }
 
-  /// The peer has closed. True when that ends the message properly.
+  /// Handles the end of the connection. Returns true if that ends the message properly.
   bool feed_end() {
     Error error;
     if (this->got_some() && !this->is_done()) this->put_eof(error);
     return this->is_done() && !error;
   }
 
-  int status = 0;      ///< Of a response.
-  std::string method;  ///< Of a request.
-  std::string target;  ///< Of a request.
+  int status = 0;      ///< For responses.
+  std::string method;  ///< For requests.
+  std::string target;  ///< For requests.
   Headers headers;
 
  private:

@@ -75,7 +75,7 @@ using ServerConnectionPtr = std::shared_ptr<ServerConnection>;
 
 }  // namespace
 
-/// What a Responder's copies share.
+/// The state that copies of a Responder share.
 struct Responder::State {
   explicit State(ServerConnectionPtr c) : connection(std::move(c)) {}
   ~State();
@@ -89,7 +89,7 @@ struct Responder::State {
 
 namespace {
 
-/// One client; one request at a time.
+/// The connection of one client, with one request at a time.
 class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  public:
   ServerConnection(AsioLoop& loop, tcp::socket socket, TlsContext tls, const ServerOptions& options,
@@ -126,7 +126,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     if (on_closed_) on_closed_(shared_from_this());
   }
 
-  /// No more requests after the one under way.
+  /// Accepts no more requests after the current one.
   void drain() {
     draining_ = true;
     keep_ = false;
@@ -134,7 +134,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     if (between_requests || !greeted_) close();
   }
 
-  /// Closes without telling anybody, for the server's own end.
+  /// Closes without callbacks, when the server itself ends.
   void abandon() {
     on_closed_ = nullptr;
     close();
@@ -164,14 +164,14 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   }
 
   [[nodiscard]] bool closed() const { return closed_; }
-  /// Since when no request of it is being answered; nullopt while one is.
+  /// Returns since when no request is being answered; nullopt while one is.
   [[nodiscard]] std::optional<core::MonoTime> idle_since() const {
     return state_.expired() ? std::optional(idle_since_) : std::nullopt;
   }
   [[nodiscard]] std::size_t backlog() const { return out_.size() + writing_.size(); }
 
  private:
-  /// A client that is not told would send its next request to where nobody reads it.
+  /// Tells the client to close. Otherwise it might send its next request to a connection that nobody reads.
   [[nodiscard]] std::string farewell() const { return draining_ ? "connection: close\r\n" : ""; }
 
   void set_idle() {
@@ -240,12 +240,12 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     handler_(std::move(request), Responder(std::move(state)));
   }
 
-  /// The answer is complete: on to the next request when it is sent, or a client that reads nothing would fill our memory.
+  /// Continues with the next request once the answer is sent. Otherwise a client that reads nothing would fill our memory.
   void answered() {
     state_.reset();
     answered_ = true;
     set_idle();
-    // Later, so that a client that pipelines cannot make this recursive.
+    // In a later turn, so that a client that pipelines cannot cause recursion.
     if (backlog() == 0) loop_.after(core::Duration{0}, [self = shared_from_this()] { self->go_on(); });
   }
 
@@ -285,7 +285,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   core::MonoTime idle_since_;
   std::array<char, kRequestReadBytes> buffer_;
   std::string in_, body_, out_, writing_;
-  std::optional<RequestParser> parser_;  ///< None while a request is being answered.
+  std::optional<RequestParser> parser_;  ///< Empty while a request is being answered.
   std::weak_ptr<Responder::State> state_;
   bool head_request_ = false;
   bool too_long_ = false;
@@ -350,7 +350,7 @@ core::Result<ServerOptions> parse_listen_address(const std::string& text) {
   std::string host = colon == std::string::npos ? "" : text.substr(0, colon);
   const bool bracketed = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
   if (bracketed) host = host.substr(1, host.size() - 2);
-  // Without brackets the last part of an IPv6 address would be taken for the port.
+  // Without brackets, the last part of an IPv6 address would look like the port.
   const bool unambiguous = bracketed || host.find_first_of(":[]") == std::string::npos;
   const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
   if (!unambiguous || !digits || std::stoi(port) > 65535) {
@@ -370,9 +370,9 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   TlsContext tls;
   tcp::acceptor acceptor;
   core::Timer retry;
-  core::Timer grace_over;  ///< Of drain().
+  core::Timer grace_over;  ///< The grace period of drain().
   core::Timer all_closed;
-  std::vector<std::function<void()>> drained;  ///< Who waits for the end of drain().
+  std::vector<std::function<void()>> drained;  ///< The callbacks of drain().
   std::set<ServerConnectionPtr> connections;
 
   core::Result<void> load_tls(const Tls& wanted) {
@@ -389,7 +389,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     ErrorCode error;
     if (options.address.empty()) {
       error = listen(asio::ip::address_v6::any());
-      // A kernel may have no IPv6. A port that is taken is taken for both.
+      // The kernel may lack IPv6. A port in use is in use for both versions.
       if (error && error != asio::error::address_in_use) error = listen(asio::ip::address_v4::any());
     } else {
       const auto address = asio::ip::make_address(options.address, error);
@@ -411,7 +411,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     ErrorCode error;
     acceptor.open(endpoint.protocol(), error);
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    // IPv4 clients are served by the same socket, whatever the system's default.
+    // One socket also serves IPv4, whatever the system's default is.
     if (!error && address.is_v6() && address.is_unspecified()) acceptor.set_option(asio::ip::v6_only(false), error);
     if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
@@ -427,7 +427,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
       const auto self = weak.lock();
       if (!self || !self->acceptor.is_open()) return;
       if (error) {
-        // Out of file descriptors, most likely: trying at once would spin.
+        // Probably out of file descriptors. An immediate retry would spin.
         self->retry.set(core::Duration{100}, [raw = self.get()] { raw->accept(); });
         return;
       }
@@ -436,7 +436,8 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     });
   }
 
-  /// Whoever opens connections and says nothing must not keep others out. Without one that is idle, the newcomer goes.
+  /// Makes room by closing the connection that has been idle longest, so that silent clients cannot keep others out. If none is
+  /// idle, returns false.
   bool has_room() {
     if (connections.size() < options.max_connections) return true;
     ServerConnectionPtr oldest;
@@ -474,7 +475,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     for (const auto& done : told) done();
   }
 
-  /// No more connections.
+  /// Accepts no more connections.
   void refuse() {
     ErrorCode ignored;
     acceptor.close(ignored);

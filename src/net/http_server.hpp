@@ -1,4 +1,4 @@
-// A small HTTP/1.1 server on the loop: health, metrics and webhooks of our binaries, and the simulators behind real sockets.
+// A small HTTP/1.1 server on the loop, for health, metrics and webhooks of our binaries, and for the simulators behind sockets.
 //
 //   net::HttpServer server(loop, {.port = 8081}, [](net::HttpRequest request, net::Responder responder) {
 //     responder.respond({200, {{"content-type", "text/plain"}}, "ok"});
@@ -20,23 +20,23 @@
 
 namespace net {
 
-/// Answers one request, now or later, once. Copies speak of the same request; when the last goes without an answer, the client
-/// gets a 500. Calls after the client has gone do nothing. All calls on the loop's thread.
+/// Answers one request, now or later, once. Copies refer to the same request. If the last copy is destroyed without an answer,
+/// the client gets a 500. Calls after the client has gone do nothing. Use it on the loop's thread only.
 class Responder {
  public:
-  /// The whole answer.
+  /// Sends the whole answer.
   void respond(HttpResponse response);
-  /// The head of an answer whose body comes in pieces (chunked).
+  /// Sends the head of an answer whose body follows in pieces (chunked).
   void begin(int status, Headers headers);
   void write(std::string_view piece);
   void end();
-  /// Closes the connection without a (complete) answer.
+  /// Closes the connection without completing an answer.
   void cut();
-  /// False once the client has gone or the answer is complete.
+  /// Returns false if the client has gone or the answer is complete.
   [[nodiscard]] bool open() const;
-  /// Bytes written that the client's socket has not taken yet.
+  /// Returns how many written bytes the client's socket has not taken yet.
   [[nodiscard]] std::size_t backlog() const;
-  /// Called once, later, if the client goes before the answer is complete.
+  /// Calls `call` once, in a later turn, if the client goes before the answer is complete.
   void on_gone(core::Callback call);
 
   struct State;
@@ -52,11 +52,11 @@ struct ServerOptions {
   bool use_tls = false;
   Tls tls{};
   std::size_t max_request_bytes = 8UL << 20;  ///< Longer bodies get 413.
-  core::Duration idle_timeout{60000};         ///< From one request's answer to the end of the next request.
-  std::size_t max_connections = 4096;         ///< One more, and the one that has been idle for longest is closed.
+  core::Duration idle_timeout{60000};         ///< The time from one answer to the end of the next request.
+  std::size_t max_connections = 4096;         ///< A further connection closes the one that has been idle longest.
 };
 
-/// "host:port", "[::1]:port" or ":port" (all addresses). Error: kInvalid.
+/// Parses "host:port", "[::1]:port" or ":port" (all addresses). Error: kInvalid.
 core::Result<ServerOptions> parse_listen_address(const std::string& text);
 
 class HttpServer {
@@ -69,13 +69,13 @@ class HttpServer {
   core::Result<void> start();
   /// Closes the listener and all connections.
   void stop();
-  /// An end that loses no request: closes the listener, and connections that are idle at once; others when the request that
-  /// they have sent, or begun to send, is answered (with "connection: close"). What is still open after `grace` is cut. `done`
-  /// is called once, later, when all are closed; never after stop(). Called again, the new grace counts from then on.
+  /// Ends without losing a request. Closes the listener and idle connections at once, and the others after answering the
+  /// request that they have sent or begun to send (with "connection: close"). Cuts what is still open after `grace`. Calls
+  /// `done` once, in a later turn, when all are closed, but never after stop(). A second call restarts the grace period.
   void drain(core::Duration grace, std::function<void()> done);
-  /// The port that is listened on; 0 before start.
+  /// Returns the port of the listener; 0 before start.
   [[nodiscard]] std::uint16_t port() const;
-  /// A new certificate for connections made from now on. Error: kInvalid (the old one stays).
+  /// Sets the certificate for new connections. Error: kInvalid (the old one stays).
   core::Result<void> set_tls(Tls tls);
 
  private:

@@ -1,4 +1,4 @@
-// Over loopback sockets, since these are what is tested; every wait is bounded. The client's side: beast_transport_test.cpp.
+// Uses loopback sockets, because these are under test. Every wait is bounded. For the client: beast_transport_test.cpp.
 #include "net/http_server.hpp"
 
 #include <gmock/gmock.h>
@@ -47,7 +47,7 @@ struct HttpServerTest : testing::LoopTest {
   }
 };
 
-/// From now on this thread gets no IPv6 sockets; false where that cannot be had.
+/// Makes IPv6 sockets fail on this thread. Returns false if that is not possible.
 bool refuse_ipv6_sockets() {
   std::array<sock_filter, 6> program = {{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -97,7 +97,7 @@ TEST_F(HttpServerTest, AClientThatReadsNothingIsNotAnsweredForEver) {
   EXPECT_GT(calls, 0);
   EXPECT_LT(calls, kRequests / 2) << "more than the sockets' own buffers hold";
 
-  // When it reads, all are answered.
+  // Once the client reads, all requests are answered.
   std::vector<char> buffer(1 << 20);
   std::size_t bytes = 0;
   const std::function<void()> read = [&] {
@@ -185,7 +185,7 @@ TEST_F(HttpServerTest, IdleClientsAreLetGo) {
   EXPECT_TRUE(run_until([&] { return ended; }));
 }
 
-// Connections that say nothing must not shut the kubelet's probes out.
+// Idle connections must not keep out the probes of the kubelet.
 TEST_F(HttpServerTest, TheClientThatIsIdleForLongestMakesRoom) {
   HttpServer server(loop, {.max_connections = 2}, echo);
   ASSERT_TRUE(server.start());
@@ -230,7 +230,7 @@ TEST_F(HttpServerTest, ATakenPortIsSaid) {
   EXPECT_EQ(three.start().error().code, core::ErrorCode::kInvalid);
 }
 
-/// Whether a server on all addresses answers a client that connects to this one.
+/// Tests whether a server on all addresses answers a client of each IP version.
 struct AllAddressesTest : HttpServerTest {
   HttpServer server{loop, {.address = ""}, echo};
 
@@ -264,7 +264,7 @@ TEST_F(AllAddressesTest, ServesBothFamilies) {
 TEST_F(AllAddressesTest, ServesIpv4WhereTheKernelHasNoIpv6) {
   core::Result<void> started;
   bool filtered = false;
-  // The filter is the thread's own, and ends with it.
+  // The filter is limited to this thread and ends with it.
   std::thread([&] {
     filtered = refuse_ipv6_sockets();
     started = server.start();
@@ -303,7 +303,7 @@ TEST_F(HttpServerTest, StopClosesEverything) {
   EXPECT_TRUE(run_until([&] { return ended; }));
 }
 
-/// A server whose requests wait for their answers.
+/// A server that holds back its answers.
 struct DrainTest : HttpServerTest {
   std::vector<Responder> asked;
   bool drained = false;
@@ -337,7 +337,7 @@ TEST_F(DrainTest, ARequestThatHasBegunIsTaken) {
   ASSERT_TRUE(run_until([&] { return asked.size() == 1; }));
   asked[0].respond({200, {}, "1"});
   ASSERT_TRUE(run_until([&] { return received.ends_with("1"); }));
-  // When the other is answered, the piece before it has been read.
+  // By the time the other request is answered, the server has read this piece.
   say(client, "GET /2 HT");
   say(other, "GET / HTTP/1.1\r\n\r\n");
   ASSERT_TRUE(run_until([&] { return asked.size() == 2; }));

@@ -20,7 +20,7 @@ namespace {
 
 core::Result<TlsContext> load_identity(TlsContext context, const Tls& tls) {
   ErrorCode error;
-  // Without this OpenSSL would ask for a passphrase on the terminal.
+  // Otherwise OpenSSL would ask for a passphrase on the terminal.
   context->set_password_callback([](std::size_t, ssl::context::password_purpose) { return std::string(); }, error);
   if (!tls.cert_pem.empty()) {
     context->use_certificate_chain(asio::buffer(tls.cert_pem), error);
@@ -77,11 +77,11 @@ struct SslDeleter {
   void operator()(SSL* ssl) const { SSL_free(ssl); }
 };
 
-/// OpenSSL's way to our socket. `tried` says what the last call came to.
+/// Connects OpenSSL to our socket. `tried` is the result of the last call.
 struct Wire {
   tcp::socket& socket;
   ErrorCode tried{};
-  /// What one call may still read: a peer that sends without pause what is not data must not keep the loop from the others.
+  /// How much one call may still read. Without a limit, a peer that sends non-data without pause could block the loop.
   std::size_t left = 0;
 
   template <typename Call>
@@ -130,12 +130,12 @@ struct Wire {
   }
 };
 
-/// Whom we want to speak to, as a host name or as an IP address. False: no such name (then nothing would be verified).
+/// Sets the peer's host name or IP address to verify. Returns false if it is not valid: nothing would be verified.
 bool set_peer_name(SSL* ssl, const std::string& name) {
   if (name.empty() || name.contains('\0')) return false;
   ErrorCode error;
   const asio::ip::address address = asio::ip::make_address(name, error);
-  // RFC 6066: no addresses in SNI.
+  // RFC 6066: SNI does not allow addresses.
   if (error) return SSL_set1_host(ssl, name.c_str()) == 1 && SSL_set_tlsext_host_name(ssl, name.c_str()) == 1;
   const auto set = [&](const auto& bytes) {
     return X509_VERIFY_PARAM_set1_ip(SSL_get0_param(ssl), bytes.data(), bytes.size()) == 1;
@@ -145,8 +145,8 @@ bool set_peer_name(SSL* ssl, const std::string& name) {
 
 }  // namespace
 
-// Asio's own TLS stream keeps 70 KB of buffers for each connection, and watches are many; here OpenSSL reads and writes the
-// socket when it is ready, and holds no buffer between.
+// Asio's own TLS stream keeps buffers of 70 KB for each connection, and watches are many. Here OpenSSL itself reads and writes
+// the socket when it is ready, without a buffer in between.
 struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
   Impl(tcp::socket s, TlsContext t) : socket(std::move(s)), tls(std::move(t)) {
     if (!tls) return;
@@ -156,8 +156,8 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
     SSL_set_bio(ssl.get(), bio, bio);
   }
 
-  /// Calls `call` (an OpenSSL function that returns more than 0 when done) now and whenever the socket is ready for it.
-  /// `done` gets what it returned; it is called later, also when that is at once.
+  /// Calls `call`, an OpenSSL function that returns more than 0 when done, now and whenever the socket is ready for it. `done`
+  /// gets the return value in a later turn, even if `call` is done at once.
   void drive(std::function<int(SSL*)> call, IoHandler done) {
     ErrorCode error;
     socket.non_blocking(true, error);
@@ -169,7 +169,7 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
     const int verdict = SSL_get_error(ssl.get(), n);
     if (verdict == SSL_ERROR_WANT_READ || verdict == SSL_ERROR_WANT_WRITE) {
 #if OPENSSL_VERSION_NUMBER >= 0x300000e0L && OPENSSL_VERSION_NUMBER < 0x30100000L  // CVE-2024-4741: mended in 3.0.14
-      // A session ticket leaves 16 KB behind that nobody needs before the next request, which a watch does not have.
+      // A session ticket leaves 16 KB that nobody needs before the next request, and a watch has no next request.
       if (SSL_is_init_finished(ssl.get()) == 1) SSL_free_buffers(ssl.get());
 #endif
       socket.async_wait(verdict == SSL_ERROR_WANT_READ ? tcp::socket::wait_read : tcp::socket::wait_write,
@@ -186,7 +186,7 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
 
   ErrorCode explain_end(int verdict) const {
     if (verdict == SSL_ERROR_ZERO_RETURN) return asio::error::eof;
-    // Without the peer's close_notify: cut, by whomever.
+    // The connection ended without the peer's close_notify, so anybody may have cut it.
     if (verdict == SSL_ERROR_SYSCALL && wire.tried == asio::error::eof) return ssl::error::stream_truncated;
     if (verdict == SSL_ERROR_SYSCALL && wire.tried) return wire.tried;
     const int code = static_cast<int>(ERR_get_error());
@@ -201,7 +201,7 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
           });
   }
 
-  /// One address, while it is tried.
+  /// An attempt to connect to one address.
   struct Try {
     explicit Try(const asio::any_io_executor& executor) : timer(executor) {}
     asio::steady_timer timer;
@@ -243,7 +243,7 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
   tcp::socket socket;
   TlsContext tls;
   Wire wire{socket};
-  std::unique_ptr<SSL, SslDeleter> ssl;  ///< None: plain.
+  std::unique_ptr<SSL, SslDeleter> ssl;  ///< Empty for a plain stream.
   bool closed = false;
 };
 
@@ -294,7 +294,7 @@ void SocketStream::read_some(char* data, std::size_t size, IoHandler handler) {
 }
 
 void SocketStream::write(std::string_view data, IoHandler handler) {
-  if (impl_->ssl && !data.empty()) {  // OpenSSL takes an empty write for an error
+  if (impl_->ssl && !data.empty()) {  // OpenSSL treats an empty write as an error
     impl_->write_rest(data, 0, std::move(handler));
   } else {
     asio::async_write(impl_->socket, asio::buffer(data), std::move(handler));

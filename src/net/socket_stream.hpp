@@ -1,4 +1,4 @@
-// One TCP connection, plain or TLS, with type-erased handlers, so that Asio's templates are instantiated in one source only.
+// One TCP connection, plain or TLS. Its handlers are type-erased, so that only one source instantiates Asio's templates.
 // Private to this room.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace net {
 using ErrorCode = boost::system::error_code;
 using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
 
-/// Error: kInvalid, naming what could not be read; never the key's text.
+/// Error: kInvalid. It names what could not be read, and never contains the key.
 core::Result<TlsContext> make_client_tls(const Tls& tls);
 core::Result<TlsContext> make_server_tls(const Tls& tls);
 
@@ -29,30 +29,29 @@ class SocketStream {
   using IoHandler = std::function<void(ErrorCode, std::size_t)>;
   using Handler = std::function<void(ErrorCode)>;
 
-  /// A null context makes it plain.
+  /// A null context means plain TCP.
   SocketStream(boost::asio::io_context& io, TlsContext tls);
   SocketStream(boost::asio::ip::tcp::socket socket, TlsContext tls);
   ~SocketStream();
 
   boost::asio::ip::tcp::socket& socket();
-  /// Tries one address after another; one that has another behind it for at most `patience`. The error is that of the last.
+  /// Tries the addresses in turn, each but the last for at most `patience`. The error is that of the last.
   void connect(const std::vector<boost::asio::ip::tcp::endpoint>& addresses, core::Duration patience, Handler handler);
-  /// Does nothing (but calls back) on a plain stream. The name is verified, as a host name or as an IP address, unless
-  /// skip_verify.
+  /// Only calls back on a plain stream. Verifies the name, as a host name or an IP address, unless skip_verify is set.
   void handshake_client(const std::string& name, bool skip_verify, Handler handler);
   void handshake_server(Handler handler);
-  /// At most one read and one write may be under way. The buffers must stay until the handler is called.
+  /// At most one read and one write may be under way. The buffers must live until the handler is called.
   void read_some(char* data, std::size_t size, IoHandler handler);
   void write(std::string_view data, IoHandler handler);
   void close();
-  /// What went wrong in a TLS handshake, in words.
+  /// Describes what went wrong in a TLS handshake.
   [[nodiscard]] std::string explain(ErrorCode error) const;
 
  private:
   void handshake(int (*step)(ssl_st*), Handler handler);
 
   struct Impl;
-  std::shared_ptr<Impl> impl_;  ///< Handlers under way share it.
+  std::shared_ptr<Impl> impl_;  ///< Shared with the handlers under way.
 };
 
 }  // namespace net

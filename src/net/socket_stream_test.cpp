@@ -1,4 +1,4 @@
-// Over loopback sockets. All else of it: beast_transport_test.cpp, http_server_test.cpp.
+// Uses loopback sockets. The rest is tested in beast_transport_test.cpp and http_server_test.cpp.
 #include "net/socket_stream.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct ConnectTest : testing::LoopTest {
     EXPECT_FALSE(result) << "called from inside of connect";
   }
 
-  /// An address that answers no more: so many wait there to be accepted.
+  /// Returns an address that no longer answers, because its accept queue is full.
   tcp::endpoint silent() {
     full_.open(tcp::v4());
     full_.bind(any);
@@ -36,7 +36,7 @@ struct ConnectTest : testing::LoopTest {
     }
     return full_.local_endpoint();
   }
-  /// An address at which nobody listens.
+  /// Returns an address at which nobody listens.
   [[nodiscard]] tcp::endpoint refusing() const { return taken_.local_endpoint(); }
 
  private:

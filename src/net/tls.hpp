@@ -1,4 +1,5 @@
-// Certificates and keys as PEM texts, and where a client connects to. Files are read by others (kube/credentials): they rotate.
+// Certificates and keys as PEM texts, and the endpoint of a client. Other code reads the files (kube/client/credentials),
+// because they rotate.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +8,12 @@
 namespace net {
 
 struct Tls {
-  /// Who may have signed the peer. Client: empty means the system's. Server: empty asks for no certificate.
+  /// The authorities for the peer's certificate. Empty: the system's for a client; no client certificates for a server.
   std::string ca_pem{};
-  std::string cert_pem{};             ///< Our certificate chain; empty: none (a server must have one).
+  std::string cert_pem{};             ///< Our certificate chain; empty: none. A server needs one.
   std::string key_pem{};              ///< Its private key, without a passphrase.
-  std::string server_name{};          ///< Client: name to ask for (SNI) and to verify instead of the host's.
-  bool insecure_skip_verify = false;  ///< Client: for users who asked for it in their kubeconfig, and nobody else.
+  std::string server_name{};          ///< Client: the name to send (SNI) and to verify instead of the host.
+  bool insecure_skip_verify = false;  ///< Client: only for users who set it in their kubeconfig.
   friend bool operator==(const Tls&, const Tls&) = default;
 };
 

@@ -1,4 +1,4 @@
-// A certificate and its key in files that others replace: a mounted Secret, whose symbolic link the kubelet swaps.
+// A certificate and its key in files that others replace, such as a mounted Secret whose symbolic link the kubelet swaps.
 #pragma once
 
 #include <functional>
@@ -13,26 +13,26 @@ namespace net {
 
 struct TlsFilesOptions {
   std::string cert_file, key_file;  ///< PEM; the whole chain, and its key without a passphrase.
-  std::string ca_file{};            ///< Who must have signed the client; "": clients need no certificate.
+  std::string ca_file{};            ///< The authority of client certificates; "": clients need none.
   core::Duration interval{10000};   ///< How often they are read.
 };
 
-/// Reads the files again and again, beside the loop, and hands on what is new. Their contents are compared, not their times: a
-/// swapped link changes neither the name nor the time of what was there before.
+/// Reads the files periodically, off the loop, and passes on new contents. Compares contents, because a swapped link may not
+/// change names and times.
 ///
-/// Guarantees: what `use` refuses (half of a swap is no pair) is offered again each time, and what it took is not.
+/// Guarantees: a pair that `use` refuses (after half of a swap) is offered again each time, and a pair that it took is not.
 class TlsFiles {
  public:
-  /// Takes a new pair. Error: it is not used, what was used before stays.
+  /// Uses a new pair. On an error the old pair stays in use.
   using Use = std::function<core::Result<void>(const Tls&)>;
   TlsFiles(core::Loop& loop, TlsFilesOptions options, Use use);
   ~TlsFiles();
   TlsFiles(const TlsFiles&) = delete;
   TlsFiles& operator=(const TlsFiles&) = delete;
 
-  /// Reads them now; to be used before the first connection. Errors: kNotFound (a file), and what Tls is refused for later.
+  /// Reads the files now, before the first connection. Errors: kNotFound (a file), and those of an invalid Tls.
   [[nodiscard]] core::Result<Tls> read();
-  /// From now on reads them every interval. `failed` is told why a pair is not used, each time.
+  /// Reads the files every interval from now on. Calls `failed` each time a pair is not used.
   void watch(std::function<void(const core::Error&)> failed);
 
  private:

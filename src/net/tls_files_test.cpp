@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 namespace fs = std::filesystem;
 
-/// The texts are no certificates: whether they are is for `use` to say.
+/// The texts are not certificates. `use` decides whether they are valid.
 class TlsFilesTest : public ::testing::Test {
  protected:
   TlsFilesTest() : folder(fs::temp_directory_path() / ("tls_files_test." + std::to_string(getpid()))) {

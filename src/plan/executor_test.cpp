@@ -53,7 +53,7 @@ class FakeTarget final : public Target {
       if (answer_twice) done(result);
     };
     if (delay == 0ms) {
-      finish();  // against the rules, but must do no harm
+      finish();  // breaks the contract, but must do no harm
     } else {
       loop_.after(delay, finish);
     }

@@ -45,7 +45,7 @@ TEST(StepId, TellsPeopleItsParts) {
   EXPECT_EQ((StepId{"event", "", "Scaled", "out: 3"}.text()), "event Scaled: out: 3");
   EXPECT_TRUE(deletion.of("cpu-0").is(deletion));
   EXPECT_FALSE((StepId{"delete", "Pod", "cpu-0"}.is(deletion)));
-  // What one wish has for a name, another may have for its kind.
+  // A kind and a name with the same text give different ids.
   EXPECT_NE((StepId{"delete", "Pod"}), (StepId{"delete", "", "Pod"}));
 }
 

@@ -25,10 +25,10 @@ namespace run {
 /// | planning | needing | The plan asks for facts that are not known yet: they are read live. |
 /// | planning | acting | The plan has steps. |
 /// | planning | done | It has none, or they may not be carried out (dry run, stopping); or `plan` threw, or asks without end. |
-/// | needing | observing | The answers are there, good or bad. |
+/// | needing | observing | All facts are answered, even if some with errors. |
 /// | acting | gated | The steps were tried, and the caches do not show all of their writes yet. |
 /// | acting | done | The steps were tried, and there is nothing to wait for, or the manager is stopping. |
-/// | gated | done | The caches show the writes, or nobody can tell and they were waited for long enough. |
+/// | gated | done | The caches show the writes, or they were waited for long enough and nobody can tell. |
 ///
 /// Until the pass is done, its key is not processed again. All states but `gated` count against max_in_flight.
 enum class PassState { kObserving, kPlanning, kNeeding, kActing, kGated, kDone };

@@ -41,13 +41,13 @@ inline constexpr std::string_view kManagerRestApi = "slurm-operator-restapi";
 inline constexpr std::string_view kManagerLoginSet = "slurm-operator-loginset";
 inline constexpr std::string_view kManagerAccounting = "slurm-operator-accounting";
 
-/// What selects a component's pods: name and instance. Never changes: selectors are immutable.
+/// Returns the labels that select a component's pods: name and instance. They never change, because selectors are immutable.
 kube::StringMap selector_labels(std::string_view app, std::string_view instance);
 /// The labels of a component's objects: the selector and app.kubernetes.io/component.
 kube::StringMap component_labels(std::string_view app, std::string_view instance, std::string_view component);
 kube::StringMap controller_labels(std::string_view controller);
 kube::StringMap backup_labels(std::string_view controller);
-/// What selects all slurmctlds of a Controller, those that stand by included.
+/// Returns the labels that select all slurmctlds of a Controller, including the standby ones.
 kube::StringMap slurmctld_selector(std::string_view controller);
 kube::StringMap restapi_labels(std::string_view restapi);
 kube::StringMap loginset_labels(std::string_view loginset);
@@ -125,9 +125,9 @@ std::vector<std::string> slurmctld_pods(std::string_view controller, int backups
 /// Where such a pod is found, whoever is primary: a Service of its name. That of a headless Service would be unknown while the
 /// pod is away, and Slurm looks for an unknown name for seconds.
 std::string slurmctld_address(std::string_view pod, std::string_view ns);
-/// What --conf-server of slurmd and sackd says: controller_endpoint; with backups, each slurmctld before it.
+/// Returns the --conf-server of slurmd and sackd: controller_endpoint; with backups, each slurmctld before it.
 std::string conf_servers(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
-/// Where clusters reach slurmdbd: "X-accounting.ns" and the Service's port (or externalConfig).
+/// Returns the address of slurmdbd for clusters: "X-accounting.ns" and the Service's port (or externalConfig).
 Endpoint accounting_endpoint(const api::AccountingSpec& spec, std::string_view ns, std::string_view accounting);
 Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std::string_view restapi);
 

@@ -23,7 +23,7 @@ namespace slurm {
 /// Drains nodes for their owner, whose reason is given without the prefix. A node that somebody else holds down or failing is
 /// drained and keeps its reason. A node that already drains stays as it is, with two exceptions: if only other programs of ours
 /// hold it, the owner's hold is added; with `renames`, the owner's hold gets the new reason. Fails with kNotFound if Slurm
-/// lacks one of the nodes, after the others are drained. Sends one request for many nodes where the server can.
+/// lacks one of the nodes, after the others are drained. Sends one request for many nodes if the server supports it.
 struct DrainNodes final : plan::Act {
   ClusterKey cluster;
   Owner owner{};
@@ -185,7 +185,7 @@ struct SubmitJob final : plan::Act {
   ClusterKey cluster;
   JobMark mark;
   JobWish wish;
-  core::Json more;  ///< What the admin_comment says beside the mark.
+  core::Json more;  ///< Further members of the admin_comment.
   [[nodiscard]] core::Json describe() const override;
 };
 

@@ -210,7 +210,7 @@ std::optional<DrainTimedOut> timed_out(const Snapshot& snapshot, EndOfJobs how =
                            "drained for 4h");
 }
 
-/// A job there, of which `change` says what is different.
+/// Returns a job on the node, modified by `change`.
 std::shared_ptr<const Job> job_there(std::int64_t id, const std::function<void(Job&)>& change = {}) {
   Job out = *job(id, "RUNNING", {}, {"cpu-1", "cpu-0"});
   out.batch = out.requeue = true;

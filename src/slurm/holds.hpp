@@ -31,7 +31,7 @@ class Holds {
 
   [[nodiscard]] bool none() const { return why_.empty(); }
   [[nodiscard]] bool has(Owner owner) const { return why_.contains(owner); }
-  /// Why the owner holds the node; nullopt if it does not.
+  /// Returns why the owner holds the node, or nullopt.
   [[nodiscard]] std::optional<std::string> why(Owner owner) const;
   /// True if another program of ours holds the node.
   [[nodiscard]] bool others_than(Owner owner) const { return why_.size() > (has(owner) ? 1U : 0U); }

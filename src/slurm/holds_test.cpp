@@ -34,7 +34,7 @@ TEST(Holds, WhatSlurmctldAddsIsNoPartOfThem) {
 }
 
 RC_GTEST_PROP(Holds, WhatIsWrittenIsReadAgain, ()) {
-  // Texts are made of what reasons are made of, so that some of them look like holds.
+  // Random texts from pieces of real reasons, so that some of them look like holds.
   const auto text = [] {
     std::string out = "because ";
     for (const auto& part : *rc::gen::container<std::vector<std::string>>(

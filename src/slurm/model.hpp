@@ -18,8 +18,8 @@ namespace slurm {
 /// Identifies a slurmctld: the namespace and name of its Controller, or any other unique name.
 using ClusterKey = std::string;
 
-/// Which accounting database. A name of the caller's choice, but not one that a cluster has: plans name what they wait for by
-/// either key (Plan::waits_on).
+/// Identifies an accounting database by a name of the caller's choice. It must differ from all cluster keys, because plans wait
+/// for either (Plan::waits_on).
 using AccountingKey = std::string;
 
 /// A number in Slurm is unset, infinite or a value. The three must not be confused.
@@ -37,7 +37,7 @@ struct NodeState {
   std::string base;  ///< ALLOCATED DOWN ERROR FUTURE IDLE MIXED UNKNOWN
   std::set<std::string, std::less<>> flags;
   [[nodiscard]] bool has(std::string_view flag) const { return flags.contains(flag); }
-  /// No job can start there. While a node is undrained, it has both flags for a moment.
+  /// True if no job can start there. A node that is being undrained has both flags for a moment.
   [[nodiscard]] bool drains() const { return has("DRAIN") && !has("UNDRAIN"); }
   friend bool operator==(const NodeState&, const NodeState&) = default;
 };
@@ -55,7 +55,7 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-/// slurmctld has set the node down and gets no answer from it.
+/// True if the node is down and does not respond to slurmctld.
 [[nodiscard]] bool is_silent(const Node& node);
 
 /// More about a job, for programs that submit jobs or show them to users. Some of it changes often while a job waits, so a
@@ -82,13 +82,13 @@ struct Job {
   std::set<std::string, std::less<>> flags;     ///< COMPLETING CONFIGURING ...
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
-  bool prolog = false;  ///< RUNNING, but its prolog still runs on one of its nodes. Only reported with PrologFlags=Alloc.
+  bool prolog = false;  ///< RUNNING, but its prolog still runs on a node. Only reported with PrologFlags=Alloc.
   /// The nodes that it holds, expanded, followed by nodes that it names (-w) and needs to continue.
   std::vector<std::string> nodes;
-  std::size_t only_named = 0;  ///< The last so many of `nodes` are only named, not held.
+  std::size_t only_named = 0;  ///< The number of `nodes` at the end that are only named, not held.
   bool nodes_unknown = false;  ///< Its nodes could not be read; it may hold any node.
   std::string required_nodes;  ///< -w of a waiting job: a hostlist of any length.
-  /// end: start + limit; absent: no limit. For a waiting job they are Slurm's estimate, which is only read with details.
+  /// end: start + limit; absent without a limit. For a waiting job, both are Slurm's estimate, which is only read with details.
   std::optional<core::WallTime> start, end;
   std::int64_t array = 0;              ///< The job array of which it is a task; 0: none.
   std::optional<std::int64_t> task{};  ///< Its index in that array.
@@ -99,11 +99,11 @@ struct Job {
   [[nodiscard]] bool holds_nodes() const;  ///< RUNNING, SUSPENDED, CONFIGURING, COMPLETING, or an unknown state.
   [[nodiscard]] bool in_queue() const;     ///< It holds nodes or is PENDING.
   [[nodiscard]] bool holds(std::string_view node) const;
-  /// The node is allocated to it, and it is RUNNING or SUSPENDED but not yet COMPLETING.
+  /// True if the node is allocated to the job, and the job is RUNNING or SUSPENDED but not yet COMPLETING.
   [[nodiscard]] bool runs_on(std::string_view node) const;
-  /// "12", or "12_3" for a task of an array, because the bare number can stand for all tasks of the array.
+  /// Returns "12", or "12_3" for a task of an array, because the bare number can mean all tasks of the array.
   [[nodiscard]] std::string full_id() const;
-  /// It has nodes that are not ready or run its prolog. Until then its launch is only in slurmctld's memory.
+  /// True if nodes of the job are not ready, or run its prolog. Until then only slurmctld's memory knows its launch.
   [[nodiscard]] bool starting() const { return prolog || flags.contains("CONFIGURING"); }
   friend bool operator==(const Job&, const Job&) = default;
 };

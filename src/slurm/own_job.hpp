@@ -1,4 +1,4 @@
-// Jobs that our programs submit: what such a job asks for, how a program finds it again, and the evidence that it is its own.
+// Jobs that our programs submit: what such a job asks for, how a program recognizes it, and the evidence that it is its own.
 //
 // They are external jobs (EXTERNAL_JOB, Slurm 25.05 and later): they hold nodes, have no script, and Slurm runs nothing for
 // them. Slurm numbers jobs itself, so a program gives each submission a key. Program, instance and key stand in the job's
@@ -28,18 +28,18 @@ namespace slurm {
 struct JobWish {
   std::optional<std::string> name, account, partition, qos, reservation, mcs_label, licenses, constraints;
   std::optional<std::string> tres_per_node;  ///< "gres/gpu:2".
-  std::optional<std::int64_t> nodes;         ///< Exactly so many.
+  std::optional<std::int64_t> nodes;         ///< The exact number.
   std::optional<std::int64_t> tasks_per_node, cpus_per_task, memory_per_node_mib, priority;
   std::optional<std::chrono::minutes> time_limit;
-  std::optional<std::vector<std::string>> excluded_nodes;  ///< Slurm refuses a name that it does not know.
+  std::optional<std::vector<std::string>> excluded_nodes;  ///< Slurm refuses unknown names.
 };
 /// Uses Slurm's names. Memory is in MiB, times in minutes.
 [[nodiscard]] core::Json to_json(const JobWish& wish);
 
-/// Which submission a job comes from.
+/// The submission that a job comes from.
 struct JobMark {
   Owner owner{};
-  std::string instance;  ///< Which of the owner's installations: several may share one slurmctld.
+  std::string instance;  ///< The installation of the owner. Several may share one slurmctld.
   std::string key;
   friend bool operator==(const JobMark&, const JobMark&) = default;
 };

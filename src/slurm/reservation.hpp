@@ -1,6 +1,6 @@
-// Reservations: what Slurm says of them, those that the operator makes, and the evidence that one is the operator's.
+// Reservations: those in Slurm, those that the operator makes, and the evidence that one is the operator's.
 //
-// They are no part of a snapshot. Few ask for them: as a fact that a plan needs (ReadReservations in acts.hpp).
+// They are not part of a snapshot, because few plans need them. Those ask for them as a fact (ReadReservations in acts.hpp).
 #pragma once
 
 #include <chrono>
@@ -17,13 +17,13 @@
 
 namespace slurm {
 
-/// Nodes that are kept for the jobs of some users, for a time.
+/// Nodes that are reserved for the jobs of some users, for a time.
 struct Reservation {
   std::string name, users;                   ///< users: "slurm,root".
   std::vector<std::string> nodes;            ///< Expanded.
-  bool nodes_unknown = false;                ///< They could not be read: any may be among them.
+  bool nodes_unknown = false;                ///< The nodes could not be read. Any node may be among them.
   std::set<std::string, std::less<>> flags;  ///< In upper case as Slurm names them: MAINT IGNORE_JOBS DAILY ...
-  std::optional<core::WallTime> start, end;  ///< Of one that recurs: this time, or the next.
+  std::optional<core::WallTime> start, end;  ///< For a recurring one: the current time, or else the next.
   [[nodiscard]] bool holds(std::string_view node) const;
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
@@ -31,26 +31,26 @@ struct Reservation {
 /// Reads what to_json wrote.
 [[nodiscard]] Reservation reservation_from_json(const core::Json& json);
 
-/// Who may use the reservations that the operator makes: SlurmUser.
+/// The user of the reservations that the operator makes: SlurmUser.
 inline constexpr std::string_view kReservationUser = "slurm";
-/// The operator made it, be it this one or slurm-operator 1.x: a maintenance that ignores running jobs, for SlurmUser alone.
-/// Nothing else tells: REST does not show the comments of reservations.
+/// True if this operator or slurm-operator 1.x made it: a maintenance that ignores running jobs, for SlurmUser alone. There is
+/// no better sign, because REST does not show the comments of reservations.
 [[nodiscard]] bool made_by_operator(const Reservation& reservation);
 
-/// A reservation that is to be made: MAINT and IGNORE_JOBS, for SlurmUser.
+/// A reservation to make: MAINT and IGNORE_JOBS, for SlurmUser.
 struct ReservationWish {
   std::string name;
   std::vector<std::string> nodes;  ///< At least one.
-  std::vector<std::string> flags;  ///< Others than these two.
-  core::WallTime start;            ///< Slurm refuses what lies more than half a minute back.
+  std::vector<std::string> flags;  ///< Flags other than these two.
+  core::WallTime start;            ///< Slurm refuses a start more than half a minute in the past.
   std::chrono::minutes duration{0};
   std::string comment;  ///< For people: `scontrol show reservation`.
 };
 
-/// Slurm has this reservation, and the operator made it.
+/// Evidence that Slurm has this reservation, and that the operator made it.
 class OwnReservation final : public plan::Evidence {
  public:
-  /// `until`: when what was read of it is too old.
+  /// `until`: how long the answer that showed the reservation is good.
   static std::optional<OwnReservation> of(const plan::Observing& observing, ClusterKey cluster, Reservation seen,
                                           core::MonoTime until);
   [[nodiscard]] const ClusterKey& cluster() const { return cluster_; }

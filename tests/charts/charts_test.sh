@@ -79,6 +79,8 @@ shows slurm-operator "${container}['args'][4]" '"--namespaces=a,b"' --set 'opera
 shows slurm-operator 'o["ValidatingAdmissionPolicyBinding/slurm-operator-workers"]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"][0]["values"]' '["a", "b"]' --set 'operator.namespaces={a,b}'
 shows slurm-operator "${container}['image']" '"local/slurm-operator:dev"'
 shows slurm-operator "${container}['image']" '"r/o@sha256:x"' --set operator.image.repository=r/o,operator.image.digest=sha256:x
+shows slurm-operator "${container}['image']" '"r/o:7"' --set operator.image=r/o:7
+shows slurm-operator "${container}['image']" '"r/o:dev"' --set operator.image.repository=r/o
 shows slurm-operator "${container}['image']" '"r/o:0.1.0"' --set operator.image.repository=r/o,operator.image.tag=null
 shows slurm-operator "${deployment}['metadata']['labels']['app.kubernetes.io/name']" '"slurm-operator"' --set nameOverride=x,fullnameOverride=slurm-operator
 shows slurm-operator "[${deployment}['spec']['securityContext']['runAsUser'], ${container}['securityContext']]" '[65532, {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true}]'
@@ -350,6 +352,16 @@ shows slurm "$nodeset['template']['spec']" '{"automountServiceAccountToken": fal
 shows slurm "$nodeset['slurmd']" '{"image": "r/slurmd@sha256:x", "imagePullPolicy": "Always"}' \
   --set nodesets.cpu.slurmd.image.repository=r/slurmd,nodesets.cpu.slurmd.image.digest=sha256:x,imagePullPolicy=Always
 shows slurm "$nodeset['slurmd']['image']" '"one:2"' --set nodesets.cpu.slurmd.image=one:2
+# An image as one string: Helm says nothing of it (what it says would be no YAML). The defaults are the same for all others.
+images='{k: c["image"] for k, d in o.items() for c in [d["spec"], d["spec"].get("storageConfig", {})] for k, c in c.items() if isinstance(c, dict) and "image" in c}'
+managed=(--set accounting.enabled=true,accounting.storageConfig.managed=true,nodesets.a.enabled=true,loginsets.a.enabled=true)
+shows slurm "$images" '{"login": "ghcr.io/slinkyproject/login:26.05-ubuntu26.04", "mariadb": "docker.io/library/mariadb:11.8", "slurmctld": "ghcr.io/slinkyproject/slurmctld:26.05-ubuntu26.04", "slurmd": "ghcr.io/slinkyproject/slurmd:26.05-ubuntu26.04", "slurmdbd": "ghcr.io/slinkyproject/slurmdbd:26.05-ubuntu26.04", "slurmrestd": "ghcr.io/slinkyproject/slurmrestd:26.05-ubuntu26.04"}' "${managed[@]}"
+shows slurm "$images" '{"login": "b:1", "mariadb": "f:1", "slurmctld": "c:1", "slurmd": "d:1", "slurmdbd": "e:1", "slurmrestd": "g:1"}' "${managed[@]}" \
+  --set loginsetDefaults.login.image=b:1,controller.slurmctld.image=c:1,nodesetDefaults.slurmd.image=d:1,accounting.slurmdbd.image=e:1 \
+  --set accounting.storageConfig.mariadb.image=f:1,restapi.slurmrestd.image=g:1
+shows slurm "$nodeset['slurmd']['image']" '"r:2"' --set nodesetDefaults.slurmd.image.repository=r --set-string nodesets.cpu.slurmd.image.tag=2
+refuses slurm 'nodesets.cpu.slurmd.image.repository: required' --set nodesetDefaults.slurmd.image=one:2,nodesets.cpu.slurmd.image.tag=v3
+refuses slurm 'controller.slurmctld.image.tag: required, unless there is a digest' --set controller.slurmctld.image.tag=null
 shows slurm '[k for k in o if k.startswith("NodeSet")]' '[]' --set nodesets.cpu.enabled=false
 # A new version of a chart must not replace pods: nothing that names it may reach them.
 shows slurm '"helm.sh" in str([d for k, d in o.items() if not k.startswith("ConfigMap")])' false --set nodesets.cpu.replicas=1
@@ -389,7 +401,8 @@ refuses slurm "configFiles.slurm.conf: the operator writes this file; use contro
 refuses slurm "configFiles.slurmdbd.conf: the operator writes this file; use accounting.extraConf" --set 'configFiles.slurmdbd\.conf=x'
 refuses slurm 'nodesets.a.slurmd.image.tag: required, unless there is a digest' --set nodesets.a.slurmd.image.tag=null
 refuses slurm 'controller.externalConfig: required when controller.external is true' --set controller.external=true
-# The definitions refuse it as well, but cannot say what to do.
+refuses slurm 'sssd.secretRef.name: required with sssd.secretRef.key' --set sssd.secretRef.key=k
+refuses slurm 'sssd.secretRef.key: must not be set beside sssd.conf' --set sssd.conf=x,sssd.secretRef.key=k
 daemons="[(o[k + '/slurm']['spec'].get('sssdConfRef') or {}).get('name') for k in ('Controller', 'RestApi')]"
 shows slurm "$daemons" '[null, null]' --set sssd.conf=x
 shows slurm "$daemons" '[null, null]' --set sssd.daemons=true
@@ -402,24 +415,32 @@ shows slurm "$ssh['sssdConfRef']" '{"key": "sssd.conf", "name": "mine"}' --set s
 tells slurm 'It has no workers yet: define some under nodesets.'
 tells slurm 'are not used: asciiArt, jwtKey.annotations, nodesets.a.taintKubeNodes, slurmKey.annotations.' \
   --set asciiArt=true,slurmKey.annotations.a=b,jwtKey.annotations.a=b,nodesets.a.taintKubeNodes=true
+tells slurm 'are not used: loginsets.a.service.spec.externalIPs, restapi.service.spec.externalIPs.' \
+  --set 'restapi.service.spec.externalIPs={192.0.2.1},loginsetDefaults.service.spec.externalIPs={192.0.2.1},loginsets.a.enabled=true'
 tells slurm-operator 'deployment/slurm-operator\n\nIt needs the custom resource definitions of the chart slurm-operator-crds.'
 tells slurm-operator "preempt them.\n  - The FlowSchema of the operator's Lease." "${namespaced[@]}"
 tells slurm-operator 'are not used: webhook, operator.metricsSecure.' --set webhook.enabled=true,operator.metricsSecure=true
 
-# A misspelt value is refused by its name, wherever it stands; each value of values.yaml stands in the schema by its own; and a value that
-# has few values has those of the definitions.
+# A misspelt value is refused by its name, wherever it stands; each value of values.yaml stands in the schema by its own; a value that has few
+# values has those of the definitions; and one that has a range or a form has theirs.
 while IFS=$'\t' read -r verdict chart path detail; do
-  if [[ $verdict == closed ]]; then pass; else fail "$chart $path" "$detail"; fi
+  if [[ $verdict == closed || $verdict == limited ]]; then pass; else fail "$chart $path" "$detail"; fi
 done < <(python3 "$top/tests/charts/schema.py" "$top/charts" || printf 'broken\tschemas\t\tschema.py failed\n')
 
 # Kubernetes' types in the schemas: names, kinds of values, and enums. What is null is unset.
-if out=$("$top/dev/values-schema.sh" check 2>&1); then pass; else fail "Kubernetes' types in the schemas" "$out"; fi
+if out=$("$top/dev/values-schema.sh" check 2>&1); then pass; else fail "the generated part of the schemas" "$out"; fi
+refuses slurm "at '/nodesets/cpu/replicas': minimum: got -1, want 0" --set nodesets.cpu.replicas=-1
+refuses slurm "at '/restapi/service/port': maximum: got 70,000, want 65,535" --set restapi.service.port=70000
+refuses slurm "at '/clusterName': 'a b' does not match pattern" --set clusterName='a b'
+refuses slurm "at '/controller/persistence/resources/requests/storage': '100Megs' does not match pattern" \
+  --set controller.persistence.resources.requests.storage=100Megs
+refuses slurm-operator "at '/operator/resources/limits/memory': '1 Gi' does not match pattern" --set operator.resources.limits.memory='1 Gi'
 refuses slurm "at '/nodesets/cpu/podSpec': additional properties 'nodeselector' not allowed" --set nodesets.cpu.podSpec.nodeselector.a=b
 refuses slurm "at '/nodesets/cpu/slurmd': additional properties 'resource' not allowed" --set nodesets.cpu.slurmd.resource.limits.cpu=1
 refuses slurm "at '/controller/podSpec/containers/0/env': got object, want null or array" --set 'controller.podSpec.containers[0].env.A=b'
 refuses slurm "at '/nodesets/cpu/slurmd/env/0/value': got number, want null or string" --set 'nodesets.cpu.slurmd.env[0].value=1'
 refuses slurm "at '/restapi/slurmrestd/imagePullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'" --set restapi.slurmrestd.imagePullPolicy=always
-refuses slurm "at '/nodesets/cpu/scalingMode': value must be one of 'StatefulSet', 'DaemonSet'" --set nodesets.cpu.scalingMode=Daemonset
+refuses slurm "at '/nodesets/cpu/scalingMode': value must be one of 'DaemonSet', 'StatefulSet'" --set nodesets.cpu.scalingMode=Daemonset
 refuses slurm-operator "at '/operator/resources': additional properties 'limit' not allowed" --set operator.resources.limit.cpu=1
 shows slurm "$nodeset['template']['spec'], $nodeset['slurmd']['resources']" '[{"hostname": "cpu-", "nodeSelector": {"a": "b", "kubernetes.io/os": null}, "securityContext": {"fsGroup": null}}, {"limits": {"cpu": 1, "example.com/gpu": "2", "memory": null}}]' \
   --set-json 'nodesets.cpu={"scalingMode":null,"podSpec":{"nodeSelector":{"a":"b","kubernetes.io/os":null},"tolerations":null,"securityContext":{"fsGroup":null}},"slurmd":{"env":null,"resources":{"limits":{"cpu":1,"example.com/gpu":"2","memory":null}}}}'

@@ -7,6 +7,9 @@ Usage: schema.py CHARTS     Prints lines of verdict, chart, value and detail, se
   unknown   a value of values.yaml, or a field of a resource that the chart passes on, which the schema does not know by name
   open      a map that the schema knows names of, and takes any other
   enum      a field of a resource that the chart passes on, of which the schema has other values than the definition
+  limited   such a field with a range, a length or a form: helm refuses what the definition refuses, by the path, and takes the ends of the range
+  unlimited such a field, but helm takes what the definition refuses
+  narrow    such a field, but helm refuses what the definition takes
 """
 import json
 import re
@@ -25,16 +28,6 @@ def read(path):
 
 def tell(*words):
     print("\t".join(words))
-
-
-class Enum:
-    """The values of a field, as a definition has them."""
-
-    all = []
-
-    def __init__(self, path, values):
-        self.path, self.values, self.compared = path, set(values), False
-        self.all.append(self)
 
 
 class Schema:
@@ -56,6 +49,8 @@ class Schema:
         if not path:
             return schema
         below = schema.get("properties", {}).get(path[0])
+        if below is None and path[0] == "0":
+            below = schema.get("items")
         if below is None and isinstance(schema.get("additionalProperties"), dict):
             below = schema["additionalProperties"]  # names are the user's, as those of nodesets
         return None if below is None else self.at(path[1:], below)
@@ -82,14 +77,18 @@ class Schema:
     def tell_closed(self):
         """All of them at once: helm tells of each."""
         values, paths = self.misspelt(self.whole)
-        command = ["helm", "template", self.chart, f"{charts}/{self.chart}", "--kube-version=1.34", "--values=-"]
-        told = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=False).stderr
-        refused = set(re.findall(r"- at '([^']*)': additional properties 'misspelt' not allowed", told))
+        refused = self.refused(values, "additional properties 'misspelt' not allowed")
         for path in paths:
-            if "".join(f"/{name}" for name in path) in refused:
+            if path in refused:
                 tell("closed", self.chart, ".".join(path))
             else:
                 tell("taken", self.chart, ".".join(path), "helm takes a misspelt name")
+
+    def refused(self, values, words=""):
+        """The paths of the values that helm refuses."""
+        command = ["helm", "template", self.chart, f"{charts}/{self.chart}", "--kube-version=1.34", "--values=-"]
+        told = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=False).stderr
+        return {tuple(path.split("/")[1:]) for path in re.findall(rf"- at '([^']*)': {words}", told)}
 
     def tell_open(self, part, path=()):
         """Of a part of the schema, and all below."""
@@ -101,31 +100,123 @@ class Schema:
 
     def compare(self, values, path=()):
         """`values`: what there is, as maps of maps."""
-        schema = self.at(path)
-        if schema is None:
+        if self.at(path) is None:
             tell("unknown", self.chart, ".".join(path), "values.schema.json does not know it")
-        elif isinstance(values, Enum):
-            values.compared = True
-            known = set(schema.get("enum", [])) - {None, ""}
-            if known != values.values:
-                tell("enum", self.chart, ".".join(path), f"expected {sorted(values.values)}, have {sorted(known)}")
         elif isinstance(values, dict):
             for name in values:
                 self.compare(values[name], (*path, name))
 
+    def compare_field(self, field, path):
+        """A field of a definition with its value's path. Returns the values to try: [path, value, whether the definition takes it]."""
+        schema = self.at(path)
+        if schema is None:
+            tell("unknown", self.chart, ".".join(path), "values.schema.json does not know it")
+        elif "enum" in field:
+            known, wanted = set(schema.get("enum", [])) - {None, ""}, set(field["enum"])
+            if known != wanted:
+                tell("enum", self.chart, ".".join(path), f"expected {sorted(wanted)}, have {sorted(known)}")
+        else:
+            return [(path, value, False) for value in beyond(field)] + [(path, value, True) for value in ends(field)]
+        return []
+
+    def try_limits(self, tries):
+        """Many at once, of which none is inside of another."""
+        while tries:
+            now, later = [], []
+            for path, value, good in tries:
+                apart = all(path[: len(other)] != other and other[: len(path)] != path for other, _, _ in now)
+                (now if apart else later).append((path, value, good))
+            refused = self.refused(document([(path, value) for path, value, _ in now]))
+            for path, value, good in now:
+                if good == (path not in refused):
+                    tell("limited", self.chart, ".".join(path))
+                else:
+                    tell("narrow" if good else "unlimited", self.chart, ".".join(path), f"{'refused' if good else 'taken'}: {str(value)[:80]!r}")
+            tries = later
+
+
+def limits(field):
+    least, most = field.get("minimum"), field.get("maximum")
+    if field.get("format") == "int32":
+        least, most = least if least is not None else -(2**31), most if most is not None else 2**31 - 1
+    return least, most
+
+
+def beyond(field):
+    """Values that a definition refuses for a field."""
+    least, most = limits(field)
+    out = [] if least is None else [least - 1]
+    out += [] if most is None else [most + 1]
+    if "maxLength" in field:
+        out.append("x" * (field["maxLength"] + 1))
+    if "minLength" in field:
+        out.append("")
+    if "pattern" in field:
+        assert not re.search(field["pattern"], "a\nb"), field["pattern"]
+        out.append("a\nb")
+    if field.get("format") == "date-time":
+        out.append("noon")
+    if "minItems" in field:
+        out.append([])
+    if "maxItems" in field:
+        out.append([1 if field["items"]["type"] == "integer" else "x"] * (field["maxItems"] + 1))
+    return out
+
+
+def ends(field):
+    """The least and the most that a definition takes for a field."""
+    return [value for value in limits(field) if value is not None]
+
+
+def document(values):
+    """Values by their paths, as one of maps and lists."""
+    whole = {}
+    for path, value in values:
+        at = whole
+        for name in path[:-1]:
+            at = at.setdefault(name, {})
+        at[path[-1]] = value
+
+    def lists(part):
+        if not isinstance(part, dict):
+            return part
+        return [lists(part["0"])] if set(part) == {"0"} else {name: lists(below) for name, below in part.items()}
+
+    return lists(whole)
+
+
+# Not of the values: the chart knows it itself, or makes it of Kubernetes' types.
+OWN = {"accountingRef", "controllerRef", "jwtHs256KeyRef", "template"}
+KEYS = {"slurmKeyRef": ("slurmKey", "secretRef"), "jwtKeyRef": ("jwtKey", "secretRef"), "jwksKeyRef": ("jwksKeys", "configMapRef")}
+SSSD = {"sssdConfRef": ("sssd", "secretRef")}
+SCRIPTS = {f"{name}Refs": (f"{name}Refs",) for name in ("configFile", "prologScript", "epilogScript", "prologSlurmctldScript", "epilogSlurmctldScript")}
+# Where the values of a kind's fields stand, and those of some fields elsewhere.
+PLACES = {
+    "controllers": (("controller",), KEYS | SSSD | SCRIPTS | {"clusterName": ("clusterName",)}),
+    "restapis": (("restapi",), SSSD),
+    "accountings": (("accounting",), KEYS),
+    "nodesets": (("nodesets", "some"), {}),
+    "loginsets": (("loginsets", "some"), SSSD),
+}
+
 
 def fields(kind):
-    """The fields of a resource's spec, as maps of maps down to what is passed on as it is."""
+    """The fields of a resource's spec, by their paths, down to what is passed on as it is. An item is "0", and a user's own name "some"."""
 
-    def names(schema, path):
-        if "enum" in schema:
-            return Enum(f"{kind} {path}", schema["enum"])
-        if schema.get("x-kubernetes-preserve-unknown-fields") or "properties" not in schema:
-            return None
-        return {name: names(below, f"{path}.{name}") for name, below in schema["properties"].items()}
+    def walk(schema, path):
+        if path:
+            yield path, schema
+        if schema.get("x-kubernetes-preserve-unknown-fields"):
+            return
+        for name, below in schema.get("properties", {}).items():
+            if name not in OWN:
+                yield from walk(below, (*path, name))
+        for name, key in (("0", "items"), ("some", "additionalProperties")):
+            if key in schema:
+                yield from walk(schema[key], (*path, name))
 
     definition = read(f"slurm-operator-crds/templates/slinky.slurm.net_{kind}.yaml")
-    return names(definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"], "spec")
+    yield from walk(definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"], ())
 
 
 schemas = {chart: Schema(chart) for chart in ("slurm-operator-crds", "slurm-operator", "slurm")}
@@ -135,22 +226,8 @@ for chart, schema in schemas.items():
     if chart != "slurm-operator-crds":
         schema.compare(read(f"{chart}/values.yaml"))
 
-nodeset = fields("nodesets")
-for own in ("controllerRef", "template"):
-    del nodeset[own]
-schemas["slurm"].compare(nodeset, ("nodesets", "some"))
-loginset = fields("loginsets")
-for own in ("controllerRef", "template", "sssdConfRef"):
-    del loginset[own]
-schemas["slurm"].compare(loginset, ("loginsets", "some"))
-controller, restapi = fields("controllers"), fields("restapis")
-for part in ("persistence", "metrics", "service", "externalConfig", "ha", "topology", "deletionPolicy"):
-    schemas["slurm"].compare(controller[part], ("controller", part))
-schemas["slurm"].compare(restapi["service"], ("restapi", "service"))
-accounting = fields("accountings")
-del accounting["storageConfig"]["template"]
-for part in ("storageConfig", "externalConfig", "service"):
-    schemas["slurm"].compare(accounting[part], ("accounting", part))
-for enum in Enum.all:
-    if not enum.compared:
-        tell("enum", "slurm", enum.path, "no value of the chart is compared with it")
+tries = []
+for kind, (place, elsewhere) in PLACES.items():
+    for path, field in fields(kind):
+        tries += schemas["slurm"].compare_field(field, elsewhere.get(path[0], (*place, path[0])) + path[1:])
+schemas["slurm"].try_limits(tries)

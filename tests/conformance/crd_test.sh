@@ -152,6 +152,7 @@ loginsets() {
   accept LoginSet '{controllerRef: {name: c}, strategy: {rollingUpdate: {maxSurge: 100%, maxUnavailable: 0}}}'
   refuse LoginSet '{}' spec.controllerRef 'Required value'
   refuse LoginSet '{controllerRef: {name: c}, sssdConfRef: {name: s}}' spec.sssdConfRef.key 'Required value'
+  refuse LoginSet '{controllerRef: {name: c}, sssdConfRef: {key: k}}' spec.sssdConfRef.name 'must not be empty'
   refuse LoginSet '{controllerRef: {name: c}, strategy: {type: OnDelete}}' spec.strategy.type 'supported values: "RollingUpdate", "Recreate"'
   refuse LoginSet '{controllerRef: {name: c}, strategy: {rollingUpdate: {maxSurge: some}}}' spec.strategy.rollingUpdate.maxSurge 'should match'
   refuse LoginSet '{controllerRef: {name: c}, replicas: -1}' spec.replicas 'should be greater than or equal to 0'

@@ -129,7 +129,7 @@ groups=(--as-group system:masters)
 expect refused jane "$running" '' "$busy"
 groups=()
 
-# What drains need is kept while a Controller says Drain.
+# Objects that drains need are kept while a Controller has deletionPolicy Drain.
 controller() { # deletionPolicy
   printf 'apiVersion: slinky.slurm.net/v1beta1\nkind: Controller\nmetadata: {name: c}\nspec: {deletionPolicy: %s}\n' "$1" |
     kubectl -n "$namespace" apply -f - >/dev/null

@@ -114,7 +114,7 @@ def a_primary_that_stood_still_forgets_no_running_job(tag, plugin):
         with standing_still(process_of(ns.get("pod", "demo-controller-0"), "slurmctld")):
             wait("the backup serves", lambda: who_writes_the_heartbeat(ns, BACKUP) == 1)
             print(f"        {tag}: the backup had taken over after {time.monotonic() - began:.1f} s", flush=True)
-            # The job's script may not start: slurmd sends its requests to the primary first.
+            # Waits for the launch only: the script may not run, because slurmd asks the stopped primary first.
             wait("the backup starts a job", lambda: f"Launching batch JobId={late} " in ns.kubectl("logs", "cpu-1", "-c", "slurmd").stdout, every=1)
             expect(proofs.of("long") == ["begun"], "the job that ran was ended")
         wait("the primary alone serves", lambda: all(

@@ -2063,7 +2063,7 @@ def queue_while(ns, what):
     for number in jobs:
         job = json.loads(ns.slurm("scontrol", "show", "job", str(number), "--json").stdout)["jobs"][0]
         if job["nodes"] == "cpu-1" and (job["job_state"] == ["COMPLETED"] or job["start_time"]["number"] <= ended_at + 1):
-            continue  # it was there when the worker ended, or its file was lost with a worker
+            continue  # the job was on that worker when it ended, or its line was lost with a worker
         expect(job["job_state"] == ["COMPLETED"] and job["restart_cnt"] == 0, f"job {number} is {job['job_state']} on {job['nodes']}")
         expect(str(number) in ended, f"job {number} left no line")
 

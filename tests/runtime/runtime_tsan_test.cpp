@@ -1,8 +1,8 @@
-// The program itself, slurm-operator, as child processes against a simulated Kubernetes and Slurm behind HTTP servers of this
-// process, under load and cut connections; health and metrics are read meanwhile. Made for -fsanitize=thread, the program's and
-// this one's: what it asserts is little, what it runs is all. Tokens and certificates rotate, slurmrestd has its bad days, one
-// operator only tells what it would do, and of two others the first stops amid the load and the second takes over. Takes less
-// than half a minute; the clocks are real. Needs root: it makes itself a network and an /etc/hosts of its own.
+// Runs the program slurm-operator as child processes, under load and with cut connections. This process simulates Kubernetes
+// and Slurm behind HTTP servers, and reads health and metrics. Made for -fsanitize=thread in both: it runs much and asserts
+// little. Tokens and certificates rotate, and slurmrestd has bad days. One operator is a dry run. Of the two others, the first
+// stops under load and the second takes over. Takes less than half a minute in real time. Needs root, to create a network and
+// an /etc/hosts of its own.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -51,11 +51,11 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-/// Where the operators find slurmrestd, by its Service's name and port.
+/// The address of slurmrestd for the operators: its Service's name.
 constexpr const char* kSlurmrestdHost = "demo-restapi.default";
 constexpr std::uint16_t kSlurmrestdPort = 6820;
 
-/// What the operators read and write: on a file system of this process, which goes with it.
+/// The files of the operators, on a file system that ends with this process.
 const fs::path kFiles = "/mnt";
 
 void write_file(const fs::path& path, const std::string& text) {
@@ -70,8 +70,8 @@ std::string read_file(const fs::path& path) {
   return text.str();
 }
 
-/// Gives this thread, and the threads and processes that it begins, a network of its own, where every port is free, an
-/// /etc/hosts that names slurmrestd's Service, and an empty kFiles. Throws std::system_error.
+/// Gives this thread, and its later threads and processes, a network of its own where every port is free, an /etc/hosts that
+/// names slurmrestd's Service, and an empty kFiles. Throws std::system_error.
 void isolate() {
   const auto must = [](int result, const char* what) {
     if (result < 0) throw std::system_error(errno, std::generic_category(), what);
@@ -90,15 +90,15 @@ void isolate() {
   close(any);
 }
 
-/// The files that kubeconfigs name, replaced all at once while operators read them, as a kubelet does.
+/// The files that kubeconfigs name. They are replaced all at once while operators read them, as a kubelet does.
 class RotatingFiles {
  public:
   RotatingFiles() {
     for (int i = 0; i < 4; ++i) identities_.push_back(net::testing::make_identity("IP:127.0.0.1", fmt::format("test {}", i)));
     rotate();
   }
-  /// Other tokens, client certificate and CA file. The CA file names the server's next two certificates as well: who reads the
-  /// files just now may see some of this round and some of the next.
+  /// Replaces the tokens, the client certificate and the CA file. The CA file also has the server's next two certificates,
+  /// because an operator that is reading the files may see some of this round and some of the next.
   void rotate() {
     ++round_;
     const fs::path dir = kFiles / fmt::format("round-{}", round_), link = kFiles / "next";
@@ -110,7 +110,7 @@ class RotatingFiles {
     fs::create_symlink(dir, link);
     fs::rename(link, kFiles / "current");
   }
-  /// The path of a kubeconfig for the operator of this name.
+  /// Returns the path of a kubeconfig for the operator of this name.
   static std::string kubeconfig(const std::string& name, std::uint16_t port) {
     const fs::path path = kFiles / (name + ".kubeconfig");
     write_file(
@@ -124,9 +124,9 @@ class RotatingFiles {
             port, name, sim::kLeaseKey.ns));
     return path;
   }
-  /// Of the operator of this name, today.
+  /// Returns the present token of the operator of this name.
   [[nodiscard]] std::string token(const std::string& name) const { return fmt::format("{}.{}", name, round_); }
-  /// What the server is, and whom it lets in: clients of this round, and of the two before.
+  /// The server's certificate, and the clients that it accepts: those of this round and of the two before.
   [[nodiscard]] net::Tls server() const {
     return {identity(0).cert + identity(3).cert + identity(2).cert, identity(0).cert, identity(0).key};
   }
@@ -139,7 +139,7 @@ class RotatingFiles {
   std::vector<net::testing::Identity> identities_;
 };
 
-/// Lets in who sends its token of the day, and tells the oracles who it is by its name in the Lease.
+/// Accepts clients that send a present token, and tells the oracles which operator it is, by its name in the Lease.
 class Gate final : public sim::Server {
  public:
   Gate(sim::Server& server, const RotatingFiles& files) : server_(server), files_(files) {}
@@ -157,8 +157,8 @@ class Gate final : public sim::Server {
   [[nodiscard]] net::HttpResponse fault_reply(int status) const override { return server_.fault_reply(status); }
 
   struct Client {
-    std::string identity;          ///< In the Lease; until it tries to take it, the operator's name.
-    std::set<std::string> tokens;  ///< That it was let in with.
+    std::string identity;          ///< The name in the Lease. The operator's name until it tries to take the Lease.
+    std::set<std::string> tokens;  ///< The tokens with which it was accepted.
   };
   /// By the operator's name.
   Client& client(const std::string& name) { return clients_.try_emplace(name, Client{name, {}}).first->second; }
@@ -188,7 +188,7 @@ class Gate final : public sim::Server {
 
 enum class SlurmDay { kGood, kAway, kSlow, kEmpty };
 
-/// Kubernetes and Slurm on a thread of their own.
+/// Kubernetes and Slurm on their own thread.
 class SimulatedCluster {
  public:
   explicit SimulatedCluster(RotatingFiles& files) : files_(files) {
@@ -210,7 +210,7 @@ class SimulatedCluster {
 
   [[nodiscard]] std::uint16_t kube_port() const { return kube_port_; }
 
-  /// Runs something on the cluster's thread, and waits for it.
+  /// Runs a function on the cluster's thread, and waits for it.
   template <class Call>
   auto on_cluster(Call call) {
     using Result = decltype(call(*this));
@@ -243,7 +243,8 @@ class SimulatedCluster {
     }
     return out;
   }
-  /// Not before each of these operators knows the present ones: who misses a turn is not let in any more.
+  /// Does nothing until each of these operators has used the present files: an operator that misses a round is no longer
+  /// accepted.
   void rotate(const std::set<std::string>& operators) {
     for (const std::string& name : operators) {
       if (!client(name).tokens.contains(files_.token(name))) return;
@@ -252,7 +253,7 @@ class SimulatedCluster {
     EXPECT_TRUE(front_.set_tls(files_.server()));
   }
   void set_slurm_day(SlurmDay day) { slurm_day_ = day; }
-  /// Requests that slurmrestd did not answer as it should.
+  /// Returns the number of wrong answers of slurmrestd.
   [[nodiscard]] int slurm_faults() const { return slurm_faults_; }
   sim::SimKube& kube() { return kube_; }
   sim::Faults& faults() { return faults_; }
@@ -310,7 +311,7 @@ class SimulatedCluster {
   std::thread thread_;
 };
 
-/// The program, from its start to its orderly end.
+/// The program from its start to its orderly end.
 class OperatorProcess {
  public:
   OperatorProcess(const std::string& name, std::string address, std::uint16_t kube_port,
@@ -324,7 +325,8 @@ class OperatorProcess {
     argv.push_back(nullptr);
     pid_ = fork();
     if (pid_ != 0) return;
-    // Only what is safe after a fork among threads. Of the simulators' sockets it must keep none, or they would not be cut.
+    // Only calls that are safe after a fork of a process with threads. The child must not keep the simulators' sockets, or they
+    // could not be cut.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const int log = open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (log >= 0 && dup2(log, STDERR_FILENO) >= 0 && close_range(3, ~0U, 0) == 0) execv(argv[0], argv.data());
@@ -342,11 +344,11 @@ class OperatorProcess {
 
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] std::string log() const { return read_file(log_); }
-  /// Asks it to end; once, for at a second signal it ends at once.
+  /// Sends a signal to end it. Only one, because a second would end it at once.
   void terminate() {
     if (!std::exchange(asked_, true)) kill(pid_, SIGTERM);
   }
-  /// Waits for its end, and judges it: ThreadSanitizer found nothing, and nothing was cut short.
+  /// Waits for its end, and checks that ThreadSanitizer found nothing and that nothing was cut short.
   void finish() {
     terminate();
     int status = 0;
@@ -372,7 +374,7 @@ class OperatorProcess {
   bool asked_ = false;
 };
 
-/// Reads health and metrics over and over, as a kubelet and a Prometheus do.
+/// Reads health and metrics continuously, like a kubelet and a Prometheus.
 class Scraper {
  public:
   explicit Scraper(const std::string& address)
@@ -405,7 +407,7 @@ class Scraper {
   std::thread thread_;
 };
 
-/// Asks until it is so, or patience ends; false in the latter case.
+/// Asks repeatedly until the condition holds. Returns false if it takes too long.
 template <class Condition>
 bool eventually(std::chrono::seconds patience, Condition condition) {
   const auto end = std::chrono::steady_clock::now() + patience;
@@ -421,8 +423,7 @@ TEST(Runtime, KeepsThreeNodeSetsUnderLoadAndFaults) {
   RotatingFiles files;
   SimulatedCluster cluster(files);
   cluster.on_cluster([](SimulatedCluster& c) {
-    // A worker that ends between its last words and its last breath is missed within the patience below, not within five
-    // minutes.
+    // If a worker ends abruptly, Slurm notices within the limits below instead of within five minutes.
     c.apply(slinky::resources::kController, sim::controller_json("SlurmdTimeout=15"));
     c.apply(slinky::resources::kRestApi, sim::restapi_json());
     for (const char* name : {"a", "b", "c"}) c.apply(slinky::resources::kNodeSet, sim::nodeset_json(name, 4));
@@ -458,7 +459,7 @@ TEST(Runtime, KeepsThreeNodeSetsUnderLoadAndFaults) {
       if (sim::SimSlurm* slurm = c.slurm()) (void)slurm->submit({.user = "u", .partition = nodeset, .duration = 300ms});
       if (random.chance(0.2)) c.kube().api().end_watches();
       if (random.chance(0.2)) c.kube().api().compact();
-      // The Lease is handed over; until it runs out would take too long.
+      // No faults while the Lease is handed over, because it would take too long until it expires.
       c.faults().enabled = running.contains("first") || !c.leads("first");
       slurm_failed = c.slurm_faults() > 0;
       rotated = c.client("second").tokens.size() >= 3;
@@ -466,7 +467,7 @@ TEST(Runtime, KeepsThreeNodeSetsUnderLoadAndFaults) {
     if (!planned) planned = dry.log().find("plan (not carried out)") != std::string::npos;
     if (planned && of_dry.answers() > 10 && running.erase("dry") > 0) dry.terminate();
     if (turn >= 30 && slurm_failed && of_first.answers() > 10 && running.erase("first") > 0) first.terminate();
-    // No faster than the operators can follow, on a machine that has little time for them.
+    // Not faster than the operators can follow on a slow machine.
     const int heard = of_second.answers();
     std::this_thread::sleep_for(150ms);
     (void)eventually(2s, [&] { return of_second.answers() >= heard + 3; });
@@ -492,7 +493,7 @@ TEST(Runtime, KeepsThreeNodeSetsUnderLoadAndFaults) {
   second.finish();
   for (const Scraper* scraper : {&of_first, &of_second, &of_dry}) EXPECT_GT(scraper->answers(), 10);
   cluster.on_cluster([&](SimulatedCluster& c) {
-    // Where the outcome of a write is not known yet, the Lease runs out by itself.
+    // If the outcome of a write is still unknown, the Lease expires by itself.
     const bool kept = second.log().find("the lease is not released") != std::string::npos;
     EXPECT_EQ(c.lease_holder().empty(), !kept) << c.lease_holder();
     for (const OperatorProcess* each : {&first, &second, &dry}) {

@@ -39,8 +39,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 
+{{- /* What it does not say is no default in values.yaml: Helm would warn of one that is a reference, that it cannot overwrite a map. */}}
 {{- define "slurm-operator.image" -}}
-{{- $image := .Values.operator.image }}
+{{- $image := deepCopy (.Values.operator.image | default dict) }}
+{{- if kindIs "map" $image }}
+{{- range $key, $value := dict "repository" "local/slurm-operator" "tag" "dev" }}
+{{- if not (hasKey $image $key) }}{{ $_ := set $image $key $value }}{{ end }}
+{{- end }}
+{{- end }}
 {{- if kindIs "string" $image }}
 {{- $image }}
 {{- else if $image.digest }}

@@ -53,9 +53,35 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{- /* A container: its image as one reference, and the pull policy. Arguments: root, container, path. */}}
+{{- /*
+A container, with what its image does not say. These are not defaults in values.yaml: Helm would warn of an image that is one reference, that it
+cannot overwrite a map. Arguments: container, name.
+*/}}
+{{- define "slurm.withImage" -}}
+{{- $container := deepCopy .container }}
+{{- $images := dict
+  "slurmctld" (dict "repository" "ghcr.io/slinkyproject/slurmctld" "tag" "26.05-ubuntu26.04")
+  "slurmrestd" (dict "repository" "ghcr.io/slinkyproject/slurmrestd" "tag" "26.05-ubuntu26.04")
+  "slurmd" (dict "repository" "ghcr.io/slinkyproject/slurmd" "tag" "26.05-ubuntu26.04")
+  "login" (dict "repository" "ghcr.io/slinkyproject/login" "tag" "26.05-ubuntu26.04")
+  "slurmdbd" (dict "repository" "ghcr.io/slinkyproject/slurmdbd" "tag" "26.05-ubuntu26.04")
+  "mariadb" (dict "repository" "docker.io/library/mariadb" "tag" "11.8") }}
+{{- if not (kindIs "string" $container.image) }}
+{{- $image := $container.image | default dict }}
+{{- range $key, $value := get $images .name }}
+{{- if not (hasKey $image $key) }}{{ $_ := set $image $key $value }}{{ end }}
+{{- end }}
+{{- $_ := set $container "image" $image }}
+{{- end }}
+{{- toYaml $container }}
+{{- end }}
+
+{{- /* A container: its image as one reference, and the pull policy. Arguments: root, container, path, and the name of one with a default image. */}}
 {{- define "slurm.container" -}}
 {{- $container := deepCopy (.container | default dict) }}
+{{- if and .name $container }}
+{{- $container = fromYaml (include "slurm.withImage" (dict "container" $container "name" .name)) }}
+{{- end }}
 {{- $image := $container.image }}
 {{- if kindIs "map" $image }}
 {{- if not $image.repository }}
@@ -142,11 +168,21 @@ The tag of an image. A number may not be what was written: 26.10 is the same one
 {{- join .separator $pairs }}
 {{- end }}
 
+{{- /* nodesetDefaults or loginsetDefaults, with the image of their container. Arguments: values, name. */}}
+{{- define "slurm.setDefaults" -}}
+{{- $values := deepCopy (.values | default dict) }}
+{{- with get $values .name }}
+{{- $_ := set $values $.name (fromYaml (include "slurm.withImage" (dict "container" . "name" $.name))) }}
+{{- end }}
+{{- toYaml $values }}
+{{- end }}
+
 {{- /* The enabled nodesets with their defaults, as a map. */}}
 {{- define "slurm.nodesets" -}}
 {{- $all := dict }}
+{{- $defaults := include "slurm.setDefaults" (dict "values" .Values.nodesetDefaults "name" "slurmd") | fromYaml }}
 {{- range $name, $nodeset := .Values.nodesets }}
-{{- $nodeset = mergeOverwrite (deepCopy $.Values.nodesetDefaults) (deepCopy ($nodeset | default dict)) }}
+{{- $nodeset = mergeOverwrite (deepCopy $defaults) (deepCopy ($nodeset | default dict)) }}
 {{- if $nodeset.enabled }}
 {{- $_ := set $all $name $nodeset }}
 {{- end }}
@@ -157,8 +193,9 @@ The tag of an image. A number may not be what was written: 26.10 is the same one
 {{- /* The enabled loginsets with their defaults, as a map. */}}
 {{- define "slurm.loginsets" -}}
 {{- $all := dict }}
+{{- $defaults := include "slurm.setDefaults" (dict "values" .Values.loginsetDefaults "name" "login") | fromYaml }}
 {{- range $name, $loginset := .Values.loginsets }}
-{{- $loginset = mergeOverwrite (deepCopy ($.Values.loginsetDefaults | default dict)) (deepCopy ($loginset | default dict)) }}
+{{- $loginset = mergeOverwrite (deepCopy $defaults) (deepCopy ($loginset | default dict)) }}
 {{- if $loginset.enabled }}
 {{- $_ := set $all $name $loginset }}
 {{- end }}

@@ -22,8 +22,7 @@ namespace {
 /// retried up to 30 s later.
 constexpr Duration kBeforeRest{std::chrono::seconds{70}};
 
-/// Returns the expected writes: a token and its status at four fifths of each lifetime, or the status and the event of one that
-/// expires.
+/// Returns the expected writes: a token and its status at 4/5 of each lifetime, or the status and event of an expired one.
 std::uint64_t token_writes_due(const World& world, Duration length) {
   std::uint64_t out = 0;
   for (const std::string& name : world.names(slinky::resources::kToken)) {
@@ -35,8 +34,7 @@ std::uint64_t token_writes_due(const World& world, Duration length) {
   return out;
 }
 
-/// Waits for login pods that are being deleted: they may wait for their sessions for long, and their end changes what DNS
-/// knows.
+/// Waits for login pods that are being deleted: this may take long because of sessions, and their end changes DNS.
 void let_login_pods_end(World& world) {
   const auto one_ends = [&] {
     return std::ranges::any_of(world.api().store().all("pods"), [](const auto& entry) {

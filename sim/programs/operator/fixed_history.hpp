@@ -15,8 +15,8 @@ struct FixedResult {
   core::Json state;
   std::uint64_t writes = 0;  ///< The writes that faults could have met.
 };
-/// A cluster is created, grows, runs a job, shrinks, is edited, and its NodeSet is deleted. Returns the final state, or what
-/// went wrong.
+/// A cluster is created, grows, runs a job, shrinks, is edited, and its NodeSet is deleted. Returns the final state or an
+/// error.
 FixedResult run_fixed(OperatorWorld& world);
 
 /// Checks after a settled history that nothing is written for `length`.

@@ -57,7 +57,7 @@ class OperatorWorkload final : public Workload {
   std::vector<std::string> edit_one_by_one();
   void remove_taken_secrets();
 
-  /// For objects that the operator creates and recreates: their names by kind, and what harms them.
+  /// For the operator's own objects: whether a key is newer than its copy, their names by kind, and a change that harms one.
   [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
   [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
   void harm_child(const kube::Resource& kind);

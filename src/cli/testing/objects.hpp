@@ -1,4 +1,4 @@
-// Resources as the API server of the local cluster gave them, shortened, for unit tests.
+// Resources from the API server of the local cluster, shortened, for unit tests.
 #pragma once
 
 #include <stdexcept>
@@ -12,7 +12,7 @@ namespace cli {
 inline core::Json json(std::string_view text) {
   auto parsed = core::parse_json(text);
   if (!parsed) throw std::runtime_error(parsed.error().message);
-  // As every condition of ours has it.
+  // Our conditions all have this field.
   if (const core::Json* conditions = core::find(*parsed, {"status", "conditions"});
       conditions != nullptr && parsed->contains("apiVersion")) {
     for (core::Json& condition : (*parsed)["status"]["conditions"]) condition["lastTransitionTime"] = "2026-01-02T03:00:00Z";
@@ -52,7 +52,7 @@ inline core::Json nodeset_object() {
         {"type": "Ready", "status": "True", "reason": "Ready", "message": ""}]}})");
 }
 
-/// A worker that is ready, with these states in Slurm ("Idle", "Drain") and this reason.
+/// Returns a ready worker with these states in Slurm ("Idle", "Drain") and this reason.
 inline core::Json worker_object(const std::string& name, std::initializer_list<const char*> states,
                                 const std::string& reason = "") {
   core::Json pod = json(R"({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "hpc", "labels": {

@@ -10,7 +10,7 @@
 
 namespace core {
 
-/// Repeatable numbers; bytes count up.
+/// Returns the same numbers in every run. Bytes count up.
 class FakeRandom final : public Random {
  public:
   std::uint64_t below(std::uint64_t bound) override {

@@ -5,8 +5,8 @@
 //   loop.run_ready();          // all that is due now
 //   loop.advance(500ms);       // moves the clock, calling timers as they come due
 //
-// Calls due at one time come in the order in which they were asked for. Not for histories in which the order itself is to be
-// varied: the simulator has a loop for that.
+// Calls that are due at the same time run in the order in which they were added. To vary that order, use the loop of the
+// simulator.
 #pragma once
 
 #include <map>
@@ -48,11 +48,11 @@ class ManualLoop final : public Loop {
   void cancel(TimerId id) override {
     const auto it = due_.find(id);
     if (it == due_.end()) return;
-    const auto gone = queue_.extract({it->second, id});  // what it owns may withdraw timers as it goes, at the end of this
+    const auto gone = queue_.extract({it->second, id});  // destroying the call may cancel other timers
     due_.erase(it);
   }
 
-  /// The work is done when its turn comes, then `then` in a turn of its own.
+  /// Runs the work in one turn and `then` in a later one.
   void offload(Callback work, Callback then) override {
     after(Duration{0}, [this, work = std::move(work), then = std::move(then)]() mutable {
       work();
@@ -60,11 +60,10 @@ class ManualLoop final : public Loop {
     });
   }
 
-  /// Calls all that is due now, and what that makes due now. A loop that feeds itself for ever is a bug: throws after many
-  /// turns.
+  /// Runs all calls that are due now, or become due through them. Throws after many turns: a loop that is never idle is a bug.
   void run_ready() { run_until(clock_.mono()); }
 
-  /// Moves the clock by `by`, calling each timer at its own time.
+  /// Advances the clock by `by`, and runs each timer at its own time.
   void advance(Duration by) {
     const MonoTime end = clock_.mono() + by;
     run_until(end);
@@ -72,7 +71,7 @@ class ManualLoop final : public Loop {
   }
 
   [[nodiscard]] std::size_t pending() const { return queue_.size(); }
-  /// How long until the next call is due; zero when there is none.
+  /// Returns how long until the next call is due; zero if there is none.
   [[nodiscard]] Duration until_next() const {
     return queue_.empty() ? Duration{0} : queue_.begin()->first.first - clock_.mono();
   }

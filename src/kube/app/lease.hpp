@@ -1,7 +1,6 @@
 // Leader election with a coordination.k8s.io Lease: one of several replicas acts.
 //
-// Guarantees: no two processes that use this class have a deadline() in the future at the same time, whatever their wall clocks
-// say.
+// Guarantees: no two processes that use this class have a deadline() in the future at once, whatever their wall clocks say.
 //
 // A holder counts as alive while the Lease changes, measured by our own clock, never by the timestamps in it. A leader that has
 // not renewed for renew_deadline may not write: the client refuses, 5 s before anyone else can begin. A later renewal restores

@@ -50,8 +50,7 @@ class Cache final : public CacheBase {
 
   void add_index(std::string name, IndexFunction function);
   void listen(Listener listener) { listeners_.push_back(std::move(listener)); }
-  /// Called after any change of the contents or the resourceVersion, and after the first sync; after the listeners of the
-  /// change.
+  /// Called after any change of the contents or the resourceVersion, and after the first sync. Listeners of changes come first.
   void listen_changed(std::function<void()> listener) { changed_.push_back(std::move(listener)); }
 
   [[nodiscard]] Ptr find(const Key& key) const;

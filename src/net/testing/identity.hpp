@@ -1,4 +1,4 @@
-// Certificates that tests make for themselves.
+// Certificates that tests create themselves.
 #pragma once
 
 #include <openssl/pem.h>
@@ -24,8 +24,8 @@ inline std::string to_pem(const std::function<void(BIO*)>& write) {
   return out;
 }
 
-/// A self-signed certificate, its own authority. Of two in one CA file the names must differ: OpenSSL finds authorities by
-/// name.
+/// Makes a self-signed certificate, which is its own authority. In one CA file, use different names, because OpenSSL finds
+/// authorities by name.
 inline Identity make_identity(const std::string& alt_names, const std::string& common_name = "test") {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* cert = X509_new();

@@ -13,7 +13,7 @@ namespace net::testing {
 struct LoopTest : ::testing::Test {
   AsioLoop loop{1};
 
-  /// Runs the loop until `until` holds; false after a minute.
+  /// Runs the loop until `until` holds. Returns false after a minute.
   bool run_until(const std::function<bool()>& until) {
     using namespace std::chrono_literals;
     const auto end = std::chrono::steady_clock::now() + 60s;

@@ -26,7 +26,7 @@ struct Storage {
 /// For a spec that names a database or has a managed one. `accounting`: the name of the object.
 [[nodiscard]] Storage storage_of(const api::StorageConfig& config, const std::string& accounting);
 
-/// Whether the operator runs the database.
+/// Reports whether the operator runs the database.
 [[nodiscard]] bool managed(const Observed& observed);
 
 /// Plans its Secret, Service and StatefulSet, and adds their problems.

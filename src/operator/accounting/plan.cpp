@@ -25,7 +25,7 @@ std::string secret_name(const Observed& observed, const SecretFacts& key) {
   return "Secret " + observed.object->meta.ns + "/" + key.ref.secret;
 }
 
-/// What is wrong with a key for slurmdbd, or that it is waited for.
+/// Returns what is wrong with a key for slurmdbd, or that it is waited for.
 std::optional<Problem> own_key_problem(const Observed& observed, const std::optional<SecretFacts>& key, bool named_here,
                                        const std::string& field) {
   if (!key) {
@@ -54,8 +54,7 @@ void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
   look(observed.jwt_key, &Cluster::jwt_key, "spec.jwtKeyRef");
 }
 
-/// Reports clusters that name the same Secret but have not all adopted its present data. Each does so when that cuts nobody
-/// off.
+/// Reports clusters that name the same Secret but have not all adopted its present data. Each waits until that cuts nobody off.
 void find_keys_in_force(const Observed& observed, std::vector<Problem>& out) {
   if (!observed.slurm_key || !observed.slurm_key->usable()) return;
   const std::string ours = key_in_force(observed).content;
@@ -133,7 +132,7 @@ std::string words_of_init(const std::vector<kube::PodPtr>& pods) {
   return "";
 }
 
-/// Why slurmdbd does not start, from its init container: see write_conf_script. nullopt: it reports nothing like that.
+/// Returns why slurmdbd does not start, according to its init container (write_conf_script), or nullopt.
 std::optional<Problem> init_problem(const Observed& observed) {
   constexpr std::string_view kOfPassword = "password: ", kOfDatabase = "database: ";
   const std::string words = words_of_init(observed.pods);
@@ -146,7 +145,7 @@ std::optional<Problem> init_problem(const Observed& observed) {
   return {};
 }
 
-/// What the init container reported about `thing` before slurmdbd started; "": nothing.
+/// Returns what the init container reported about `thing` before slurmdbd started, or "".
 std::string said_of(const kube::PodRecord& pod, std::string_view thing) {
   for (const kube::ContainerState& container : pod.containers) {
     if (container.name != kInitConf || !container.ready) continue;
@@ -253,8 +252,7 @@ void set_serving(Conditions& conditions, const Observed& observed, const std::ve
 /// `waiting`: what has yet to happen, if nothing is wrong.
 void plan_status(const Observed& observed, const std::vector<Problem>& problems, bool ready, const std::string& waiting,
                  const Report& report, plan::Plan& plan) {
-  // Adding the finalizer in this pass changes the resourceVersion that the status write depends on. The status follows in the
-  // next pass.
+  // Adding the finalizer changes the resourceVersion that the status write needs, so the status is written in the next pass.
   if (plan.lanes().contains("guard")) return;
   const kube::Object& object = *observed.object;
   Conditions conditions(observed.accounting.status.conditions, object.meta.generation, observed.context.now);
@@ -382,7 +380,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   plan_status(observed, problems, up && left.empty() && report.away.empty() && report.waiting.empty(), waiting, report, plan);
 }
 
-/// Why nothing can be run with this spec; "": it can.
+/// Returns why nothing can run with this spec, or "".
 std::string invalid(const Observed& observed) {
   if (!observed.parse_error.empty()) return observed.parse_error;
   const std::optional<api::StorageConfig>& storage = observed.accounting.spec.storage_config;

@@ -10,8 +10,8 @@ namespace op::accounting {
 namespace {
 
 /// Time between two requests: while all is well, while something is not, and while that is new, because it may be solved at
-/// once.
-constexpr core::Duration kSeldom{45000}, kOften{10000}, kSoon{1000};
+/// once. A slurmdbd that does not answer may keep slurmrestd waiting, so it is asked less often.
+constexpr core::Duration kSeldom{45000}, kOften{10000}, kSoon{1000}, kSoonAway{2000};
 /// How long it counts as new.
 constexpr core::Duration kNew{2 * 60 * 1000};
 
@@ -110,8 +110,8 @@ Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, 
     if (!reachable) continue;
     const Word word = word_of(cluster);
     const bool well = (word == Word::kGood || word == Word::kUnserved) && was_ready;
-    // If slurmdbd is away, it may keep slurmrestd waiting.
-    const core::Duration pause = well ? kSeldom : is_new && !was_ready && word != Word::kAway ? kSoon : kOften;
+    const core::Duration soon = word == Word::kAway ? kSoonAway : kSoon;
+    const core::Duration pause = well ? kSeldom : is_new && !was_ready ? soon : kOften;
     const core::Duration age = cluster.said ? observed.context.mono - cluster.said->asked_at : pause;
     if (age >= pause && may_ask) plan.need(ask_clusters(cluster.key));
     plan.wake_after(age < pause ? pause - age : pause, "slurmdbd is asked again");

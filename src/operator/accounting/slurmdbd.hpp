@@ -18,9 +18,9 @@ struct Report {
   bool answers = false;   ///< slurmdbd has answered through at least one cluster.
   std::string away;       ///< Why slurmdbd answers through no cluster, in Slurm's words; "": it answers or was not asked.
   std::string waiting;    ///< What is missing for some clusters.
-  std::string not_asked;  ///< The clusters through which nobody can ask.
+  std::string not_asked;  ///< The clusters through which slurmdbd cannot be asked.
 };
-/// Asks again where it is due and `may_ask` is true: the answer may take as long as Slurm waits for slurmdbd. `reachable`:
+/// Asks again if that is due and `may_ask` is true: the answer may take as long as Slurm waits for slurmdbd. `reachable`:
 /// something answers at its port, as far as is known.
 [[nodiscard]] Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan);
 

@@ -24,7 +24,7 @@ std::string accounting_name(const Observed& observed) {
   return "Accounting " + observed.object->meta.ns + "/" + observed.accounting->name;
 }
 
-/// Why the cluster cannot join the Accounting that it names; nullopt: it can.
+/// Returns why the cluster cannot join the Accounting that it names, or nullopt.
 std::optional<Problem> accounting_problem(const Observed& observed) {
   const AccountingFacts& facts = *observed.accounting;
   const std::string name = accounting_name(observed);

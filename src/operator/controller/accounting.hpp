@@ -46,10 +46,10 @@ std::string release_map(const std::string& ns, const std::string& slurmdbd);
 /// Makes the kubelet deliver the release at once to a slurmctld that waits for it.
 std::optional<plan::Step> tell_release(const Observed& observed);
 
-/// Why slurmctld does not start, according to that container: it is newer than its slurmdbd.
+/// Returns why slurmctld does not start, according to that container: it is newer than its slurmdbd.
 std::optional<Problem> start_problem(const Observed& observed);
 
-/// What slurmctld waits for in that container; "": it does not wait.
+/// Returns what slurmctld waits for in that container, or "".
 std::string awaited_slurmdbd(const Observed& observed, const ConfigState& state);
 
 /// Sets AccountingJoined if spec.accountingRef is set.

@@ -257,7 +257,8 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
         out.add(*entry);
       } else if (left_out && (state.accepted_hash.empty() ? has_run(observed, state)
                                                           : observed.workers_registered && slurmctld_crashes(observed))) {
-        // It is unknown what slurmctld ran with, but it may have jobs of this partition. Without its settings, none is lost.
+        // The settings that slurmctld used are unknown, but it may have jobs of this partition. A bare partition keeps them
+        // all.
         out.add_record("PartitionName", name, "Nodes=" + name);
       }
     }

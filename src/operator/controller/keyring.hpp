@@ -26,9 +26,9 @@ struct Keyring {
   std::optional<plan::Step> mend;
   /// Brings another key into force. Must be followed at once by the restart of slurmctld.
   std::optional<plan::Step> renew;
-  std::string digest;                ///< Of what daemons mount, after `renew` if there is one; "": nothing to mount yet.
-  std::optional<Problem> problem;    ///< Its message does not change while what is waited for gets less.
-  std::string waits_for;             ///< Who would be cut off by another key, and what to do about each; "": nobody.
+  std::string digest;                ///< Of what daemons mount, after `renew` if it is set; "": nothing to mount yet.
+  std::optional<Problem> problem;    ///< Its message stays the same while fewer and fewer daemons are waited for.
+  std::string waits_for;             ///< Which daemons another key would cut off, and what to do about each; "": none.
   std::string cannot_rotate;         ///< Why the key cannot be rotated instead.
   std::optional<Rotation> rotation;  ///< The rotation under way, if any.
   /// slurmctld must neither reconfigure nor restart, because daemons would load other data from what they mount.

@@ -45,7 +45,7 @@ core::Json endpoint(const api::ServiceMonitor& monitor, const api::MetricEndpoin
   return out;
 }
 
-/// Why Prometheus needs a token, from the offered slurm.conf; "": it needs none.
+/// Returns why Prometheus needs a token, according to the offered slurm.conf, or "".
 std::string asks_for_token(const ConfigState& state) {
   const slurm::conf::Conf conf = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(state.offered)).conf;
   if (conf.get("MetricsAuthUsers")) return "MetricsAuthUsers";

@@ -12,7 +12,7 @@
 
 namespace op::controller {
 
-/// Why slurmctld cannot serve the requested metrics; "": it can.
+/// Returns why slurmctld cannot serve the requested metrics, or "".
 std::string metrics_refused(const Observed& observed, const ConfigState& state);
 /// Enables slurmctld's metrics if possible.
 void add_metrics(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state);

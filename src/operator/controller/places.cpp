@@ -200,7 +200,7 @@ void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan) 
 
 void add_places_step(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
   if (!state.places || !state.places->due) return;
-  // slurmctld would read other files than it runs with, and might refuse them: that is settled first.
+  // If the mounted files are not the accepted ones, slurmctld might refuse them. That has to be resolved first.
   const bool reads_refused = !state.refused_hash.empty() && !mounts_copies(observed, state);
   if (reads_refused || state.tries_partition() || !holds_offered(observed, state)) return;
   core::Duration left{0};

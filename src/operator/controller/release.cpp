@@ -17,7 +17,7 @@ int releases_ahead(const Observed& observed, const ConfigState& state) {
                           slurm_release(slurmctld_image(observed.controller.spec)));
 }
 
-/// Why slurmctld could not read the state; "": it could.
+/// Returns why slurmctld could not read the state, or "".
 std::string why_refused(const Observed& observed, const ConfigState& state) {
   const int ahead = releases_ahead(observed, state);
   if (!observed.controller.spec.persistence.enabled || (ahead >= 0 && ahead <= kMostReleasesApart)) return "";
@@ -32,7 +32,7 @@ std::string why_refused(const Observed& observed, const ConfigState& state) {
       image, to_string(slurm_release(image)), state.served_release, why);
 }
 
-/// Why slurmdbd would not understand slurmctld; "": it would.
+/// Returns why slurmdbd would not understand slurmctld, or "".
 std::string why_slurmdbd_first(const Observed& observed) {
   if (!observed.accounting) return "";
   const std::string image = slurmctld_image(observed.controller.spec);

@@ -708,8 +708,8 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
 }
 
 bool restart_crashed(const Observed& observed, const ConfigState& state) {
-  // Without a volume, the state of a slurmctld that ever ran would be lost with its pod. The kubelet's next restart finds the
-  // offered content, too.
+  // Without a volume, a new pod would lose the state of a slurmctld that ever ran. It is not needed: if the kubelet restarts
+  // the container, that reads the offered content.
   const bool ran = !state.accepted_hash.empty() || observed.workers_registered;
   if (ran && !observed.controller.spec.persistence.enabled) return false;
   const kube::PodRecord* pod = running_pod(observed);

@@ -94,7 +94,7 @@ struct ConfigState {
   [[nodiscard]] bool exists() const { return !offered.empty(); }
   /// The content that slurmctld last accepted; empty: none.
   [[nodiscard]] std::map<std::string, std::string> accepted_files() const;
-  /// What is known against a partition with exactly this config; null: nothing.
+  /// Returns what is known against a partition with exactly this config, or null.
   [[nodiscard]] const LeftOut* known_against(std::string_view partition, std::string_view config) const;
   [[nodiscard]] bool leaves_out(std::string_view partition, std::string_view config) const;
   /// A refused partition is offered once more; everything else is as accepted.

@@ -82,7 +82,7 @@ std::string uid_of_slurmctld(const Observed& observed) {
   return pod == nullptr ? "" : pod->meta.uid;
 }
 
-/// What prevents the next step, permanently or until somebody does something about it.
+/// Returns what prevents the next step, permanently or until somebody does something about it.
 std::vector<std::string> in_the_way(const Observed& observed) {
   std::vector<std::string> out;
   if (observed.stopped) out.push_back(fmt::format("the stop switch (remove the annotation {})", api::kAnnotationStopDeletions));

@@ -1,7 +1,7 @@
-// How another auth/slurm key comes into force while jobs run, without one message that its receiver cannot verify.
+// Replaces the auth/slurm key while jobs run. Every receiver can verify every message in the meantime.
 //
-// Daemons read slurm.jwks, where it is there: all keys in it verify, and one of them signs (auth_slurm, 24.05 and later). The
-// keyring goes through these steps; what each holds stands in its data, and which step it is in an annotation:
+// Daemons read slurm.jwks if it exists: all keys in it verify, and one of them signs (auth_slurm, 24.05 and later). The keyring
+// goes through these steps. Its data hold the keys of a step, and an annotation names the step:
 //
 // clang-format off
 //             slurm.key  other.key  slurm.jwks          login.jwks          who is understood meanwhile
@@ -11,18 +11,19 @@
 //   alone     new                                                           everybody signs with the new one
 // clang-format on
 //
-// A step comes only when every slurmctld and slurmd is known to have loaded the files of the one before. A kubelet tells
-// nobody when it has refreshed a volume. So each pod gets an ephemeral container that mounts the same volume, waits until the
-// file key-generation is that of the step, and ends: the end of it stands in the pod's status. A slurmd that was started or
-// reconfigured half a minute later than that, by the clock of the same machine, has loaded the files; and so has slurmctld,
-// through which slurmds are told to. Before the next step, what was signed otherwise has expired.
+// A step begins only when every slurmctld and slurmd is known to have loaded the files of the one before, and messages signed
+// otherwise have expired. A kubelet does not report when it has refreshed a volume. So each pod gets an ephemeral container
+// that mounts the same volume and ends when the file key-generation is that of the step. The pod's status shows when it ended.
+// A slurmd that was started or reconfigured half a minute later, by the clock of the same machine, has loaded the files. So has
+// slurmctld, through which slurmds are reconfigured.
 //
-// A backup of slurmctld, and the sackd of a login pod, read keys when they start. So backups are made anew in each step, which
-// costs nothing, and wait for its files in an init container. Login pods, which wait for the sessions on them, are made anew
-// once: the new ones have what they can keep, for they sign with the new key, which all that they talk to know by then. Their
-// init container tells of which rotation its files are.
+// A backup of slurmctld, and the sackd of a login pod, read keys only when they start. So backups are replaced in each step,
+// which costs nothing, and wait for its files in an init container. Login pods wait for their sessions, so they are replaced
+// only once: the new ones can keep their files, because they sign with the new key, which all others know by then. Their init
+// container reports the rotation of its files.
 //
-// Who cannot take part holds the next step back, and is named. What cannot rotate in this way waits as before: see keyring.hpp.
+// A daemon that cannot take part delays the next step, and is named. A key that cannot rotate in this way waits: see
+// keyring.hpp.
 #pragma once
 
 #include <optional>
@@ -39,23 +40,23 @@ namespace op::controller {
 struct Rotation {
   std::optional<plan::Step> write;    ///< Brings the keyring to its next step, or ends the rotation.
   std::vector<plan::Step> witnesses;  ///< Ephemeral containers.
-  bool loads = false;                 ///< slurmctld, and through it every slurmd, is to load the files of this step.
-  std::string told;                   ///< How far it is, and whom it waits for.
+  bool loads = false;                 ///< slurmctld, and through it every slurmd, has to load the files of this step.
+  std::string told;                   ///< The progress, and which pods it waits for.
 };
 
-/// Why the key cannot change while daemons run: each reason, with what to do about it. "": it can.
+/// Returns why the key cannot change while daemons run: each reason, with what to do about it. "" if it can.
 std::string cannot_rotate(const Observed& observed);
 
-/// The value in a Secret as it was seen, for the recipes $copy and $jwks (kube/acts.hpp).
+/// Returns a reference to a value in a Secret as it was seen, for the recipes $copy and $jwks (kube/acts.hpp).
 core::Json key_in(const SecretFacts& secret, std::string_view key);
 
 /// The first step.
 plan::Step begin_rotation(const Observed& observed);
 
-/// What the rotation that is under way needs next. The keyring must be usable, and must have one.
+/// Returns what the current rotation needs next. Requires a usable keyring with a rotation.
 Rotation plan_rotation(const Observed& observed);
 
-/// Adds the step by which the daemons load the files. `state`: as it stands.
+/// Adds the step that makes the daemons load the files. `state`: as stored.
 void add_key_load(const Observed& observed, const ConfigState& state, const Rotation& rotation, plan::Plan& plan);
 
 }  // namespace op::controller

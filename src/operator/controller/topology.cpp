@@ -20,7 +20,7 @@ namespace {
 
 constexpr ImageRelease kFirstRelease{25, 5};
 
-/// Why the places of Slurm nodes cannot be seen or changed until users do something; nullopt: they can.
+/// Returns why the places of Slurm nodes cannot be seen or changed until users do something, or nullopt.
 std::optional<Problem> blindness(const Observed& observed) {
   if (observed.restapis.empty()) {
     return Problem{"TopologyWaits",

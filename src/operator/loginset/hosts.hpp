@@ -1,5 +1,5 @@
-// The names of login pods' hosts. slurmctld tells an srun what becomes of its step at the name that srun's host has for itself,
-// and does nothing else while it looks for that name. Of Deployments' pods DNS knows none: an EndpointSlice of ours adds them
+// The names of login pods' hosts. slurmctld reports the end of a step to the name that the host of the srun has for itself, and
+// is blocked while it resolves that name. DNS has no names for the pods of Deployments. So an EndpointSlice of ours adds them
 // to the headless Service of the workers, in whose domain slurmctld looks.
 //
 // Folder src/operator/loginset: the controller of LoginSets. Uses operator/common, and no other controller.
@@ -11,10 +11,10 @@
 
 namespace op::loginset {
 
-/// The EndpointSlice; without endpoints where no pod has a name to be found by.
+/// Builds the EndpointSlice. It has no endpoints if no pod has a name to resolve.
 core::Json build_hosts(const Observed& observed);
 
-/// There is one for as long as there are such pods, and a slurmctld in Kubernetes.
+/// Keeps the EndpointSlice while there are such pods and a slurmctld in Kubernetes.
 void plan_hosts(const Observed& observed, plan::Plan& plan);
 
 }  // namespace op::loginset

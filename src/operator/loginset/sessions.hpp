@@ -38,11 +38,11 @@ using Count = std::optional<int>;
 Count read_count(const plan::Facts& facts, const kube::PodRecord& pod);
 
 /// Call it before pods may be deleted: `changes` (what is about to be applied would delete some), or a rollout is under way.
-/// Reads how many sessions the pods have, and makes ReplicaSets delete those with the fewest first. True when that is done and
-/// pods may be deleted.
+/// Reads the number of sessions on the pods, and makes ReplicaSets delete those with the fewest first. Returns true when that
+/// is done and pods may be deleted.
 bool rank_pods(const Observed& observed, bool changes, plan::Plan& plan);
 
-/// What terminating pods wait for. Reads their sessions.
+/// Returns what terminating pods wait for. Reads their sessions.
 std::vector<Problem> waits_for_sessions(const Observed& observed, plan::Plan& plan);
 
 }  // namespace op::loginset

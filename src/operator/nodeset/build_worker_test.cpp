@@ -60,7 +60,7 @@ TEST(BuildWorker, IsTheWholePodOfTheGoldenFile) {
 
 TEST(BuildWorker, RegistersDrainedWhereOthersHadDrainedItsNode) {
   World world({{"extraConf", "CPUs=2"}, {"slurmd", {{"args", {"-vv"}}}}});
-  world.nodeset["status"]["drainsToRestore"]["cpu-3"] = "bad disk";
+  world.nodeset()["status"]["drainsToRestore"]["cpu-3"] = "bad disk";
   const Observed observed = world.observe();
   const core::Result<Json> made = worker_template(observed, "hash");
   ASSERT_TRUE(made) << made.error().message;
@@ -258,7 +258,7 @@ TEST(BuildWorker, PreStopLooksAgainAfterItsDrain) {
 TEST(BuildWorker, AProbeKillsNoSlurmdThatSlurmStillWaitsFor) {
   World world;
   for (const int seconds : {300, 1000, 0}) {
-    world.controller->slurmd_timeout = std::chrono::seconds{seconds};
+    world.add_to_conf("SlurmdTimeout=" + std::to_string(seconds));
     const Observed observed = world.observe();
     const Json probe = slurmd_of(worker_pod(worker_template(observed, "hash").value(), observed, {0}))["livenessProbe"];
     const int window = probe["periodSeconds"].get<int>() * (probe["failureThreshold"].get<int>() - 1);

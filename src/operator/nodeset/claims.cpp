@@ -87,7 +87,7 @@ bool is_ours(const View& view, const kube::Object& claim) {
   return is_labelled(view, claim) && !has_other_owner(view, claim);
 }
 
-/// Why the claim does not satisfy the template; "": it does.
+/// Returns why the claim does not satisfy the template, or "".
 std::string misfit(const kube::Object& claim, const Json& wanted) {
   const auto text = [](const Json& of, std::initializer_list<std::string_view> path) { return core::get_string(of, path); };
   for (const char* field : {"storageClassName", "volumeMode", "volumeName"}) {
@@ -119,7 +119,7 @@ std::string misfit(const kube::Object& claim, const Json& wanted) {
 /// Claims that workers cannot be created with.
 struct Unusable {
   std::vector<std::string> of_others, unfit, going;
-  std::string misfit;  ///< For the first of `unfit`.
+  std::string misfit;  ///< Why the first of `unfit` does not fit.
 };
 
 void tell_unusable(Unusable found, Draft& draft) {
@@ -235,7 +235,7 @@ std::vector<const kube::Object*> claims_to_go(const View& view, const Worker& wo
   return out;
 }
 
-/// Why a claim that was given up is kept after all; "": undecided; nullopt: it is not kept.
+/// Returns why a claim that was given up is kept after all; "" while undecided; nullopt if it is not kept.
 std::optional<std::string> why_kept(const View& view, const kube::Object& claim, const std::string& pod_name,
                                     const Workers& workers, const std::set<std::string>& wanted) {
   if (view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_scaled != api::ClaimRetention::kDelete)

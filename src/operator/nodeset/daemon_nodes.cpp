@@ -166,7 +166,7 @@ std::string daemon_hostname(const kube::NodeRecord& node) {
   if (!override.empty()) return std::string(override);
   std::string name = node.meta.name;
   if (name.find_first_not_of("0123456789.") != std::string::npos) return name.substr(0, name.find('.'));
-  // Many addresses begin with the same number.
+  // An IP address has no short name: the part before its first dot is shared by many.
   std::ranges::replace(name, '.', '-');
   return name;
 }

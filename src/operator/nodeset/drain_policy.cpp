@@ -37,14 +37,14 @@ bool can_requeue(const View& view) {
   return view.in.snapshot->capabilities.requeue;
 }
 
-/// Why jobs are still waited for after the timeout.
+/// Returns why jobs are still waited for after the timeout.
 std::string why_not_ended(const View& view, const Slot& worker) {
   if (view.in.nodeset.spec.drain_policy->on_timeout == api::OnDrainTimeout::kRequeue && !can_requeue(view))
     return "its Slurm cannot requeue them";
   return worker.evidence.timed_out ? "" : "they cannot be requeued";
 }
 
-/// What the policy does to the worker's jobs, and when.
+/// Describes what the policy does to the worker's jobs, and when.
 std::string policy_text(const View& view, const Slot& worker) {
   const std::optional<core::Duration> left = time_left(view, worker);
   if (!left || view.in.nodeset.spec.drain_policy->on_timeout == api::OnDrainTimeout::kWait) return {};

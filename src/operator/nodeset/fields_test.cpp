@@ -17,11 +17,17 @@ namespace {
 
 using core::Json;
 
+nodeset::testing::World begin(const Json& spec) {
+  nodeset::testing::World world;
+  world.nodeset()["spec"] = spec;
+  world.add_host("host-1", {{"rack", "one"}});
+  world.put({{"kind", "Secret"}, {"metadata", {{"name", "mine"}}}, {"data", {{"k", "QUFBQQ=="}}}});
+  return world;
+}
+
 /// All plans while workers start, get a new template under a job, and are scaled in, and while a record has no pod.
 Json plans_of(const Json& spec) {
-  nodeset::testing::World world;
-  world.nodeset["spec"] = spec;
-  world.add_host("host-1", {{"rack", "one"}});
+  nodeset::testing::World world = begin(spec);
   Json out = Json::array();
   const auto pass = [&] {
     int quiet = 0;
@@ -40,8 +46,8 @@ Json plans_of(const Json& spec) {
     for (const std::string& node : {world.nodes.begin()->first, world.nodes.rbegin()->first})
       jobs.push_back(world.add_job({node}));
   }
-  world.nodeset["spec"]["template"]["metadata"]["annotations"]["site"] = "new";
-  world.edit("template", world.nodeset["spec"]["template"]);
+  world.nodeset()["spec"]["template"]["metadata"]["annotations"]["site"] = "new";
+  world.edit("template", world.nodeset()["spec"]["template"]);
   for (int i = 0; i < 4; ++i) {
     pass();
     world.finish_pods();
@@ -75,7 +81,8 @@ Json settled(nodeset::testing::World& world) {
     out["pods"][name] = {pod.meta.labels, pod.image, pod.hostname, pod.secrets};
   }
   const auto number = [](const auto& revision) { return core::get_int(revision.second, {"revision"}); };
-  out["revision"] = std::ranges::max_element(world.revisions, {}, number)->second["data"];
+  const std::map<std::string, Json> revisions = world.revisions();
+  out["revision"] = std::ranges::max_element(revisions, {}, number)->second["data"];
   for (const auto& [name, node] : world.nodes) {
     out["nodes"][name] = {node.state.base, node.state.flags, node.reason,  node.comment,
                           node.features,   node.weight,      node.topology};
@@ -84,15 +91,8 @@ Json settled(nodeset::testing::World& world) {
   return op::testing::without_versions(out);
 }
 
-nodeset::testing::World begin(const Json& spec) {
-  nodeset::testing::World world;
-  world.nodeset["spec"] = spec;
-  world.add_host("host-1", {{"rack", "one"}});
-  return world;
-}
-
 op::testing::State ask(nodeset::testing::World& world, const Json& spec) {
-  world.nodeset["spec"] = spec;
+  world.nodeset()["spec"] = spec;
   world.edit("replicas", spec.value("replicas", 1));
   static std::map<std::string, Json> plans;
   Json& plan = plans[spec.dump()];

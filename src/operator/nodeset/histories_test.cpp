@@ -75,7 +75,7 @@ void happen(World& world, int what, int number) {
       }
       break;
     case 9:
-      world.kube_nodes["kube-1"].unschedulable = number % 2 == 0;
+      world.add_host("kube-1").unschedulable = number % 2 == 0;
       break;
     case 10:
       if (!name.empty())
@@ -117,7 +117,7 @@ void come_to_rest(World& world) {
   world.refuse.clear();
   world.health = slurm::Snapshot::Health::kComplete;
   world.snapshot_age = core::Duration{100};
-  world.kube_nodes.clear();
+  world.hosts.clear();
   while (!world.jobs.empty()) world.end_job(world.jobs.begin()->first);
   for (auto& [name, pod] : world.pods) pod.meta.annotations.erase("nodeset.slinky.slurm.net/pod-cordon");
   for (auto& [name, node] : world.nodes) {
@@ -223,14 +223,16 @@ World troubled_world() {
   if (before + orphans <= after) {
     for (int i = 200; i < 200 + orphans; ++i) {
       world.add_pod(i);
-      world.orphans.insert("cpu-" + std::to_string(i));
+      world.orphan("cpu-" + std::to_string(i));
     }
   }
   const int unmanaged = *rc::gen::inRange(0, 3);
   for (int i = 0; i < unmanaged; ++i) {
     const int ordinal = before + 2 * i;
     world.add_pod(ordinal);
-    world.unmanaged.insert("cpu-" + std::to_string(ordinal));
+    const std::string name = "cpu-" + std::to_string(ordinal);
+    world.orphan(name);
+    world.pod(name).meta.labels[std::string(api::kLabelCluster)] = "other";
   }
   leave_records(world, 300, *rc::gen::inRange(0, 4), false);
   const int vacant = std::max(0, after - before - orphans);

@@ -35,7 +35,7 @@ bool name_unusable(const View& view, const Host& host) {
   return !host.twin.empty() || !hostname_problem(host.slurm_node).empty();
 }
 
-/// What users decided about a worker that a successor with another Slurm name would not have; "": nothing.
+/// Returns what users decided about a worker and a successor with another Slurm name would not have, or "".
 std::string said_by_people(const View& view, const Slot& worker) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.record != nullptr && outlives_worker(view, *worker.record))
@@ -54,7 +54,7 @@ bool is_renamed(const View& view, const Slot& worker) {
   return !name_unusable(view, *host) && !view.has_worker(host->slurm_node) && view.owner_of_name(worker.key) == NameOwner::kUs;
 }
 
-/// Why a worker that is bound to a Kubernetes node is deleted; kNone: it is not.
+/// Returns why a worker that is bound to a Kubernetes node is deleted, or kNone.
 Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr) {
@@ -87,14 +87,34 @@ std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
   return out;
 }
 
-/// What would be lost with the worker; "": nothing.
-std::string why_not_switched(const View& view, const Worker& worker) {
-  if (std::string said = said_by_people(view, worker); !said.empty()) return said;
+/// Returns what would be lost with the worker, or "". `begun`: it is drained already. People may still take it from work then.
+/// `replaced`: a successor comes to its Kubernetes node.
+std::string why_not_switched(const View& view, const Worker& worker, bool begun, bool replaced) {
+  if (std::string said = said_by_people(view, worker); begun || !said.empty()) return said;
   if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
-  if (const Host* host = find_host(view, worker.pod->node_name); view.by_host() && host != nullptr && !host->fit.starts)
+  const Host* host = find_host(view, worker.pod->node_name);
+  if (replaced && view.by_host() && host != nullptr && !host->fit.starts)
     return "the Kubernetes node of " + pod_text(worker) + " has a taint that keeps its successor away";
   if (worker.record != nullptr && reserved(*worker.record)) return worker.node + std::string(kReservedText);
   return {};
+}
+
+/// Those of `others` for whom the new scalingMode has no place: a Kubernetes node takes one worker, if it matches.
+std::unordered_set<const Worker*> without_place(const View& view, const Workers& workers, const std::vector<Worker*>& others) {
+  std::unordered_set<const Worker*> out;
+  if (!view.by_host() || view.in.node_loss.holds()) return out;
+  std::unordered_set<std::string_view> taken;
+  for (const Worker& worker : workers) {
+    if (worker.life == Life::kLive && !worker.goes() && !worker.key.numbered()) taken.insert(worker.key.kube_node);
+  }
+  for (const Worker* worker : others) {
+    // A Kubernetes node that is not known may match.
+    if (worker->unplaced()) continue;
+    const Host* host = find_host(view, worker->pod->node_name);
+    const bool matches = host != nullptr && (host->wanted || host->fit.stays);
+    if (!matches || !taken.insert(worker->pod->node_name).second) out.insert(worker);
+  }
+  return out;
 }
 
 /// Number of places whose workers are going, missing or not serving yet.
@@ -144,20 +164,9 @@ void judge_places(const View& view, Workers& workers) {
     if (added) continue;
     Worker& other = *found->second;
     const bool better = rank_on_host(worker) < rank_on_host(other);
-    lose(better ? other : worker, Fate::Cause::kSurplus,
-         "Kubernetes node " + worker.key.kube_node + " has another worker of " + view.self_text(), true);
+    lose(better ? other : worker, Fate::Cause::kUnplaced, "Kubernetes node " + worker.key.kube_node + " has another worker",
+         true);
     if (better) found->second = &worker;
-  }
-  // Numbered workers on hosts that want a worker hold the place until they are replaced. Any other is surplus.
-  std::unordered_set<std::string_view> held;
-  for (Worker& worker : workers) {
-    if (worker.life != Life::kLive || worker.goes() || !worker.key.numbered()) continue;
-    const Host* host = find_host(view, worker.pod->node_name);
-    const bool has_place = host != nullptr && (host->wanted || host->fit.stays) && !best.contains(worker.pod->node_name) &&
-                           held.insert(worker.pod->node_name).second;
-    // A Kubernetes node that is not known may match.
-    if (has_place || worker.unplaced() || view.in.node_loss.holds()) continue;
-    lose(worker, Fate::Cause::kSurplus, switch_reason(view), false);
   }
 }
 
@@ -170,17 +179,19 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Workers& wo
   const std::string reason = switch_reason(view);
   std::size_t under_way = places_empty(view, workers);
   if (!can_create(view, extra_conf) || !view.slurm_known()) return out;
-  std::vector<std::pair<std::tuple<bool, bool, std::int64_t, SlotKey>, Worker*>> ranked;
+  const std::unordered_set<const Worker*> placeless = without_place(view, workers, others);
+  std::vector<std::pair<std::tuple<bool, bool, bool, std::int64_t, SlotKey>, Worker*>> ranked;
   for (Worker* worker : others) {
-    const bool begun = drained_for(*worker, reason);
-    if (std::string why = why_not_switched(view, *worker); !begun && !why.empty()) {
+    const bool begun = drained_for(*worker, reason), replaced = !placeless.contains(worker);
+    if (std::string why = why_not_switched(view, *worker, begun, replaced); !why.empty()) {
       out.kept.push_back(std::move(why));
     } else if (begun) {
       worker->fate = {Fate::Kind::kScaleIn, Fate::Cause::kSwitched, reason};
       ++under_way;
     } else if (!view.stops() &&
                (worker->record != nullptr || worker->evidence.never_started || worker->evidence.never_registered)) {
-      ranked.emplace_back(std::tuple(is_available(view, *worker), worker->busy(), deadline_rank(*worker), worker->key), worker);
+      ranked.emplace_back(
+          std::tuple(is_available(view, *worker), worker->busy(), replaced, deadline_rank(*worker), worker->key), worker);
     } else {
       out.change = kSwitchAgain;
     }

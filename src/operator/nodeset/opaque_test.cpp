@@ -13,7 +13,7 @@ using namespace op::testing;
 TEST(OpaqueValues, NothingInANodeSetEndsAPass) {
   const auto attempt = [](const Json& spec) {
     nodeset::testing::World world;
-    world.nodeset["spec"].update(spec);
+    world.nodeset()["spec"].update(spec);
     return plan_nodeset(world.observe());
   };
   Json spec{
@@ -25,9 +25,9 @@ TEST(OpaqueValues, NothingInANodeSetEndsAPass) {
 TEST(OpaqueValues, NothingInTemplatesOfClaimsEndsAPass) {
   const auto attempt = [](const Json& spec) {
     nodeset::testing::World world;
-    world.nodeset["spec"].update(spec);
+    world.nodeset()["spec"].update(spec);
     const Json labels{{"app.kubernetes.io/name", "slurmd"}, {"app.kubernetes.io/instance", "cpu"}};
-    world.claims["a-cpu-0"] = {{"metadata", {{"name", "a-cpu-0"}, {"labels", labels}}}};
+    world.put({{"kind", "PersistentVolumeClaim"}, {"metadata", {{"name", "a-cpu-0"}, {"labels", labels}}}});
     return plan_nodeset(world.observe());
   };
   const Json one = Json::parse(R"({"metadata": {"name": "a", "labels": {"a": "b"}, "annotations": {}},

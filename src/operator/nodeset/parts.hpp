@@ -31,7 +31,7 @@ struct Fate {
     kSilent,    ///< It is lost with its host.
     kOutdated,  ///< Prospect::kOutdated.
     kLost,      ///< Prospect::kLost.
-    kUnplaced,  ///< Its Kubernetes node must not have a worker any more.
+    kUnplaced,  ///< Its Kubernetes node must not have this worker any more.
     kRenamed,   ///< Its Kubernetes node now gives its worker another name.
     kSwitched,  ///< It belongs to the other scalingMode.
     kEarlier,   ///< It has an earlier template.
@@ -423,7 +423,7 @@ class FreeOrdinals {
 /// True if somebody took the worker out of service and has to put it back.
 [[nodiscard]] bool set_aside(const Slot& worker);
 
-/// What workers that are scaled in wait for, and until when at the latest; "": none waits.
+/// Returns what workers that are scaled in wait for, and until when at the latest, or "".
 [[nodiscard]] std::string held_text(const ScaleIn& scale_in);
 /// For a worker that may be the Slurm node Slot::suspect: what to do about it.
 [[nodiscard]] std::string suspect_text(const Slot& worker);

@@ -1,13 +1,15 @@
-// Runs the scenarios of tests/scenarios/nodeset: a small world, what happens in it, and what the NodeSet's plans do about it.
-// tests/scenarios/README.md describes them. After each step, no violation may have happened: a deletion under a job, or a
-// foreign drain undone.
+// Runs the scenarios of tests/scenarios/nodeset. They have words about workers, their hosts and their Slurm nodes beside the
+// words of all scenarios. tests/scenarios/README.md describes them. After each step, no violation may have happened: a deletion
+// under a job, or a foreign drain undone.
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
+#include "operator/common/topology.hpp"
 #include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "operator/nodeset/testing/world.hpp"
-#include "operator/testing/scenario.hpp"
+#include "operator/testing/scenario_runner.hpp"
+#include "slinky/config_map.hpp"
 
 namespace op::nodeset::testing {
 namespace {
@@ -22,11 +24,21 @@ slurm::Snapshot::Health health_of(const std::string& word) {
   unknown(word);
 }
 
-class NodeSetScenario : public ::testing::TestWithParam<std::string> {
- protected:
+class NodeSetRunner final : public ScenarioRunner {
+ public:
+  explicit NodeSetRunner(std::string_view kind) : ScenarioRunner(kind) { key_.name = "cpu"; }
+
+ private:
   World world_;
-  plan::Plan last_;
   int by_hand_ = 0;
+
+  World& world() override { return world_; }
+  plan::Plan make_plan() override { return plan_nodeset(world_.observe()); }
+  void begin(const Json& scenario) override {
+    check_keys(scenario, {"spec", "workers"});
+    world_ = World(scenario.value("spec", Json::object()));
+    for (const Json& ordinal : scenario.value("workers", Json::array())) world_.add_pod(ordinal);
+  }
 
   void put_pod(const Json& want) {
     check_keys(want, {"name", "phase", "node", "waiting", "init", "slurmd", "ready", "annotations", "finalizers", "restarts"});
@@ -72,16 +84,23 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  /// {labels: {a: b}, taints: [key=value:Effect], hostname: h}.
   void put_host(const Json& want) {
+    check_keys(want,
+               {"name", "unschedulable", "reason", "ready", "trouble", "features", "topology", "labels", "taints", "hostname"});
     kube::NodeRecord& host = world_.add_host(want["name"], want.value("labels", kube::StringMap()));
-    host.taints.clear();
+    host.unschedulable = want.value("unschedulable", false);
+    host.ready = want.value("ready", true);
     for (const std::string text : want.value("taints", Json::array())) {
       const std::size_t equals = text.find('='), colon = text.rfind(':');
       host.taints.push_back({text.substr(0, equals), text.substr(equals + 1, colon - equals - 1), text.substr(colon + 1)});
     }
-    host.meta.annotations.clear();
-    if (want.contains("hostname")) host.meta.annotations[std::string(api::kAnnotationNodeHostnameOverride)] = want["hostname"];
+    if (want.contains("trouble")) host.troubles = {{"Trouble", "True", want["trouble"]["reason"], want["trouble"]["message"]}};
+    for (const auto& [word, annotation] : {std::pair("reason", api::kAnnotationNodeCordonReason),
+                                           {"features", api::kAnnotationFeaturesSpec},
+                                           {"topology", api::kAnnotationTopologySpec},
+                                           {"hostname", api::kAnnotationNodeHostnameOverride}}) {
+      if (want.contains(word)) host.meta.annotations[std::string(annotation)] = want[word];
+    }
   }
 
   void put_job(const Json& want) {
@@ -91,7 +110,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
   }
 
   /// NAME of "Kind/NAME", which must be of that kind.
-  static std::string named(const Json& what, std::string_view kind) {
+  static std::string name_in(const Json& what, std::string_view kind) {
     const auto [its, name] = split(what.get<std::string>());
     if (its != kind) unknown(what.dump());
     return name;
@@ -99,7 +118,7 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
 
   /// The time that the status asks users to confirm for a loss of Slurm's state.
   std::string told_state_loss() const {
-    for (const Json& condition : world_.nodeset["status"]["conditions"]) {
+    for (const Json& condition : world_.nodeset()["status"]["conditions"]) {
       const std::string text = condition["message"], before = fmt::format("{}=", api::kAnnotationConfirmStateLoss);
       if (const auto at = text.find(before); at != std::string::npos) return text.substr(at + before.size(), 20);
     }
@@ -107,13 +126,20 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
   }
 
   void remove(const Json& what, bool orphan) {
-    if (!orphan && what.get<std::string>().starts_with("Pod/")) return world_.user_deletes(named(what, "Pod"));
-    if (named(what, "NodeSet") != "cpu") unknown(what.dump());
-    world_.nodeset["metadata"]["deletionTimestamp"] = core::format_rfc3339(world_.now);
-    if (orphan) world_.nodeset["metadata"]["finalizers"].push_back("orphan");
+    if (!orphan && what.get<std::string>().starts_with("Pod/")) return world_.user_deletes(name_in(what, "Pod"));
+    if (name_in(what, "NodeSet") != "cpu") unknown(what.dump());
+    world_.nodeset()["metadata"]["deletionTimestamp"] = core::format_rfc3339(world_.now);
+    if (orphan) world_.nodeset()["metadata"]["finalizers"].push_back("orphan");
   }
 
-  void act(const std::string& verb, const Json& value) {
+  /// Words without an effect in this world.
+  static bool is_without_effect(const std::string& verb, const Json& value) {
+    const std::set<std::string> words{"slurmctld", "loaded", "registered", "refusal", "bad_text"};
+    return words.contains(verb) || (verb == "put" && (value["kind"] == "Pod" || value["kind"] == "Node"));
+  }
+
+  void act(const std::string& verb, const Json& value) override {
+    if (is_without_effect(verb, value)) unknown(verb);
     if (verb == "set") {
       for (const auto& [field, to] : value.items()) world_.edit(field, to);
     } else if (verb == "start") {
@@ -128,42 +154,30 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
       world_.end_job(value);
     } else if (verb == "node") {
       read_node(world_.add_node(value.at("name")), value);
-    } else if (verb == "forget") {
-      world_.nodes.erase(value.get<std::string>());
     } else if (verb == "pod") {
       put_pod(value);
     } else if (verb == "delete" || verb == "orphan") {
       remove(value, verb == "orphan");
     } else if (verb == "delete_without_pre_stop") {
-      world_.deleted_without_pre_stop(named(value, "Pod"));
+      world_.deleted_without_pre_stop(name_in(value, "Pod"));
     } else if (verb == "vanish") {
       world_.pods.erase(value.get<std::string>());
     } else if (verb == "claim") {
       put_claim(value);
     } else if (verb == "claim_goes") {
-      world_.claims.erase(value.get<std::string>());
+      world_.remove("PersistentVolumeClaim", named(value));
     } else if (verb == "claim_event") {
       world_.claim_event = value;
     } else if (verb == "kube_node_goes") {
       world_.remove_host(value.get<std::string>());
     } else if (verb == "kube_node") {
-      check_keys(value, {"name", "unschedulable", "reason", "ready", "goes", "troubles", "features", "topology", "place",
-                         "lacks", "labels", "taints", "hostname"});
       put_host(value);
-      KubeNode& node = world_.kube_nodes[value["name"]];
-      node = {value.value("unschedulable", false), value.value("reason", ""), value.value("ready", true)};
-      node.goes = value.value("goes", "");
-      node.troubles = value.value("troubles", "");
-      node.topology = value.value("topology", "");
-      node.place = value.value("place", "");
-      node.lacks = value.value("lacks", "");
-      node.features = value.value("features", std::set<std::string, std::less<>>{});
     } else if (verb == "confirm_node_loss") {
-      const auto now = api::from_json<api::NodeSet>(world_.nodeset);
+      const auto now = api::from_json<api::NodeSet>(world_.nodeset());
       const std::string since = value == "told" ? told_loss(now->status.conditions).since : value.get<std::string>();
-      world_.nodeset["metadata"]["annotations"][std::string(api::kAnnotationConfirmNodeLoss)] = since;
+      world_.nodeset()["metadata"]["annotations"][std::string(api::kAnnotationConfirmNodeLoss)] = since;
     } else if (verb == "confirm_state_loss") {
-      world_.nodeset["metadata"]["annotations"][std::string(api::kAnnotationConfirmStateLoss)] =
+      world_.nodeset()["metadata"]["annotations"][std::string(api::kAnnotationConfirmStateLoss)] =
           value == "told" ? told_state_loss() : value.get<std::string>();
     } else if (verb == "slurm") {
       world_.slurm_readable = value != "babbles";
@@ -176,26 +190,24 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     } else if (verb == "partitions") {
       world_.partitions = value.get<std::set<std::string>>();
     } else if (verb == "partition_refusal") {
-      world_.partition_refusal = value;
+      const std::string refusal = value, config = core::get_string(world_.spec(), {"partition", "config"});
+      annotate_conf(api::kAnnotationLeftOut, refusal.empty() ? "" : write_left_out({{"cpu", LeftOut{config, refusal}}}));
     } else if (verb == "host_keys") {
       if (value != "absent") unknown(value.dump());
-      world_.host_keys = false;
+      world_.remove_host_keys();
     } else if (verb == "newer") {
-      world_.newer =
-          value ? std::optional(Problem{"NewerThanSlurmctld", "slurmd is newer", Problem::Kind::kComing}) : std::nullopt;
+      annotate_conf(api::kAnnotationSlurmctldRelease, value ? "25.11" : "26.05");
     } else if (verb == "topology_loaded") {
-      ControllerView& view = *world_.controller;
-      view.topology = api::Topology{api::TopologyType::kTree, {"zone", "leaf"}, {}};
-      view.loaded_units = {{std::string(kTopologyRoot), ""}};
-      for (const Json& one : value) add_units(view.loaded_units, view.topology->type, one.get<std::string>(), {});
+      load_topology(value);
     } else if (verb == "topology_goes") {
-      world_.controller->topology.reset();
-      world_.controller->topology_goes = value;
+      world_.controller()["spec"].erase("topology");
+      if (!value.get<bool>()) world_.config_map()["data"].erase("topology.yaml");
     } else if (verb == "places") {
+      for (const std::string_view key : {api::kAnnotationPlacesGiven, api::kAnnotationPlacesDue}) annotate_conf(key, "");
       if (value == "due") {
-        world_.controller->places = Places{{}, core::whole_seconds(world_.now)};
+        annotate_conf(api::kAnnotationPlacesDue, core::format_rfc3339(world_.now));
       } else {
-        world_.controller->places = Places{core::parse_rfc3339(value.get<std::string>()).value(), {}};
+        annotate_conf(api::kAnnotationPlacesGiven, value);
       }
     } else if (verb == "controller") {
       put_controller(value);
@@ -206,20 +218,16 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     } else if (verb == "old_definitions") {
       world_.old_definitions = value;
     } else if (verb == "stopped") {
-      world_.stopped = value;
+      world_.stop_deletions(value);
     } else if (verb == "fail") {
+      if (value.contains("object")) return ScenarioRunner::act(verb, value);
       check_keys(value, {"step", "code", "message"});
       world_.refuse[value["step"]] = {code_of(value["code"]), value["message"], 0, {}, {}};
-    } else if (verb == "mend") {
-      world_.refuse.clear();
-    } else if (verb == "advance") {
-      world_.advance(core::Duration{value.get<long long>()});
-    } else if (verb == "restart") {
-      world_.restart();
     } else if (verb == "slurmctld_restarts") {
-      world_.controller->ready_since = world_.now;
+      world_.slurmctld_pod.ready_since = world_.now;
     } else {
-      unknown(verb);
+      if (verb == "mend") world_.refuse.clear();
+      ScenarioRunner::act(verb, value);
     }
   }
 
@@ -245,12 +253,14 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
 
   void put_claim(const Json& want) {
     const std::string name = want.at("metadata").at("name");
-    Json claim = world_.claims.contains(name) ? world_.claims[name]
-                                              : Json{{"metadata", {{"namespace", "default"}, {"uid", "claim-" + name}}},
-                                                     {"status", {{"phase", "Bound"}}}};
+    if (world_.find("PersistentVolumeClaim", named(name)) == nullptr) {
+      world_.put({{"kind", "PersistentVolumeClaim"},
+                  {"metadata", {{"name", name}, {"uid", "claim-" + name}}},
+                  {"status", {{"phase", "Bound"}}}});
+    }
+    Json& claim = world_.document("PersistentVolumeClaim", name);
     claim.merge_patch(want);
     claim["metadata"]["resourceVersion"] = "by hand " + std::to_string(++by_hand_);
-    world_.claims[name] = std::move(claim);
   }
 
   static std::string claim_text(const Json& claim) {
@@ -261,52 +271,60 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
   }
 
   void put_controller(const std::string& how) {
-    const ControllerView view = world_.controller.value_or(*World().controller);
-    world_.controller = view;
-    world_.controller_error.clear();
-    world_.controller->contains_jobs = how != "without Contain";
+    if (world_.find("Controller", named("demo")) == nullptr) world_.put(*World().find("Controller", named("demo")));
+    world_.controller()["spec"].erase("extraConf");
+    world_.add_to_conf("");
     if (how == "absent") {
-      world_.controller.reset();
+      world_.remove_controller();
     } else if (how == "unreadable") {
-      world_.controller.reset();
-      world_.controller_error = "Controller demo cannot be read: spec.x";
+      world_.controller()["spec"]["extraConf"] = 7;
     } else if (how == "deleting" || how == "draining" || how == "external") {
-      world_.controller->meta.deletion_timestamp = world_.now;
-      world_.controller->drain_on_deletion = how != "deleting";
-      world_.controller->external = how == "external";
+      world_.end_cluster(how != "deleting");
+      if (how == "external")
+        world_.controller()["spec"].update(
+            {{"external", true}, {"externalConfig", {{"host", "slurmctld.site"}, {"port", 6817}}}});
     } else if (how == "ephemeral") {
-      world_.controller->state_since = world_.now;
-    } else if (how != "present" && how != "without Contain") {
+      world_.controller()["spec"]["persistence"]["enabled"] = false;
+      world_.slurmctld_pod.meta.created = world_.now;
+    } else if (how == "without Contain") {
+      world_.config_map()["data"]["slurm.conf"] = "";
+    } else if (how != "present") {
       unknown(how);
     }
   }
 
-  void run(const op::testing::Run& how) {
+  /// The Controller derives places from these labels, and slurmctld has loaded the switches on these ways.
+  void load_topology(const Json& ways) {
+    const api::Topology spec{api::TopologyType::kTree, {"zone", "leaf"}, {}};
+    TopologyUnits units{{std::string(kTopologyRoot), ""}};
+    for (const Json& way : ways) add_units(units, spec.type, way.get<std::string>(), {});
+    world_.controller()["spec"]["topology"] = {{"type", "Tree"}, {"nodeLabels", spec.node_labels}};
+    world_.config_map()["data"]["topology.yaml"] = render_topology(spec, units);
+  }
+
+  void annotate_conf(std::string_view key, const Json& value) {
+    world_.config_map()["metadata"]["annotations"][std::string(key)] = value;
+  }
+
+  void run(const op::testing::Run& how) override {
     world_.done.clear();
     world_.events.clear();
     for (int i = 0; i < how.passes; ++i) {
-      last_ = plan_nodeset(world_.observe());
+      last_ = make_plan();
       const bool nothing = world_.run(last_) == 0;
-      if (nothing) return;
+      did_ = world_.done;
+      if (nothing) break;
       if (i + 1 < how.passes) world_.advance(core::Duration{300});
+      if (how.must_rest && i + 1 == how.passes)
+        ADD_FAILURE() << "it does not come to rest:\n" << lines(did_) << last_.describe().dump(1);
     }
-    if (how.must_rest) FAIL() << "it does not come to rest:\n" << lines(world_.done) << last_.describe().dump(1);
+    did_ = world_.done;
+    // A deletion under a job, a foreign drain undone.
+    EXPECT_TRUE(world_.violations.empty()) << lines(world_.violations);
   }
 
-  std::optional<std::string> condition_text(const std::string& type) const {
-    const std::string told = world_.condition(type), message = world_.message(type);
-    if (told.empty()) return {};
-    return message.empty() ? told : told + " " + message;
-  }
-
-  void expect(const std::string& what, const Json& want) {
-    if (what == "did") {
-      expect_did(want, world_.done);
-    } else if (what == "did_not") {
-      expect_did_not(want, world_.done);
-    } else if (what == "conditions") {
-      expect_conditions(want, [&](const std::string& type) { return condition_text(type); });
-    } else if (what == "status") {
+  void expect(const std::string& what, const Json& want) override {
+    if (what == "status") {
       for (const auto& [field, value] : want.items()) EXPECT_EQ(world_.status().value(field, Json()), value) << field;
     } else if (what == "pods") {
       expect_each(want, world_.pods,
@@ -326,59 +344,33 @@ class NodeSetScenario : public ::testing::TestWithParam<std::string> {
     } else if (what == "weights") {
       expect_each(want, world_.nodes, [](const slurm::Node& node) { return std::to_string(node.weight); });
     } else if (what == "claims") {
-      expect_each(want, world_.claims, claim_text);
+      expect_each(want, world_.documents("PersistentVolumeClaim"), claim_text);
     } else if (what == "images") {
       std::map<std::string, std::string> found;
       for (const auto& [name, pod] : world_.pods) found[name] = world_.images[name];
       expect_each(want, found, [](const std::string& image) { return image; });
-    } else if (what == "nodes") {
-      expect_each(want, world_.nodes, text_of);
     } else if (what == "reservations") {
       expect_each(want, world_.reservations, reservation_text);
     } else if (what == "finalizers") {
-      EXPECT_EQ(world_.nodeset["metadata"].value("finalizers", Json::array()), want);
+      EXPECT_EQ(world_.nodeset()["metadata"].value("finalizers", Json::array()), want);
     } else if (what == "protected") {
       Json found = Json::array();
       for (const auto& [name, pod] : world_.pods) {
         if (is_protected(pod)) found.push_back(name);
       }
       EXPECT_EQ(found, want);
-    } else if (what == "events") {
-      expect_events(want, world_.events);
-    } else if (what == "wake") {
-      expect_wake(want, last_);
     } else {
-      unknown(what);
+      ScenarioRunner::expect(what, want);
     }
   }
 };
-
-TEST_P(NodeSetScenario, Runs) {
-  const Json scenario = from_yaml(YAML::LoadFile(GetParam()));
-  check_keys(scenario, {"spec", "workers", "steps"});
-  world_ = World(scenario.value("spec", Json::object()));
-  for (const Json& ordinal : scenario.value("workers", Json::array())) world_.add_pod(ordinal);
-  for (const Json& step : scenario.at("steps")) {
-    SCOPED_TRACE(step.value("say", "a step"));
-    check_keys(step, {"say", "do", "run", "expect"});
-    for (const Json& action : step.value("do", Json::array())) {
-      const auto [verb, value] = only_item(action);
-      act(verb, value);
-    }
-    run(run_of(step));
-    const Json wanted = step.value("expect", Json::object());
-    for (const auto& [what, want] : wanted.items()) expect(what, want);
-    EXPECT_TRUE(world_.violations.empty()) << lines(world_.violations);
-    if (HasFatalFailure()) return;
-  }
-}
 
 // Outside of the repository's root, no scenario would be found.
 TEST(NodeSetScenarios, AreFound) {
   EXPECT_GE(scenario_files({"nodeset"}).size(), 10U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenarios, NodeSetScenario, ::testing::ValuesIn(scenario_files({"nodeset"})), scenario_name);
+RUN_SCENARIOS_WITH(nodeset, NodeSet, NodeSetRunner);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NodeSetScenario);
 
 }  // namespace

@@ -61,7 +61,7 @@ std::optional<core::Duration> start_left(const Observed& in, const kube::PodReco
   return kStart - (in.mono - since->second);
 }
 
-/// Whether the worker is stuck with an outdated template: it never ran, and the corrected template helps only its successor.
+/// Judges whether the worker is stuck with an outdated template: it never ran, and a corrected one helps only its successor.
 Judged judge_start(const Observed& in, const Slot& slot) {
   const kube::PodRecord& pod = *slot.pod;
   if (slot.life != Life::kLive || slot.cleared_for_deletion || pod.ready() || slot.busy()) return {};
@@ -94,7 +94,7 @@ bool loss_confirmed(const Observed& in, const Slot& slot) {
   return until && *slot.missing_since <= *until && *until <= in.now + kClocksDiffer;
 }
 
-/// Whether the worker's node is missing: its record was deleted, or it never registered.
+/// Judges whether the worker's node is missing: its record was deleted, or it never registered.
 Judged judge_registration(const Observed& in, const Slot& slot) {
   if (slot.life != Life::kLive) return {};
   if (slot.record != nullptr) return {slot.suspect.empty() ? Prospect::kServes : Prospect::kElsewhere};

@@ -72,9 +72,9 @@ TEST(Slots, HaveTheEvidenceThatTheFactsAllow) {
 
 TEST(Slots, OfAControllerThatEndsTellSoUnlessItsWorkersAreDrained) {
   World world = with_a_drained_worker();
-  world.controller->meta.deletion_timestamp = world.now;
+  world.end_cluster(false);
   EXPECT_TRUE(world.observe().slots[0].evidence.owner_ends);
-  world.controller->drain_on_deletion = true;
+  world.end_cluster(true);
   EXPECT_FALSE(world.observe().slots[0].evidence.owner_ends);
 }
 

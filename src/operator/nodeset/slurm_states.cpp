@@ -47,7 +47,7 @@ bool has_anothers_record(const View& view, const Worker& worker) {
   return view.is_own_record(*worker.record) && began_before(*worker.record, *worker.pod);
 }
 
-/// Why the worker's node must not accept jobs; "": it may.
+/// Returns why the worker's node must not accept jobs, or "".
 std::string drain_reason(const View& view, const Worker& worker) {
   // Its preStop hook sends the same reason, if it runs and slurmctld answers in time.
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
@@ -69,11 +69,14 @@ bool takes_jobs(const slurm::Node& node) {
   return !node.state.has("DRAIN") && node.state.base != "DOWN" && !node.state.has("FAIL");
 }
 
-/// True if the operator drained the node for another cause. The drain policy counts from the drain that precedes a deletion.
+/// True if the operator drained the node for another cause. The drain policy counts from the drain that precedes a deletion,
+/// and a worker that was cordoned meanwhile does not go.
 bool renames(const View& view, const Worker& worker) {
-  if (!view.in.nodeset.spec.drain_policy || !worker.goes() || worker.life != Life::kLive || view.stops()) return false;
+  if (worker.life != Life::kLive || view.stops()) return false;
   if (worker.record == nullptr || !worker.record->state.drains() || !worker.drained_by_us()) return false;
   const std::string why = *slurm::Holds::read(worker.record->reason).why(slurm::Owner::kOperator);
+  if (!worker.goes()) return (worker.user_cordon || worker.kube_cordon()) && is_purpose(view.in.meta(), why);
+  if (!view.in.nodeset.spec.drain_policy) return false;
   // Only that reason shows what ended there.
   return !is_purpose(view.in.meta(), why) && !why.starts_with("Pod is ");
 }
@@ -353,11 +356,12 @@ NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies&
   NodeNames out;
   if (!view.slurm_known() || view.goal == Goal::kHold || view.goal == Goal::kEndAll) return out;
   std::map<std::string, std::vector<std::string>> nodes;
-  std::set<std::string> cordoned;
+  std::set<std::string> cordoned, renaming;
   for (const Worker& worker : workers) {
     const std::string reason = drain_reason(view, worker);
     if (reason.empty() || !needs_drain(view, worker)) continue;
     nodes[reason].push_back(worker.node);
+    if (renames(view, worker)) renaming.insert(reason);
     if (worker.life == Life::kLive && !worker.goes() && reason != kPodGone) cordoned.insert(reason);
   }
   if (auto gone = nodes_of_gone_pods(view, vacancies); !gone.empty())
@@ -366,11 +370,9 @@ NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies&
     for (const std::string& name : names) draft.intent().add(kDrain.of(name));
     const std::string list = core::compress_hostlist(names);
     const std::set<std::string> drained(names.begin(), names.end());
-    const bool goes = is_purpose(view.in.meta(), reason);
-    const bool renaming = goes && view.in.nodeset.spec.drain_policy.has_value();
-    const bool added =
-        draft.step(draft.lane("drain"), {"drain", "with reason", reason}, "drain " + list,
-                   slurm::drain_nodes(view.cluster(), slurm::Owner::kOperator, std::move(names), reason, renaming));
+    const bool added = draft.step(
+        draft.lane("drain"), {"drain", "with reason", reason}, "drain " + list,
+        slurm::drain_nodes(view.cluster(), slurm::Owner::kOperator, std::move(names), reason, renaming.contains(reason)));
     if (!added) continue;
     out.insert(drained.begin(), drained.end());
     if (cordoned.contains(reason)) draft.event("Normal", "NodeCordon", "Cordon", fmt::format("Draining {}: {}", list, reason));

@@ -48,7 +48,7 @@ bool names_us(const View& view, const core::Json& comment) {
 
 enum class Ours { kNo, kPerhaps, kYes };
 
-/// Whether a record belongs to this NodeSet, by its comment or features.
+/// Judges by its comment or features whether a record belongs to this NodeSet.
 Ours is_ours(const View& view, const slurm::Node& node) {
   if (const auto comment = worker_comment(node.comment)) {
     const std::string uid = core::get_string(*comment, {"nodeSetUID"});

@@ -18,8 +18,8 @@ namespace {
 /// Nothing wakes the key when a job that waits for a node by name is cancelled, or when a worker's time to register is over.
 constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
 
-/// How long an answer about a template is valid: the API server would create a pod of it; it would not, which an administrator
-/// can change at any moment; it could not tell.
+/// How long an answer of the API server about a template is valid: accepted; refused, which an administrator can change at any
+/// moment; or no answer.
 constexpr core::Duration kAcceptedFor{10 * 60 * 1000}, kRefusedFor{60000}, kUnansweredFor{5000};
 
 /// Ordinals that no worker and no other pod uses.
@@ -39,7 +39,7 @@ bool needs_new_record(const View& view, const Worker& worker) {
   return on_host || worker.pod->host_network || view.node_name(worker.key) != worker.node;
 }
 
-/// What would be lost with the worker, or why it cannot be replaced; "": it can.
+/// Returns what would be lost with the worker, or why it cannot be replaced, or "".
 std::string why_kept(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker& worker, FreeOrdinals& free) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.kube_cordon()) {

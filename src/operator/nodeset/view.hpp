@@ -90,7 +90,7 @@ class View {
   /// The part of the Slurm node names before the number.
   [[nodiscard]] std::string node_prefix() const;
   [[nodiscard]] std::string pod_name(const SlotKey& place) const;
-  /// Why a worker with this ordinal cannot have its names, and what to do; "" if it can or is no numbered worker.
+  /// Returns why a worker with this ordinal cannot have its names, and what to do. "" if it can or is no numbered worker.
   [[nodiscard]] std::string name_problem(int ordinal) const;
   /// The Slurm name of the worker of a place. Not valid with host networking.
   [[nodiscard]] std::string node_name(const SlotKey& place) const;

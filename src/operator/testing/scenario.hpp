@@ -168,7 +168,10 @@ inline slurm::Job read_job(const core::Json& want, core::WallTime now) {
   const core::Json said = want.is_object() ? want : core::Json{{"on", want}};
   check_keys(said, {"id", "on", "requires", "state", "prolog", "partition", "limited", "requeue", "licenses", "gres"});
   job.id = said.value("id", std::int64_t{0});
-  if (said.contains("on")) job.nodes = {said["on"].get<std::string>()};
+  if (said.contains("on")) {
+    const core::Json& on = said["on"];
+    job.nodes = (on.is_array() ? on : core::Json::array({on})).get<std::vector<std::string>>();
+  }
   job.required_nodes = said.value("requires", "");
   job.state = read_state(said.value("state", "RUNNING"), job.flags);
   job.prolog = said.value("prolog", false);

@@ -1,4 +1,4 @@
-// Runs the scenarios of tests/scenarios/{controller,loginset,restapi,token}: documents in, the controller's changes out.
+// Runs the scenarios of tests/scenarios: a small world, what happens in it, and the controller's changes.
 // tests/scenarios/README.md describes them.
 //
 //   RUN_SCENARIOS(restapi, RestApi);
@@ -6,9 +6,11 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "kube/object.hpp"
 #include "operator/testing/scenario.hpp"
@@ -17,24 +19,63 @@
 
 namespace op::testing {
 
-using MakePlan = std::function<plan::Plan(World&, const kube::Key&)>;
+/// Runs a scenario, and knows the words of every folder. Reports failures by GoogleTest assertions.
+class ScenarioRunner {
+ public:
+  /// `kind`: of the object whose conditions a scenario expects.
+  explicit ScenarioRunner(std::string_view kind) : kind_(kind) {}
+  virtual ~ScenarioRunner() = default;
+  ScenarioRunner(const ScenarioRunner&) = delete;
+  ScenarioRunner& operator=(const ScenarioRunner&) = delete;
+  /// Throws std::invalid_argument for an unknown word.
+  void run_file(const std::string& file);
 
-/// Failures are reported by GoogleTest assertions. `kind`: of the object whose conditions a scenario means. Throws
-/// std::invalid_argument for an unknown word.
-void run_scenario(const std::string& file, std::string_view kind, const MakePlan& make_plan);
+ protected:
+  [[nodiscard]] virtual World& world() = 0;
+  /// Reads what the file has before its steps.
+  virtual void begin(const Json& scenario);
+  virtual void act(const std::string& verb, const Json& value);
+  virtual void run(const Run& how);
+  [[nodiscard]] virtual plan::Plan make_plan() = 0;
+  virtual void expect(const std::string& what, const Json& want);
 
+  /// The key of an object in the namespace of the object that is planned for.
+  [[nodiscard]] kube::Key named(const std::string& name) const { return {key_.ns, name}; }
+
+  kube::Key key_{"default", "demo"};
+  std::vector<std::string> did_;  ///< In this step.
+  plan::Plan last_;
+
+ private:
+  [[nodiscard]] std::string offered();
+  [[nodiscard]] std::optional<std::string> condition_text(const std::string& type);
+  void expect_object(const std::string& what, const Json& want);
+  void expect_text(const std::string& where, const Json& want);
+
+  const std::string kind_;
+};
+
+/// Runs scenarios of a controller whose world consists of documents only.
 template <class Controller>
-void run_scenario(const std::string& file, std::string_view kind) {
-  run_scenario(file, kind, [](World& world, const kube::Key& key) { return world.plan<Controller>(key); });
-}
+class DocumentsRunner final : public ScenarioRunner {
+ public:
+  using ScenarioRunner::ScenarioRunner;
+
+ private:
+  World& world() override { return world_; }
+  plan::Plan make_plan() override { return world_.plan<Controller>(key_); }
+  World world_;
+};
 
 }  // namespace op::testing
 
-/// Defines tests that run the scenarios of tests/scenarios/FOLDER with op::FOLDER::KINDController.
-#define RUN_SCENARIOS(folder, kind)                                                                                \
+/// Defines tests that run the scenarios of tests/scenarios/FOLDER with the given ScenarioRunner.
+#define RUN_SCENARIOS_WITH(folder, kind, ...)                                                                      \
   class kind##Scenario : public ::testing::TestWithParam<std::string> {};                                          \
   TEST_P(kind##Scenario, Runs) {                                                                                   \
-    op::testing::run_scenario<op::folder::kind##Controller>(GetParam(), #kind);                                    \
+    __VA_ARGS__(#kind).run_file(GetParam());                                                                       \
   }                                                                                                                \
   INSTANTIATE_TEST_SUITE_P(Scenarios, kind##Scenario, ::testing::ValuesIn(op::testing::scenario_files({#folder})), \
                            op::testing::scenario_name)
+/// Defines tests that run the scenarios of tests/scenarios/FOLDER with op::FOLDER::KINDController.
+#define RUN_SCENARIOS(folder, kind) RUN_SCENARIOS_WITH(folder, kind, op::testing::DocumentsRunner<op::folder::kind##Controller>)

@@ -22,6 +22,7 @@
 #include "kube/cache/recorder.hpp"
 #include "operator/common/slinky.hpp"
 #include "plan/ledger.hpp"
+#include "sim/kube/merge.hpp"
 #include "slinky/local_wiring.hpp"
 #include "slinky/names.hpp"
 #include "slurm/accounting/model.hpp"
@@ -38,6 +39,11 @@ enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kE
 
 class World {
  public:
+  virtual ~World() = default;
+  World() = default;
+  World(const World&) = default;
+  World& operator=(const World&) = default;
+
   core::WallTime now{core::Duration{1767225600000}};  // 2026-01-01T00:00:00Z
   core::MonoTime mono{core::Duration{1000000}};
   plan::Ledger ledger;
@@ -63,7 +69,7 @@ class World {
       document = core::merge(there->second, document);
       if (changed) document["metadata"]["generation"] = core::get_int(document, {"metadata", "generation"}) + 1;
     } else {
-      meta["uid"] = "uid-" + std::to_string(++serial_);
+      if (!meta.contains("uid")) meta["uid"] = "uid-" + std::to_string(++serial_);
       meta["generation"] = 1;
       if (!meta.contains("creationTimestamp")) meta["creationTimestamp"] = core::format_rfc3339(now);
     }
@@ -105,6 +111,20 @@ class World {
     return it == objects_.end() ? nullptr : &it->second;
   }
 
+  /// For changes that no controller and no user makes. Throws std::out_of_range if there is none.
+  [[nodiscard]] Json& document(const std::string& kind, const std::string& name) {
+    return objects_.at({kind, {"default", name}});
+  }
+
+  /// The documents of a kind, by name.
+  [[nodiscard]] std::map<std::string, Json> documents(const std::string& kind) const {
+    std::map<std::string, Json> out;
+    for (const auto& [id, document] : objects_) {
+      if (id.first == kind) out.emplace(id.second.name, document);
+    }
+    return out;
+  }
+
   [[nodiscard]] std::vector<Json> objects() const {
     std::vector<Json> out;
     for (const auto& [id, document] : objects_) out.push_back(document);
@@ -117,6 +137,9 @@ class World {
     if (!polls) last_answer_ = snapshot();
   }
 
+  /// Restarts the operator.
+  virtual void restart() { ledger = {}; }
+
   void advance(core::Duration d) {
     now = now + d;
     mono = mono + d;
@@ -127,7 +150,7 @@ class World {
   plan::Plan plan(const kube::Key& key) {
     LocalWiring wiring([this](const slurm::ClusterKey&) { return snapshot(); });
     Controller controller(wiring);
-    fill(wiring);
+    wiring.show(shown(), next_version());
     Reader reader(*this);
     plan::Facts facts;
     for (;;) {
@@ -161,7 +184,7 @@ class World {
     return tried;
   }
 
- private:
+ protected:
   using Id = std::pair<std::string, kube::Key>;
 
   class Reader final : public kube::Recorder {
@@ -185,6 +208,8 @@ class World {
     const World& world_;
   };
 
+  static constexpr const char* kManager = "operator";
+
   static Id id_of(const Json& document) { return {core::get_string(document, {"kind"}), kube::key_of(document)}; }
 
   void store(const Id& id, Json document) {
@@ -192,18 +217,19 @@ class World {
     objects_[id] = std::move(document);
   }
 
-  /// Shows all objects in the caches; those whose watch is cut, as they were.
-  void fill(LocalWiring& wiring) {
-    std::map<Id, const Json*> shown;
-    for (const auto& [id, document] : objects_) shown[id] = &document;
+  /// All objects as caches show them; those whose watch is cut, as they were.
+  [[nodiscard]] std::vector<const Json*> shown() const {
+    std::map<Id, const Json*> by_id;
+    for (const auto& [id, document] : objects_) by_id[id] = &document;
     for (const auto& [id, document] : cut_) {
-      shown.erase(id);
-      if (document) shown.emplace(id, &*document);
+      by_id.erase(id);
+      if (document) by_id.emplace(id, &*document);
     }
-    std::vector<const Json*> documents;
-    for (const auto& [id, document] : shown) documents.push_back(document);
-    wiring.show(documents, std::to_string(++serial_));
+    std::vector<const Json*> out;
+    for (const auto& [id, document] : by_id) out.push_back(document);
+    return out;
   }
+  std::string next_version() { return std::to_string(++serial_); }
 
   /// Live reads. Supports only field selectors like "a.b=value,c=value".
   [[nodiscard]] core::Result<Json> answer(const plan::Act& query) const {
@@ -300,7 +326,7 @@ class World {
     return "";
   }
 
-  core::Result<void> execute(const plan::Act& act) {
+  virtual core::Result<void> execute(const plan::Act& act) {
     if (const auto* create = dynamic_cast<const kube::Create*>(&act)) return run(*create);
     if (const auto* apply = dynamic_cast<const kube::Apply*>(&act)) return run(*apply);
     if (const auto* patch = dynamic_cast<const kube::Patch*>(&act)) return run(*patch);
@@ -339,27 +365,24 @@ class World {
   core::Result<void> run(const kube::Apply& act) {
     const Id id = id_of(act.object);
     if (auto broken = fault(id); !broken) return broken;
-    Json& before = applied_[id];
-    if (const auto there = objects_.find(id); there != objects_.end()) {
-      const auto is_ours = [](const kube::OwnerReference& owner) { return owner.api_version.starts_with(api::kGroup); };
-      if (act.unseen && std::ranges::none_of(kube::parse_meta(there->second).owners, is_ours))
-        return core::fail(core::ErrorCode::kAlreadyExists, id.first + " " + id.second.str() + " is somebody else's");
-      Json next = there->second;
-      take_out(next, before, act.object);
-      // The API server replaces this map as a whole.
-      if (core::find(act.object, {"spec", "selector"}) != nullptr) next["spec"].erase("selector");
-      next = core::merge(std::move(next), act.object);
-      if (two_handlers(next)) return core::fail(core::ErrorCode::kInvalid, "may not specify more than 1 handler type");
-      if (core::find(next, {"spec", "minAvailable"}) && core::find(next, {"spec", "maxUnavailable"}))
-        return core::fail(core::ErrorCode::kInvalid, "minAvailable and maxUnavailable cannot be both set");
-      if (there->second.value("spec", Json()) != next.value("spec", Json()))
-        next["metadata"]["generation"] = core::get_int(next, {"metadata", "generation"}) + 1;
-      before = act.object;
-      store(id, std::move(next));
+    const auto there = objects_.find(id);
+    if (there == objects_.end()) {
+      owners_[id] = {{kManager, sim::fields_of(act.object, false)}};
+      put(act.object);
       return {};
     }
-    before = act.object;
-    put(act.object);
+    const auto is_ours = [](const kube::OwnerReference& owner) { return owner.api_version.starts_with(api::kGroup); };
+    if (act.unseen && std::ranges::none_of(kube::parse_meta(there->second).owners, is_ours))
+      return core::fail(core::ErrorCode::kAlreadyExists, id.first + " " + id.second.str() + " is somebody else's");
+    sim::ApplyResult applied = sim::apply_config(there->second, owners_[id], act.object, kManager, true, false);
+    Json& next = applied.object;
+    if (two_handlers(next)) return core::fail(core::ErrorCode::kInvalid, "may not specify more than 1 handler type");
+    if (core::find(next, {"spec", "minAvailable"}) && core::find(next, {"spec", "maxUnavailable"}))
+      return core::fail(core::ErrorCode::kInvalid, "minAvailable and maxUnavailable cannot be both set");
+    if (there->second.value("spec", Json()) != next.value("spec", Json()))
+      next["metadata"]["generation"] = core::get_int(next, {"metadata", "generation"}) + 1;
+    owners_[id] = std::move(applied.owners);
+    store(id, std::move(next));
     return {};
   }
 
@@ -375,11 +398,13 @@ class World {
     }
     Json document = it->second;
     if (act.type == kube::PatchType::kJson) {
-      document = document.patch(act.patch);
+      auto patched = sim::json_patch(document, act.patch);
+      if (!patched) return std::unexpected(patched.error());
+      document = *std::move(patched);
     } else if (act.type == kube::PatchType::kStrategic) {
-      document = core::merge(std::move(document), act.patch);  // merges lists of named items by name, like the API server
+      sim::strategic_patch(document, act.patch);
     } else {
-      document.merge_patch(with_values(act.patch));
+      sim::merge_patch(document, with_values(act.patch));
     }
     const Json* finalizers = core::find(document, {"metadata", "finalizers"});
     if (meta.terminating() && (finalizers == nullptr || finalizers->empty())) {
@@ -395,7 +420,9 @@ class World {
     if (auto broken = fault(id); !broken) return broken;
     const auto it = objects_.find(id);
     if (it == objects_.end()) return {};
-    if (kube::parse_meta(it->second).uid != act.uid) return core::fail(core::ErrorCode::kConflict, "another uid");
+    const kube::ObjectMeta meta = kube::parse_meta(it->second);
+    if (meta.uid != act.uid || (!act.resource_version.empty() && meta.resource_version != act.resource_version))
+      return core::fail(core::ErrorCode::kConflict, "a precondition does not hold");
     remove(id.first, id.second);
     return {};
   }
@@ -443,7 +470,7 @@ class World {
       if (!public_key.empty()) document["data"][public_key] = core::base64_encode("of " + name);
     }
     for (auto& [name, value] : document["data"].items()) {
-      if (!value.is_object()) continue;
+      if (!value.is_object() || value.empty() || !value.begin().key().starts_with('$')) continue;
       if (const Json* copy = core::find(value, {"$copy"})) {
         value = copied(*copy);
         continue;
@@ -472,48 +499,9 @@ class World {
     return handlers > 1 || std::any_of(at.begin(), at.end(), two_handlers);
   }
 
-  static bool named(const Json& list) {
-    return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& item) { return item.contains("name"); });
-  }
-
-  static void take_out_named(Json& list, const Json& before, const Json& after) {
-    const auto item_of = [](const Json& of, const Json& name) {
-      return std::find_if(of.begin(), of.end(), [&](const Json& item) { return item["name"] == name; });
-    };
-    for (const Json& old : before) {
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        if (list[i]["name"] != old["name"]) continue;
-        const auto kept = item_of(after, old["name"]);
-        if (kept != after.end()) {
-          take_out(list[i], old, *kept);
-        } else {
-          list.erase(i);
-        }
-        break;
-      }
-    }
-  }
-
-  /// Removes what was applied before and is not applied any more.
-  static void take_out(Json& object, const Json& before, const Json& after) {
-    if (!object.is_object() || !before.is_object() || !after.is_object()) return;
-    for (const auto& [name, value] : before.items()) {
-      if (!object.contains(name)) continue;
-      if (!after.contains(name)) {
-        object.erase(name);
-      } else if (value.is_array() && named(value) && named(object[name]) && named(after[name])) {
-        take_out_named(object[name], value, after[name]);
-      } else if (value.is_array()) {
-        object[name] = after[name];
-      } else {
-        take_out(object[name], value, after[name]);
-      }
-    }
-  }
-
   std::map<Id, Json> objects_;
   std::map<Id, std::optional<Json>> cut_;  ///< What caches show of objects whose watch is cut.
-  std::map<Id, Json> applied_;
+  std::map<Id, sim::FieldOwners> owners_;  ///< The fields that were applied.
   int serial_ = 100;
   slurm::SnapshotPtr last_answer_;  ///< nullptr: every observation gets a new one.
 };

@@ -9,7 +9,7 @@ namespace {
 /// After a write, the next poll starts this many times the list's cost after the last one, instead of cost_factor times.
 constexpr int kSoonFactor = 4;
 
-/// A poll that starts so long after a write is later than the write by the clock.
+/// A poll that starts this long after a write counts as later than the write.
 constexpr core::Duration kAfter{1};
 
 /// Everything about one list.
@@ -30,7 +30,7 @@ struct Polled {
   core::Duration pause{0};                     ///< How long to wait after the last failure, with jitter.
   bool asking = false;
   bool soon = false;       ///< A write asks for another poll.
-  std::uint64_t turn = 0;  ///< Counts starts and stops: an answer to what was asked before is none to what is asked now.
+  std::uint64_t turn = 0;  ///< Counts starts and stops. An answer to a request with an older count is ignored.
   int failures = 0;        ///< In a row.
 };
 
@@ -98,7 +98,7 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
     });
   }
 
-  /// Takes a list in. True: something in it, or its health, is another.
+  /// Stores a list. Returns true if its contents or its health changed.
   template <class Key, class Row>
   bool came(Polled<Key, Row>& polled, const std::vector<std::shared_ptr<const Row>>& rows) {
     Rows<Key, Row>& now = polled.now;

@@ -1,10 +1,10 @@
-// What an accounting database last said: its lists, each with its own completeness and age, kept by polls.
+// The lists of an accounting database as last read by polls, each with its own completeness and age.
 //
 //   if (clusters.lists("db")->qos().health == Rows<...>::Health::kComplete) ...
 //
-// slurmdbd says of no list what changed in it: each comes whole, and each at its own pace, so that a long list (associations)
-// does not hold up a short one (QOS). Unknown is not empty: a list that never came says so, and a failed poll leaves the rows
-// as they were, and stale.
+// slurmdbd does not say what changed, so each list is read whole. Each has its own pace, so that a long list (associations)
+// does not delay a short one (QOS). Unknown is not empty: a list that never came is kNone, and a failed poll keeps the rows as
+// kStale.
 //
 // Folder src/slurm/accounting: lists of accounting databases, and polling. Uses slurm/rest.
 #pragma once
@@ -22,36 +22,36 @@ namespace slurm::accounting {
 
 enum class List { kTres, kQos, kAccounts, kUsers, kAssociations, kClusters };
 
-/// One list as it was last read. `Key` is what tells its rows apart: a name, or an id.
+/// One list as it was last read. `Key` identifies a row: a name or an id.
 template <class Key, class Row>
 struct Rows {
   enum class Health {
-    kNone,      ///< It never came.
-    kStale,     ///< It is of an earlier time; the last polls failed.
-    kComplete,  ///< The last poll brought all of it.
+    kNone,      ///< It was never read.
+    kStale,     ///< The rows are old, because the last polls failed.
+    kComplete,  ///< The last poll read all rows.
   };
   Health health = Health::kNone;
   std::string error;            ///< Why it is not complete.
-  core::MonoTime requested_at;  ///< It is no older than this.
-  core::Duration cost{0};       ///< So long after it the answer was there.
-  std::uint64_t round = 0;      ///< Which poll brought it; later ones have greater numbers.
-  /// Never null. The same object as before while nothing changed.
+  core::MonoTime requested_at;  ///< The request for the rows did not start before this time.
+  core::Duration cost{0};       ///< The time from then to the answer.
+  std::uint64_t round = 0;      ///< The poll that read the rows. Later polls have greater numbers.
+  /// Never null. The same object as before if nothing changed.
   std::shared_ptr<const std::map<Key, std::shared_ptr<const Row>>> rows =
       std::make_shared<const std::map<Key, std::shared_ptr<const Row>>>();
 };
 
 struct ListsOptions {
   core::Duration period{2000};       ///< From the start of one poll of a list to the next.
-  core::Duration often_period{500};  ///< The same after poll_often(), also after a failure.
+  core::Duration often_period{500};  ///< The period after poll_often(), also after a failure.
   core::Duration often_for{2000};    ///< How long one poll_often() counts.
-  int cost_factor = 20;              ///< A poll starts no sooner than this many times the length of the last after its start.
-  core::Duration longest_pause{60000};  ///< What the factor may make of it.
-  core::Duration first_backoff{500};    ///< After a failure; doubles, with jitter ...
-  core::Duration last_backoff{15000};   ///< ... up to this.
+  int cost_factor = 20;              ///< A poll starts no sooner than this many times the last one's duration after its start.
+  core::Duration longest_pause{60000};  ///< The upper limit of that pause.
+  core::Duration first_backoff{500};    ///< The pause after a failure. Doubles each time, with jitter.
+  core::Duration last_backoff{15000};   ///< The longest pause after failures.
 };
 
-/// Made and kept by slurm::Clusters. Guarantees: between start() and stop() at most one request for each list at a time; an
-/// answer to what was asked before counts for nothing.
+/// Created and owned by slurm::Clusters. Guarantees: between start() and stop() each list has at most one request under way.
+/// Answers to requests from before start() are ignored.
 class Lists {
  public:
   /// Called on the loop after each poll. `changed`: the rows, the health or the error of the list changed.
@@ -68,8 +68,8 @@ class Lists {
 
   void start();
   void stop();
-  /// Something was written there: the next poll starts as soon as the cost of the last allows; that of a list that fails, when
-  /// it would have anyway. One that is under way does not count, for it may have been answered before the write.
+  /// Call it after a write. The next poll starts as soon as the cost of the last one allows; after a failure, when its backoff
+  /// ends. A poll under way does not count, because it may have been answered before the write.
   void poll_soon(List list);
   /// Polls all lists more often for the next two seconds (ListsOptions::often_for), because somebody waits for them.
   void poll_often();

@@ -116,7 +116,7 @@ TEST_F(ListsTest, AfterAWriteAPollComesThatBeganAfterIt) {
   loop.advance(100ms);
   EXPECT_GE(lists.qos().requested_at, written);
   EXPECT_LT(lists.users().requested_at, written);
-  // One that is under way may have been answered before the write.
+  // The poll under way may have been answered before the write.
   http.held = "/qos/";
   loop.advance(2s);
   const core::MonoTime again = loop.clock().mono();

@@ -1,6 +1,6 @@
-// What an accounting database holds, as the rest of the project sees it, whatever release and data_parser answered.
+// What an accounting database contains, independent of Slurm's release and data_parser version.
 //
-// Limits go by sacctmgr's names ("GrpTRES", "MaxJobsPerUser"; sacctmgr(1)), because that is how administrators know them.
+// Limits have the names of sacctmgr(1), which administrators know: "GrpTRES", "MaxJobsPerUser".
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace slurm::accounting {
 
-/// What is absent limits nothing. Wall times are minutes.
+/// An absent limit means no limit. Wall times are in minutes.
 struct Limits {
   std::map<std::string, Number, std::less<>> counts;  ///< "MaxJobsPerUser": 4.
-  /// "GrpTRES": {"cpu": 64, "gres/gpu": 8}.
+  /// For example "GrpTRES": {"cpu": 64, "gres/gpu": 8}.
   std::map<std::string, std::map<std::string, std::int64_t>, std::less<>> tres;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
@@ -34,7 +34,7 @@ struct Qos {
   std::string name, description;
   std::set<std::string> flags;
   Number priority;
-  std::vector<std::string> preempts;       ///< QOS whose jobs it may preempt.
+  std::vector<std::string> preempts;       ///< QOS whose jobs this one may preempt.
   std::vector<std::string> preempt_modes;  ///< Slurm's words: "CANCEL", "DISABLED".
   Number preempt_exempt_seconds;
   std::int64_t grace_seconds = 0;
@@ -54,14 +54,14 @@ struct User {
   friend bool operator==(const User&, const User&) = default;
 };
 
-/// An account in a cluster, or a user in one, perhaps for one partition.
+/// An account in a cluster, or a user in an account, optionally for one partition.
 struct Association {
   std::int64_t id = 0;
   std::string cluster, account, user, partition;  ///< `user` and `partition` may be "".
   std::string parent_account, default_qos, comment;
-  std::vector<std::string> qos;  ///< Those that it may use.
-  std::int64_t shares = 0;       ///< fairshare
-  bool is_default = false;       ///< Of its user.
+  std::vector<std::string> qos;  ///< The QOS that it may use.
+  std::int64_t shares = 0;       ///< Slurm calls it fairshare.
+  bool is_default = false;       ///< The default of its user.
   Number priority;
   Limits limits;
   friend bool operator==(const Association&, const Association&) = default;
@@ -75,7 +75,7 @@ struct Cluster {
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 [[nodiscard]] core::Json to_json(const Cluster& cluster);
-/// Of what to_json makes.
+/// Reads what to_json wrote.
 [[nodiscard]] Cluster read_cluster(const core::Json& json);
 
 }  // namespace slurm::accounting

@@ -1,5 +1,4 @@
-// Reads the lists of slurmdbd through a slurmrestd, in the neutral model. It is a part of Client, and shares its connection and
-// negotiation.
+// Reads slurmdbd's lists through a slurmrestd. Part of Client, whose connection and negotiation it shares.
 //
 //   client.accounting().qos([](const auto& rows) { ... });
 //
@@ -19,8 +18,8 @@ namespace slurm {
 
 class Connection;
 
-/// Calls `done`, and reports errors, as Client does; kUnsupported if slurmrestd has not loaded openapi/slurmdbd. slurmdbd's
-/// lists have no update_time: each always comes whole.
+/// Calls `done` and reports errors as Client does, and kUnsupported if slurmrestd has not loaded openapi/slurmdbd. slurmdbd's
+/// lists have no update_time, so each is read whole.
 class AccountingClient {
  public:
   template <class Row>

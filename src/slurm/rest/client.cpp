@@ -20,7 +20,7 @@ core::Json body_of(const NodeUpdate& update) {
   if (update.reason) body["reason"] = *update.reason;
   if (update.comment) body["comment"] = *update.comment;
   if (update.features) {
-    // Slurm refuses to take away a feature that is active still.
+    // Slurm refuses to remove a feature that is still active.
     body["features"] = *update.features;
     body["features_act"] = update.active_features ? *update.active_features : *update.features;
   }
@@ -38,7 +38,7 @@ core::Json body_of(const JobWish& wish) {
   return body;
 }
 
-/// One after the other, where the server has no batch; the first error is told, the others are tried all the same.
+/// For servers without batch updates: writes one after another. Returns the first error, but still tries the others.
 void write_each(Connection& connection, std::vector<std::string> names, NodeUpdate update, std::optional<core::Error> failed,
                 Client::Done<void> done) {
   if (names.empty()) return failed ? done(std::unexpected(*failed)) : done({});
@@ -99,7 +99,8 @@ void Client::node(const std::string& name, Done<Node> done) {
   connection_->get_list<Node>(
       "node/" + percent_encode(name), decode_nodes,
       [name, done = std::move(done)](core::Result<Decoded<Node>> decoded, int status) {
-        // An unknown node is HTTP 200, an error of number 0, and no nodes. A reply that says nothing is none.
+        // For an unknown node, Slurm answers HTTP 200 with an error of number 0 and no nodes. An empty reply is an error of its
+        // own.
         const bool whole = decoded && (status == 200 || status == 404 || status == 422 || status == 500);
         const bool no_such = whole && decoded->rows.empty() &&
                              std::ranges::all_of(decoded->envelope.errors,
@@ -110,7 +111,7 @@ void Client::node(const std::string& name, Done<Node> done) {
           return done(std::unexpected(good.error().with("node " + name)));
         }
         const Node* row = decoded->rows.size() == 1 ? decoded->rows.front().get() : nullptr;
-        // slurmctld looks for a host of that name where it has no such node.
+        // If slurmctld has no such node, it looks for a host of that name.
         if (row != nullptr && row->name != name && row->hostname == name) {
           return done(core::fail(ErrorCode::kConflict, "Slurm has no node " + name + ", but the slurmd of host " + name +
                                                            " has registered as " + row->name + ": drain " + row->name +
@@ -207,7 +208,7 @@ void Client::requeue_job(const std::string& id, Done<void> done) {
       return done(core::fail(ErrorCode::kUnsupported,
                              "slurmrestd " + impl->capabilities()->release + " cannot requeue jobs (26.05 and later can)"));
     }
-    // Without the flag, one that has just ended would be run once more.
+    // Without the flag, a job that has just ended would run once more.
     impl->write("POST", "jobs/requeue", {{"jobs", core::Json::array({id})}, {"flags", core::Json::array({"Incomplete"})}},
                 std::move(done));
   });

@@ -1,10 +1,10 @@
-// One slurmrestd endpoint: requests in the neutral model out, answers in the neutral model back, whatever its release speaks.
+// One slurmrestd: takes requests and returns answers in the neutral model, independent of its release.
 //
 //   slurm::Client client(loop, transport, tokens, log);
 //   client.nodes({}, [](core::Result<slurm::Table<slurm::Node>> table) { ... });
 //
-// The first request negotiates: the newest data_parser known on both sides, and what this server can do. Negotiated anew when
-// the server was away, when its release changed, or when a path is gone. Above this class only capabilities are seen.
+// The first request negotiates the newest data_parser that both sides know, and what the server can do. Negotiates again if the
+// server was away, its release changed, or a path is gone. Callers only see capabilities.
 // For polls and caches see snapshot/registry.hpp; for acts of plans see rest/target.hpp.
 #pragma once
 
@@ -27,15 +27,15 @@
 
 namespace slurm {
 
-/// A whole table, or word that nothing in it changed.
+/// A whole table, or the statement that nothing in it changed.
 template <class T>
 struct Table {
-  bool unchanged = false;        ///< Nothing changed since the time asked about; `rows` says nothing.
-  std::int64_t last_update = 0;  ///< Seconds on the server's clock; to be asked about next time.
+  bool unchanged = false;        ///< Nothing changed since the requested time, and `rows` is empty.
+  std::int64_t last_update = 0;  ///< Seconds on the server's clock. Pass it as `since` next time.
   std::vector<std::shared_ptr<const T>> rows;
 };
 
-/// What slurmctld says of itself.
+/// What slurmctld reports about itself.
 struct Diag {
   std::int64_t server_threads = 0;
   std::int64_t agent_queue = 0;
@@ -43,35 +43,35 @@ struct Diag {
   std::int64_t jobs_pending = 0;
 };
 
-/// The configuration that slurmctld has loaded. Nobody reads more of it yet than whose it is.
+/// The configuration that slurmctld has loaded. So far only the name of its cluster is read.
 struct LoadedConf {};
 
-/// The machine word of the error (kUnavailable) that another cluster answers than ClientOptions::cluster_name.
+/// The reason of the error (kUnavailable) if another cluster than ClientOptions::cluster_name answers.
 inline constexpr std::string_view kOtherCluster = "OtherCluster";
 
 struct ClientOptions {
-  /// With slurmctld away slurmrestd answers after 9 to 10 s; a shorter wait would hide its word for it.
+  /// If slurmctld is away, slurmrestd says so after 9 to 10 s. A shorter timeout would miss that answer.
   core::Duration read_timeout{12000};
   core::Duration write_timeout{11000};
-  /// Until when writes may be under way; nullopt: none may be sent. Asked right before each is sent: one without enough time
-  /// is not sent (kCancelled), and none is waited for any longer than that. Unset: at any time.
+  /// Until when writes may be under way; nullopt: no writes. Called right before each write. A write without enough time is not
+  /// sent (kCancelled), and no write is waited for beyond that time. Unset: no restriction.
   std::function<std::optional<core::MonoTime>()> write_deadline{};
-  /// No newer data_parser is chosen: for tests of the older ones.
+  /// The newest data_parser to use. For tests of older ones.
   std::string newest_parser = "v0.0.45";
-  /// ClusterName of the slurmctld that is meant; "": any. A reply that names another is an error (kOtherCluster); one that
-  /// names none is good. Case does not matter: Slurm writes it in lower case.
+  /// The expected ClusterName; "" accepts any. A reply that names another cluster is an error (kOtherCluster); a reply without
+  /// a name is accepted. Ignores case, because Slurm writes it in lower case.
   std::string cluster_name{};
-  /// Reads jobs with JobDetails, and waiting jobs with the times that Slurm expects. Otherwise neither is read or compared, and
+  /// Reads jobs with JobDetails, and waiting jobs with the times that Slurm expects. If false, neither is read or compared, and
   /// a change of them wakes nothing.
   bool job_details = false;
 };
 
 class Connection;
 
-/// Calls of `done` come later, on the loop, exactly once; when the client goes first, from its destructor with kCancelled (a
-/// write under way: kUnknownOutcome). Errors of every call: kUnavailable (no connection, or slurmctld is away or in standby),
-/// kUnauthorized, kForbidden, kTooManyRequests, kInternal (an answer that makes no sense, or is not whole), kUnsupported (no
-/// data_parser in common, or no such path), and for writes kUnknownOutcome, and kCancelled when it was too late to send one.
+/// Calls `done` exactly once, in a later turn of the loop. The destructor calls it with kCancelled (for a write under way:
+/// kUnknownOutcome). Errors of every call: kUnavailable (no connection, or slurmctld is away or in standby), kUnauthorized,
+/// kForbidden, kTooManyRequests, kInternal (a malformed or incomplete answer), kUnsupported (no common data_parser, or no such
+/// path). Writes also fail with kUnknownOutcome, and with kCancelled if it is too late to send them.
 class Client {
  public:
   template <class T>
@@ -82,47 +82,47 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// Negotiates unless that is done already.
+  /// Negotiates unless that is done.
   void connect(Done<Capabilities> done);
-  /// The accounting database behind the same slurmrestd.
+  /// Returns the client of the accounting database behind this slurmrestd.
   [[nodiscard]] AccountingClient& accounting() { return accounting_; }
   /// Null before and between negotiations.
   [[nodiscard]] const Capabilities* capabilities() const;
   /// ClientOptions::job_details.
   [[nodiscard]] bool job_details() const;
 
-  // Reads. `since`: a last_update; the table comes whole unless the server vouches that nothing changed after it.
+  // Reads. `since` is a last_update. Returns the whole table unless the server confirms that nothing changed after `since`.
   void nodes(std::optional<std::int64_t> since, Done<Table<Node>> done);
   void jobs(std::optional<std::int64_t> since, Done<Table<Job>> done);
   void partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done);
-  /// Flags, DOWN, reason, comment and features are live. But slurmctld counts allocated CPUs only when somebody asks for the
-  /// whole table: until then a node whose jobs have ended still reads MIXED, and one with a new job ALLOCATED. Error:
-  /// kNotFound.
+  /// Flags, DOWN, reason, comment and features are live. Allocated CPUs are not, because slurmctld counts them only when
+  /// somebody reads the whole table: until then a node whose jobs have ended still reads MIXED, and one with a new job
+  /// ALLOCATED. Error: kNotFound.
   void node(const std::string& name, Done<Node> done);
   void reservations(Done<Table<Reservation>> done);
-  /// Answered at once also when slurmctld is away.
+  /// Is answered at once, even if slurmctld is away.
   void ping(Done<std::vector<Ping>> done);
   void diag(Done<Diag> done);
-  /// Fails with kOtherCluster where slurmctld's own configuration names another cluster. Good where the server cannot tell
-  /// (before 26.05), and where it does not answer this.
+  /// Fails with kOtherCluster if slurmctld's own configuration names another cluster. Succeeds if the server cannot tell
+  /// (before 26.05) or does not answer this request.
   void confirm_cluster(Done<void> done);
 
   // Writes. Errors: kNotFound, kInvalid, kBusy.
   void update_node(const std::string& name, const NodeUpdate& update, Done<void> done);
-  /// One request where the server has one, else one each. An unknown name is kNotFound, and the other nodes are changed all the
-  /// same.
+  /// Sends one request if the server supports it, else one for each node. Fails with kNotFound if a name is unknown, after the
+  /// other nodes are changed.
   void update_nodes(const std::vector<std::string>& names, const NodeUpdate& update, Done<void> done);
   void delete_node(const std::string& name, Done<void> done);
-  /// Submits an external job and returns its number. Slurm would take the same job twice.
+  /// Submits an external job and returns its number. If called twice, Slurm creates two jobs.
   void submit_job(const JobWish& wish, const std::string& admin_comment, Done<std::int64_t> done);
   void update_job(std::int64_t id, const JobWish& wish, Done<void> done);
-  /// As scancel: SIGTERM, and SIGKILL after KillWait. `id` as Job::full_id.
+  /// Works as scancel: SIGTERM, and SIGKILL after KillWait. `id` is a Job::full_id.
   void cancel_job(const std::string& id, Done<void> done);
-  /// kUnsupported where the server has none.
+  /// Fails with kUnsupported if the server lacks it.
   void requeue_job(const std::string& id, Done<void> done);
-  /// kUnsupported where the server has none. Slurm takes one of that name for the one to change, and changes what it can.
+  /// Fails with kUnsupported if the server lacks it. If a reservation of that name exists, Slurm changes it as far as it can.
   void make_reservation(const ReservationWish& wish, Done<void> done);
-  /// Of a reservation that exists, active or not. Slurm leaves out names that it does not know. `nodes` must not be empty.
+  /// Requires an existing reservation, active or not, and a non-empty `nodes`. Slurm ignores names that it does not know.
   void set_reservation_nodes(const std::string& name, const std::vector<std::string>& nodes, Done<void> done);
   void delete_reservation(const std::string& name, Done<void> done);
   void reconfigure(Done<void> done);

@@ -22,7 +22,7 @@ struct CountingTokens final : TokenSource {
 struct ClientTest : ::testing::Test {
   ClientTest() { testing::serve_quiet_cluster(http); }
 
-  /// Starts a call, runs the loop, and gives its result back.
+  /// Starts a call, runs the loop, and returns the result of the call.
   template <class T>
   core::Result<T> run(std::function<void(Client::Done<T>)> start) {
     std::optional<core::Result<T>> out;
@@ -60,7 +60,7 @@ TEST_F(ClientTest, OnlyTablesMayBeLarge) {
   client.diag([](const auto&) {});
   (void)node("n1");
   (void)reconfigure();
-  // A slurmrestd that answers at great length is not to fill our memory with a ping.
+  // A slurmrestd with endless answers must not fill our memory with a ping.
   for (const char* path : {"/openapi/v3", "/ping/", "/diag/", "/node/n1", "/reconfigure/"}) {
     const auto sent = std::ranges::find_if(http.log, [&](const auto& request) { return request.target.ends_with(path); });
     ASSERT_NE(sent, http.log.end()) << path;
@@ -324,7 +324,7 @@ TEST_F(ClientTest, CancelsAndRequeuesTasksByTheirNumbers) {
   EXPECT_TRUE(run<void>([&](auto done) { client.cancel_job("12_3", std::move(done)); }));
   EXPECT_EQ(http.log.back().target, "/slurm/v0.0.45/job/12_3");
   EXPECT_TRUE(run<void>([&](auto done) { client.requeue_job("12_3", std::move(done)); }));
-  // Without the flag, one that has just ended would be run once more.
+  // Without the flag, a job that has just ended would run once more.
   EXPECT_EQ(*core::parse_json(http.log.back().body), (core::Json{{"jobs", {"12_3"}}, {"flags", {"Incomplete"}}}));
 }
 

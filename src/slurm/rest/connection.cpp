@@ -8,17 +8,17 @@ namespace {
 
 using core::ErrorCode;
 
-/// A write that has less time than this is not worth beginning.
+/// A write with less time left than this is not sent.
 constexpr core::Duration kShortestWrite{200};
-/// The longest that a table is waited for.
+/// The longest timeout for a table.
 constexpr core::Duration kMostPatience{60000};
 
-/// The first part of all paths.
+/// Returns the first part of all paths.
 std::string place_of(Scope scope) {
   return scope == Scope::kCluster ? "slurm" : "slurmdb";
 }
 
-/// The error of a server that offers nothing of this scope that we can speak.
+/// Returns the error for a server without a common data_parser for this scope.
 core::Error unsupported(Scope scope, const std::string& release) {
   return {core::ErrorCode::kUnsupported,
           "slurmrestd " + release + " has no data_parser that we know (" + std::string(kSpellings.back().parser) + " to " +
@@ -72,7 +72,7 @@ void Connection::send(net::HttpRequest request, RequestKind kind, Scope scope, R
   if (closed_) return reply(core::fail(ErrorCode::kCancelled, "the connection was given up"));
   const auto timeout = allowed(kind, scope);
   if (!timeout) {
-    // Held for as long as that: what waits for the reply speaks of this object.
+    // Whatever waits for the reply may use this object, so it is kept alive until then.
     loop_.after(core::Duration{0}, [self = shared_from_this(), reply = std::move(reply), error = timeout.error()] {
       reply(std::unexpected(error));
     });
@@ -95,7 +95,7 @@ void Connection::answered(net::HttpTransport::RequestId ticket, core::Result<net
   const auto entry = under_way_.extract(ticket);
   if (entry.empty()) return;
   if (!response) {
-    // The next request finds out anew who answers.
+    // The next request negotiates again.
     if (response.error().code == ErrorCode::kUnavailable) capabilities_.reset();
     if (entry.mapped().kind != RequestKind::kWrite) response.error().code = core::code_of_read(response.error().code);
   }
@@ -224,7 +224,7 @@ void Connection::negotiated(std::optional<core::Error> error) {
     if (error) {
       then(std::unexpected(*error));
     } else if (!capabilities_) {
-      // A call before this one found the server gone already.
+      // An earlier callback may already have found that the server is gone.
       then(core::fail(ErrorCode::kUnavailable, "slurmrestd went away again"));
     } else {
       then({});

@@ -1,9 +1,8 @@
-// The way to one slurmrestd: credentials, one negotiation for both scopes, and replies that are known to be whole. What can be
-// asked there stands in the clients that share it: rest/client.hpp (a cluster) and rest/accounting_client.hpp (the accounting
-// database behind it).
+// The connection to one slurmrestd: credentials, one negotiation for both scopes, and replies that are known to be complete.
+// Two clients share it: rest/client.hpp (a cluster) and rest/accounting_client.hpp (the accounting database behind it).
 //
-// Requires: a shared_ptr owns it, whoever drops that calls close() first. Guarantees: each callback comes exactly once, on the
-// loop.
+// Requires: a shared_ptr owns it, and its owner calls close() before releasing it. Guarantees: each callback is called exactly
+// once, on the loop.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +21,11 @@
 
 namespace slurm {
 
-/// For a part of a path.
+/// Encodes a text as a part of a path.
 [[nodiscard]] std::string percent_encode(std::string_view text);
 [[nodiscard]] bool is_json(const net::HttpResponse& response);
 
-/// What is asked about: slurmctld, or slurmdbd.
+/// The daemon that a request is about: slurmctld or slurmdbd.
 enum class Scope { kCluster, kAccounting };
 
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -37,28 +36,28 @@ class Connection : public std::enable_shared_from_this<Connection> {
   template <class T>
   using ListDecoder = std::function<core::Result<Decoded<T>>(std::string)>;
 
-  /// Of whatever is asked but tables: who runs slurmrestd is not who pays for our memory. /openapi/v3 takes 2 MiB.
+  /// The limit of all replies except tables, so that a foreign slurmrestd cannot fill our memory. /openapi/v3 takes 2 MiB.
   static constexpr std::size_t kLongestReply = 32UL << 20;
-  /// A job takes 5 KiB. What all clusters together may take is the transport's to bound.
+  /// A job takes 5 KiB. The transport limits what all clusters take together.
   static constexpr std::size_t kLongestTable = 512UL << 20;
 
   Connection(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log, ClientOptions options);
-  /// No more requests; whoever still waits is told kCancelled, or of a write kUnknownOutcome.
+  /// Sends no more requests. Pending callbacks get kCancelled, or kUnknownOutcome for a write.
   void close();
 
-  /// Negotiates unless that is done already, and calls `then` when capabilities and spelling are known, at once where they are.
+  /// Negotiates unless that is done, and calls `then` when capabilities and spelling are known, at once if they already are.
   /// Error: kUnsupported if the server does not serve this scope.
   void with_server(std::function<void(core::Result<void>)> then, Scope scope = Scope::kCluster);
   /// Null before and between negotiations.
   [[nodiscard]] const Capabilities* capabilities() const { return capabilities_ ? &*capabilities_ : nullptr; }
-  /// Good inside a callback of with_server.
+  /// Valid in a callback of with_server.
   [[nodiscard]] const Spelling& spelling() const { return *spelling_; }
   [[nodiscard]] bool job_details() const { return options_.job_details; }
-  /// Replies of another cluster are errors.
+  /// True if replies of another cluster are errors.
   [[nodiscard]] bool expects_cluster() const { return !options_.cluster_name.empty(); }
   [[nodiscard]] core::Loop& loop() { return loop_; }
 
-  /// A list as it came, its errors included. 304 is handed on as an absent list without errors.
+  /// Reads a list with its errors. 304 gives an absent list without errors.
   template <class T>
   void get_list(std::string path, ListDecoder<T> decoder, std::function<void(core::Result<Decoded<T>>, int status)> then,
                 Scope scope = Scope::kCluster, std::size_t longest_reply = kLongestReply,
@@ -85,7 +84,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
          });
   }
 
-  /// An answer that is good as it is, or its error.
+  /// Returns the error of an answer, if it has any.
   template <class T>
   static core::Result<void> sound(const core::Result<Decoded<T>>& decoded, int status) {
     if (!decoded) return std::unexpected(decoded.error());
@@ -96,7 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     return {};
   }
 
-  /// A table as polls want it: whole, or word that nothing in it changed since `since`.
+  /// Reads a whole table for a poll, or learns that nothing in it changed since `since`.
   template <class T>
   void get_table(std::string path, std::optional<std::int64_t> since, ListDecoder<T> decoder, Done<Table<T>> done,
                  Scope scope = Scope::kCluster) {
@@ -110,13 +109,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
         scope);
   }
 
-  /// A change. Errors as to_error tells them; a reply that makes no sense leaves the outcome unknown.
+  /// Sends a change. Errors are those of to_error. A malformed reply leaves the outcome unknown.
   void write(std::string method, std::string path, core::Json body, Done<void> done);
-  /// The same, and returns the reply.
+  /// Sends a change and returns the reply.
   void write_for_reply(std::string method, std::string path, core::Json body, Done<Envelope> done);
 
  private:
-  /// A request whose path stands behind /SCOPE/DATA_PARSER/.
+  /// A request. Its path follows /SCOPE/DATA_PARSER/.
   struct Call {
     Scope scope = Scope::kCluster;
     std::string method = "GET";
@@ -131,18 +130,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
     core::MonoTime since;
     Reply reply;
   };
-  /// Longer bodies are read on another thread.
+  /// Longer bodies are decoded on another thread.
   static constexpr std::size_t kShort = 64UL << 10;
 
-  /// How long a request may take that is sent now, or why it may not be sent.
+  /// Returns how long a request may take if it is sent now, or the error if it must not be sent.
   [[nodiscard]] core::Result<core::Duration> allowed(RequestKind kind, Scope scope) const;
   /// Sends one request with credentials.
   void send(net::HttpRequest request, RequestKind kind, Scope scope, Reply reply);
   void answered(net::HttpTransport::RequestId ticket, core::Result<net::HttpResponse> response);
-  /// slurmrestd goes on with a table that nobody waits for any more: to give up each time at the same moment would only slow it
-  /// down, and never see the table.
+  /// Adapts the timeout for tables. slurmrestd keeps working on a table after we give up, so the same timeout each time would
+  /// only slow it down and never get the table.
   void note_pace(Scope scope, core::Duration took, bool came);
-  /// Negotiates if need be, sends, and renews the token once if it was refused.
+  /// Negotiates if necessary, sends, and renews the token once if it was refused.
   void call(Call what, Reply reply, bool again = false);
   void negotiate(bool again);
   void choose(const Paths& paths);
@@ -150,12 +149,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool serves(Scope scope) const;
   void learn_release(const std::string& text);
   void negotiated(std::optional<core::Error> error);
-  /// Every reply names the release of its server; another one than before means an upgrade.
+  /// Every reply names its server's release. Another one than before means an upgrade.
   void check_release(const Envelope& envelope);
-  /// kOtherCluster when the reply is another cluster's.
+  /// Returns kOtherCluster if the reply comes from another cluster.
   [[nodiscard]] core::Result<void> check_cluster(const Envelope& envelope) const;
 
-  /// Decodes on the loop_ or, when long, beside it.
+  /// Decodes short bodies on the loop and long ones on another thread.
   template <class T>
   void decode(std::string body, std::function<core::Result<T>(std::string)> decoder,
               std::function<void(core::Result<T>)> then) {
@@ -183,7 +182,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
             return done(std::move(table));
           }
           if (const auto good = sound(decoded, status); !good) {
-            // Slurm before 26.05.3, when nodes changed and partitions did not: slurmrestd asks for both with our time.
+            // Before 26.05.3, slurmrestd reads nodes and partitions with our time, and fails if only nodes have changed.
             if (since && decoded && lacks_partitions(decoded->envelope)) return ask_table<T>(scope, path, {}, decoder, done);
             return done(std::unexpected(good.error().with(path)));
           }
@@ -212,7 +211,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Spelling* spelling_ = &kSpellings.front();
   std::vector<std::function<void(core::Result<void>)>> waiting_;
   std::map<net::HttpTransport::RequestId, Waiting> under_way_;
-  /// How long to wait for a table of each scope; longer while they come late.
+  /// The timeout of a table for each scope. It grows while tables come late.
   std::map<Scope, core::Duration> patience_{{Scope::kCluster, options_.read_timeout},
                                             {Scope::kAccounting, options_.read_timeout}};
   bool closed_ = false;

@@ -77,7 +77,7 @@ Node node_of(od::object object) {
     }
   }
   if (node.name.empty()) throw Nonsense{"a node without a name"};
-  // Slurm's own word for it. Nothing is concluded from it but that the node exists.
+  // Slurm's own name for an unknown state. It only proves that the node exists.
   if (node.state.base.empty()) node.state.base = "UNKNOWN";
   return node;
 }
@@ -86,7 +86,7 @@ void add_name(std::vector<std::string>& names, std::string_view name) {
   if (!name.empty() && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
 }
 
-/// "matlab:2,idl" or, where any of them will do, "matlab|idl".
+/// Adds the names in "matlab:2,idl" or, for alternatives, "matlab|idl".
 void add_licenses(std::vector<std::string>& names, std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of(",;|"), text.size());
@@ -95,7 +95,7 @@ void add_licenses(std::vector<std::string>& names, std::string_view text) {
   }
 }
 
-/// "cpu=1,gres/gpu:tesla=2" and "gres/gpu:1,gres/shard:4".
+/// Adds the names in "cpu=1,gres/gpu:tesla=2" and "gres/gpu:1,gres/shard:4".
 void add_gres(std::vector<std::string>& names, std::string_view text) {
   constexpr std::string_view kGres = "gres/";
   for (std::size_t at = text.find(kGres); at != std::string_view::npos; at = text.find(kGres)) {
@@ -114,8 +114,8 @@ void read_detail(std::string_view key, od::value value, JobDetails& details) {
   }
 }
 
-/// A job whose state cannot be read holds its nodes; one whose nodes cannot be read, all of them.
-/// `cluster`: ClusterName of the slurmctld that has it, if it is said. `details`: null where nobody asks for them.
+/// A job with an unreadable state holds its nodes. A job with unreadable nodes holds all nodes. Sets `cluster` to the
+/// ClusterName in the row, if any. `details` is null if nobody asks for them.
 Job job_of(od::object object, std::string& cluster, JobDetails* details) {
   Job job;
   std::optional<core::WallTime> end;
@@ -173,7 +173,7 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
       read_detail(key, value, *details);
     }
   }
-  // slurmctld remembers ended jobs by the thousand, and each may have had thousands of nodes.
+  // slurmctld remembers thousands of ended jobs, and each may have had thousands of nodes.
   if (job.holds_nodes()) {
     if (auto names = core::expand_hostlist(nodes)) {
       job.nodes = *std::move(names);
@@ -181,8 +181,8 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
       job.nodes_unknown = true;
     }
   }
-  // -w may name more nodes than -N takes. Slurm looks all of them up again when it reconfigures, and fails a job, be it
-  // running, if one is gone (_sync_detail_bitmaps).
+  // -w may name more nodes than -N takes. When Slurm reconfigures, it looks up all of them and fails the job, even a running
+  // one, if one is gone (_sync_detail_bitmaps).
   if (job.holds_nodes() && !job.required_nodes.empty() && job.required_nodes != nodes) {
     if (auto named = core::expand_hostlist(job.required_nodes)) {
       const std::set<std::string, std::less<>> held(job.nodes.begin(), job.nodes.end());
@@ -194,7 +194,7 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
   job.prolog = job.prolog && job.state == "RUNNING";
   if (job.state != "PENDING") job.required_nodes.clear();
   job.required_nodes.shrink_to_fit();
-  // A job that has not ended and has no limit is given a far end by Slurm; it has none.
+  // Slurm gives a far end to a job that has not ended and has no limit. Here such a job has no end.
   const bool open_ended = std::holds_alternative<Infinite>(limit) && (job.state == "RUNNING" || job.state == "SUSPENDED");
   if (!open_ended) job.end = end;
   if (job.state == "PENDING" && details == nullptr) job.start = job.end = {};
@@ -227,7 +227,7 @@ Partition partition_of(od::object object) {
   return partition;
 }
 
-/// One whose nodes cannot be read has all.
+/// A reservation with unreadable nodes has all nodes.
 Reservation reservation_of(od::object object) {
   Reservation out;
   for (auto field : object) {

@@ -1,6 +1,6 @@
-// Replies of slurmrestd, read from the text in one pass into the neutral model. A table that is not whole is an error: half of
-// one must never pass for a table. An odd row is no reason to do without the others: text is repaired, and what cannot be read
-// of a row is taken for what forbids most (a job that holds every node, a node of unknown state).
+// Decodes slurmrestd's replies in one pass into the neutral model. An incomplete table is an error, because it must never pass
+// for a whole one. An odd row does not spoil the others: its text is repaired, and unreadable parts are read as what forbids
+// most (a job that holds every node, a node of unknown state).
 #pragma once
 
 #include <cstdint>
@@ -21,37 +21,37 @@
 
 namespace slurm {
 
-/// What every reply carries beside its contents.
+/// The part that all replies have besides their contents.
 struct Envelope {
   std::vector<RestError> errors;
   std::vector<std::string> warnings;
-  std::string release;  ///< Of slurmrestd: "26.05.5".
-  /// ClusterName as slurmrestd's own slurm.conf has it, and as slurmctld has it, where the reply says so. slurmctld's stands in
-  /// jobs, and in the configuration that it has loaded; "": not said.
+  std::string release;  ///< The release of slurmrestd: "26.05.5".
+  /// ClusterName according to slurmrestd's own slurm.conf, and according to slurmctld, which names it in jobs and in its loaded
+  /// configuration. "" if the reply does not say.
   std::string cluster{}, slurmctld_cluster{};
-  std::int64_t job_id = 0;  ///< The number of the job that was submitted; 0: not said.
+  std::int64_t job_id = 0;  ///< The number of the submitted job; 0: not given.
 };
 
 template <class T>
 struct Decoded {
   Envelope envelope;
-  bool present = false;  ///< The list was there, be it empty.
+  bool present = false;  ///< The reply had the list, even if empty.
   std::int64_t last_update = 0;
   std::vector<std::shared_ptr<const T>> rows;
 };
 
-// `body` is taken because the reader needs room behind its end. Error of all: kInternal.
+// They take `body` because the reader needs space after its end. Error of all: kInternal.
 core::Result<Decoded<Node>> decode_nodes(std::string body);
 core::Result<Decoded<Job>> decode_jobs(std::string body, bool details = false);
 core::Result<Decoded<Partition>> decode_partitions(std::string body);
 core::Result<Decoded<Reservation>> decode_reservations(std::string body);
 core::Result<Decoded<Ping>> decode_pings(std::string body, const Spelling& spelling);
 core::Result<Decoded<Diag>> decode_diag(std::string body);
-/// slurmctld's configuration. Of it only Envelope::slurmctld_cluster is read.
+/// Decodes slurmctld's configuration. Only Envelope::slurmctld_cluster is read.
 core::Result<Decoded<LoadedConf>> decode_conf(std::string body);
 core::Result<Envelope> decode_envelope(std::string body);
 
-/// What /openapi/v3 says: paths without their last slash, with their methods in lower case; and the release if it is told.
+/// The contents of /openapi/v3: paths without the last slash, with their methods in lower case, and the release if it is given.
 struct Paths {
   std::map<std::string, std::set<std::string>, std::less<>> methods;
   std::string release;

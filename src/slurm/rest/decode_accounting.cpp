@@ -11,7 +11,7 @@ namespace {
 
 using accounting::Limits;
 
-/// Where a limit stands in a row, and sacctmgr's name for it.
+/// The place of a limit in a row, and sacctmgr's name for it.
 struct Place {
   std::string_view path, name;
 };
@@ -73,7 +73,7 @@ std::string_view name_at(const std::array<Place, N>& places, std::string_view pa
   return it == places.end() ? std::string_view{} : it->name;
 }
 
-/// A number with a fraction, plain or as {set, infinite, number}.
+/// Reads a number with a fraction, plain or as {set, infinite, number}.
 std::optional<double> fraction_of(od::value value) {
   const od::json_type type = value.type();
   if (type == od::json_type::number) return value.get_double();
@@ -93,7 +93,7 @@ std::string tres_name(std::string_view type, std::string_view name) {
   return std::string(type) + (name.empty() ? "" : "/") + std::string(name);
 }
 
-/// [{"type": "gres", "name": "gpu", "count": 8}].
+/// Reads [{"type": "gres", "name": "gpu", "count": 8}].
 std::map<std::string, std::int64_t> tres_counts(od::value value) {
   std::map<std::string, std::int64_t> out;
   if (value.type() != od::json_type::array) return out;
@@ -111,7 +111,7 @@ std::map<std::string, std::int64_t> tres_counts(od::value value) {
   return out;
 }
 
-/// Calls `take(path, value)` for each field, and where it takes none, for those within.
+/// Calls `take(path, value)` for each field. Descends into those that `take` does not accept.
 template <class Take>
 void walk(od::object object, const std::string& above, const Take& take) {
   for (auto field : object) {
@@ -138,7 +138,7 @@ bool take_limit(Limits& limits, const std::array<Place, C>& counts, const std::a
   return true;
 }
 
-/// Takes a number out that is no limit, though it stands among them.
+/// Removes and returns a number that stands among the limits but is none.
 Number taken(Limits& limits, std::string_view name) {
   const auto it = limits.counts.find(name);
   if (it == limits.counts.end()) return Unset{};
@@ -190,7 +190,7 @@ accounting::Association association_of(od::object object) {
   accounting::Association out;
   walk(object, "", [&](std::string_view path, od::value value) {
     if (path == "id" || path == "id/id") {
-      // Before v0.0.42 an object that repeats the names.
+      // Before v0.0.42, this is an object that repeats the names.
       if (value.type() == od::json_type::object) return false;
       out.id = integer_of(value);
     } else if (path == "cluster") {

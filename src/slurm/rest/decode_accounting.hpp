@@ -1,5 +1,5 @@
-// Lists of an accounting database, read in one pass into the neutral model (slurm/accounting/model.hpp). The same rules as in
-// decode.hpp: a list that is not whole is an error, and so is a row without its name.
+// Decodes the lists of an accounting database into the neutral model (slurm/accounting/model.hpp). As in decode.hpp, an
+// incomplete list is an error. So is a row without its name.
 #pragma once
 
 #include <string>

@@ -181,7 +181,7 @@ TEST(Decode, ReadsPingsInTheWordsOfNewerReleases) {
     SCOPED_TRACE(parser);
     for (const auto& [up, primary] : {std::pair(true, true), std::pair(false, true), std::pair(true, false)}) {
       const auto word = [](bool is) { return is ? "true" : "false"; };
-      // The older words stand beside them, and may say something else.
+      // The older fields appear as well, with other values.
       EXPECT_EQ(ping(std::string(R"({"hostname":"c","pinged":"UP","mode":"primary","responding":)") + word(up) +
                          R"(,"primary":)" + word(primary) + "}",
                      parser),
@@ -190,7 +190,7 @@ TEST(Decode, ReadsPingsInTheWordsOfNewerReleases) {
   }
 }
 
-// Wherever a reply is cut it must not pass for a whole one: a table with fewer rows would say that the others do not exist.
+// A cut reply must never pass for a whole one. A table with fewer rows would mean that the other rows do not exist.
 TEST(Decode, NeverTakesACutReplyForAWholeOne) {
   const std::string whole = recorded("26.05-v0.0.45", "nodes");
   const std::size_t end = whole.find_last_of('}');
@@ -210,7 +210,7 @@ TEST(Decode, RefusesWhatMakesNoSense) {
   EXPECT_FALSE(decode_paths(R"({"paths":{}})"));
 }
 
-// `sbatch -J $'\xe9'`, by any user.
+// Any user can run `sbatch -J $'\xe9'`.
 TEST(Decode, RepairsTextThatIsNoUtf8) {
   for (const std::string& name :
        {std::string("\xe9"), std::string("\xc0\xaf"), std::string("\xed\xa0\x80"), std::string("\xf4\x90\x80\x80"),
@@ -234,7 +234,7 @@ TEST(Decode, RepairsTextThatIsNoUtf8) {
   EXPECT_EQ(escape->rows[0]->real_memory_mib, 7);
 }
 
-// A stranger's ten thousand jobs that name ten thousand nodes each.
+// Ten thousand foreign jobs that name ten thousand nodes each.
 TEST(Decode, NamesOfManyNodesStayAsTheyAreWritten) {
   std::string rows;
   for (int id = 1; id <= 2000; ++id) {
@@ -254,7 +254,7 @@ TEST(Decode, NamesOfManyNodesStayAsTheyAreWritten) {
   EXPECT_EQ(jobs->rows[0]->required_nodes, "n[0-9999]");
 }
 
-// sbatch -N1 -w n[1-3]: without one of these nodes slurmctld fails the job at its next reconfigure.
+// sbatch -N1 -w n[1-3]: if one of these nodes is missing, slurmctld fails the job at its next reconfigure.
 TEST(Decode, AJobThatRunsNeedsAllNodesThatItNames) {
   const auto row = [](const std::string& state) {
     return R"({"job_id":1,"job_state":[")" + state + R"("],"nodes":"n1","required_nodes":"n[1-3]"})";
@@ -269,7 +269,7 @@ TEST(Decode, AJobThatRunsNeedsAllNodesThatItNames) {
   }
 }
 
-// The last task of an array has the array's own number, which alone stands for all tasks.
+// The last task of an array has the number of the array, which alone means all tasks.
 TEST(Decode, ATaskOfAnArrayHasANumberOfItsOwn) {
   const auto jobs = decode_jobs(R"({"jobs":[{"job_id":2,"job_state":["RUNNING"],"nodes":"n1","batch_flag":true,"requeue":false,
       "array_job_id":{"set":true,"infinite":false,"number":2},"array_task_id":{"set":true,"infinite":false,"number":0}},
@@ -285,7 +285,7 @@ TEST(Decode, ATaskOfAnArrayHasANumberOfItsOwn) {
   EXPECT_FALSE(jobs->rows[1]->runs_on("n1")) << "it is ending";
 }
 
-// An odd row spoils what depends on it, and nothing else.
+// An odd row affects only what depends on it.
 TEST(Decode, TakesAnOddRowForWhatForbidsMost) {
   const auto jobs = decode_jobs(R"({"jobs":[{"job_id":1,"nodes":"n1"},{"job_id":2,"job_state":["RUNNING"],"nodes":"n[1-"},)"
                                 R"({"job_state":["RUNNING"],"nodes":"n3"},{"job_state":["RUNNING"],"nodes":"n4"},)"

@@ -10,7 +10,7 @@ namespace {
 
 using core::ErrorCode;
 
-/// What is known where nobody says what became of a request.
+/// Returns the error of a request whose outcome is not known.
 ErrorCode lost_reply(RequestKind kind) {
   return kind == RequestKind::kWrite ? ErrorCode::kUnknownOutcome : core::code_of_read(ErrorCode::kUnknownOutcome);
 }
@@ -80,7 +80,7 @@ std::optional<ErrorCode> by_number(std::int64_t number, RequestKind kind) {
 ErrorCode by_status(int status, RequestKind kind) {
   switch (status) {
     case 401:
-    case 511:  // Network Authentication Required: how slurmrestd passes slurmctld's refusal of a token on.
+    case 511:  // Network Authentication Required: slurmrestd reports a token that slurmctld refused.
       return ErrorCode::kUnauthorized;
     case 403:
       return ErrorCode::kForbidden;
@@ -113,7 +113,7 @@ std::string one_line(std::string_view text) {
 
 ErrorCode classify(std::int64_t number, int http_status, RequestKind kind) {
   if (const auto known = by_number(number, kind)) return *known;
-  // A number that we do not know is a refusal all the same: slurmctld has answered.
+  // An unknown number is still a refusal, because slurmctld has answered.
   return by_status(http_status, number == 0 ? kind : RequestKind::kRead);
 }
 

@@ -5,7 +5,7 @@
 namespace slurm {
 namespace {
 
-/// The length of the well-formed UTF-8 sequence at `at`, by the table of the Unicode standard; 0: there is none.
+/// Returns the length of the well-formed UTF-8 sequence at `at` (Unicode standard, table 3-7); 0 if there is none.
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t ahead) {
     return at + ahead < text.size() ? static_cast<unsigned char>(text[at + ahead]) : 0U;
@@ -22,8 +22,8 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   return length;
 }
 
-/// Users write into replies: Slurm passes on the bytes of a job's name as they are. What is no UTF-8 becomes '?', and a control
-/// character a space, so that one job cannot make the whole table unreadable.
+/// Replies contain text of users, which Slurm passes on unchanged (the name of a job). Replaces invalid UTF-8 by '?' and
+/// control characters by spaces, so that one job cannot make the whole table unreadable.
 void repair(std::string& body) {
   for (std::size_t at = 0; at < body.size();) {
     const std::size_t length = utf8_length(body, at);

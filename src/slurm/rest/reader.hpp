@@ -1,5 +1,4 @@
-// Reads slurmrestd's JSON: what its data_parsers do with texts, numbers, words and lists, whatever is listed. For decode.cpp
-// and decode_accounting.cpp alone.
+// Reads the JSON of slurmrestd's data_parsers: texts, numbers, words and lists. Only for decode.cpp and decode_accounting.cpp.
 #pragma once
 
 #include <simdjson.h>
@@ -16,15 +15,15 @@ namespace slurm {
 
 namespace od = simdjson::ondemand;
 
-/// "?" for a text whose escapes stand for nothing.
+/// Returns "?" for a text with invalid escapes.
 std::string_view text_of(od::value value);
-/// 0 for what is no number, or a greater one than we have room for.
+/// Returns 0 if the value is no number, or does not fit.
 std::int64_t integer_of(od::value value);
 bool truth_of(od::value value);
-/// {set, infinite, number}, or a plain number of older data_parsers. An infinite one is dumped with set false.
+/// Reads {set, infinite, number}, or the plain number of older data_parsers. An infinite number is written with set false.
 Number number_of(od::value value);
 std::optional<core::WallTime> time_of(od::value value);
-/// Calls `each` for the words of an array, or for the one word that stands in its place.
+/// Calls `each` for the words of an array, or for a single word in its place.
 template <class Each>
 void for_words(od::value value, Each each) {
   const od::json_type type = value.type();
@@ -37,7 +36,7 @@ void for_words(od::value value, Each each) {
 
 std::vector<std::string> words_of(od::value value);
 
-/// A reading that came out wrong; read_document makes an error of it.
+/// Thrown for a value that cannot be right. read_document turns it into an error.
 struct Nonsense {
   std::string what;
 };
@@ -45,7 +44,7 @@ struct Nonsense {
 void read_errors(od::value value, Envelope& envelope);
 void read_warnings(od::value value, Envelope& envelope);
 void read_meta(od::value value, Envelope& envelope);
-/// Reads a whole document: the envelope, if one is given, and all other keys by `each`. What that throws becomes an error.
+/// Reads a whole document: the envelope, if given, and passes all other keys to `each`. Turns what `each` throws into an error.
 core::Result<void> read_document(std::string& body, Envelope* envelope,
                                  const std::function<void(std::string_view key, od::value value)>& each);
 

@@ -1,7 +1,7 @@
-// How the data_parsers differ in the fields that we read: the only place that knows.
+// How the data_parsers differ in the fields that we read. No other code knows this.
 //
-// Each release of Slurm ships three or four of them; we speak the newest that both sides know. From v0.0.40 on all have states
-// as arrays and times and limits as {set, infinite, number}.
+// Each release of Slurm ships three or four data_parsers. We use the newest that both sides know. From v0.0.40 on, all have
+// states as arrays, and times and limits as {set, infinite, number}.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@ namespace slurm {
 
 struct Spelling {
   std::string_view parser;
-  std::string_view ping_up;    ///< Field that says whether slurmctld answers: boolean, or the word "UP".
-  std::string_view ping_role;  ///< Field that says whether it is the primary: boolean, or the word "primary".
-  bool partition_flags;        ///< Partitions have flags[]; before, nothing says that one is hidden.
-  bool differences;            ///< It can read update_time; before, a question with one is refused.
+  std::string_view ping_up;    ///< The field that tells whether slurmctld answers: a boolean, or the word "UP".
+  std::string_view ping_role;  ///< The field that tells whether it is the primary: a boolean, or the word "primary".
+  bool partition_flags;        ///< Partitions have flags[]. Older versions do not show that one is hidden.
+  bool differences;            ///< It can read update_time. Older versions refuse it.
 };
 
 /// Newest first.

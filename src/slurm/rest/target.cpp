@@ -16,13 +16,13 @@ namespace {
 using core::ErrorCode;
 using plan::ActResult;
 
-/// Up to so many nodes are read one by one before a drain; for more the whole table is asked for.
+/// Before a drain, up to this many nodes are read one by one. For more nodes the whole table is read.
 constexpr std::size_t kReadSingly = 8;
-/// slurmrestd may try for as long as its own timeout, a little longer than ours; and it does not notice that nobody waits.
+/// slurmrestd does not notice that we gave up, and may continue until its own timeout, which is a little longer than ours.
 constexpr core::Duration kSettled{3000};
 constexpr core::Duration kLongestWrite{11000};
 
-/// Whose word keeps the node from work. A reason on a node that works is left over from an earlier drain (before 26.05).
+/// A reason on a node in service is left over from an earlier drain (before 26.05).
 bool kept_from_work(const Node& node) {
   return node.state.has("DRAIN") || node.state.has("FAIL") || node.state.base == "DOWN";
 }
@@ -32,7 +32,7 @@ bool kept_from_work(const Node& node) {
 struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   Impl(core::Loop& in_loop, Clusters& in_clusters) : loop(in_loop), clusters(in_clusters) {}
 
-  /// What an act is about, and whom to tell how it went.
+  /// One act under way, and its callback.
   struct Job {
     ClusterKey cluster;
     std::string what;  ///< For gates and errors: "drain cpu-[0-3]".
@@ -55,21 +55,21 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     job->done(std::move(result));
   }
 
-  /// Done. When the snapshot may be of an earlier time than what was found or made, a gate waits for the next one.
+  /// Succeeds. If the snapshot may be older than the result, a gate waits for the next one.
   void succeed(const JobPtr& job, core::Json value) {
     ActResult result{std::move(value), {clusters.gate_from_now(job->cluster, job->what)}};
     clusters.poll_soon(job->cluster);
     job->done(std::move(result));
   }
 
-  /// The cluster's client, or the end of the job.
+  /// Returns the cluster's client. Without one, fails the request and returns null.
   Client* client(const JobPtr& job) {
     Client* found = clusters.client(job->cluster);
     if (found == nullptr) fail(job, {ErrorCode::kUnavailable, clusters.snapshot(job->cluster)->error, 0, {}, {}});
     return found;
   }
 
-  /// Calls `then` when an act may begin, on the loop.
+  /// Calls `then` on the loop once the act may begin.
   void begin(const ClusterKey& cluster, std::string what, Done done, std::function<void(const JobPtr&)> then) {
     auto job = std::make_shared<Job>(Job{cluster, std::move(what), std::move(done)});
     loop.after(core::Duration{0}, [weak = weak_from_this(), job, then = std::move(then)] {
@@ -83,7 +83,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Guards a callback of the client: called only while this target lives.
+  /// Makes a callback for the client that does nothing after this target is destroyed.
   template <class T>
   Client::Done<T> guard(std::function<void(Impl&, core::Result<T>)> then) {
     return [weak = weak_from_this(), then = std::move(then)](core::Result<T> result) {
@@ -162,15 +162,15 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     bool renames;
   };
 
-  /// What a node is to be told when it is to be drained.
+  /// How to drain a node.
   struct DrainWish {
-    bool write = true;  ///< False: it drains already, and the owner's word has no place there, or stands there.
-    std::optional<std::string> reason{};  ///< Absent: the reason that it has stays.
+    bool write = true;                    ///< False: it drains already, and the owner's hold is there or must not be added.
+    std::optional<std::string> reason{};  ///< Absent: the node keeps its reason.
   };
 
-  /// Nodes that nobody keeps from work, or that only went silent, are drained with the owner's reason. A down or fail of
-  /// somebody else's keeps its reason, and with it its owner. What drains already is left alone, unless only other programs of
-  /// ours hold it.
+  /// Drains schedulable nodes, and nodes that only stopped responding, with the owner's reason. A node that somebody else set
+  /// down or failing keeps its reason, which names its owner. A node that already drains is left alone, unless only other
+  /// programs of ours hold it.
   static DrainWish drain_wish(const Node& node, const How& how) {
     const auto& [owner, reason, renames] = how;
     const std::optional<std::string> word = Holds::read(node.reason).why(owner);
@@ -203,7 +203,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     std::ranges::sort(kept);
     std::vector<DrainWrite> writes;
     for (auto& [with, nodes] : by_reason) writes.push_back({std::move(nodes), with});
-    // The many that only get our word go first, and what keeps its reason goes last.
+    // Nodes that get our reason go first, because they are many. Nodes that keep their reason go last.
     std::ranges::stable_partition(writes, [](const DrainWrite& write) { return write.reason.has_value(); });
     write_drains(job, std::move(writes), {{"drained", drained}, {"kept", kept}}, std::move(found.unknown));
   }
@@ -213,7 +213,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     std::optional<std::string> reason;
   };
 
-  /// One after the other; the first that fails is told.
+  /// Writes one after another. Stops at the first error and fails with it.
   void write_drains(const JobPtr& job, std::vector<DrainWrite> writes, core::Json value, std::vector<std::string> unknown) {
     if (writes.empty()) {
       if (!unknown.empty())
@@ -238,7 +238,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   // --- Resume, update, delete, reconfigure ------------------------------------------------------------------------
 
-  /// Without the owner's word the node is to be told this; an error where there is nothing of its to undo.
+  /// Returns the update that removes the owner's hold. Fails with kConflict if the owner has nothing to undo.
   static core::Result<NodeUpdate> release(const Node& node, Owner owner, const std::string& seen) {
     if (!kept_from_work(node)) return core::fail(ErrorCode::kConflict, "it is neither drained, nor failing, nor down");
     Holds holds = Holds::read(node.reason);
@@ -248,15 +248,15 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     if (!seen.empty() && holds.has(owner) && holds.why(owner) != Holds::read(seen).why(owner))
       return core::fail(ErrorCode::kConflict, "its reason is another by now: \"" + node.reason + "\"");
     NodeUpdate update;
-    // What a DOWN of slurmctld's own says of holds is left over.
+    // If slurmctld itself set the node down, the holds in the reason are left over.
     if (holds.others_than(owner) && !down_by_slurm(node)) {
-      // A drain would bring a node that is down back.
+      // Setting DRAIN would bring back a node that is down.
       if (node.state.has("DRAIN") && node.state.base != "DOWN") update.state = "DRAIN";
       update.reason = holds.release(owner).reason();
       return update;
     }
     update.state = node.state.base == "DOWN" ? "RESUME" : "UNDRAIN";
-    update.reason = kNotResponding;  // An empty one changes nothing.
+    update.reason = kNotResponding;  // An empty reason would change nothing.
     return update;
   }
 
@@ -276,7 +276,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           });
   }
 
-  /// Of a wish, what the live node lacks.
+  /// Removes from an update what the live node already has.
   static NodeUpdate as_needed(const Node& node, NodeUpdate wish, const std::optional<OwnFeatures>& own,
                               const Capabilities* server) {
     if (own) {
@@ -333,7 +333,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           });
   }
 
-  /// As begin(), unless the evidence is too old by now.
+  /// Begins the act like begin(), unless the evidence is too old by now.
   void begin_by(const NodeEvidence& evidence, std::string what, Done done, std::function<void(const JobPtr&)> then) {
     begin(evidence.node().cluster, std::move(what), std::move(done),
           [this, evidence, then = std::move(then)](const JobPtr& job) {
@@ -351,8 +351,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     };
     start("delete " + act.node,
           [this, owner = act.owner, name = act.node, seen = act.reason, expected = act.expected](const JobPtr& job) {
-            // slurmctld refuses to delete a node with running jobs, but not one whose jobs are all suspended, or which somebody
-            // has drained meanwhile. So the node is asked last.
+            // slurmctld refuses to delete a node with running jobs. It does not refuse if all its jobs are suspended, or if
+            // somebody has drained the node meanwhile. Therefore the node is read last.
             unless_held(job, name, [this, job, owner, name, seen, expected] {
               if_kept(job, name, expected, &Impl::found_none, [job, owner, seen](Impl& self, const Node& node) {
                 if (node.reason != seen && kept_from_work(node) && given_by_others(node.reason, owner)) {
@@ -403,7 +403,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   using EndingJobs = std::vector<DrainTimedOut::OneJob>;
 
-  /// Jobs first, and the node last: who took its drain back meanwhile is heard.
+  /// Reads the jobs first and the node last, to notice if somebody took back the drain meanwhile.
   void end_jobs(const EndJobs& act, Done done) {
     const DrainTimedOut& evidence = act.evidence;
     begin_by(evidence, fmt::format("{} the jobs of {}", to_string(evidence.how()), evidence.node().name), std::move(done),
@@ -414,7 +414,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
              });
   }
 
-  /// Of the evidence's jobs those that still run there.
+  /// Returns those jobs of the evidence that still run there.
   static EndingJobs left_of(const DrainTimedOut& evidence, const LiveJobs& live) {
     EndingJobs out;
     for (const DrainTimedOut::OneJob& one : evidence.jobs()) {
@@ -439,7 +439,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
              }));
   }
 
-  /// One after the other. One that has ended meanwhile is none; the first that fails otherwise is told.
+  /// Ends one job after another. Ignores jobs that have ended meanwhile, and stops at the first other error.
   void end_each(const JobPtr& job, EndOfJobs how, EndingJobs left, core::Json ended) {
     if (left.empty()) return succeed(job, {{"ended", std::move(ended)}});
     Client* to = client(job);
@@ -459,7 +459,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   void confirm(const ConfirmIdle& act, Done done) {
     const std::string& name = act.evidence.node().name;
     begin_by(act.evidence, "look at " + name, std::move(done), [this, name](const JobPtr& job) {
-      // Nothing refuses the deletion of a pod. So the node is asked last: it shows a job that began meanwhile.
+      // Nothing refuses the deletion of a pod. Therefore the node is read last: it shows a job that began meanwhile.
       unless_held(job, name, [this, job, name] {
         if_kept(job, name, Live::kKept, &Impl::miss, [job](Impl& self, const Node& node) {
           if (node.state.base != "IDLE" && node.state.base != "DOWN")
@@ -483,18 +483,18 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// A snapshot that has a node which is gone is behind, or was told of no change.
+  /// If the snapshot still has a node that is gone, it is old, or slurmctld reported no change. The next poll must read all.
   void ask_for_all_if_known(const JobPtr& job, const std::string& name) {
     if (clusters.snapshot(job->cluster)->node(name) != nullptr) clusters.poll_all_next(job->cluster);
   }
 
-  /// It is gone already.
+  /// The node is already gone.
   void found_none(const JobPtr& job, const std::string& name) {
     ask_for_all_if_known(job, name);
     succeed(job, {{"deleted", false}});
   }
 
-  /// The record that was to keep its slurmd from work is gone.
+  /// The record that kept its slurmd drained is gone.
   void miss(const JobPtr& job, const std::string& name) {
     ask_for_all_if_known(job, name);
     fail(job, {ErrorCode::kConflict, "Slurm no longer has node " + name, 0, {}, {}});
@@ -502,7 +502,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   using None = void (Impl::*)(const JobPtr&, const std::string& name);
 
-  /// Calls `then` when the live node is as expected, and `none` when there is no such node.
+  /// Calls `then` if the live node is as expected, and `none` if there is no such node.
   void if_kept(const JobPtr& job, const std::string& name, std::optional<Live> expected, None none,
                std::function<void(Impl&, const Node&)> then) {
     Client* to = client(job);
@@ -521,13 +521,13 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
              }));
   }
 
-  /// Calls `then` when no job holds it.
+  /// Calls `then` if no job holds the node.
   void unless_held(const JobPtr& job, const std::string& name, std::function<void()> then) {
     unless_any(
         job, [name](const slurm::Job& row) { return row.holds(name); }, " holds it", std::move(then));
   }
 
-  /// Calls `then` when Slurm, asked live, has no such job.
+  /// Calls `then` if Slurm, asked live, has no such job.
   void unless_any(const JobPtr& job, std::function<bool(const slurm::Job&)> such, std::string what,
                   std::function<void()> then) {
     with_live_jobs(job, [job, such = std::move(such), what = std::move(what), then = std::move(then)](Impl& self,
@@ -538,7 +538,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Asks Slurm for its jobs, and calls `then` with them.
+  /// Reads the live jobs and calls `then` with them.
   void with_live_jobs(const JobPtr& job, std::function<void(Impl&, const LiveJobs&)> then) {
     clusters.live_jobs(job->cluster, guard<LiveJobs>([job, then = std::move(then)](Impl& self, core::Result<LiveJobs> jobs) {
                          jobs ? then(self, *jobs) : self.fail(job, jobs.error());
@@ -639,7 +639,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Nobody answered: was it slurmdbd, or slurmrestd?
+  /// Finds out with a ping whether slurmdbd or slurmrestd did not answer.
   void tell_silence(const JobPtr& job, const core::Error& error) {
     Client* rest = clusters.client(job->cluster);
     if (error.http_status != 0 || error.code != ErrorCode::kUnavailable || rest == nullptr) return fail(job, error);
@@ -659,7 +659,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         }));
   }
 
-  /// The live one of that name; null: there is none.
+  /// Calls `then` with the live reservation of that name, or null.
   void with_reservation(const JobPtr& job, const std::string& name, std::function<void(Impl&, const Reservation*)> then) {
     with_reservations(job, [name, then = std::move(then)](Impl& self, const Table<Reservation>& table) {
       const auto found = std::ranges::find_if(table.rows, [&](const auto& row) { return row->name == name; });
@@ -677,7 +677,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Calls `then` where the live reservation is the one that was seen; null: it is gone.
+  /// Calls `then` if the live reservation is the one of the evidence; with null if it is gone.
   void with_own(const OwnReservation& evidence, std::string what, Done done,
                 std::function<void(Impl&, const JobPtr&, const Reservation*)> then) {
     begin(evidence.cluster(), std::move(what), std::move(done), [this, evidence, then = std::move(then)](const JobPtr& job) {
@@ -718,11 +718,11 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       if (to == nullptr) return;
       job->wrote = loop.clock().mono();
       to->reconfigure(guard<void>([job](Impl& self, core::Result<void> result) {
-        // Partitions may have come and gone, also where slurmctld says that nothing has changed since.
+        // Partitions may have changed even if slurmctld reports no change.
         self.clusters.poll_all_next(job->cluster);
         if (result) return self.succeed(job, {{"reconfigured", true}});
         core::Error error = result.error();
-        // slurmctld refuses a configuration with nothing but -1, "Unspecified error".
+        // slurmctld refuses a configuration with a mere -1, "Unspecified error".
         if (error.code == ErrorCode::kInternal && !error.reason.empty()) {
           error.code = ErrorCode::kInvalid;
           error = error.with("slurmctld refused the configuration (its log says why)");

@@ -1,7 +1,7 @@
-// Carries out the acts of slurm/acts.hpp. Slurm has no conditional writes: the node is read live right before each write.
+// Carries out the acts of slurm/acts.hpp. Reads the node live right before each write, because Slurm has no conditional writes.
 //
-// Each write closes a gate until a snapshot is in that was asked for after the reply. A lost reply is settled by a snapshot
-// asked for after the request's deadline.
+// Each write closes a gate. A snapshot that was requested after the reply opens it, or after the request's deadline if the
+// reply was lost.
 #pragma once
 
 #include "core/loop.hpp"
@@ -10,8 +10,8 @@
 
 namespace slurm {
 
-/// Errors of acts beyond those of slurm::Client: kUnavailable at once while the cluster's snapshot is not complete, for a write
-/// to a slurmctld that is away would hang for ten seconds; kConflict when the live node forbids the act.
+/// Errors besides those of slurm::Client: kUnavailable at once if the cluster's snapshot is not complete, because a write to a
+/// slurmctld that is away would hang for ten seconds; kConflict if the live node forbids the act.
 class Target final : public plan::Target {
  public:
   Target(core::Loop& loop, Clusters& clusters);

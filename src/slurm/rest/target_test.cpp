@@ -48,7 +48,7 @@ struct TargetTest : ::testing::Test {
     EXPECT_TRUE(out) << "never told";
     return out ? *std::move(out) : plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}};
   }
-  /// The act fails so if this happens while a slow slurmctld lists the jobs for it.
+  /// Expects that the act fails with `code` if `happens` is called while a slow slurmctld lists the jobs for it.
   void expect_failure_if(plan::ActPtr act, const std::function<void()>& happens, ErrorCode code) {
     http.held = "/jobs/";
     std::optional<plan::ActResult> told;
@@ -69,7 +69,7 @@ struct TargetTest : ::testing::Test {
     }
     return result.value.error().code;
   }
-  /// Bodies of what was posted, in order.
+  /// Returns the bodies of all POST requests, in order.
   [[nodiscard]] std::vector<core::Json> posted() const {
     std::vector<core::Json> out;
     for (const auto& request : http.log) {
@@ -88,14 +88,14 @@ struct TargetTest : ::testing::Test {
   ZeroRandom random;
   core::NullLogger log;
   FakeTransport http{loop};
-  std::optional<core::MonoTime> until = core::MonoTime{core::Duration::max()};  ///< When writes must have ended.
+  std::optional<core::MonoTime> until = core::MonoTime{core::Duration::max()};  ///< The deadline of writes.
   Clusters clusters{loop, random,
                     log,  [this](const Endpoint&) { return std::make_unique<Link>(http); },
                     {},   {.write_deadline = [this] { return until; }}};
   Target target{loop, clusters};
 };
 
-/// That n1 is drained, seen now.
+/// Evidence that n1 is drained, seen now.
 Drained TargetTest::drained() {
   Snapshot snapshot;
   snapshot.health = Snapshot::Health::kComplete;
@@ -123,7 +123,7 @@ TEST_F(TargetTest, AsksSlurmdbdForItsClusters) {
   EXPECT_EQ(refused.value.error().http_status, 500);
   EXPECT_NE(refused.value.error().message.find("Unable to connect to database"), std::string::npos);
 
-  // Nobody answers: slurmdbd, or slurmrestd.
+  // Find out whether slurmdbd or slurmrestd does not answer.
   http.on("GET", base + "clusters/", [](const net::HttpRequest&) -> FakeTransport::Answer {
     return core::fail(ErrorCode::kUnknownOutcome, "silence after 12000 ms");
   });
@@ -348,7 +348,7 @@ std::string job_row(int id, const std::string& nodes, const std::string& more = 
          R"(","batch_flag":true,"requeue":true)" + more + "}";
 }
 
-/// That n1 is drained for "scale in" and has had its time, with jobs 1 and 2.
+/// Evidence that n1 was drained for "scale in" long enough, with jobs 1 and 2.
 DrainTimedOut TargetTest::timed_out(EndOfJobs how) {
   Snapshot snapshot;
   snapshot.health = Snapshot::Health::kComplete;
@@ -431,7 +431,7 @@ TEST_F(TargetTest, RefusesToUndoWhatIsNotOurs) {
   }
   live("n1", R"("DOWN")", "dead board");
   EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kConflict);
-  // The reason of an earlier drain stays on the node before 26.05; undraining an idle node would make it stop responding for a
+  // Before 26.05 the reason of an earlier drain stays on the node. Undraining an idle node would make it stop responding for a
   // while.
   live("n1", R"("IDLE")", "slurm-operator: left over");
   EXPECT_EQ(failure(resume_node("c", Owner::kOperator, "n1")), ErrorCode::kConflict);

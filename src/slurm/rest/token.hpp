@@ -1,10 +1,10 @@
-// Who we are to slurmrestd: a user's name and a token. Tokens are minted from the cluster's HS256 key, and renewed before they
-// end.
+// Our identity for slurmrestd: a user name and a token. Tokens are minted from the cluster's HS256 key and renewed before they
+// expire.
 //
 //   slurm::Hs256Tokens tokens(clock, key_bytes, "slurm");
 //   request.headers["x-slurm-user-token"] = tokens.current().token;
 //
-// Key and tokens are secrets: they are never logged, described or put into an error.
+// Key and tokens are secrets. They never appear in a log, a description or an error.
 #pragma once
 
 #include <string>
@@ -21,19 +21,19 @@ struct Credentials {
 class TokenSource {
  public:
   virtual ~TokenSource() = default;
-  /// Credentials that are good for a while yet.
+  /// Returns credentials that are valid for some time to come.
   virtual Credentials current() = 0;
-  /// The server refused the last ones: the next current() gives others.
+  /// Reports that the server refused the last credentials. The next current() returns new ones.
   virtual void refused() = 0;
 };
 
-/// HS256 tokens with the claims auth/jwt reads: sun, iat, exp.
+/// HS256 tokens with the claims that auth/jwt reads: sun, iat, exp.
 class Hs256Tokens final : public TokenSource {
  public:
   static constexpr core::Duration kLifetime{std::chrono::minutes{15}};
 
-  /// `key`: the bytes of jwt_hs256.key as they are. Renewed when 80 % of `lifetime` has passed on the monotonic clock, or when
-  /// the wall clock has left the first 80 % of it.
+  /// `key` has the bytes of jwt_hs256.key. A token is renewed when 80 % of `lifetime` has passed on the monotonic clock, or
+  /// when the wall clock has left the first 80 % of it.
   Hs256Tokens(const core::Clock& clock, std::string key, std::string user, core::Duration lifetime = kLifetime);
   Credentials current() override;
   void refused() override { token_.clear(); }

@@ -7,12 +7,12 @@
 namespace slurm {
 namespace {
 
-/// A round that took very long must not put the next one off for minutes.
+/// The longest pause between rounds, however long a round took.
 constexpr core::Duration kLongestPause{15000};
-/// How often a silent slurmctld is asked why at most: each such request may hang in slurmrestd for ten seconds.
+/// The shortest time between two requests that ask why slurmctld does not answer. Each may hang in slurmrestd for ten seconds.
 constexpr core::Duration kWhyAgain{30000};
 
-/// Rows by key; a row that is as it was keeps its record, and a table that is as it was keeps its map.
+/// Returns rows by key. An unchanged row keeps its record, and an unchanged table keeps its map.
 template <class Key, class T, class KeyOf>
 SharedMap<Key, std::shared_ptr<const T>> merge(const SharedMap<Key, std::shared_ptr<const T>>& before,
                                                const std::vector<std::shared_ptr<const T>>& rows, KeyOf key_of) {
@@ -58,11 +58,11 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   struct Round {
     std::uint64_t number = 0;
     core::MonoTime started;
-    bool whole = false;  ///< Not only what is said to have changed.
+    bool whole = false;  ///< The round reads all tables, even unchanged ones.
     std::optional<Table<Partition>> partitions;
     std::optional<Table<Node>> nodes;
     std::optional<Table<Job>> jobs;
-    bool confirmed = false;  ///< That slurmctld is of our cluster, as far as it says so.
+    bool confirmed = false;  ///< slurmctld is of our cluster, as far as it says.
     bool over = false;
   };
   using RoundPtr = std::shared_ptr<Round>;
@@ -84,8 +84,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     });
   }
 
-  /// To a ping, a slurmctld that refuses our token does not answer; a table tells it from one that is away. Beside the rounds,
-  /// for they must not wait for what may hang.
+  /// Finds out whether slurmctld is away or refuses our token. A ping looks the same in both cases, so this reads a table. It
+  /// runs beside the rounds, which must not wait for a request that may hang.
   void ask_why() {
     if (asking_why || now() < why_again) return;
     asking_why = true;
@@ -129,7 +129,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     client.nodes(known ? nodes_update : std::nullopt, take(round, &Round::nodes, &Impl::have_nodes));
   }
 
-  /// A callback that puts a table into its place in the round and goes on, or ends the round with its error.
+  /// Returns a callback that stores a table in the round and continues, or ends the round with the error.
   template <class T>
   Client::Done<Table<T>> take(RoundPtr round, std::optional<Table<T>> Round::*place, void (Impl::*next)(const RoundPtr&)) {
     return [weak = weak_from_this(), round = std::move(round), place, next](core::Result<Table<T>> table) {
@@ -147,7 +147,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   void have_nodes(const RoundPtr& round) {
     if (!round->confirmed || !round->partitions || !round->nodes) return;
     if (!round->partitions->unchanged && round->nodes->unchanged) {
-      // Nodes say in which partitions they are, but a change of a partition is no change of its nodes.
+      // Nodes name their partitions, but a changed partition does not count as a change of its nodes.
       round->nodes.reset();
       client.nodes({}, take(round, &Round::nodes, &Impl::have_nodes_again));
       return;
@@ -186,7 +186,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     partitions_update = round->partitions->last_update;
     nodes_update = round->nodes->last_update;
     jobs_update = round->jobs->last_update;
-    // Zero is the answer of a table that nobody keeps a time of.
+    // Zero means that slurmctld keeps no time for this table.
     for (auto* time : {&partitions_update, &nodes_update, &jobs_update}) {
       if (*time == 0) time->reset();
     }
@@ -197,7 +197,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     end_round(before, std::move(made));
   }
 
-  /// The contents of before, that are not vouched for any more.
+  /// Returns the previous contents as stale.
   static std::shared_ptr<Snapshot> failed(const Snapshot& before, const core::Error& error) {
     auto made = std::make_shared<Snapshot>(before);
     if (made->health == Snapshot::Health::kComplete) made->health = Snapshot::Health::kStale;
@@ -205,7 +205,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     made->error = error.message;
     made->error_code = error.code;
     made->other_cluster = error.reason == kOtherCluster;
-    // Whichever request found it out: told once.
+    // Removes the name of the request that found out, so that all give the same error.
     if (const std::size_t colon = made->error.rfind(": "); made->other_cluster && colon != std::string::npos)
       made->error.erase(0, colon + 2);
     return made;
@@ -221,7 +221,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     const core::Duration longest = often() ? options.often_backoff : options.last_backoff;
     backoff = backoff == core::Duration{0} ? options.first_backoff : std::min(backoff * 2, options.last_backoff);
     pause = std::min(backoff, longest);
-    // Several operators and clusters must not knock in step.
+    // Jitter, so that several operators and clusters do not send requests at the same moments.
     pause += core::Duration{static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(pause.count() / 4 + 1)))};
     end_round(before, failed(*before, error));
   }
@@ -280,13 +280,13 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   bool soon = false;
   bool all_next = false;
   bool asking_why = false;
-  core::MonoTime why_again;            ///< No sooner is a silent slurmctld asked why.
-  std::optional<core::Error> refused;  ///< Our token is, as far as we know.
+  core::MonoTime why_again;            ///< When to ask again, at the earliest, why slurmctld is silent.
+  std::optional<core::Error> refused;  ///< The error if slurmctld is known to refuse our token.
   core::MonoTime last_started, last_ended, last_whole, often_until;
-  core::MonoTime settled{core::Duration{-1}};  ///< When the last write is, or was.
+  core::MonoTime settled{core::Duration{-1}};  ///< When the last write is settled.
   core::Duration cost{0};
-  core::Duration backoff{0};  ///< Of the failures in a row; 0 after a success.
-  core::Duration pause{0};    ///< After the last failure, jitter included.
+  core::Duration backoff{0};  ///< The pause after failures in a row; 0 after a success.
+  core::Duration pause{0};    ///< The pause after the last failure, with jitter.
 };
 
 Poller::Poller(core::Loop& loop, core::Random& random, core::Logger& log, Client& client, Rounds rounds, Listener listener,

@@ -1,10 +1,9 @@
-// Keeps the snapshot of one cluster: asks for nodes, jobs and partitions again and again, and makes one immutable value of each
-// complete round. A round that fails, or is not whole, leaves the contents as they were and says kStale.
+// Keeps the snapshot of one cluster: polls nodes, jobs and partitions, and makes one immutable value of each complete round. A
+// round that fails or is incomplete keeps the contents as kStale.
 //
-// A round asks for partitions and nodes first and for jobs after them: a node that was seen draining takes no new job, so the
-// jobs read afterwards are all that can hold it. While slurmctld is away, slurmrestd takes 10 s to say so to anything but a
-// ping, so after a failure a ping goes first. To a ping, a refused token and a slurmctld that is away look alike: a table is
-// asked for beside it now and then, to tell which.
+// A round reads partitions and nodes first and jobs after them. A draining node takes no new job, so the jobs read later are
+// all that can hold it. If slurmctld is away, slurmrestd needs 10 s to say so, except for a ping. So after a failure a ping
+// goes first. A ping cannot tell a refused token from a slurmctld that is away, so from time to time a table is read beside it.
 #pragma once
 
 #include <functional>
@@ -20,22 +19,22 @@
 namespace slurm {
 
 struct PollerOptions {
-  core::Duration whole{60000};        ///< For so long slurmctld's word that nothing has changed is taken.
+  core::Duration whole{60000};        ///< After this time a round reads all tables, whatever slurmctld says about changes.
   core::Duration period{1000};        ///< From the start of one round to the next.
-  core::Duration often_period{300};   ///< The same after poll_often().
+  core::Duration often_period{300};   ///< The period after poll_often().
   core::Duration often_for{2000};     ///< How long one poll_often() counts.
-  int cost_factor = 20;               ///< A round starts no sooner than this many times the length of the last after its start.
-  int often_cost_factor = 4;          ///< The same after poll_often() and poll_soon().
-  core::Duration first_backoff{300};  ///< After a failure; doubles, with jitter ...
-  core::Duration last_backoff{5000};  ///< ... up to this, or ...
-  core::Duration often_backoff{500};  ///< ... up to this after poll_often().
+  int cost_factor = 20;               ///< The next round starts after this many times the last one's duration, or later.
+  int often_cost_factor = 4;          ///< The factor after poll_often() and poll_soon().
+  core::Duration first_backoff{300};  ///< The pause after a failure. Doubles each time, with jitter.
+  core::Duration last_backoff{5000};  ///< The longest pause.
+  core::Duration often_backoff{500};  ///< The longest pause after poll_often().
 };
 
 class Poller {
  public:
-  /// Called on the loop after each round, with the snapshot before it and after it.
+  /// Called on the loop after each round, with the snapshots before and after it.
   using Listener = std::function<void(const SnapshotPtr& before, const SnapshotPtr& now)>;
-  /// Gives each round its number; greater ones for later rounds.
+  /// Returns the number of the next round. Later rounds have greater numbers.
   using Rounds = std::function<std::uint64_t()>;
 
   Poller(core::Loop& loop, core::Random& random, core::Logger& log, Client& client, Rounds rounds, Listener listener,
@@ -44,24 +43,26 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  /// Starts polling at once. `last_known`: contents of an earlier connection, to start from as kStale.
+  /// Starts polling at once. `last_known` has the contents of an earlier connection, which count as kStale.
   void start(SnapshotPtr last_known = nullptr);
-  /// No more rounds, no more calls of the listener; the snapshot stays.
+  /// Stops all rounds and calls of the listener. The snapshot stays.
   void stop();
-  /// For who has written: a round starts as soon as the cost of the last allows; when one is under way, another follows it.
+  /// Call it after a write. A round starts as soon as the cost of the last one allows. If one is under way, another follows it.
   void poll_soon();
-  /// For who waits: for the next two seconds (PollerOptions::often_for) rounds come faster, and failures are retried sooner.
+  /// Call it while waiting. For two seconds (PollerOptions::often_for) rounds are more frequent, and failures are retried
+  /// sooner.
   void poll_often();
-  /// A live look contradicted the snapshot, or slurmctld was reconfigured, though the tables may be said to be unchanged: the
-  /// next round asks for all of them.
+  /// Makes the next round read all tables. For when a live look contradicts the snapshot, or slurmctld was reconfigured:
+  /// slurmctld may report that nothing has changed.
   void poll_all_next();
-  /// The contents are stale until a round that begins from now on is whole.
+  /// Makes the contents stale until a round that begins later is complete.
   void mark_stale();
-  /// A write is settled at `when`: a round that began before says nothing of it. Gates hold keys back from what such a round
-  /// shows, but they are open while Slurm does not answer; so none of these rounds ends its silence.
+  /// Says that a write is settled at `when`, so a round that began earlier proves nothing about it. Gates normally hold keys
+  /// back from such a round, but they are open while Slurm does not answer. Therefore no such round makes a stale snapshot
+  /// complete.
   void wrote(core::MonoTime when);
   [[nodiscard]] const SnapshotPtr& snapshot() const;
-  /// The last_update of the jobs in the snapshot; 0 when it is not known.
+  /// Returns the last_update of the jobs in the snapshot; 0 if unknown.
   [[nodiscard]] std::int64_t jobs_update() const;
 
  private:

@@ -9,7 +9,7 @@
 namespace slurm {
 namespace {
 
-/// Keys whose value came, changed or went, in order; `same` compares two values.
+/// Calls `found` in order for each key that was added, changed or removed. `same` compares two values.
 template <class Map, class Same, class Found>
 void for_differences(const Map& before, const Map& now, Same same, Found found) {
   auto a = before.begin();
@@ -65,7 +65,7 @@ SnapshotPtr nothing() {
   return kNothing;
 }
 
-/// The listeners to one kind of change.
+/// The listeners for one kind of change.
 template <class What>
 class Listeners {
  public:
@@ -74,7 +74,7 @@ class Listeners {
   void remove(Clusters::ListenerId id) { all_.erase(id); }
   void clear() { all_.clear(); }
   void tell(const What& what) {
-    // Listeners may come and go while they are told.
+    // Listeners may be added or removed during the calls.
     std::vector<Clusters::ListenerId> ids;
     for (const auto& [id, listener] : all_) ids.push_back(id);
     for (const Clusters::ListenerId id : ids) {
@@ -89,7 +89,7 @@ class Listeners {
   std::map<Clusters::ListenerId, std::shared_ptr<Listener>> all_;
 };
 
-/// Live reads of all jobs. What is asked for while one is under way waits for the next, which serves all who wait.
+/// Live reads of all jobs. Requests that arrive during a read wait for the next one, which serves all of them.
 class JobReads {
  public:
   using Jobs = std::vector<std::shared_ptr<const Job>>;
@@ -137,7 +137,7 @@ class JobReads {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-/// A gate that is open when its test says so.
+/// A gate that is open if its test returns true.
 class ReadGate final : public plan::Gate {
  public:
   using Test = std::function<bool()>;
@@ -199,7 +199,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     listeners.tell(difference(cluster, before, now, client_options.job_details));
   }
 
-  /// An accounting database, and the clusters that it is asked over.
+  /// An accounting database, and the clusters through which it is read.
   struct Database {
     Database(Impl& home, const AccountingKey& key, std::vector<ClusterKey> clusters)
         : over(std::move(clusters)),
@@ -249,7 +249,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
 
   // --- Gates: both scopes alike --------------------------------------------------------------------------------------
 
-  using Progress = std::optional<accounting::Lists::Progress>;  // nullopt: it is not known any more.
+  using Progress = std::optional<accounting::Lists::Progress>;  // nullopt: not known any more
   using Look = std::function<Progress(const Impl&)>;
 
   [[nodiscard]] Progress progress(const ClusterKey& cluster) const {
@@ -281,7 +281,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
     return std::make_shared<ReadGate>(test, std::move(what));
   }
 
-  /// Connections end outside of their own callbacks.
+  /// Destroys a connection in a later turn, because one of its callbacks may be running.
   void retire(std::unique_ptr<Connection> connection) {
     connection->poller.stop();
     loop.after(core::Duration{0}, [gone = std::shared_ptr<Connection>(std::move(connection))] {});
@@ -307,7 +307,7 @@ Clusters::Clusters(core::Loop& loop, core::Random& random, core::Logger& log, Tr
 
 Clusters::~Clusters() {
   impl_->databases.clear();
-  // What the connections still have to say finds none of them.
+  // When the connections end, their callbacks must find nothing.
   const auto connections = std::move(impl_->connections);
   impl_->connections.clear();
   impl_->listeners.clear();

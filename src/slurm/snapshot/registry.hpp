@@ -1,5 +1,5 @@
-// The registry of Slurm, in two scopes: clusters and accounting databases. It keeps the connections, what each last said, and
-// the listeners.
+// The registry of Slurm, in two scopes: clusters and accounting databases. Owns their connections, last contents, and
+// listeners.
 //
 //   slurm::Clusters clusters(loop, random, log, [&](const slurm::Endpoint& e) { return make_transport(e); });
 //   clusters.set("default/slurm", {"slurm-restapi.default", 6820}, key_bytes);
@@ -28,25 +28,25 @@
 
 namespace slurm {
 
-/// Where a slurmrestd listens.
+/// The address of a slurmrestd.
 struct Endpoint {
   std::string host;
   std::uint16_t port = 6820;
-  std::string cluster_name{};  ///< ClusterName of the cluster that it serves, if that is known: ClientOptions::cluster_name.
+  std::string cluster_name{};  ///< ClusterName of the cluster that it serves, if known: ClientOptions::cluster_name.
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-/// One step from a snapshot to the next. Comes for every poll that ended, also when nothing moved: gates wait for that.
+/// The step from one snapshot to the next. Sent after every poll, even if nothing changed, because gates wait for it.
 struct Change {
   ClusterKey cluster;
   SnapshotPtr before, now;
-  std::vector<std::string> nodes;  ///< Whose record, or whose holding jobs, came, changed or went. Sorted.
-  std::vector<std::int64_t> jobs;  ///< That came, changed or went. Sorted; only with ClientOptions::job_details.
-  bool partitions = false;         ///< Some partition came, changed or went.
-  bool health = false;             ///< Completeness, error, capabilities, or who holds what cannot be told, changed.
+  std::vector<std::string> nodes;  ///< Nodes that were added, changed or removed, or whose jobs were. Sorted.
+  std::vector<std::int64_t> jobs;  ///< Jobs that were added, changed or removed. Sorted; only with ClientOptions::job_details.
+  bool partitions = false;         ///< A partition was added, changed or removed.
+  bool health = false;             ///< Changed: completeness, error, capabilities, or the jobs with unreadable nodes.
 };
 
-/// A poll of a list of an accounting database has ended, also when nothing changed: gates wait for that.
+/// A poll of a list of an accounting database has ended. Sent even if nothing changed, because gates wait for it.
 struct ListChange {
   AccountingKey database;
   accounting::List list{};
@@ -66,50 +66,51 @@ class Clusters {
   Clusters(const Clusters&) = delete;
   Clusters& operator=(const Clusters&) = delete;
 
-  /// Adds a cluster, or changes its endpoint or key; the same again does nothing. A new endpoint or key keeps the contents as
-  /// kStale until the new connection has answered. `token_key`: bytes of the HS256 key. `user`: who writes (SlurmUser).
+  /// Adds a cluster, or changes its endpoint or key. Does nothing if all are the same. After a change, the contents stay as
+  /// kStale until the new connection has answered. `token_key` has the bytes of the HS256 key. `user` is the user for writes
+  /// (SlurmUser).
   void set(const ClusterKey& cluster, Endpoint endpoint, std::string token_key, std::string user = "slurm");
-  /// Listeners get a last change, to kNone. Unknown clusters are ignored.
+  /// Sends listeners a last change, to kNone. Ignores unknown clusters.
   void remove(const ClusterKey& cluster);
   [[nodiscard]] bool contains(const ClusterKey& cluster) const;
 
-  /// Never null: Health::kNone for a cluster that is not known.
+  /// Never returns null: an unknown cluster has Health::kNone.
   [[nodiscard]] SnapshotPtr snapshot(const ClusterKey& cluster) const;
-  /// Null for a cluster that is not known. Good until the loop runs on.
+  /// Returns null for an unknown cluster. Valid in the current turn of the loop.
   [[nodiscard]] Client* client(const ClusterKey& cluster);
 
-  /// Adds an accounting database, or changes the clusters over whose slurmrestds it is asked; the same again does nothing.
+  /// Adds an accounting database, or changes the clusters whose slurmrestds are asked. Does nothing if they are the same.
   void set_accounting(const AccountingKey& database, std::vector<ClusterKey> over);
   void remove_accounting(const AccountingKey& database);
-  /// Returns what it last said, or null for a database that is not known. Good until the loop runs on.
+  /// Returns its last contents, or null if the database is unknown. Valid in the current turn of the loop.
   [[nodiscard]] const accounting::Lists* lists(const AccountingKey& database) const;
-  /// Returns the client of the first of its clusters that answers and whose slurmrestd serves accounting, else of one that may.
-  /// Null if none of the clusters is known. Good until the loop runs on.
+  /// Returns the client of the first of its clusters that answers and whose slurmrestd serves accounting, else of one that may
+  /// serve it. Returns null if none of the clusters is known. Valid in the current turn of the loop.
   [[nodiscard]] AccountingClient* accounting(const AccountingKey& database);
 
-  /// A plan waits on a cluster, or on an accounting database (Plan::waits_on): polls come faster for the next two seconds.
+  /// A plan waits on a cluster or an accounting database (Plan::waits_on): polls are more frequent for two seconds.
   void poll_often(const std::string& system);
-  /// Something was written: polls as soon as the cost of the last poll allows.
+  /// Call it after a write. Polls as soon as the cost of the last poll allows.
   void poll_soon(const ClusterKey& cluster);
   void poll_soon(const AccountingKey& database, accounting::List list);
-  /// What it says is not so, or may be so no more: the next poll asks for all there is, also for what is said to be unchanged.
+  /// The next poll reads all tables, even those that slurmctld reports as unchanged. For when the contents are wrong or may be.
   void poll_all_next(const ClusterKey& cluster);
-  /// What was read until now of any cluster or database is stale, until a poll that begins from now on has brought it: another
-  /// process may have written later.
+  /// Makes the contents of all clusters and databases stale until a later poll has read them, because another process may have
+  /// written.
   void mark_stale();
 
-  /// All jobs as they are now: asked live, cheap when nothing changed since the snapshot. One request serves all who asked
-  /// before it was sent; errors as Client::jobs.
+  /// Reads all jobs live. Cheap if nothing changed since the snapshot. One request serves all callers that asked before it was
+  /// sent. Errors are those of Client::jobs.
   void live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std::shared_ptr<const Job>>> done);
 
-  /// Open once a snapshot is in whose requests started after now, or the cluster was removed, or Slurm is found away: what is
-  /// known of it then is stale, from which nothing is concluded, and the next complete snapshot is a later one (Poller::wrote).
-  /// A key must not be held by a Slurm that may never come back.
+  /// The gate opens when there is a snapshot whose requests started after now, when the cluster was removed, or when Slurm is
+  /// away. In the last case the contents are stale and prove nothing, and the next complete snapshot is a later one
+  /// (Poller::wrote). A key must not be held by a Slurm that may never return.
   [[nodiscard]] plan::GatePtr gate_from_now(const ClusterKey& cluster, std::string what);
-  /// Open once a snapshot is in whose requests started after `when`, or the cluster was removed, or Slurm is away after `when`.
+  /// The gate opens like that of gate_from_now, but for requests, or an absence of Slurm, after `when`.
   [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);
 
-  /// The same for a list of an accounting database.
+  /// The gates for a list of an accounting database.
   [[nodiscard]] plan::GatePtr gate_from_now(const AccountingKey& database, accounting::List list, std::string what);
   [[nodiscard]] plan::GatePtr gate_after(const AccountingKey& database, accounting::List list, core::MonoTime when,
                                          std::string what);

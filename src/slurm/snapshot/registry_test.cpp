@@ -22,7 +22,7 @@ struct RegistryTest : ::testing::Test {
   }
   void add() { clusters.set("default/c", {"restapi", 6820}, "key"); }
   [[nodiscard]] SnapshotPtr snapshot() const { return clusters.snapshot("default/c"); }
-  /// Nothing but the age moved.
+  /// Returns true if only the age changed.
   static bool quiet(const Change& change) { return change.nodes.empty() && !change.partitions && !change.health; }
   [[nodiscard]] int rounds() const { return http.asked("GET", kBase + "/nodes/"); }
 
@@ -86,7 +86,7 @@ TEST_F(RegistryTest, AnswersThatCannotBeReadAreToldOnceTheyLast) {
   EXPECT_FALSE(snapshot()->unreadable());
 }
 
-/// An empty table in which slurmrestd names its cluster.
+/// Returns an empty table in which slurmrestd names its cluster.
 std::string table_of(const std::string& list, const std::string& cluster) {
   return "{\"" + list + R"(":[],"last_update":{"set":true,"number":5},"errors":[],"warnings":[],"meta":{"slurm":{"cluster":")" +
          cluster + "\"}}}";
@@ -200,7 +200,7 @@ TEST_F(RegistryTest, WhatALiveLookContradictsIsAskedForAsAWhole) {
   http.on("GET", kBase + "/nodes/?update_time=", net::HttpResponse{304, {}, ""});
   add();
   loop.advance(500ms);
-  // n2 goes, and slurmctld says that nothing has changed.
+  // n2 is deleted, and slurmctld reports no change.
   http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE")")));
   http.on("GET", kBase + "/nodes/?update_time=", net::HttpResponse{304, {}, ""});
   loop.advance(3000ms);
@@ -397,7 +397,7 @@ TEST_F(RegistryTest, PollsFasterWhileSomebodyWaits) {
 }
 
 TEST_F(RegistryTest, PollsAsOftenAsTheCostAllows) {
-  http.latency = 50ms;  // A round is two answers long: 100 ms.
+  http.latency = 50ms;  // A round takes two answers: 100 ms.
   add();
   loop.advance(1000ms);
   int before = rounds();
@@ -415,7 +415,7 @@ TEST_F(RegistryTest, PollsAsOftenAsTheCostAllows) {
 
 TEST_F(RegistryTest, AServerThatIsLastinglySlowGivesEvidenceAllTheSame) {
   http.on("GET", kBase + "/nodes/", testing::nodes(testing::node("n1", R"("IDLE","DRAIN")", "slurm-operator: x")));
-  http.latency = 4s;  // A round is two answers long.
+  http.latency = 4s;  // A round takes two answers.
   int seen = 0;
   clusters.listen([&](const Change& change) {
     if (!change.now->complete()) return;
@@ -478,7 +478,7 @@ TEST_F(RegistryTest, AGateDoesNotHoldAKeyWhileSlurmIsAway) {
 TEST_F(RegistryTest, ARoundFromBeforeAWriteDoesNotEndASilence) {
   http.held = "/jobs/";
   add();
-  loop.advance(1000ms);  // A round is under way, and has what it asked of nodes.
+  loop.advance(1000ms);  // A round is under way and has read the nodes.
   ASSERT_EQ(http.waiting(), 1U);
   const auto gate = clusters.gate_from_now("default/c", "delete n1");
   const core::MonoTime written = loop.clock().mono();
@@ -516,7 +516,7 @@ TEST_F(RegistryTest, GatesOfARemovedClusterAreOpen) {
   EXPECT_EQ(loop.pending(), 0U) << "nothing is left running";
 }
 
-/// Two clusters, a and b, with slurmrestds of their own before one accounting database.
+/// Two clusters, a and b, each with a slurmrestd, and one accounting database.
 struct AccountingTest : RegistryTest {
   AccountingTest() {
     for (FakeTransport* rest : {&http, &other}) {

@@ -1,4 +1,5 @@
-// A map whose copies share their contents until one of them is written to: a new snapshot in which nothing moved costs nothing.
+// A map whose copies share their contents until one of them is written to. A new snapshot in which nothing changed costs
+// nothing.
 #pragma once
 
 #include <initializer_list>
@@ -8,8 +9,8 @@
 
 namespace slurm {
 
-/// Reads like a const std::map. Writing first makes a copy of its own when the contents are shared. Copies may be read from
-/// several threads; writing is for one owner.
+/// Reads like a const std::map. Writing copies the contents first if they are shared. Several threads may read copies; only the
+/// owner of a copy may write to it.
 template <class Key, class Value>
 class SharedMap {
  public:
@@ -44,7 +45,7 @@ class SharedMap {
     return get().count(key);
   }
   [[nodiscard]] const Value& at(const Key& key) const { return get().at(key); }
-  /// True when both are the very same contents in memory.
+  /// Returns true if both share the same contents in memory.
   [[nodiscard]] bool same(const SharedMap& other) const { return map_ == other.map_; }
 
   Value& operator[](const Key& key) { return own()[key]; }

@@ -27,13 +27,13 @@ Work both(const Work& a, const Work& b) {
 }  // namespace
 
 bool Snapshot::unreadable() const {
-  // One bad answer is an accident, of which the next round says nothing any more.
+  // A single bad answer is an accident that the next round corrects.
   constexpr int kTold = 3;
   return !complete() && error_code == core::ErrorCode::kInternal && failures >= kTold;
 }
 
 core::Duration Snapshot::good_for() const {
-  // As long as it took, once more, and time for a pass. One that took longer than the most is not old when it arrives.
+  // Twice the duration of the round, plus time for a pass. A round longer than the maximum must still be fresh when it ends.
   return std::clamp(2 * cost + core::Duration{1000}, kFresh, std::max(kFreshAtMost, cost + kFresh));
 }
 
@@ -58,8 +58,8 @@ Work Snapshot::work_on(std::string_view node_name) const {
   const auto all = index();
   const auto it = all->by_node.find(node_name);
   const Work held = it == all->by_node.end() ? Work{} : it->second.work;
-  // Jobs are asked for after nodes: one may hold a node that has registered meanwhile. Of any node are only those that were
-  // there.
+  // Jobs are read after nodes, so a job may hold a node that registered in between. Jobs with unreadable nodes count only for
+  // nodes that were in the table.
   return node(node_name) == nullptr ? held : both(held, all->of_any.work);
 }
 

@@ -1,5 +1,5 @@
-// What Slurm last said, as one immutable value with its completeness and age. Unknown is not empty: a snapshot that could not
-// be had says so, and nothing may be concluded from what is missing in it.
+// What Slurm last said, as one immutable value with its completeness and age. Unknown is not empty: an incomplete snapshot says
+// so, and nothing follows from what is missing in it.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@
 
 namespace slurm {
 
-/// What holds a node.
+/// Summarizes the jobs that hold a node.
 struct Work {
   int jobs = 0;
   bool running = false;                    ///< At least one job is RUNNING.
   bool suspended = false;                  ///< At least one job is SUSPENDED.
-  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent with `running`: no limit.
+  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent while `running`: no limit.
 };
 
-/// What jobs say of nodes, so that a node costs a look-up and not a walk through all jobs.
+/// Jobs by node, so that a node costs a look-up instead of a walk through all jobs.
 struct JobIndex {
   struct Held {
     std::vector<std::shared_ptr<const Job>> jobs;
-    Work work;  ///< What these jobs are.
+    Work work;  ///< The summary of these jobs.
   };
   std::map<std::string, Held, std::less<>> by_node;  ///< Jobs that hold nodes.
-  Held of_any;                                       ///< Jobs that hold nodes which could not be read.
+  Held of_any;                                       ///< Jobs that hold nodes, but whose nodes cannot be read.
   core::HostSet required;                            ///< The nodes that waiting jobs name.
 
   static std::shared_ptr<const JobIndex> of(const SharedMap<std::int64_t, std::shared_ptr<const Job>>& jobs);
@@ -41,39 +41,39 @@ struct JobIndex {
 
 struct Snapshot {
   enum class Health {
-    kNone,      ///< No server known yet, or nothing ever answered.
-    kStale,     ///< Contents are of an earlier time; the last polls failed.
-    kComplete,  ///< Nodes, jobs and partitions all answered in one round.
+    kNone,      ///< No server is known yet, or none has ever answered.
+    kStale,     ///< The contents are old, because the last polls failed.
+    kComplete,  ///< Nodes, jobs and partitions were all read in one round.
   };
   Health health = Health::kNone;
   std::string error;                                           ///< Why it is not complete.
-  core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< Of `error`.
-  bool other_cluster = false;                                  ///< It is that another cluster answers, as `error` says.
+  core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< The code of `error`.
+  bool other_cluster = false;                                  ///< The error is that another cluster answers.
   int failures = 0;                                            ///< Rounds in a row that failed with `error_code`.
-  core::MonoTime requested_at;                                 ///< Its requests started no earlier than this.
-  core::Duration cost{0};                                      ///< So long after it the last of them was answered.
-  std::uint64_t round = 0;  ///< Which round of polls gave the contents; later rounds have greater numbers.
+  core::MonoTime requested_at;                                 ///< No request for the contents started before this time.
+  core::Duration cost{0};                                      ///< The time from then to the last answer.
+  std::uint64_t round = 0;  ///< The round of polls that read the contents. Later rounds have greater numbers.
   Capabilities capabilities;
   SharedMap<std::string, std::shared_ptr<const Node>> nodes;
-  SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Not yet ended, or ended lately.
+  SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Jobs that have not ended, or ended lately.
   SharedMap<std::string, Partition> partitions;
-  std::shared_ptr<const JobIndex> job_index;  ///< Of `jobs`. The poller fills it in; without it every question makes one.
+  std::shared_ptr<const JobIndex> job_index;  ///< The index of `jobs`, from the poller. If null, every call makes one.
 
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
-  /// Slurm answers, and again and again what makes no sense to us.
+  /// True if Slurm has answered several times in a row, but with answers that we cannot read.
   [[nodiscard]] bool unreadable() const;
-  /// How old it may be and count as evidence: kFresh; where Slurm takes long to answer, longer, or none ever would.
+  /// Returns the age up to which the snapshot counts as evidence: kFresh, or longer if Slurm takes long to answer.
   [[nodiscard]] core::Duration good_for() const;
-  /// Complete, and no older than that.
+  /// True if it is complete and not older than good_for().
   [[nodiscard]] bool fresh(core::MonoTime now) const;
   [[nodiscard]] const Node* node(std::string_view name) const;
-  /// Jobs that hold the node: running, suspended, configuring or completing there.
+  /// Returns the jobs that hold the node: running, suspended, configuring or completing there.
   [[nodiscard]] std::vector<std::shared_ptr<const Job>> jobs_on(std::string_view node) const;
-  /// What these jobs are; where Slurm had no such node, only those that name it.
+  /// Summarizes the jobs of the node. If Slurm has no such node, only jobs that name it count.
   [[nodiscard]] Work work_on(std::string_view node) const;
-  /// A job holds the node, or waits for it by name: what slurmctld ends when the node's record is gone.
+  /// True if a job holds the node, or waits for it by name. slurmctld ends such a job if the node's record is deleted.
   [[nodiscard]] bool job_names(std::string_view node) const;
-  /// A job waits for the node by name.
+  /// True if a job waits for the node by name.
   [[nodiscard]] bool awaited(std::string_view node) const { return index()->required.has(node); }
 
  private:
@@ -81,16 +81,16 @@ struct Snapshot {
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
-/// Slurm has answered whole at least once, be it long ago.
+/// True if Slurm has ever answered completely, even long ago.
 [[nodiscard]] inline bool has_answered(const SnapshotPtr& snapshot) {
   return snapshot != nullptr && snapshot->health != Snapshot::Health::kNone;
 }
 
-/// slurmd tries to register at intervals that double up to 128 s; one whose name was refused in silence never tries again.
+/// slurmd tries to register at intervals that double up to 128 s. If its name was refused silently, it never tries again.
 inline constexpr core::Duration kRegistration{3 * 60 * 1000};
-/// The age at which a snapshot counts as evidence whatever it cost, ...
+/// The least age up to which a snapshot counts as evidence.
 inline constexpr core::Duration kFresh{3000};
-/// ... and the longest at which any does that did not take as long itself. What is destroyed is looked at live all the same.
+/// The greatest such age, unless the round itself took longer. Objects are still read live before they are destroyed.
 inline constexpr core::Duration kFreshAtMost{60000};
 
 }  // namespace slurm

@@ -37,20 +37,20 @@ class FakeTransport final : public net::HttpTransport {
   RequestId stream(net::HttpRequest, net::StreamHandler) override { return 0; }
   void cancel(RequestId id) override { waiting_.erase(id); }
 
-  /// The answer to requests of this method whose target starts with `target` (the longest such counts).
+  /// Answers requests of this method whose target starts with `target`. The longest match counts.
   void on(const std::string& method, const std::string& target, Answerer answerer) {
     answers_[method + " " + target] = std::move(answerer);
   }
   void on(const std::string& method, const std::string& target, net::HttpResponse response) {
     on(method, target, [response](const net::HttpRequest&) -> Answer { return response; });
   }
-  /// How many requests of this method had a target that starts with `target`.
+  /// Returns the number of requests of this method whose target starts with `target`.
   [[nodiscard]] int asked(const std::string& method, const std::string& target) const {
     int count = 0;
     for (const auto& request : log) count += request.method == method && request.target.starts_with(target) ? 1 : 0;
     return count;
   }
-  /// Answers what was held.
+  /// Answers the held requests.
   void release() {
     held.clear();
     std::vector<RequestId> ids;
@@ -61,7 +61,7 @@ class FakeTransport final : public net::HttpTransport {
 
   std::vector<net::HttpRequest> log;
   core::Duration latency{1};
-  std::string held;  ///< Requests whose "METHOD target" holds this wait for release().
+  std::string held;  ///< Requests whose "METHOD target" contains this wait for release().
 
  private:
   void answer(RequestId id) {
@@ -86,7 +86,7 @@ class FakeTransport final : public net::HttpTransport {
   std::map<std::string, Answerer> answers_;
 };
 
-/// Hands out one server for all connections.
+/// Gives all connections the same server.
 struct Link final : net::HttpTransport {
   explicit Link(FakeTransport& to) : to_(to) {}
   RequestId send(net::HttpRequest request, Done done) override { return to_.send(std::move(request), std::move(done)); }

@@ -1,4 +1,4 @@
-// The Kubernetes runtime against a real API server: the one of KUBECONFIG. Works in a namespace of its own, which it removes.
+// The Kubernetes runtime against a real API server, that of KUBECONFIG. Works in a namespace of its own, which it removes.
 //
 // Not a unit test: it is built as kube_conformance and run by hand or by the conformance target.
 #include <gtest/gtest.h>
@@ -25,12 +25,12 @@ using namespace std::chrono_literals;
 
 const char* const kLabel = "conformance";
 
-/// Passes requests on, changing their targets: how a server refuses something can be tried on any server.
+/// Forwards requests with changed targets, to test refusals that the server would not give otherwise.
 class RewritingTransport final : public net::HttpTransport {
  public:
   explicit RewritingTransport(net::HttpTransport& inner) : inner_(inner) {}
   std::function<void(net::HttpRequest&)> rewrite;
-  int writes = 0;  ///< But those of Leases.
+  int writes = 0;  ///< Without those of Leases.
   int lease_writes = 0;
   RequestId send(net::HttpRequest request, Done done) override {
     if (request.method != "GET") ++(request.target.contains("/leases") ? lease_writes : writes);
@@ -126,7 +126,7 @@ class KubeLive : public testing::Test {
     return watched;
   }
 
-  /// Asked by hand: the first event of a server that does is an object or the bookmark that ends the list.
+  /// Checks directly: the first event of a server that supports it is an object or the bookmark that ends the list.
   bool serves_watch_list() {
     std::string first;
     net::StreamHandler handler;
@@ -143,7 +143,7 @@ class KubeLive : public testing::Test {
     return event && core::get_string(*event, {"type"}) != "ERROR" && core::get_string(*event, {"type"}) != "";
   }
 
-  /// A cache has the whole contents of a label, and follows what happens to them.
+  /// Checks that a cache has all objects with a label, and follows their changes.
   kube::WatchStats follow_contents(const std::string& label) {
     const auto key = [&](const char* name) { return Key{ns(), label + "-" + name}; };
     EXPECT_TRUE(create(config_map(key("a").name, label, {{"k", "1"}})));
@@ -230,12 +230,12 @@ TEST_F(KubeLive, ARefusedWatchListFallsBackToPages) {
 }
 
 TEST_F(KubeLive, AResourceVersionOfThePastListsAgain) {
-  // A kind that was defined after the cluster began: the server knows nothing of it from before.
+  // The kind is younger than the cluster, so the server has no history of it from before.
   const kube::Resource kind{"slinky.slurm.net", "v1beta1", "NodeSet", "nodesets", true};
   const kube::Watch* subject = nullptr;
   transport->rewrite = [&](net::HttpRequest& request) {
     const auto at = request.target.find("&resourceVersion=");
-    // Until it is answered with 410: a kind that is just being served may be refused for other reasons.
+    // Only until the answer is 410, because a kind that was just defined may be refused for other reasons.
     if (at == std::string::npos || subject == nullptr || subject->stats().expired > 0) return;
     request.target.resize(at);
     request.target += "&resourceVersion=1";
@@ -299,7 +299,7 @@ TEST_F(KubeLive, ErrorsAreTyped) {
     client->patch(kube::resources::kConfigMap, {ns(), "err-a"}, kube::PatchType::kMerge,
                   {{"metadata", {{"uid", "other"}}}, {"data", {{"x", "y"}}}}, done);
   });
-  // Target makes a conflict of it.
+  // Target turns it into a conflict.
   EXPECT_EQ(foreign.error().code, core::ErrorCode::kInvalid);
   EXPECT_NE(foreign.error().message.find("metadata.uid: Invalid value"), std::string::npos) << foreign.error().message;
   const auto untrue = ask([&](auto done) {
@@ -311,7 +311,7 @@ TEST_F(KubeLive, ErrorsAreTyped) {
   EXPECT_EQ(untrue.error().http_status, 422);
   EXPECT_NE(untrue.error().message.find("the server rejected our request due to an error in our request"), std::string::npos)
       << untrue.error().message;
-  // A path that is not there: the same answer.
+  // A path that does not exist gives the same answer.
   const auto nowhere = ask([&](auto done) {
     client->patch(kube::resources::kConfigMap, {ns(), "err-a"}, kube::PatchType::kJson,
                   Json::array({{{"op", "test"}, {"path", "/metadata/finalizers/0"}, {"value", "a/b"}},
@@ -321,8 +321,8 @@ TEST_F(KubeLive, ErrorsAreTyped) {
   EXPECT_EQ(nowhere.error().http_status, 422) << nowhere.error().message;
 }
 
-// A controller over real ConfigMaps: each one labelled "source" gets a Secret with a random key (created), a ConfigMap with a
-// copy (applied), and a finalizer that is taken off when it goes.
+// A controller over real ConfigMaps. Each one labelled "source" gets a Secret with a random key (created), a ConfigMap with a
+// copy (applied), and a finalizer that is removed at the end.
 struct Seen {
   std::shared_ptr<const kube::Object> source, copy;
   std::shared_ptr<const kube::SecretRecord> key;
@@ -423,7 +423,7 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   EXPECT_EQ(key->sizes.at("key"), "32");
   ASSERT_TRUE(wait_for([&] { return manager.idle(); }));
 
-  // What users name wakes the key when it comes and when it changes.
+  // Objects that users name wake the key when they appear and when they change.
   const auto named_hash = [&] { return core::get_string(copies.find({ns(), "src-copy"})->body, {"data", "named"}); };
   ASSERT_EQ(named_hash(), "");
   ASSERT_TRUE(ask([&](auto done) {
@@ -432,7 +432,7 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
   }));
   ASSERT_TRUE(wait_for([&] { return named_hash() != ""; }));
 
-  // Somebody else's edit of what is ours is undone.
+  // An edit of our objects by somebody else is undone.
   const auto version = [&] { return copies.find({ns(), "src-copy"})->meta.resource_version; };
   const std::string before = version();
   const auto meddled = ask([&](auto done) {
@@ -440,12 +440,12 @@ TEST_F(KubeLive, AControllerReachesItsStateAndThenRests) {
                   done);
   });
   ASSERT_TRUE(meddled);
-  // Two events: the edit, and what undoes it. Before both have come the copy reads as it did.
+  // Two events: the edit and its undoing. Before both have arrived, the copy looks unchanged.
   const std::string edited = core::get_string(*meddled, {"metadata", "resourceVersion"});
   ASSERT_TRUE(wait_for([&] { return version() != before && version() != edited; }));
   EXPECT_EQ(copy_text(), "one");
 
-  // At rest: no writes but the Lease's.
+  // At rest, only the Lease is written.
   ASSERT_TRUE(wait_for([&] { return manager.idle(); }));
   const int plans = controller.plans;
   const int writes = transport->writes;

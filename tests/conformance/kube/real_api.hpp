@@ -1,5 +1,5 @@
-// The API server of KUBECONFIG, as conformance tests speak to it: one request at a time, and watches. Throws when it cannot be
-// reached.
+// A client of the API server of KUBECONFIG for conformance tests: one request at a time, and watches. Throws if it cannot reach
+// the server.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -42,7 +42,7 @@ class RealApi {
   std::unique_ptr<net::BeastTransport> transport_;
 };
 
-/// A namespace that nobody has.
+/// Returns the name of a new namespace.
 inline std::string new_namespace() {
   return "conformance-" + std::to_string(core::SystemRandom().below(1'000'000'000));
 }

@@ -1,8 +1,8 @@
-// The same requests to a real API server (that of KUBECONFIG) and to SimKube's must have the same answers, but for what no two
-// servers share: revisions, uids, times, owners' records. Skipped when KUBECONFIG is not set.
+// Sends the same requests to a real API server (that of KUBECONFIG) and to SimKube's. The answers must be the same, except for
+// what differs by nature: revisions, uids, times, owners' records. Skipped if KUBECONFIG is not set.
 //
-// In a namespace of its own that is deleted in the end. Controllers of the real cluster are kept away from what is compared:
-// pods are bound for a scheduler that does not exist, sets have no replicas.
+// Works in a namespace of its own that it deletes at the end. Keeps the real cluster's controllers away from the compared
+// objects: pods name a scheduler that does not exist, sets have no replicas.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -66,8 +66,8 @@ class SimBackend final : public Backend {
   KubeApi api{loop_, random_};
 };
 
-/// A server with what its clients have learnt of it: "${uid:name}" and "${rv:name}" in requests stand for what it last said of
-/// an object, "${old:name}" for the resourceVersion before that, "${start}" for the revision at the beginning.
+/// A server, and what its clients have learnt of it. In requests, "${uid:name}" and "${rv:name}" stand for the last values of
+/// an object, "${old:name}" for the resourceVersion before, and "${start}" for the revision at the beginning.
 class Client {
  public:
   Client(Backend& backend, std::string ns) : backend_(backend), ns_(std::move(ns)) {}
@@ -96,7 +96,7 @@ class Client {
     };
     replace("${ns}", ns_);
     for (const auto& [name, value] : known_) replace("${" + name + "}", value);
-    // Of what was never seen.
+    // Replaces the uids of objects that were never seen.
     text = std::regex_replace(text, std::regex(R"(\$\{uid:[^}]*\})"), "00000000-0000-0000-0000-000000000000");
     return std::regex_replace(text, std::regex(R"(\$\{(rv|old):[^}]*\})"), "1");
   }
@@ -132,7 +132,7 @@ class Client {
   std::map<std::string, std::string> known_;
 };
 
-/// Takes out what differs by nature.
+/// Removes what differs by nature.
 void strip(Json& json) {
   if (json.is_array()) {
     for (Json& item : json) strip(item);
@@ -147,7 +147,7 @@ void strip(Json& json) {
     json["metadata"].erase("creationTimestamp");
     if (json.value("kind", "") == "Status") json["metadata"] = Json::object();
   }
-  // Some kinds are checked twice.
+  // Some kinds are validated twice.
   if (json.contains("causes")) {
     Json causes = Json::array();
     for (const Json& cause : json["causes"]) {
@@ -170,7 +170,7 @@ struct Pair {
         "POST", "/api/v1/namespaces", {{"content-type", "application/json"}}, R"({"metadata": {"name": ")" + ns + "\"}}"};
     (void)real.call(create);
     (void)sim.call(create);
-    // What the cluster's own controllers put into a new namespace is waited for.
+    // Waits for what the cluster's own controllers create in a new namespace.
     for (int i = 0;
          i < 1200 && real_backend.call({"GET", "/api/v1/namespaces/" + ns + "/serviceaccounts/default"}).status != 200; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -192,7 +192,7 @@ class SimKubeConformance : public testing::Test {
     if (pair == nullptr) GTEST_SKIP() << "KUBECONFIG is not set";
   }
 
-  /// One request to both; what the simulator says must be what the real one says. A real object may hold more (defaults).
+  /// Sends one request to both. The real answer must contain the simulator's, and may have more (defaults).
   static std::string compare(const net::HttpRequest& request) {
     const Client::Answer real = pair->real.call(request);
     const Client::Answer sim = pair->sim.call(request);
@@ -205,7 +205,7 @@ class SimKubeConformance : public testing::Test {
     if (!real_json || !sim_json) return real.body == sim.body ? "" : where + "\n  real: " + real.body + "\n  sim:  " + sim.body;
     for (Json* json : {&*real_json, &*sim_json}) {
       strip(*json);
-      // The managers of a conflict come in the order of a map: any.
+      // The managers of a conflict come in any order, that of a map.
       const Json* causes = core::find(*json, {"details", "causes"});
       if (causes == nullptr || !causes->is_array()) continue;
       auto sorted = causes->get<std::vector<Json>>();
@@ -363,8 +363,8 @@ TEST_F(SimKubeConformance, DeletesAndEvictionsKnowTheirPreconditions) {
     return R"({"metadata": {"name": ")" + name + R"(", "finalizers": ["a.b/c"]}, "spec": {"schedulerName": "nobody",
       "automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i:1"}]}})";
   };
-  // Every 20 seconds, Kubernetes' collector of pods fails those that are being deleted and were never scheduled. When it has
-  // just failed another, there is time for this one.
+  // Every 20 seconds, Kubernetes' pod garbage collector fails pods that are being deleted and were never scheduled. Right after
+  // it has failed another one, there is time for this one.
   const auto collected = [&] { return pair->real.call({"GET", bait}).body.find("\"phase\":\"Failed\"") != std::string::npos; };
   (void)pair->real.call({"POST", kPods, {{"content-type", "application/json"}}, held_pod("bait")});
   (void)pair->real.call({"DELETE", bait});
@@ -388,7 +388,7 @@ TEST_F(SimKubeConformance, DeletesAndEvictionsKnowTheirPreconditions) {
   both("GET", pod);
   evict(R"({"uid": "${uid:held}", "resourceVersion": "${rv:held}"})");
   both("GET", pod);
-  // It is being deleted, and still they hold.
+  // Preconditions still apply to an object that is being deleted.
   both("DELETE", pod, R"({"preconditions": {"resourceVersion": "${old:held}"}})");
   both("DELETE", pod, R"({"preconditions": {"uid": "${uid:held}", "resourceVersion": "${rv:held}"}})");
   merge(pod, R"({"metadata": {"finalizers": null}})");
@@ -470,7 +470,7 @@ TEST_F(SimKubeConformance, TokensAreMadeForAccounts) {
   refused("t", R"({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {"name": "u"}, "spec": {}})");
   refused("t", R"({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
       "spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": "none"}}})");
-  // The tokens themselves differ.
+  // The tokens are random.
   const net::HttpRequest request{
       "POST",
       accounts + "/t/token",
@@ -551,8 +551,8 @@ TEST_F(SimKubeConformance, ListsAreAsOldAsAsked) {
   }
 }
 
-/// The history before now is gone: here; in the real one, dev/conformance.sh has seen to it that this holds of revision 1. The
-/// kind is younger than the cluster: of others the server may still have the beginning in its cache.
+/// The history before now is forgotten. For the real server, dev/conformance.sh has made sure of that for revision 1. The kind
+/// must be younger than the cluster: for older kinds the server may still have the beginning in its cache.
 TEST_F(SimKubeConformance, WhatIsForgottenIsExpired) {
   const std::string all = "/apis/slinky.slurm.net/v1beta1/namespaces/${ns}/nodesets?";
   if (pair->real.call({"GET", all}).status != 200) GTEST_SKIP() << "the resources are not installed";
@@ -575,7 +575,7 @@ TEST_F(SimKubeConformance, WhatIsForgottenIsExpired) {
   EXPECT_EQ(*error, core::parse_json(pair->sim.call(request).body).value_or(Json()));
 }
 
-/// The lines of a watch: types, names and codes, which is what both have in common; of bookmarks, what they mark.
+/// Summarizes a watch by what both servers have in common: types, names and codes; for bookmarks, what they mark.
 std::vector<std::string> summary(const std::string& body, bool bookmarks = false) {
   std::vector<std::string> out;
   std::size_t start = 0;
@@ -631,7 +631,7 @@ TEST_F(SimKubeConformance, WatchListTellsTheSameWhereItIsServed) {
   EXPECT_EQ(real.status, sim.status) << real.body;
   const auto first = [](const std::string& body) {
     auto lines = summary(body, true);
-    lines.resize(std::min<std::size_t>(lines.size(), 2));  // the object, and the bookmark that ends what was there
+    lines.resize(std::min<std::size_t>(lines.size(), 2));  // the object, and the bookmark that ends the initial list
     return lines;
   };
   EXPECT_EQ(first(real.body), first(sim.body));
@@ -677,7 +677,7 @@ TEST_F(SimKubeConformance, RandomHistories) {
       for (const char* key : {"a", "b", "c"}) {
         if (*rc::gen::inRange(0, 2) == 1) out[key] = value();
       }
-      if (out.empty()) out["a"] = value();  // who owns an empty map is a question of its own
+      if (out.empty()) out["a"] = value();  // owners of an empty map are tested elsewhere
       return out;
     };
     const auto version = [&](Json& metadata) {

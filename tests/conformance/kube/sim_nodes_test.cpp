@@ -1,9 +1,9 @@
-// The controllers and kubelets of a real cluster (that of KUBECONFIG) and those of SimKube, at the same acts: what can be
-// watched must be the same, but for times, uids and random names. Each test is a play, given once in the cluster and from
-// several seeds in the simulator, in a fresh namespace each; what it notes down is compared. Without KUBECONFIG only the model
-// plays: then all seeds must note the same. NOTES=1 prints what the model notes.
+// Compares the controllers and kubelets of a real cluster (that of KUBECONFIG) with those of SimKube: the same acts must give
+// the same watch events, except for times, uids and random names. Each test is a play. It runs once in the cluster and with
+// several seeds in the simulator, each time in a new namespace, and its notes are compared. Without KUBECONFIG only the model
+// plays, and all seeds must give the same notes. NOTES=1 prints the model's notes.
 //
-// Pods run one program that does what its environment says (kProgram), and the model of a container reads the same environment.
+// Pods run one program that is controlled by its environment (kProgram). The model of a container reads the same environment.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -20,19 +20,19 @@ namespace {
 using core::Json;
 using namespace std::chrono_literals;
 
-/// Any that the nodes have and that has a shell: SLURMD_IMAGE, where the newest release is not to be had.
+/// Any image on the nodes that has a shell. SLURMD_IMAGE replaces it where the newest release is not available.
 const char* const kImage = std::getenv("SLURMD_IMAGE") == nullptr ? "local/slurmd:26.05" : std::getenv("SLURMD_IMAGE");
 
-// ENDS seconds: runs as long, then ends with CODE; else until SIGTERM. DEAF: ignores SIGTERM. READY seconds: how long until the
-// probe passes; STARTS: the startup probe. LIVES: how long the liveness probe does. WANT: what the probe must find in
-// /etc/conf/key.
+// ENDS seconds: ends with CODE after this time; else at SIGTERM. DEAF: ignores SIGTERM. READY seconds: when the probe begins to
+// succeed; STARTS: the same for the startup probe. LIVES: when the liveness probe begins to fail. WANT: what the probe must
+// find in /etc/conf/key.
 constexpr const char* kProgram =
     "if [ \"$DEAF\" ]; then trap '' TERM; else trap 'exit 0' TERM; fi;"
     " [ -z \"$STARTS\" ] || { sleep $STARTS; touch /tmp/started; } & [ -z \"$LIVES\" ] || { sleep $LIVES; touch /tmp/dead; } &"
     " (sleep ${READY:-0}; touch /tmp/ready) & sleep ${ENDS:-infinity} & wait $!; exit ${CODE:-0}";
 constexpr const char* kProbe = "[ -f /tmp/ready ] && { [ -z \"$WANT\" ] || grep -qs \"$WANT\" /etc/conf/key; }";
 
-/// The same program as the model has it. HOOK seconds: how long its preStop hook takes.
+/// The model of the same program. HOOK seconds: the duration of its preStop hook.
 class Program final : public Process {
  public:
   Program(core::Loop& loop, PodView pod, const std::string& container)
@@ -84,21 +84,21 @@ class Program final : public Process {
 
 constexpr const char* kNodeScript = "NODE_SCRIPT";
 constexpr const char* kLostNode = "node-3";
-/// More than a cluster takes to miss a node, or to have it back.
+/// Longer than a cluster needs to notice that a node is lost, or back.
 constexpr core::Duration kNodeLoss{240000};
 
-/// Where a play is given.
+/// A cluster in which a play runs.
 class Cluster {
  public:
   using OnLine = std::function<void(std::string_view)>;
 
   virtual ~Cluster() = default;
   virtual net::HttpResponse call(const net::HttpRequest& request) = 0;
-  /// Calls with pieces of the watch's body for as long as the cluster lives, from inside of run_until.
+  /// Calls `on_piece` with pieces of the watch's body for the lifetime of the cluster, from inside run_until.
   virtual void watch(const std::string& target, OnLine on_piece) = 0;
-  /// False when the limit passed first.
+  /// Returns false if the limit passed first.
   virtual bool run_until(const std::function<bool()>& done, core::Duration limit) = 0;
-  /// A node's machine is switched off, and on again.
+  /// Switches a node's machine off, and on again.
   virtual void stop_node(const std::string& node) = 0;
   virtual void start_node(const std::string& node) = 0;
 };
@@ -138,7 +138,7 @@ class RealCluster final : public Cluster {
   }
 
  private:
-  /// dev/node.sh of those who run the cluster.
+  /// Runs dev/node.sh in the clone that runs the cluster.
   static bool node_script(const std::string& what, const std::string& node) {
     const char* script = std::getenv(kNodeScript);
     return script != nullptr && std::system((std::string(script) + " " + what + " " + node).c_str()) == 0;
@@ -170,7 +170,7 @@ class SimCluster final : public Cluster {
   void start_node(const std::string& node) override { kube_.nodes().restart_node(node); }
 
  private:
-  /// No report so late that it hides the state before it.
+  /// Reports are so fast that none hides the state before it.
   static SimKubeOptions options() {
     SimKubeOptions out;
     out.kubelets.most_report = out.kubelets.slowest_report = out.kubelets.least_report;
@@ -195,7 +195,7 @@ bool terminating(const Json& object) {
   return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
 }
 
-/// A namespace of a cluster, everything that was watched in it, and the notes taken.
+/// A namespace of a cluster, all that was watched in it, and the notes.
 class Scene {
  public:
   struct Event {
@@ -207,7 +207,7 @@ class Scene {
   Scene(Cluster& cluster, core::Duration patience, std::string ns)
       : cluster_(cluster), patience_(patience), ns_(std::move(ns)) {
     (void)must(201, "POST", "/api/v1/namespaces", R"({"metadata": {"name": ")" + ns_ + "\"}}");
-    // The cluster's own controllers make it for a new namespace; pods need it.
+    // Pods need this account, which the cluster's own controllers create.
     const std::string account = at("serviceaccounts");
     if (call("GET", account + "/default").first == 404) {
       const bool there = cluster_.run_until([&] { return call("GET", account + "/default").first == 200; }, 2s);
@@ -228,7 +228,7 @@ class Scene {
     return prefix_of(plural) + "/namespaces/" + ns_ + "/" + plural + (name.empty() ? "" : "/" + name);
   }
 
-  /// Status and body.
+  /// Returns status and body.
   std::pair<int, Json> call(const std::string& method, const std::string& target, const std::string& body = "") {
     const std::string type = method == "PATCH" ? "application/merge-patch+json" : "application/json";
     const net::HttpResponse reply = cluster_.call({method, target, {{"content-type", type}}, body});
@@ -252,7 +252,7 @@ class Scene {
     (void)must(200, "DELETE", at(plural, name), options);
   }
 
-  /// From now on. Namespaced kinds in this namespace; of namespaces, this one; of nodes, the one to be lost.
+  /// Watches from now on. Namespaced kinds: in this namespace; namespaces: this one; nodes: the one to lose.
   void watch(const std::string& plural) {
     const std::string target = plural == "namespaces" ? "/api/v1/namespaces?fieldSelector=metadata.name%3D" + ns_
                                : plural == "nodes"    ? at("nodes") + "?fieldSelector=metadata.name%3D" + kLostNode
@@ -271,7 +271,7 @@ class Scene {
                    });
   }
 
-  /// As last watched; null when it is not there.
+  /// Returns the object as last watched; null if it does not exist.
   [[nodiscard]] const Json& see(const std::string& plural, const std::string& name) const {
     static const Json none;
     const auto it = now_.find({plural, name});
@@ -286,7 +286,7 @@ class Scene {
   }
   [[nodiscard]] bool gone(const std::string& plural, const std::string& name) const { return see(plural, name).is_null(); }
 
-  /// Until it holds of what is watched. Throws when it does not come true.
+  /// Waits until `done` holds for the watched state. Throws if it does not in time.
   void wait(const std::string& what, const std::function<bool()>& done, core::Duration limit = core::Duration{0}) {
     if (!cluster_.run_until(done, limit == core::Duration{0} ? patience_ : limit))
       throw std::runtime_error("in vain waited for: " + what);
@@ -298,9 +298,9 @@ class Scene {
       return !object.is_null() && good(object);
     });
   }
-  /// How much has been watched so far.
+  /// Returns the number of events so far.
   [[nodiscard]] std::size_t events() const { return events_.size(); }
-  /// The first state that was watched after so much, and that is good. It may be over by now.
+  /// Returns the first good state that was watched after this many events. It may be over by now.
   Json wait_event(std::size_t after, const std::string& plural, const std::string& name, const std::string& what,
                   const std::function<bool(const Json&)>& good) {
     std::size_t next = after;
@@ -327,7 +327,7 @@ class Scene {
              show(seen.second.object).find(part) != std::string::npos;
     });
   }
-  /// The distinct states of an object in their order, as `show` tells them ("": not told), until one that has `last_part`.
+  /// Notes the distinct states of an object in order, as `show` returns them ("": skipped), until one contains `last_part`.
   void note_history(const std::string& plural, const std::string& name, const Show& show, const std::string& last_part = "") {
     note(plural + (name == ns_ ? "" : "/" + name) + ":");
     std::string last;
@@ -339,7 +339,7 @@ class Scene {
       if (!last_part.empty() && state.find(last_part) != std::string::npos) return;
     }
   }
-  /// The order in which objects of a kind went.
+  /// Notes the order in which objects of a kind were deleted.
   void note_ends(const std::string& plural) {
     std::string line = plural + " went:";
     for (const auto& [kind, event] : events_) {
@@ -390,7 +390,8 @@ std::string give(Cluster& cluster, core::Duration patience, const std::string& n
   return scene.notes();
 }
 
-/// A kubelet tells of a container that starts in one with its running, if that is quick or the kubelet slow.
+/// If a container starts quickly or the kubelet is slow, a kubelet reports only that the container runs. Drops the state
+/// before.
 std::string without_starting(const std::string& notes) {
   std::istringstream lines(notes);
   std::string out;
@@ -433,7 +434,7 @@ std::string probe() {
   Json exec{{"command", Json::array({"bash", "-c", kProbe})}};
   return R"("readinessProbe": {"periodSeconds": 1, "exec": )" + exec.dump() + "}";
 }
-/// Its traps are set before anybody is told that it runs.
+/// Delays the report that a container runs until its program has set its traps.
 std::string traps_set() {
   const Json exec{{"command", Json::array({"bash", "-c", "until [ -f /tmp/ready ]; do sleep 0.1; done"})}};
   return R"("lifecycle": {"postStart": {"exec": )" + exec.dump() + "}}";
@@ -441,7 +442,7 @@ std::string traps_set() {
 std::string hook(const std::string& seconds) {
   return R"("lifecycle": {"preStop": {"exec": {"command": ["sleep", ")" + seconds + "\"]}}}";
 }
-/// Of a pod, without metadata.
+/// Returns a pod's spec.
 std::string spec(const std::string& containers, const std::string& more = "") {
   return R"({"terminationGracePeriodSeconds": 10, "automountServiceAccountToken": false, "containers": [)" + containers + "]" +
          (more.empty() ? "" : ", " + more) + "}";
@@ -461,7 +462,7 @@ std::string state_of(const Json& status) {
   }
   return "none";
 }
-/// Containers: state, readiness, restarts.
+/// Describes the containers: state, readiness, restarts.
 std::string containers_of(const Json& object) {
   std::string out;
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
@@ -506,7 +507,7 @@ std::string waiting_reason(const Json& object) {
   const Json* statuses = core::find(object, {"status", "containerStatuses"});
   return statuses == nullptr || statuses->empty() ? "" : core::get_string((*statuses)[0], {"state", "waiting", "reason"});
 }
-/// The name and the finalizers, marked when it is being deleted.
+/// Describes the name and the finalizers, with a mark if the object is being deleted.
 std::string held_by(const Json& object) {
   const Json* finalizers = core::find(object, {"metadata", "finalizers"});
   return std::string(terminating(object) ? "terminating " : "there ") + (finalizers == nullptr ? "[]" : finalizers->dump());
@@ -577,7 +578,7 @@ TEST(SimNodesConformance, OrphansLoseTheirOwner) {
   compare({"configmaps"}, [](Scene& s) {
     s.create("configmaps", config_map("owner"));
     s.create("configmaps", config_map("child", owned_by(s, {"owner"})));
-    s.pass(1s);  // the collector must know of both
+    s.pass(1s);  // the collector must have seen both
     s.remove("configmaps", "owner", R"({"propagationPolicy": "Orphan"})");
     s.wait_gone("configmaps", "owner");
     s.note_history("configmaps", "owner", held_by);
@@ -635,7 +636,7 @@ TEST(SimNodesConformance, BookmarksTellHowFarAWatchIs) {
     };
     const auto marked = watch(version(made), "&allowWatchBookmarks=true");
     const auto unmarked = watch(version(made), "");
-    // Not of the selection: only a bookmark can tell how far it is.
+    // The object is not selected, so only a bookmark shows how far the watch is.
     const Json other = s.must(201, "POST", s.at("configmaps"), config_map("other"));
     s.wait("a bookmark", [&] { return marked->ends_with('\n'); });
     Json bookmark = first(*marked);
@@ -815,7 +816,7 @@ std::string endpoints_of(const Scene& s, const std::string& service) {
     for (const Json& endpoint : *endpoints) {
       const std::string target = core::get_string(endpoint, {"targetRef", "name"});
       const Json& target_pod = s.see("pods", target);
-      // The watch of pods may be behind the one of slices.
+      // The watch of pods may lag behind the watch of slices.
       const std::string ip = core::get_string(target_pod, {"status", "podIP"});
       const bool right = ip.empty() || endpoint["addresses"] == Json::array({ip});
       lines.insert("  " + target + " " + endpoint["conditions"].dump() + " host=" + core::get_string(endpoint, {"hostname"}) +
@@ -918,7 +919,8 @@ TEST(SimNodesConformance, BudgetsAllowOneEvictionMore) {
 
 TEST(SimNodesConformance, BudgetsGoByTheScaleOfOwners) {
   compare({"poddisruptionbudgets", "pods"}, [](Scene& s) {
-    // Pods of an owner that is to have fewer, and whose controller leaves them alone: a Deployment's own are its ReplicaSet's.
+    // The owner wants fewer pods than it has, and its controller leaves these alone: a Deployment's real pods belong to its
+    // ReplicaSet.
     s.create("deployments", workload("d", "1", spec(container("main", ""))));
     const std::string owner = uid_of(s.must(200, "GET", s.at("deployments", "d")));
     s.create("poddisruptionbudgets",
@@ -1019,7 +1021,7 @@ TEST(SimNodesConformance, WhatAPodNeedsIsWaitedFor) {
   });
 }
 
-/// From the request that deletes a pod to the end of its container, once that is told.
+/// Returns the time from the request that deletes a pod to the end of its container, once both are reported.
 std::optional<core::Duration> ended_after(const Json& object) {
   const Json* statuses = core::find(object, {"status", "containerStatuses"});
   if (statuses == nullptr || statuses->empty() || !terminating(object)) return std::nullopt;
@@ -1047,7 +1049,7 @@ TEST(SimNodesConformance, PodsEndWithinTheirGrace) {
       s.wait_gone("pods", name);
       s.note_history("pods", name, pod_state);
     }
-    // By what was written down of them, in whole seconds.
+    // According to the reported times, which are in whole seconds.
     for (const auto& [name, least] : {std::pair{"hooked", 3s}, {"deaf", 4s}}) {
       const Json last = s.wait_event(0, "pods", name, "ended", [](const Json& o) { return ended_after(o).has_value(); });
       s.note(std::string(name) + " had its time: " + std::to_string(ended_after(last).value_or(core::Duration{0}) >= least));
@@ -1065,7 +1067,7 @@ std::string probe_of(const std::string& name, const std::string& test, const std
 const std::string kStartup = probe_of("startupProbe", "[ -f /tmp/started ]", "30");
 const std::string kLiveness = probe_of("livenessProbe", "[ -f /tmp/started -a ! -f /tmp/dead ]", "1");
 
-/// Containers, whether they have started, and how the last run ended.
+/// Describes the containers, whether they have started, and how the last run ended.
 std::string runs_of(const Json& object) {
   if (phase_of(object) != "Running") return "";
   std::string out = containers_of(object);
@@ -1105,7 +1107,7 @@ TEST(SimNodesConformance, OtherProbesWaitForTheStartupProbe) {
       s.wait_object("pods", name, "ready", [](const Json& o) { return holds(o, "Ready"); });
     s.wait("a restart", [&] { return s.was("pods", "never", runs_of, "x1"); });
     s.note_history("pods", "slow", runs_of);
-    // Whether it is seen to have started before it is ready, is a matter of luck.
+    // It may or may not be seen as started before it is ready.
     s.note_history("pods", "unprobed", [](const Json& o) { return phase_of(o) == "Running" ? containers_of(o) : ""; });
     s.note_history("pods", "never", runs_of, "x1");
   });
@@ -1114,7 +1116,7 @@ TEST(SimNodesConformance, OtherProbesWaitForTheStartupProbe) {
 // ------------------------------------------------------------------------------------------------------------------------
 // nodes
 
-/// Ready and the taints; nothing while the second does not yet follow the first.
+/// Describes Ready and the taints. Returns nothing while the taints do not match Ready yet.
 std::string node_state(const Json& node) {
   std::multiset<std::string> taints;
   for (const Json& taint : node["spec"].value("taints", Json::array()))
@@ -1127,7 +1129,7 @@ std::string node_state(const Json& node) {
   for (const std::string& taint : taints) out += " " + taint;
   return out;
 }
-/// Tolerates that its node is lost: for as many seconds, or for ever.
+/// Tolerates the loss of the node for this many seconds, or for ever.
 std::string tolerating(const std::string& seconds = "") {
   std::string out;
   for (const char* what : {"not-ready", "unreachable"}) {
@@ -1143,7 +1145,7 @@ std::string disrupted_state(const Json& object) {
 
 TEST(SimNodesConformance, ANodeThatIsNotReadyIsTainted) {
   compare({"pods"}, [](Scene& s) {
-    // A node without a kubelet. No pods but these go there.
+    // A node without a kubelet, for these pods only.
     const std::string node = s.ns() + "-node";
     const std::string target = s.at("nodes", node);
     s.create("nodes", R"({"metadata": {"name": ")" + node +
@@ -1243,8 +1245,8 @@ TEST(SimNodesConformance, ALostNodeHoldsItsPodsUntilItIsBack) {
     s.wait("the others are ready again", all_ready, kNodeLoss);
     s.note_history("nodes", node, node_state);
     for (const char* name : {"never", "default"}) s.note(std::string(name) + ": " + disrupted_state(s.see("pods", name)));
-    // Without its disruption: a real cluster that has not seen the node's taint go when the pod is bound evicts it once more,
-    // and then it is the next one.
+    // Omits the disruption. If a real cluster has not seen that the taint is gone when the pod is bound, it evicts the pod once
+    // more, and this is the next pod.
     s.note("s-0: " + pod_state(s.see("pods", "s-0")));
   });
 }
@@ -1252,7 +1254,7 @@ TEST(SimNodesConformance, ALostNodeHoldsItsPodsUntilItIsBack) {
 // ---------------------------------------------------------------------------------------------------------------- mounted
 // files
 
-/// Where no node is lost.
+/// Creates the pod on a node that no test loses.
 void mount_old(Scene& s) {
   s.create("configmaps", config_map("m", "", "old"));
   s.create("pods", pod("reader", spec(container("main", "WANT=new",
@@ -1269,8 +1271,8 @@ TEST(SimNodesConformance, AChangedPodLooksAtItsFilesAnew) {
   compare({"pods"}, [](Scene& s) {
     mount_old(s);
     s.change("configmaps", "m", kNewData);
-    s.pass(1s);  // The kubelet has heard of it. By itself it looks anew when its lag is over, which may be now.
-    // One that had not heard of it has to be told once more.
+    s.pass(1s);  // By now the kubelet knows of the change. It reads the files after a delay, which may end at any time.
+    // If it did not know, it needs another change of the pod.
     for (int look = 0; look < 5 && !reads_new(s); ++look) {
       s.change("pods", "reader", R"({"metadata": {"annotations": {"look": ")" + std::to_string(look) + "\"}}}");
       (void)s.cluster().run_until([&] { return reads_new(s); }, 5s);
@@ -1283,10 +1285,10 @@ TEST(SimNodesConformance, AChangedPodLooksAtItsFilesAnew) {
   });
 }
 
-/// What a kubelet may take, and the probe and the report after it.
+/// The longest delay of a kubelet, plus the probe and the report.
 constexpr core::Duration kFilesLag = KubeletOptions{}.most_files + core::Duration{10000};
 
-/// The real wait begins before all tests and ends in the last one.
+/// Starts waiting in the real cluster before all tests, and ends in the last one.
 struct FilesLag : testing::Environment {
   void SetUp() override {
     if (std::getenv("KUBECONFIG") == nullptr) return;

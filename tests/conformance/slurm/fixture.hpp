@@ -1,5 +1,4 @@
-// What the tests of Slurm have in common: one Slurm, real or simulated, with a client of its own, and a target with its
-// snapshots as the operator has them.
+// The fixture of the tests of Slurm: one Slurm, real or simulated, a client, and a target with snapshots as in the operator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +21,7 @@ using slurm::NodeUpdate;
 using slurm::Table;
 
 inline constexpr const char* kCluster = "c";
-/// Between reconfigures: a slurmd of 26.05 that is told to begin anew while it does may hang for good.
+/// The pause between reconfigures. If a slurmd of 26.05 is reconfigured again while it reconfigures, it may hang for good.
 inline constexpr core::Duration kApart{1000};
 
 /// The parameter: "real", "model_24_11" or "model_26_05".
@@ -63,14 +62,14 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     world->until([&] { return out->has_value(); }, most);
     return out->value_or(core::fail(ErrorCode::kCancelled, "no answer in time"));
   }
-  /// Deletes the record as it is seen now.
+  /// Deletes the record, with its present state as the expected one.
   plan::ActPtr deletion(const std::string& name, std::optional<slurm::NodeEvidence::Live> expected = std::nullopt) {
     Node seen = node(name).value_or(Node{});
     seen.name = name;
     return slurm::delete_node(kCluster, slurm::Owner::kOperator, seen, "test", expected);
   }
-  /// With a live base: slurmctld counts allocated CPUs first when it is asked what changed in the whole table, be it since the
-  /// far future.
+  /// Returns the node with a live base state. slurmctld counts allocated CPUs only when it is asked for changes of the whole
+  /// table, even since the far future.
   core::Result<Node> node(const std::string& name) {
     constexpr std::int64_t kFarFuture = 4'102'444'800;  // 2100-01-01
     const auto counted = nodes(kFarFuture);
@@ -95,7 +94,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
   core::Result<void> remove(const std::string& name) {
     return ask<void>([&](auto done) { client->delete_node(name, std::move(done)); });
   }
-  /// The one of that name; absent: there is none.
+  /// Returns the reservation of that name; nullopt if there is none.
   std::optional<slurm::Reservation> reservation(const std::string& name) {
     const auto all = ask<Table<slurm::Reservation>>([&](auto done) { client->reservations(std::move(done)); });
     EXPECT_TRUE(all);
@@ -110,14 +109,14 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     world->until([&] { return out->has_value(); }, 40s);
     return out->value_or(plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}});
   }
-  /// A mark that no job of an earlier test or run has.
+  /// Returns a mark that no job of an earlier test or run has.
   slurm::JobMark new_mark() {
     const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     return {slurm::Owner::kBridge, "cluster-a", test + " " + core::format_rfc3339(world->loop().clock().wall())};
   }
   static std::string error_of(const core::Result<void>& result) { return result ? "" : result.error().message; }
 
-  /// "IDLE+DRAIN", flags in order, without those that come and go or say nothing here; "absent", or the error.
+  /// Returns "IDLE+DRAIN", with sorted flags, without flags that are transient or irrelevant; "absent", or the error.
   std::string state(const std::string& name) {
     const auto found = node(name);
     if (!found) return found.error().code == ErrorCode::kNotFound ? "absent" : found.error().message;
@@ -128,7 +127,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     return out;
   }
   bool becomes(const std::string& name, const std::string& wanted, core::Duration most = 40s) {
-    // On a busy machine all takes longer.
+    // On a busy machine everything takes longer.
     const std::string last = awaits(name, wanted, 4 * most);
     if (last == wanted) return true;
     ADD_FAILURE() << name << " is " << last << ", not " << wanted;
@@ -136,7 +135,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
   }
   /// Returns the state of the node once it is the wanted one, or else after `most`.
   std::string awaits(const std::string& name, const std::string& wanted, core::Duration most) {
-    // One question at a time, some apart; real servers need no more.
+    // Sends one request at a time, with pauses. Real servers do not need more.
     const core::MonoTime end = world->loop().clock().mono() + most;
     std::string last = state(name);
     while (last != wanted && world->loop().clock().mono() < end) {
@@ -173,9 +172,9 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
         [&] { return std::ranges::all_of(result.gates, [](const plan::GatePtr& gate) { return gate->open(); }); }, most);
   }
 
-  /// No jobs, n1 and n2 idle with no word of anybody, the configuration as it was.
+  /// Restores the initial state: no jobs, n1 and n2 idle without a reason, the original configuration.
   void begin_afresh() {
-    // Only when need be: jobs that end while slurmd takes in a configuration may take half a minute to be gone.
+    // Only if necessary: while slurmd loads a configuration, jobs may take half a minute to end.
     const auto parts = partitions();
     ASSERT_TRUE(parts) << parts.error().message;
     if (parts->rows.size() != 1) {
@@ -212,7 +211,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     }
     for (const char* name : {"n1", "n2"}) {
       if (awaits(name, "IDLE", 80s) == "IDLE+NOT_RESPONDING") {
-        // A slurmd of 26.05 may hang for good when the test before had reconfigures refused.
+        // A slurmd of 26.05 may hang for good after refused reconfigures in the previous test.
         world->stop_node(name);
         world->start_node(name, kNodeConf);
       }

@@ -54,7 +54,7 @@ class RealWorld final : public World {
   std::string key() const override { return read_file(dir_ + "/etc/jwt.key"); }
 
   bool until(const std::function<bool()>& test, core::Duration most) override {
-    // On a busy machine all takes longer.
+    // On a busy machine everything takes longer.
     const core::MonoTime end = loop_.clock().mono() + 4 * most;
     bool held = test();
     std::function<void()> look = [&] {
@@ -161,7 +161,7 @@ class RealWorld final : public World {
     if (pclose(pipe) != 0) throw std::runtime_error(command + ": " + out);
     return out;
   }
-  /// The process in the instance.
+  /// Returns the pid of the slurmd in the instance.
   [[nodiscard]] std::string slurmd(const std::string& name) const {
     const std::string pid = read_file(dir_ + "/hosts/" + name + "/pid");
     return pid.substr(0, pid.find('\n'));

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The configuration of dev/slurm-local.sh, as far as the model reads it.
+/// The configuration of dev/slurm-local.sh, as far as the model supports it.
 constexpr const char* kConf =
     "ClusterName=local\nSlurmctldHost=slurmctld(127.0.0.1)\nSlurmUser=slurm\nMaxNodeCount=1024\nReturnToService=2\n"
     "AuthType=auth/slurm\nAuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key=/etc/slurm/jwt.key\n"
@@ -76,7 +76,7 @@ class SimulatedWorld final : public World {
   void reserve(const std::string& reservation, const std::string& node) override { slurm_.reserve(reservation, {node}); }
   void end_reservation(const std::string& reservation) override { slurm_.end_reservation(reservation); }
   bool create_node(const std::string& name) override { return slurm_.create_node(name) == sim::SlurmErrno::kSuccess; }
-  std::string slow_epilog() override { return ""; }  // It always is.
+  std::string slow_epilog() override { return ""; }  // The model's epilog is always slow.
   void lose_state() override { slurm_.lose_state(); }
   std::string slurmctld_host() override { return "127.0.0.1"; }
   std::uint16_t slurmctld_port() override { return 6817; }

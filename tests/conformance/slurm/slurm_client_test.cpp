@@ -1,7 +1,7 @@
-// What we hold to be true of Slurm, tried on real ones and on our model of them: the same tests for each, so that where the
-// model is wrong a test fails.
+// Tests our assumptions about Slurm on real releases and on our model. The tests are the same, so that one fails where the
+// model is wrong.
 //
-// With SLURM_REST_URL and its companions (world.hpp) the real Slurm is tried; the models always are.
+// The models are always tested. A real Slurm is tested if SLURM_REST_URL and its companions (world.hpp) are set.
 // tests/conformance/slurm_test.sh does it for both releases.
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ TEST_P(SlurmTest, SpeaksEveryDataParserOfTheServer) {
     ASSERT_TRUE(all) << all.error().message;
     EXPECT_EQ(client->capabilities()->data_parser, parser);
     EXPECT_GE(all->rows.size(), 2U);
-    // Twice: v0.0.40 and v0.0.41 read no update_time, and must not be asked for differences.
+    // Twice, because v0.0.40 and v0.0.41 read no update_time and must not be asked for changes.
     EXPECT_TRUE(nodes(all->last_update));
     const auto all_jobs = jobs();
     ASSERT_TRUE(all_jobs) << all_jobs.error().message;
@@ -134,7 +134,7 @@ TEST_P(SlurmTest, ATableWithoutChangesSaysSo) {
   auto later_nodes = nodes();
   auto later_jobs = jobs();
   auto later_partitions = partitions();
-  // What the test before has left may change something yet.
+  // After-effects of the previous test may still change something.
   bool unchanged = false;
   for (int tries = 0; tries < 20 && !unchanged; ++tries) {
     pass(2s);  // The server's times are whole seconds.
@@ -150,7 +150,7 @@ TEST_P(SlurmTest, ATableWithoutChangesSaysSo) {
   }
   EXPECT_TRUE(unchanged);
 
-  // Only nodes change: before 26.05.3 slurmrestd stumbles over that, and the client asks for the whole.
+  // Only nodes change: slurmrestd before 26.05.3 fails then, and the client reads the whole table.
   ASSERT_TRUE(update("n1", "DRAIN", "slurm-operator: x"));
   const auto changed = nodes(later_nodes->last_update);
   ASSERT_TRUE(changed) << changed.error().message;
@@ -194,7 +194,7 @@ TEST_P(SlurmTest, DrainsAndResumes) {
     ASSERT_TRUE(resumed.value) << resumed.value.error().message;
     EXPECT_TRUE(opens(resumed));
   }
-  // Slurm asks slurmd first: for a moment it does not respond.
+  // Slurm contacts slurmd first, so the node does not respond for a moment.
   EXPECT_TRUE(becomes("n1", "IDLE", 10s));
   EXPECT_TRUE(becomes("n2", "IDLE", 10s));
   EXPECT_EQ(node("n1")->reason, before_26_05() ? "Not responding" : "") << "Slurm writes its own reasons over what is left";
@@ -250,7 +250,7 @@ TEST_P(SlurmTest, ResumesItsOwnDown) {
 }
 
 TEST_P(SlurmTest, UndrainingAnIdleNodeMakesItStopResponding) {
-  // It is pinged at once, so that the answer may come before ours.
+  // slurmctld pings the node at once, so it may respond before our request.
   bool missed = false;
   for (int tries = 0; tries < 200 && !missed; ++tries) {
     ASSERT_TRUE(update("n1", "UNDRAIN"));
@@ -265,7 +265,7 @@ TEST_P(SlurmTest, UndrainingAnIdleNodeMakesItStopResponding) {
 }
 
 TEST_P(SlurmTest, AQuestionForOneNodeDoesNotCountWhatIsAllocated) {
-  clusters->remove(kCluster);  // It asks for the whole table every second.
+  clusters->remove(kCluster);  // Otherwise its polls read the whole table every second.
   pass(1s);
   ASSERT_TRUE(nodes());
   const std::int64_t job = world->submit("n1", 300s);
@@ -420,7 +420,7 @@ TEST_P(SlurmTest, TheJobsOfADrainThatTimedOutAreRequeuedOrCancelled) {
     ASSERT_TRUE(requeued) << requeued.error().message;
     EXPECT_EQ(*requeued, (core::Json{{"ended", {std::to_string(job)}}}));
     EXPECT_TRUE(job_becomes(job, "PENDING"));
-    // What does not run is left as it is.
+    // A job that does not run is left alone.
     EXPECT_TRUE(ask<void>([&](auto done) { client->requeue_job(std::to_string(job), std::move(done)); }));
     world->cancel(job);
     EXPECT_TRUE(job_becomes(job, "CANCELLED"));
@@ -465,7 +465,7 @@ TEST_P(SlurmTest, ASuspendedJobHidesItselfFromTheNodeAndIsSeenAllTheSame) {
   ASSERT_TRUE(job_becomes(job, "SUSPENDED"));
   const auto drained = run(slurm::drain_nodes(kCluster, slurm::Owner::kOperator, {"n1"}, "scale in"));
   ASSERT_TRUE(drained.value);
-  // MIXED with no CPU allocated, or IDLE: as SelectTypeParameters and the job's memory want it.
+  // The state is MIXED without allocated CPUs, or IDLE, depending on SelectTypeParameters and the job's memory.
   const std::string words = state("n1");
   EXPECT_TRUE(words == "IDLE+DRAIN" || words == "MIXED+DRAIN") << words;
   EXPECT_TRUE(opens(drained));
@@ -477,7 +477,7 @@ TEST_P(SlurmTest, ASuspendedJobHidesItselfFromTheNodeAndIsSeenAllTheSame) {
   EXPECT_EQ(job_state(job), "SUSPENDED");
 }
 
-// The hole that the look at the jobs before a deletion is for.
+// The reason why we look at the jobs before a deletion.
 TEST_P(SlurmTest, SlurmItselfDeletesANodeUnderASuspendedJob) {
   const std::int64_t job = world->submit("n2", 300s);
   ASSERT_TRUE(job_becomes(job, "RUNNING"));
@@ -565,7 +565,7 @@ TEST_P(SlurmTest, ReconfigureShowsWhatIsLoaded) {
 }
 
 TEST_P(SlurmTest, RenewsItsTokenInTime) {
-  // A fifth of it, less the part of a second that Slurm does not see, is what a request may take.
+  // A request may take a fifth of the lifetime, less the fraction of a second that Slurm ignores.
   tokens = std::make_unique<slurm::Hs256Tokens>(world->loop().clock(), world->key(), "slurm", 15s);
   client = std::make_unique<Client>(world->loop(), *http, *tokens, log);
   for (int i = 0; i < 16; ++i) {

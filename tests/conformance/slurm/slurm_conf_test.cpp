@@ -1,4 +1,4 @@
-// How slurm.conf is read: our parser (src/slurm/conf) against the real slurmctld, by what scontrol shows of its configuration.
+// Compares how our parser (src/slurm/conf) and the real slurmctld read slurm.conf, according to `scontrol show`.
 #include <gmock/gmock.h>
 
 #include <sstream>
@@ -11,7 +11,7 @@ namespace {
 
 using Values = std::map<std::string, std::string>;
 
-/// What slurmctld has loaded.
+/// The configuration that slurmctld has loaded.
 struct Shown {
   Values config;
   std::map<std::string, Values> partitions;  ///< By name.
@@ -38,7 +38,7 @@ class SlurmConf : public SlurmTest {
       const std::size_t equals = line.find(" = ");
       if (equals != std::string::npos) out.config[trimmed(line.substr(0, equals))] = trimmed(line.substr(equals + 3));
     }
-    // Of the moment, or of the text itself.
+    // These depend on the time, or on the text itself.
     for (const char* key : {"BOOT_TIME", "HASH_VAL", "NEXT_JOB_ID"}) out.config.erase(key);
     std::istringstream partitions(world->show("partition"));
     for (std::string line; std::getline(partitions, line);) {
@@ -54,7 +54,7 @@ class SlurmConf : public SlurmTest {
   }
 };
 
-/// As Slurm gives records what the DEFAULT lines before them say: the parameters by the partition's name.
+/// Returns the parameters of each partition, with those of the preceding DEFAULT lines applied as Slurm does.
 std::map<std::string, Values> partitions_of(const slurm::conf::Conf& conf) {
   std::map<std::string, Values> out;
   Values defaults;
@@ -115,7 +115,7 @@ TEST_P(SlurmConf, IsReadAsSlurmReadsIt) {
       EXPECT_EQ(said == values.end() ? unsaid : said->second, shown.at(key)) << name << " " << key;
     }
   }
-  // What is written of it is the same to Slurm.
+  // Slurm must read the rendered file in the same way.
   const auto rendered = load(parsed.conf.render());
   ASSERT_TRUE(rendered) << error_of(rendered) << "\n" << parsed.conf.render();
   const Shown again = shown();
@@ -137,7 +137,7 @@ TEST_P(SlurmConf, WhatSlurmRefusesIsRefused) {
   EXPECT_TRUE(load(""));
 }
 
-// Nobody means it, or not everybody knows what it means.
+// Nobody writes these on purpose, or their meaning is not obvious.
 TEST_P(SlurmConf, OfWhatSlurmTakesLittleIsRefused) {
   for (const char* odd : {"MailDomain=\"a", "MailDomain=\"a\"b", "MailDomain+=a", "MinJobAge=0x10"}) {
     SCOPED_TRACE(odd);

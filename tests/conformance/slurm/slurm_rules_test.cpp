@@ -1,5 +1,5 @@
-// Slurm's rules of registration, deletion and reconfiguration, beyond what our client does with them:
-// tests/conformance/slurm/README.md names the test of each.
+// Slurm's rules of registration, deletion and reconfiguration that our client does not depend on.
+// tests/conformance/slurm/README.md names the test of each rule.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 class SlurmRules : public SlurmTest {
  protected:
   void TearDown() override {
-    // Nobody who failed leaves anything to the next.
+    // After a failure the world may be in any state, so nothing is restored here.
     if (HasFatalFailure() || IsSkipped()) return SlurmTest::TearDown();
     for (const std::string& name : started_) forget(name);
     if (configured_) configure("");
@@ -30,11 +30,11 @@ class SlurmRules : public SlurmTest {
     started_.push_back(name);
   }
   enum class Told { kReconfigured, kRestarted };
-  /// For slurmctld, n1 and n2.
+  /// Sets the keys for slurmctld, n1 and n2.
   void use_keys(const std::vector<std::string>& kids, const std::string& use_default, Told told) {
     for (const char* host : {"", "n1", "n2"}) world->set_keys(host, kids, use_default);
     if (told == Told::kReconfigured) {
-      // Two reconfigures of the same text are the same to slurmctld; to slurmds they are two.
+      // slurmctld ignores a second reconfigure with the same text, but slurmds do not. So each text is different.
       return configure("MessageTimeout=" + std::to_string(11 + kids.size()) + "\n");
     }
     for (const char* name : {"n1", "n2"}) world->stop_node(name);
@@ -64,14 +64,14 @@ class SlurmRules : public SlurmTest {
     world->configure(lines);
     const auto loaded = ask<void>([&](auto done) { client->reconfigure(std::move(done)); });
     EXPECT_TRUE(loaded) << error_of(loaded);
-    // A registration that is still under way would end a DOWN of the next step. Not all that run here register.
+    // A registration under way would end a DOWN of the next step. Not every slurmd here registers.
     for (const auto& [name, start] : before) registers_after(name, start, 20s);
     pass(kApart);
   }
-  /// SIGHUP for its slurmd, until slurmctld has the registration that follows.
+  /// Sends SIGHUP to its slurmd, and waits until slurmctld has the registration that follows.
   void reload(const std::string& name) {
     const auto before = slurmd_start(name);
-    pass(kApart);  // Starts of slurmd are told in seconds.
+    pass(kApart);  // Start times of slurmd are in whole seconds.
     world->reload_node(name);
     EXPECT_TRUE(registers_after(name, before, 60s)) << name << " does not register";
   }
@@ -88,7 +88,7 @@ class SlurmRules : public SlurmTest {
     }
     return false;
   }
-  /// Expects that the node is soon in these partitions: nodes may follow a reconfigure a moment later.
+  /// Expects that the node is soon in these partitions. Nodes may follow a reconfigure with a short delay.
   void comes_into(const std::string& name, const std::vector<std::string>& partitions, core::Duration most = 160s) {
     const core::MonoTime end = world->loop().clock().mono() + most;
     core::Result<Node> last = node(name);
@@ -99,7 +99,7 @@ class SlurmRules : public SlurmTest {
     ASSERT_TRUE(last) << last.error().message;
     EXPECT_EQ(last->partitions, partitions) << name;
   }
-  /// A request that the client has no words for: status, and the number of the first error.
+  /// Sends a request that the client does not support. Returns the status, and the number of the first error.
   std::pair<int, std::int64_t> post(const std::string& path, const Json& body) {
     const slurm::Credentials who = tokens->current();
     net::HttpRequest request{.method = "POST", .target = "/slurm/" + client->capabilities()->data_parser + "/" + path};
@@ -113,7 +113,7 @@ class SlurmRules : public SlurmTest {
     const bool bad = errors != nullptr && errors->is_array() && !errors->empty();
     return {reply->status, bad ? core::get_int(errors->front(), {"error_number"}) : 0};
   }
-  /// A field of the node that our client does not read.
+  /// Returns a field of the node that our client does not read.
   Json field(const std::string& name, const char* key) {
     const slurm::Credentials who = tokens->current();
     net::HttpRequest request{.target = "/slurm/" + client->capabilities()->data_parser + "/node/" + name};
@@ -123,7 +123,7 @@ class SlurmRules : public SlurmTest {
     const Json* nodes = answer ? core::find(*answer, {"nodes"}) : nullptr;
     return nodes == nullptr || nodes->empty() ? Json() : nodes->front().value(key, Json());
   }
-  /// Whoever does not come in this time does not come by himself.
+  /// Returns true if the node does not register by itself in this time. A node that does not do so now never does.
   bool stays_absent(const std::string& name, core::Duration time = 3s) {
     pass(time);
     return state(name) == "absent";
@@ -155,14 +155,14 @@ TEST_P(SlurmRules, WhatLacksResourcesIsDrainedAndInvalid) {
                         R"(Low RealMemory \(reported:\d+ < 100\.00% of configured:9000000\))");
   EXPECT_TRUE(std::regex_match(reason("big"), text)) << reason("big");
   EXPECT_EQ(field("big", "reason_set_by_user"), "slurm");
-  // It is freed by nobody.
+  // Nobody can free it.
   for (const char* word : {"RESUME", "UNDRAIN", "IDLE"}) {
     const auto freed = update("big", word);
     ASSERT_FALSE(freed) << word;
     EXPECT_EQ(freed.error().code, ErrorCode::kInvalid) << freed.error().message;
     EXPECT_EQ(freed.error().reason, before_26_05() ? "2028" : "2180");
   }
-  // A reason lasts until the next registration, and DOWN is not ended by that.
+  // A reason lasts until the next registration, which does not end a DOWN.
   ASSERT_TRUE(update("big", "DRAIN", "slurm-operator: x"));
   EXPECT_EQ(reason("big"), "slurm-operator: x");
   ASSERT_TRUE(update("big", "DOWN", "slurm-operator: y"));
@@ -183,7 +183,7 @@ TEST_P(SlurmRules, WhatHasEnoughAgainStaysDrained) {
   ASSERT_TRUE(becomes("n1", "IDLE+DRAIN+INVALID_REG", 10s));
   EXPECT_EQ(field("n1", "weight"), 1) << "a reconfigure goes back to --conf";
   EXPECT_EQ(field("n1", "gres"), "gpu:1");
-  reload("n1");  // A reason that is no drain's may stay for one registration.
+  reload("n1");  // A reason without a drain may survive one registration.
   const std::string lower = "gres/gpu count reported lower than configured (0 < 1)";
   for (int i = 0; i < 200 && reason("n1") != lower; ++i) pass(100ms);
   EXPECT_EQ(reason("n1"), lower);
@@ -292,7 +292,7 @@ TEST_P(SlurmRules, KeysAreRotatedInThreeSteps) {
 
 TEST_P(SlurmRules, ProbesAreAnsweredByHttpFrom25_11) {
   const int wanted = before_26_05() ? 0 : 204;
-  // Who answers may be slow to; who does not, never does.
+  // A slow answer is possible. A server that does not answer HTTP never does.
   const auto status = [&](const std::string& host, const std::string& path) {
     int last = 0;
     world->until([&] { return (last = world->http_status(host, path)) == wanted; });
@@ -312,7 +312,7 @@ TEST_P(SlurmRules, ProbesAreAnsweredByHttpFrom25_11) {
 // --- Records ----------------------------------------------------------------------------------------------------------
 
 TEST_P(SlurmRules, ADeletedNodeComesBackWithSighupOnly) {
-  pass(10s);  // A slurmd that is about to register would come back with that.
+  pass(10s);  // A slurmd that is about to register would restore the record with that.
   ASSERT_TRUE(update("n1", "DRAIN", "slurm-operator: x"));
   ASSERT_TRUE(remove("n1"));
   EXPECT_TRUE(stays_absent("n1"));
@@ -324,7 +324,7 @@ TEST_P(SlurmRules, ADeletedNodeComesBackWithSighupOnly) {
 }
 
 TEST_P(SlurmRules, WithItsStateSlurmctldLosesItsNodes) {
-  pass(10s);  // Likewise.
+  pass(10s);  // As in the test before.
   world->stop_slurmctld();
   world->lose_state();
   world->start_slurmctld();
@@ -360,7 +360,7 @@ TEST_P(SlurmRules, AReservationKeepsARecordThoughIdle) {
   EXPECT_TRUE(remove("n2"));
 }
 
-/// "n1,n2" of the reservation; "absent".
+/// Returns the reservation's nodes, "n1,n2", or "absent".
 std::string nodes_of(const std::optional<slurm::Reservation>& reservation) {
   if (!reservation) return "absent";
   std::string out;
@@ -386,7 +386,7 @@ TEST_P(SlurmRules, RestMakesReservationsFrom25_05) {
   const plan::ActResult again = run(slurm::make_reservation(kCluster, wish));
   ASSERT_FALSE(again.value);
   EXPECT_EQ(again.value.error().code, ErrorCode::kConflict);
-  // What has begun long ago is refused.
+  // Slurm refuses a start long ago.
   wish.name = "late";
   wish.start = world->loop().clock().wall() - 3600s;
   const plan::ActResult late = run(slurm::make_reservation(kCluster, wish));
@@ -407,7 +407,7 @@ TEST_P(SlurmRules, AMaintenanceIgnoresWhatRunsAndKeepsTheRestAway) {
   const auto set = [&](std::vector<std::string> nodes) {
     return ask<void>([&](auto done) { client->set_reservation_nodes("maint", nodes, std::move(done)); });
   };
-  // Nodes come and go while it is active; a name that Slurm does not know is left out.
+  // Nodes can be added and removed while it is active. Slurm ignores an unknown name.
   ASSERT_TRUE(set({"n1", "n2", "n77"}));
   EXPECT_EQ(nodes_of(reservation("maint")), "n1,n2");
   ASSERT_TRUE(becomes("n2", "IDLE+MAINTENANCE+RESERVED"));
@@ -436,7 +436,7 @@ TEST_P(SlurmRules, AReservationThatRecursMovesOn) {
   ASSERT_TRUE(first);
   EXPECT_TRUE(first->flags.contains("DAILY"));
   ASSERT_TRUE(becomes("n1", "IDLE", 120s));
-  // Nodes are free a moment before that.
+  // The nodes are free a moment before the reservation moves on.
   std::optional<slurm::Reservation> next = reservation("maint");
   for (int i = 0; i < 60 && next && next->start == first->start; ++i) {
     pass(1s);
@@ -498,8 +498,7 @@ TEST_P(SlurmRules, ANameThatIsTakenIsNotCreated) {
 }
 
 TEST_P(SlurmRules, WhatReturnsToServiceByItself) {
-  // 0: nothing does; 1: what was DOWN for its silence; 2: every DOWN. A drain never
-  // does.
+  // The values: 0, nothing returns; 1, nodes that were DOWN because they were silent; 2, all DOWN nodes. A drain never ends.
   for (const char* mode : {"0", "1"}) {
     configure(std::string("ReturnToService=") + mode + "\n");
     ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: x"));
@@ -508,7 +507,7 @@ TEST_P(SlurmRules, WhatReturnsToServiceByItself) {
     pass(3s);
     EXPECT_EQ(state("n1"), "DOWN") << mode;
     EXPECT_EQ(state("n2"), "IDLE+DRAIN") << mode;
-    // Nor does a new slurmd end it, as when a worker's pod is replaced.
+    // A new slurmd, as of a replaced worker pod, does not end the DOWN either.
     world->stop_node("n1");
     world->start_node("n1", kNodeConf);
     pass(5s);
@@ -520,7 +519,7 @@ TEST_P(SlurmRules, WhatReturnsToServiceByItself) {
 
 TEST_P(SlurmRules, ASilentNodeIsDownAndReturnsWithReturnToService1) {
   configure("ReturnToService=1\nSlurmdTimeout=10\n");
-  runs_a_job_everywhere();  // No reason of a test before is left.
+  runs_a_job_everywhere();  // Replaces reasons from earlier tests.
   ASSERT_TRUE(update("n1", "DRAIN", "bad disk"));
   ASSERT_TRUE(update("n1", "UNDRAIN"));
   ASSERT_TRUE(becomes("n1", "IDLE", 10s));
@@ -599,17 +598,17 @@ TEST_P(SlurmRules, ARemovedPartitionTakesItsJobsAlong) {
   const std::int64_t waiting = world->submit("n2", 300s, "p2");
   ASSERT_TRUE(job_becomes(waiting, "PENDING"));
   configure("");
-  // A slurmd that takes in a configuration may miss that its job ends; slurmctld tells it again, but not soon.
+  // A slurmd that loads a configuration may miss the end of its job. slurmctld repeats it, but not soon.
   EXPECT_TRUE(becomes("n1", "IDLE", 150s));
   comes_into("n1", {"all"});
   EXPECT_NE(job_state(running), "RUNNING");
   EXPECT_TRUE(job_becomes(waiting, "NODE_FAIL"));
-  // Before 26.05 it is requeued into nowhere.
+  // Before 26.05 the job is requeued although its partition is gone.
   if (!before_26_05()) {
     EXPECT_TRUE(job_becomes(running, "NODE_FAIL"));
   }
   configure("PartitionName=p2 Nodes=ALL\n");
-  // Its nodes are in it again when it is.
+  // When the partition is back, so are its nodes.
   comes_into("n1", {"all", "p2"});
 }
 

@@ -1,7 +1,7 @@
-// One Slurm with two nodes, n1 and n2, real or simulated, for tests that must come out alike in both.
+// One Slurm with two nodes, n1 and n2, real or simulated, for tests that must give the same results in both.
 //
-// The real one is an instance of dev/slurm-local.sh, told by the environment: SLURM_REST_URL (http://127.0.0.1:PORT), and
-// SLURM_LOCAL_RELEASE and SLURM_LOCAL_DIR as that script takes them.
+// The real one is an instance of dev/slurm-local.sh. The environment names it: SLURM_REST_URL (http://127.0.0.1:PORT), and
+// SLURM_LOCAL_RELEASE and SLURM_LOCAL_DIR as for that script.
 #pragma once
 
 #include <functional>
@@ -25,54 +25,56 @@ class World {
   [[nodiscard]] virtual core::Loop& loop() = 0;
   [[nodiscard]] virtual core::Random& random() = 0;
   [[nodiscard]] virtual std::unique_ptr<net::HttpTransport> transport() = 0;
-  [[nodiscard]] virtual std::string key() const = 0;  ///< Of jwt.key.
-  /// Lets time pass until the test holds; false after `most`.
+  [[nodiscard]] virtual std::string key() const = 0;  ///< The content of jwt.key.
+  /// Lets time pass until the test holds. Returns false after `most`.
   virtual bool until(const std::function<bool()>& test, core::Duration most = std::chrono::seconds(30)) = 0;
 
-  /// A batch job of an ordinary user on this node (or these: "n1,n2"), one CPU of each. 0: it was refused.
+  /// Submits a batch job of an ordinary user on this node (or these: "n1,n2"), with one CPU of each. Returns 0 if it is
+  /// refused.
   virtual std::int64_t submit(const std::string& nodes, core::Duration duration, const std::string& partition = "all") = 0;
   virtual void suspend(std::int64_t job) = 0;
   virtual void resume(std::int64_t job) = 0;
   virtual void cancel(std::int64_t job) = 0;
-  /// As an administrator with scontrol: state and reason of a node.
+  /// Sets the state and reason of a node, as an administrator does with scontrol.
   virtual void scontrol(const std::string& node, const std::string& state, const std::string& reason) = 0;
-  /// Appends lines to the configuration that every test begins with; "" takes them away. Does not load it.
+  /// Appends lines to the configuration that every test begins with; "" removes them. Does not load it.
   virtual void configure(const std::string& lines) = 0;
-  /// `servers`: of --conf-server; "": this slurmctld.
+  /// `servers` is the value of --conf-server; "" means this slurmctld.
   virtual void start_node(const std::string& name, const std::string& conf, const std::string& servers = "") = 0;
   virtual void stop_node(const std::string& name) = 0;
-  /// Whether the slurmd that was started last under this name lives, be it registered or not.
+  /// Returns true if the slurmd that was last started under this name runs, registered or not.
   [[nodiscard]] virtual bool slurmd_runs(const std::string& name) = 0;
-  /// SIGHUP to slurmd.
+  /// Sends SIGHUP to slurmd.
   virtual void reload_node(const std::string& name) = 0;
-  /// What `scontrol show` says of that ("config", "partition"), a line each. The model has no scontrol: "".
+  /// Returns what `scontrol show` prints about `what` ("config", "partition"), one object a line. The model has no scontrol:
+  /// "".
   virtual std::string show(const std::string& /*what*/) { return ""; }
-  /// As an administrator with scontrol: a reservation from now on.
+  /// Makes a reservation that begins now, as an administrator does with scontrol.
   virtual void reserve(const std::string& reservation, const std::string& node) = 0;
   virtual void end_reservation(const std::string& reservation) = 0;
-  /// As an administrator with scontrol: a node with State=CLOUD. False: refused.
+  /// Creates a node with State=CLOUD, as an administrator does with scontrol. Returns false if it is refused.
   virtual bool create_node(const std::string& name) = 0;
-  /// A line of configuration with which a job is COMPLETING for long enough to be looked at.
+  /// Returns a configuration line that keeps jobs COMPLETING long enough to observe.
   [[nodiscard]] virtual std::string slow_epilog() = 0;
-  /// Where slurmctld listens, and a host where nobody does, as --conf-server takes them without the port.
+  /// The host of slurmctld, and one where nobody listens, as --conf-server takes them, but without the port.
   [[nodiscard]] virtual std::string slurmctld_host() = 0;
   [[nodiscard]] virtual std::string nobody() { return "127.255.255.255"; }
   [[nodiscard]] virtual std::uint16_t slurmctld_port() = 0;
-  /// Puts a slurm.jwks before slurmctld ("") or a node: keys by their kid, the one in use first or by its name. Without any
-  /// kid the file goes, and the slurm.key that all have counts again. Nobody is told.
+  /// Writes a slurm.jwks for slurmctld ("") or a node. It has the keys with these kids; the one in use comes first or is named.
+  /// Without kids the file is removed, and slurm.key, which all have, is used again. Does not reconfigure anything.
   virtual void set_keys(const std::string& host, const std::vector<std::string>& kids, const std::string& use_default = "") = 0;
-  /// Status of an HTTP GET to slurmctld ("") or to the slurmd of a node; 0: no answer in HTTP.
+  /// Returns the status of an HTTP GET to slurmctld ("") or to the slurmd of a node; 0 if there is no HTTP answer.
   [[nodiscard]] virtual int http_status(const std::string& host, const std::string& path) = 0;
   virtual void start_slurmctld() = 0;
   virtual void stop_slurmctld() = 0;
-  /// While slurmctld is stopped: its state is lost.
+  /// Deletes the state of slurmctld, which must be stopped.
   virtual void lose_state() = 0;
 };
 
-/// What slurmd of n1 and n2 is started with.
+/// The --conf with which the slurmds of n1 and n2 are started.
 inline constexpr const char* kNodeConf = "CPUs=4 RealMemory=1000 Features=cpu";
 
-/// Null when the environment names none.
+/// Returns null if the environment names no instance.
 std::unique_ptr<World> real_world();
 std::unique_ptr<World> simulated_world(const std::string& release);
 

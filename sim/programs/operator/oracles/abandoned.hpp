@@ -1,7 +1,6 @@
-// No promise by itself: records of Slurm nodes that nobody can tidy up after, so that they may stay in the end
-// (declared_state.hpp). They outlived their Controller, or a NodeSet that nobody could tidy up after, or their
-// worker was nobody's. Or the machine that a worker was named after has got another name before anybody could tell Slurm whose
-// it was.
+// Not an oracle by itself: finds records of Slurm nodes that may stay at the end (declared_state.hpp), because nobody can
+// delete them. Their Controller or their NodeSet is gone without having deleted them, their worker had no owner, or their
+// worker's machine was renamed before anybody could tell Slurm the owner.
 //
 // Folder sim/programs/operator/oracles: the oracles of the operator. They believe the simulated servers alone. Uses
 // sim/oracles.

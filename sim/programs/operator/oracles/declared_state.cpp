@@ -91,8 +91,7 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     out.push_back("NodeSet " + name + " has a reservation that it does not want");
   const std::int64_t wanted = wished_workers(api_, nodeset);
   std::int64_t have = 0;
-  // Nodes that somebody took out of service are up to them to return. They do not keep the NodeSet from being ready, unless all
-  // are.
+  // Only people return nodes that people took out of service. Unless all are out, the NodeSet is still ready.
   int usable = 0, aside = 0, others = 0;
   const bool stopped = condition_true(nodeset, api::kConditionDeletionsStopped);
   const std::string newest = stopped ? "" : rolled_revision(nodeset);

@@ -30,7 +30,7 @@ class JobOracleTest : public testing::Test {
     world.apply(nodeset_json("cpu", 2));
     ASSERT_THAT(world.settle(Duration{180000}), IsEmpty());
     job = submit(2);
-    // New workers are another cause.
+    // The start of new workers must be over, because it is another cause of losses.
     world.loop().run_for(Duration{120000});
     ASSERT_EQ(state(), SimJob::State::kRunning);
     ASSERT_THAT(losses(), IsEmpty());

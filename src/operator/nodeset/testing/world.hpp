@@ -1,4 +1,5 @@
-// A small Kubernetes and a small Slurm for tests of NodeSet plans. Observations are made from their state, and plans change it.
+// A small Kubernetes and a small Slurm for tests of NodeSet plans. Their state is observed through the real caches and the real
+// observer, and plans change it.
 //
 //   World world({{"replicas", 3}});
 //   world.run(plan_nodeset(world.observe()));   // creates pods
@@ -8,6 +9,7 @@
 // deleted. Unlike the simulator it has no faults, no delays and only one NodeSet.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,14 +21,15 @@
 #include "core/result.hpp"
 #include "kube/acts.hpp"
 #include "kube/object.hpp"
-#include "operator/nodeset/observed.hpp"
-#include "plan/ledger.hpp"
+#include "operator/nodeset/observe.hpp"
+#include "operator/testing/world.hpp"
+#include "slinky/names.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace op::nodeset::testing {
 
-class World {
+class World : public op::testing::World {
  public:
   explicit World(core::Json spec = core::Json::object());
 
@@ -48,83 +51,78 @@ class World {
   /// Removes terminating pods.
   void finish_pods();
   /// Restarts the operator.
-  void restart() {
-    ledger = {};
-    seen_ = {};
-  }
-  void advance(core::Duration by) {
-    now = now + by;
-    mono = mono + by;
+  void restart() override {
+    op::testing::World::restart();
+    process_.reset();
   }
 
   kube::PodRecord& add_pod(int ordinal);  ///< Running, ready and registered as IDLE.
-  /// Adds a Kubernetes node that is younger than those before it.
+  /// Adds or replaces a Kubernetes node, which is younger than those before it.
   kube::NodeRecord& add_host(const std::string& name, kube::StringMap labels = {});
   void remove_host(const std::string& name);
   slurm::Node& add_node(const std::string& name);
   std::int64_t add_job(std::vector<std::string> nodes, std::string state = "RUNNING");
   void end_job(std::int64_t id);
-  [[nodiscard]] core::Json& spec() { return nodeset["spec"]; }
+  /// Removes the pod's owner.
+  void orphan(const std::string& pod) { pods.at(pod).meta.owners.clear(); }
+  /// Replaces the line that an earlier call added to slurm.conf.
+  void add_to_conf(const std::string& line) { config_map()["data"]["slurm.conf"] = "PrologFlags=Contain\n" + line + "\n"; }
+  /// Sets the Controller's annotation that stops deletions.
+  void stop_deletions(bool stopped) {
+    controller()["metadata"]["annotations"][std::string(api::kAnnotationStopDeletions)] = stopped ? "true" : "false";
+  }
+  void remove_controller() { remove("Controller", {"default", "demo"}); }
+  /// A user deletes the Controller, and the Controller's status reports that its cluster ends.
+  void end_cluster(bool drain);
+  [[nodiscard]] core::Json& nodeset() { return document("NodeSet", name_); }
+  [[nodiscard]] const core::Json& nodeset() const { return *find("NodeSet", {"default", name_}); }
+  [[nodiscard]] core::Json& controller() { return document("Controller", "demo"); }
+  [[nodiscard]] core::Json& config_map() { return document("ConfigMap", "demo-config"); }
+  [[nodiscard]] core::Json& spec() { return nodeset()["spec"]; }
+  [[nodiscard]] std::map<std::string, core::Json> revisions() const { return documents("ControllerRevision"); }
+  [[nodiscard]] bool has_host_keys() const { return find("Secret", host_keys_key()) != nullptr; }
+  void remove_host_keys() { op::testing::World::remove("Secret", host_keys_key()); }
+  void rename(const std::string& name);
   /// Changes the spec as a user does: the generation increases.
   void edit(const std::string& field, core::Json value);
   [[nodiscard]] kube::PodRecord& pod(const std::string& name) { return pods.at(name); }
   [[nodiscard]] slurm::Node& node(const std::string& name) { return nodes.at(name); }
-  [[nodiscard]] core::Json status() const { return nodeset.value("status", core::Json::object()); }
+  [[nodiscard]] core::Json status() const { return nodeset().value("status", core::Json::object()); }
   /// "True Reason" of a condition of the NodeSet's status, or "".
   [[nodiscard]] std::string condition(std::string_view type) const;
   [[nodiscard]] std::string message(std::string_view type) const;
 
-  core::WallTime now{core::Duration{1'767'323'045'000}};  // 2026-01-02T03:04:05Z
-  core::MonoTime mono{core::Duration{1'000'000}};
-  core::Json nodeset;
   std::map<std::string, kube::PodRecord> pods;
   std::map<std::string, std::string> images;  ///< Images of slurmd, by pod.
   std::map<std::string, int> conf_weights;    ///< The weight in slurmd's --conf, by pod.
   /// Unexpected names under which slurmd registers, by pod.
   std::map<std::string, std::string> registers;
-  std::map<std::string, core::Json> revisions;
-  std::map<std::string, core::Json> claims;
-  std::string claim_event;                                  ///< The text of the events about each claim.
-  std::map<std::string, KubeNode, std::less<>> kube_nodes;  ///< All others are in their default state.
+  std::string claim_event;  ///< The text of the events about each claim.
   std::set<std::string, std::less<>> gone_kube_nodes;
-  std::map<std::string, kube::NodeRecord> hosts;  ///< All Kubernetes nodes, for scalingMode DaemonSet.
-  std::map<std::string, slurm::Node> nodes;
-  std::map<std::int64_t, slurm::Job> jobs;
-  std::optional<ControllerView> controller;
-  bool old_definitions = false;     ///< The API server does not keep status.drainsToRestore.
-  bool stopped = false;             ///< By the Controller's annotation.
-  std::string controller_error;     ///< Why the Controller cannot be read although it exists.
-  std::set<std::string> orphans;    ///< Pods without an owner.
-  std::set<std::string> unmanaged;  ///< Pods of another cluster without an owner.
-  std::string namesake;
-  std::vector<Rival> rivals;
-  std::string partition_refusal;
+  /// The Kubernetes nodes that were added. Those that pods run on exist as well.
+  std::map<std::string, kube::NodeRecord> hosts;
+  kube::PodRecord slurmctld_pod;
+  /// Changes what was observed, if set.
+  std::function<void(Observed&)> amend;
+  bool old_definitions = false;      ///< The API server does not keep status.drainsToRestore.
   std::set<std::string> partitions;  ///< Those that slurmctld has loaded.
-  std::optional<Problem> newer;      ///< The image is of a later release than slurmctld.
-  std::vector<Problem> missing;      ///< Missing objects that the template names.
-  bool host_keys = false;            ///< A Secret with host keys exists.
   std::map<std::string, slurm::Reservation> reservations;
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
-  slurm::Capabilities capabilities;
   bool slurm_readable = true;
   bool slurm_is_ours = true;  ///< The answers are from this cluster.
   core::Duration snapshot_age{100};
-  plan::Ledger ledger;
   /// Errors of steps, by the beginning of their ids.
   std::map<std::string, core::Error> refuse;
 
   std::vector<std::string> done;        ///< Ids of all steps carried out.
   plan::Intent did;                     ///< `done` as an intent, without events and status.
-  std::vector<std::string> events;      ///< "Normal ScalingUp: note"
   std::vector<std::string> violations;  ///< Acts that must never happen, but did.
 
  private:
-  core::Result<void> carry_out(const plan::Act& act);
-  core::Result<void> create(const kube::Create& act);
-  core::Result<void> patch(const kube::Patch& act);
-  core::Result<void> remove(const kube::Delete& act);
-  core::Result<void> patch_claim(const kube::Patch& act);
-  core::Result<void> remove_claim(const kube::Delete& act);
+  core::Result<void> execute(const plan::Act& act) override;
+  core::Result<void> create_pod(const kube::Create& act);
+  core::Result<void> patch_pod(const kube::Patch& act);
+  core::Result<void> remove_pod(const kube::Delete& act);
   [[nodiscard]] bool pod_uses(const std::string& claim) const;
   core::Result<void> patch_tolerations(kube::PodRecord& pod, const core::Json& operations);
   core::Result<void> slurm_act(const plan::Act& act);
@@ -137,11 +135,15 @@ class World {
   [[nodiscard]] bool job_on(const std::string& node) const;
   /// The Slurm node of the pod's slurmd.
   [[nodiscard]] std::string node_of(const kube::PodRecord& pod) const;
-  std::string next_version();
+  [[nodiscard]] slurm::SnapshotPtr snapshot() const;
+  [[nodiscard]] kube::Key host_keys_key() const { return {"default", worker_ssh_host_keys_name(name_)}; }
+  /// All Kubernetes nodes as records.
+  [[nodiscard]] std::vector<std::shared_ptr<const kube::NodeRecord>> host_records() const;
 
-  Seen seen_;
-  plan::Facts facts_;  ///< For the next observation.
-  int version_ = 100;
+  struct Process;
+  std::shared_ptr<Process> process_;  ///< The operator's process.
+  std::string name_ = "cpu";
+  plan::Facts facts_;  ///< Live answers for the next observation.
   int uid_ = 0;
   std::int64_t job_ = 0;
 };

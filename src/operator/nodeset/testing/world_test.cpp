@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/well_known.hpp"
+#include "core/base64.hpp"
 #include "kube/cache/record.hpp"
 #include "operator/common/slinky.hpp"
 #include "operator/nodeset/build_worker.hpp"
@@ -14,7 +15,10 @@
 #include "operator/nodeset/parts.hpp"
 #include "operator/nodeset/plan.hpp"
 #include "plan/executor.hpp"
-#include "plan/testing/observing.hpp"
+#include "slinky/config_map.hpp"
+#include "slinky/keys.hpp"
+#include "slinky/local_wiring.hpp"
+#include "slinky/status.hpp"
 #include "slinky/worker_names.hpp"
 
 namespace op::nodeset::testing {
@@ -41,120 +45,133 @@ void add_step(plan::Intent& into, const plan::Step& step) {
 }  // namespace
 
 World::World(Json spec) {
+  now = core::WallTime{core::Duration{1'767'323'045'000}};  // 2026-01-02T03:04:05Z
   capabilities.release = "26.05.5";
   capabilities.requeue = capabilities.topology_update = capabilities.reservations = true;
-  nodeset = {{"apiVersion", api::kApiVersion},
-             {"kind", "NodeSet"},
-             {"metadata",
-              {{"name", "cpu"},
-               {"namespace", "default"},
-               {"uid", "set-uid"},
-               {"resourceVersion", "1"},
-               {"generation", 1},
-               {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
-             {"spec", {{"controllerRef", {{"name", "demo"}}}, {"slurmd", {{"image", "local/slurmd:26.05"}}}}}};
-  nodeset["spec"].merge_patch(spec);
-  ControllerView view;
-  view.meta.ns = "default";
-  view.meta.name = "demo";
-  view.meta.uid = "controller-uid";
-  view.endpoint = {"demo-controller.default", 6817};
-  view.slurm_key = {"demo-slurm-key", "slurm.key", true};
-  view.key = kube::Presence::kPresent;
-  view.ready_since = now - core::Duration{3600 * 1000};
-  controller = view;
+  Json set{{"apiVersion", api::kApiVersion},
+           {"kind", "NodeSet"},
+           {"metadata", {{"name", name_}, {"uid", "set-uid"}, {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
+           {"spec", {{"controllerRef", {{"name", "demo"}}}, {"slurmd", {{"image", "local/slurmd:26.05"}}}}}};
+  set["spec"].merge_patch(spec);
+  put(set);
+  put({{"apiVersion", api::kApiVersion},
+       {"kind", "Controller"},
+       {"metadata", {{"name", "demo"}, {"uid", "controller-uid"}}},
+       {"spec", Json::object()}});
+  put({{"apiVersion", "v1"},
+       {"kind", "ConfigMap"},
+       {"metadata", {{"name", config_map_name("demo")}}},
+       {"data", {{kSlurmConf, "PrologFlags=Contain\n"}}}});
+  put({{"apiVersion", "v1"},
+       {"kind", "Secret"},
+       {"metadata", {{"name", keyring_name("demo")}, {"annotations", {{api::kAnnotationSlurmKeyHash, "a digest"}}}}},
+       {"data", {{api::kKeySlurm, core::base64_encode("a key")}}}});
+  slurmctld_pod.meta.ns = "default";
+  slurmctld_pod.meta.name = "demo-controller-0";
+  slurmctld_pod.meta.uid = "slurmctld-uid";
+  slurmctld_pod.meta.created = now - core::Duration{3600 * 1000};
+  slurmctld_pod.meta.labels = {{std::string(api::kLabelName), std::string(kAppController)},
+                               {std::string(api::kLabelInstance), "demo"}};
+  slurmctld_pod.phase = "Running";
+  slurmctld_pod.conditions = {{"Ready", "True", "", ""}};
+  slurmctld_pod.ready_since = now - core::Duration{3600 * 1000};
+}
+
+void World::rename(const std::string& name) {
+  Json renamed = nodeset();
+  renamed["metadata"]["name"] = name;
+  op::testing::World::remove("NodeSet", {"default", name_});
+  name_ = name;
+  put(std::move(renamed));
+}
+
+void World::end_cluster(bool drain) {
+  controller()["metadata"]["deletionTimestamp"] = core::format_rfc3339(now);
+  controller()["spec"]["deletionPolicy"] = drain ? "Drain" : "Immediate";
+  controller()["status"]["conditions"] = Json::array({{{"type", api::kConditionProgressing},
+                                                       {"status", "True"},
+                                                       {"reason", kReasonTerminating},
+                                                       {"message", ""},
+                                                       {"lastTransitionTime", core::format_rfc3339(now)}}});
+}
+
+struct World::Process {
+  slurm::SnapshotPtr snapshot;
+  LocalWiring wiring{[this](const slurm::ClusterKey&) { return snapshot; }};
+  Caches caches{wiring};
+  NodeSetController controller{wiring, {.propagated_conditions = {"Trouble"}}};
+};
+
+slurm::SnapshotPtr World::snapshot() const {
+  auto out = std::make_shared<slurm::Snapshot>();
+  out->health = health;
+  out->requested_at = mono - snapshot_age;
+  if (health != slurm::Snapshot::Health::kNone) {
+    for (const auto& [name, node] : nodes) out->nodes.emplace(name, std::make_shared<slurm::Node>(node));
+    for (const std::string& name : partitions) out->partitions.emplace(name, slurm::Partition{name, name, "UP"});
+    for (const auto& [id, job] : jobs) out->jobs.emplace(id, std::make_shared<slurm::Job>(job));
+    out->capabilities = capabilities;
+    out->job_index = slurm::JobIndex::of(out->jobs);
+  }
+  if (health != slurm::Snapshot::Health::kComplete) out->error = "connection refused";
+  if (!slurm_readable) {
+    out->error_code = core::ErrorCode::kInternal;
+    out->error = "jobs/: a reply that does not read as JSON";
+    out->failures = 3;
+  }
+  if (!slurm_is_ours) {
+    out->error = "slurmrestd is of cluster \"elsewhere\", not of \"default_demo\"";
+    out->other_cluster = true;
+  }
+  return out;
+}
+
+KubeNodes World::host_records() const {
+  std::map<std::string, kube::NodeRecord> out = hosts;
+  // A node that is not in `hosts` has a taint, so that scalingMode DaemonSet places no worker there.
+  const auto add = [&](const std::string& name) {
+    if (name.empty() || gone_kube_nodes.contains(name) || out.contains(name)) return;
+    out[name].meta.name = name;
+    out[name].ready = true;
+    out[name].taints = {{"test/of-no-worker", "", "NoSchedule"}};
+  };
+  for (const auto& [name, pod] : pods) add(pod.node_name);
+  const Json pins = status().value("ordinalToNode", Json::object());
+  for (const auto& [ordinal, name] : pins.items()) add(name);
+  KubeNodes all;
+  for (const auto& [name, record] : out) all.push_back(std::make_shared<kube::NodeRecord>(record));
+  return all;
 }
 
 Observed World::observe() {
   tend_reservations();
-  Observed out;
-  out.now = now;
-  out.mono = mono;
-  out.outcomes = ledger.outcomes();
-  auto object = std::make_shared<kube::Object>();
-  object->meta = kube::parse_meta(nodeset);
-  object->body = nodeset;
-  out.object = object;
-  if (core::Result<api::NodeSet> parsed = api::from_json<api::NodeSet>(nodeset)) {
-    out.nodeset = std::move(*parsed);
-  } else {
-    out.invalid = parsed.error().message;
-    out.nodeset.spec.controller_ref.name = core::get_string(nodeset, {"spec", "controllerRef", "name"});
-  }
-  out.controller = controller;
-  out.controller_error = controller_error;
-  out.namesake = namesake;
-  out.rivals = rivals;
-  out.partition_refusal = partition_refusal;
-  out.missing = missing;
-  out.newer = newer;
-  if (has_sshd(out.nodeset.spec)) out.host_keys = host_keys ? kube::Presence::kPresent : kube::Presence::kAbsent;
-  for (const auto& [name, pod] : pods) {
-    auto& list = orphans.contains(name) ? out.orphans : unmanaged.contains(name) ? out.unmanaged : out.pods;
-    list.push_back(std::make_shared<kube::PodRecord>(pod));
-  }
-  for (const auto& [name, body] : revisions) {
-    auto revision = std::make_shared<kube::Object>();
-    revision->meta = kube::parse_meta(body);
-    revision->body = body;
-    out.revisions.push_back(revision);
-  }
-  for (const auto& [name, body] : claims) {
-    const auto refused = out.outcomes.find(kCreateClaim.of("default/" + name));
-    const bool known = refused != out.outcomes.end() && refused->second.error;
-    if (!known && core::get_string(body, {"metadata", "labels", api::kLabelInstance}) != "cpu") continue;
-    auto claim = std::make_shared<kube::Object>();
-    claim->meta = kube::parse_meta(body);
-    claim->body = body;
-    out.claims.emplace(name, std::move(claim));
-  }
-  out.nodes = kube_nodes;
-  for (const kube::PodPtr& pod : out.pods) {
-    if (!pod->node_name.empty() && !gone_kube_nodes.contains(pod->node_name)) out.nodes.try_emplace(pod->node_name);
-  }
-  for (const auto& [ordinal, node] : out.nodeset.status.ordinal_to_node) {
-    if (!gone_kube_nodes.contains(node)) out.nodes.try_emplace(node);
-  }
-  if (out.by_host()) {
-    KubeNodes all;
-    for (const auto& [name, host] : hosts) all.push_back(std::make_shared<kube::NodeRecord>(host));
-    out.no_kube_nodes = all.empty();
-    out.hosts = find_hosts(out.nodeset.spec, all);
-  }
-  auto snapshot = std::make_shared<slurm::Snapshot>();
-  snapshot->health = health;
-  snapshot->requested_at = mono - snapshot_age;
-  if (health != slurm::Snapshot::Health::kNone) {
-    for (const auto& [name, node] : nodes) snapshot->nodes.emplace(name, std::make_shared<slurm::Node>(node));
-    for (const std::string& name : partitions) snapshot->partitions.emplace(name, slurm::Partition{name, name, "UP"});
-    for (const auto& [id, job] : jobs) snapshot->jobs.emplace(id, std::make_shared<slurm::Job>(job));
-    snapshot->capabilities = capabilities;
-    snapshot->job_index = slurm::JobIndex::of(snapshot->jobs);
-  }
-  if (health != slurm::Snapshot::Health::kComplete) snapshot->error = "connection refused";
-  if (!slurm_readable) {
-    snapshot->error_code = core::ErrorCode::kInternal;
-    snapshot->error = "jobs/: a reply that does not read as JSON";
-    snapshot->failures = 3;
-  }
-  if (!slurm_is_ours) {
-    snapshot->error = "slurmrestd is of cluster \"elsewhere\", not of \"default_demo\"";
-    snapshot->other_cluster = true;
-  }
-  out.snapshot = snapshot;
-  out.lost_hosts = find_lost_hosts(out, [this](const std::string& name) { return hosts.contains(name); });
-  std::vector<kube::PodPtr> workers = out.pods;
-  workers.insert(workers.end(), out.orphans.begin(), out.orphans.end());
-  out.doubt = doubt_of(workers, *snapshot, controller ? controller->state_since : std::nullopt);
-  out.stopped = stopped;
-  out.strays = find_strays(out);
-  seen_.look(out);
-  seen_.note_claims(out, facts_);
-  seen_.note_reservations(out, facts_);
-  seen_.note_template(facts_);
-  out.seen = seen_;
-  for (auto& [node, pod] : out.seen.gone) pod.host_gone = pod.placed && gone_kube_nodes.contains(pod.kube_node);
-  conclude(out, std::exchange(facts_, {}), plan::testing::Observer::at(mono));
+  if (!process_) process_ = std::make_shared<Process>();
+  const auto show = [this]<class Record>(kube::Cache<Record>& cache, std::vector<std::shared_ptr<const Record>> records) {
+    cache.replace(std::move(records), next_version());
+  };
+  const auto show_all = [&](kube::Cache<kube::Object>& cache, const std::string& kind) {
+    std::vector<kube::ObjectPtr> out;
+    for (const Json* document : shown()) {
+      if ((*document)["kind"] == kind) out.push_back(kube::record_from_json<kube::Object>(*document).value());
+    }
+    show(cache, std::move(out));
+  };
+  const Caches& caches = process_->caches;
+  show_all(caches.nodesets, "NodeSet");
+  show_all(caches.controllers, "Controller");
+  show_all(caches.config_maps, "ConfigMap");
+  show_all(caches.controller_revisions, "ControllerRevision");
+  show_all(caches.claims, "PersistentVolumeClaim");
+  std::vector<kube::PodPtr> all{std::make_shared<kube::PodRecord>(slurmctld_pod)};
+  for (const auto& [name, pod] : pods) all.push_back(std::make_shared<kube::PodRecord>(pod));
+  show(caches.pods, std::move(all));
+  show(caches.nodes, host_records());
+  process_->snapshot = snapshot();
+  Reader reader(*this);
+  run::Controller& base = process_->controller;
+  const auto seen = base.observe({"default", name_}, reader, {now, mono, ledger.outcomes(), std::exchange(facts_, {})});
+  Observed out = *std::static_pointer_cast<const Observed>(seen);
+  if (amend) amend(out);
   return out;
 }
 
@@ -184,7 +201,7 @@ int World::run(const plan::Plan& plan) {
     const auto* get = dynamic_cast<const kube::Get*>(need.query.get());
     if (get == nullptr) violations.push_back("unknown question " + need.query->describe().dump());
     if (get != nullptr && get->resource == resources::kNodeSet) {
-      facts_.emplace(need.id, plan::Fact{nodeset, mono});
+      facts_.emplace(need.id, plan::Fact{nodeset(), mono});
       continue;
     }
     const bool node = get != nullptr && get->resource == kube::resources::kNode;
@@ -208,7 +225,7 @@ int World::run(const plan::Plan& plan) {
           if (step.id.text().starts_with(prefix)) result = std::unexpected(error);
         }
         check_intent(plan.intent, step);
-        if (result) result = carry_out(*step.act);
+        if (result) result = execute(*step.act);
         ledger.add({{step.id, plan::tried(result, mono)}});
         failed = failed || !result;
         if (!result) continue;
@@ -264,48 +281,49 @@ int World::settle(int passes) {
   return passes;
 }
 
-std::string World::next_version() {
-  return std::to_string(++version_);
-}
-
-core::Result<void> World::carry_out(const plan::Act& act) {
-  if (const auto* it = dynamic_cast<const kube::Create*>(&act)) return create(*it);
-  if (const auto* it = dynamic_cast<const kube::Patch*>(&act)) return patch(*it);
-  if (const auto* it = dynamic_cast<const kube::Delete*>(&act)) return remove(*it);
-  if (const auto* event = dynamic_cast<const kube::EventAct*>(&act)) {
-    events.push_back(event->type + " " + event->reason + ": " + event->note);
-    return {};
+core::Result<void> World::execute(const plan::Act& act) {
+  if (const auto* it = dynamic_cast<const kube::Create*>(&act)) {
+    if (it->resource == kube::resources::kPod) return create_pod(*it);
+    const bool claim = it->resource == kube::resources::kPersistentVolumeClaim;
+    const auto created = op::testing::World::execute(act);
+    if (created && claim) document("PersistentVolumeClaim", it->object["metadata"]["name"])["status"]["phase"] = "Pending";
+    return created;
   }
+  if (const auto* it = dynamic_cast<const kube::Patch*>(&act)) {
+    if (it->resource == kube::resources::kPod) return patch_pod(*it);
+    if (it->resource != resources::kNodeSet) return op::testing::World::execute(act);
+    Json before = nodeset();
+    auto patched = op::testing::World::execute(act);
+    if (find("NodeSet", {"default", name_}) == nullptr) {  // Tests look at it after its deletion.
+      before["metadata"]["finalizers"] = Json::array();
+      store({"NodeSet", {"default", name_}}, std::move(before));
+    }
+    if (old_definitions && nodeset().contains("status")) nodeset()["status"].erase("drainsToRestore");
+    return patched;
+  }
+  if (const auto* it = dynamic_cast<const kube::Delete*>(&act)) {
+    if (it->uid.empty()) violations.push_back("deletion without uid: " + text(it->key));
+    if (it->resource == kube::resources::kPod) return remove_pod(*it);
+    const bool claim = it->resource == kube::resources::kPersistentVolumeClaim;
+    if (claim && pod_uses(it->key.name)) violations.push_back("deleted a claim that a pod uses: " + text(it->key));
+    return op::testing::World::execute(act);
+  }
+  if (dynamic_cast<const kube::EventAct*>(&act) != nullptr) return op::testing::World::execute(act);
   return slurm_act(act);
 }
 
-core::Result<void> World::create(const kube::Create& act) {
+core::Result<void> World::create_pod(const kube::Create& act) {
   Json object = act.object;
   const std::string name = core::get_string(object, {"metadata", "name"});
   object["metadata"]["uid"] = fmt::format("uid-{}", ++uid_);
   object["metadata"]["resourceVersion"] = next_version();
   object["metadata"]["creationTimestamp"] = core::format_rfc3339(now);
-  if (act.resource == kube::resources::kControllerRevision) {
-    if (revisions.contains(name)) return core::fail(core::ErrorCode::kAlreadyExists, name);
-    revisions[name] = object;
-    return {};
-  }
-  if (act.resource == kube::resources::kPersistentVolumeClaim) {
-    if (claims.contains(name)) return core::fail(core::ErrorCode::kAlreadyExists, name);
-    object["status"]["phase"] = "Pending";
-    claims[name] = object;
-    return {};
-  }
-  if (act.resource == kube::resources::kSecret) {
-    if (host_keys) return core::fail(core::ErrorCode::kAlreadyExists, name);
-    host_keys = true;
-    return {};
-  }
   if (pods.contains(name)) return core::fail(core::ErrorCode::kAlreadyExists, name);
   for (const Json& volume : object["spec"].value("volumes", Json::array())) {
     const std::string claim = core::get_string(volume, {"persistentVolumeClaim", "claimName"});
-    if (!claim.empty() && !claims.contains(claim)) violations.push_back("created without its claim: " + name);
-    if (volume["name"] == "ssh-host-keys" && !host_keys) violations.push_back("created without host keys: " + name);
+    if (!claim.empty() && find("PersistentVolumeClaim", {"default", claim}) == nullptr)
+      violations.push_back("created without its claim: " + name);
+    if (volume["name"] == "ssh-host-keys" && !has_host_keys()) violations.push_back("created without host keys: " + name);
   }
   object["status"]["phase"] = "Pending";
   const auto record = kube::record_from_json<kube::PodRecord>(object);
@@ -321,63 +339,11 @@ core::Result<void> World::create(const kube::Create& act) {
   return {};
 }
 
-core::Result<void> World::patch_claim(const kube::Patch& act) {
-  const auto it = claims.find(act.key.name);
-  if (it == claims.end()) return core::fail(core::ErrorCode::kNotFound, text(act.key));
-  Json& meta = it->second["metadata"];
-  if (Json(act.uid) != meta["uid"] || Json(act.resource_version) != meta["resourceVersion"])
-    return core::fail(core::ErrorCode::kConflict, "another claim");
-  const Json& owners = act.patch.at("metadata").value("ownerReferences", Json::array());
-  for (const Json& owner : owners) {
-    if (!owner.contains("$patch")) {
-      meta["ownerReferences"].push_back(owner);
-      continue;
-    }
-    Json left = Json::array();
-    for (const Json& have : meta["ownerReferences"]) {
-      if (have["uid"] != owner["uid"]) left.push_back(have);
-    }
-    meta["ownerReferences"] = std::move(left);
-  }
-  if (owners.empty()) it->second.merge_patch(act.patch);
-  meta["resourceVersion"] = next_version();
-  return {};
-}
-
 bool World::pod_uses(const std::string& claim) const {
   return std::ranges::any_of(pods, [&](const auto& pod) { return claim.ends_with("-" + pod.first); });
 }
 
-core::Result<void> World::remove_claim(const kube::Delete& act) {
-  const auto it = claims.find(act.key.name);
-  if (it == claims.end()) return {};
-  const Json& meta = it->second["metadata"];
-  if (Json(act.uid) != meta["uid"] || Json(act.resource_version) != meta["resourceVersion"])
-    return core::fail(core::ErrorCode::kConflict, "another claim");
-  if (pod_uses(act.key.name)) violations.push_back("deleted a claim that a pod uses: " + text(act.key));
-  claims.erase(it);
-  return {};
-}
-
-core::Result<void> World::patch(const kube::Patch& act) {
-  if (act.resource == kube::resources::kPersistentVolumeClaim) return patch_claim(act);
-  if (act.resource == resources::kNodeSet) {
-    if (!act.resource_version.empty() && act.resource_version != core::get_string(nodeset, {"metadata", "resourceVersion"})) {
-      return core::fail(core::ErrorCode::kConflict, "NodeSet changed");
-    }
-    if (act.type == kube::PatchType::kJson) {
-      nodeset = nodeset.patch(act.patch);
-    } else {
-      nodeset.merge_patch(act.patch);
-      if (old_definitions && nodeset.contains("status")) nodeset["status"].erase("drainsToRestore");
-    }
-    nodeset["metadata"]["resourceVersion"] = next_version();
-    return {};
-  }
-  if (act.resource == kube::resources::kControllerRevision) {
-    revisions.at(act.key.name).merge_patch(act.patch);
-    return {};
-  }
+core::Result<void> World::patch_pod(const kube::Patch& act) {
   const auto it = pods.find(act.key.name);
   if (it == pods.end()) return core::fail(core::ErrorCode::kNotFound, text(act.key));
   kube::PodRecord& pod = it->second;
@@ -405,7 +371,9 @@ core::Result<void> World::patch(const kube::Patch& act) {
     }
   };
   const Json& meta = act.patch.at("metadata");
-  if (meta.contains("ownerReferences")) orphans.erase(act.key.name);
+  for (const Json& owner : meta.value("ownerReferences", Json::array())) {
+    if (!owner.contains("$patch")) pod.meta.owners = {{owner["apiVersion"], owner["kind"], owner["name"], owner["uid"], true}};
+  }
   if (meta.contains("labels")) apply(pod.meta.labels, meta["labels"]);
   if (meta.contains("annotations")) apply(pod.meta.annotations, meta["annotations"]);
   return {};
@@ -425,13 +393,7 @@ core::Result<void> World::patch_tolerations(kube::PodRecord& pod, const Json& op
   return {};
 }
 
-core::Result<void> World::remove(const kube::Delete& act) {
-  if (act.uid.empty()) violations.push_back("deletion without uid: " + text(act.key));
-  if (act.resource == kube::resources::kControllerRevision) {
-    revisions.erase(act.key.name);
-    return {};
-  }
-  if (act.resource == kube::resources::kPersistentVolumeClaim) return remove_claim(act);
+core::Result<void> World::remove_pod(const kube::Delete& act) {
   const auto it = pods.find(act.key.name);
   if (it == pods.end()) return {};
   kube::PodRecord& pod = it->second;
@@ -520,8 +482,10 @@ core::Result<void> World::slurm_act(const plan::Act& act) {
     }
     if (gone->expected == slurm::NodeEvidence::Live::kDrained && !it->second.state.has("DRAIN"))
       return core::fail(core::ErrorCode::kConflict, "not drained");
-    const bool wanted = !nodeset["metadata"].contains("deletionTimestamp") && !controller->meta.terminating();
-    if (wanted && drained_by_others(it->second) && core::find(nodeset, {"status", "drainsToRestore", gone->node}) == nullptr)
+    const Json* cluster = find("Controller", {"default", "demo"});
+    const bool ends = cluster == nullptr || (*cluster)["metadata"].contains("deletionTimestamp");
+    const bool wanted = !nodeset()["metadata"].contains("deletionTimestamp") && !ends;
+    if (wanted && drained_by_others(it->second) && core::find(nodeset(), {"status", "drainsToRestore", gone->node}) == nullptr)
       violations.push_back("lost a foreign drain: " + gone->node);
     nodes.erase(it);
     return {};
@@ -597,7 +561,7 @@ core::Result<void> World::reservation_act(const plan::Act& act) {
     if (wish.start + core::Duration{30000} < now) return core::fail(core::ErrorCode::kInvalid, "Invalid time specified");
     if (std::ranges::any_of(wish.nodes, [&](const std::string& name) { return !nodes.contains(name); }))
       violations.push_back("reserves a node that Slurm does not have");
-    const bool tracked = kube::has_finalizer(kube::parse_meta(nodeset), api::kFinalizerReservation);
+    const bool tracked = kube::has_finalizer(kube::parse_meta(nodeset()), api::kFinalizerReservation);
     if (!tracked) violations.push_back("makes a reservation before it has the finalizer");
     slurm::Reservation made{wish.name, "slurm", wish.nodes, false, {"MAINT", "IGNORE_JOBS", "SPEC_NODES"}, wish.start, {}};
     made.flags.insert(wish.flags.begin(), wish.flags.end());
@@ -740,12 +704,16 @@ kube::PodRecord& World::add_pod(int ordinal) {
   pod.meta.uid = fmt::format("uid-{}", ++uid_);
   pod.meta.resource_version = next_version();
   pod.meta.created = now - core::Duration{3600 * 1000};
+  pod.meta.owners = {{std::string(api::kApiVersion), "NodeSet", name_, core::get_string(nodeset(), {"metadata", "uid"}), true}};
+  pod.meta.labels = {{std::string(api::kLabelName), std::string(kAppWorker)},
+                     {std::string(api::kLabelInstance), name_},
+                     {std::string(api::kLabelCluster), "demo"}};
   pod.hostname = name;
   pod.phase = "Pending";
   pod.node_name = fmt::format("kube-{}", ordinal);
   pod.not_ready.index = 0;
   pod.unreachable.index = 1;
-  if (const auto wanted = api::from_json<api::NodeSet>(nodeset); wanted && always_protected(wanted->spec))
+  if (const auto wanted = api::from_json<api::NodeSet>(nodeset()); wanted && always_protected(wanted->spec))
     pod.meta.labels[std::string(api::kLabelPodProtect)] = "true";
   start_pods();
   pod.ready_since = now - core::Duration{3500 * 1000};
@@ -756,6 +724,7 @@ kube::PodRecord& World::add_pod(int ordinal) {
 kube::NodeRecord& World::add_host(const std::string& name, kube::StringMap labels) {
   gone_kube_nodes.erase(name);
   kube::NodeRecord& host = hosts[name];
+  host = {};
   host.meta.name = name;
   host.meta.labels = std::move(labels);
   host.meta.created = now + core::Duration{static_cast<std::int64_t>(hosts.size())};
@@ -798,7 +767,7 @@ void World::end_job(std::int64_t id) {
 
 void World::edit(const std::string& field, Json value) {
   spec()[field] = std::move(value);
-  nodeset["metadata"]["generation"] = nodeset["metadata"]["generation"].get<int>() + 1;
+  nodeset()["metadata"]["generation"] = nodeset()["metadata"]["generation"].get<int>() + 1;
 }
 
 std::string World::condition(std::string_view type) const {
