@@ -28,10 +28,6 @@ using core::Json;
 
 const std::size_t kMaxSteps = plan::PassLimits{}.max_steps;
 
-std::string text(const kube::Key& key) {
-  return key.str();
-}
-
 /// Adds what a step changes. Status, notes in it, events and confirmations change nothing.
 void add_step(plan::Intent& into, const plan::Step& step) {
   if (step.id.is(kStatus) || step.id.is(kNoteDrain) || step.id.is(kEvent) || step.id.is(kConfirm)) return;
@@ -100,6 +96,17 @@ struct World::Process {
   LocalWiring wiring{[this](const slurm::ClusterKey&) { return snapshot; }};
   Caches caches{wiring};
   NodeSetController controller{wiring, {.propagated_conditions = {"Trouble"}}};
+  std::map<Id, std::pair<Json, kube::ObjectPtr>> records;
+
+  /// Parses a document only if it has changed: parsing takes much of the time of all tests.
+  kube::ObjectPtr record_of(const Json& document) {
+    auto& [parsed, record] = records[id_of(document)];
+    if (record == nullptr || parsed != document) {
+      parsed = document;
+      record = kube::record_from_json<kube::Object>(document).value();
+    }
+    return record;
+  }
 };
 
 slurm::SnapshotPtr World::snapshot() const {
@@ -149,10 +156,11 @@ Observed World::observe() {
   const auto show = [this]<class Record>(kube::Cache<Record>& cache, std::vector<std::shared_ptr<const Record>> records) {
     cache.replace(std::move(records), next_version());
   };
+  const std::vector<const Json*> documents = shown();
   const auto show_all = [&](kube::Cache<kube::Object>& cache, const std::string& kind) {
     std::vector<kube::ObjectPtr> out;
-    for (const Json* document : shown()) {
-      if ((*document)["kind"] == kind) out.push_back(kube::record_from_json<kube::Object>(*document).value());
+    for (const Json* document : documents) {
+      if (core::get_string(*document, {"kind"}) == kind) out.push_back(process_->record_of(*document));
     }
     show(cache, std::move(out));
   };
@@ -302,10 +310,10 @@ core::Result<void> World::execute(const plan::Act& act) {
     return patched;
   }
   if (const auto* it = dynamic_cast<const kube::Delete*>(&act)) {
-    if (it->uid.empty()) violations.push_back("deletion without uid: " + text(it->key));
+    if (it->uid.empty()) violations.push_back("deletion without uid: " + it->key.str());
     if (it->resource == kube::resources::kPod) return remove_pod(*it);
     const bool claim = it->resource == kube::resources::kPersistentVolumeClaim;
-    if (claim && pod_uses(it->key.name)) violations.push_back("deleted a claim that a pod uses: " + text(it->key));
+    if (claim && pod_uses(it->key.name)) violations.push_back("deleted a claim that a pod uses: " + it->key.str());
     return op::testing::World::execute(act);
   }
   if (dynamic_cast<const kube::EventAct*>(&act) != nullptr) return op::testing::World::execute(act);
@@ -345,9 +353,9 @@ bool World::pod_uses(const std::string& claim) const {
 
 core::Result<void> World::patch_pod(const kube::Patch& act) {
   const auto it = pods.find(act.key.name);
-  if (it == pods.end()) return core::fail(core::ErrorCode::kNotFound, text(act.key));
+  if (it == pods.end()) return core::fail(core::ErrorCode::kNotFound, act.key.str());
   kube::PodRecord& pod = it->second;
-  if (act.uid.empty()) violations.push_back("patch without uid: " + text(act.key));
+  if (act.uid.empty()) violations.push_back("patch without uid: " + act.key.str());
   if (act.uid != pod.meta.uid) return core::fail(core::ErrorCode::kConflict, "uid");
   pod.meta.resource_version = next_version();
   if (act.type == kube::PatchType::kJson) return patch_tolerations(pod, act.patch);
@@ -403,9 +411,9 @@ core::Result<void> World::remove_pod(const kube::Delete& act) {
   }
   if (act.evidence && !act.fenced && !act.evidence->good_at(mono)) return core::fail(core::ErrorCode::kExpired, "too old");
   if (!act.evidence) {
-    violations.push_back("deletion without evidence: " + text(act.key));
+    violations.push_back("deletion without evidence: " + act.key.str());
   } else if (act.evidence->kind() != "OwnerEnds" && act.evidence->kind() != "Ended" && job_on(node_of(pod))) {
-    violations.push_back("deleted while it runs a job: " + text(act.key));
+    violations.push_back("deleted while it runs a job: " + act.key.str());
   }
   if (!pod.meta.deletion_timestamp) pod.meta.deletion_timestamp = now + core::Duration{30000};
   return {};
