@@ -90,7 +90,7 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
   if (!scheduled && slurm != nullptr && slurm->reservations().contains("SlurmOperatorMaint-" + name))
     out.push_back("NodeSet " + name + " has a reservation that it does not want");
   const std::int64_t wanted = wished_workers(api_, nodeset);
-  std::int64_t have = 0;
+  std::int64_t have = 0, left = 0;
   // Only people return nodes that people took out of service. Unless all are out, the NodeSet is still ready.
   int usable = 0, aside = 0, others = 0;
   const bool stopped = condition_true(nodeset, api::kConditionDeletionsStopped);
@@ -103,9 +103,12 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
       continue;
     }
     ++have;
-    // A worker that a user has cordoned stays, because its successor would not be cordoned.
-    if (bound_to_hosts(nodeset) != bound_to_host(pod) && !pod_cordoned(pod))
-      out.push_back("pod " + key.str() + " is of the other scalingMode");
+    // A worker that a user has cordoned stays, because its successor would not be cordoned. scalingMode DaemonSet may have no
+    // place for it.
+    if (bound_to_hosts(nodeset) != bound_to_host(pod)) {
+      if (!pod_cordoned(pod)) out.push_back("pod " + key.str() + " is of the other scalingMode");
+      if (bound_to_hosts(nodeset)) ++left;
+    }
     const std::string node_name = slurm_node_of(pod);
     const SimNode* node = slurm == nullptr ? nullptr : slurm->node(node_name);
     if (!condition_true(pod, "Ready")) out.push_back("pod " + key.str() + " is not ready");
@@ -141,14 +144,15 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
       out.push_back("pod " + key.str() + " is of an earlier template");
     }
   }
-  if (have != wanted) out.push_back(fmt::format("NodeSet {}/{} has {} workers of {}", ns, name, have, wanted));
+  const bool as_wanted = wanted <= have && have <= wanted + left;
+  if (!as_wanted) out.push_back(fmt::format("NodeSet {}/{} has {} workers of {}", ns, name, have, wanted));
   if (core::get_int(nodeset, {"status", "observedGeneration"}) != core::get_int(nodeset, {"metadata", "generation"})) {
     out.push_back("the status of NodeSet " + key_of(nodeset) + " is of an older generation");
   }
-  if (core::get_int(nodeset, {"status", "replicas"}) != wanted)
+  if (core::get_int(nodeset, {"status", "replicas"}) != have)
     out.push_back("status.replicas of NodeSet " + key_of(nodeset) + " is wrong");
   const bool ready = others == 0 && (usable > 0 || aside == 0);
-  if (condition_true(nodeset, api::kConditionReady) != ready && have == wanted) {
+  if (condition_true(nodeset, api::kConditionReady) != ready && as_wanted) {
     out.push_back(fmt::format("Ready of NodeSet {} is wrong: {} usable, {} taken from work, {} otherwise not", key_of(nodeset),
                               usable, aside, others));
   }
