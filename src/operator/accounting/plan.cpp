@@ -134,14 +134,16 @@ std::string words_of_init(const std::vector<kube::PodPtr>& pods) {
 
 /// Returns why slurmdbd does not start, according to its init container (write_conf_script), or nullopt.
 std::optional<Problem> init_problem(const Observed& observed) {
-  constexpr std::string_view kOfPassword = "password: ", kOfDatabase = "database: ";
+  constexpr std::string_view kOfPassword = "password: ", kOfDatabase = "database: ", kOfSlurmdbd = "slurmdbd: ";
   const std::string words = words_of_init(observed.pods);
   if (words.starts_with(kOfPassword)) {
     return Problem{"PasswordInvalid", "spec.storageConfig.passwordKeyRef: " + secret_name(observed, observed.password) +
                                           ", key " + observed.password.ref.key + ": " +
                                           one_line(words.substr(kOfPassword.size()))};
   }
-  if (words.starts_with(kOfDatabase)) return database_problem(observed, words.substr(kOfDatabase.size()));
+  for (const std::string_view prefix : {kOfDatabase, kOfSlurmdbd}) {
+    if (words.starts_with(prefix)) return database_problem(observed, words.substr(prefix.size()));
+  }
   return {};
 }
 
