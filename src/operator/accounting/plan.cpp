@@ -28,13 +28,20 @@ std::string secret_name(const Observed& observed, const SecretFacts& key) {
 /// Returns what is wrong with a key for slurmdbd, or that it is waited for.
 std::optional<Problem> own_key_problem(const Observed& observed, const std::optional<SecretFacts>& key, bool named_here,
                                        const std::string& field) {
+  if (!key && !observed.clusters.empty()) {
+    std::vector<std::string> names;
+    for (const Cluster& cluster : observed.clusters) names.push_back(cluster.name);
+    return Problem{"Waiting",
+                   field + " is absent, and the keys of the Controllers that name this Accounting cannot be read: " +
+                       some_of(names) + ". See their condition Degraded, or set spec.slurmKeyRef and spec.jwtKeyRef here"};
+  }
   if (!key) {
     return Problem{
         "Waiting",
         field + " is absent, and no Controller names this Accounting: slurmdbd starts with the key of the first one that does",
         Problem::Kind::kComing};
   }
-  const std::string whose = named_here ? field : field + " of Controller " + observed.clusters.front().name;
+  const std::string whose = named_here ? field : field + " of Controller " + observed.keys_of;
   return key_problem(*key, observed.object->meta.ns, whose);
 }
 

@@ -32,7 +32,9 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   if (!facts.error.empty()) return Problem{"AccountingInvalid", name + ": " + facts.error};
   if (!facts.namesake.empty()) {
     return Problem{"ClusterNameTaken",
-                   "Controller " + facts.namesake + " is older, names the same Accounting, and has the same cluster name, " +
+                   "Controller " + facts.namesake +
+                       (facts.namesake_joined ? " has joined the same Accounting with the same cluster name, "
+                                              : " is older, names the same Accounting, and has the same cluster name, ") +
                        api::cluster_name(observed.controller.spec, observed.object->meta.ns, observed.object->meta.name) +
                        ": to slurmdbd both would be one cluster. Delete this one, and create it again with a different "
                        "spec.clusterName"};
