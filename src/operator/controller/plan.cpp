@@ -98,7 +98,9 @@ bool is_refused(const ConfigState& state, const Rendered& wanted) {
 
 /// True if slurmctld needs a restart to move from the first content to the second.
 bool takes_restart(const std::map<std::string, std::string>& before, const std::map<std::string, std::string>& after) {
-  return restart_digest(slurm_conf(before)) != restart_digest(slurm_conf(after));
+  // slurmctld joins another slurmdbd with a new pod: see accounting.hpp.
+  return restart_digest(slurm_conf(before)) != restart_digest(slurm_conf(after)) ||
+         slurmdbd_of(slurm_conf(before)) != slurmdbd_of(slurm_conf(after));
 }
 
 void tell_config_changes(Draft& draft, const ConfigState& now, const ConfigState& next) {
