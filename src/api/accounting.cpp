@@ -62,11 +62,11 @@ const FieldList& field_list(const AccountingSpec*) {
           .add(field("slurmKeyRef", &AccountingSpec::slurm_key_ref)
                    .rule(kNameRule, "must not be empty", "name")
                    .describe("The Secret's key that holds the auth/slurm key, the same as that of the Controllers which name "
-                             "this Accounting. Absent: the key of the oldest of them."))
+                             "this Accounting. Absent: the key of the first that has joined, or else of the oldest."))
           .add(field("jwtKeyRef", &AccountingSpec::jwt_key_ref)
                    .rule(kNameRule, "must not be empty", "name")
                    .describe("The Secret's key that holds the auth/jwt key (HS256), the same as that of the Controllers which "
-                             "name this Accounting. Absent: the key of the oldest of them."))
+                             "name this Accounting. Absent: the key of the first that has joined, or else of the oldest."))
           .add(field("jwtHs256KeyRef", &AccountingSpec::jwt_hs256_key_ref)
                    .rule(kNameRule, "must not be empty", "name")
                    .describe("The old name of jwtKeyRef, which wins when both are given."))

@@ -48,14 +48,27 @@ core::Json slurmdbd_container(const api::AccountingSpec& spec) {
   return merge_container(std::move(out), spec.slurmdbd);
 }
 
+/// slurmdbd is started here as well, and ends without the directories of its settings (ArchiveDir, LogFile).
+core::Json init_mounts(const api::AccountingSpec& spec) {
+  core::Json out =
+      core::Json::array({core::Json{{"name", kEtcVolume}, {"mountPath", kEtc}}, read_only_mount(kSourcesVolume, kSources)});
+  core::Json slurmdbd = slurmdbd_container(spec);
+  if (const core::Json* theirs = container_in(spec.pod_template, kAppAccounting))
+    slurmdbd = merge_container(std::move(slurmdbd), *theirs);
+  for (core::Json& mount : slurmdbd["volumeMounts"]) {
+    const std::string path = core::get_string(mount, {"mountPath"});
+    if (path != kEtc && path != kSources) out.push_back(std::move(mount));
+  }
+  return out;
+}
+
 core::Json init_container(const api::AccountingSpec& spec) {
   return {{"name", kInitConf},
           {"image", container_image(spec.pod_template, kAppAccounting, spec.slurmdbd, kDefaultSlurmdbdImage)},
           {"command", {"sh", "-c", write_conf_script(), "sh", kSources, kEtc, "/dev/termination-log"}},
           {"terminationMessagePolicy", "FallbackToLogsOnError"},
           {"securityContext", ids(false)},
-          {"volumeMounts", core::Json::array({core::Json{{"name", kEtcVolume}, {"mountPath", kEtc}},
-                                              read_only_mount(kSourcesVolume, kSources)})}};
+          {"volumeMounts", init_mounts(spec)}};
 }
 
 core::Json sources_volume(const Observed& observed) {
@@ -160,14 +173,18 @@ std::string write_conf_script() {
          "    *) [ -n \"$cause\" ] || [ $code = 124 ] || end ;;\n"
          "  esac\n"
          "  [ -n \"$cause\" ] || cause='no answer'\n"
-         "  echo \"the database cannot be used: $cause\" >&2\n"
+         "  what=database\n"
+         "  case $cause in fatal:*) what=slurmdbd ;; esac\n"
+         "  if [ $what = slurmdbd ]; then echo \"slurmdbd ends when it starts: $cause\" >&2\n"
+         "  else echo \"the database cannot be used: $cause\" >&2\n"
+         "  fi\n"
          "  tries=$((tries + 1)) same=$((same + 1))\n"
          "  [ \"$cause\" = \"$last\" ] || same=1\n"
          "  last=$cause need=1\n"
          "  ! grep -qxF -e \"$cause\" \"$told\" 2>/dev/null || need=60\n"
          "  if [ $tries -gt 1 ] && [ $same -ge $need ] && [ \"$(tail -n 1 \"$told\" 2>/dev/null)\" != \"$cause\" ]; then\n"
          "    printf '%s\\n' \"$cause\" >>\"$told\"\n"
-         "    fail \"database: $cause\"\n"
+         "    fail \"$what: $cause\"\n"
          "  fi\n"
          "  sleep 1 & wait $!\n"
          "done\n";

@@ -203,7 +203,9 @@ TEST_F(WriteConf, TellsWhatTheDatabaseRefuses) {
                   "needed.\"; exit 1"),
             "database: later release");
   EXPECT_EQ(words("echo 'slurmdbd: fatal: Parsing error at unrecognized key: Foo' >&2; exit 1"),
-            "database: fatal: Parsing error at unrecognized key: Foo");
+            "slurmdbd: fatal: Parsing error at unrecognized key: Foo");
+  fs::remove(home_ / "to/.told");
+  EXPECT_THAT(run().second, Not(HasSubstr("database")));
 }
 
 TEST_F(WriteConf, GoesOnWhereSlurmdbdSaysNothingOfItsDatabase) {

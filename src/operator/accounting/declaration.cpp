@@ -48,7 +48,8 @@ AccountingController::AccountingController(Wiring& wiring) : TypedController(acc
   });
   // The configuration that slurmctld has loaded shows whether a cluster has joined.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(named_by_cluster), [](const Object& before, const Object& after) {
-    return joined_slurmdbd(before) != joined_slurmdbd(after);
+    const auto offered = [](const Object& map) { return slurmdbd_of(core::get_string(map.body, {"data", kSlurmConf})); };
+    return joined_slurmdbd(before) != joined_slurmdbd(after) || offered(before) != offered(after);
   });
   for (kube::Cache<Object>* children : {&caches_.services, &caches_.config_maps, &caches_.stateful_sets}) {
     wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kAccounting.kind));

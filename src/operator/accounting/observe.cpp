@@ -94,8 +94,9 @@ std::shared_ptr<const Observed> AccountingController::observe_typed(const kube::
   out->parse_error = read_object(*out->object, out->accounting);
   const api::AccountingSpec& spec = out->accounting.spec;
   const std::string slurmdbd = accounting_endpoint(spec, key.ns, key.name).str();
-  const std::vector<kube::ObjectPtr> controllers = clusters_of(caches_.controllers, key);
-  for (const kube::ObjectPtr& object : controllers) out->clusters.push_back(read_cluster(caches_, recorder, *object, slurmdbd));
+  const std::vector<NamedBy> controllers = clusters_of(caches_.controllers, caches_.config_maps, key, spec);
+  for (const NamedBy& named : controllers)
+    out->clusters.push_back(read_cluster(caches_, recorder, *named.object, slurmdbd));
   if (!out->parse_error.empty()) return out;
 
   remember(context.facts, said_[key], out->clusters);
@@ -103,6 +104,7 @@ std::shared_ptr<const Observed> AccountingController::observe_typed(const kube::
     AccountingKeys keys = read_accounting_keys(recorder, key.ns, spec, controllers);
     out->slurm_key = std::move(keys.slurm);
     out->jwt_key = std::move(keys.jwt);
+    out->keys_of = std::move(keys.controller);
     out->missing = missing_objects(recorder, key.ns, spec.pod_template, {{"spec.slurmdbd", spec.slurmdbd}});
     if (spec.storage_config) read_storage(caches_, recorder, key, *out);
     read_jwks(recorder, key.ns, *out);

@@ -39,9 +39,10 @@ struct Observed {
   api::Accounting accounting;
   std::string parse_error;
 
-  std::vector<Cluster> clusters;  ///< The oldest first.
+  std::vector<Cluster> clusters;  ///< In the order of clusters_of.
   /// See AccountingKeys.
   std::optional<SecretFacts> slurm_key, jwt_key;
+  std::string keys_of;
   SecretFacts password;
   std::optional<std::string> jwks;  ///< The text that spec.jwksKeyRef names.
   std::vector<Problem> missing;     ///< Missing Secrets and ConfigMaps, other than the keys.

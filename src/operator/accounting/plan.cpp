@@ -28,13 +28,20 @@ std::string secret_name(const Observed& observed, const SecretFacts& key) {
 /// Returns what is wrong with a key for slurmdbd, or that it is waited for.
 std::optional<Problem> own_key_problem(const Observed& observed, const std::optional<SecretFacts>& key, bool named_here,
                                        const std::string& field) {
+  if (!key && !observed.clusters.empty()) {
+    std::vector<std::string> names;
+    for (const Cluster& cluster : observed.clusters) names.push_back(cluster.name);
+    return Problem{"Waiting",
+                   field + " is absent, and the keys of the Controllers that name this Accounting cannot be read: " +
+                       some_of(names) + ". See their condition Degraded, or set spec.slurmKeyRef and spec.jwtKeyRef here"};
+  }
   if (!key) {
     return Problem{
         "Waiting",
         field + " is absent, and no Controller names this Accounting: slurmdbd starts with the key of the first one that does",
         Problem::Kind::kComing};
   }
-  const std::string whose = named_here ? field : field + " of Controller " + observed.clusters.front().name;
+  const std::string whose = named_here ? field : field + " of Controller " + observed.keys_of;
   return key_problem(*key, observed.object->meta.ns, whose);
 }
 
@@ -134,14 +141,16 @@ std::string words_of_init(const std::vector<kube::PodPtr>& pods) {
 
 /// Returns why slurmdbd does not start, according to its init container (write_conf_script), or nullopt.
 std::optional<Problem> init_problem(const Observed& observed) {
-  constexpr std::string_view kOfPassword = "password: ", kOfDatabase = "database: ";
+  constexpr std::string_view kOfPassword = "password: ", kOfDatabase = "database: ", kOfSlurmdbd = "slurmdbd: ";
   const std::string words = words_of_init(observed.pods);
   if (words.starts_with(kOfPassword)) {
     return Problem{"PasswordInvalid", "spec.storageConfig.passwordKeyRef: " + secret_name(observed, observed.password) +
                                           ", key " + observed.password.ref.key + ": " +
                                           one_line(words.substr(kOfPassword.size()))};
   }
-  if (words.starts_with(kOfDatabase)) return database_problem(observed, words.substr(kOfDatabase.size()));
+  for (const std::string_view prefix : {kOfDatabase, kOfSlurmdbd}) {
+    if (words.starts_with(prefix)) return database_problem(observed, words.substr(prefix.size()));
+  }
   return {};
 }
 
@@ -201,6 +210,40 @@ std::vector<std::string> outside(const Observed& observed) {
   return out;
 }
 
+/// Reports whether the Controller does not let its cluster join until somebody changes something: its spec cannot be read, a
+/// cluster before it has its name, or its keys are not those of slurmdbd.
+bool refused(const Observed& observed, const Cluster& cluster) {
+  if (cluster.cluster_name.empty()) return true;
+  for (const Cluster& other : observed.clusters) {
+    if (&other == &cluster) break;
+    if (other.cluster_name == cluster.cluster_name) return true;
+  }
+  const auto differ = [](const std::optional<SecretFacts>& ours, const SecretFacts& theirs) {
+    return ours && ours->usable() && theirs.usable() && ours->content != theirs.content;
+  };
+  return differ(observed.slurm_key, cluster.slurm_key) || differ(observed.jwt_key, cluster.jwt_key);
+}
+
+/// What comes by itself, for clusters that are not with slurmdbd yet, and what only users can resolve.
+struct Left {
+  std::string waiting;
+  std::vector<Problem> up_to_users;
+};
+Left left_out(const Observed& observed, const std::vector<std::string>& left) {
+  std::vector<std::string> coming, stuck;
+  for (const Cluster& cluster : observed.clusters) {
+    if (std::ranges::find(left, cluster.name) == left.end()) continue;
+    (refused(observed, cluster) ? stuck : coming).push_back(cluster.name);
+  }
+  Left out;
+  if (!coming.empty()) out.waiting = "Controllers whose slurmctld is not with it yet: " + some_of(coming);
+  if (!stuck.empty()) {
+    out.up_to_users.push_back(
+        {"ClustersRefused", "Controllers that do not join until their spec changes: " + some_of(stuck) + ". See their conditions"});
+  }
+  return out;
+}
+
 /// With an external slurmdbd, only its address counts; with a database, only the fields for who runs it.
 std::vector<std::string> ignored_fields(const api::AccountingSpec& spec) {
   std::vector<std::string> out = api::fields_not_acted_on(spec);
@@ -251,7 +294,7 @@ void set_serving(Conditions& conditions, const Observed& observed, const std::ve
 
 /// `waiting`: what has yet to happen, if nothing is wrong.
 void plan_status(const Observed& observed, const std::vector<Problem>& problems, bool ready, const std::string& waiting,
-                 const Report& report, plan::Plan& plan) {
+                 const Report& report, plan::Plan& plan, const std::vector<Problem>& up_to_users = {}) {
   // Adding the finalizer changes the resourceVersion that the status write needs, so the status is written in the next pass.
   if (plan.lanes().contains("guard")) return;
   const kube::Object& object = *observed.object;
@@ -261,7 +304,7 @@ void plan_status(const Observed& observed, const std::vector<Problem>& problems,
     set_serving(conditions, observed, problems, report);
     set_database_unsuited(conditions, observed);
   }
-  set_summary(conditions, ready, problems, ready ? "" : waiting);
+  set_summary(conditions, ready, problems, ready ? "" : waiting, up_to_users);
   plan.lane("events").add(
       degraded_event(resources::kAccounting, object.meta, observed.accounting.status.conditions, conditions));
   core::Json status{{"observedGeneration", object.meta.generation}, {"conditions", conditions.json()}};
@@ -270,7 +313,7 @@ void plan_status(const Observed& observed, const std::vector<Problem>& problems,
 
 /// Creates nothing. What is known about such a slurmdbd comes through its clusters.
 void plan_external(const Observed& observed, plan::Plan& plan) {
-  const std::vector<std::string> left = outside(observed);
+  const Left left = left_out(observed, outside(observed));
   const Report report = look_at_slurmdbd(observed, true, true, plan);
   std::string waiting;
   if (!report.away.empty()) {
@@ -278,12 +321,10 @@ void plan_external(const Observed& observed, plan::Plan& plan) {
   } else if (std::ranges::all_of(observed.clusters, &Cluster::ends)) {
     waiting = "no Controller names this Accounting, so nothing is known of the slurmdbd at " +
               accounting_endpoint(observed.accounting.spec, observed.object->meta.ns, observed.object->meta.name).str();
-  } else if (!left.empty()) {
-    waiting = "Controllers whose slurmctld is not with it yet: " + some_of(left);
   } else {
-    waiting = report.waiting;
+    waiting = left.waiting.empty() ? report.waiting : left.waiting;
   }
-  plan_status(observed, {}, waiting.empty(), waiting, report, plan);
+  plan_status(observed, {}, waiting.empty() && left.up_to_users.empty(), waiting, report, plan, left.up_to_users);
 }
 
 const char* starting(const Observed& observed) {
@@ -368,16 +409,17 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   }
   const std::vector<Problem> problems = plan_children(observed, plan);
   const bool made = observed.stateful_set || std::ranges::none_of(problems, &Problem::wrong);
-  const std::vector<std::string> left = outside(observed);
+  const Left left = left_out(observed, outside(observed));
   const bool up =
       serves(observed) && rolled_out(observed.stateful_set.get(), 1) && (!managed(observed) || database_ready(observed));
   // Changes of the pod must not wait for an answer.
   const Report report = look_at_slurmdbd(observed, serves(observed), !changes(observed, plan), plan);
-  const std::string waiting = !up                   ? made ? starting(observed) : ""
-                              : !left.empty()       ? "Controllers whose slurmctld is not with it yet: " + some_of(left)
-                              : report.away.empty() ? report.waiting
-                                                    : report.away;
-  plan_status(observed, problems, up && left.empty() && report.away.empty() && report.waiting.empty(), waiting, report, plan);
+  const std::string waiting = !up                      ? made ? starting(observed) : ""
+                              : !left.waiting.empty() ? left.waiting
+                              : report.away.empty()   ? report.waiting
+                                                      : report.away;
+  const bool ready = up && waiting.empty() && left.up_to_users.empty();
+  plan_status(observed, problems, ready, waiting, report, plan, left.up_to_users);
 }
 
 /// Returns why nothing can run with this spec, or "".

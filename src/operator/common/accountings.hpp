@@ -15,18 +15,26 @@
 
 namespace op {
 
-/// The Controllers that name this Accounting, the oldest first. Includes those that are being deleted: their slurmctlds may
-/// still have jobs to record, for which they need their key and name.
-[[nodiscard]] std::vector<kube::ObjectPtr> clusters_of(const kube::Cache<kube::Object>& controllers,
-                                                       const kube::Key& accounting);
+/// A Controller that names an Accounting.
+struct NamedBy {
+  kube::ObjectPtr object;
+  bool joined = false;  ///< Its slurm.conf has the slurmdbd of the Accounting: the loaded one or the offered one.
+};
 
-/// The keys for the slurmdbd of an Accounting: those that its spec names, or the oldest cluster's. nullopt: it names none, and
-/// no cluster names it.
+/// The Controllers that name this Accounting: those that have joined it, and then the others, each the oldest first. A cluster
+/// that runs with this slurmdbd so comes before an older one that is yet to join. Includes those that are being deleted: their
+/// slurmctlds may still have jobs to record, for which they need their key and name.
+[[nodiscard]] std::vector<NamedBy> clusters_of(const kube::Cache<kube::Object>& controllers,
+                                               const kube::Cache<kube::Object>& config_maps, const kube::Key& accounting,
+                                               const api::AccountingSpec& spec);
+
+/// The keys for the slurmdbd of an Accounting: those that its spec names, or those of the first cluster that has joined. Until
+/// one has, those of the oldest whose spec can be read. nullopt: there is no such cluster.
 struct AccountingKeys {
   std::optional<SecretFacts> slurm, jwt;
+  std::string controller;  ///< Whose keys they are that the spec does not name; "": there is no such cluster.
 };
 [[nodiscard]] AccountingKeys read_accounting_keys(kube::Recorder& recorder, const std::string& ns,
-                                                  const api::AccountingSpec& spec,
-                                                  const std::vector<kube::ObjectPtr>& clusters);
+                                                  const api::AccountingSpec& spec, const std::vector<NamedBy>& clusters);
 
 }  // namespace op

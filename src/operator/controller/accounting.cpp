@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <tuple>
 
 #include "api/well_known.hpp"
 #include "kube/acts.hpp"
@@ -32,17 +33,24 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   if (!facts.error.empty()) return Problem{"AccountingInvalid", name + ": " + facts.error};
   if (!facts.namesake.empty()) {
     return Problem{"ClusterNameTaken",
-                   "Controller " + facts.namesake + " is older, names the same Accounting, and has the same cluster name, " +
+                   "Controller " + facts.namesake +
+                       (facts.namesake_joined ? " has joined the same Accounting with the same cluster name, "
+                                              : " is older, names the same Accounting, and has the same cluster name, ") +
                        api::cluster_name(observed.controller.spec, observed.object->meta.ns, observed.object->meta.name) +
                        ": to slurmdbd both would be one cluster. Delete this one, and create it again with a different "
                        "spec.clusterName"};
   }
+  const bool is_new = !read_config_state(observed.config_map.get()).exists();
   const auto differs = [&](const char* field, const std::optional<SecretFacts>& theirs, const SecretFacts& ours,
                            const char* refused) -> std::optional<Problem> {
     if (!theirs || !theirs->usable() || !ours.usable() || theirs->content == ours.content) return {};
-    return Problem{"AccountingKeyDiffers", std::string(field) + ": the key in Secret " + ours.ref.secret +
-                                               " is another than the one in Secret " + theirs->ref.secret + ", which " + name +
-                                               " has: slurmdbd would refuse " + refused + ", so name the same Secret in both"};
+    // A Controller's keys cannot be named later.
+    return Problem{"AccountingKeyDiffers",
+                   std::string(field) + ": the key in Secret " + ours.ref.secret + " is another than the one in Secret " +
+                       theirs->ref.secret + ", which " + name + " has: slurmdbd would refuse " + refused + ". " +
+                       (is_new ? "Delete this Controller, and the claim of its state volume if there is one, and create it again "
+                                 "with the Secrets of that Accounting in spec.slurmKeyRef and spec.jwtKeyRef"
+                               : "Put the same key into both Secrets")};
   };
   if (auto problem = differs("spec.slurmKeyRef", facts.slurm_key, observed.slurm_key, "this cluster")) return problem;
   if (auto problem = differs("spec.jwtKeyRef", facts.jwt_key, observed.jwt_key, "the Tokens of this cluster")) return problem;
@@ -54,6 +62,23 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
     return Problem{"SlurmdbdFirst", "slurmctld is of Slurm " + to_string(slurmctld) + ", and the slurmdbd of " + name + " of " +
                                         to_string(facts.slurmdbd_release) +
                                         ", which does not understand it: set spec.slurmdbd.image of that one first"};
+  }
+  return {};
+}
+
+/// Returns which keys must be compared before the cluster may join, and cannot be yet, or nullopt. slurmctld would try in vain
+/// to speak to a slurmdbd with another key.
+std::optional<Problem> keys_unknown(const Observed& observed) {
+  const AccountingFacts& facts = *observed.accounting;
+  for (const auto& [field, theirs, ours] :
+       {std::tuple("spec.slurmKeyRef", &facts.slurm_key, &observed.slurm_key), {"spec.jwtKeyRef", &facts.jwt_key, &observed.jwt_key}}) {
+    if (!*theirs || ((*theirs)->ref.secret == ours->ref.secret && (*theirs)->ref.key == ours->ref.key)) continue;
+    if ((*theirs)->usable() && ours->usable()) continue;
+    return Problem{"Waiting",
+                   std::string(field) + ": slurmctld joins " + accounting_name(observed) + " when the key in Secret " +
+                       ours->ref.secret + " can be compared with the one in Secret " + (*theirs)->ref.secret +
+                       ", which that Accounting has",
+                   Problem::Kind::kComing};
   }
   return {};
 }
@@ -91,6 +116,7 @@ void add_accounting(conf::Conf& out, const Observed& observed, const ConfigState
   const bool has =
       now == facts.slurmdbd.str() || now == Endpoint{accounting_object_name(facts.name), facts.slurmdbd.port}.str();
   const bool reached = is_new || has || facts.external || facts.serving || observed.controller.spec.external;
+  if (!problem && !has) problem = keys_unknown(observed);
   if (!problem && reached) return set_storage(out, facts.slurmdbd);
   if (!problem) {
     problem = {"Waiting", "slurmctld joins " + accounting_name(observed) + " when its slurmdbd answers",
@@ -246,9 +272,12 @@ void set_accounting_condition(Conditions& conditions, const Observed& observed, 
   } else if (const auto problem = accounting_problem(observed)) {
     set(api::ConditionStatus::kFalse, problem->reason, problem->message);
   } else if (slurmdbd_of(slurm_conf(state.offered)) != slurmdbd) {
+    const auto keys = keys_unknown(observed);
     const auto waits = std::ranges::find(wanted.warnings, std::string_view("Waiting"), &Problem::reason);
     set(api::ConditionStatus::kFalse, "Waiting",
-        waits == wanted.warnings.end() ? "slurmctld has yet to be given the slurmdbd at " + slurmdbd : waits->message);
+        keys                            ? keys->message
+        : waits == wanted.warnings.end() ? "slurmctld has yet to be given the slurmdbd at " + slurmdbd
+                                         : waits->message);
   } else if (std::string awaited = awaited_slurmdbd(observed, state); !awaited.empty()) {
     set(api::ConditionStatus::kFalse, "Waiting", std::move(awaited));
   } else if (!facts.external && !facts.serving && !has_run(observed, state)) {

@@ -392,12 +392,13 @@ std::string own_map_named(const Observed& observed) {
   return "";
 }
 
-// Lines with ### are a banner that slurmctld logs at each start if others may write to its volume.
+// Lines with ### are a banner that slurmctld logs at each start if others may write to its volume. After a rollback, each slurmd
+// has another slurm.conf for a moment, which slurmctld logs as an error of each node.
 std::string log_hint(const Observed& observed, std::string_view refusal) {
   if (refusal.starts_with(kEndsWithIt)) return "";
   const kube::ObjectMeta& meta = observed.object->meta;
   return " (kubectl logs -n " + meta.ns + " " + controller_object_name(meta.name) +
-         "-0 -c slurmctld | grep -E 'error|fatal' | grep -v '###' | tail -n 10)";
+         "-0 -c slurmctld | grep -E 'error|fatal' | grep -Ev '###|different slurm.conf' | tail -n 10)";
 }
 
 std::string topology_hint(const Observed& observed) {

@@ -80,6 +80,8 @@ std::string find_older_cluster(const Caches& caches, const Observed& self) {
   for (const kube::ObjectPtr& other : caches.controllers.all()) {
     const kube::ObjectMeta& theirs = other->meta;
     if (theirs.uid == ours.uid || core::get_bool(other->body, {"spec", "external"}) || name_of(*other) != name) continue;
+    // Who of them keeps the name depends on who has joined.
+    if (self.accounting && self.accounting->exists && accounting_ref(*other) == accounting_ref(*self.object)) continue;
     if (std::tie(theirs.created, theirs.ns, theirs.name) < std::tie(ours.created, ours.ns, ours.name))
       return theirs.key().str();
   }
@@ -99,7 +101,7 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
   out.external = accounting.spec.external;
   const api::Condition* serving = api::find_condition(accounting.status.conditions, api::kConditionServing);
   out.serving = serving != nullptr && serving->status == api::ConditionStatus::kTrue;
-  const std::vector<kube::ObjectPtr> clusters = clusters_of(caches.controllers, key);
+  const std::vector<NamedBy> clusters = clusters_of(caches.controllers, caches.config_maps, key, accounting.spec);
   if (!out.external) {
     AccountingKeys keys = read_accounting_keys(recorder, key.ns, accounting.spec, clusters);
     out.slurm_key = std::move(keys.slurm);
@@ -113,9 +115,11 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
     if (told) out.told_release = core::get_string(told->body, {"data", kReleaseFile});
     out.slurmdbd_release = out.slurmdbd_changes || said == ImageRelease{} ? wanted : said;
   }
-  for (const kube::ObjectPtr& cluster : clusters) {
-    if (cluster->meta.uid == self.meta.uid) break;
-    if (name_of(*cluster) == name_of(self)) out.namesake = cluster->meta.name;
+  for (const NamedBy& cluster : clusters) {
+    if (cluster.object->meta.uid == self.meta.uid) break;
+    if (name_of(*cluster.object) != name_of(self)) continue;
+    out.namesake = cluster.object->meta.name;
+    out.namesake_joined = cluster.joined;
   }
   return out;
 }

@@ -75,7 +75,9 @@ struct AccountingFacts {
   ImageRelease slurmdbd_release{};
   std::string told_release{};     ///< The release in the Accounting's ConfigMap; "": not reported yet.
   bool slurmdbd_changes = false;  ///< Its StatefulSet has an image with which no slurmdbd answers yet.
-  std::string namesake;           ///< An older Controller with the same cluster name that names this Accounting too.
+  /// A Controller with the same cluster name that names this Accounting too, and has joined it or is older.
+  std::string namesake;
+  bool namesake_joined = false;
 };
 
 struct Observed {
@@ -101,7 +103,9 @@ struct Observed {
 
   std::optional<AccountingFacts> accounting;
   std::optional<UsageMissing> usage_missing;  ///< For the first of `pods` to which it applies.
-  std::string older_cluster;                  ///< "ns/name" of an older Controller with the same cluster name.
+  /// "ns/name" of an older Controller with the same cluster name. Does not include those of AccountingFacts::namesake, nor those
+  /// of which this one is the namesake.
+  std::string older_cluster;
   /// NodeSets of this Controller, sorted by slurm_name. If several have the same, the first one gets it.
   std::vector<NodeSetFacts> nodesets;
   std::vector<RestApiFacts> restapis;

@@ -98,7 +98,9 @@ bool is_refused(const ConfigState& state, const Rendered& wanted) {
 
 /// True if slurmctld needs a restart to move from the first content to the second.
 bool takes_restart(const std::map<std::string, std::string>& before, const std::map<std::string, std::string>& after) {
-  return restart_digest(slurm_conf(before)) != restart_digest(slurm_conf(after));
+  // slurmctld joins another slurmdbd with a new pod: see accounting.hpp.
+  return restart_digest(slurm_conf(before)) != restart_digest(slurm_conf(after)) ||
+         slurmdbd_of(slurm_conf(before)) != slurmdbd_of(slurm_conf(after));
 }
 
 void tell_config_changes(Draft& draft, const ConfigState& now, const ConfigState& next) {
@@ -456,8 +458,12 @@ void plan_running(Draft& draft) {
     draft.plan.wake_after(kLookAgain, "a NodeSet's name may be free");
   if (std::ranges::find(wanted.warnings, kTableTooSmall, &Problem::reason) != wanted.warnings.end())
     draft.plan.wake_after(kLookAgain, "a table may have room");
-  if (observed.accounting && !observed.accounting->namesake.empty())
-    draft.plan.wake_after(kLookAgain, "a cluster's name may be free");
+  for (const auto* problems : {&wanted.problems, &wanted.warnings}) {
+    for (const Problem& problem : *problems) {
+      if (problem.reason == "ClusterNameTaken" || problem.reason == "AccountingKeyDiffers")
+        draft.plan.wake_after(kLookAgain, "another cluster of the Accounting may have gone");
+    }
+  }
   if (wanted.topology_may_change) draft.plan.wake_after(kLookAgain, "Slurm nodes may have been given other places");
   // Report these before their consequences.
   if (auto problem = start_problem(observed)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
