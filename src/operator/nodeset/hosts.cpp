@@ -18,8 +18,9 @@
 namespace op::nodeset {
 namespace {
 
-/// Nothing may wake the key when a worker that was left out of a switch of the scalingMode may be replaced.
+/// Nothing may wake the key when a worker that was left out of a switch of the scalingMode, or keeps its name, may be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
+constexpr Change kRenameAgain{core::Duration{30000}, "workers may get the names that their Kubernetes nodes give them"};
 constexpr std::size_t kNamesTold = 3;
 /// How long the scheduler may take to place a new worker.
 constexpr core::Duration kScheduled{60000};
@@ -62,7 +63,7 @@ Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
     return worker.pod->node_name.empty() ? Fate::Cause::kUnplaced : Fate::Cause::kNone;
   }
   if (!host->fit.stays) return Fate::Cause::kUnplaced;
-  return is_renamed(view, worker) && said_by_people(view, worker).empty() ? Fate::Cause::kRenamed : Fate::Cause::kNone;
+  return is_renamed(view, worker) ? Fate::Cause::kRenamed : Fate::Cause::kNone;
 }
 
 std::string reason_of(const View& view, const Worker& worker, Fate::Cause cause) {
@@ -87,10 +88,16 @@ std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
   return out;
 }
 
-/// Returns what would be lost with the worker, or "". `begun`: it is drained already. People may still take it from work then.
+/// Returns what would be lost if the worker were replaced by one of another name, or "". `begun`: it is drained for that.
+std::string why_name_kept(const View& view, const Worker& worker, bool begun, Fates& fates) {
+  std::string said = said_by_people(view, worker);
+  return said.empty() ? why_record_stays(view, worker, begun, fates) : said;
+}
+
+/// Returns what would be lost with the worker, or "". `begun`: it is drained already. People and jobs may still need it then.
 /// `replaced`: a successor comes to its Kubernetes node.
-std::string why_not_switched(const View& view, const Worker& worker, bool begun, bool replaced) {
-  if (std::string said = said_by_people(view, worker); begun || !said.empty()) return said;
+std::string why_not_switched(const View& view, const Worker& worker, bool begun, bool replaced, Fates& fates) {
+  if (std::string why = why_name_kept(view, worker, begun, fates); begun || !why.empty()) return why;
   if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
   const Host* host = find_host(view, worker.pod->node_name);
   if (replaced && view.by_host() && host != nullptr && !host->fit.starts)
@@ -147,18 +154,25 @@ std::string leave_reason(const View& view, const Worker& worker) {
   return scale_in_reason(view);
 }
 
-void judge_places(const View& view, Workers& workers) {
+void judge_places(const View& view, Fates& fates) {
   std::map<std::string_view, Worker*> best;
   const auto lose = [&](Worker& worker, Fate::Cause cause, std::string reason, bool place_taken) {
     worker.fate = {Fate::Kind::kScaleIn, cause, std::move(reason), place_taken};
   };
-  for (Worker& worker : workers) {
+  for (Worker& worker : fates.workers) {
     if (worker.life != Life::kLive || worker.goes() || worker.key.numbered()) continue;
     const Fate::Cause cause = why_bound_goes(view, worker);
     if (cause == Fate::Cause::kUnplaced && view.in.node_loss.holds()) continue;
     if (cause != Fate::Cause::kNone) {
-      lose(worker, cause, reason_of(view, worker, cause), cause == Fate::Cause::kRenamed);
-      continue;
+      std::string reason = reason_of(view, worker, cause), kept;
+      const bool renamed = cause == Fate::Cause::kRenamed;
+      const bool begun = drained_for(worker, place_reason(view.in.meta(), reason));
+      if (renamed) kept = why_name_kept(view, worker, begun, fates);
+      if (kept.empty()) {
+        lose(worker, cause, std::move(reason), renamed);
+        continue;
+      }
+      fates.names_kept.push_back(std::move(kept));
     }
     const auto [found, added] = best.try_emplace(worker.key.kube_node, &worker);
     if (added) continue;
@@ -168,9 +182,11 @@ void judge_places(const View& view, Workers& workers) {
          true);
     if (better) found->second = &worker;
   }
+  if (!fates.names_kept.empty()) fates.changes.push_back(kRenameAgain);
 }
 
-Switching switch_mode(const View& view, const ExtraConf& extra_conf, Workers& workers) {
+Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fates) {
+  Workers& workers = fates.workers;
   Switching out;
   if (view.goal != Goal::kServe) return out;
   const std::vector<Worker*> others = of_other_mode(view, workers);
@@ -183,7 +199,7 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Workers& wo
   std::vector<std::pair<std::tuple<bool, bool, bool, std::int64_t, SlotKey>, Worker*>> ranked;
   for (Worker* worker : others) {
     const bool begun = drained_for(*worker, reason), replaced = !placeless.contains(worker);
-    if (std::string why = why_not_switched(view, *worker, begun, replaced); !why.empty()) {
+    if (std::string why = why_not_switched(view, *worker, begun, replaced, fates); !why.empty()) {
       out.kept.push_back(std::move(why));
     } else if (begun) {
       worker->fate = {Fate::Kind::kScaleIn, Fate::Cause::kSwitched, reason};
@@ -229,7 +245,7 @@ std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers) {
   return out;
 }
 
-Vacancies find_free_hosts(const View& view, const Workers& workers, Draft& draft) {
+Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
   Vacancies out;
   std::unordered_set<std::string_view> taken;
   const bool alone = !view.in.nodeset.spec.oversubscribe_node || uses_host_network(view.in.nodeset.spec);
@@ -238,7 +254,7 @@ Vacancies find_free_hosts(const View& view, const Workers& workers, Draft& draft
     // A pod created beside it would stay pending, and the scheduler could preempt the old one for a pod of higher priority.
     if (alone) taken.insert(pod.node_name);
   };
-  for (const Worker& worker : workers) take(*worker.pod, worker.key);
+  for (const Worker& worker : fates.workers) take(*worker.pod, worker.key);
   for (const auto* pods : {&view.in.orphans, &view.in.unmanaged}) {
     for (const kube::PodPtr& pod : *pods) {
       if (const std::optional<SlotKey> place = place_of(*pod, view.in.meta().name)) take(*pod, *place);
@@ -266,6 +282,8 @@ Vacancies find_free_hosts(const View& view, const Workers& workers, Draft& draft
                               name, host.slurm_node, api::kAnnotationNodeHostnameOverride),
                   "Create");
   }
+  if (!fates.names_kept.empty())
+    draft.up_to_users("RenameHeld", "workers keep the names that they have in Slurm for now: " + first_of(fates.names_kept));
   return out;
 }
 
@@ -275,14 +293,7 @@ void tell_hosts(const View& view, Draft& draft) {
     draft.up_to_users("NoMatchingNodes",
                       "no Kubernetes node matches spec.template.spec (nodeSelector, required node affinity, tolerations)");
   if (uses_host_network(view.in.nodeset.spec)) return;
-  std::vector<std::string> twins, invalid, kept;
-  for (const Slot& worker : view.in.slots) {
-    if (worker.life != Life::kLive || worker.key.numbered() || !is_renamed(view, worker)) continue;
-    if (std::string said = said_by_people(view, worker); !said.empty()) kept.push_back(std::move(said));
-  }
-  if (!kept.empty())
-    draft.up_to_users("RenameHeld",
-                      "workers keep the names that they have in Slurm until they are given back: " + first_of(kept));
+  std::vector<std::string> twins, invalid;
   for (const auto& [name, host] : view.in.hosts) {
     if (!host.fit.starts) continue;
     if (!host.twin.empty()) {
