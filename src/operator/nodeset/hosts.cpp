@@ -55,6 +55,27 @@ bool is_renamed(const View& view, const Slot& worker) {
   return !name_unusable(view, *host) && !view.has_worker(host->slurm_node) && view.owner_of_name(worker.key) == NameOwner::kUs;
 }
 
+/// The Kubernetes node where the worker of a record ran; "": unknown, or the record is not ours.
+std::string host_of(const View& view, const slurm::Node& record) {
+  if (stamped_by_us(view, record)) return core::get_string(*worker_comment(record.comment), {"node"});
+  const auto seen = view.in.seen.gone.find(record.name);
+  return seen == view.in.seen.gone.end() ? "" : seen->second.kube_node;
+}
+
+/// Records that somebody took from work and whose workers are gone, by Kubernetes node. The next worker there would have another
+/// name and take jobs.
+std::map<std::string, const slurm::Node*, std::less<>> find_held_records(const View& view) {
+  std::map<std::string, const slurm::Node*, std::less<>> out;
+  if (!view.by_host() || uses_host_network(view.in.nodeset.spec) || !slurm::has_answered(view.in.snapshot)) return out;
+  for (const auto& [name, record] : view.in.snapshot->nodes) {
+    if (!outlives_worker(view, *record) || view.has_worker(name) || view.is_of_other_pod(name)) continue;
+    const std::string kube_node = host_of(view, *record);
+    const Host* host = find_host(view, kube_node);
+    if (host != nullptr && host->slurm_node != name) out.emplace(kube_node, record.get());
+  }
+  return out;
+}
+
 /// Returns why a worker that is bound to a Kubernetes node is deleted, or kNone.
 Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
@@ -124,19 +145,27 @@ std::unordered_set<const Worker*> without_place(const View& view, const Workers&
   return out;
 }
 
-/// Number of places whose workers are going, missing or not serving yet.
+/// Number of places whose workers are missing or not serving yet.
 std::size_t places_empty(const View& view, const Workers& workers) {
-  std::size_t out = 0, staying = 0;
+  std::size_t out = places_missing(view, workers);
   for (const Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
-    ++staying;
     if (!view.of_mode(worker.key) || is_available(view, worker) || set_aside(worker)) continue;
     // The scheduler may never find a Kubernetes node for a worker that is bound to none.
     const bool placed = !worker.key.numbered() || !worker.pod->node_name.empty();
     if (placed || view.in.now - worker.pod->meta.created < kScheduled) ++out;
   }
-  const auto desired = static_cast<std::size_t>(view.desired);
-  return out + (desired > staying ? desired - staying : 0);
+  return out;
+}
+
+/// Kubernetes nodes with a worker that stays.
+std::unordered_set<std::string_view> filled_hosts(const Workers& workers) {
+  std::unordered_set<std::string_view> out;
+  for (const Worker& worker : workers) {
+    if (worker.life != Life::kLive || worker.goes()) continue;
+    out.insert(worker.key.numbered() ? std::string_view(worker.pod->node_name) : worker.key.kube_node);
+  }
+  return out;
 }
 
 std::string first_of(const std::vector<std::string>& items) {
@@ -228,11 +257,7 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fate
 }
 
 std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers) {
-  std::unordered_set<std::string_view> filled;
-  for (const Worker& worker : workers) {
-    if (worker.life != Life::kLive || worker.goes()) continue;
-    filled.insert(worker.key.numbered() ? std::string_view(worker.pod->node_name) : worker.key.kube_node);
-  }
+  const std::unordered_set<std::string_view> filled = filled_hosts(workers);
   std::set<SlotKey> out;
   for (const auto& [name, host] : view.in.hosts) {
     if (host.fit.starts && !name_unusable(view, host) && !filled.contains(name)) out.insert({-1, name});
@@ -241,8 +266,26 @@ std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers) {
     const std::optional<SlotKey> place = place_of(*orphan, view.in.meta().name);
     if (place && to_be_adopted(orphan)) out.erase(*place);
   }
-  std::erase_if(out, [&](const SlotKey& place) { return view.owner_of_name(place) != NameOwner::kUs; });
+  const auto held = find_held_records(view);
+  std::erase_if(out, [&](const SlotKey& place) {
+    return view.owner_of_name(place) != NameOwner::kUs || held.contains(place.kube_node);
+  });
   return out;
+}
+
+std::size_t places_missing(const View& view, const Workers& workers) {
+  auto missing = view.desired - std::ranges::count_if(workers, [](const Worker& worker) {
+                   return worker.life == Life::kLive && !worker.goes();
+                 });
+  if (missing > 0 && view.by_host()) {
+    const std::unordered_set<std::string_view> filled = filled_hosts(workers);
+    const std::set<SlotKey> to_fill = hosts_to_fill(view, workers);
+    missing -= std::ranges::count_if(view.in.hosts, [&](const auto& item) {
+      const auto& [name, host] = item;
+      return host.wanted && host.fit.starts && !filled.contains(name) && !to_fill.contains({-1, name});
+    });
+  }
+  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, missing));
 }
 
 Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
@@ -260,9 +303,19 @@ Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
       if (const std::optional<SlotKey> place = place_of(*pod, view.in.meta().name)) take(*pod, *place);
     }
   }
+  const auto held = find_held_records(view);
+  std::vector<std::string> renames = fates.names_kept, switches;
   for (const auto& [name, host] : view.in.hosts) {
     if (!host.fit.starts || taken.contains(name) || name_unusable(view, host)) continue;
     const SlotKey place{-1, name};
+    if (const auto record = held.find(name); record != held.end()) {
+      const std::optional<SlotKey> former = view.place_of(record->second->name);
+      (former && former->numbered() ? switches : renames)
+          .push_back(fmt::format("somebody took {} from work, so Kubernetes node {} gets no worker with another name until {} is "
+                                 "given back or deleted in Slurm",
+                                 record->second->name, name, record->second->name));
+      continue;
+    }
     if (uses_host_network(view.in.nodeset.spec)) {
       out.places.insert(place);
       continue;
@@ -282,8 +335,9 @@ Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
                               name, host.slurm_node, api::kAnnotationNodeHostnameOverride),
                   "Create");
   }
-  if (!fates.names_kept.empty())
-    draft.up_to_users("RenameHeld", "workers keep the names that they have in Slurm for now: " + first_of(fates.names_kept));
+  if (!renames.empty())
+    draft.up_to_users("RenameHeld", "workers keep the names that they have in Slurm for now: " + first_of(renames));
+  if (!switches.empty()) draft.up_to_users("SwitchHeld", first_of(switches));
   return out;
 }
 

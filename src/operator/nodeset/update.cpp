@@ -242,10 +242,9 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   if (view.goal != Goal::kServe) return out;
   std::optional<RevisionHashes> in_place;
   std::vector<Worker*> earlier;
-  std::size_t staying = 0, unavailable = 0;
+  std::size_t unavailable = 0;
   for (Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
-    ++staying;
     // Whoever took a worker out of service decides when it serves again.
     const bool serves = is_available(view, worker) || set_aside(worker);
     if (!serves) ++unavailable;
@@ -277,8 +276,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   const bool goes_on =
       out.state == Rollout::State::kRolls || (out.state == Rollout::State::kBlocked && can_create(view, extra_conf));
   if (!goes_on) return out;
-  const auto desired = static_cast<std::size_t>(view.desired);
-  out.missing = desired > staying ? desired - staying : 0;
+  out.missing = places_missing(view, workers);
   out.unavailable = unavailable + out.missing;
   out.most = max_unavailable(view);
   out.under_way += out.missing;
