@@ -118,10 +118,12 @@ std::string why_name_kept(const View& view, const Worker& worker, bool begun, Fa
 /// Returns what would be lost with the worker, or "". `begun`: it is drained already. People and jobs may still need it then.
 /// `replaced`: a successor comes to its Kubernetes node.
 std::string why_not_switched(const View& view, const Worker& worker, bool begun, bool replaced, Fates& fates) {
-  if (std::string why = why_name_kept(view, worker, begun, fates); begun || !why.empty()) return why;
-  if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
+  if (std::string why = why_name_kept(view, worker, begun, fates); !why.empty()) return why;
   const Host* host = find_host(view, worker.pod->node_name);
-  if (replaced && view.by_host() && host != nullptr && !host->fit.starts)
+  const bool binds = replaced && view.by_host() && host != nullptr;
+  if (std::string why = binds ? why_unnamed(view, {-1, worker.pod->node_name}) : ""; begun || !why.empty()) return why;
+  if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
+  if (binds && !host->fit.starts)
     return "the Kubernetes node of " + pod_text(worker) + " has a taint that keeps its successor away";
   if (worker.record != nullptr && reserved(*worker.record)) return worker.node + std::string(kReservedText);
   return {};
@@ -175,6 +177,20 @@ std::string first_of(const std::vector<std::string>& items) {
 }
 
 }  // namespace
+
+std::string why_unnamed(const View& view, const SlotKey& place) {
+  if (uses_host_network(view.in.nodeset.spec)) return {};
+  const std::string name = view.node_name(place);
+  if (const Host* host = find_host(view, place.kube_node)) {
+    if (!host->twin.empty())
+      return fmt::format("Kubernetes nodes {} and {} give their workers the same name ({})", host->twin, place.kube_node, name);
+    if (const std::string problem = hostname_problem(name); !problem.empty())
+      return "Kubernetes node " + place.kube_node + ": " + problem;
+  }
+  const NameOwner owner = view.owner_of_name(place);
+  if (owner == NameOwner::kUs) return {};
+  return name + (owner == NameOwner::kOtherNode ? " is a node that is not of this NodeSet" : " is a name of another NodeSet");
+}
 
 std::string leave_reason(const View& view, const Worker& worker) {
   if (worker.fate.cause == Fate::Cause::kSwitched) return switch_reason(view);

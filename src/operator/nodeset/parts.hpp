@@ -249,6 +249,8 @@ void judge_places(const View& view, Fates& fates);
 [[nodiscard]] Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft);
 /// The wanted places without a worker that stays.
 [[nodiscard]] std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers);
+/// Returns why no worker can have the name of the place, or "".
+[[nodiscard]] std::string why_unnamed(const View& view, const SlotKey& place);
 /// Number of workers that are to be created. Kubernetes nodes that cannot have one until somebody acts do not count.
 [[nodiscard]] std::size_t places_missing(const View& view, const Workers& workers);
 void tell_hosts(const View& view, Draft& draft);

@@ -56,9 +56,10 @@ std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free,
   }
   // It may take long until Kubernetes reports the pod as gone.
   if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
-  if (const NameOwner owner = view.owner_of_name(worker.key); owner != NameOwner::kUs)
-    return worker.node +
-           (owner == NameOwner::kOtherNode ? " is a node that is not of this NodeSet" : " is a name of another NodeSet");
+  if (std::string why = why_unnamed(view, worker.key); !why.empty()) return why;
+  const std::string name = view.node_name(worker.key);
+  const bool renamed = !worker.key.numbered() && !uses_host_network(view.in.nodeset.spec) && name != worker.node;
+  if (renamed && view.has_worker(name)) return name + " is another worker, so " + worker.node + " cannot have its name";
   if (worker.record == nullptr) return {};
   if (!worker.suspect.empty()) return worker.node + " may have registered as " + worker.suspect + " by now";
   const slurm::Node& record = *worker.record;
