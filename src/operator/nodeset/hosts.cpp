@@ -252,7 +252,7 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fate
     } else if (!view.stops() &&
                (worker->record != nullptr || worker->evidence.never_started || worker->evidence.never_registered)) {
       ranked.emplace_back(
-          std::tuple(is_available(view, *worker), worker->busy(), replaced, deadline_rank(*worker), worker->key), worker);
+          std::tuple(worker->usable(), worker->busy(), replaced, deadline_rank(*worker), worker->key), worker);
     } else {
       out.change = kSwitchAgain;
     }
@@ -261,7 +261,8 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fate
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   const std::size_t most = max_unavailable(view);
   for (const auto& [order, worker] : ranked) {
-    const bool serves = is_available(view, *worker);
+    // It takes jobs, also before minReadySeconds are over.
+    const bool serves = worker->usable();
     if (serves && under_way >= most) {
       out.waits = true;
       break;
