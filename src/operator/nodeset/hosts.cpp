@@ -150,12 +150,16 @@ std::unordered_set<const Worker*> without_place(const View& view, const Workers&
 /// Number of places whose workers are missing or not serving yet.
 std::size_t places_empty(const View& view, const Workers& workers) {
   std::size_t out = places_missing(view, workers);
+  std::unordered_set<std::string_view> served;  // By a numbered worker.
+  for (const Worker& worker : workers) {
+    if (worker.life == Life::kLive && !worker.goes() && worker.key.numbered()) served.insert(worker.pod->node_name);
+  }
   for (const Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
     if (!view.of_mode(worker.key) || is_available(view, worker) || set_aside(worker)) continue;
-    // The scheduler may never find a Kubernetes node for a worker that is bound to none.
-    const bool placed = !worker.key.numbered() || !worker.pod->node_name.empty();
-    if (placed || view.in.now - worker.pod->meta.created < kScheduled) ++out;
+    // The scheduler may never find room for it: a worker that is bound to its Kubernetes node waits for the one that it replaces.
+    const bool waits = worker.pod->node_name.empty() && (worker.key.numbered() || served.contains(worker.key.kube_node));
+    if (!waits || view.in.now - worker.pod->meta.created < kScheduled) ++out;
   }
   return out;
 }
@@ -257,7 +261,7 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fate
       out.change = kSwitchAgain;
     }
   }
-  if (!out.kept.empty()) out.change = kSwitchAgain;
+  if (!out.kept.empty() || !ranked.empty()) out.change = kSwitchAgain;
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   const std::size_t most = max_unavailable(view);
   for (const auto& [order, worker] : ranked) {
