@@ -198,17 +198,19 @@ Hosts find_hosts(const api::NodeSetSpec& spec, const KubeNodes& nodes) {
 }
 
 void settle_hosts(Hosts& hosts, const std::vector<kube::PodPtr>& pods, std::string_view nodeset, bool named_after_hosts) {
-  std::set<std::string, std::less<>> occupied;
+  std::set<std::string, std::less<>> occupied, named;
   for (const kube::PodPtr& pod : pods) {
     const std::optional<SlotKey> place = place_of(*pod, nodeset);
-    if (place && !place->numbered() && !pod->meta.terminating()) occupied.insert(place->kube_node);
+    if (!place || place->numbered() || pod->meta.terminating()) continue;
+    occupied.insert(place->kube_node);
+    const auto host = hosts.find(place->kube_node);
+    if (host != hosts.end() && slurm_node_name(*pod) == host->second.slurm_node) named.insert(place->kube_node);
   }
   std::map<std::string_view, std::pair<std::tuple<bool, core::WallTime, std::string_view>, Host*>> first;
   for (auto& [name, host] : hosts) {
-    const bool has_worker = occupied.contains(name);
-    host.wanted = host.fit.starts || (host.fit.stays && has_worker);
+    host.wanted = host.fit.starts || (host.fit.stays && occupied.contains(name));
     if (!host.wanted || named_after_hosts) continue;
-    const std::tuple rank(!has_worker, host.created, std::string_view(name));
+    const std::tuple rank(!named.contains(name), host.created, std::string_view(name));
     const auto [found, added] = first.try_emplace(host.slurm_node, rank, &host);
     if (added) continue;
     auto& [best, holder] = found->second;

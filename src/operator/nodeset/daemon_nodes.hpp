@@ -67,7 +67,7 @@ using KubeNodes = std::vector<std::shared_ptr<const kube::NodeRecord>>;
 [[nodiscard]] Hosts find_hosts(const api::NodeSetSpec& spec, const KubeNodes& nodes);
 
 /// Sets which hosts should have a worker, once it is known which have one. If several hosts give their workers the same name,
-/// the host with a worker takes precedence, then the oldest.
+/// the host whose worker has that name takes precedence, then the oldest.
 void settle_hosts(Hosts& hosts, const std::vector<kube::PodPtr>& pods, std::string_view nodeset, bool named_after_hosts);
 
 /// True if a change of a node matters to workers that are bound to it.

@@ -163,10 +163,15 @@ TEST(DaemonNames, OfTwoHostsWithOneNameTheFirstHasTheWorker) {
   EXPECT_TRUE(hosts["a.y"].wanted) << "it is older";
   auto pod = std::make_shared<kube::PodRecord>();
   pod->pinned_to = "a.x";
+  pod->hostname = "b";
   pod->meta.labels[std::string(api::kLabelScalingMode)] = "DaemonSet";
   hosts["a.x"].twin.clear();
   settle_hosts(hosts, {pod}, "cpu", false);
-  EXPECT_TRUE(hosts["a.x"].wanted) << "it has its worker";
+  EXPECT_EQ(hosts["a.x"].twin, "a.y") << "its worker has another name";
+  pod->hostname = "a";
+  hosts["a.x"].twin.clear();
+  settle_hosts(hosts, {pod}, "cpu", false);
+  EXPECT_TRUE(hosts["a.x"].wanted) << "its worker has the name";
   EXPECT_FALSE(hosts["a.y"].wanted);
   EXPECT_EQ(hosts["a.y"].twin, "a.x");
 }

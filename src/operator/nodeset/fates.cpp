@@ -171,10 +171,10 @@ void choose_victims(const View& view, Fates& out) {
     for (Worker* worker : live) {
       if (worker->lost()) replace_lost(view, *worker);
     }
-    judge_places(view, out.workers);
+    judge_places(view, out);
   }
   if (going == 0) return;
-  out.waiting_jobs = find_waiting_jobs(view);
+  if (out.waiting_jobs.empty()) out.waiting_jobs = find_waiting_jobs(view);
   std::vector<std::pair<decltype(rank(view, out.waiting_jobs, *live.front())), Worker*>> ranked;
   ranked.reserve(live.size());
   for (Worker* worker : live) ranked.emplace_back(rank(view, out.waiting_jobs, *worker), worker);
@@ -242,15 +242,16 @@ Fates judge_fates(const View& view, const ExtraConf& extra_conf) {
       --left;
     }
   }
-  choose_victims(view, out);
-  out.switching = switch_mode(view, extra_conf, out.workers);
-  const auto leaves = [](const Worker& worker) { return worker.goes() && !worker.updates(); };
   const auto waits = [&](const Worker& worker) {
-    return worker.record != nullptr && is_earlier(view, worker) && view.in.snapshot->awaited(worker.node);
+    if (worker.record == nullptr || !view.in.snapshot->awaited(worker.node)) return false;
+    return is_earlier(view, worker) || !view.of_mode(worker.key) || view.node_name(worker.key) != worker.node;
   };
-  const bool wanted = std::ranges::any_of(out.workers, leaves) || std::ranges::any_of(out.workers, waits);
-  if (out.waiting_jobs.empty() && wanted) out.waiting_jobs = find_waiting_jobs(view);
-  out.rollout = judge_rollout(view, extra_conf, out.waiting_jobs, out.workers);
+  if (std::ranges::any_of(out.workers, waits)) out.waiting_jobs = find_waiting_jobs(view);
+  choose_victims(view, out);
+  out.switching = switch_mode(view, extra_conf, out);
+  const auto leaves = [](const Worker& worker) { return worker.goes() && !worker.updates(); };
+  if (out.waiting_jobs.empty() && std::ranges::any_of(out.workers, leaves)) out.waiting_jobs = find_waiting_jobs(view);
+  out.rollout = judge_rollout(view, extra_conf, out);
   if (out.rollout.change) out.changes.push_back(*out.rollout.change);
   return out;
 }

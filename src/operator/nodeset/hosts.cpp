@@ -18,8 +18,9 @@
 namespace op::nodeset {
 namespace {
 
-/// Nothing may wake the key when a worker that was left out of a switch of the scalingMode may be replaced.
+/// Nothing may wake the key when a worker that was left out of a switch of the scalingMode, or keeps its name, may be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
+constexpr Change kRenameAgain{core::Duration{30000}, "workers may get the names that their Kubernetes nodes give them"};
 constexpr std::size_t kNamesTold = 3;
 /// How long the scheduler may take to place a new worker.
 constexpr core::Duration kScheduled{60000};
@@ -54,6 +55,27 @@ bool is_renamed(const View& view, const Slot& worker) {
   return !name_unusable(view, *host) && !view.has_worker(host->slurm_node) && view.owner_of_name(worker.key) == NameOwner::kUs;
 }
 
+/// The Kubernetes node where the worker of a record ran; "": unknown, or the record is not ours.
+std::string host_of(const View& view, const slurm::Node& record) {
+  if (stamped_by_us(view, record)) return core::get_string(*worker_comment(record.comment), {"node"});
+  const auto seen = view.in.seen.gone.find(record.name);
+  return seen == view.in.seen.gone.end() ? "" : seen->second.kube_node;
+}
+
+/// Records that somebody took from work and whose workers are gone, by Kubernetes node. The next worker there would have another
+/// name and take jobs.
+std::map<std::string, const slurm::Node*, std::less<>> find_held_records(const View& view) {
+  std::map<std::string, const slurm::Node*, std::less<>> out;
+  if (!view.by_host() || uses_host_network(view.in.nodeset.spec) || !slurm::has_answered(view.in.snapshot)) return out;
+  for (const auto& [name, record] : view.in.snapshot->nodes) {
+    if (!outlives_worker(view, *record) || view.has_worker(name) || view.is_of_other_pod(name)) continue;
+    const std::string kube_node = host_of(view, *record);
+    const Host* host = find_host(view, kube_node);
+    if (host != nullptr && host->slurm_node != name) out.emplace(kube_node, record.get());
+  }
+  return out;
+}
+
 /// Returns why a worker that is bound to a Kubernetes node is deleted, or kNone.
 Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
@@ -62,7 +84,7 @@ Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
     return worker.pod->node_name.empty() ? Fate::Cause::kUnplaced : Fate::Cause::kNone;
   }
   if (!host->fit.stays) return Fate::Cause::kUnplaced;
-  return is_renamed(view, worker) && said_by_people(view, worker).empty() ? Fate::Cause::kRenamed : Fate::Cause::kNone;
+  return is_renamed(view, worker) ? Fate::Cause::kRenamed : Fate::Cause::kNone;
 }
 
 std::string reason_of(const View& view, const Worker& worker, Fate::Cause cause) {
@@ -87,13 +109,21 @@ std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
   return out;
 }
 
-/// Returns what would be lost with the worker, or "". `begun`: it is drained already. People may still take it from work then.
+/// Returns what would be lost if the worker were replaced by one of another name, or "". `begun`: it is drained for that.
+std::string why_name_kept(const View& view, const Worker& worker, bool begun, Fates& fates) {
+  std::string said = said_by_people(view, worker);
+  return said.empty() ? why_record_stays(view, worker, begun, fates) : said;
+}
+
+/// Returns what would be lost with the worker, or "". `begun`: it is drained already. People and jobs may still need it then.
 /// `replaced`: a successor comes to its Kubernetes node.
-std::string why_not_switched(const View& view, const Worker& worker, bool begun, bool replaced) {
-  if (std::string said = said_by_people(view, worker); begun || !said.empty()) return said;
-  if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
+std::string why_not_switched(const View& view, const Worker& worker, bool begun, bool replaced, Fates& fates) {
+  if (std::string why = why_name_kept(view, worker, begun, fates); !why.empty()) return why;
   const Host* host = find_host(view, worker.pod->node_name);
-  if (replaced && view.by_host() && host != nullptr && !host->fit.starts)
+  const bool binds = replaced && view.by_host() && host != nullptr;
+  if (std::string why = binds ? why_unnamed(view, {-1, worker.pod->node_name}) : ""; begun || !why.empty()) return why;
+  if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
+  if (binds && !host->fit.starts)
     return "the Kubernetes node of " + pod_text(worker) + " has a taint that keeps its successor away";
   if (worker.record != nullptr && reserved(*worker.record)) return worker.node + std::string(kReservedText);
   return {};
@@ -117,19 +147,31 @@ std::unordered_set<const Worker*> without_place(const View& view, const Workers&
   return out;
 }
 
-/// Number of places whose workers are going, missing or not serving yet.
+/// Number of places whose workers are missing or not serving yet.
 std::size_t places_empty(const View& view, const Workers& workers) {
-  std::size_t out = 0, staying = 0;
+  std::size_t out = places_missing(view, workers);
+  std::unordered_set<std::string_view> served;  // By a numbered worker.
+  for (const Worker& worker : workers) {
+    if (worker.life == Life::kLive && !worker.goes() && worker.key.numbered()) served.insert(worker.pod->node_name);
+  }
   for (const Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
-    ++staying;
     if (!view.of_mode(worker.key) || is_available(view, worker) || set_aside(worker)) continue;
-    // The scheduler may never find a Kubernetes node for a worker that is bound to none.
-    const bool placed = !worker.key.numbered() || !worker.pod->node_name.empty();
-    if (placed || view.in.now - worker.pod->meta.created < kScheduled) ++out;
+    // The scheduler may never find room for it: a worker that is bound to its Kubernetes node waits for the one that it replaces.
+    const bool waits = worker.pod->node_name.empty() && (worker.key.numbered() || served.contains(worker.key.kube_node));
+    if (!waits || view.in.now - worker.pod->meta.created < kScheduled) ++out;
   }
-  const auto desired = static_cast<std::size_t>(view.desired);
-  return out + (desired > staying ? desired - staying : 0);
+  return out;
+}
+
+/// Kubernetes nodes with a worker that stays.
+std::unordered_set<std::string_view> filled_hosts(const Workers& workers) {
+  std::unordered_set<std::string_view> out;
+  for (const Worker& worker : workers) {
+    if (worker.life != Life::kLive || worker.goes()) continue;
+    out.insert(worker.key.numbered() ? std::string_view(worker.pod->node_name) : worker.key.kube_node);
+  }
+  return out;
 }
 
 std::string first_of(const std::vector<std::string>& items) {
@@ -140,6 +182,20 @@ std::string first_of(const std::vector<std::string>& items) {
 
 }  // namespace
 
+std::string why_unnamed(const View& view, const SlotKey& place) {
+  if (uses_host_network(view.in.nodeset.spec)) return {};
+  const std::string name = view.node_name(place);
+  if (const Host* host = find_host(view, place.kube_node)) {
+    if (!host->twin.empty())
+      return fmt::format("Kubernetes nodes {} and {} give their workers the same name ({})", host->twin, place.kube_node, name);
+    if (const std::string problem = hostname_problem(name); !problem.empty())
+      return "Kubernetes node " + place.kube_node + ": " + problem;
+  }
+  const NameOwner owner = view.owner_of_name(place);
+  if (owner == NameOwner::kUs) return {};
+  return name + (owner == NameOwner::kOtherNode ? " is a node that is not of this NodeSet" : " is a name of another NodeSet");
+}
+
 std::string leave_reason(const View& view, const Worker& worker) {
   if (worker.fate.cause == Fate::Cause::kSwitched) return switch_reason(view);
   if (worker.fate.cause == Fate::Cause::kUnplaced || worker.fate.cause == Fate::Cause::kRenamed)
@@ -147,18 +203,25 @@ std::string leave_reason(const View& view, const Worker& worker) {
   return scale_in_reason(view);
 }
 
-void judge_places(const View& view, Workers& workers) {
+void judge_places(const View& view, Fates& fates) {
   std::map<std::string_view, Worker*> best;
   const auto lose = [&](Worker& worker, Fate::Cause cause, std::string reason, bool place_taken) {
     worker.fate = {Fate::Kind::kScaleIn, cause, std::move(reason), place_taken};
   };
-  for (Worker& worker : workers) {
+  for (Worker& worker : fates.workers) {
     if (worker.life != Life::kLive || worker.goes() || worker.key.numbered()) continue;
     const Fate::Cause cause = why_bound_goes(view, worker);
     if (cause == Fate::Cause::kUnplaced && view.in.node_loss.holds()) continue;
     if (cause != Fate::Cause::kNone) {
-      lose(worker, cause, reason_of(view, worker, cause), cause == Fate::Cause::kRenamed);
-      continue;
+      std::string reason = reason_of(view, worker, cause), kept;
+      const bool renamed = cause == Fate::Cause::kRenamed;
+      const bool begun = drained_for(worker, place_reason(view.in.meta(), reason));
+      if (renamed) kept = why_name_kept(view, worker, begun, fates);
+      if (kept.empty()) {
+        lose(worker, cause, std::move(reason), renamed);
+        continue;
+      }
+      fates.names_kept.push_back(std::move(kept));
     }
     const auto [found, added] = best.try_emplace(worker.key.kube_node, &worker);
     if (added) continue;
@@ -168,9 +231,11 @@ void judge_places(const View& view, Workers& workers) {
          true);
     if (better) found->second = &worker;
   }
+  if (!fates.names_kept.empty()) fates.changes.push_back(kRenameAgain);
 }
 
-Switching switch_mode(const View& view, const ExtraConf& extra_conf, Workers& workers) {
+Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fates) {
+  Workers& workers = fates.workers;
   Switching out;
   if (view.goal != Goal::kServe) return out;
   const std::vector<Worker*> others = of_other_mode(view, workers);
@@ -183,7 +248,7 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Workers& wo
   std::vector<std::pair<std::tuple<bool, bool, bool, std::int64_t, SlotKey>, Worker*>> ranked;
   for (Worker* worker : others) {
     const bool begun = drained_for(*worker, reason), replaced = !placeless.contains(worker);
-    if (std::string why = why_not_switched(view, *worker, begun, replaced); !why.empty()) {
+    if (std::string why = why_not_switched(view, *worker, begun, replaced, fates); !why.empty()) {
       out.kept.push_back(std::move(why));
     } else if (begun) {
       worker->fate = {Fate::Kind::kScaleIn, Fate::Cause::kSwitched, reason};
@@ -191,16 +256,17 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Workers& wo
     } else if (!view.stops() &&
                (worker->record != nullptr || worker->evidence.never_started || worker->evidence.never_registered)) {
       ranked.emplace_back(
-          std::tuple(is_available(view, *worker), worker->busy(), replaced, deadline_rank(*worker), worker->key), worker);
+          std::tuple(worker->usable(), worker->busy(), replaced, deadline_rank(*worker), worker->key), worker);
     } else {
       out.change = kSwitchAgain;
     }
   }
-  if (!out.kept.empty()) out.change = kSwitchAgain;
+  if (!out.kept.empty() || !ranked.empty()) out.change = kSwitchAgain;
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   const std::size_t most = max_unavailable(view);
   for (const auto& [order, worker] : ranked) {
-    const bool serves = is_available(view, *worker);
+    // It takes jobs, also before minReadySeconds are over.
+    const bool serves = worker->usable();
     if (serves && under_way >= most) {
       out.waits = true;
       break;
@@ -212,11 +278,7 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Workers& wo
 }
 
 std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers) {
-  std::unordered_set<std::string_view> filled;
-  for (const Worker& worker : workers) {
-    if (worker.life != Life::kLive || worker.goes()) continue;
-    filled.insert(worker.key.numbered() ? std::string_view(worker.pod->node_name) : worker.key.kube_node);
-  }
+  const std::unordered_set<std::string_view> filled = filled_hosts(workers);
   std::set<SlotKey> out;
   for (const auto& [name, host] : view.in.hosts) {
     if (host.fit.starts && !name_unusable(view, host) && !filled.contains(name)) out.insert({-1, name});
@@ -225,11 +287,29 @@ std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers) {
     const std::optional<SlotKey> place = place_of(*orphan, view.in.meta().name);
     if (place && to_be_adopted(orphan)) out.erase(*place);
   }
-  std::erase_if(out, [&](const SlotKey& place) { return view.owner_of_name(place) != NameOwner::kUs; });
+  const auto held = find_held_records(view);
+  std::erase_if(out, [&](const SlotKey& place) {
+    return view.owner_of_name(place) != NameOwner::kUs || held.contains(place.kube_node);
+  });
   return out;
 }
 
-Vacancies find_free_hosts(const View& view, const Workers& workers, Draft& draft) {
+std::size_t places_missing(const View& view, const Workers& workers) {
+  auto missing = view.desired - std::ranges::count_if(workers, [](const Worker& worker) {
+                   return worker.life == Life::kLive && !worker.goes();
+                 });
+  if (missing > 0 && view.by_host()) {
+    const std::unordered_set<std::string_view> filled = filled_hosts(workers);
+    const std::set<SlotKey> to_fill = hosts_to_fill(view, workers);
+    missing -= std::ranges::count_if(view.in.hosts, [&](const auto& item) {
+      const auto& [name, host] = item;
+      return host.wanted && host.fit.starts && !filled.contains(name) && !to_fill.contains({-1, name});
+    });
+  }
+  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, missing));
+}
+
+Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
   Vacancies out;
   std::unordered_set<std::string_view> taken;
   const bool alone = !view.in.nodeset.spec.oversubscribe_node || uses_host_network(view.in.nodeset.spec);
@@ -238,15 +318,25 @@ Vacancies find_free_hosts(const View& view, const Workers& workers, Draft& draft
     // A pod created beside it would stay pending, and the scheduler could preempt the old one for a pod of higher priority.
     if (alone) taken.insert(pod.node_name);
   };
-  for (const Worker& worker : workers) take(*worker.pod, worker.key);
+  for (const Worker& worker : fates.workers) take(*worker.pod, worker.key);
   for (const auto* pods : {&view.in.orphans, &view.in.unmanaged}) {
     for (const kube::PodPtr& pod : *pods) {
       if (const std::optional<SlotKey> place = place_of(*pod, view.in.meta().name)) take(*pod, *place);
     }
   }
+  const auto held = find_held_records(view);
+  std::vector<std::string> renames = fates.names_kept, switches;
   for (const auto& [name, host] : view.in.hosts) {
     if (!host.fit.starts || taken.contains(name) || name_unusable(view, host)) continue;
     const SlotKey place{-1, name};
+    if (const auto record = held.find(name); record != held.end()) {
+      const std::optional<SlotKey> former = view.place_of(record->second->name);
+      (former && former->numbered() ? switches : renames)
+          .push_back(fmt::format("somebody took {} from work, so Kubernetes node {} gets no worker with another name until {} is "
+                                 "given back or deleted in Slurm",
+                                 record->second->name, name, record->second->name));
+      continue;
+    }
     if (uses_host_network(view.in.nodeset.spec)) {
       out.places.insert(place);
       continue;
@@ -266,6 +356,9 @@ Vacancies find_free_hosts(const View& view, const Workers& workers, Draft& draft
                               name, host.slurm_node, api::kAnnotationNodeHostnameOverride),
                   "Create");
   }
+  if (!renames.empty())
+    draft.up_to_users("RenameHeld", "workers keep the names that they have in Slurm for now: " + first_of(renames));
+  if (!switches.empty()) draft.up_to_users("SwitchHeld", first_of(switches));
   return out;
 }
 
@@ -275,14 +368,7 @@ void tell_hosts(const View& view, Draft& draft) {
     draft.up_to_users("NoMatchingNodes",
                       "no Kubernetes node matches spec.template.spec (nodeSelector, required node affinity, tolerations)");
   if (uses_host_network(view.in.nodeset.spec)) return;
-  std::vector<std::string> twins, invalid, kept;
-  for (const Slot& worker : view.in.slots) {
-    if (worker.life != Life::kLive || worker.key.numbered() || !is_renamed(view, worker)) continue;
-    if (std::string said = said_by_people(view, worker); !said.empty()) kept.push_back(std::move(said));
-  }
-  if (!kept.empty())
-    draft.up_to_users("RenameHeld",
-                      "workers keep the names that they have in Slurm until they are given back: " + first_of(kept));
+  std::vector<std::string> twins, invalid;
   for (const auto& [name, host] : view.in.hosts) {
     if (!host.fit.starts) continue;
     if (!host.twin.empty()) {

@@ -90,7 +90,6 @@ struct Rollout {
   std::size_t most = 0;            ///< Limit for `unavailable`.
   bool withheld = false;           ///< Some workers would be deleted, but deletions are stopped or Slurm is in doubt.
   std::vector<std::string> kept;   ///< Why some are left out for now: "cpu-1 is in reservation r, ...".
-  bool asks_reservations = false;  ///< Records have to be deleted, but Slurm's reservations were not read recently.
   /// The API server is asked whether it would create a worker of the newest template in the place of this one.
   const Worker* asks_template = nullptr;
   bool unchecked = false;  ///< The answer is missing. Until it is known, no worker is deleted for the update.
@@ -111,8 +110,10 @@ struct Fates {
   Workers workers;
   Rollout rollout;
   Switching switching;
-  WaitingJobsByNode waiting_jobs;  ///< Filled in if a worker is going, or if a job waits for one that is to be updated.
-  std::vector<Change> changes;     ///< When a fate may change.
+  WaitingJobsByNode waiting_jobs;  ///< Filled in if a worker is going, or if a job waits for one whose record is to go.
+  std::vector<std::string> names_kept;  ///< Why workers do not get the names that their Kubernetes nodes give them now.
+  bool asks_reservations = false;       ///< Records have to be deleted, but Slurm's reservations were not read recently.
+  std::vector<Change> changes;          ///< When a fate may change.
 };
 
 /// Known problems of spec.extraConf and of slurmd's options; "": none.
@@ -187,9 +188,11 @@ struct PassResult {
 [[nodiscard]] Fates judge_fates(const View& view, const ExtraConf& extra_conf);
 
 // update.cpp
-/// Chooses among the workers that are kept. `waiting_jobs` counts only for workers of earlier templates.
-[[nodiscard]] Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const WaitingJobsByNode& waiting_jobs,
-                                    Workers& workers);
+/// Chooses among the workers that are kept.
+[[nodiscard]] Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fates);
+/// Returns which jobs or reservation would lose the node if the worker's record were deleted, or "". `begun`: the worker is
+/// drained for that already. Asks for Slurm's reservations if they were not read recently.
+[[nodiscard]] std::string why_record_stays(const View& view, const Slot& worker, bool begun, Fates& fates);
 
 // maintenance.cpp
 [[nodiscard]] bool is_scheduled(const View& view);
@@ -239,13 +242,17 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft);
 // hosts.cpp
 /// With scalingMode DaemonSet: chooses workers to delete because their Kubernetes nodes are not wanted or give them another
 /// name.
-void judge_places(const View& view, Workers& workers);
+void judge_places(const View& view, Fates& fates);
 /// Chooses among the kept workers of the other scalingMode.
-[[nodiscard]] Switching switch_mode(const View& view, const ExtraConf& extra_conf, Workers& workers);
+[[nodiscard]] Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fates);
 /// find_vacancies for scalingMode DaemonSet.
-[[nodiscard]] Vacancies find_free_hosts(const View& view, const Workers& workers, Draft& draft);
+[[nodiscard]] Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft);
 /// The wanted places without a worker that stays.
 [[nodiscard]] std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers);
+/// Returns why no worker can have the name of the place, or "".
+[[nodiscard]] std::string why_unnamed(const View& view, const SlotKey& place);
+/// Number of workers that are to be created. Kubernetes nodes that cannot have one until somebody acts do not count.
+[[nodiscard]] std::size_t places_missing(const View& view, const Workers& workers);
 void tell_hosts(const View& view, Draft& draft);
 void tell_switch(const View& view, const Fates& fates, Draft& draft);
 
@@ -254,7 +261,7 @@ void keep_revisions(const View& view, const Workers& workers, Draft& draft);
 
 // workers.cpp
 /// Returns free ordinals, as many as workers are missing.
-[[nodiscard]] Vacancies find_vacancies(const View& view, const Workers& workers, Draft& draft);
+[[nodiscard]] Vacancies find_vacancies(const View& view, const Fates& fates, Draft& draft);
 [[nodiscard]] Finalizer adopt_orphans(const View& view, Draft& draft);
 /// Reports names in Slurm that other NodeSets have as well.
 void tell_name_conflicts(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);

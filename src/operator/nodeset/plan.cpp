@@ -149,10 +149,10 @@ plan::Plan plan_nodeset(const Observed& observed) {
   const Fates fates = judge_fates(view, extra_conf);
   const Workers& workers = fates.workers;
   for (const Change& change : fates.changes) draft.wake(change);
-  if (fates.rollout.asks_reservations) draft.need(need_reservations(view.in));
+  if (fates.asks_reservations) draft.need(need_reservations(view.in));
   if (fates.rollout.asks_template != nullptr) draft.need(need_template(view, *fates.rollout.asks_template));
   keep_revisions(view, workers, draft);
-  const Vacancies vacancies = find_vacancies(view, workers, draft);
+  const Vacancies vacancies = find_vacancies(view, fates, draft);
   const api::StringMap pins = judge_pins(view, workers, draft);
   const api::StringMap drains = judge_drains(view);
   const bool noted = note_drains(view, fates, vacancies, draft);

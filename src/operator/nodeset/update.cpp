@@ -40,7 +40,7 @@ bool needs_new_record(const View& view, const Worker& worker) {
 }
 
 /// Returns what would be lost with the worker, or why it cannot be replaced, or "".
-std::string why_kept(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker& worker, FreeOrdinals& free) {
+std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free, Fates& fates) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.kube_cordon()) {
     const KubeNode& host = *worker.kube_node;
@@ -56,9 +56,10 @@ std::string why_kept(const View& view, const WaitingJobsByNode& waiting_jobs, co
   }
   // It may take long until Kubernetes reports the pod as gone.
   if (worker.host_lost()) return "the Kubernetes node of " + pod_text(worker) + " does not respond";
-  if (const NameOwner owner = view.owner_of_name(worker.key); owner != NameOwner::kUs)
-    return worker.node +
-           (owner == NameOwner::kOtherNode ? " is a node that is not of this NodeSet" : " is a name of another NodeSet");
+  if (std::string why = why_unnamed(view, worker.key); !why.empty()) return why;
+  const std::string name = view.node_name(worker.key);
+  const bool renamed = !worker.key.numbered() && !uses_host_network(view.in.nodeset.spec) && name != worker.node;
+  if (renamed && view.has_worker(name)) return name + " is another worker, so " + worker.node + " cannot have its name";
   if (worker.record == nullptr) return {};
   if (!worker.suspect.empty()) return worker.node + " may have registered as " + worker.suspect + " by now";
   const slurm::Node& record = *worker.record;
@@ -69,12 +70,7 @@ std::string why_kept(const View& view, const WaitingJobsByNode& waiting_jobs, co
   if (worker.key.numbered() && (held || !stamped_by_us(view, record)) && free.has_before(worker.key.ordinal))
     return "another number than that of " + worker.node + " would be the next";
   if (!needs_new_record(view, worker)) return {};
-  if (const auto reservation = other_reservation(view, worker))
-    return fmt::format("{} is in {}, which would lose the node", worker.node,
-                       reservation->empty() ? "a reservation" : "reservation " + *reservation);
-  if (view.in.snapshot->awaited(worker.node))
-    return fmt::format("{} is required by pending jobs ({}), which would be lost with its record", worker.node,
-                       waiting_text(waiting_jobs, worker.node));
+  if (std::string why = why_record_stays(view, worker, drained_for(worker, update_reason(view)), fates); !why.empty()) return why;
   if (!held) return {};
   switch (judge_restorable(view, worker.key, record)) {
     case Restorable::kNo:
@@ -229,15 +225,27 @@ bool set_aside(const Slot& worker) {
   return worker.user_cordon || worker.kube_cordon() || held_by_others(worker);
 }
 
-Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const WaitingJobsByNode& waiting_jobs, Workers& workers) {
+std::string why_record_stays(const View& view, const Slot& worker, bool begun, Fates& fates) {
+  if (worker.record == nullptr) return {};
+  if (!reservations_are_recent(view)) fates.asks_reservations = true;
+  if (const auto reservation = other_reservation(view, worker))
+    return fmt::format("{} is in {}, which would lose the node", worker.node,
+                       reservation->empty() ? "a reservation" : "reservation " + *reservation);
+  if (view.in.snapshot->awaited(worker.node))
+    return fmt::format("{} is required by pending jobs ({}), which would be lost with its record", worker.node,
+                       waiting_text(fates.waiting_jobs, worker.node));
+  return begun || view.in.seen.reservations ? "" : "Slurm has not told yet which reservations it has";
+}
+
+Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fates) {
+  Workers& workers = fates.workers;
   Rollout out;
   if (view.goal != Goal::kServe) return out;
   std::optional<RevisionHashes> in_place;
   std::vector<Worker*> earlier;
-  std::size_t staying = 0, unavailable = 0;
+  std::size_t unavailable = 0;
   for (Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
-    ++staying;
     // Whoever took a worker out of service decides when it serves again.
     const bool serves = is_available(view, worker) || set_aside(worker);
     if (!serves) ++unavailable;
@@ -269,8 +277,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const Waiti
   const bool goes_on =
       out.state == Rollout::State::kRolls || (out.state == Rollout::State::kBlocked && can_create(view, extra_conf));
   if (!goes_on) return out;
-  const auto desired = static_cast<std::size_t>(view.desired);
-  out.missing = desired > staying ? desired - staying : 0;
+  out.missing = places_missing(view, workers);
   out.unavailable = unavailable + out.missing;
   out.most = max_unavailable(view);
   out.under_way += out.missing;
@@ -280,12 +287,8 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, const Waiti
   std::vector<std::pair<decltype(rank(view, workers.front())), Worker*>> ranked;
   std::vector<Worker*> drained;
   for (Worker* worker : earlier) {
-    const bool asks = worker->record != nullptr && !reservations_are_recent(view) && needs_new_record(view, *worker);
-    out.asks_reservations = out.asks_reservations || asks;
-    if (std::string why = why_kept(view, waiting_jobs, *worker, free); !why.empty()) {
+    if (std::string why = why_kept(view, *worker, free, fates); !why.empty()) {
       out.kept.push_back(std::move(why));
-    } else if (asks && !view.in.seen.reservations && !drained_for(*worker, reason)) {
-      out.kept.emplace_back("Slurm has not told yet which reservations it has");
     } else if (drained_for(*worker, reason)) {
       drained.push_back(worker);
     } else if (view.stops()) {

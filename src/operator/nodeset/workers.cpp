@@ -379,11 +379,12 @@ int FreeOrdinals::next() {
   return out;
 }
 
-Vacancies find_vacancies(const View& view, const Workers& workers, Draft& draft) {
+Vacancies find_vacancies(const View& view, const Fates& fates, Draft& draft) {
+  const Workers& workers = fates.workers;
   Vacancies out;
   if (view.goal != Goal::kServe) return out;
   if (view.by_host()) {
-    out = find_free_hosts(view, workers, draft);
+    out = find_free_hosts(view, fates, draft);
     std::erase_if(out.places, [&](const SlotKey& place) {
       if (!name_taken(view, place)) return false;
       draft.wish(create_id(view, place));
