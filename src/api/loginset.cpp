@@ -61,9 +61,9 @@ const FieldList& field_list(const LoginSetSpec*) {
                    .nullable()
                    .describe(
                        "ConfigMaps with SSH public keys of users: each key is the name of a user, and its value has the "
-                       "format of authorized_keys. Of a user who is in several, the last one counts. A change usually reaches "
-                       "running pods within seconds, and restarts nothing. When set, AuthorizedKeysCommand in "
-                       "extraSshdConfig has no effect."))
+                       "format of authorized_keys. Of a user who is in several, the last one counts. A change of their data "
+                       "usually reaches running pods within seconds. A change of the list itself replaces the pods, "
+                       "which wait for their sessions. When set, AuthorizedKeysCommand in extraSshdConfig has no effect."))
           .add(field("extraSshdConfig", &LoginSetSpec::extra_sshd_config)
                    .describe(
                        "Lines for sshd_config. They win over the operator's own, which are UsePAM, X11Forwarding, Subsystem "

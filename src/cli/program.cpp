@@ -21,12 +21,32 @@ constexpr std::string_view kAbout =
     "Slurm clusters on Kubernetes: what they do, what they wait for and why, and what operators of a cluster do every day.\n"
     "It needs nothing but a kubeconfig.";
 
+/// Returns a command that prints a text and reads nothing from the API server.
+Command printing_command(std::string path, std::string about, std::string text) {
+  Command out{.path = std::move(path), .about = std::move(about), .declare = {}};
+  out.declare = [text = std::move(text)](CLI::App&) {
+    return [text](Context& context) -> int {
+      context.out(text);
+      return kDone;
+    };
+  };
+  return out;
+}
+
+std::string version_text(const std::string& version) {
+  return "kubectl-slurm " + version + "\n";
+}
+
 /// Returns all commands, in the order of the help.
-std::vector<Command> all_commands() {
+std::vector<Command> all_commands(const std::string& version) {
   std::vector<Command> out{status_command(), drain_command(), resume_command()};
   std::ranges::move(rollout_commands(), std::back_inserter(out));
   out.push_back(release_command());
   out.push_back(support_bundle_command());
+  for (const std::string shell : {"bash", "zsh", "fish"})
+    out.push_back(printing_command("completion " + shell, "Print the completion script for " + shell,
+                                   completion_script(shell).value_or("")));
+  out.push_back(printing_command("version", "Print the version", version_text(version)));
   return out;
 }
 
@@ -39,10 +59,10 @@ std::vector<std::string> words_of(const std::string& path) {
 struct Tree {
   CLI::App root;
   Options options;
-  std::vector<Command> commands = all_commands();
+  std::vector<Command> commands;
   std::map<const CLI::App*, std::pair<const Command*, Run>> leaves;
 
-  explicit Tree(const std::string& version) : root(std::string(kAbout), "kubectl slurm") {
+  explicit Tree(const std::string& version) : root(std::string(kAbout), "kubectl slurm"), commands(all_commands(version)) {
     root.require_subcommand(1);
     root.set_version_flag("--version", version);
     for (const Command& command : commands) {
@@ -79,8 +99,7 @@ struct Tree {
   }
 
   [[nodiscard]] std::vector<Completable> completables() const {
-    std::vector<Completable> out{{{"version"}, {}}, {{"help"}, {}}};
-    for (const char* shell : {"bash", "zsh", "fish"}) out.push_back({{"completion", shell}, {}});
+    std::vector<Completable> out{{{"help"}, {}}};
     for (const auto& [leaf, what] : leaves) {
       Completable command{words_of(what.first->path), {}, what.first->names};
       for (const CLI::Option* option : leaf->get_options()) {
@@ -129,17 +148,6 @@ int run_completion(const Outside& outside, const std::vector<std::string>& words
   return kDone;
 }
 
-int run_script(const Outside& outside, const std::vector<std::string>& arguments) {
-  if (arguments.size() == 2) {
-    if (const auto script = completion_script(arguments[1])) {
-      outside.write_out(*script);
-      return kDone;
-    }
-  }
-  outside.write_err("Usage: kubectl slurm completion bash|zsh|fish\n");
-  return kUsage;
-}
-
 /// Turns `help status` into `status --help`.
 std::vector<std::string> without_help(std::vector<std::string> arguments) {
   if (arguments.empty()) return {"--help"};
@@ -149,14 +157,10 @@ std::vector<std::string> without_help(std::vector<std::string> arguments) {
   return arguments;
 }
 
-/// Returns the help of the root, with the three commands that are not in the tree.
+/// Returns the help of a command. That of the root also lists `help`, which is not in the tree.
 std::string help_of(const CLI::App& app, const CLI::App& root) {
   std::string text = app.help();
-  if (&app == &root)
-    text +=
-        "  completion                  Prints the completion script for bash, zsh or fish\n"
-        "  version                     Prints the version\n"
-        "  help                        Explains a command\n";
+  if (&app == &root) text += "  help                        Explain a command\n";
   return text;
 }
 
@@ -171,9 +175,8 @@ const CLI::App* chosen(const CLI::App& root) {
 int run_program(const Outside& outside, std::vector<std::string> arguments) {
   if (!arguments.empty() && arguments.front() == "__complete")
     return run_completion(outside, {arguments.begin() + 1, arguments.end()});
-  if (!arguments.empty() && arguments.front() == "completion") return run_script(outside, arguments);
-  if (arguments == std::vector<std::string>{"version"} || arguments == std::vector<std::string>{"--version"}) {
-    outside.write_out("kubectl-slurm " + outside.version + "\n");
+  if (arguments == std::vector<std::string>{"--version"}) {
+    outside.write_out(version_text(outside.version));
     return kDone;
   }
   Tree tree(outside.version);

@@ -119,8 +119,13 @@ struct ProgramTest : testing::Test {
 TEST_F(ProgramTest, VersionHelpAndMistakes) {
   EXPECT_EQ(run({"version"}), kDone);
   EXPECT_EQ(out, "kubectl-slurm 1.2.3\n");
+  EXPECT_EQ(run({"--version"}), kDone);
+  EXPECT_EQ(out, "kubectl-slurm 1.2.3\n");
+  EXPECT_EQ(run({"version", "-n", "hpc", "--context", "c", "--kubeconfig", "none"}), kDone) << err;
+  EXPECT_EQ(out, "kubectl-slurm 1.2.3\n");
+  EXPECT_EQ(run({"completion", "bash", "-n", "hpc"}), kDone) << err;
   EXPECT_EQ(run({}), kDone);
-  EXPECT_THAT(out, HasSubstr("status"));
+  EXPECT_THAT(out, testing::AllOf(HasSubstr("status"), HasSubstr("version"), HasSubstr("completion"), HasSubstr("help")));
   EXPECT_EQ(run({"help", "drain"}), kDone);
   EXPECT_THAT(out, HasSubstr("--reason"));
   EXPECT_EQ(run({"drain"}), kUsage);

@@ -37,14 +37,17 @@ std::int64_t number_of(const Json& revision) {
   return core::get_int(revision, {"revision"});
 }
 
-/// Returns why the operator says that an update is paused; "" if it is not.
+std::string progressing(const Json& nodeset, const char* field) {
+  const Json* condition = condition_of(nodeset, api::kConditionProgressing);
+  return condition == nullptr ? "" : core::get_string(*condition, {field});
+}
+
+/// Returns why the operator says that it does not replace the remaining workers by itself; "" if it does.
 std::string held_by_people(const Json& nodeset) {
-  const Json* progressing = condition_of(nodeset, api::kConditionProgressing);
-  if (progressing == nullptr) return "";
-  const std::string reason = core::get_string(*progressing, {"reason"});
+  const std::string reason = progressing(nodeset, "reason");
   const bool held = reason == "UpdatePaused" || reason == "UpdatePartitioned" || reason == "UpdateHeld" ||
-                    reason == "UpdateScheduled" || reason == "OnDelete";
-  return held ? core::get_string(*progressing, {"message"}) : "";
+                    reason == "UpdateScheduled" || reason == "OnDelete" || reason == "SwitchHeld";
+  return held ? progressing(nodeset, "message") : "";
 }
 
 ListRequest workers_of(const Json& nodeset, kube::Resource resource, bool metadata_only) {
@@ -183,10 +186,14 @@ RolloutState rollout_state(const Json& nodeset) {
   const auto updated = core::get_int(nodeset, {"status", "updatedReplicas"});
   const auto ready = core::get_int(nodeset, {"status", "readyReplicas"});
   const auto all = core::get_int(nodeset, {"status", "replicas"});
-  if (updated >= desired && ready >= desired && all == desired)
+  const bool switching = progressing(nodeset, "reason") == "SwitchingMode";
+  if (updated >= desired && ready >= desired && all == desired && !switching)
     return {Phase::kComplete, fmt::format("{} is up to date: {} workers, all ready", name, desired)};
   RolloutState out;
-  out.text = fmt::format("{} of {} workers are updated, {} ready", updated, desired, ready);
+  // The counts include workers that are to go: of a scale-in, or of the other scalingMode.
+  out.text = all > desired || switching ? fmt::format("{} workers are wanted and {} exist: {} of those are updated, {} ready",
+                                                      desired, all, updated, ready)
+                                        : fmt::format("{} of {} workers are updated, {} ready", updated, desired, ready);
   for (const std::string& line : waits_of(nodeset)) out.text += "; " + line;
   return out;
 }

@@ -38,12 +38,25 @@ TEST(RolloutStatus, IsDoneWhenAllWorkersAreUpdatedAndReady) {
 }
 
 TEST(RolloutStatus, EndsWherePeopleHoldIt) {
-  for (const char* reason : {"UpdatePaused", "UpdatePartitioned", "UpdateHeld", "OnDelete"}) {
+  for (const char* reason : {"UpdatePaused", "UpdatePartitioned", "UpdateHeld", "OnDelete", "SwitchHeld"}) {
     Json nodeset = nodeset_object();
     say(nodeset, "Progressing", "False", reason, "1 of 3 workers still use an earlier template");
     EXPECT_EQ(rollout_state(nodeset).phase, Phase::kWaitsForPeople) << reason;
     EXPECT_EQ(rollout_state(nodeset).text, "1 of 3 workers still use an earlier template");
   }
+}
+
+TEST(RolloutStatus, DoesNotCallWorkersThatGoWanted) {
+  Json nodeset = nodeset_object();
+  nodeset["status"].update(Json{{"desired", 2}, {"replicas", 4}, {"readyReplicas", 4}, {"updatedReplicas", 4}});
+  say(nodeset, "Progressing", "True", "SwitchingMode", "2 workers of the other scalingMode are still there");
+  EXPECT_EQ(rollout_state(nodeset).phase, Phase::kUnderWay);
+  EXPECT_THAT(rollout_state(nodeset).text, HasSubstr("2 workers are wanted and 4 exist: 4 of those are updated, 4 ready; "
+                                                     "SwitchingMode: 2 workers of the other scalingMode"));
+  // Before the first successor exists, the numbers are those of a finished update.
+  nodeset["status"].update(Json{{"replicas", 2}, {"readyReplicas", 2}, {"updatedReplicas", 2}});
+  EXPECT_EQ(rollout_state(nodeset).phase, Phase::kUnderWay);
+  EXPECT_THAT(rollout_state(nodeset).text, HasSubstr("2 workers are wanted and 2 exist"));
 }
 
 Json revision_object(std::int64_t number, const Json& nodeset, const std::string& image, const std::string& owner = "n-1") {
