@@ -44,15 +44,19 @@ std::string said_by_people(const View& view, const Slot& worker) {
   return {};
 }
 
-/// Its Kubernetes node now gives its worker another name, and that name is free.
-bool is_renamed(const View& view, const Slot& worker) {
+/// Its Kubernetes node now gives its worker another name.
+bool wants_name(const View& view, const Slot& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr || !host->fit.starts) return false;
   // It does not count as renamed if its slurmd registered under another name than its pod has.
-  if (uses_host_network(view.in.nodeset.spec) || worker.pod->host_network || worker.node == host->slurm_node ||
-      worker.pod->hostname == host->slurm_node)
-    return false;
-  return !name_unusable(view, *host) && !view.has_worker(host->slurm_node) && view.owner_of_name(worker.key) == NameOwner::kUs;
+  return !uses_host_network(view.in.nodeset.spec) && !worker.pod->host_network && worker.node != host->slurm_node &&
+         worker.pod->hostname != host->slurm_node && !name_unusable(view, *host);
+}
+
+/// The same, and that name is free.
+bool is_renamed(const View& view, const Slot& worker) {
+  return wants_name(view, worker) && !view.has_worker(view.node_name(worker.key)) &&
+         view.owner_of_name(worker.key) == NameOwner::kUs;
 }
 
 /// The Kubernetes node where the worker of a record ran; "": unknown, or the record is not ours.
@@ -62,8 +66,8 @@ std::string host_of(const View& view, const slurm::Node& record) {
   return seen == view.in.seen.gone.end() ? "" : seen->second.kube_node;
 }
 
-/// Records that somebody took from work and whose workers are gone, by Kubernetes node. The next worker there would have another
-/// name and take jobs.
+/// Records that somebody took from work and whose workers are gone, by Kubernetes node. The next worker there would have
+/// another name and take jobs.
 std::map<std::string, const slurm::Node*, std::less<>> find_held_records(const View& view) {
   std::map<std::string, const slurm::Node*, std::less<>> out;
   if (!view.by_host() || uses_host_network(view.in.nodeset.spec) || !slurm::has_answered(view.in.snapshot)) return out;
@@ -157,7 +161,8 @@ std::size_t places_empty(const View& view, const Workers& workers) {
   for (const Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
     if (!view.of_mode(worker.key) || is_available(view, worker) || set_aside(worker)) continue;
-    // The scheduler may never find room for it: a worker that is bound to its Kubernetes node waits for the one that it replaces.
+    // The scheduler may never find room for it: a worker that is bound to its Kubernetes node waits for the one that it
+    // replaces.
     const bool waits = worker.pod->node_name.empty() && (worker.key.numbered() || served.contains(worker.key.kube_node));
     if (!waits || view.in.now - worker.pod->meta.created < kScheduled) ++out;
   }
@@ -255,8 +260,7 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fate
       ++under_way;
     } else if (!view.stops() &&
                (worker->record != nullptr || worker->evidence.never_started || worker->evidence.never_registered)) {
-      ranked.emplace_back(
-          std::tuple(worker->usable(), worker->busy(), replaced, deadline_rank(*worker), worker->key), worker);
+      ranked.emplace_back(std::tuple(worker->usable(), worker->busy(), replaced, deadline_rank(*worker), worker->key), worker);
     } else {
       out.change = kSwitchAgain;
     }
@@ -288,16 +292,14 @@ std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers) {
     if (place && to_be_adopted(orphan)) out.erase(*place);
   }
   const auto held = find_held_records(view);
-  std::erase_if(out, [&](const SlotKey& place) {
-    return view.owner_of_name(place) != NameOwner::kUs || held.contains(place.kube_node);
-  });
+  std::erase_if(
+      out, [&](const SlotKey& place) { return view.owner_of_name(place) != NameOwner::kUs || held.contains(place.kube_node); });
   return out;
 }
 
 std::size_t places_missing(const View& view, const Workers& workers) {
-  auto missing = view.desired - std::ranges::count_if(workers, [](const Worker& worker) {
-                   return worker.life == Life::kLive && !worker.goes();
-                 });
+  auto missing = view.desired - std::ranges::count_if(
+                                    workers, [](const Worker& worker) { return worker.life == Life::kLive && !worker.goes(); });
   if (missing > 0 && view.by_host()) {
     const std::unordered_set<std::string_view> filled = filled_hosts(workers);
     const std::set<SlotKey> to_fill = hosts_to_fill(view, workers);
@@ -311,14 +313,19 @@ std::size_t places_missing(const View& view, const Workers& workers) {
 
 Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
   Vacancies out;
-  std::unordered_set<std::string_view> taken;
+  std::unordered_set<std::string_view> taken, renaming, names;
   const bool alone = !view.in.nodeset.spec.oversubscribe_node || uses_host_network(view.in.nodeset.spec);
   const auto take = [&](const kube::PodRecord& pod, const SlotKey& place) {
     if (!place.numbered()) taken.insert(pod.pinned_to.empty() ? pod.node_name : pod.pinned_to);
     // A pod created beside it would stay pending, and the scheduler could preempt the old one for a pod of higher priority.
     if (alone) taken.insert(pod.node_name);
   };
-  for (const Worker& worker : fates.workers) take(*worker.pod, worker.key);
+  for (const Worker& worker : fates.workers) {
+    take(*worker.pod, worker.key);
+    if (worker.life != Life::kLive || worker.goes() || worker.key.numbered()) continue;
+    names.insert(worker.node);
+    if (wants_name(view, worker)) renaming.insert(worker.key.kube_node);
+  }
   for (const auto* pods : {&view.in.orphans, &view.in.unmanaged}) {
     for (const kube::PodPtr& pod : *pods) {
       if (const std::optional<SlotKey> place = place_of(*pod, view.in.meta().name)) take(*pod, *place);
@@ -327,14 +334,16 @@ Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
   const auto held = find_held_records(view);
   std::vector<std::string> renames = fates.names_kept, switches;
   for (const auto& [name, host] : view.in.hosts) {
-    if (!host.fit.starts || taken.contains(name) || name_unusable(view, host)) continue;
+    const bool free = !taken.contains(name);
+    if (!host.fit.starts || (!free && !renaming.contains(name)) || name_unusable(view, host)) continue;
     const SlotKey place{-1, name};
-    if (const auto record = held.find(name); record != held.end()) {
+    if (const auto record = held.find(name); free && record != held.end()) {
       const std::optional<SlotKey> former = view.place_of(record->second->name);
       (former && former->numbered() ? switches : renames)
-          .push_back(fmt::format("somebody took {} from work, so Kubernetes node {} gets no worker with another name until {} is "
-                                 "given back or deleted in Slurm",
-                                 record->second->name, name, record->second->name));
+          .push_back(
+              fmt::format("somebody took {} from work, so Kubernetes node {} gets no worker with another name until {} is "
+                          "given back or deleted in Slurm",
+                          record->second->name, name, record->second->name));
       continue;
     }
     if (uses_host_network(view.in.nodeset.spec)) {
@@ -342,9 +351,18 @@ Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
       continue;
     }
     // Another worker of ours may still have the name while modes or names change.
-    if (view.has_worker(host.slurm_node)) continue;
+    if (view.has_worker(host.slurm_node)) {
+      if (names.contains(host.slurm_node))
+        draft.wrong(
+            "HostnameConflict",
+            fmt::format("Kubernetes node {} gives its worker the name {}, which another worker of this NodeSet has: set the "
+                        "annotation {} of the Node",
+                        name, host.slurm_node, api::kAnnotationNodeHostnameOverride),
+            "Create");
+      continue;
+    }
     const NameOwner owner = view.owner_of_name(place);
-    if (owner == NameOwner::kUs) out.places.insert(place);
+    if (owner == NameOwner::kUs && free) out.places.insert(place);
     if (owner == NameOwner::kOtherWorker || owner == NameOwner::kOtherNode) {
       const Rival* rival = view.rival_of(host.slurm_node);
       out.taken.emplace(host.slurm_node, rival == nullptr ? "a node that is not of this NodeSet" : "NodeSet " + rival->nodeset);

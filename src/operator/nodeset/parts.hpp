@@ -80,16 +80,16 @@ struct Rollout {
     kRolls,
   };
   State state = State::kByHand;
-  std::size_t earlier = 0;         ///< Number of workers with an earlier template.
-  std::size_t below = 0;           ///< How many of `earlier` the partition holds back.
-  std::size_t in_place = 0;        ///< How many of `earlier` are updated in place.
-  std::size_t outside = 0;         ///< With ScheduledUpdate: how many of `earlier` are outside of their window.
-  std::size_t under_way = 0;       ///< Workers that are going, missing, or new and not serving yet.
-  std::size_t unavailable = 0;     ///< Number of all workers that do not serve, except those that somebody took out of service.
-  std::size_t missing = 0;         ///< How many of `unavailable` do not exist.
-  std::size_t most = 0;            ///< Limit for `unavailable`.
-  bool withheld = false;           ///< Some workers would be deleted, but deletions are stopped or Slurm is in doubt.
-  std::vector<std::string> kept;   ///< Why some are left out for now: "cpu-1 is in reservation r, ...".
+  std::size_t earlier = 0;        ///< Number of workers with an earlier template.
+  std::size_t below = 0;          ///< How many of `earlier` the partition holds back.
+  std::size_t in_place = 0;       ///< How many of `earlier` are updated in place.
+  std::size_t outside = 0;        ///< With ScheduledUpdate: how many of `earlier` are outside of their window.
+  std::size_t under_way = 0;      ///< Workers that are going, missing, or new and not serving yet.
+  std::size_t unavailable = 0;    ///< Number of all workers that do not serve, except those that somebody took out of service.
+  std::size_t missing = 0;        ///< How many of `unavailable` do not exist.
+  std::size_t most = 0;           ///< Limit for `unavailable`.
+  bool withheld = false;          ///< Some workers would be deleted, but deletions are stopped or Slurm is in doubt.
+  std::vector<std::string> kept;  ///< Why some are left out for now: "cpu-1 is in reservation r, ...".
   /// The API server is asked whether it would create a worker of the newest template in the place of this one.
   const Worker* asks_template = nullptr;
   bool unchecked = false;  ///< The answer is missing. Until it is known, no worker is deleted for the update.
@@ -110,7 +110,7 @@ struct Fates {
   Workers workers;
   Rollout rollout;
   Switching switching;
-  WaitingJobsByNode waiting_jobs;  ///< Filled in if a worker is going, or if a job waits for one whose record is to go.
+  WaitingJobsByNode waiting_jobs;       ///< Filled in if a worker is going, or if a job waits for one whose record is to go.
   std::vector<std::string> names_kept;  ///< Why workers do not get the names that their Kubernetes nodes give them now.
   bool asks_reservations = false;       ///< Records have to be deleted, but Slurm's reservations were not read recently.
   std::vector<Change> changes;          ///< When a fate may change.

@@ -70,7 +70,8 @@ std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free,
   if (worker.key.numbered() && (held || !stamped_by_us(view, record)) && free.has_before(worker.key.ordinal))
     return "another number than that of " + worker.node + " would be the next";
   if (!needs_new_record(view, worker)) return {};
-  if (std::string why = why_record_stays(view, worker, drained_for(worker, update_reason(view)), fates); !why.empty()) return why;
+  if (std::string why = why_record_stays(view, worker, drained_for(worker, update_reason(view)), fates); !why.empty())
+    return why;
   if (!held) return {};
   switch (judge_restorable(view, worker.key, record)) {
     case Restorable::kNo:

@@ -142,7 +142,7 @@ NameOwner View::owner_of_name(const SlotKey& place) const {
   if (uses_host_network(in.nodeset.spec)) return NameOwner::kUs;
   const std::string node = node_name(place);
   if (rival_of(node) != nullptr) return NameOwner::kOtherWorker;
-  const bool names_nodeset = in.nodeset_names.contains(node);
+  const bool names_nodeset = in.nodeset_names.contains(node) || node == slurm_node_set_name(in.nodeset.spec, in.meta().name);
   if (!slurm::has_answered(in.snapshot)) {
     // An external slurmctld has nodes of others. Ours has workers, which are created without asking it.
     return names_nodeset || (in.controller && in.controller->external) ? NameOwner::kUnknown : NameOwner::kUs;
