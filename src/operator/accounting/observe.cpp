@@ -95,8 +95,7 @@ std::shared_ptr<const Observed> AccountingController::observe_typed(const kube::
   const api::AccountingSpec& spec = out->accounting.spec;
   const std::string slurmdbd = accounting_endpoint(spec, key.ns, key.name).str();
   const std::vector<NamedBy> controllers = clusters_of(caches_.controllers, caches_.config_maps, key, spec);
-  for (const NamedBy& named : controllers)
-    out->clusters.push_back(read_cluster(caches_, recorder, *named.object, slurmdbd));
+  for (const NamedBy& named : controllers) out->clusters.push_back(read_cluster(caches_, recorder, *named.object, slurmdbd));
   if (!out->parse_error.empty()) return out;
 
   remember(context.facts, said_[key], out->clusters);

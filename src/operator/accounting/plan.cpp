@@ -31,9 +31,9 @@ std::optional<Problem> own_key_problem(const Observed& observed, const std::opti
   if (!key && !observed.clusters.empty()) {
     std::vector<std::string> names;
     for (const Cluster& cluster : observed.clusters) names.push_back(cluster.name);
-    return Problem{"Waiting",
-                   field + " is absent, and the keys of the Controllers that name this Accounting cannot be read: " +
-                       some_of(names) + ". See their condition Degraded, or set spec.slurmKeyRef and spec.jwtKeyRef here"};
+    return Problem{"Waiting", field + " is absent, and the keys of the Controllers that name this Accounting cannot be read: " +
+                                  some_of(names) +
+                                  ". See their condition Degraded, or set spec.slurmKeyRef and spec.jwtKeyRef here"};
   }
   if (!key) {
     return Problem{
@@ -238,8 +238,8 @@ Left left_out(const Observed& observed, const std::vector<std::string>& left) {
   Left out;
   if (!coming.empty()) out.waiting = "Controllers whose slurmctld is not with it yet: " + some_of(coming);
   if (!stuck.empty()) {
-    out.up_to_users.push_back(
-        {"ClustersRefused", "Controllers that do not join until their spec changes: " + some_of(stuck) + ". See their conditions"});
+    out.up_to_users.push_back({"ClustersRefused", "Controllers that do not join until their spec changes: " + some_of(stuck) +
+                                                      ". See their conditions"});
   }
   return out;
 }
@@ -414,7 +414,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
       serves(observed) && rolled_out(observed.stateful_set.get(), 1) && (!managed(observed) || database_ready(observed));
   // Changes of the pod must not wait for an answer.
   const Report report = look_at_slurmdbd(observed, serves(observed), !changes(observed, plan), plan);
-  const std::string waiting = !up                      ? made ? starting(observed) : ""
+  const std::string waiting = !up                     ? made ? starting(observed) : ""
                               : !left.waiting.empty() ? left.waiting
                               : report.away.empty()   ? report.waiting
                                                       : report.away;

@@ -19,7 +19,8 @@ bool has_slurmdbd(std::string_view conf, std::string_view host) {
   const std::string slurmdbd = slurmdbd_of(conf);
   const std::string_view there = std::string_view(slurmdbd).substr(0, slurmdbd.rfind(':'));
   // The Go operator omits the namespace.
-  return !there.empty() && (there == host || (host.starts_with(there) && host[there.size()] == '.' && there.find('.') == std::string_view::npos));
+  return !there.empty() &&
+         (there == host || (host.starts_with(there) && host[there.size()] == '.' && there.find('.') == std::string_view::npos));
 }
 
 /// The fields of the keys, even if other fields of the Controller cannot be parsed; nullopt: these cannot be either.

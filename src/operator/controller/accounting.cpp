@@ -45,12 +45,13 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
                            const char* refused) -> std::optional<Problem> {
     if (!theirs || !theirs->usable() || !ours.usable() || theirs->content == ours.content) return {};
     // A Controller's keys cannot be named later.
-    return Problem{"AccountingKeyDiffers",
-                   std::string(field) + ": the key in Secret " + ours.ref.secret + " is another than the one in Secret " +
-                       theirs->ref.secret + ", which " + name + " has: slurmdbd would refuse " + refused + ". " +
-                       (is_new ? "Delete this Controller, and the claim of its state volume if there is one, and create it again "
-                                 "with the Secrets of that Accounting in spec.slurmKeyRef and spec.jwtKeyRef"
-                               : "Put the same key into both Secrets")};
+    return Problem{
+        "AccountingKeyDiffers",
+        std::string(field) + ": the key in Secret " + ours.ref.secret + " is another than the one in Secret " +
+            theirs->ref.secret + ", which " + name + " has: slurmdbd would refuse " + refused + ". " +
+            (is_new ? "Delete this Controller, and the claim of its state volume if there is one, and create it again "
+                      "with the Secrets of that Accounting in spec.slurmKeyRef and spec.jwtKeyRef"
+                    : "Put the same key into both Secrets")};
   };
   if (auto problem = differs("spec.slurmKeyRef", facts.slurm_key, observed.slurm_key, "this cluster")) return problem;
   if (auto problem = differs("spec.jwtKeyRef", facts.jwt_key, observed.jwt_key, "the Tokens of this cluster")) return problem;
@@ -70,8 +71,8 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
 /// to speak to a slurmdbd with another key.
 std::optional<Problem> keys_unknown(const Observed& observed) {
   const AccountingFacts& facts = *observed.accounting;
-  for (const auto& [field, theirs, ours] :
-       {std::tuple("spec.slurmKeyRef", &facts.slurm_key, &observed.slurm_key), {"spec.jwtKeyRef", &facts.jwt_key, &observed.jwt_key}}) {
+  for (const auto& [field, theirs, ours] : {std::tuple("spec.slurmKeyRef", &facts.slurm_key, &observed.slurm_key),
+                                            {"spec.jwtKeyRef", &facts.jwt_key, &observed.jwt_key}}) {
     if (!*theirs || ((*theirs)->ref.secret == ours->ref.secret && (*theirs)->ref.key == ours->ref.key)) continue;
     if ((*theirs)->usable() && ours->usable()) continue;
     return Problem{"Waiting",
@@ -275,7 +276,7 @@ void set_accounting_condition(Conditions& conditions, const Observed& observed, 
     const auto keys = keys_unknown(observed);
     const auto waits = std::ranges::find(wanted.warnings, std::string_view("Waiting"), &Problem::reason);
     set(api::ConditionStatus::kFalse, "Waiting",
-        keys                            ? keys->message
+        keys                             ? keys->message
         : waits == wanted.warnings.end() ? "slurmctld has yet to be given the slurmdbd at " + slurmdbd
                                          : waits->message);
   } else if (std::string awaited = awaited_slurmdbd(observed, state); !awaited.empty()) {

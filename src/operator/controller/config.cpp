@@ -392,8 +392,8 @@ std::string own_map_named(const Observed& observed) {
   return "";
 }
 
-// Lines with ### are a banner that slurmctld logs at each start if others may write to its volume. After a rollback, each slurmd
-// has another slurm.conf for a moment, which slurmctld logs as an error of each node.
+// Lines with ### are a banner that slurmctld logs at each start if others may write to its volume. After a rollback, each
+// slurmd has another slurm.conf for a moment, which slurmctld logs as an error of each node.
 std::string log_hint(const Observed& observed, std::string_view refusal) {
   if (refusal.starts_with(kEndsWithIt)) return "";
   const kube::ObjectMeta& meta = observed.object->meta;

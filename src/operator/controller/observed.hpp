@@ -103,8 +103,8 @@ struct Observed {
 
   std::optional<AccountingFacts> accounting;
   std::optional<UsageMissing> usage_missing;  ///< For the first of `pods` to which it applies.
-  /// "ns/name" of an older Controller with the same cluster name. Does not include those of AccountingFacts::namesake, nor those
-  /// of which this one is the namesake.
+  /// "ns/name" of an older Controller with the same cluster name. Does not include those of AccountingFacts::namesake, nor
+  /// those of which this one is the namesake.
   std::string older_cluster;
   /// NodeSets of this Controller, sorted by slurm_name. If several have the same, the first one gets it.
   std::vector<NodeSetFacts> nodesets;
