@@ -47,7 +47,7 @@ TEST_F(AccountingWakes, OnWhatTheirSlurmctldHasLoaded) {
   const std::string with = "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=h\n";
   put(caches_.controllers, controller({{"accountingRef", {{"name", "db"}}}}, 1));
   EXPECT_EQ(put_conf("ClusterName=a\n"), itself_);
-  EXPECT_EQ(put_conf(with, "2"), none_) << "it is only offered";
+  EXPECT_EQ(put_conf(with, "2").size(), 2U) << "before and after: a cluster that is offered it counts as joined";
   EXPECT_EQ(put_conf(with).size(), 2U) << "before and after";
   EXPECT_EQ(put_conf(with + "PartitionName=p\n"), none_);
 }
