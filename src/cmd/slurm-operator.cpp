@@ -7,6 +7,7 @@
 
 #include "kube/app/app.hpp"
 #include "net/beast_transport.hpp"
+#include "net/reach.hpp"
 #include "operator/budgets.hpp"
 #include "operator/operator.hpp"
 
@@ -55,6 +56,13 @@ slurm::Clusters::TransportFactory slurm_transport(net::AsioLoop& loop) {
   };
 }
 
+op::Reach reach(net::AsioLoop& loop) {
+  constexpr core::Duration kTimeout{3000};
+  return [&loop](const std::string& host, int port, std::function<void(core::Result<void>)> done) {
+    net::reach(loop, host, static_cast<std::uint16_t>(port), kTimeout, std::move(done));
+  };
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -83,6 +91,7 @@ int main(int argc, char** argv) {
   if (const std::optional<int> code = app.start(argc, argv)) return *code;
   if (only_remove_budgets) return remove_budgets(app, options.namespaces, unless_operator);
   options.kubernetes_nodes = !without_nodes;
-  op::Operator slurm_operator(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);
+  op::Operator slurm_operator(app.loop(), app.random(), app.log(), app.manager(),
+                              {slurm_transport(app.loop()), reach(app.loop())}, options);
   return app.run();
 }

@@ -37,17 +37,19 @@ struct Controllers {
 }  // namespace
 
 struct Operator::Impl {
-  Impl(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager,
-       slurm::Clusters::TransportFactory transport, const OperatorOptions& options)
+  Impl(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager, Network network,
+       const OperatorOptions& options)
       // The Lease also fences writes to Slurm.
-      : clusters(loop, random, log, std::move(transport), {},
+      : clusters(loop, random, log, std::move(network.slurm), {},
                  {.write_deadline = [&manager] { return manager.client().write_deadline(); }}),
         target(loop, clusters),
+        ports(std::move(network.reach)),
         wiring(manager, clusters, options.namespaces, options.kubernetes_nodes),
         controllers(wiring, {options.cluster_domain, options.worker_priority_class, options.drain_taints,
                              options.propagated_node_conditions}),
         connections(loop, manager.client(), clusters, wiring, [&manager] { manager.caches_changed(); }) {
     manager.add_target(target);
+    manager.add_target(ports);
     manager.on_leading([this] { clusters.mark_stale(); });
     manager.on_waiting([this](const std::string& system) { clusters.poll_often(system); });
     // Opens the gates that wait for a list.
@@ -57,14 +59,15 @@ struct Operator::Impl {
 
   slurm::Clusters clusters;
   slurm::Target target;
+  PortTarget ports;
   ManagerWiring wiring;
   Controllers controllers;
   SlurmConnections connections;
 };
 
-Operator::Operator(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager,
-                   slurm::Clusters::TransportFactory slurm_transport, OperatorOptions options)
-    : impl_(std::make_unique<Impl>(loop, random, log, manager, std::move(slurm_transport), std::move(options))) {}
+Operator::Operator(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager, Network network,
+                   OperatorOptions options)
+    : impl_(std::make_unique<Impl>(loop, random, log, manager, std::move(network), std::move(options))) {}
 Operator::~Operator() = default;
 
 slurm::Clusters& Operator::clusters() {

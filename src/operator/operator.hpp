@@ -3,7 +3,7 @@
 // source differ.
 //
 //   kube::Manager manager(loop, random, log, client, options);
-//   op::Operator slurm_operator(loop, random, log, manager, slurm_transport, {});
+//   op::Operator slurm_operator(loop, random, log, manager, {slurm_transport, reach}, {});
 //   manager.start();
 #pragma once
 
@@ -17,6 +17,7 @@
 #include "core/loop.hpp"
 #include "core/random.hpp"
 #include "kube/app/manager.hpp"
+#include "operator/common/port_target.hpp"
 #include "slurm/snapshot/registry.hpp"
 
 namespace op {
@@ -32,11 +33,17 @@ struct OperatorOptions {
   std::vector<std::string> propagated_node_conditions = {};
 };
 
+/// How the operator reaches what is not the API server.
+struct Network {
+  slurm::Clusters::TransportFactory slurm;  ///< slurmrestd of each cluster.
+  Reach reach;                              ///< The port of an external slurmdbd.
+};
+
 class Operator {
  public:
   /// Registers everything with the manager, which must not be started yet. Both must outlive the operator's last callback.
-  Operator(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager,
-           slurm::Clusters::TransportFactory slurm_transport, OperatorOptions options = {});
+  Operator(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager, Network network,
+           OperatorOptions options = {});
   ~Operator();
   Operator(const Operator&) = delete;
   Operator& operator=(const Operator&) = delete;

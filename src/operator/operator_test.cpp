@@ -22,13 +22,15 @@ kube::ObjectPtr object(const char* kind, const std::string& ns, const char* name
       .value();
 }
 
+Network network() {
+  return {[](const slurm::Endpoint&) { return std::make_unique<kube::FakeTransport>(); }, {}};
+}
+
 /// The Secrets with keys that are read, for three namespaces with a cluster each.
 std::vector<std::string> keys_read(std::vector<std::string> namespaces) {
   kube::ClientFixture fake;
   kube::Manager manager{fake.loop, fake.random, fake.log, fake.client};
-  const Operator it(fake.loop, fake.random, fake.log, manager,
-                    [](const slurm::Endpoint&) { return std::make_unique<kube::FakeTransport>(); },
-                    {.namespaces = std::move(namespaces)});
+  const Operator it(fake.loop, fake.random, fake.log, manager, network(), {.namespaces = std::move(namespaces)});
   for (const std::string ns : {"a", "b", "c"}) {
     manager.cache<kube::Object>(resources::kController).upsert(object("Controller", ns, "x", Json::object()));
     manager.cache<kube::Object>(resources::kRestApi).upsert(object("RestApi", ns, "r", {{"controllerRef", {{"name", "x"}}}}));
@@ -49,9 +51,7 @@ TEST(Operator, WatchesKubernetesNodesOnlyWhereItMay) {
   for (const bool nodes : {true, false}) {
     kube::ClientFixture fake;
     kube::Manager manager{fake.loop, fake.random, fake.log, fake.client};
-    const Operator it(fake.loop, fake.random, fake.log, manager,
-                      [](const slurm::Endpoint&) { return std::make_unique<kube::FakeTransport>(); },
-                      {.namespaces = {"a"}, .kubernetes_nodes = nodes});
+    const Operator it(fake.loop, fake.random, fake.log, manager, network(), {.namespaces = {"a"}, .kubernetes_nodes = nodes});
     manager.start();
     fake.loop.run_ready();
     int of_nodes = 0;

@@ -45,15 +45,20 @@ OperatorProcess::OperatorProcess(World& world, OperatorProgram& program, int whi
       client_(host_, random_, transport_, credentials_, client_options()),
       manager_(host_, random_, log_, client_, manager_options(world, program, slot)),
       operator_(host_, random_, log_, manager_,
-                [this, &world, &program, slot](const slurm::Endpoint& endpoint) {
-                  return slurm_transport(
-                      world.loop(), host_, random_,
-                      [&world, endpoint] { return world.site().listening(endpoint.host, endpoint.port); },
-                      [this, &world, &program, slot](const net::HttpRequest& request) {
-                        program.oracles().request(request, true, identity_);
-                        return world.slurm_fault(request, slot);
-                      });
-                },
+                {[this, &world, &program, slot](const slurm::Endpoint& endpoint) {
+                   return slurm_transport(
+                       world.loop(), host_, random_,
+                       [&world, endpoint] { return world.site().listening(endpoint.host, endpoint.port); },
+                       [this, &world, &program, slot](const net::HttpRequest& request) {
+                         program.oracles().request(request, true, identity_);
+                         return world.slurm_fault(request, slot);
+                       });
+                 },
+                 [this](const std::string&, int, std::function<void(core::Result<void>)> done) {
+                   host_.after(core::Duration{0}, [done = std::move(done)] {
+                     done(core::fail(core::ErrorCode::kUnavailable, "the simulator has no slurmdbd"));
+                   });
+                 }},
                 {.namespaces = program.options().namespaces}) {
   transport_.set_on_crash([&world, slot] { world.crash(slot, core::Duration{500}); });
   manager_.start();

@@ -14,7 +14,8 @@
 namespace op::accounting {
 namespace {
 
-Cluster read_cluster(const Caches& caches, kube::Recorder& recorder, const kube::Object& object, const std::string& slurmdbd) {
+Cluster read_cluster(const Caches& caches, kube::Recorder& recorder, const NamedBy& named, const std::string& slurmdbd) {
+  const kube::Object& object = *named.object;
   const std::string& ns = object.meta.ns;
   Cluster out{.name = object.meta.name,
               .key = cluster_key(ns, object.meta.name),
@@ -34,6 +35,7 @@ Cluster read_cluster(const Caches& caches, kube::Recorder& recorder, const kube:
   out.restapi = std::ranges::any_of(caches.restapis.by_index(kIndexController, out.key),
                                     [](const kube::ObjectPtr& restapi) { return !restapi->meta.terminating(); });
   const kube::ObjectPtr config_map = caches.config_maps.find({ns, config_map_name(object.meta.name)});
+  out.offered = named.joined;
   out.joined = config_map && joined_slurmdbd(*config_map) == slurmdbd;
   return out;
 }
@@ -88,18 +90,27 @@ std::shared_ptr<const Observed> AccountingController::observe_typed(const kube::
   out->context = context;
   out->object = caches_.accountings.find(key);
   if (!out->object) {
-    said_.erase(key);
+    answers_.erase(key);
     return out;
   }
   out->parse_error = read_object(*out->object, out->accounting);
   const api::AccountingSpec& spec = out->accounting.spec;
   const std::string slurmdbd = accounting_endpoint(spec, key.ns, key.name).str();
   const std::vector<NamedBy> controllers = clusters_of(caches_.controllers, caches_.config_maps, key, spec);
-  for (const NamedBy& named : controllers) out->clusters.push_back(read_cluster(caches_, recorder, *named.object, slurmdbd));
+  for (const NamedBy& named : controllers) out->clusters.push_back(read_cluster(caches_, recorder, named, slurmdbd));
+  if (out->object->meta.terminating()) out->leaving = leaving_clusters(caches_.controllers, caches_.config_maps, key, spec);
   if (!out->parse_error.empty()) return out;
 
-  remember(context.facts, said_[key], out->clusters);
-  if (!spec.external) {
+  Answers& answers = answers_[key];
+  remember(context.facts, answers.through_clusters, out->clusters);
+  if (spec.external) {
+    const Endpoint port = accounting_endpoint(spec, key.ns, key.name);
+    if (const auto fact = context.facts.find(ask_port(port).id); fact != context.facts.end())
+      answers.of_port = read_reached(port, fact->second);
+    if (answers.of_port && answers.of_port->port != port) answers.of_port.reset();
+    out->reached = answers.of_port;
+  } else {
+    answers.of_port.reset();
     AccountingKeys keys = read_accounting_keys(recorder, key.ns, spec, controllers);
     out->slurm_key = std::move(keys.slurm);
     out->jwt_key = std::move(keys.jwt);

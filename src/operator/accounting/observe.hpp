@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kube/cache/recorder.hpp"
@@ -31,8 +32,12 @@ class AccountingController final : public kube::TypedController<Observed> {
 
  private:
   Caches caches_;
-  /// The last answer through each cluster, by Accounting, because it is rarely asked for.
-  std::map<kube::Key, std::map<slurm::ClusterKey, Said>> said_;
+  /// The last answers for each Accounting, because slurmdbd is rarely asked.
+  struct Answers {
+    std::map<slurm::ClusterKey, Said> through_clusters;
+    std::optional<Reached> of_port;
+  };
+  std::map<kube::Key, Answers> answers_;
 };
 
 }  // namespace op::accounting

@@ -20,6 +20,13 @@ struct Said {
   core::MonoTime asked_at;
 };
 
+/// Whether something listens at the address of an external slurmdbd.
+struct Reached {
+  Endpoint port;
+  core::Result<void> result;
+  core::MonoTime asked_at;
+};
+
 /// A Controller that names this Accounting.
 struct Cluster {
   std::string name;          ///< The Controller's name.
@@ -29,6 +36,7 @@ struct Cluster {
   bool ends = false;      ///< It is being deleted.
   bool external = false;  ///< Its slurmctld is outside of Kubernetes: what it has loaded is unknown.
   bool joined = false;    ///< Its slurmctld has loaded a slurm.conf with this slurmdbd.
+  bool offered = false;   ///< Its slurm.conf has this slurmdbd: the loaded one or the offered one.
   bool restapi = false;   ///< A RestApi serves it, through which slurmdbd can be asked.
   std::optional<Said> said;
 };
@@ -39,7 +47,9 @@ struct Observed {
   api::Accounting accounting;
   std::string parse_error;
 
-  std::vector<Cluster> clusters;  ///< In the order of clusters_of.
+  std::vector<Cluster> clusters;     ///< In the order of clusters_of.
+  std::vector<std::string> leaving;  ///< See leaving_clusters. Only while the Accounting is being deleted.
+  std::optional<Reached> reached;    ///< Only with spec.external.
   /// See AccountingKeys.
   std::optional<SecretFacts> slurm_key, jwt_key;
   std::string keys_of;

@@ -13,6 +13,7 @@
 #include "operator/common/children.hpp"
 #include "operator/common/deletions.hpp"
 #include "operator/common/deployments.hpp"
+#include "operator/common/namesakes.hpp"
 #include "operator/common/one_pod.hpp"
 #include "operator/common/slinky.hpp"
 #include "slinky/releases.hpp"
@@ -216,7 +217,7 @@ bool refused(const Observed& observed, const Cluster& cluster) {
   if (cluster.cluster_name.empty()) return true;
   for (const Cluster& other : observed.clusters) {
     if (&other == &cluster) break;
-    if (other.cluster_name == cluster.cluster_name) return true;
+    if (same_cluster_name(other.cluster_name, cluster.cluster_name)) return true;
   }
   const auto differ = [](const std::optional<SecretFacts>& ours, const SecretFacts& theirs) {
     return ours && ours->usable() && theirs.usable() && ours->content != theirs.content;
@@ -278,6 +279,12 @@ void set_serving(Conditions& conditions, const Observed& observed, const std::ve
                    "slurmdbd at " + where + " does not answer" + kKept + "; " + report.away);
   } else if (report.answers) {
     conditions.set(api::kConditionServing, true, "Serving", "slurmdbd answers at " + where);
+  } else if (external && observed.reached && !observed.reached->result) {
+    conditions.set(api::kConditionServing, false, "SlurmdbdAway",
+                   "slurmdbd does not answer, so no slurmctld is restarted to join it: " +
+                       one_line(observed.reached->result.error().message));
+  } else if (external && observed.reached) {
+    conditions.set(api::kConditionServing, true, "PortAnswers", "the port of slurmdbd answers at " + where);
   } else if (external) {
     conditions.set(
         api::kConditionServing, api::ConditionStatus::kUnknown, "External",
@@ -315,9 +322,12 @@ void plan_status(const Observed& observed, const std::vector<Problem>& problems,
 void plan_external(const Observed& observed, plan::Plan& plan) {
   const Left left = left_out(observed, outside(observed));
   const Report report = look_at_slurmdbd(observed, true, true, plan);
+  look_at_port(observed, report, plan);
   std::string waiting;
   if (!report.away.empty()) {
     waiting = report.away;
+  } else if (!left.waiting.empty() && observed.reached && !observed.reached->result) {
+    waiting = left.waiting + ": slurmdbd does not answer: " + one_line(observed.reached->result.error().message);
   } else if (std::ranges::all_of(observed.clusters, &Cluster::ends)) {
     waiting = "no Controller names this Accounting, so nothing is known of the slurmdbd at " +
               accounting_endpoint(observed.accounting.spec, observed.object->meta.ns, observed.object->meta.name).str();
@@ -433,26 +443,39 @@ std::string invalid(const Observed& observed) {
   return "";
 }
 
-/// Clusters that are being deleted and drain their workers record their last jobs first. Others continue without: their
-/// slurmctld keeps the records.
+/// Waits for all clusters that have this slurmdbd. Those that are being deleted and drain their workers record their last jobs
+/// first. The slurmctld of any other would not start again: it asks for slurmdbd at a name that no longer resolves until it
+/// ends
+/// ("no TRES").
 void plan_end(const Observed& observed, plan::Plan& plan) {
   const kube::ObjectMeta& meta = observed.object->meta;
   if (!kube::has_finalizer(meta, api::kFinalizerAccounting)) return;
   plan.intent.summary = "end slurmdbd";
+  const auto let_go = [&](const char* why) {
+    plan.lane("tidy").add(
+        {{"remove", "finalizer"}, why, kube::remove_finalizer(resources::kAccounting, meta, api::kFinalizerAccounting)});
+  };
+  // kubectl delete --cascade=orphan: slurmdbd lives on.
+  if (kube::has_finalizer(meta, "orphan")) return let_go("it is deleted without what it owns");
   Referrers clusters{
       .resource = resources::kController, .field = "accountingRef", .name = meta.name, .ending = {}, .others = {}};
+  std::vector<std::string> users;
   for (const Cluster& cluster : observed.clusters) {
     if (cluster.ends) clusters.ending.push_back(cluster.name);
+    if (!cluster.ends && cluster.offered) users.push_back(cluster.name);
     clusters.lasting = clusters.lasting || !cluster.ends;
+  }
+  if (!users.empty()) {
+    clusters.others = "slurmctld uses it, of Controllers: " + some_of(users) +
+                      ". Remove spec.accountingRef there, or name another Accounting; slurmctld restarts once, and jobs run on";
+  } else if (!observed.leaving.empty()) {
+    constexpr core::Duration kLookAgain{2000};
+    clusters.others = "waiting for slurmctld to restart without it, of Controllers: " + some_of(observed.leaving);
+    plan.wake_after(kLookAgain, "a cluster that no longer names it may have left it");
   }
   const std::optional<Needed> needed = needed_by(observed.context, meta, clusters, plan);
   if (!needed) return;
-  if (needed->waiting.empty()) {
-    plan.lane("tidy").add({{"remove", "finalizer"},
-                           "no cluster that ends has anything to record any more",
-                           kube::remove_finalizer(resources::kAccounting, meta, api::kFinalizerAccounting)});
-    return;
-  }
+  if (needed->waiting.empty()) return let_go("no cluster needs it any more");
   plan.intent.summary += ": " + needed->waiting;
   std::vector<Problem> problems{{kReasonTerminating, "the Accounting is being deleted", Problem::Kind::kComing}};
   // In a foreground deletion, Kubernetes deletes them while nobody needs them.

@@ -4,6 +4,8 @@
 
 #include "api/well_known.hpp"
 #include "operator/common/children.hpp"
+#include "operator/common/namesakes.hpp"
+#include "operator/common/ports.hpp"
 #include "slurm/acts.hpp"
 
 namespace op::accounting {
@@ -25,11 +27,16 @@ enum class Word {
   kGood,
 };
 
-/// Slurm writes cluster names in lower case.
-bool same_name(const std::string& a, const std::string& b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::ranges::equal(a, b, {}, lower, lower);
-}
+/// What the status said before.
+struct Before {
+  explicit Before(const Observed& observed) {
+    const api::Condition* ready = api::find_condition(observed.accounting.status.conditions, api::kConditionReady);
+    was_ready = ready != nullptr && ready->status == api::ConditionStatus::kTrue;
+    is_new = ready == nullptr || !ready->last_transition_time || observed.context.now - *ready->last_transition_time < kNew;
+  }
+  bool was_ready = false;
+  bool is_new = false;  ///< That has changed lately.
+};
 
 /// A refusal of our token or rate does not show whether slurmdbd is there.
 bool says_nothing(core::ErrorCode code) {
@@ -47,7 +54,7 @@ Word word_of(const Cluster& cluster) {
     return error.http_status == 0 && error.reason != slurm::kSlurmdbdSilent ? Word::kUnknown : Word::kAway;
   }
   const auto found = std::ranges::find_if(
-      *clusters, [&](const slurm::accounting::Cluster& row) { return same_name(row.name, cluster.cluster_name); });
+      *clusters, [&](const slurm::accounting::Cluster& row) { return same_cluster_name(row.name, cluster.cluster_name); });
   if (found == clusters->end()) return Word::kUnregistered;
   return found->connected() ? Word::kGood : Word::kUnconnected;
 }
@@ -91,11 +98,29 @@ Said read_said(const plan::Fact& fact) {
   return {std::move(rows), fact.asked_at};
 }
 
+plan::Need ask_port(const Endpoint& port) {
+  return {"slurmdbd at " + port.str(), reach_port(port)};
+}
+
+Reached read_reached(Endpoint port, const plan::Fact& fact) {
+  core::Result<void> result;
+  if (!fact.value) result = std::unexpected(fact.value.error());
+  return {std::move(port), std::move(result), fact.asked_at};
+}
+
+void look_at_port(const Observed& observed, const Report& report, plan::Plan& plan) {
+  const bool awaited = std::ranges::any_of(
+      observed.clusters, [](const Cluster& cluster) { return !cluster.ends && !cluster.joined && !cluster.external; });
+  if (!awaited || report.answers || !report.away.empty()) return;
+  const core::Duration pause = Before(observed).is_new && !(observed.reached && observed.reached->result) ? kSoonAway : kOften;
+  const core::Duration age = observed.reached ? observed.context.mono - observed.reached->asked_at : pause;
+  if (age >= pause)
+    plan.need(ask_port(accounting_endpoint(observed.accounting.spec, observed.object->meta.ns, observed.object->meta.name)));
+  plan.wake_after(age < pause ? pause - age : pause, "the external slurmdbd is reached again");
+}
+
 Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan) {
-  const api::Condition* ready = api::find_condition(observed.accounting.status.conditions, api::kConditionReady);
-  const bool was_ready = ready != nullptr && ready->status == api::ConditionStatus::kTrue;
-  const bool is_new =
-      ready == nullptr || !ready->last_transition_time || observed.context.now - *ready->last_transition_time < kNew;
+  const auto [was_ready, is_new] = Before(observed);
   Report out;
   std::vector<std::string> not_asked;
   std::string away;

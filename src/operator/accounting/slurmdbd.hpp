@@ -12,6 +12,9 @@ namespace op::accounting {
 /// The need for slurmdbd's clusters through the slurmrestd of a cluster.
 [[nodiscard]] plan::Need ask_clusters(const slurm::ClusterKey& cluster);
 [[nodiscard]] Said read_said(const plan::Fact& fact);
+/// The need for a connection to an external slurmdbd.
+[[nodiscard]] plan::Need ask_port(const Endpoint& port);
+[[nodiscard]] Reached read_reached(Endpoint port, const plan::Fact& fact);
 
 /// What follows from the answers.
 struct Report {
@@ -23,5 +26,9 @@ struct Report {
 /// Asks again if that is due and `may_ask` is true: the answer may take as long as Slurm waits for slurmdbd. `reachable`:
 /// something answers at its port, as far as is known.
 [[nodiscard]] Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan);
+
+/// Asks again whether an external slurmdbd is reached, if that is due and `report` does not show it. Only while a cluster has
+/// yet to join: a slurmctld that is restarted for a slurmdbd that it cannot reach may end.
+void look_at_port(const Observed& observed, const Report& report, plan::Plan& plan);
 
 }  // namespace op::accounting

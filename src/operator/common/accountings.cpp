@@ -23,6 +23,13 @@ bool has_slurmdbd(std::string_view conf, std::string_view host) {
          (there == host || (host.starts_with(there) && host[there.size()] == '.' && there.find('.') == std::string_view::npos));
 }
 
+/// True if the loaded slurm.conf of the Controller has it, or the offered one.
+bool has_slurmdbd(const kube::Cache<kube::Object>& config_maps, const kube::Object& controller, std::string_view host) {
+  const kube::ObjectPtr map = config_maps.find({controller.meta.ns, config_map_name(controller.meta.name)});
+  return map && (has_slurmdbd(core::get_string(map->body, {"data", kSlurmConf}), host) ||
+                 has_slurmdbd(loaded_file(*map, kSlurmConf), host));
+}
+
 /// The fields of the keys, even if other fields of the Controller cannot be parsed; nullopt: these cannot be either.
 std::optional<api::ControllerSpec> spec_of_keys(const kube::Object& object) {
   api::ControllerSpec out;
@@ -60,14 +67,25 @@ std::vector<NamedBy> clusters_of(const kube::Cache<kube::Object>& controllers, c
   const std::string host = accounting_endpoint(spec, accounting.ns, accounting.name).host;
   std::vector<NamedBy> out;
   for (kube::ObjectPtr& object : controllers.by_index(kIndexAccounting, accounting.str())) {
-    const kube::ObjectPtr map = config_maps.find({object->meta.ns, config_map_name(object->meta.name)});
-    const bool joined = map && (has_slurmdbd(core::get_string(map->body, {"data", kSlurmConf}), host) ||
-                                has_slurmdbd(loaded_file(*map, kSlurmConf), host));
+    const bool joined = has_slurmdbd(config_maps, *object, host);
     out.push_back({std::move(object), joined});
   }
   std::ranges::sort(out, {}, [](const NamedBy& cluster) {
     return std::tuple(!cluster.joined, cluster.object->meta.created, cluster.object->meta.name);
   });
+  return out;
+}
+
+std::vector<std::string> leaving_clusters(const kube::Cache<kube::Object>& controllers,
+                                          const kube::Cache<kube::Object>& config_maps, const kube::Key& accounting,
+                                          const api::AccountingSpec& spec) {
+  const std::string host = accounting_endpoint(spec, accounting.ns, accounting.name).host;
+  std::vector<std::string> out;
+  for (const kube::ObjectPtr& object : controllers.all()) {
+    if (object->meta.ns != accounting.ns || object->meta.terminating() || accounting_ref(*object) == accounting) continue;
+    if (has_slurmdbd(config_maps, *object, host)) out.push_back(object->meta.name);
+  }
+  std::ranges::sort(out);
   return out;
 }
 

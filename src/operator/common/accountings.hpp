@@ -28,6 +28,12 @@ struct NamedBy {
                                                const kube::Cache<kube::Object>& config_maps, const kube::Key& accounting,
                                                const api::AccountingSpec& spec);
 
+/// The names of the Controllers that have stopped naming this Accounting, but whose slurm.conf, the loaded one or the offered
+/// one, still has its slurmdbd.
+[[nodiscard]] std::vector<std::string> leaving_clusters(const kube::Cache<kube::Object>& controllers,
+                                                        const kube::Cache<kube::Object>& config_maps,
+                                                        const kube::Key& accounting, const api::AccountingSpec& spec);
+
 /// The keys for the slurmdbd of an Accounting: those that its spec names, or those of the first cluster that has joined. Until
 /// one has, those of the oldest whose spec can be read. nullopt: there is no such cluster.
 struct AccountingKeys {

@@ -26,6 +26,11 @@ bool bound_to_hosts(const kube::Object& nodeset) {
 
 }  // namespace
 
+bool same_cluster_name(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 Precedence precedence(const WorkersOf& workers_of, const kube::Object& nodeset) {
   return {workers_of(nodeset).empty(), nodeset.meta.created, nodeset.meta.name};
 }

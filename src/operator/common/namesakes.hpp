@@ -1,4 +1,4 @@
-// Resolves conflicts between NodeSets of one Controller whose names in Slurm collide.
+// Which names are the same to Slurm: of clusters, and of NodeSets of one Controller and their workers.
 #pragma once
 
 #include <compare>
@@ -11,6 +11,9 @@
 #include "kube/object.hpp"
 
 namespace op {
+
+/// Reports whether Slurm takes both for one cluster: it writes cluster names in lower case.
+[[nodiscard]] bool same_cluster_name(std::string_view a, std::string_view b);
 
 /// Returns the workers of a NodeSet.
 using WorkersOf = std::function<std::vector<kube::PodPtr>(const kube::Object& nodeset)>;

@@ -116,7 +116,9 @@ void add_accounting(conf::Conf& out, const Observed& observed, const ConfigState
   // The Go operator omits the namespace.
   const bool has =
       now == facts.slurmdbd.str() || now == Endpoint{accounting_object_name(facts.name), facts.slurmdbd.port}.str();
-  const bool reached = is_new || has || facts.external || facts.serving || observed.controller.spec.external;
+  const bool reached = is_new || has || facts.serving || observed.controller.spec.external;
+  if (!problem && !has && facts.terminating)
+    problem = {"Waiting", accounting_name(observed) + " is being deleted: slurmctld joins it when it exists again"};
   if (!problem && !has) problem = keys_unknown(observed);
   if (!problem && reached) return set_storage(out, facts.slurmdbd);
   if (!problem) {

@@ -39,8 +39,16 @@ World begin(const Json& spec) {
   world.put({{"kind", "CustomResourceDefinition"},
              {"metadata", {{"name", "servicemonitors.monitoring.coreos.com"}, {"namespace", ""}}}});
   world.put({{"kind", "Accounting"},
-             {"metadata", {{"name", "db"}}},
-             {"spec", {{"external", true}, {"externalConfig", {{"host", "db.example.org"}, {"port", 6819}}}}}});
+             {"metadata", {{"name", "db"}, {"generation", 1}}},
+             {"spec", {{"external", true}, {"externalConfig", {{"host", "db.example.org"}, {"port", 6819}}}}},
+             {"status",
+              {{"conditions",
+                {{{"type", "Serving"},
+                  {"status", "True"},
+                  {"reason", "PortAnswers"},
+                  {"message", ""},
+                  {"lastTransitionTime", "2026-01-01T00:00:00Z"},
+                  {"observedGeneration", 1}}}}}}});
   world.slurmctld = Slurmctld::kObeys;
   return world;
 }

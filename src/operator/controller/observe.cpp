@@ -79,7 +79,9 @@ std::string find_older_cluster(const Caches& caches, const Observed& self) {
   if (self.controller.spec.external) return "";
   for (const kube::ObjectPtr& other : caches.controllers.all()) {
     const kube::ObjectMeta& theirs = other->meta;
-    if (theirs.uid == ours.uid || core::get_bool(other->body, {"spec", "external"}) || name_of(*other) != name) continue;
+    if (theirs.uid == ours.uid || core::get_bool(other->body, {"spec", "external"}) ||
+        !same_cluster_name(name_of(*other), name))
+      continue;
     // Who of them keeps the name depends on who has joined.
     if (self.accounting && self.accounting->exists && accounting_ref(*other) == accounting_ref(*self.object)) continue;
     if (std::tie(theirs.created, theirs.ns, theirs.name) < std::tie(ours.created, ours.ns, ours.name))
@@ -100,7 +102,10 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
   out.slurmdbd = accounting_endpoint(accounting.spec, key.ns, key.name);
   out.external = accounting.spec.external;
   const api::Condition* serving = api::find_condition(accounting.status.conditions, api::kConditionServing);
-  out.serving = serving != nullptr && serving->status == api::ConditionStatus::kTrue;
+  // Of an external one, only at the address that the spec has now.
+  out.serving = serving != nullptr && serving->status == api::ConditionStatus::kTrue &&
+                (!out.external || serving->observed_generation == object->meta.generation);
+  out.terminating = object->meta.terminating();
   const std::vector<NamedBy> clusters = clusters_of(caches.controllers, caches.config_maps, key, accounting.spec);
   if (!out.external) {
     AccountingKeys keys = read_accounting_keys(recorder, key.ns, accounting.spec, clusters);
@@ -117,7 +122,7 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
   }
   for (const NamedBy& cluster : clusters) {
     if (cluster.object->meta.uid == self.meta.uid) break;
-    if (name_of(*cluster.object) != name_of(self)) continue;
+    if (!same_cluster_name(name_of(*cluster.object), name_of(self))) continue;
     out.namesake = cluster.object->meta.name;
     out.namesake_joined = cluster.joined;
   }

@@ -64,10 +64,11 @@ struct StaleRecord {
 struct AccountingFacts {
   std::string name;
   bool exists = false;
-  std::string error;      ///< Not empty: its spec cannot be parsed.
-  Endpoint slurmdbd;      ///< Where slurmdbd is or will be.
-  bool external = false;  ///< The operator does not know whether this slurmdbd answers.
-  bool serving = false;   ///< Its slurmdbd answers.
+  std::string error;         ///< Not empty: its spec cannot be parsed.
+  Endpoint slurmdbd;         ///< Where slurmdbd is or will be.
+  bool external = false;     ///< Its slurmdbd is run by somebody else.
+  bool serving = false;      ///< Its slurmdbd answers.
+  bool terminating = false;  ///< It is being deleted.
   /// The keys of its slurmdbd; nullopt: unknown, or not managed by the operator.
   std::optional<SecretFacts> slurm_key, jwt_key;
   /// Reported by the running slurmdbd; if it has not reported or is about to be replaced, from the image of its StatefulSet.

@@ -399,6 +399,26 @@ const api::Condition* ready_before(const Observed& observed) {
   return api::find_condition(observed.controller.status.conditions, api::kConditionReady);
 }
 
+/// Reports a slurmctld whose port is open, so that its pod is ready, but which answers nobody. One that has just started may
+/// take its time.
+std::optional<Problem> silence_of(const Observed& observed, plan::Plan& plan) {
+  constexpr std::string_view kReason = "SlurmctldSilent";
+  constexpr core::Duration kPatience{30000};
+  const api::Condition* before = ready_before(observed);
+  if (!primary_ready(observed) || !observed.snapshot || !observed.snapshot->silent() || before == nullptr) return {};
+  if (before->status == api::ConditionStatus::kTrue && before->last_transition_time) {
+    const core::Duration left = *before->last_transition_time + kPatience - observed.context.now;
+    if (left > core::Duration{0}) {
+      plan.wake_after(left, "slurmctld may have answered by then");
+      return {};
+    }
+  } else if (before->reason != kReason) {
+    return {};
+  }
+  return Problem{std::string(kReason), "slurmctld's port is open, but slurmrestd gets no answer from it: " +
+                                           one_line(observed.snapshot->error) + ". Jobs that run go on. See slurmctld's log"};
+}
+
 void find_deleted_claim(Draft& draft) {
   if (!claim_goes(draft.observed)) return;
   draft.problems.push_back(
@@ -483,12 +503,17 @@ void plan_running(Draft& draft) {
   }
   append(draft.problems, immutable_problems(observed));
   append(draft.problems, step_problems(without_refusals(observed.context.outcomes), draft.plan));
-  const bool ready = primary_ready(observed) || backup_serves(observed);
+  std::optional<Problem> silence = silence_of(observed, draft.plan);
+  const bool ready = (primary_ready(observed) || backup_serves(observed)) && !silence;
   append(draft.problems, pod_problems(observed.pods));
   append(draft.problems, refused_files(observed.pods));
   set_backups_condition(conditions, draft);
   if (ready) append(draft.problems, token_problems(observed));
   if (const auto problem = slurm_problem(observed.snapshot)) draft.problems.push_back(*problem);
+  if (silence) {
+    draft.blocked = true;
+    draft.problems.insert(draft.problems.begin(), std::move(*silence));
+  }
   find_deleted_claim(draft);
   if (!primary_ready(observed)) {
     if (auto lost = find_lost_pod(observed.context, observed.pods, kAppController, draft.plan)) {

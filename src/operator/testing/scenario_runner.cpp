@@ -47,10 +47,10 @@ void ScenarioRunner::act(const std::string& verb, const Json& value) {
     return world.remove(kind, named(name));
   }
   if (verb == "slurmctld") {
-    const std::map<std::string, Slurmctld> words{{"obeys", Slurmctld::kObeys},        {"ignores", Slurmctld::kIgnores},
-                                                 {"refuses", Slurmctld::kRefuses},    {"away", Slurmctld::kAway},
-                                                 {"forbids", Slurmctld::kForbids},    {"babbles", Slurmctld::kBabbles},
-                                                 {"elsewhere", Slurmctld::kElsewhere}};
+    const std::map<std::string, Slurmctld> words{{"obeys", Slurmctld::kObeys},         {"ignores", Slurmctld::kIgnores},
+                                                 {"refuses", Slurmctld::kRefuses},     {"away", Slurmctld::kAway},
+                                                 {"forbids", Slurmctld::kForbids},     {"babbles", Slurmctld::kBabbles},
+                                                 {"elsewhere", Slurmctld::kElsewhere}, {"silent", Slurmctld::kSilent}};
     world.slurmctld = words.at(value);
   } else if (verb == "loaded") {
     world.loaded = value == "offered" ? offered() : value.get<std::string>();

@@ -20,6 +20,7 @@
 #include "kube/acts.hpp"
 #include "kube/cache/record.hpp"
 #include "kube/cache/recorder.hpp"
+#include "operator/common/ports.hpp"
 #include "operator/common/slinky.hpp"
 #include "plan/ledger.hpp"
 #include "sim/kube/merge.hpp"
@@ -35,7 +36,7 @@ namespace op::testing {
 using core::Json;
 
 /// How slurmctld reacts to a reconfigure.
-enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere };
+enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere, kSilent };
 
 class World {
  public:
@@ -249,6 +250,10 @@ class World {
       for (const slurm::accounting::Cluster& cluster : registered) rows.push_back(to_json(cluster));
       return rows;
     }
+    if (const auto* reach = dynamic_cast<const ReachPort*>(&query)) {
+      if (auto broken = fault({"Port", {"", reach->port.str()}}); !broken) return std::unexpected(broken.error());
+      return Json();
+    }
     const auto* list = dynamic_cast<const kube::List*>(&query);
     if (list == nullptr) return core::fail(core::ErrorCode::kUnsupported, query.describe().dump());
     if (auto broken = fault({list->resource.kind, {list->ns, ""}}); !broken) return std::unexpected(broken.error());
@@ -282,6 +287,12 @@ class World {
     if (slurmctld == Slurmctld::kBabbles) {
       out->error = "jobs/: a reply that does not read as JSON";
       out->error_code = core::ErrorCode::kInternal;
+      out->failures = 3;
+      return out;
+    }
+    if (slurmctld == Slurmctld::kSilent) {
+      out->error = "slurmctld does not answer slurmrestd";
+      out->from_server = true;
       out->failures = 3;
       return out;
     }
@@ -442,6 +453,7 @@ class World {
       case Slurmctld::kForbids:
       case Slurmctld::kBabbles:
       case Slurmctld::kElsewhere:
+      case Slurmctld::kSilent:
       case Slurmctld::kAway:
         return core::fail(core::ErrorCode::kUnavailable, "slurmctld is away");
       case Slurmctld::kRefuses:

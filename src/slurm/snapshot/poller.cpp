@@ -79,7 +79,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
       const bool up = std::ranges::any_of(*pings, [](const Ping& p) { return p.responding; });
       if (up) return self->fetch();
       self->ask_why();
-      static const core::Error kSilent{core::ErrorCode::kUnavailable, "slurmctld does not answer slurmrestd", 0, {}, {}};
+      static const core::Error kSilent{core::ErrorCode::kUnavailable, "slurmctld does not answer slurmrestd", 200, {}, {}};
       self->fail(self->refused.value_or(kSilent));
     });
   }
@@ -204,6 +204,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     made->failures = before.failures > 0 && before.error_code == error.code ? before.failures + 1 : 1;
     made->error = error.message;
     made->error_code = error.code;
+    made->from_server = error.http_status != 0;
     made->other_cluster = error.reason == kOtherCluster;
     // Removes the name of the request that found out, so that all give the same error.
     if (const std::size_t colon = made->error.rfind(": "); made->other_cluster && colon != std::string::npos)

@@ -48,7 +48,7 @@ Change difference(ClusterKey cluster, SnapshotPtr before, SnapshotPtr now, bool 
   change.nodes.erase(std::ranges::unique(change.nodes).begin(), change.nodes.end());
   change.partitions = !before->partitions.same(now->partitions);
   change.health = before->health != now->health || before->error != now->error || before->unreadable() != now->unreadable() ||
-                  held_before.of_any.jobs != held_now.of_any.jobs ||
+                  before->silent() != now->silent() || held_before.of_any.jobs != held_now.of_any.jobs ||
                   before->capabilities.release != now->capabilities.release ||
                   before->capabilities.data_parser != now->capabilities.data_parser;
   change.before = std::move(before);

@@ -86,6 +86,31 @@ TEST_F(RegistryTest, AnswersThatCannotBeReadAreToldOnceTheyLast) {
   EXPECT_FALSE(snapshot()->unreadable());
 }
 
+TEST_F(RegistryTest, ASlurmctldThatDoesNotAnswerIsToldFromASlurmrestdThatDoesNot) {
+  add();
+  loop.advance(500ms);
+  http.on("GET", kBase + "/ping/", testing::ping(false));
+  for (const std::string path : {"/nodes/", "/jobs/", "/partitions/"}) {
+    for (const char* query : {"", "?update_time="})
+      http.on("GET", kBase + path + query, testing::error(500, 1800, "Unable to contact slurm controller"));
+  }
+  loop.advance(500ms);
+  EXPECT_FALSE(snapshot()->silent()) << "one accident";
+  loop.advance(10s);
+  EXPECT_TRUE(snapshot()->silent());
+  testing::serve_quiet_cluster(http);
+  loop.advance(10s);
+  EXPECT_FALSE(snapshot()->silent());
+  for (const std::string path : {"/ping/", "/nodes/?update_time=", "/jobs/?update_time=", "/partitions/?update_time="}) {
+    http.on("GET", kBase + path, [](const net::HttpRequest&) -> FakeTransport::Answer {
+      return core::fail(ErrorCode::kUnavailable, "connection refused");
+    });
+  }
+  loop.advance(60s);
+  EXPECT_FALSE(snapshot()->complete());
+  EXPECT_FALSE(snapshot()->silent()) << "nothing is known of slurmctld";
+}
+
 /// Returns an empty table in which slurmrestd names its cluster.
 std::string table_of(const std::string& list, const std::string& cluster) {
   return "{\"" + list + R"(":[],"last_update":{"set":true,"number":5},"errors":[],"warnings":[],"meta":{"slurm":{"cluster":")" +

@@ -26,9 +26,14 @@ Work both(const Work& a, const Work& b) {
 
 }  // namespace
 
+/// How many failures in a row are reported. A single one is an accident that the next round corrects.
+constexpr int kTold = 3;
+
+bool Snapshot::silent() const {
+  return !complete() && from_server && error_code == core::ErrorCode::kUnavailable && failures >= kTold;
+}
+
 bool Snapshot::unreadable() const {
-  // A single bad answer is an accident that the next round corrects.
-  constexpr int kTold = 3;
   return !complete() && error_code == core::ErrorCode::kInternal && failures >= kTold;
 }
 

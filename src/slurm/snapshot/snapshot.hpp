@@ -48,6 +48,7 @@ struct Snapshot {
   Health health = Health::kNone;
   std::string error;                                           ///< Why it is not complete.
   core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< The code of `error`.
+  bool from_server = false;                                    ///< The error is an answer of slurmrestd.
   bool other_cluster = false;                                  ///< The error is that another cluster answers.
   int failures = 0;                                            ///< Rounds in a row that failed with `error_code`.
   core::MonoTime requested_at;                                 ///< No request for the contents started before this time.
@@ -62,6 +63,8 @@ struct Snapshot {
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
   /// True if Slurm has answered several times in a row, but with answers that we cannot read.
   [[nodiscard]] bool unreadable() const;
+  /// True if slurmrestd has answered several times in a row that slurmctld does not.
+  [[nodiscard]] bool silent() const;
   /// Returns the age up to which the snapshot counts as evidence: kFresh, or longer if Slurm takes long to answer.
   [[nodiscard]] core::Duration good_for() const;
   /// True if it is complete and not older than good_for().
