@@ -156,7 +156,8 @@ std::string joins(const Observed& observed, const ConfigState& state) {
 
 std::string join_script() {
   // The mark names the slurmdbd that gave slurmctld its number. If slurmdbd does not answer, the number stays: without it
-  // slurmctld would wait, and with it slurmctld starts from its state. The message about a slurmctld that is newer than its
+  // slurmctld would wait, and with it slurmctld starts from its state. One that was never with a slurmdbd has no last_tres
+  // there, and would end ("no TRES"), so it waits here. The message about a slurmctld that is newer than its
   // slurmdbd is written once, in the container's termination message.
   return "set -u\n"
          "state=$1 slurmdbd=$2 release=$3 told=$4 words=$5 mark=$1/slurm-operator.slurmdbd\n"
@@ -183,7 +184,7 @@ std::string join_script() {
          // A slurmctld that was killed before its first write of the usage would never start again.
          "[ -e \"$state/assoc_usage\" ] || [ ! -e \"$mark\" ] || rm -f \"$state/clustername\" \"$mark\"\n"
          "[ \"$(cat \"$mark\" 2>/dev/null)\" != \"$slurmdbd\" ] || [ ! -e \"$state/clustername\" ] || exit 0\n"
-         "if [ -e \"$state/clustername\" ] && ! answers; then\n"
+         "if [ -e \"$state/clustername\" ] && [ -e \"$state/last_tres\" ] && ! answers; then\n"
          "  echo \"slurmdbd does not answer at $slurmdbd: slurmctld starts without it\" | tee \"$words\"\n"
          "  exit 0\n"
          "fi\n"
@@ -254,6 +255,8 @@ std::string awaited_slurmdbd(const Observed& observed, const ConfigState& state)
   std::string text = "slurmctld starts when the slurmdbd at " + slurmdbd + " answers, which gives it the number of its cluster";
   if (observed.accounting && observed.accounting->external)
     text += ". See that it runs, and that spec.externalConfig of " + accounting_name(observed) + " says where";
+  if (observed.controller.spec.persistence.enabled && has_run(observed, state))
+    text += ". Jobs run on, and none is started. To go on without accounting, remove spec.accountingRef";
   if (!observed.controller.spec.persistence.enabled && has_run(observed, state))
     text +=
         ". The state in which slurmctld had that number has gone with its last pod, because spec.persistence.enabled is false";

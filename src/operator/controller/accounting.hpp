@@ -7,7 +7,8 @@
 //
 // A slurmctld without a number waits at its start for slurmdbd, with its port open. Therefore a new cluster waits in the init
 // container, where it shows, and so does a slurmctld that is newer than its slurmdbd, before it touches its state. A running
-// cluster joins when slurmdbd answers. From then on slurmctld also starts without slurmdbd and keeps the records for it.
+// cluster joins when slurmdbd answers. If slurmdbd goes away meanwhile, a slurmctld that was never with one waits. From then on
+// slurmctld also starts without slurmdbd and keeps the records for it.
 //
 // Folder src/operator/controller: the controller of Controllers: slurmctld and its configuration. Uses operator/common, and no
 // other controller.

@@ -121,8 +121,16 @@ TEST_F(Join, WhoWasWithNoneOrAnotherForgetsTheNumberOfTheClusterOnce) {
   EXPECT_FALSE(has_number()) << "it was another slurmdbd's";
 }
 
+TEST_F(Join, WhoWasNeverWithASlurmdbdWaitsForIt) {
+  number("cluster|1");
+  EXPECT_EQ(join(down_.str()), "124") << "slurmctld would end, because its state has no TRES";
+  EXPECT_TRUE(has_number()) << "it may yet start without accounting";
+  EXPECT_EQ(read("words"), "");
+}
+
 TEST_F(Join, WhileSlurmdbdIsAwaySlurmctldStartsFromItsState) {
   number("cluster|1");
+  write("last_tres", "tres");
   EXPECT_TRUE(run(down_.str()));
   EXPECT_TRUE(has_number()) << "without it slurmctld would wait";
   EXPECT_EQ(read("words"), "slurmdbd does not answer at " + down_.str() + ": slurmctld starts without it\n");
@@ -179,6 +187,7 @@ TEST_F(Join, WhoeverJoinsWaitsForTheReleaseOfItsSlurmdbd) {
   EXPECT_FALSE(run(up_.str()));
   number("cluster|1");
   EXPECT_FALSE(run(up_.str()));
+  write("last_tres", "tres");
   EXPECT_TRUE(run(down_.str())) << "it starts from its state";
   release_.clear();
   EXPECT_TRUE(run(up_.str())) << "nobody tells that of an external one";
