@@ -159,6 +159,7 @@ TEST_F(Join, WithoutANumberSlurmctldWaitsForTheSlurmdbdThatItWasWith) {
   EXPECT_FALSE(run(down_.str())) << "somebody has removed it, to accept that of the database";
   number("cluster|1");
   write("assoc_usage", "usage");
+  write("last_tres", "tres");
   EXPECT_TRUE(run(down_.str()));
 }
 
