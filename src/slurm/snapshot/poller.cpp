@@ -125,8 +125,21 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
         self->have_nodes(round);
       });
     }
-    client.partitions(known ? partitions_update : std::nullopt, take(round, &Round::partitions, &Impl::have_nodes));
+    ask_partitions(round);
     client.nodes(known ? nodes_update : std::nullopt, take(round, &Round::nodes, &Impl::have_nodes));
+  }
+
+  /// slurmrestd needs slurmdbd to write partitions, and so cannot do it while slurmdbd is away. That they are unchanged,
+  /// slurmctld says without it.
+  void ask_partitions(const RoundPtr& round) {
+    auto store = take(round, &Round::partitions, &Impl::have_nodes);
+    if (!round->whole) return client.partitions(partitions_update, std::move(store));
+    client.partitions({}, [weak = weak_from_this(), round, store = std::move(store)](core::Result<Table<Partition>> table) {
+      const auto self = weak.lock();
+      if (!self || round->over) return;
+      if (table || !self->read_partitions) return store(std::move(table));
+      self->client.partitions(self->read_partitions, store);
+    });
   }
 
   /// Returns a callback that stores a table in the round and continues, or ends the round with the error.
@@ -192,6 +205,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     }
     if (!before->complete()) log.info("Slurm answers", {{"nodes", made->nodes.size()}, {"jobs", made->jobs.size()}});
     refused.reset();
+    read_partitions = all_next ? std::nullopt : partitions_update;
     if (round->whole) last_whole = round->started;
     backoff = core::Duration{0};
     end_round(before, std::move(made));
@@ -228,6 +242,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   }
 
   void mark_stale() {
+    read_partitions.reset();
     settled = std::max(settled, now());
     if (!started || !snapshot->complete()) return;
     const SnapshotPtr before = snapshot;
@@ -276,6 +291,9 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
 
   SnapshotPtr snapshot = std::make_shared<const Snapshot>();
   std::optional<std::int64_t> partitions_update, nodes_update, jobs_update;
+  /// The time of the partitions in the snapshot, also while it is stale. None if they may have changed, whatever slurmctld says
+  /// about changes.
+  std::optional<std::int64_t> read_partitions;
   bool started = false;
   bool running = false;
   bool soon = false;
@@ -326,6 +344,7 @@ void Poller::poll_soon() {
 
 void Poller::poll_all_next() {
   impl_->all_next = true;
+  impl_->read_partitions.reset();
 }
 
 void Poller::mark_stale() {

@@ -111,6 +111,36 @@ TEST_F(RegistryTest, ASlurmctldThatDoesNotAnswerIsToldFromASlurmrestdThatDoesNot
   EXPECT_FALSE(snapshot()->silent()) << "nothing is known of slurmctld";
 }
 
+TEST_F(RegistryTest, WhileSlurmdbdIsAwayUnchangedPartitionsAreGood) {
+  add();
+  loop.advance(500ms);
+  ASSERT_TRUE(snapshot()->complete());
+  const auto slurmdbd_is_away = [&] {
+    testing::serve_quiet_cluster(http);
+    http.on("GET", kBase + "/partitions/", testing::error(500, 111, "Slurmdb query failed"));
+  };
+  slurmdbd_is_away();
+  loop.advance(200s);
+  EXPECT_TRUE(snapshot()->complete()) << snapshot()->error;
+  EXPECT_LE(loop.clock().mono() - snapshot()->requested_at, 10s);
+  EXPECT_TRUE(snapshot()->partitions.contains("all"));
+
+  for (const char* query : {"", "?update_time="})
+    http.on("GET", kBase + "/nodes/" + query, testing::error(500, 1800, "Unable to contact slurm controller"));
+  loop.advance(10s);
+  EXPECT_FALSE(snapshot()->complete());
+  slurmdbd_is_away();
+  loop.advance(20s);
+  EXPECT_TRUE(snapshot()->complete()) << "also after another error: " << snapshot()->error;
+
+  clusters.poll_all_next("default/c");
+  loop.advance(20s);
+  EXPECT_FALSE(snapshot()->complete()) << "after a reconfigure they may be others";
+  testing::serve_quiet_cluster(http);
+  loop.advance(20s);
+  EXPECT_TRUE(snapshot()->complete());
+}
+
 /// Returns an empty table in which slurmrestd names its cluster.
 std::string table_of(const std::string& list, const std::string& cluster) {
   return "{\"" + list + R"(":[],"last_update":{"set":true,"number":5},"errors":[],"warnings":[],"meta":{"slurm":{"cluster":")" +
