@@ -56,10 +56,12 @@ slurm::Clusters::TransportFactory slurm_transport(net::AsioLoop& loop) {
   };
 }
 
+/// How long an external slurmdbd may take to accept a connection.
+constexpr core::Duration kReachTimeout{3000};
+
 op::Reach reach(net::AsioLoop& loop) {
-  constexpr core::Duration kTimeout{3000};
   return [&loop](const std::string& host, int port, std::function<void(core::Result<void>)> done) {
-    net::reach(loop, host, static_cast<std::uint16_t>(port), kTimeout, std::move(done));
+    net::reach(loop, host, static_cast<std::uint16_t>(port), kReachTimeout, std::move(done));
   };
 }
 
