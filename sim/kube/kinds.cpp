@@ -482,6 +482,13 @@ std::vector<KubeKind> builtin_kinds() {
     const bool headless = core::get_string(object, {"spec", "clusterIP"}) == "None";
     const bool external = core::get_string(object, {"spec", "type"}) == "ExternalName";
     if (!headless && !external && (ports == nullptr || ports->empty())) problems.push_back(required("spec.ports"));
+    std::set<std::string> names;
+    each(object.value("spec", Json::object()), "ports", [&](const Json& port, std::size_t i) {
+      const std::string name = core::get_string(port, {"name"});
+      if (!names.insert(name).second)
+        problems.push_back(
+            {fmt::format("spec.ports[{}].name", i), "FieldValueDuplicate", fmt::format("Duplicate value: \"{}\"", name)});
+    });
     return problems;
   };
   service.validate_update = [](const Json& before, const Json& after) { return immutable(before, after, {"clusterIP"}); };
