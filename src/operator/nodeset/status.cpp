@@ -545,6 +545,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
   judge_stop(view, result, draft);
   tell_update(view, result.fates.rollout, result.scale_in.updating, draft);
   tell_switch(view, result.fates, draft);
+  tell_renames(view, workers, draft);
   judge_scaling(view, result, draft);
   bool ready = judge_workers(view, workers, draft);
   ready = judge_partition(view, draft) && ready;
