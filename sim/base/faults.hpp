@@ -79,7 +79,6 @@ class Faults {
   /// Calls `begin` when the write with this number (from 0) arrives, before its own fault is decided. For faults that do not
   /// concern a single request.
   void at_write(std::uint64_t number, std::function<void()> begin) { begins_[number] = std::move(begin); }
-  void clear_script() { script_.clear(), begins_.clear(); }
   /// Returns the number of writes so far.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
 

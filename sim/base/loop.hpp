@@ -52,7 +52,6 @@ class SimLoop final : public core::Loop {
   explicit SimLoop(std::uint64_t seed) : random_(seed) {}
 
   [[nodiscard]] const core::Clock& clock() const override { return clock_; }
-  [[nodiscard]] SimClock& sim_clock() { return clock_; }
   /// The random source of everything else in the same history.
   [[nodiscard]] SeededRandom& random() { return random_; }
 

@@ -302,9 +302,6 @@ void Transport::set_on_crash(std::function<void()> on_crash) {
   impl_->on_crash = std::move(on_crash);
 }
 
-void Transport::set_server(Server& server) {
-  impl_->server = &server;
-}
 void Transport::cut_all() {
   impl_->cut_all();
 }

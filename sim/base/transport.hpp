@@ -35,8 +35,6 @@ class Transport final : public net::HttpTransport {
 
   /// Sets what happens when a fault kills the client. Default: Faults::on_crash.
   void set_on_crash(std::function<void()> on_crash);
-  /// Replaces the server behind the transport, like a Service whose pod was replaced.
-  void set_server(Server& server);
   /// Breaks every open stream and loses every request under way, like a broken network or a crashed server.
   void cut_all();
 

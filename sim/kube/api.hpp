@@ -101,8 +101,6 @@ class KubeApi {
   /// Writes the condition of an imminent disruption into a pod.
   void disrupt(core::Json& pod, const char* reason, const char* message) const;
   ApiResult<core::Json> evict(const kube::Key& pod, const Deletion& deletion, const Caller& caller = {});
-  /// Acts like POST .../binding; `binding` is a Binding. The pod must not be bound, gated or terminating.
-  ApiResult<core::Json> bind(const kube::Key& pod, const core::Json& binding, const Caller& caller = {});
   /// Acts like POST .../token; `request` is a TokenRequest, which is returned with its status. The token is not valid, but
   /// unique.
   ApiResult<core::Json> request_token(const kube::Key& account, core::Json request);

@@ -70,7 +70,7 @@ net::HttpResponse KubeApi::serve(const net::HttpRequest& request) {
 
 std::optional<net::HttpResponse> KubeApi::serve_created_subresource(const Parsed& parsed, const net::HttpRequest& request) {
   const std::string& what = parsed.subresource;
-  const bool of_pods = parsed.kind->resource.plural == "pods" && (what == "eviction" || what == "binding");
+  const bool of_pods = parsed.kind->resource.plural == "pods" && what == "eviction";
   const bool of_accounts = parsed.kind->resource.plural == "serviceaccounts" && what == "token";
   if (!of_pods && !of_accounts) return std::nullopt;
   if (request.method != "POST") {
@@ -81,20 +81,14 @@ std::optional<net::HttpResponse> KubeApi::serve_created_subresource(const Parsed
     const auto made = request_token(parsed.key, parsed.body);
     return made ? reply(201, *made) : reply(made.error());
   }
-  ApiResult<Json> done;
-  if (what == "binding") {
-    done = bind(parsed.key, parsed.body, parsed.caller);
-  } else {
-    if (core::get_string(parsed.body, {"metadata", "name"}) != parsed.key.name)
-      return reply(bad_request("name in URL does not match name in Eviction object"));
-    Deletion deletion;
-    deletion.uid = core::get_string(parsed.body, {"deleteOptions", "preconditions", "uid"});
-    deletion.resource_version = core::get_string(parsed.body, {"deleteOptions", "preconditions", "resourceVersion"});
-    const Json* grace = core::find(parsed.body, {"deleteOptions", "gracePeriodSeconds"});
-    if (grace != nullptr && grace->is_number()) deletion.grace_seconds = grace->get<int>();
-    done = evict(parsed.key, deletion, parsed.caller);
-  }
-  if (!done) return reply(done.error());
+  if (core::get_string(parsed.body, {"metadata", "name"}) != parsed.key.name)
+    return reply(bad_request("name in URL does not match name in Eviction object"));
+  Deletion deletion;
+  deletion.uid = core::get_string(parsed.body, {"deleteOptions", "preconditions", "uid"});
+  deletion.resource_version = core::get_string(parsed.body, {"deleteOptions", "preconditions", "resourceVersion"});
+  const Json* grace = core::find(parsed.body, {"deleteOptions", "gracePeriodSeconds"});
+  if (grace != nullptr && grace->is_number()) deletion.grace_seconds = grace->get<int>();
+  if (const auto done = evict(parsed.key, deletion, parsed.caller); !done) return reply(done.error());
   return reply(201,
                {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", Json::object()}, {"status", "Success"}, {"code", 201}});
 }

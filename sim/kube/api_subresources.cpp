@@ -1,4 +1,4 @@
-// Handles POSTs to subresources: the eviction of a pod, its binding to a node, and a token of a ServiceAccount.
+// Handles POSTs to subresources: the eviction of a pod, and a token of a ServiceAccount.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,46 +10,6 @@
 namespace sim {
 
 using core::Json;
-
-namespace {
-
-/// A field error that no strategy turns into a 422 is returned as an error of the server.
-Refusal unexplained(std::string message) {
-  Refusal status = make_status(500, "", std::move(message));
-  status.erase("reason");
-  return status;
-}
-
-std::optional<Refusal> check_binding(const kube::Key& pod, const Json& binding) {
-  if (core::get_string(binding, {"metadata", "name"}) != pod.name)
-    return bad_request("name in URL does not match name in Binding object");
-  std::vector<std::string> problems;
-  const std::string kind = core::get_string(binding, {"target", "kind"});
-  if (!kind.empty() && kind != "Node") {
-    problems.push_back(fmt::format(R"(target.kind: Unsupported value: "{}": supported values: "Node", "<empty>")", kind));
-  }
-  if (core::get_string(binding, {"target", "name"}).empty()) problems.emplace_back("target.name: Required value");
-  if (problems.empty()) return std::nullopt;
-  return unexplained(problems.size() == 1 ? problems[0] : fmt::format("[{}]", fmt::join(problems, ", ")));
-}
-
-/// Returns why no binding is possible; "" if it is.
-std::string not_bindable(const Json& pod, const std::string& name) {
-  const std::string node = core::get_string(pod, {"spec", "nodeName"});
-  if (terminating(pod)) return fmt::format("pod {} is being deleted, cannot be assigned to a host", name);
-  if (!node.empty()) return fmt::format("pod {} is already assigned to node \"{}\"", name, node);
-  const Json* gates = core::find(pod, {"spec", "schedulingGates"});
-  return gates == nullptr || gates->empty() ? "" : fmt::format("pod {} has non-empty .spec.schedulingGates", name);
-}
-
-std::string precondition_of(const kube::Key& pod, const char* what, const std::string& wanted, const std::string& found) {
-  return fmt::format(
-      "StorageError: invalid object, Code: 4, Key: /registry/pods/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
-      "failed: {} in precondition: {}, {} in object meta: {}",
-      pod.str(), what, wanted, what, found);
-}
-
-}  // namespace
 
 ApiResult<Json> KubeApi::evict(const kube::Key& pod, const Deletion& deletion, const Caller& caller) {
   const auto& resource = kube::resources::kPod;
@@ -94,37 +54,6 @@ ApiResult<Json> KubeApi::evict(const kube::Key& pod, const Deletion& deletion, c
     last.resource_version.clear();  // the condition changed the version, which the caller does not know
   }
   return remove(resource, pod, last, caller);
-}
-
-ApiResult<Json> KubeApi::bind(const kube::Key& pod, const Json& binding, const Caller& caller) {
-  const auto& resource = kube::resources::kPod;
-  if (auto refusal = check_binding(pod, binding)) return std::unexpected(*refusal);
-  const StoredPtr stored = store_.find("pods", pod);
-  if (!stored) return std::unexpected(not_found(resource, pod.name));
-  const Json& was = stored->body;
-  for (const auto& [field, what] : {std::pair("uid", "UID"), std::pair("resourceVersion", "ResourceVersion")}) {
-    const std::string wanted = core::get_string(binding, {"metadata", field});
-    const std::string found = core::get_string(was, {"metadata", field});
-    if (!wanted.empty() && wanted != found)
-      return std::unexpected(conflict(resource, pod.name, precondition_of(pod, what, wanted, found)));
-  }
-  if (const std::string why = not_bindable(was, pod.name); !why.empty()) {
-    kube::Resource named = resource;
-    named.plural = "pods/binding";
-    return std::unexpected(conflict(named, pod.name, why));
-  }
-  if (auto refusal = admit({"CREATE", resource, pod, "binding", &binding, &was, caller.user})) return std::unexpected(*refusal);
-  if (caller.dry_run) return shown(must_find(resource), *stored);
-  Json after = was;
-  after["spec"]["nodeName"] = core::get_string(binding, {"target", "name"});
-  const Json annotations = binding["metadata"].value("annotations", Json::object());
-  for (const auto& [name, value] : annotations.items()) after["metadata"]["annotations"][name] = value;
-  if (!after["status"]["conditions"].is_array()) after["status"]["conditions"] = Json::array();
-  Json& conditions = after["status"]["conditions"];
-  std::erase_if(conditions.get_ref<Json::array_t&>(), [](const Json& c) { return c["type"] == "PodScheduled"; });
-  conditions.push_back(
-      {{"type", "PodScheduled"}, {"status", "True"}, {"lastTransitionTime", now()}, {"lastProbeTime", nullptr}});
-  return shown(must_find(resource), *store_.put("pods", pod, std::move(after), stored->owners));
 }
 
 ApiResult<Json> KubeApi::request_token(const kube::Key& account, Json request) {

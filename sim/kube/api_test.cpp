@@ -461,47 +461,6 @@ TEST_F(KubeApiTest, AnEvictionNamesItsPod) {
   EXPECT_EQ(body(refused)["message"], "name in URL does not match name in Eviction object");
 }
 
-struct BindingTest : KubeApiTest {
-  net::HttpResponse bind(const std::string& binding) { return http("POST", "/api/v1/namespaces/ns/pods/p/binding", binding); }
-  Json now() { return *api.peek(kube::resources::kPod, {"ns", "p"}); }
-};
-
-TEST_F(BindingTest, BindsAPodOnce) {
-  ASSERT_TRUE(api.create(kube::resources::kPod, pod("p")));
-  const auto bound =
-      bind(R"({"metadata": {"name": "p", "annotations": {"a": "1"}}, "target": {"kind": "Node", "name": "n1"}})");
-  EXPECT_EQ(bound.status, 201);
-  EXPECT_EQ(body(bound)["status"], "Success");
-  EXPECT_EQ(now()["spec"]["nodeName"], "n1");
-  EXPECT_EQ(now()["metadata"]["annotations"]["a"], "1");
-  EXPECT_EQ(now()["status"]["conditions"][0]["type"], "PodScheduled");
-  const auto again = bind(R"({"metadata": {"name": "p"}, "target": {"name": "n2"}})");
-  EXPECT_EQ(again.status, 409);
-  EXPECT_EQ(body(again)["message"],
-            R"(Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n1")");
-  EXPECT_EQ(now()["spec"]["nodeName"], "n1");
-}
-
-TEST_F(BindingTest, RefusesWhatCannotBeBound) {
-  EXPECT_EQ(bind(R"({"metadata": {"name": "p"}, "target": {"name": "n1"}})").status, 404);
-  Json gated = pod("p");
-  gated["spec"]["schedulingGates"] = Json::array({{{"name", "a.b/c"}}});
-  gated["metadata"]["finalizers"] = {"a.b/c"};
-  ASSERT_TRUE(api.create(kube::resources::kPod, gated));
-  const auto refused = bind(R"({"metadata": {"name": "p"}, "target": {"name": "n1"}})");
-  EXPECT_EQ(refused.status, 409);
-  EXPECT_THAT(body(refused)["message"].get<std::string>(), HasSubstr("pod p has non-empty .spec.schedulingGates"));
-  EXPECT_EQ(bind(R"({"metadata": {"name": "q"}, "target": {"name": "n1"}})").status, 400);
-  EXPECT_EQ(bind(R"({"metadata": {"name": "p"}, "target": {}})").status, 500);
-  EXPECT_EQ(bind(R"({"metadata": {"name": "p"}, "target": {"kind": "Pod", "name": "n1"}})").status, 500);
-  EXPECT_EQ(bind(R"({"metadata": {"name": "p", "uid": "other"}, "target": {"name": "n1"}})").status, 409);
-  EXPECT_EQ(bind(R"({"metadata": {"name": "p", "resourceVersion": "1"}, "target": {"name": "n1"}})").status, 409);
-  ASSERT_TRUE(api.remove(kube::resources::kPod, {"ns", "p"}));
-  const auto late = bind(R"({"metadata": {"name": "p"}, "target": {"name": "n1"}})");
-  EXPECT_THAT(body(late)["message"].get<std::string>(), HasSubstr("pod p is being deleted"));
-  EXPECT_FALSE(now()["spec"].contains("nodeName"));
-}
-
 TEST_F(KubeApiTest, TokensAreMadeForAccounts) {
   const std::string path = "/api/v1/namespaces/ns/serviceaccounts/a/token";
   EXPECT_EQ(http("POST", path, "{}").status, 404);

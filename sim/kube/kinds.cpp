@@ -328,87 +328,24 @@ void unknown_in(const Json& object, const Names& known, const std::string& at, s
   }
 }
 
-const Names kPodSpecFields{"activeDeadlineSeconds",
-                           "affinity",
-                           "automountServiceAccountToken",
-                           "containers",
-                           "dnsConfig",
-                           "dnsPolicy",
-                           "enableServiceLinks",
-                           "ephemeralContainers",
-                           "hostAliases",
-                           "hostIPC",
-                           "hostNetwork",
-                           "hostPID",
-                           "hostUsers",
-                           "hostname",
-                           "hostnameOverride",
-                           "imagePullSecrets",
-                           "initContainers",
-                           "nodeName",
-                           "nodeSelector",
-                           "os",
-                           "overhead",
-                           "preemptionPolicy",
-                           "priority",
-                           "priorityClassName",
-                           "readinessGates",
-                           "resourceClaims",
-                           "resources",
-                           "restartPolicy",
-                           "runtimeClassName",
-                           "schedulerName",
-                           "schedulingGates",
-                           "securityContext",
-                           "serviceAccount",
-                           "serviceAccountName",
-                           "setHostnameAsFQDN",
-                           "shareProcessNamespace",
-                           "subdomain",
-                           "terminationGracePeriodSeconds",
-                           "tolerations",
-                           "topologySpreadConstraints",
-                           "volumes"};
-const Names kContainerFields{"args",
-                             "command",
-                             "env",
-                             "envFrom",
-                             "image",
-                             "imagePullPolicy",
-                             "lifecycle",
-                             "livenessProbe",
-                             "name",
-                             "ports",
-                             "readinessProbe",
-                             "resizePolicy",
-                             "resources",
-                             "restartPolicy",
-                             "restartPolicyRules",
-                             "securityContext",
-                             "startupProbe",
-                             "stdin",
-                             "stdinOnce",
-                             "terminationMessagePath",
-                             "terminationMessagePolicy",
-                             "tty",
-                             "volumeDevices",
-                             "volumeMounts",
-                             "workingDir"};
-const Names kMetaFields{"annotations",
-                        "creationTimestamp",
-                        "deletionGracePeriodSeconds",
-                        "deletionTimestamp",
-                        "finalizers",
-                        "generateName",
-                        "generation",
-                        "labels",
-                        "managedFields",
-                        "name",
-                        "namespace",
-                        "ownerReferences",
-                        "resourceVersion",
-                        "selfLink",
-                        "uid"};
+// clang-format off
+const Names kPodSpecFields{
+    "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy",
+    "enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "hostUsers", "hostname",
+    "hostnameOverride", "imagePullSecrets", "initContainers", "nodeName", "nodeSelector", "os", "overhead",
+    "preemptionPolicy", "priority", "priorityClassName", "readinessGates", "resourceClaims", "resources", "restartPolicy",
+    "runtimeClassName", "schedulerName", "schedulingGates", "securityContext", "serviceAccount", "serviceAccountName",
+    "setHostnameAsFQDN", "shareProcessNamespace", "subdomain", "terminationGracePeriodSeconds", "tolerations",
+    "topologySpreadConstraints", "volumes"};
+const Names kContainerFields{
+    "args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe", "name", "ports",
+    "readinessProbe", "resizePolicy", "resources", "restartPolicy", "restartPolicyRules", "securityContext", "startupProbe",
+    "stdin", "stdinOnce", "terminationMessagePath", "terminationMessagePolicy", "tty", "volumeDevices", "volumeMounts",
+    "workingDir"};
+const Names kMetaFields{
+    "annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generateName",
+    "generation", "labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid"};
+// clang-format on
 
 void unknown_in_pod_spec(const Json& spec, const std::string& at, std::vector<std::string>& out) {
   unknown_in(spec, kPodSpecFields, at, out);
@@ -482,6 +419,13 @@ std::vector<KubeKind> builtin_kinds() {
     const bool headless = core::get_string(object, {"spec", "clusterIP"}) == "None";
     const bool external = core::get_string(object, {"spec", "type"}) == "ExternalName";
     if (!headless && !external && (ports == nullptr || ports->empty())) problems.push_back(required("spec.ports"));
+    std::set<std::string> names;
+    each(object.value("spec", Json::object()), "ports", [&](const Json& port, std::size_t i) {
+      const std::string name = core::get_string(port, {"name"});
+      if (!names.insert(name).second)
+        problems.push_back(
+            {fmt::format("spec.ports[{}].name", i), "FieldValueDuplicate", fmt::format("Duplicate value: \"{}\"", name)});
+    });
     return problems;
   };
   service.validate_update = [](const Json& before, const Json& after) { return immutable(before, after, {"clusterIP"}); };

@@ -212,10 +212,6 @@ void Kubelets::preload_image(const std::string& image) {
   impl_->preloaded.insert(image);
   if (impl_->images_limited) impl_->images.insert(image);
 }
-void Kubelets::remove_image(const std::string& image) {
-  impl_->images_limited = true;
-  impl_->images.erase(image);
-}
 void Kubelets::set_process_factory(ProcessFactory factory) {
   impl_->factory = std::move(factory);
 }

@@ -111,7 +111,6 @@ class Kubelets {
   void add_image(const std::string& image);
   /// Makes an image present on every node, so that it need not be pulled.
   void preload_image(const std::string& image);
-  void remove_image(const std::string& image);
   void set_process_factory(ProcessFactory factory);
   /// Sets a callback that is called with the uid of each pod right before its accident.
   void set_on_accident(std::function<void(const std::string& pod, Accident what)> call);

@@ -57,25 +57,11 @@ RC_GTEST_PROP(Hostlist, NamesWhatItExpandsTo, ()) {
   const auto expanded = expand_hostlist(text);
   RC_ASSERT(expanded.has_value());
   const std::set<std::string> in(expanded->begin(), expanded->end());
-  const std::vector<std::string> names{"n0",
-                                       "n3",
-                                       "n8",
-                                       "n08",
-                                       "n008",
-                                       "n11",
-                                       "n2",
-                                       "r1n01",
-                                       "r1n1",
-                                       "r2n00",
-                                       "m15",
-                                       "m105",
-                                       "r0n7-ib",
-                                       "r0n7",
-                                       "login",
-                                       "login1",
-                                       "n",
-                                       "",
-                                       "n9999999999999999999999"};
+  // clang-format off
+  const std::vector<std::string> names{
+      "n0", "n3", "n8", "n08", "n008", "n11", "n2", "r1n01", "r1n1", "r2n00", "m15", "m105", "r0n7-ib", "r0n7", "login",
+      "login1", "n", "", "n9999999999999999999999"};
+  // clang-format on
   HostSet set;
   for (const std::string& item : items) set.add(item);
   std::set<std::string> found;

@@ -149,6 +149,13 @@ plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, cor
   return act;
 }
 
+plan::ActPtr json_patch(const Resource& resource, const ObjectMeta& object, core::Json operations) {
+  auto act = patch_of(resource, object, std::move(operations), "");
+  act->type = PatchType::kJson;
+  act->resource_version = object.resource_version;
+  return act;
+}
+
 plan::ActPtr patch_any_version(const Resource& resource, const ObjectMeta& object, core::Json patch, PatchType type,
                                std::string subresource) {
   auto act = patch_of(resource, object, std::move(patch), std::move(subresource));

@@ -194,6 +194,8 @@ struct EventAct final : plan::Act {
 // Functions that make the usual acts.
 plan::ActPtr create(const Resource& resource, core::Json object);
 plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource = "");
+/// A JSON patch of the object in the version that was seen.
+plan::ActPtr json_patch(const Resource& resource, const ObjectMeta& object, core::Json operations);
 /// Patches the object whatever its version. Fails for another object of the same name.
 plan::ActPtr patch_any_version(const Resource& resource, const ObjectMeta& object, core::Json patch,
                                PatchType type = PatchType::kMerge, std::string subresource = "");

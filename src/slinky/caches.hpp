@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "kube/cache/cache.hpp"
@@ -27,6 +28,10 @@ struct CacheOf {
   std::string_view label_selector = {};  ///< "": all objects.
   std::vector<std::pair<std::string_view, typename kube::Cache<Record>::IndexFunction>> indices = {};
 };
+
+/// The declaration of a cache of any record.
+using AnyCacheOf = std::variant<const CacheOf<kube::Object>*, const CacheOf<kube::PodRecord>*,
+                                const CacheOf<kube::SecretRecord>*, const CacheOf<kube::NodeRecord>*>;
 
 namespace caches {
 // Our custom resources, without a selector.

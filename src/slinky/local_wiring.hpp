@@ -73,10 +73,9 @@ class LocalWiring final : public Wiring {
     return out;
   }
 
-  kube::Cache<kube::Object>& find_or_make(const CacheOf<kube::Object>& wanted) override { return own(wanted); }
-  kube::Cache<kube::PodRecord>& find_or_make(const CacheOf<kube::PodRecord>& wanted) override { return own(wanted); }
-  kube::Cache<kube::SecretRecord>& find_or_make(const CacheOf<kube::SecretRecord>& wanted) override { return own(wanted); }
-  kube::Cache<kube::NodeRecord>& find_or_make(const CacheOf<kube::NodeRecord>& wanted) override { return own(wanted); }
+  kube::CacheBase& find_or_make(const AnyCacheOf& wanted) override {
+    return std::visit([this](const auto* of) -> kube::CacheBase& { return own(*of); }, wanted);
+  }
   void wake(std::string_view controller, const kube::Key& key) override {
     woken.push_back(std::string(controller) + " " + key.str());
   }

@@ -1,6 +1,7 @@
 #include "slinky/wiring.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 namespace slinky {
@@ -47,25 +48,15 @@ bool ManagerWiring::acts_in(std::string_view ns) const {
   return namespaces_.empty() || std::ranges::find(namespaces_, ns) != namespaces_.end();
 }
 
-template <class Record>
-kube::Cache<Record>& ManagerWiring::of_manager(const CacheOf<Record>& wanted) {
-  kube::Scope scope;
-  scope.label_selector = wanted.label_selector;
-  if (namespaces_.size() == 1 && wanted.resource.namespaced) scope.ns = namespaces_.front();
-  return manager_.cache<Record>(wanted.resource, scope);
-}
-
-kube::Cache<kube::Object>& ManagerWiring::find_or_make(const CacheOf<kube::Object>& wanted) {
-  return of_manager(wanted);
-}
-kube::Cache<kube::PodRecord>& ManagerWiring::find_or_make(const CacheOf<kube::PodRecord>& wanted) {
-  return of_manager(wanted);
-}
-kube::Cache<kube::SecretRecord>& ManagerWiring::find_or_make(const CacheOf<kube::SecretRecord>& wanted) {
-  return of_manager(wanted);
-}
-kube::Cache<kube::NodeRecord>& ManagerWiring::find_or_make(const CacheOf<kube::NodeRecord>& wanted) {
-  return nodes_ ? of_manager(wanted) : no_nodes_;
+kube::CacheBase& ManagerWiring::find_or_make(const AnyCacheOf& wanted) {
+  const auto of_manager = [&]<class Record>(const CacheOf<Record>* of) -> kube::CacheBase& {
+    if (std::is_same_v<Record, kube::NodeRecord> && !nodes_) return no_nodes_;
+    kube::Scope scope;
+    scope.label_selector = of->label_selector;
+    if (namespaces_.size() == 1 && of->resource.namespaced) scope.ns = namespaces_.front();
+    return manager_.cache<Record>(of->resource, scope);
+  };
+  return std::visit(of_manager, wanted);
 }
 
 }  // namespace slinky

@@ -39,7 +39,7 @@ class Wiring {
   template <class Record>
   kube::Cache<Record>& cache(const CacheOf<Record>& wanted) {
     reads(wanted.resource);
-    kube::Cache<Record>& out = find_or_make(wanted);
+    auto& out = static_cast<kube::Cache<Record>&>(find_or_make(&wanted));
     if (!indexed_.insert(&out).second) return out;
     for (const auto& [name, function] : wanted.indices) out.add_index(std::string(name), function);
     return out;
@@ -81,10 +81,8 @@ class Wiring {
   Rights rights;
 
  private:
-  virtual kube::Cache<kube::Object>& find_or_make(const CacheOf<kube::Object>& wanted) = 0;
-  virtual kube::Cache<kube::PodRecord>& find_or_make(const CacheOf<kube::PodRecord>& wanted) = 0;
-  virtual kube::Cache<kube::SecretRecord>& find_or_make(const CacheOf<kube::SecretRecord>& wanted) = 0;
-  virtual kube::Cache<kube::NodeRecord>& find_or_make(const CacheOf<kube::NodeRecord>& wanted) = 0;
+  /// Returns the cache of the declaration. Its records are of the declaration's type.
+  virtual kube::CacheBase& find_or_make(const AnyCacheOf& wanted) = 0;
   virtual void wake(std::string_view controller, const kube::Key& key) = 0;
   /// Wakes the key if it is cluster-scoped, or if the program acts in its namespace.
   void wake_here(std::string_view controller, const kube::Key& key);
@@ -115,12 +113,7 @@ class ManagerWiring final : public Wiring {
   [[nodiscard]] bool reads_nodes() const override { return nodes_; }
 
  private:
-  template <class Record>
-  kube::Cache<Record>& of_manager(const CacheOf<Record>& wanted);
-  kube::Cache<kube::Object>& find_or_make(const CacheOf<kube::Object>& wanted) override;
-  kube::Cache<kube::PodRecord>& find_or_make(const CacheOf<kube::PodRecord>& wanted) override;
-  kube::Cache<kube::SecretRecord>& find_or_make(const CacheOf<kube::SecretRecord>& wanted) override;
-  kube::Cache<kube::NodeRecord>& find_or_make(const CacheOf<kube::NodeRecord>& wanted) override;
+  kube::CacheBase& find_or_make(const AnyCacheOf& wanted) override;
   void wake(std::string_view controller, const kube::Key& key) override { manager_.wake(controller, key); }
 
   kube::Manager& manager_;

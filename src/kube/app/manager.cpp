@@ -194,7 +194,7 @@ void Manager::collect() const {
   impl_->passes.collect();
   for (const auto& entry : impl_->entries) {
     const std::string name = entry->resource.plural + (entry->resource.group.empty() ? "" : "." + entry->resource.group);
-    metrics->cache(name, entry->cache->size(), entry->cache->bytes(), entry->cache->resource_version());
+    metrics->cache(name, entry->cache->size(), entry->cache->resource_version());
     metrics->watch_failures(name, entry->watch->stats().failures);
   }
   metrics->events_dropped(impl_->events.dropped());

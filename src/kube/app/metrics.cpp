@@ -37,8 +37,6 @@ struct Metrics::Impl {
   Counter& certificate_errors =
       families.counter("certwatcher_read_certificate_errors_total", "Reads of the credentials' files that failed").Add({});
   Family<Gauge>& cache_objects = families.gauge("_cache_objects", "Objects in a cache");
-  Family<Gauge>& cache_bytes =
-      families.gauge("_cache_bytes", "Memory that the objects of a cache and its indices take, estimated");
   Family<Gauge>& cache_version = families.gauge("_cache_resource_version", "Newest resourceVersion that a cache has shown");
   Family<Counter>& watch_failures = families.counter("_watch_failures_total", "Watches that failed");
   Family<Gauge>& dropped_events = families.gauge("_events_dropped", "Events that were not written");
@@ -70,9 +68,8 @@ void Metrics::slow_renewal(const std::string& lease) {
   impl_->leader_slow.Add({{"name", lease}}).Increment();
 }
 
-void Metrics::cache(const std::string& name, std::size_t objects, std::size_t bytes, const std::string& resource_version) {
+void Metrics::cache(const std::string& name, std::size_t objects, const std::string& resource_version) {
   impl_->cache_objects.Add({{"cache", name}}).Set(static_cast<double>(objects));
-  impl_->cache_bytes.Add({{"cache", name}}).Set(static_cast<double>(bytes));
   double version = 0;
   const auto [at, error] = std::from_chars(resource_version.data(), resource_version.data() + resource_version.size(), version);
   if (error == std::errc{}) impl_->cache_version.Add({{"cache", name}}).Set(version);

@@ -20,7 +20,7 @@ class Metrics final : public run::Metrics {
   void leader(const std::string& lease, bool leading);
   /// The Lease had to be read before it could be renewed.
   void slow_renewal(const std::string& lease);
-  void cache(const std::string& name, std::size_t objects, std::size_t bytes, const std::string& resource_version);
+  void cache(const std::string& name, std::size_t objects, const std::string& resource_version);
   void watch_failures(const std::string& name, std::uint64_t total);
   void events_dropped(std::uint64_t total);
   /// The files of the credentials were read again; `good` is false if that failed.

@@ -22,7 +22,7 @@ TEST(MetricsTest, Counts) {
   metrics.slow_renewal("slurm-operator");
   metrics.watch_failures("pods", 2);
   metrics.watch_failures("pods", 5);
-  metrics.cache("pods", 3, 4096, "12345");
+  metrics.cache("pods", 3, "12345");
   const std::string text = metrics.text();
   for (const char* line : {
            "rest_client_requests_total{code=\"200\",host=\"api\",method=\"GET\"} 1",
@@ -33,7 +33,6 @@ TEST(MetricsTest, Counts) {
            "certwatcher_read_certificate_total 2",
            "certwatcher_read_certificate_errors_total 1",
            "slurm_operator_watch_failures_total{cache=\"pods\"} 5",
-           "slurm_operator_cache_bytes{cache=\"pods\"} 4096",
            "slurm_operator_cache_resource_version{cache=\"pods\"} 12345",
        }) {
     EXPECT_THAT(text, HasSubstr(line));

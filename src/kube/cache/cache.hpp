@@ -19,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "kube/cache/footprint.hpp"
 #include "kube/object.hpp"
 
 namespace kube {
@@ -33,8 +32,6 @@ class CacheBase {
   /// Returns the newest resourceVersion that the stream has shown, in objects or bookmarks.
   [[nodiscard]] virtual const std::string& resource_version() const = 0;
   [[nodiscard]] virtual std::size_t size() const = 0;
-  /// Returns the estimated memory of records and indices. The value is maintained, not computed on each call.
-  [[nodiscard]] virtual std::size_t bytes() const = 0;
   /// Returns the uid and resourceVersion of the record with this key; empty strings if there is none.
   [[nodiscard]] virtual std::pair<std::string, std::string> identity(const Key& key) const = 0;
 };
@@ -60,7 +57,6 @@ class Cache final : public CacheBase {
   [[nodiscard]] bool synced() const override { return synced_; }
   [[nodiscard]] const std::string& resource_version() const override { return rv_; }
   [[nodiscard]] std::size_t size() const override { return items_.size(); }
-  [[nodiscard]] std::size_t bytes() const override { return bytes_; }
   [[nodiscard]] std::pair<std::string, std::string> identity(const Key& key) const override;
 
   // Called by the watch. Events may come twice: an event that is not newer than the cached object changes nothing.
@@ -76,13 +72,6 @@ class Cache final : public CacheBase {
     IndexFunction function;
     std::map<std::string, std::map<Key, Ptr>, std::less<>> entries;
   };
-  static std::size_t entry_bytes(const Key& key) { return kMapNodeBytes + sizeof(std::pair<const Key, Ptr>) + heap_bytes(key); }
-  static std::size_t value_bytes(const std::string& value) {
-    return kMapNodeBytes + sizeof(std::string) + sizeof(std::map<Key, Ptr>) + heap_bytes(value);
-  }
-  static std::size_t item_bytes(const Record& record) {
-    return entry_bytes(record.meta.key()) + sizeof(Record) + heap_bytes(record);
-  }
   void notify(const Ptr& before, const Ptr& after);
   void notify_changed();
   void remove(const Ptr& record);
@@ -94,7 +83,6 @@ class Cache final : public CacheBase {
   std::vector<Listener> listeners_;
   std::vector<std::function<void()>> changed_;
   std::string rv_;
-  std::size_t bytes_ = 0;
   bool synced_ = false;
 };
 
@@ -174,7 +162,6 @@ void Cache<Record>::replace(std::vector<Ptr> records, std::string rv) {
   }
   const std::map<Key, Ptr> before = std::exchange(items_, std::move(next));
   for (auto& [name, index] : indices_) index.entries.clear();
-  bytes_ = 0;
   for (const auto& [key, record] : items_) add(record);
   rv_ = std::move(rv);
   synced_ = true;
@@ -214,32 +201,22 @@ void Cache<Record>::notify_changed() {
 template <class Record>
 void Cache<Record>::remove(const Ptr& record) {
   const Key key = record->meta.key();
-  bytes_ -= item_bytes(*record);
   for (auto& [name, index] : indices_) {
     for (const std::string& value : index.function(*record)) {
       const auto it = index.entries.find(value);
-      if (it == index.entries.end() || it->second.erase(key) == 0) continue;
-      bytes_ -= entry_bytes(key);
-      if (!it->second.empty()) continue;
-      bytes_ -= value_bytes(it->first);
-      index.entries.erase(it);
+      if (it != index.entries.end() && it->second.erase(key) > 0 && it->second.empty()) index.entries.erase(it);
     }
   }
 }
 
 template <class Record>
 void Cache<Record>::add(const Ptr& record) {
-  bytes_ += item_bytes(*record);
   for (auto& [name, index] : indices_) index_add(index, record);
 }
 
 template <class Record>
 void Cache<Record>::index_add(Index& index, const Ptr& record) {
-  for (const std::string& value : index.function(*record)) {
-    const auto [held, is_new] = index.entries.try_emplace(value);
-    if (is_new) bytes_ += value_bytes(held->first);
-    if (held->second.insert_or_assign(record->meta.key(), record).second) bytes_ += entry_bytes(record->meta.key());
-  }
+  for (const std::string& value : index.function(*record)) index.entries[value].insert_or_assign(record->meta.key(), record);
 }
 
 }  // namespace kube

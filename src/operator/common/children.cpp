@@ -64,6 +64,50 @@ void replace_volumes(const core::Json& wanted, const core::Json& there, core::Js
   }
 }
 
+/// Server-side apply finds the ports of a Service by their numbers and protocols. If somebody has changed those of a port of
+/// ours, it would add ours beside that one, and the API server refuses two ports of one name or nodePort. Returns the ports as
+/// they should be: ours, and those of others. Null: an apply is enough. If ours were `wanted_before`, what else is in them was
+/// added by others, and stays.
+core::Json repaired_ports(const core::Json& intent, const core::Json& observed, bool wanted_before) {
+  const core::Json* ours = core::find(intent, {"spec", "ports"});
+  const core::Json* there = core::find(observed, {"spec", "ports"});
+  if (ours == nullptr || there == nullptr) return nullptr;
+  const auto protocol = [](const core::Json& port) { return port.value("protocol", "TCP"); };
+  const auto same_number = [&](const core::Json& a, const core::Json& b) {
+    return core::get_int(a, {"port"}) == core::get_int(b, {"port"}) && protocol(a) == protocol(b);
+  };
+  const auto same_name = [](const core::Json& a, const core::Json& b) {
+    return core::get_string(a, {"name"}) == core::get_string(b, {"name"});
+  };
+  const auto same_node_port = [&](const core::Json& a, const core::Json& b) {
+    const auto number = core::get_int(a, {"nodePort"});
+    return number != 0 && number == core::get_int(b, {"nodePort"}) && protocol(a) == protocol(b);
+  };
+  const auto one_of_ours = [&](const core::Json& port, const auto& like) {
+    return std::ranges::any_of(*ours, [&](const core::Json& wanted) { return like(wanted, port); });
+  };
+  const auto collides = [&](const core::Json& wanted, const core::Json& port) {
+    return !same_number(wanted, port) && (same_name(wanted, port) || same_node_port(wanted, port));
+  };
+  if (std::ranges::none_of(*there, [&](const core::Json& port) { return one_of_ours(port, collides); })) return nullptr;
+  core::Json out = core::Json::array();
+  for (const core::Json& wanted : *ours) {
+    auto found = std::ranges::find_if(*there, [&](const core::Json& port) { return same_name(wanted, port); });
+    if (found == there->end()) {
+      found = std::ranges::find_if(
+          *there, [&](const core::Json& port) { return same_number(wanted, port) && !one_of_ours(port, same_name); });
+    }
+    out.push_back(found == there->end() || !wanted_before ? wanted : core::merge(*found, wanted));
+    out.back()["protocol"] = protocol(wanted);
+  }
+  for (core::Json port : *there) {
+    if (one_of_ours(port, same_name) || one_of_ours(port, same_number)) continue;
+    if (one_of_ours(port, same_node_port)) port.erase("nodePort");  // Kubernetes gives it another.
+    out.push_back(std::move(port));
+  }
+  return out;
+}
+
 /// True for labels and annotations with which tools find what they manage: on a child, a tool would claim or prune an object it
 /// does not know.
 bool belongs_to_tool(std::string_view name) {
@@ -103,11 +147,17 @@ std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json 
   if (observed != nullptr && observed->meta.terminating()) return {};
   plan::StepId id = apply_id(resource, intent);
   const bool wanted_before = observed != nullptr && observed->meta.annotation(kube::kIntentHash) == kube::intent_hash(intent);
-  plan::ActPtr act = kube::apply_if_different(resource, std::move(intent), observed, std::string(manager));
-  if (act == nullptr) return {};
   const char* why = observed == nullptr ? "it does not exist"
                     : wanted_before     ? "somebody has changed it"
                                         : "what is wanted has changed";
+  if (observed != nullptr && resource == kube::resources::kService) {
+    if (core::Json ports = repaired_ports(intent, observed->body, wanted_before); !ports.is_null()) {
+      core::Json patch = core::Json::array({{{"op", "replace"}, {"path", "/spec/ports"}, {"value", std::move(ports)}}});
+      return plan::Step{std::move(id), why, kube::json_patch(resource, observed->meta, std::move(patch))};
+    }
+  }
+  plan::ActPtr act = kube::apply_if_different(resource, std::move(intent), observed, std::string(manager));
+  if (act == nullptr) return {};
   return plan::Step{std::move(id), why, std::move(act)};
 }
 

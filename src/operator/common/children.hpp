@@ -24,7 +24,8 @@ core::Json child_json(const kube::Resource& resource, const kube::Key& key, cons
 core::Json owned_child(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                        const kube::ObjectMeta& owner, const kube::StringMap& ours, const api::Metadata& over = {});
 
-/// The step that makes the child as wanted; nullopt if it is. `observed` null: it does not exist.
+/// The step that makes the child as wanted; nullopt if it is. `observed` null: it does not exist. Of a Service on which ports
+/// of ours have other numbers, the ports are replaced first, and the rest is applied in the next pass.
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager);
 

@@ -47,6 +47,44 @@ TEST(ApplyStep, OnceAndThenOnlyForADifference) {
   EXPECT_FALSE(apply_step(kube::resources::kService, intent(1), &there, "m")) << "it is going anyway";
 }
 
+/// The ports of the Service after the step, which must replace them.
+Json replaced_ports(const std::optional<plan::Step>& step) {
+  const auto* patch = step ? dynamic_cast<const kube::Patch*>(step->act.get()) : nullptr;
+  if (patch == nullptr || patch->resource_version != "7") return nullptr;
+  return patch->patch[0]["value"];
+}
+
+TEST(ApplyStep, PortsThatAnApplyCannotRepair) {
+  const auto first = apply_step(kube::resources::kService, intent(1), nullptr, "m");
+  kube::Object there = applied(*first);
+  there.meta.resource_version = "7";
+  const auto ports_with = [&](Json ports) {
+    there.body["spec"]["ports"] = std::move(ports);
+    return replaced_ports(apply_step(kube::resources::kService, intent(1), &there, "m"));
+  };
+  const Json ours{{"name", "a"}, {"port", 1}, {"protocol", "TCP"}}, other{{"name", "b"}, {"port", 2}};
+  const Json with_node_port = core::merge(ours, {{"nodePort", 30001}});
+  EXPECT_EQ(ports_with(Json::array({{{"name", "a"}, {"port", 9}, {"nodePort", 30001}}, other})),
+            Json::array({with_node_port, other}));
+  EXPECT_EQ(ports_with(Json::array({{{"name", "a"}, {"port", 1}, {"protocol", "UDP"}}})), Json::array({ours}));
+  EXPECT_EQ(ports_with(Json::array({{{"name", "a"}, {"port", 2}}, {{"name", "b"}, {"port", 1}}})), Json::array({ours}))
+      << "the number is ours";
+  EXPECT_EQ(ports_with(Json::array({{{"name", "a"}, {"port", 1}}, other})), nullptr) << "what others add";
+  EXPECT_EQ(ports_with(Json::array({{{"name", "b"}, {"port", 1}}})), nullptr) << "an apply gives it its name";
+  EXPECT_EQ(ports_with(Json::array({other})), nullptr) << "an apply adds it";
+
+  there.body["spec"]["ports"] = Json::array({with_node_port});
+  Json wanted = intent(3);
+  EXPECT_EQ(replaced_ports(apply_step(kube::resources::kService, wanted, &there, "m")),
+            Json::array({core::merge(ours, {{"port", 3}})}))
+      << "its nodePort was ours, and is wanted no more";
+
+  wanted = intent(1);
+  wanted["spec"]["ports"][0]["nodePort"] = 30001;
+  there.body["spec"]["ports"] = Json::array({{{"name", "b"}, {"port", 2}, {"nodePort", 30001}}});
+  EXPECT_EQ(replaced_ports(apply_step(kube::resources::kService, wanted, &there, "m")), Json::array({with_node_port, other}));
+}
+
 TEST(AddMetadata, LeavesToolsTheirOwn) {
   kube::StringMap out;
   add_metadata(out, {{"a", "1"},

@@ -34,7 +34,9 @@ class Port {
     EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
     EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
     // Nobody accepts the connections.
-    if (listens) EXPECT_EQ(::listen(socket_, SOMAXCONN), 0);
+    if (listens) {
+      EXPECT_EQ(::listen(socket_, SOMAXCONN), 0);
+    }
     name_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   }
   ~Port() { ::close(socket_); }

@@ -424,4 +424,17 @@ void tell_switch(const View& view, const Fates& fates, Draft& draft) {
   draft.waiting("SwitchingMode", std::move(text));
 }
 
+void tell_renames(const View& view, const Workers& workers, Draft& draft) {
+  std::vector<std::string> names, waiting;
+  for (const Worker& worker : workers) {
+    if (worker.fate.cause != Fate::Cause::kRenamed) continue;
+    names.push_back(fmt::format("{} becomes {}", worker.node, view.node_name(worker.key)));
+    if (worker.record != nullptr) waiting.push_back(what_holds(view, worker));
+  }
+  if (names.empty()) return;
+  std::string text = "workers are replaced, because their Kubernetes nodes give them other names now: " + first_of(names);
+  if (!waiting.empty()) text += "; waiting: " + first_of(waiting);
+  draft.waiting("Renaming", std::move(text));
+}
+
 }  // namespace op::nodeset

@@ -1,5 +1,5 @@
 // With scalingMode DaemonSet: so many Kubernetes nodes stop matching at once that the list of nodes is in doubt. A restored
-// etcd, a relist with wrong data, or labels that a script has removed must not end workers.
+// etcd, or a relist with wrong data, must not end workers. Nodes that change one after the other are believed.
 #pragma once
 
 #include <string>

@@ -130,9 +130,10 @@ struct Vacancies {
 using NodeNames = std::set<std::string, std::less<>>;
 
 struct ScaleIn {
-  int to_delete = 0;              ///< Workers still to be deleted, including those of this pass but not those that are updated.
-  std::vector<std::string> held;  ///< What workers that are scaled in wait for: "cpu-1 runs 1 job until ...".
-  std::int64_t held_until = 0;    ///< The greatest deadline_rank of `held`.
+  /// Workers still to be deleted, including those of this pass but not those that are updated or get another name.
+  int to_delete = 0;
+  std::vector<std::string> held;      ///< What workers that are scaled in wait for: "cpu-1 runs 1 job until ...".
+  std::int64_t held_until = 0;        ///< The greatest deadline_rank of `held`.
   std::vector<std::string> updating;  ///< What workers that are to be updated wait for.
   std::vector<std::string> withheld;  ///< Pods that would be deleted, but deletions are stopped or Slurm is in doubt.
 };
@@ -255,6 +256,7 @@ void judge_places(const View& view, Fates& fates);
 [[nodiscard]] std::size_t places_missing(const View& view, const Workers& workers);
 void tell_hosts(const View& view, Draft& draft);
 void tell_switch(const View& view, const Fates& fates, Draft& draft);
+void tell_renames(const View& view, const Workers& workers, Draft& draft);
 
 // revision.cpp
 void keep_revisions(const View& view, const Workers& workers, Draft& draft);

@@ -347,8 +347,9 @@ ScaleIn delete_workers(const View& view, const Fates& fates, Draft& draft) {
     if (worker.life == Life::kEnded && view.goal != Goal::kHold && !view.in.stopped) {
       delete_ended(view, worker, missing-- > 0, draft);
     } else if (worker.goes()) {
+      const bool renamed = worker.fate.cause == Fate::Cause::kRenamed;
       if (!worker.updates()) {
-        ++out.to_delete;
+        if (!renamed) ++out.to_delete;
       } else if (worker.record != nullptr && (worker.busy() || !worker.evidence.drained)) {
         out.updating.push_back(what_holds(view, worker));
       }
@@ -356,8 +357,8 @@ ScaleIn delete_workers(const View& view, const Fates& fates, Draft& draft) {
       intend_for_claims(view, worker, draft.intent());
       draft.intent().jobs += worker.work.jobs;
       const Progress progress = delete_worker(view, worker, fates, draft);
-      // Updates and switches are reported elsewhere.
-      const bool told = worker.updates() || worker.fate.cause == Fate::Cause::kSwitched;
+      // Updates, switches and renames are reported elsewhere.
+      const bool told = worker.updates() || worker.fate.cause == Fate::Cause::kSwitched || renamed;
       if (progress == Progress::kHeld && !told) {
         out.held.push_back(what_holds(view, worker));
         out.held_until = std::max(out.held_until, deadline_rank(worker));

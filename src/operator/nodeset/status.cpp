@@ -186,6 +186,16 @@ std::string earlier_text(const View& view, const Rollout& rollout) {
   return fmt::format("{} of {} workers still use an earlier template", rollout.earlier, view.desired);
 }
 
+/// More than maxUnavailable are out of service if others than the updated ones do not serve, as those of a scale-out.
+std::string out_of_service_text(const Rollout& rollout) {
+  const std::string missing = rollout.missing > 0 ? fmt::format(" ({} of them missing)", rollout.missing) : "";
+  if (rollout.unavailable <= rollout.most)
+    return fmt::format("; {} of at most {} are out of service{}", rollout.unavailable, rollout.most, missing);
+  return fmt::format(
+      "; {} are out of service{}, more than maxUnavailable ({}): no further worker that serves is updated meanwhile",
+      rollout.unavailable, missing, rollout.most);
+}
+
 /// Reports an update that is under way or that users hold back.
 void tell_update(const View& view, const Rollout& rollout, const std::vector<std::string>& updating, Draft& draft) {
   if (rollout.earlier == 0 || rollout.state == Rollout::State::kByHand) return;
@@ -207,8 +217,7 @@ void tell_update(const View& view, const Rollout& rollout, const std::vector<std
   if (rollout.outside > 0) text += fmt::format("; {} are in no maintenance window now", rollout.outside);
   if (rolls && rollout.earlier == rollout.below + rollout.outside + rollout.kept.size() && nothing_comes)
     return draft.up_to_users("UpdateHeld", text + "; not updated: " + some(rollout.kept));
-  if (rolls) text += fmt::format("; {} of at most {} are out of service", rollout.unavailable, rollout.most);
-  if (rolls && rollout.missing > 0) text += fmt::format(" ({} of them do not exist)", rollout.missing);
+  if (rolls) text += out_of_service_text(rollout);
   if (!updating.empty()) text += "; waiting: " + some(updating);
   if (!rollout.unanswered.empty())
     text += "; waiting until the API server says whether it would create workers of the newest template: " + rollout.unanswered;
@@ -536,6 +545,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
   judge_stop(view, result, draft);
   tell_update(view, result.fates.rollout, result.scale_in.updating, draft);
   tell_switch(view, result.fates, draft);
+  tell_renames(view, workers, draft);
   judge_scaling(view, result, draft);
   bool ready = judge_workers(view, workers, draft);
   ready = judge_partition(view, draft) && ready;

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -388,6 +389,8 @@ class World {
     sim::ApplyResult applied = sim::apply_config(there->second, owners_[id], act.object, kManager, true, false);
     Json& next = applied.object;
     if (two_handlers(next)) return core::fail(core::ErrorCode::kInvalid, "may not specify more than 1 handler type");
+    if (id.first == "Service" && twin_ports(next))
+      return core::fail(core::ErrorCode::kInvalid, "Duplicate value: a port's name");
     if (core::find(next, {"spec", "minAvailable"}) && core::find(next, {"spec", "maxUnavailable"}))
       return core::fail(core::ErrorCode::kInvalid, "minAvailable and maxUnavailable cannot be both set");
     if (there->second.value("spec", Json()) != next.value("spec", Json()))
@@ -500,6 +503,15 @@ class World {
       if (source->at("metadata").at(same) != recipe.at(same)) throw std::logic_error("another Secret to copy from");
     }
     return source->at("data").at(core::get_string(recipe, {"key"}));
+  }
+
+  /// The names of a Service's ports must differ.
+  static bool twin_ports(const Json& service) {
+    std::set<std::string> names;
+    const Json* ports = core::find(service, {"spec", "ports"});
+    return ports != nullptr && std::ranges::any_of(*ports, [&](const Json& port) {
+             return !names.insert(core::get_string(port, {"name"})).second;
+           });
   }
 
   /// A probe may have only one.

@@ -428,29 +428,10 @@ TEST_F(SimKubeConformance, BudgetsKeepPods) {
        R"({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "none"}})");
 }
 
-TEST_F(SimKubeConformance, BindingsBindAPodOnce) {
-  const std::string pod = std::string(kPods) + "/bound";
-  both("POST", kPods, pod_body("bound"));
-  const auto bind = [&](const std::string& binding) { both("POST", pod + "/binding", binding); };
-  bind(R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "other"}, "target": {"kind": "Node", "name": "none"}})");
-  bind(R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound"}, "target": {"kind": "Node"}})");
-  bind(R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound"}, "target": {"kind": "Pod", "name": "none"}})");
-  bind(R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound", "uid": "${uid:x}"},
-      "target": {"kind": "Node", "name": "none"}})");
-  bind(R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound", "annotations": {"a": "1"}},
-      "target": {"kind": "Node", "name": "none"}})");
-  bind(
-      R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound"}, "target": {"kind": "Node", "name": "other"}})");
-  both("POST", std::string(kPods) + "/none/binding",
-       R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "none"}, "target": {"kind": "Node", "name": "none"}})");
-}
-
-TEST_F(SimKubeConformance, GatedPodsAreNotBound) {
+TEST_F(SimKubeConformance, PodsMayBeGated) {
   Json gated = Json::parse(pod_body("gated"));
   gated["spec"]["schedulingGates"] = Json::array({{{"name", "conformance.test/wait"}}});
   both("POST", kPods, gated.dump());
-  both("POST", std::string(kPods) + "/gated/binding",
-       R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "gated"}, "target": {"kind": "Node", "name": "none"}})");
 }
 
 TEST_F(SimKubeConformance, EvictionsNameTheirPod) {
