@@ -14,7 +14,7 @@ port_free 24306 "$HOST_IP" dev/conformance.sh # of the MariaDB of handmade/run.s
 ! helm status slurm-operator --namespace slurm-operator >/dev/null 2>&1 ||
   die "an operator is installed, and would act on the objects of these tests." "dev/operator.sh uninstall (which deletes all Slurm clusters)"
 helm upgrade --install slurm-operator-crds "$TOP/charts/slurm-operator-crds" --wait >/dev/null
-"$DEV/cpp.sh" asan kube_conformance sim_kube_conformance sim_nodes_conformance slurm_conformance
+"$DEV/cpp.sh" asan kube_conformance sim_kube_conformance sim_nodes_conformance slurm_conformance accounting_conformance
 bin=$TOP/build/asan
 passed=0 failed=0
 export NODE_SCRIPT=$DEV/node.sh
@@ -49,6 +49,9 @@ made=$(slurm_releases made)
 slurm_test=$!
 survivor_note slurm-test $slurm_test
 
+"$DEV/images/build.sh" --database >&2
+# shellcheck disable=SC2086  # a release a line
+suite "$TOP/tests/conformance/accounting_test.sh" "$bin/accounting_conformance" $made
 suite "$TOP/tests/conformance/crd_test.sh"
 suite "$TOP/tests/conformance/policy_test.sh"
 suite "$bin/kube_conformance"

@@ -1,12 +1,14 @@
 #!/bin/bash
 # A real Slurm of one release on this machine, without Kubernetes, from the root file system of the container images.
 #
-#   slurm-local.sh VERSION start DIR [-n NODES] [-p PORT] [-c FILE]
+#   slurm-local.sh VERSION start DIR [-n NODES] [-p PORT] [-c FILE] [-a]
 #   slurm-local.sh VERSION stop DIR
 #   slurm-local.sh VERSION exec DIR COMMAND [ARG...]      as root beside slurmctld: sinfo, sbatch, scontrol
 #   slurm-local.sh VERSION add-node DIR NAME [CONF [SERVERS]]   one more dynamic node, as for slurmd --conf and --conf-server
 #   slurm-local.sh VERSION remove-node DIR NAME           ends that slurmd; its record stays
 #   slurm-local.sh VERSION slurmctld DIR start|stop       the controller alone, the rest keeps running
+#   slurm-local.sh VERSION slurmdbd DIR start|stop        with -a: slurmdbd alone
+#   slurm-local.sh VERSION database DIR start|stop        with -a: its MariaDB alone
 #
 # `start` runs slurmctld, slurmrestd and NODES (2) slurmd, waits until REST answers and the nodes are idle, and prints
 #
@@ -16,12 +18,14 @@
 #   token: FILE                     a token of root's, good for a day
 #
 # The nodes are n1, n2, ...: dynamic and configless, as workers are in pods, with 4 CPUs, 1000 MB and the feature `cpu`. The
-# partition `all` has every node; user `user` (1000) exists beside root. -c appends a file to slurm.conf. Everything
-# of the instance is in DIR: etc/ (edit slurm.conf, then exec scontrol reconfigure), log/, spool/, and tmp/, which is /tmp of
-# the jobs. Started again on the same DIR it keeps its state, keys and ports; delete DIR for a fresh one.
+# partition `all` has every node; user `user` (1000) exists beside root. -c appends a file to slurm.conf. -a adds slurmdbd and a
+# MariaDB from the image of dev/images/build.sh --database. Everything of the instance is in DIR: etc/ (edit slurm.conf, then exec
+# scontrol reconfigure), log/, spool/, and tmp/, which is /tmp of the jobs. Started again on the same DIR it keeps its state, keys
+# and ports; delete DIR for a fresh one.
 #
-# Instances are told apart by their ports: PORT is slurmctld's, PORT+1 slurmrestd's, the nodes follow from PORT+10. By
-# default 24110 for 24.11, 26050 for 26.05. All listen on the machine's network, so this is for development machines only.
+# Instances are told apart by their ports: PORT is slurmctld's, PORT+1 slurmrestd's, PORT+2 slurmdbd's, PORT+3 MariaDB's, the nodes
+# follow from PORT+10. By default 24110 for 24.11, 26050 for 26.05. All listen on the machine's network, so this is for development
+# machines only.
 # All processes are in a pid namespace of their own, and all mounts in a mount namespace: `stop` ends the one and with it
 # the other.
 #
@@ -89,7 +93,33 @@ inside_as() {
   exec setpriv --reuid="$user" --regid="$user" --clear-groups "$@"
 }
 
+# `database ROOTFS DIR PORT` runs a MariaDB as process 1 of its own namespaces. It has its own root file system, because that of a
+# Slurm release may have other libraries.
+database() {
+  local rootfs=$1 dir=$2 port=$3 root=$2/mariadb pid
+  # Seen through the machine's /proc, this process has the number that the machine knows it by.
+  read -r pid _ </proc/self/stat
+  echo "$pid" >"$root/pid"
+  mount --make-rprivate /
+  mount -t tmpfs -o mode=0755 mariadb "$root/root"
+  mkdir "$root"/root/{upper,work,merged}
+  mount -t overlay -o "lowerdir=$root/extra:$rootfs,upperdir=$root/root/upper,workdir=$root/root/work" overlay "$root/root/merged"
+  cd "$root/root/merged"
+  for device in null zero full random urandom; do
+    [[ -e dev/$device ]] || : >"dev/$device"
+    mount --bind "/dev/$device" "dev/$device"
+  done
+  mkdir -p var/lib/mysql instance
+  mount --bind "$root/data" var/lib/mysql
+  mount --bind "$root" instance
+  mount -t proc proc proc
+  chmod 1777 tmp
+  exec chroot . setpriv --reuid=401 --regid=401 --clear-groups env MYSQL_TCP_PORT="$port" MARIADB_USER=slurm MARIADB_PASSWORD=secret \
+    MARIADB_DATABASE=slurm_acct_db bash /instance/entrypoint.sh
+}
+
 case "${1-}" in
+  --database) database "${@:2}"; exit ;;
   --inside) inside "${@:2}"; exit ;;
   --inside-as) inside_as "${@:2}"; exit ;;
 esac
@@ -156,7 +186,78 @@ start_slurmrestd() {
   install -m 0644 "$dir/etc/slurm.conf" "$dir/hosts/slurmrestd/etc/slurm.conf"
   daemon slurmrestd env SLURM_JWT=daemon SLURMRESTD_SECURITY=disable_unshare_files,disable_unshare_sysv \
     unshare --mount --uts bash /usr/local/bin/slurm-local.sh --inside-as slurmrestd 65534 \
-    tini -s -g -- slurmrestd -s openapi/slurmctld "0.0.0.0:$((port + 1))"
+    tini -s -g -- slurmrestd -s "$(restd_plugins)" "0.0.0.0:$((port + 1))"
+}
+
+accounting() { [[ -f $dir/etc/slurmdbd.conf ]]; }
+restd_plugins() { if accounting; then echo openapi/slurmctld,openapi/slurmdbd; else echo openapi/slurmctld; fi; }
+
+# MariaDB's image is a layer over the root file system of Slurm 24.11.
+start_database() {
+  local layer rootfs
+  for layer in "$images"/extra-*/layer.tar; do
+    tar -tf "$layer" ./usr/sbin/mariadbd >/dev/null 2>&1 && break
+    layer=
+  done
+  [[ -n $layer && -d $images/slurm-24.11/rootfs ]] || fail "no image of MariaDB yet: run dev/images/build.sh --database"
+  rootfs=$(readlink -f "$images/slurm-24.11/rootfs")
+  mkdir -p "$dir"/mariadb/{extra,root,data}
+  [[ -e $dir/mariadb/extra/usr ]] || tar -xf "$layer" -C "$dir/mariadb/extra"
+  chown 401:401 "$dir/mariadb/data"
+  install -m 0755 "$DEV/images/mariadb/entrypoint.sh" "$dir/mariadb/entrypoint.sh"
+  setsid unshare --mount --pid --fork --kill-child "$self" --database "$rootfs" "$dir" $((port + 3)) </dev/null >>"$dir/log/mariadb.out" 2>&1 &
+  [[ -z ${SURVIVOR_OWNER:-} ]] || survivor_note "mariadb-$port" $! "$SURVIVOR_OWNER"
+  must_soon 120 MariaDB port_open $((port + 3))
+}
+
+stop_database() {
+  [[ -f $dir/mariadb/pid ]] || return 0
+  kill -KILL "$(<"$dir/mariadb/pid")" 2>/dev/null || true
+  rm -f "$dir/mariadb/pid" "$RUNTIME/survivor.mariadb-$port"
+  must_soon 60 "stopping MariaDB" port_shut $((port + 3))
+}
+
+# The slurmdbd that creates the database may end afterwards, because some releases of libmariadb cannot continue to use that connection.
+slurmdbd_serves() {
+  port_open $((port + 2)) && return
+  [[ -f $dir/slurmdbd.pid ]] && enter kill -0 "$(<"$dir/slurmdbd.pid")" 2>/dev/null && return 1
+  daemon slurmdbd sh -c 'echo $$ >/instance/slurmdbd.pid; exec "$@"' - setpriv --reuid=401 --regid=401 --clear-groups slurmdbd -D
+  return 1
+}
+
+start_slurmdbd() { must_soon 120 slurmdbd slurmdbd_serves; }
+
+# Kills it, as if the machine failed.
+stop_slurmdbd() {
+  [[ ! -f $dir/slurmdbd.pid ]] || enter kill -KILL "$(<"$dir/slurmdbd.pid")" || true
+  rm -f "$dir/slurmdbd.pid"
+  must_soon 60 "stopping slurmdbd" port_shut $((port + 2))
+}
+
+configure_accounting() {
+  cat >"$dir/etc/slurmdbd.conf" <<END
+AuthType=auth/slurm
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key=/etc/slurm/jwt.key
+DbdHost=slurmctld
+DbdPort=$((port + 2))
+SlurmUser=slurm
+LogFile=/var/log/slurm/slurmdbd.log
+PidFile=/tmp/slurmdbd.pid
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort=$((port + 3))
+StorageUser=slurm
+StoragePass=secret
+StorageLoc=slurm_acct_db
+END
+  cat >>"$dir/etc/slurm.conf" <<END
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=slurmctld
+AccountingStoragePort=$((port + 2))
+AccountingStorageEnforce=associations,limits,qos
+END
+  chmod 0600 "$dir/etc/slurmdbd.conf"
 }
 
 # Every node needs a port. It keeps the one that it first got.
@@ -218,13 +319,14 @@ END
 }
 
 start() {
-  local nodes=2 wanted='' extra='' option i
-  while getopts n:p:c: option; do
+  local nodes=2 wanted='' extra='' with_accounting='' option i
+  while getopts n:p:c:a option; do
     case $option in
       n) nodes=$OPTARG ;;
       p) wanted=$OPTARG ;;
       c) extra=$OPTARG ;;
-      *) fail "start takes -n NODES, -p PORT, -c FILE" ;;
+      a) with_accounting=1 ;;
+      *) fail "start takes -n NODES, -p PORT, -c FILE, -a" ;;
     esac
   done
   rootfs=$images/slurm-$version/rootfs
@@ -241,6 +343,7 @@ start() {
     head -c 32 /dev/urandom >"$dir/etc/jwt.key"
     echo CgroupPlugin=disabled >"$dir/etc/cgroup.conf"
     { configuration; [[ -z $extra ]] || cat "$extra"; } >"$dir/etc/slurm.conf"
+    [[ -z $with_accounting ]] || configure_accounting
   fi
   chmod 0600 "$dir/etc"/*.key
   chmod 1777 "$dir/tmp"
@@ -256,6 +359,10 @@ start() {
   [[ -z ${SURVIVOR_OWNER:-} ]] || survivor_note "slurm-$port" $! "$SURVIVOR_OWNER"
   must_soon 60 namespaces running
   running
+  if accounting; then
+    start_database
+    start_slurmdbd
+  fi
   start_slurmctld
   start_slurmrestd
   for ((i = 1; i <= nodes; i++)); do start_node "n$i"; done
@@ -272,6 +379,7 @@ stop() {
   # slurmctld first, so that it saves its state; what is left goes with process 1.
   (stop_slurmctld) || true
   kill -KILL "$init"
+  (stop_database) || true
   must_soon 60 "the end of all processes" eval '! running'
   rm -f "$dir/pid" "$RUNTIME/survivor.slurm-$port"
 }
@@ -296,6 +404,7 @@ case "$verb" in
   exec) enter "$@" ;;
   add-node) start_node "${1:?add-node DIR NAME [CONF [SERVERS]]}" "${@:2}" ;;
   remove-node) stop_node "${1:?remove-node DIR NAME}" ;;
+  slurmdbd | database) [[ ${1-} == start || ${1-} == stop ]] || fail "$verb DIR start|stop"; "$1_$verb" ;;
   slurmctld) [[ ${1-} == start || ${1-} == stop ]] || fail "slurmctld DIR start|stop"; "$1_slurmctld" ;;
   *) fail "unknown verb $verb" ;;
 esac

@@ -134,7 +134,7 @@ class Validator {
       return refuse(path, json, "must be from " + low->dump() + " to " + high->dump());
     }
     const bool wide = schema.value("format", "") == "int64";
-    if (!wide && (json > INT32_MAX || json < INT32_MIN)) refuse(path, json, "must fit in 32 bits");
+    if (!wide && high == schema.end() && (json > INT32_MAX || json < INT32_MIN)) refuse(path, json, "must fit in 32 bits");
   }
 };
 

@@ -269,6 +269,21 @@ struct Codec<StringMap> {
   static void read(const core::Json& j, StringMap& v);
 };
 
+template <>
+struct Codec<std::map<std::string, IntOrString, std::less<>>> {
+  using Map = std::map<std::string, IntOrString, std::less<>>;
+  static core::Json schema() { return {{"type", "object"}, {"additionalProperties", Codec<IntOrString>::schema()}}; }
+  static core::Json write(const Map& v) {
+    core::Json out = core::Json::object();
+    for (const auto& [name, value] : v) out[name] = Codec<IntOrString>::write(value);
+    return out;
+  }
+  static void read(const core::Json& j, Map& v) {
+    v.clear();
+    for (const auto& [name, value] : j.items()) Codec<IntOrString>::read(value, v[name]);
+  }
+};
+
 namespace detail {
 template <class T>
 struct Inner {

@@ -5,6 +5,7 @@
 #include "api/loginset.hpp"
 #include "api/nodeset.hpp"
 #include "api/restapi.hpp"
+#include "api/slurmqos.hpp"
 #include "api/token.hpp"
 #include "api/well_known.hpp"
 
@@ -172,6 +173,41 @@ spec:
   return kind;
 }
 
+Kind slurmqos_kind() {
+  Kind kind = {"SlurmQos",
+               "slurmqoses",
+               "slurmqos",
+               {"qos"},
+               &Codec<SlurmQos>::list(),
+               {},
+               false,
+               R"(apiVersion: slinky.slurm.net/v1beta1
+kind: SlurmQos
+metadata:
+  name: gpu
+spec:
+  accountingRef:
+    name: slurm
+  description: jobs on GPUs
+  priority: 100
+  flags: [DenyOnLimit]
+  preempt: [scavenger]
+  preemptMode: Requeue
+  limits:
+    maxWallDurationPerJob: 3-00:00:00
+    maxTRESPerUser:
+      gres/gpu: 8
+)"};
+  kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "Whose slurmdbd has the QOS.", 0},
+                  {"ID", "integer", ".status.id", "The number of the QOS in Slurm.", 0},
+                  {"SYNCED", "string", ".status.conditions[?(@.type==\"Synced\")].status",
+                   "Whether Slurm has the QOS as it is declared.", 0},
+                  {"REASON", "string", ".status.conditions[?(@.type==\"Synced\")].reason", "Why it is not.", 1},
+                  kReady,
+                  kAge};
+  return kind;
+}
+
 Json column_json(const PrinterColumn& column) {
   Json out = {{"name", column.name}, {"type", column.type}, {"jsonPath", column.json_path}};
   if (!column.description.empty()) out["description"] = column.description;
@@ -189,8 +225,8 @@ void make_conditions_a_map(Json& schema) {
 }  // namespace
 
 const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> kKinds = {controller_kind(), restapi_kind(),    nodeset_kind(),
-                                           loginset_kind(),   accounting_kind(), token_kind()};
+  static const std::vector<Kind> kKinds = {controller_kind(), restapi_kind(),  nodeset_kind(), loginset_kind(),
+                                           accounting_kind(), slurmqos_kind(), token_kind()};
   return kKinds;
 }
 

@@ -13,6 +13,7 @@
 #include "api/loginset.hpp"
 #include "api/nodeset.hpp"
 #include "api/restapi.hpp"
+#include "api/slurmqos.hpp"
 #include "api/testing/values.hpp"
 #include "api/token.hpp"
 
@@ -341,6 +342,13 @@ TEST(Kinds, EveryFieldOfAnAccountingSurvivesARoundTrip) {
   EXPECT_THAT(mutation.changed, Contains("spec.storageConfig.passwordKeyRef.name"));
   EXPECT_THAT(mutation.changed, Contains("spec.externalConfig.host"));
   EXPECT_GT(mutation.changed.size(), 30u);
+}
+TEST(Kinds, EveryFieldOfASlurmQosSurvivesARoundTrip) {
+  const Json spec = {{"accountingRef", {{"name", "a"}}}, {"limits", {{"grpJobs", 1}, {"grpTRES", {{"cpu", 1}}}}}};
+  const Mutation<SlurmQos> mutation(*find_kind("SlurmQos"), {{"spec", spec}});
+  EXPECT_THAT(mutation.changed, Contains("spec.limits.grpTRES"));
+  EXPECT_THAT(mutation.changed, Contains("spec.limits.maxWallDurationPerJob"));
+  EXPECT_GT(mutation.changed.size(), 40u);
 }
 TEST(Kinds, EveryFieldOfATokenSurvivesARoundTrip) {
   const Json spec = {{"username", "u"}, {"jwtKeyRef", {{"name", "n"}, {"key", "k"}}}};

@@ -5,13 +5,16 @@
 #include "operator/accounting/observe.hpp"
 #include "operator/common/slinky.hpp"
 #include "operator/controller/observe.hpp"
+#include "operator/governance/observe.hpp"
 #include "operator/loginset/observe.hpp"
 #include "operator/nodeset/observe.hpp"
 #include "operator/restapi/observe.hpp"
 #include "operator/token/observe.hpp"
+#include "slinky/accounting_connections.hpp"
 #include "slinky/local_wiring.hpp"
 #include "slinky/slurm_connections.hpp"
 #include "slinky/wiring.hpp"
+#include "slurm/rest/accounting_target.hpp"
 #include "slurm/rest/target.hpp"
 
 namespace op {
@@ -22,12 +25,14 @@ struct Controllers {
   Controllers(Wiring& wiring, nodeset::Options of_nodesets)
       : accounting(wiring),
         controller(wiring, of_nodesets.cluster_domain),
+        governance(wiring),
         restapi(wiring),
         token(wiring),
         loginset(wiring, of_nodesets.cluster_domain),
         nodeset(wiring, std::move(of_nodesets)) {}
   accounting::AccountingController accounting;
   controller::ControllerController controller;
+  governance::GovernanceController governance;
   restapi::RestApiController restapi;
   token::TokenController token;
   loginset::LoginSetController loginset;
@@ -44,25 +49,29 @@ struct Operator::Impl {
                  {.write_deadline = [&manager] { return manager.client().write_deadline(); }}),
         target(loop, clusters),
         ports(std::move(network.reach)),
+        accounting_target(loop, clusters),
         wiring(manager, clusters, options.namespaces, options.kubernetes_nodes),
         controllers(wiring, {options.cluster_domain, options.worker_priority_class, options.drain_taints,
                              options.propagated_node_conditions}),
-        connections(loop, manager.client(), clusters, wiring, [&manager] { manager.caches_changed(); }) {
+        connections(loop, manager.client(), clusters, wiring, [&manager] { manager.caches_changed(); }),
+        accounting_connections(loop, clusters, wiring, [&manager] { manager.caches_changed(); }) {
     manager.add_target(target);
     manager.add_target(ports);
+    manager.add_target(accounting_target);
     manager.on_leading([this] { clusters.mark_stale(); });
     manager.on_waiting([this](const std::string& system) { clusters.poll_often(system); });
-    // Opens the gates that wait for a list.
-    clusters.listen_to_lists([&manager](const slurm::ListChange&) { manager.caches_changed(); });
     connections.start();
+    accounting_connections.start();
   }
 
   slurm::Clusters clusters;
   slurm::Target target;
   PortTarget ports;
+  slurm::AccountingTarget accounting_target;
   ManagerWiring wiring;
   Controllers controllers;
   SlurmConnections connections;
+  AccountingConnections accounting_connections;
 };
 
 Operator::Operator(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager, Network network,

@@ -18,8 +18,8 @@ std::vector<std::string> controller_of(const kube::Object& object) {
   return {cluster_key(key.ns, key.name)};
 }
 
-std::vector<std::string> accounting_of(const kube::Object& controller) {
-  const kube::Key key = accounting_ref(controller);
+std::vector<std::string> accounting_of(const kube::Object& object) {
+  const kube::Key key = accounting_ref(object);
   if (key.name.empty()) return {};
   return {key.str()};
 }
@@ -63,6 +63,7 @@ const CacheOf<kube::Object> kNodeSets{resources::kNodeSet, "", {{kIndexControlle
 const CacheOf<kube::Object> kLoginSets{resources::kLoginSet, "", {{kIndexController, controller_of}}};
 const CacheOf<kube::Object> kAccountings{resources::kAccounting};
 const CacheOf<kube::Object> kTokens{resources::kToken};
+const CacheOf<kube::Object> kSlurmQos{resources::kSlurmQos, "", {{kIndexAccounting, accounting_of}}};
 const CacheOf<kube::PodRecord> kPods{kinds::kPod,
                                      kChildSelector,
                                      {{kIndexOwner, owner_of<kube::PodRecord>},
@@ -96,8 +97,8 @@ kube::Key controller_ref(const kube::Object& object) {
   return {object.meta.ns, core::get_string(object.body, {"spec", "controllerRef", "name"})};
 }
 
-kube::Key accounting_ref(const kube::Object& controller) {
-  return {controller.meta.ns, core::get_string(controller.body, {"spec", "accountingRef", "name"})};
+kube::Key accounting_ref(const kube::Object& object) {
+  return {object.meta.ns, core::get_string(object.body, {"spec", "accountingRef", "name"})};
 }
 
 bool intent_changed(const kube::Object& before, const kube::Object& after) {

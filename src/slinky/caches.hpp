@@ -2,9 +2,6 @@
 // cache by its declaration (slinky/wiring.hpp). Controllers that request the same declaration share the cache.
 //
 // Secrets and ConfigMaps that users name have no cache. They are read one by one through kube::Recorder.
-//
-// Folder src/slinky: what programs about our resources share: names, caches, wiring, rights, conditions, connections. Nothing
-// of one program alone. Uses api, kube and slurm.
 #pragma once
 
 #include <functional>
@@ -35,7 +32,7 @@ using AnyCacheOf = std::variant<const CacheOf<kube::Object>*, const CacheOf<kube
 
 namespace caches {
 // Our custom resources, without a selector.
-extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kLoginSets, kAccountings, kTokens;
+extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kLoginSets, kAccountings, kTokens, kSlurmQos;
 // Child objects: those whose label app.kubernetes.io/name names one of Slurm's daemons.
 extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmdbd, its MariaDB, slurmrestd, login nodes and all workers.
 extern const CacheOf<kube::Object> kServices, kConfigMaps, kStatefulSets, kDeployments, kPodDisruptionBudgets,
@@ -57,7 +54,7 @@ inline constexpr std::string_view kIndexCluster = "cluster";
 inline constexpr std::string_view kIndexNode = "node";
 /// Index of RestApis, NodeSets and LoginSets by the key of the Controller that they name, "ns/name".
 inline constexpr std::string_view kIndexController = "controller";
-/// Index of Controllers by the key of the Accounting that they name, "ns/name".
+/// Index of Controllers and SlurmQos by the key of the Accounting that they name, "ns/name".
 inline constexpr std::string_view kIndexAccounting = "accounting";
 /// Index of pods, ControllerRevisions and Tokens' Secrets by the uid of their owner.
 inline constexpr std::string_view kIndexOwner = "owner";
@@ -65,8 +62,8 @@ inline constexpr std::string_view kIndexOwner = "owner";
 std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance);
 /// Returns the key of the Controller that a RestApi, NodeSet or LoginSet names.
 kube::Key controller_ref(const kube::Object& object);
-/// Returns the key of the Accounting that a Controller names. Its name is "" if the Controller names none.
-kube::Key accounting_ref(const kube::Object& controller);
+/// Returns the key of the Accounting that a Controller or SlurmQos names. Its name is "" if it names none.
+kube::Key accounting_ref(const kube::Object& object);
 /// Reports whether the desired state has changed: the spec, the deletion, or the finalizers. A change of the status does not
 /// count.
 bool intent_changed(const kube::Object& before, const kube::Object& after);

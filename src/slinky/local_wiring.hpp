@@ -22,8 +22,10 @@ namespace slinky {
 
 class LocalWiring final : public Wiring {
  public:
+  using AccountingSource = std::function<std::optional<slurm::accounting::View>(const slurm::AccountingKey&)>;
   /// `nodes`: whether Kubernetes nodes may be read.
-  explicit LocalWiring(SnapshotSource snapshot = nullptr, bool nodes = true) : snapshot_(std::move(snapshot)), nodes_(nodes) {}
+  explicit LocalWiring(SnapshotSource snapshot = nullptr, bool nodes = true, AccountingSource accounting = nullptr)
+      : snapshot_(std::move(snapshot)), accounting_(std::move(accounting)), nodes_(nodes) {}
   LocalWiring(const LocalWiring&) = delete;
   LocalWiring& operator=(const LocalWiring&) = delete;
 
@@ -48,6 +50,9 @@ class LocalWiring final : public Wiring {
   void run(run::Controller&) override {}
   [[nodiscard]] slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const override {
     return snapshot_ ? snapshot_(cluster) : nullptr;
+  }
+  [[nodiscard]] std::optional<slurm::accounting::View> accounting(const slurm::AccountingKey& database) const override {
+    return accounting_ ? accounting_(database) : std::nullopt;
   }
   [[nodiscard]] bool acts_in(std::string_view ns) const override { return std::ranges::find(elsewhere, ns) == elsewhere.end(); }
   [[nodiscard]] bool reads_nodes() const override { return nodes_; }
@@ -81,6 +86,7 @@ class LocalWiring final : public Wiring {
   }
 
   SnapshotSource snapshot_;
+  AccountingSource accounting_;
   bool nodes_;
   int version_ = 0;
   /// By the record's type, the kind and the selector.

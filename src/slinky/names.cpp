@@ -27,6 +27,7 @@ const kube::Resource kNodeSet = own("NodeSet", "nodesets");
 const kube::Resource kLoginSet = own("LoginSet", "loginsets");
 const kube::Resource kAccounting = own("Accounting", "accountings");
 const kube::Resource kToken = own("Token", "tokens");
+const kube::Resource kSlurmQos = own("SlurmQos", "slurmqoses");
 const kube::Resource kServiceMonitor{"monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors", true};
 }  // namespace resources
 
@@ -139,6 +140,10 @@ std::string workers_pdb_name(std::string_view controller) {
 
 slurm::ClusterKey cluster_key(std::string_view ns, std::string_view controller) {
   return text(ns) + "/" + text(controller);
+}
+
+slurm::AccountingKey accounting_key(std::string_view ns, std::string_view accounting) {
+  return "accounting/" + text(ns) + "/" + text(accounting);
 }
 
 KeyRef slurm_key_ref(const api::ControllerSpec& spec, std::string_view controller) {

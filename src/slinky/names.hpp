@@ -18,7 +18,7 @@ namespace slinky {
 
 /// Our own kinds, as the API server serves them.
 namespace resources {
-extern const kube::Resource kController, kRestApi, kNodeSet, kLoginSet, kAccounting, kToken;
+extern const kube::Resource kController, kRestApi, kNodeSet, kLoginSet, kAccounting, kToken, kSlurmQos;
 /// The Prometheus operator's, which may be absent; and the name of its definition.
 extern const kube::Resource kServiceMonitor;
 inline constexpr const char* kServiceMonitorDefinition = "servicemonitors.monitoring.coreos.com";
@@ -98,6 +98,9 @@ std::string workers_pdb_name(std::string_view controller);
 
 /// The cluster's key everywhere in this operator: "ns/X".
 slurm::ClusterKey cluster_key(std::string_view ns, std::string_view controller);
+
+/// Returns the accounting database's key: "accounting/ns/X". No cluster has such a key.
+slurm::AccountingKey accounting_key(std::string_view ns, std::string_view accounting);
 
 /// A data key of a Secret, and whether the operator generates that Secret.
 struct KeyRef {

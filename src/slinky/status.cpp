@@ -219,7 +219,13 @@ std::optional<plan::Step> status_step(const kube::Resource& resource, const kube
   const core::Json before = found != nullptr && found->is_object() ? *found : core::Json::object();
   core::Json patch = core::Json::object();
   for (const auto& [name, value] : wanted.items()) {
-    if (!before.contains(name) || before[name] != value) patch[name] = value;
+    if (before.contains(name) && before[name] == value) continue;
+    core::Json& changed = patch[name] = value;
+    // A merge patch removes only members that it sets to null.
+    if (!value.is_object() || !before.contains(name) || !before[name].is_object()) continue;
+    for (const auto& [member, unused] : before[name].items()) {
+      if (!value.contains(member)) changed[member] = nullptr;
+    }
   }
   for (const auto& [name, value] : before.items()) {
     if (!wanted.contains(name)) patch[name] = nullptr;

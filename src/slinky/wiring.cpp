@@ -16,6 +16,17 @@ void Wiring::slurm_changed(const slurm::Change& change, const kube::Key& of) {
   }
 }
 
+void Wiring::wakes_on_lists(std::string controller, ListMapper map) {
+  list_watches_.push_back({std::move(controller), std::move(map)});
+}
+
+void Wiring::list_changed(const slurm::ListChange& change, const kube::Key& of) {
+  if (!change.changed) return;
+  for (const ListWatch& watch : list_watches_) {
+    for (const kube::Key& key : watch.map(change, of)) wake_here(watch.controller, key);
+  }
+}
+
 void Wiring::wake_here(std::string_view controller, const kube::Key& key) {
   // What is of the whole cluster is in no namespace.
   if (key.ns.empty() || acts_in(key.ns)) wake(controller, key);
@@ -46,6 +57,11 @@ ManagerWiring::ManagerWiring(kube::Manager& manager, slurm::Clusters& clusters, 
 
 bool ManagerWiring::acts_in(std::string_view ns) const {
   return namespaces_.empty() || std::ranges::find(namespaces_, ns) != namespaces_.end();
+}
+
+std::optional<slurm::accounting::View> ManagerWiring::accounting(const slurm::AccountingKey& database) const {
+  const slurm::accounting::Lists* lists = clusters_.lists(database);
+  return lists == nullptr ? std::nullopt : std::optional(lists->view());
 }
 
 kube::CacheBase& ManagerWiring::find_or_make(const AnyCacheOf& wanted) {

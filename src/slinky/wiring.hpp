@@ -13,6 +13,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -62,8 +63,17 @@ class Wiring {
   /// Called after each poll of Slurm: wakes the keys that the change concerns.
   void slurm_changed(const slurm::Change& change, const kube::Key& of);
 
+  /// Returns the keys that a change of a list concerns. `of` is the Accounting of the database.
+  using ListMapper = std::function<Keys(const slurm::ListChange& change, const kube::Key& of)>;
+  /// Wakes the controller's keys when the rows, the health or the error of a list of an accounting database changed.
+  void wakes_on_lists(std::string controller, ListMapper map);
+  /// Called after each poll of a list: wakes the keys that the change concerns.
+  void list_changed(const slurm::ListChange& change, const kube::Key& of);
+
   /// Returns the last snapshot of a cluster, or null if no server is known for it.
   [[nodiscard]] virtual slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const = 0;
+  /// Returns the lists of an accounting database, or nullopt if no server is known for it.
+  [[nodiscard]] virtual std::optional<slurm::accounting::View> accounting(const slurm::AccountingKey& database) const = 0;
   /// Reports whether the program acts in a namespace.
   [[nodiscard]] virtual bool acts_in(std::string_view ns) const = 0;
   /// Returns false if Kubernetes nodes may not be read. Their cache then never syncs, and nothing is known about any node.
@@ -93,6 +103,11 @@ class Wiring {
     SlurmMapper map;
   };
   std::vector<SlurmWatch> slurm_watches_;
+  struct ListWatch {
+    std::string controller;
+    ListMapper map;
+  };
+  std::vector<ListWatch> list_watches_;
 };
 
 /// Returns the keys of the objects.
@@ -109,6 +124,7 @@ class ManagerWiring final : public Wiring {
   [[nodiscard]] slurm::SnapshotPtr snapshot(const slurm::ClusterKey& cluster) const override {
     return clusters_.snapshot(cluster);
   }
+  [[nodiscard]] std::optional<slurm::accounting::View> accounting(const slurm::AccountingKey& database) const override;
   [[nodiscard]] bool acts_in(std::string_view ns) const override;
   [[nodiscard]] bool reads_nodes() const override { return nodes_; }
 

@@ -67,7 +67,7 @@ done
 
 deployment='o["Deployment/slurm-operator"]["spec"]["template"]'
 container="${deployment}[\"spec\"][\"containers\"][0]"
-shows slurm-operator 'sorted(o)' '["ClusterRole/slurm-operator", "ClusterRole/slurm-operator-uninstall", "ClusterRoleBinding/slurm-operator", "ClusterRoleBinding/slurm-operator-uninstall", "Deployment/slurm-operator", "FlowSchema/slurm-operator", "Job/slurm-operator-uninstall", "PriorityClass/slurm-operator-workers", "Role/slurm-operator", "Role/slurm-operator-uninstall-looks", "RoleBinding/slurm-operator", "RoleBinding/slurm-operator-uninstall-looks", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ServiceAccount/slurm-operator-uninstall", "ValidatingAdmissionPolicy/slurm-operator-cluster-names", "ValidatingAdmissionPolicy/slurm-operator-clusters", "ValidatingAdmissionPolicy/slurm-operator-deletion", "ValidatingAdmissionPolicy/slurm-operator-preemption", "ValidatingAdmissionPolicy/slurm-operator-restapis", "ValidatingAdmissionPolicy/slurm-operator-slurmrestd", "ValidatingAdmissionPolicy/slurm-operator-workers", "ValidatingAdmissionPolicyBinding/slurm-operator-cluster-names", "ValidatingAdmissionPolicyBinding/slurm-operator-clusters", "ValidatingAdmissionPolicyBinding/slurm-operator-deletion", "ValidatingAdmissionPolicyBinding/slurm-operator-preemption", "ValidatingAdmissionPolicyBinding/slurm-operator-restapis", "ValidatingAdmissionPolicyBinding/slurm-operator-slurmrestd", "ValidatingAdmissionPolicyBinding/slurm-operator-workers"]'
+shows slurm-operator 'sorted(o)' '["ClusterRole/slurm-operator", "ClusterRole/slurm-operator-uninstall", "ClusterRoleBinding/slurm-operator", "ClusterRoleBinding/slurm-operator-uninstall", "Deployment/slurm-operator", "FlowSchema/slurm-operator", "Job/slurm-operator-uninstall", "PriorityClass/slurm-operator-workers", "Role/slurm-operator", "Role/slurm-operator-uninstall-looks", "RoleBinding/slurm-operator", "RoleBinding/slurm-operator-uninstall-looks", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ServiceAccount/slurm-operator-uninstall", "ValidatingAdmissionPolicy/slurm-operator-cluster-names", "ValidatingAdmissionPolicy/slurm-operator-clusters", "ValidatingAdmissionPolicy/slurm-operator-deletion", "ValidatingAdmissionPolicy/slurm-operator-normal-qos", "ValidatingAdmissionPolicy/slurm-operator-preemption", "ValidatingAdmissionPolicy/slurm-operator-restapis", "ValidatingAdmissionPolicy/slurm-operator-slurmrestd", "ValidatingAdmissionPolicy/slurm-operator-workers", "ValidatingAdmissionPolicyBinding/slurm-operator-cluster-names", "ValidatingAdmissionPolicyBinding/slurm-operator-clusters", "ValidatingAdmissionPolicyBinding/slurm-operator-deletion", "ValidatingAdmissionPolicyBinding/slurm-operator-normal-qos", "ValidatingAdmissionPolicyBinding/slurm-operator-preemption", "ValidatingAdmissionPolicyBinding/slurm-operator-restapis", "ValidatingAdmissionPolicyBinding/slurm-operator-slurmrestd", "ValidatingAdmissionPolicyBinding/slurm-operator-workers"]'
 shows slurm-operator "${container}['args']" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--drain-taints=ToBeDeletedByClusterAutoscaler,karpenter.sh/disrupted", "--worker-priority-class=slurm-operator-workers", "--log-level=info"]'
 # Operators of one namespace that act on different ones, each a release: each has a Lease of its own.
 for release in a b; do
@@ -92,7 +92,7 @@ shows slurm-operator 'o["PodDisruptionBudget/slurm-operator"]["spec"]["minAvaila
 kinds=("$top"/charts/slurm-operator-crds/templates/slinky.slurm.net_*.yaml)
 shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' ${#kinds[@]} --set crds.enabled=true
 shows slurm-operator 'len(o)' 0 --set operator.enabled=false
-shows slurm-operator '[k for k in o if k.startswith("ValidatingAdmissionPolicy/")]' '["ValidatingAdmissionPolicy/slurm-operator-cluster-names"]' --set workerProtection.enabled=false
+shows slurm-operator '[k for k in o if k.startswith("ValidatingAdmissionPolicy/")]' '["ValidatingAdmissionPolicy/slurm-operator-cluster-names", "ValidatingAdmissionPolicy/slurm-operator-normal-qos"]' --set workerProtection.enabled=false
 shows slurm-operator '{len(o["ValidatingAdmissionPolicyBinding/slurm-operator-" + n]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]) for n in ("clusters", "restapis", "slurmrestd")} == {1}' true --set 'operator.namespaces={a,b}'
 shows slurm-operator 'o["ConfigMap/ns"]["data"]' '{"a": "slurm-operator"}' --set-json 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{{ .Release.Namespace }}"},"data":{"a":"{{ .Release.Name }}"}}]'
 # A Role in one namespace is enough where nothing is of the whole cluster. All but Kubernetes nodes is granted there.
@@ -379,6 +379,16 @@ shows slurm "[$accounting['storageConfig'][k] for k in ('managed', 'database', '
   --set accounting.enabled=true,accounting.storageConfig.managed=true,accounting.storageConfig.persistence.storageClassName=fast,imagePullSecrets[0].name=s
 refuses slurm 'accounting.storageConfig.mariadb.image.tag' --set accounting.enabled=true,accounting.storageConfig.managed=true \
   --set-json accounting.storageConfig.mariadb.image.tag=11.8
+qos='o["SlurmQos/gpu"]'
+shows slurm "[$qos['metadata']['name'], $qos['metadata']['labels']['a'], $qos['spec']]" \
+  '["gpu", "b", {"accountingRef": {"name": "slurm"}, "limits": {"grpTRES": {"gres/gpu": 8}}, "priority": 5}]' \
+  --set accounting.enabled=true,qos.gpu.priority=5,qos.gpu.metadata.labels.a=b,qos.gpu.limits.grpTRES.gres/gpu=8
+shows slurm "[$qos['spec'], 'SlurmQos/none' in o]" '[{"accountingRef": {"name": "slurm"}, "config": {"priority": 1}}, false]' \
+  --set accounting.enabled=true,qos.gpu.config.priority=1,qos.none=null
+shows slurm "$qos['spec']" '{"accountingRef": {"name": "slurm"}}' --set accounting.enabled=true --set-json 'qos.gpu={}'
+refuses slurm 'qos.gpu: needs accounting.enabled' --set qos.gpu.priority=5
+refuses slurm 'prio' --set accounting.enabled=true,qos.gpu.prio=5
+refuses slurm 'GPU' --set accounting.enabled=true,qos.GPU.priority=5
 refuses slurm 'accounting.externalConfig.host: required when accounting.external is true' --set accounting.enabled=true,accounting.external=true
 refuses slurm 'loginsets.a.login.image.tag: required, unless there is a digest' --set loginsets.a.login.image.tag=null
 login='o["LoginSet/slurm-login-a"]["spec"]'

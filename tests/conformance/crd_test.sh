@@ -75,7 +75,7 @@ definitions() {
     fi
   done
   kubectl wait --for=condition=Established --timeout=120s \
-    crd/{controllers,restapis,nodesets,loginsets,accountings,tokens}.slinky.slurm.net >/dev/null || fail "definitions" "not established"
+    crd/{controllers,restapis,nodesets,loginsets,accountings,slurmqoses,tokens}.slinky.slurm.net >/dev/null || fail "definitions" "not established"
 }
 
 controllers() {
@@ -184,6 +184,31 @@ accountings() {
   change accountings '{"spec":{"storageConfig":{"managed":true}}}' spec.storageConfig.managed 'cannot be changed'
   change accountings '{"spec":{"external":true,"externalConfig":{"host":"h","port":1}}}' spec.external 'cannot be changed'
   columns accountings 'NAME READY AGE'
+}
+
+slurmqoses() {
+  local ref='accountingRef: {name: a}'
+  accept SlurmQos "{$ref}"
+  accept SlurmQos "{$ref, name: gpu_a, description: d, priority: 5, flags: [DenyOnLimit, NoDecay], graceTime: 90s, usageFactor: '1.5', usageThreshold: default, limitFactor: 2, preempt: [b], preemptMode: Requeue, preemptExemptTime: '00:01:30', adoption: Adopt, policy: Observe, deletionPolicy: Orphan}"
+  accept SlurmQos "{$ref, limits: {grpJobs: 4, grpWall: 3-00:00:00, maxWallDurationPerJob: '72:00:00', maxJobsPerUser: unlimited, grpTRES: {cpu: 64, mem: 100G, gres/gpu: unlimited}}}"
+  accept SlurmQos "{$ref, config: {limits: {max: {jobs: {per: {user: {set: true, number: 4}}}}}}, configVersion: v0.0.44}"
+  refuse SlurmQos '{}' spec.accountingRef 'Required value'
+  refuse SlurmQos '{accountingRef: {}}' spec.accountingRef.name 'Required value'
+  refuse SlurmQos "{$ref, name: GPU}" spec.name 'should match'
+  refuse SlurmQos "{$ref, flags: [DENY_LIMIT]}" 'spec.flags[0]' 'Unsupported value'
+  refuse SlurmQos "{$ref, priority: unlimited}" spec.priority 'should match'
+  refuse SlurmQos "{$ref, priority: -1}" spec.priority 'should be greater than or equal to 0'
+  refuse SlurmQos "{$ref, graceTime: '90'}" spec.graceTime 'should match'
+  refuse SlurmQos "{$ref, limits: {grpJobs: many}}" spec.limits.grpJobs 'should match'
+  refuse SlurmQos "{$ref, limits: {grpTRES: {cpu: 50%}}}" spec.limits.grpTRES.cpu 'should match'
+  refuse SlurmQos "{$ref, limits: {maxWallDurationPerJob: 3d}}" spec.limits.maxWallDurationPerJob 'should match'
+  refuse SlurmQos "{$ref, configVersion: v44}" spec.configVersion 'should match'
+  refuse SlurmQos "{$ref, deletionPolicy: Retain}" spec.deletionPolicy 'Unsupported value'
+  manifest SlurmQos "{$ref}" | kubectl create -f - >/dev/null || fail "create a SlurmQos" ""
+  change slurmqoses '{"spec":{"limits":{"grpJobs":4}}}'
+  change slurmqoses '{"spec":{"accountingRef":{"name":"b"}}}' spec.accountingRef 'cannot be changed'
+  change slurmqoses '{"spec":{"name":"other"}}' spec.name 'cannot be changed, added or removed'
+  columns slurmqoses 'NAME ACCOUNTING ID SYNCED REASON READY AGE'
 }
 
 restapis() {
@@ -324,6 +349,7 @@ all_defaults() {
   defaults NodeSet "{$ref, updateStrategy: {rollingUpdate: {}, scheduledUpdate: {}}, persistentVolumeClaimRetentionPolicy: {}}" \
     '{.spec.updateStrategy} {.spec.persistentVolumeClaimRetentionPolicy}' \
     '{"rollingUpdate":{"maxUnavailable":"25%"},"scheduledUpdate":{"duration":"30m"},"type":"RollingUpdate"} {"whenDeleted":"Retain","whenScaled":"Retain"}'
+  defaults SlurmQos '{accountingRef: {name: a}}' '{.spec.adoption} {.spec.policy} {.spec.deletionPolicy}' 'Never Enforce Delete'
   defaults Token '{jwtKeyRef: {name: j, key: k}, username: u}' '{.spec.refresh}' true
 }
 
@@ -335,6 +361,7 @@ accountings
 loginsets
 restapis
 nodesets
+slurmqoses
 tokens
 all_defaults
 echo "$passed passed, $failed failed"

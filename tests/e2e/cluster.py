@@ -36,7 +36,7 @@ LIMIT = 300
 def run(*command, text=None, check=True, timeout=2 * LIMIT):
     done = subprocess.run(command, input=text, capture_output=True, text=True, env=ENV, timeout=timeout)
     if check and done.returncode != 0:
-        raise Failed(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
+        raise Failed(f"{' '.join(command)}: {(done.stdout + done.stderr).strip()}")
     return done
 
 
@@ -246,7 +246,7 @@ class Namespace:
                 return done
             reads = any(command[:len(words)] == words for words in READS)
             if not (reads and RESTARTS.search(done.stderr)) or time.monotonic() > deadline:
-                raise Failed(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
+                raise Failed(f"{' '.join(command)}: {(done.stdout + done.stderr).strip()}")
             time.sleep(1)
 
     def nodes(self, controller="demo"):

@@ -36,6 +36,7 @@ import urllib.request
 
 import accounting
 import faults  # pylint: disable=unused-import  # Its tests register themselves.
+import governance  # pylint: disable=unused-import
 import metrics_of
 import site_of_directory  # pylint: disable=unused-import  # Likewise.
 import values_of_users  # pylint: disable=unused-import  # Likewise.

@@ -29,7 +29,7 @@ inline core::Json other_value(const core::Json& schema, const core::Json& than) 
   if (type == "string") {
     if (schema.value("format", "") == "date-time")
       return than == "2026-01-02T03:04:05Z" ? "2026-01-02T03:04:06Z" : "2026-01-02T03:04:05Z";
-    for (const char* text : {"abc", "abd", "7h", "8h", "1Gi", "2Gi"}) {
+    for (const char* text : {"abc", "abd", "7h", "8h", "1Gi", "2Gi", "v0.0.44", "v0.0.45"}) {
       if (text != than && validate(schema, text, "").empty()) return text;
     }
   }

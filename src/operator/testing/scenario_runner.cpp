@@ -119,8 +119,12 @@ void ScenarioRunner::run(const Run& how) {
   if (how.must_rest) FAIL() << "it does not come to rest:\n" << lines(did_) << last_.describe().dump(1);
 }
 
-std::optional<std::string> ScenarioRunner::condition_text(const std::string& type) {
-  const Json* object = world().find(kind_, key_);
+std::optional<std::string> ScenarioRunner::condition_text(const std::string& what) {
+  const std::size_t space = what.find(' ');
+  const bool named_object = space != std::string::npos;
+  const std::string type = named_object ? what.substr(space + 1) : what;
+  const auto [kind, name] = split(what.substr(0, space));
+  const Json* object = named_object ? world().find(kind, named(name)) : world().find(kind_, key_);
   const Json* conditions = object == nullptr ? nullptr : core::find(*object, {"status", "conditions"});
   if (conditions == nullptr) return {};
   for (const Json& condition : *conditions) {

@@ -48,7 +48,8 @@ class ScenarioRunner {
 
  private:
   [[nodiscard]] std::string offered();
-  [[nodiscard]] std::optional<std::string> condition_text(const std::string& type);
+  /// `what`: a type of condition of the scenario's object, or "Kind/name type".
+  [[nodiscard]] std::optional<std::string> condition_text(const std::string& what);
   void expect_object(const std::string& what, const Json& want);
   void expect_text(const std::string& where, const Json& want);
 

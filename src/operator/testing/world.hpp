@@ -28,6 +28,7 @@
 #include "slinky/local_wiring.hpp"
 #include "slinky/names.hpp"
 #include "slurm/accounting/model.hpp"
+#include "slurm/accounting/rows.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"
 #include "slurm/conf/loaded.hpp"
@@ -150,7 +151,8 @@ class World {
   /// Fills the caches, observes and plans, as the manager would.
   template <class Controller>
   plan::Plan plan(const kube::Key& key) {
-    LocalWiring wiring([this](const slurm::ClusterKey&) { return snapshot(); });
+    LocalWiring wiring([this](const slurm::ClusterKey&) { return snapshot(); }, true,
+                       [this](const slurm::AccountingKey&) { return accounting(); });
     Controller controller(wiring);
     wiring.show(shown(), next_version());
     Reader reader(*this);
@@ -277,6 +279,9 @@ class World {
     }
     return true;
   }
+
+  /// Returns the lists of the accounting database.
+  [[nodiscard]] virtual std::optional<slurm::accounting::View> accounting() { return {}; }
 
   [[nodiscard]] slurm::SnapshotPtr snapshot() const {
     if (last_answer_) return last_answer_;

@@ -73,7 +73,7 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
 
   template <class Key, class Row>
   void poll(Polled<Key, Row>& polled) {
-    if (!running || polled.asking) return;
+    if (!running || polled.asking || !wanted.contains(polled.list)) return;
     polled.asking = true;
     polled.soon = false;
     polled.started = loop.clock().mono();
@@ -141,12 +141,14 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
     const core::Duration cost = polled.now.cost;
     if (polled.soon) return polled.started + cost * kSoonFactor;
     if (often) return polled.started + std::max(options.often_period, cost * kSoonFactor);
-    return polled.started + std::max(options.period, std::min(cost * options.cost_factor, options.longest_pause));
+    const bool seldom = polled.list == List::kTres || polled.list == List::kClusters;
+    return polled.started +
+           std::max(seldom ? options.seldom : options.period, std::min(cost * options.cost_factor, options.longest_pause));
   }
 
   template <class Key, class Row>
   void schedule(Polled<Key, Row>& polled) {
-    if (!running || polled.asking) return;
+    if (!running || polled.asking || !wanted.contains(polled.list)) return;
     polled.timer.set(std::max(due(polled) - loop.clock().mono(), core::Duration{0}), [this, &polled] { poll(polled); });
   }
 
@@ -157,13 +159,15 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
   Listener listener;
   ListsOptions options;
   bool running = false;
+  core::MonoTime since;  ///< When it was started.
+  std::set<List> wanted = all_lists();
   core::MonoTime often_until;
   Polled<std::int64_t, Tres> tres{loop, List::kTres, &AccountingClient::tres, id_of<Tres>};
   Polled<std::string, Qos> qos{loop, List::kQos, &AccountingClient::qos, name_of<Qos>};
   Polled<std::string, Account> accounts{loop, List::kAccounts, &AccountingClient::accounts, name_of<Account>};
   Polled<std::string, User> users{loop, List::kUsers, &AccountingClient::users, name_of<User>};
-  Polled<std::int64_t, Association> associations{loop, List::kAssociations, &AccountingClient::associations,
-                                                 id_of<Association>};
+  Polled<std::string, Association> associations{loop, List::kAssociations, &AccountingClient::associations,
+                                                [](const Association& row) { return row.key(); }};
   Polled<std::string, Cluster> clusters{loop, List::kClusters, &AccountingClient::clusters, name_of<Cluster>};
 };
 
@@ -177,6 +181,7 @@ Lists::~Lists() {
 void Lists::start() {
   if (impl_->running) return;
   impl_->running = true;
+  impl_->since = impl_->loop.clock().mono();
   impl_->each([this](auto& polled) { impl_->poll(polled); });
 }
 
@@ -186,6 +191,20 @@ void Lists::stop() {
     polled.timer.cancel();
     polled.asking = false;
     ++polled.turn;
+  });
+}
+
+void Lists::want(std::set<List> lists) {
+  const std::set<List> before = std::exchange(impl_->wanted, std::move(lists));
+  impl_->each([&](auto& polled) {
+    const bool now = impl_->wanted.contains(polled.list);
+    if (now == before.contains(polled.list)) return;
+    if (now) return impl_->poll(polled);
+    polled.timer.cancel();
+    polled.asking = false;
+    ++polled.turn;
+    if (progress_of(polled).complete)
+      impl_->failed(polled, {core::ErrorCode::kUnavailable, "it is not asked for any more", 0, {}, {}});
   });
 }
 
@@ -229,6 +248,9 @@ Lists::Progress Lists::progress(List list) const {
   return out;
 }
 
+View Lists::view() const {
+  return {impl_->since, tres(), qos(), accounts(), users(), associations(), clusters()};
+}
 const Rows<std::int64_t, Tres>& Lists::tres() const {
   return impl_->tres.now;
 }
@@ -241,7 +263,7 @@ const Rows<std::string, Account>& Lists::accounts() const {
 const Rows<std::string, User>& Lists::users() const {
   return impl_->users.now;
 }
-const Rows<std::int64_t, Association>& Lists::associations() const {
+const Rows<std::string, Association>& Lists::associations() const {
   return impl_->associations.now;
 }
 const Rows<std::string, Cluster>& Lists::clusters() const {

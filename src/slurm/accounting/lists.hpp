@@ -5,43 +5,22 @@
 // slurmdbd does not say what changed, so each list is read whole. Each has its own pace, so that a long list (associations)
 // does not delay a short one (QOS). Unknown is not empty: a list that never came is kNone, and a failed poll keeps the rows as
 // kStale.
-//
-// Folder src/slurm/accounting: lists of accounting databases, and polling. Uses slurm/rest.
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
-#include <string>
+#include <set>
 
 #include "core/loop.hpp"
 #include "core/random.hpp"
+#include "slurm/accounting/rows.hpp"
 #include "slurm/rest/accounting_client.hpp"
 
 namespace slurm::accounting {
 
-enum class List { kTres, kQos, kAccounts, kUsers, kAssociations, kClusters };
-
-/// One list as it was last read. `Key` identifies a row: a name or an id.
-template <class Key, class Row>
-struct Rows {
-  enum class Health {
-    kNone,      ///< It was never read.
-    kStale,     ///< The rows are old, because the last polls failed.
-    kComplete,  ///< The last poll read all rows.
-  };
-  Health health = Health::kNone;
-  std::string error;            ///< Why it is not complete.
-  core::MonoTime requested_at;  ///< The request for the rows did not start before this time.
-  core::Duration cost{0};       ///< The time from then to the answer.
-  std::uint64_t round = 0;      ///< The poll that read the rows. Later polls have greater numbers.
-  /// Never null. The same object as before if nothing changed.
-  std::shared_ptr<const std::map<Key, std::shared_ptr<const Row>>> rows =
-      std::make_shared<const std::map<Key, std::shared_ptr<const Row>>>();
-};
-
 struct ListsOptions {
-  core::Duration period{2000};       ///< From the start of one poll of a list to the next.
+  core::Duration period{1000};       ///< From the start of one poll of a list to the next.
+  core::Duration seldom{30000};      ///< The period of TRES and clusters, which only a configuration or a new cluster changes.
   core::Duration often_period{500};  ///< The period after poll_often(), also after a failure.
   core::Duration often_for{2000};    ///< How long one poll_often() counts.
   int cost_factor = 20;              ///< A poll starts no sooner than this many times the last one's duration after its start.
@@ -68,6 +47,8 @@ class Lists {
 
   void start();
   void stop();
+  /// Polls only these lists. Before the first call all are polled. The rows of the others stay, and are stale.
+  void want(std::set<List> lists);
   /// Call it after a write. The next poll starts as soon as the cost of the last one allows; after a failure, when its backoff
   /// ends. A poll under way does not count, because it may have been answered before the write.
   void poll_soon(List list);
@@ -85,11 +66,12 @@ class Lists {
   };
   [[nodiscard]] Progress progress(List list) const;
 
+  [[nodiscard]] View view() const;
   [[nodiscard]] const Rows<std::int64_t, Tres>& tres() const;
   [[nodiscard]] const Rows<std::string, Qos>& qos() const;
   [[nodiscard]] const Rows<std::string, Account>& accounts() const;
   [[nodiscard]] const Rows<std::string, User>& users() const;
-  [[nodiscard]] const Rows<std::int64_t, Association>& associations() const;
+  [[nodiscard]] const Rows<std::string, Association>& associations() const;
   [[nodiscard]] const Rows<std::string, Cluster>& clusters() const;
 
  private:

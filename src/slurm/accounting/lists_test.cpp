@@ -43,8 +43,12 @@ struct ListsTest : ::testing::Test {
   Client client{loop, http, tokens, log};
   std::map<List, int> told;
   std::uint64_t rounds = 0;
-  Lists lists{loop, random, [this] { return &client.accounting(); }, [this] { return ++rounds; },
-              [this](List which, bool changed) { told[which] += changed ? 1 : 0; }};
+  Lists lists{loop,
+              random,
+              [this] { return &client.accounting(); },
+              [this] { return ++rounds; },
+              [this](List which, bool changed) { told[which] += changed ? 1 : 0; },
+              {.period = 2s, .seldom = 2s}};
 };
 
 TEST_F(ListsTest, EveryListComesAndIsTold) {
@@ -56,10 +60,19 @@ TEST_F(ListsTest, EveryListComesAndIsTold) {
   EXPECT_EQ(lists.tres().rows->at(1)->name, "cpu");
   EXPECT_TRUE(lists.accounts().rows->contains("root"));
   EXPECT_TRUE(lists.users().rows->contains("root"));
-  EXPECT_EQ(lists.associations().rows->at(1)->account, "root");
+  EXPECT_EQ(lists.associations().rows->at("c/root//")->account, "root");
   EXPECT_TRUE(lists.clusters().rows->contains("c"));
   EXPECT_EQ(lists.qos().health, Health::kComplete);
   EXPECT_EQ(told.size(), 6U);
+}
+
+// As slurmrestd of 24.11 numbers them.
+TEST_F(ListsTest, AssociationsWithoutNumbersAreToldApart) {
+  http.on("GET", kBase + "/associations/",
+          list("associations", R"({"id":0,"cluster":"c","account":"root"},{"id":0,"cluster":"c","account":"a","user":"ann"})"));
+  lists.start();
+  loop.advance(100ms);
+  EXPECT_EQ(lists.associations().rows->size(), 2U);
 }
 
 TEST_F(ListsTest, NothingNewTellsNobodyAndKeepsTheRows) {

@@ -56,7 +56,7 @@ struct User {
 
 /// An account in a cluster, or a user in an account, optionally for one partition.
 struct Association {
-  std::int64_t id = 0;
+  std::int64_t id = 0;                            ///< slurmrestd of 24.11 says 0 for all of them.
   std::string cluster, account, user, partition;  ///< `user` and `partition` may be "".
   std::string parent_account, default_qos, comment;
   std::vector<std::string> qos;  ///< The QOS that it may use.
@@ -64,7 +64,17 @@ struct Association {
   bool is_default = false;       ///< The default of its user.
   Number priority;
   Limits limits;
+  /// Returns its unique key: "cluster/account/user/partition".
+  [[nodiscard]] std::string key() const { return cluster + "/" + account + "/" + user + "/" + partition; }
   friend bool operator==(const Association&, const Association&) = default;
+};
+
+/// The fields of a job that matter to its QOS.
+struct JobOfQos {
+  std::int64_t id = 0;
+  std::string cluster, qos;
+  std::set<std::string> states;
+  friend bool operator==(const JobOfQos&, const JobOfQos&) = default;
 };
 
 /// A slurmctld that has registered.

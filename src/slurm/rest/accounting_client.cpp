@@ -43,4 +43,46 @@ void AccountingClient::clusters(Done<accounting::Cluster> done) {
   get<accounting::Cluster>(*connection_, "clusters/", decode_clusters, std::move(done));
 }
 
+void AccountingClient::jobs_in_qos(std::int64_t id, const std::string& state, Done<accounting::JobOfQos> done) {
+  // slurmrestd filters by the number of the QOS, not its name, and by one state.
+  const std::string path = "jobs/?skip_steps=true&state=" + state + "&qos=" + std::to_string(id);
+  get<accounting::JobOfQos>(*connection_, path, decode_jobs_of_qos, std::move(done));
+}
+
+void AccountingClient::qos(const std::string& name, std::function<void(core::Result<accounting::Qos>)> done) {
+  const auto found = [name, done = std::move(done)](const core::Result<Table<accounting::Qos>>& table) {
+    if (!table) return done(std::unexpected(table.error()));
+    for (const auto& row : table->rows) {
+      if (accounting::folded(row->name) == accounting::folded(name)) return done(*row);
+    }
+    done(core::fail(core::ErrorCode::kNotFound, "slurmdbd has no QOS " + name));
+  };
+  connection_->get_table<accounting::Qos>("qos/" + percent_encode(name), {}, decode_qos, found, Scope::kAccounting);
+}
+
+void AccountingClient::write_qos(std::vector<QosWrite> writes, std::function<void(core::Result<void>)> done) {
+  connection_->with_server(
+      [connection = connection_.get(), writes = std::move(writes), done = std::move(done)](core::Result<void> ready) mutable {
+        if (!ready) return done(std::unexpected(ready.error()));
+        core::Json rows = core::Json::array();
+        for (const QosWrite& each : writes) {
+          core::Result<core::Json> body =
+              accounting::qos_body(each.name, each.found, each.wanted, connection->capabilities()->data_parser);
+          if (!body) return done(std::unexpected(body.error()));
+          rows.push_back(*std::move(body));
+        }
+        const auto written = [done = std::move(done)](core::Result<void> result) {
+          // SLURM_NO_CHANGE_IN_DATA
+          if (!result && result.error().reason == "1900") return done({});
+          done(std::move(result));
+        };
+        connection->write("POST", "qos/", {{"qos", std::move(rows)}}, written, Scope::kAccounting);
+      },
+      Scope::kAccounting);
+}
+
+void AccountingClient::delete_qos(const std::string& name, std::function<void(core::Result<void>)> done) {
+  connection_->write("DELETE", "qos/" + percent_encode(name), nullptr, std::move(done), Scope::kAccounting);
+}
+
 }  // namespace slurm

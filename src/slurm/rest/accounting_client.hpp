@@ -1,4 +1,4 @@
-// Reads slurmdbd's lists through a slurmrestd. Part of Client, whose connection and negotiation it shares.
+// Reads slurmdbd's lists through a slurmrestd, and writes QOS. Part of Client, whose connection and negotiation it shares.
 //
 //   client.accounting().qos([](const auto& rows) { ... });
 //
@@ -13,6 +13,7 @@
 
 #include "core/result.hpp"
 #include "slurm/accounting/model.hpp"
+#include "slurm/accounting/qos.hpp"
 
 namespace slurm {
 
@@ -36,6 +37,21 @@ class AccountingClient {
   void users(Done<accounting::User> done);
   void associations(Done<accounting::Association> done);
   void clusters(Done<accounting::Cluster> done);
+  /// Reads slurmdbd's jobs in this QOS and this state ("running"). slurmdbd has no jobs that were held from the beginning.
+  void jobs_in_qos(std::int64_t id, const std::string& state, Done<accounting::JobOfQos> done);
+
+  /// Error: kNotFound.
+  void qos(const std::string& name, std::function<void(core::Result<accounting::Qos>)> done);
+  /// A QOS to write: see accounting::qos_body.
+  struct QosWrite {
+    std::string name;
+    accounting::Settings found, wanted;
+  };
+  /// Creates several QOS, or changes one. slurmdbd rolls back a request that contains new and existing QOS. Read them back
+  /// afterwards, because slurmdbd reports success also if it stores less.
+  void write_qos(std::vector<QosWrite> writes, std::function<void(core::Result<void>)> done);
+  /// Deletes a QOS. slurmdbd also removes it from the lists of associations.
+  void delete_qos(const std::string& name, std::function<void(core::Result<void>)> done);
 
  private:
   std::shared_ptr<Connection> connection_;

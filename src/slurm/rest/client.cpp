@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "slurm/rest/connection.hpp"
+#include "slurm/rest/decode_accounting.hpp"
 
 namespace slurm {
 namespace {
@@ -122,6 +123,14 @@ void Client::node(const std::string& name, Done<Node> done) {
         }
         done(*row);
       });
+}
+
+void Client::jobs_of_qos(AccountingClient::Done<accounting::JobOfQos> done) {
+  const auto rows = [done = std::move(done)](core::Result<Table<accounting::JobOfQos>> table) {
+    if (!table) return done(std::unexpected(table.error()));
+    done(std::move(table->rows));
+  };
+  connection_->get_table<accounting::JobOfQos>("jobs/", {}, decode_jobs_of_qos, rows);
 }
 
 void Client::ping(Done<std::vector<Ping>> done) {

@@ -100,6 +100,8 @@ class Client {
   /// ALLOCATED. Error: kNotFound.
   void node(const std::string& name, Done<Node> done);
   void reservations(Done<Table<Reservation>> done);
+  /// Reads all jobs, with the fields that matter to their QOS.
+  void jobs_of_qos(AccountingClient::Done<accounting::JobOfQos> done);
   /// Is answered at once, even if slurmctld is away.
   void ping(Done<std::vector<Ping>> done);
   void diag(Done<Diag> done);

@@ -255,15 +255,18 @@ core::Result<void> Connection::check_cluster(const Envelope& envelope) const {
   return {};
 }
 
-void Connection::write(std::string method, std::string path, core::Json body, Done<void> done) {
-  write_for_reply(std::move(method), std::move(path), std::move(body),
-                  [done = std::move(done)](const core::Result<Envelope>& reply) {
-                    done(reply ? core::Result<void>() : std::unexpected(reply.error()));
-                  });
+void Connection::write(std::string method, std::string path, core::Json body, Done<void> done, Scope scope) {
+  write_for_reply(
+      std::move(method), std::move(path), std::move(body),
+      [done = std::move(done)](const core::Result<Envelope>& reply) {
+        done(reply ? core::Result<void>() : std::unexpected(reply.error()));
+      },
+      scope);
 }
 
-void Connection::write_for_reply(std::string method, std::string path, core::Json body, Done<Envelope> done) {
+void Connection::write_for_reply(std::string method, std::string path, core::Json body, Done<Envelope> done, Scope scope) {
   Call what;
+  what.scope = scope;
   what.method = std::move(method);
   what.path = std::move(path);
   what.kind = RequestKind::kWrite;

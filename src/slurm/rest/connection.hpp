@@ -110,9 +110,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   /// Sends a change. Errors are those of to_error. A malformed reply leaves the outcome unknown.
-  void write(std::string method, std::string path, core::Json body, Done<void> done);
+  void write(std::string method, std::string path, core::Json body, Done<void> done, Scope scope = Scope::kCluster);
   /// Sends a change and returns the reply.
-  void write_for_reply(std::string method, std::string path, core::Json body, Done<Envelope> done);
+  void write_for_reply(std::string method, std::string path, core::Json body, Done<Envelope> done,
+                       Scope scope = Scope::kCluster);
 
  private:
   /// A request. Its path follows /SCOPE/DATA_PARSER/.

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "slurm/accounting/qos.hpp"
 #include "slurm/rest/reader.hpp"
 
 namespace slurm {
@@ -16,36 +17,7 @@ struct Place {
   std::string_view path, name;
 };
 
-// Slurm's src/plugins/data_parser/*/parsers.c, PARSER_ARRAY(QOS) and PARSER_ARRAY(ASSOC).
-constexpr std::array<Place, 14> kQosCounts{{
-    {"limits/max/active_jobs/accruing", "GrpJobsAccrue"},
-    {"limits/max/active_jobs/count", "GrpJobs"},
-    {"limits/max/jobs/count", "GrpSubmitJobs"},
-    {"limits/max/wall_clock/per/qos", "GrpWall"},
-    {"limits/max/jobs/active_jobs/per/account", "MaxJobsPerAccount"},
-    {"limits/max/jobs/active_jobs/per/user", "MaxJobsPerUser"},
-    {"limits/max/accruing/per/account", "MaxJobsAccruePerAccount"},
-    {"limits/max/accruing/per/user", "MaxJobsAccruePerUser"},
-    {"limits/max/jobs/per/account", "MaxSubmitJobsPerAccount"},
-    {"limits/max/jobs/per/user", "MaxSubmitJobsPerUser"},
-    {"limits/max/wall_clock/per/job", "MaxWallDurationPerJob"},
-    {"limits/min/priority_threshold", "MinPrioThreshold"},
-    {"priority", "Priority"},
-    {"preempt/exempt_time", "PreemptExemptTime"},
-}};
-constexpr std::array<Place, 11> kQosTres{{
-    {"limits/max/tres/total", "GrpTRES"},
-    {"limits/max/tres/minutes/total", "GrpTRESMins"},
-    {"limits/max/tres/minutes/per/qos", "GrpTRESRunMins"},
-    {"limits/max/tres/minutes/per/job", "MaxTRESMinsPerJob"},
-    {"limits/max/tres/per/account", "MaxTRESPerAccount"},
-    {"limits/max/tres/per/job", "MaxTRESPerJob"},
-    {"limits/max/tres/per/node", "MaxTRESPerNode"},
-    {"limits/max/tres/per/user", "MaxTRESPerUser"},
-    {"limits/max/tres/minutes/per/account", "MaxTRESRunMinsPerAccount"},
-    {"limits/max/tres/minutes/per/user", "MaxTRESRunMinsPerUser"},
-    {"limits/min/tres/per/job", "MinTRESPerJob"},
-}};
+// Slurm's src/plugins/data_parser/*/parsers.c, PARSER_ARRAY(ASSOC).
 constexpr std::array<Place, 10> kAssociationCounts{{
     {"max/jobs/per/count", "GrpJobs"},
     {"max/jobs/per/accruing", "GrpJobsAccrue"},
@@ -138,6 +110,17 @@ bool take_limit(Limits& limits, const std::array<Place, C>& counts, const std::a
   return true;
 }
 
+bool take_qos_limit(Limits& limits, std::string_view path, od::value value) {
+  const auto field = std::ranges::find(accounting::kQosFields, path, &accounting::QosField::path);
+  if (field == accounting::kQosFields.end()) return false;
+  if (field->form != accounting::FieldForm::kTres) {
+    set_count(limits, field->name, number_of(value));
+  } else if (auto values = tres_counts(value); !values.empty()) {
+    limits.tres.emplace(field->name, std::move(values));
+  }
+  return true;
+}
+
 /// Removes and returns a number that stands among the limits but is none.
 Number taken(Limits& limits, std::string_view name) {
   const auto it = limits.counts.find(name);
@@ -175,14 +158,16 @@ accounting::Qos qos_of(od::object object) {
       qos.usage_factor = fraction_of(value);
     } else if (path == "usage_threshold") {
       qos.usage_threshold = fraction_of(value);
+    } else if (path == "priority") {
+      qos.priority = number_of(value);
+    } else if (path == "preempt/exempt_time") {
+      qos.preempt_exempt_seconds = number_of(value);
     } else {
-      return take_limit(qos.limits, kQosCounts, kQosTres, path, value);
+      return take_qos_limit(qos.limits, path, value);
     }
     return true;
   });
   qos.name = required(std::move(qos.name), "a QOS");
-  qos.priority = taken(qos.limits, "Priority");
-  qos.preempt_exempt_seconds = taken(qos.limits, "PreemptExemptTime");
   return qos;
 }
 
@@ -290,6 +275,22 @@ core::Result<Decoded<accounting::Cluster>> decode_clusters(std::string body) {
     });
     cluster.name = required(std::move(cluster.name), "a cluster");
     return cluster;
+  });
+}
+
+core::Result<Decoded<accounting::JobOfQos>> decode_jobs_of_qos(std::string body) {
+  return decode_list<accounting::JobOfQos>(std::move(body), "jobs", [](od::object object) {
+    accounting::JobOfQos job;
+    walk(object, "", [&](std::string_view path, od::value value) {
+      if (path == "state") return false;
+      if (path == "job_id") job.id = integer_of(value);
+      if (path == "cluster") job.cluster = text_of(value);
+      if (path == "qos") job.qos = text_of(value);
+      if (path == "state/current" || path == "job_state")
+        for_words(value, [&](std::string_view word) { job.states.emplace(word); });
+      return true;
+    });
+    return job;
   });
 }
 

@@ -39,6 +39,8 @@ std::optional<ErrorCode> by_number(std::int64_t number, RequestKind kind) {
     case 5003:  // ESLURM_PROTOCOL_INCOMPLETE_PACKET
     case 5004:  // SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT
     case 5005:  // SLURM_PROTOCOL_SOCKET_ZERO_BYTES_SENT
+    case 7000:  // ESLURM_DB_CONNECTION
+    case 7006:  // ESLURM_DB_CONNECTION_INVALID
       return lost;
     case 1804:  // SLURMCTLD_COMMUNICATIONS_BACKOFF
       return ErrorCode::kTooManyRequests;
@@ -57,6 +59,7 @@ std::optional<ErrorCode> by_number(std::int64_t number, RequestKind kind) {
     case 2017:  // ESLURM_INVALID_JOB_ID
     case 2018:  // ESLURM_INVALID_NODE_NAME
     case 2021:  // ESLURM_ALREADY_DONE
+    case 9003:  // ESLURM_REST_EMPTY_RESULT
       return ErrorCode::kNotFound;
     case 2073:  // ESLURM_JOB_NOT_PENDING
       return ErrorCode::kConflict;

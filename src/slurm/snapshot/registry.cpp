@@ -350,13 +350,16 @@ Client* Clusters::client(const ClusterKey& cluster) {
   return connection == nullptr ? nullptr : &connection->client;
 }
 
-void Clusters::set_accounting(const AccountingKey& database, std::vector<ClusterKey> over) {
+void Clusters::set_accounting(const AccountingKey& database, std::vector<ClusterKey> over, std::set<accounting::List> lists) {
+  if (lists.empty()) lists = accounting::all_lists();
   auto& place = impl_->databases[database];
   if (place) {
     place->over = std::move(over);
+    place->lists.want(std::move(lists));
     return;
   }
   place = std::make_unique<Impl::Database>(*impl_, database, std::move(over));
+  place->lists.want(std::move(lists));
   place->lists.start();
 }
 
@@ -367,6 +370,11 @@ void Clusters::remove_accounting(const AccountingKey& database) {
 const accounting::Lists* Clusters::lists(const AccountingKey& database) const {
   const auto* found = impl_->find_database(database);
   return found == nullptr ? nullptr : &found->lists;
+}
+
+std::vector<ClusterKey> Clusters::clusters_of(const AccountingKey& database) const {
+  const auto* found = impl_->find_database(database);
+  return found == nullptr ? std::vector<ClusterKey>{} : found->over;
 }
 
 AccountingClient* Clusters::accounting(const AccountingKey& database) {

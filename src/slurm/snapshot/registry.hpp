@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -79,11 +80,14 @@ class Clusters {
   /// Returns null for an unknown cluster. Valid in the current turn of the loop.
   [[nodiscard]] Client* client(const ClusterKey& cluster);
 
-  /// Adds an accounting database, or changes the clusters whose slurmrestds are asked. Does nothing if they are the same.
-  void set_accounting(const AccountingKey& database, std::vector<ClusterKey> over);
+  /// Adds an accounting database, or changes the clusters whose slurmrestds are asked, and the lists that are polled (none: all
+  /// of them). Does nothing if they are the same.
+  void set_accounting(const AccountingKey& database, std::vector<ClusterKey> over, std::set<accounting::List> lists = {});
   void remove_accounting(const AccountingKey& database);
   /// Returns its last contents, or null if the database is unknown. Valid in the current turn of the loop.
   [[nodiscard]] const accounting::Lists* lists(const AccountingKey& database) const;
+  /// Returns the clusters whose slurmrestds are asked.
+  [[nodiscard]] std::vector<ClusterKey> clusters_of(const AccountingKey& database) const;
   /// Returns the client of the first of its clusters that answers and whose slurmrestd serves accounting, else of one that may
   /// serve it. Returns null if none of the clusters is known. Valid in the current turn of the loop.
   [[nodiscard]] AccountingClient* accounting(const AccountingKey& database);

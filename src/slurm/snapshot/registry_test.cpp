@@ -623,7 +623,7 @@ TEST_F(AccountingTest, GatesOpenWhenTheListWasReadAgain) {
   both.set_accounting("db", {"a"});
   loop.advance(500ms);
   http.held = kQos;
-  loop.advance(2s);
+  loop.advance(1s);
   ASSERT_EQ(http.waiting(), 1U) << "a poll is under way";
   const auto written = both.gate_from_now("db", accounting::List::kQos, "add QOS x");
   const auto lost = both.gate_after("db", accounting::List::kQos, loop.clock().mono() + 5s, "y");
@@ -643,7 +643,7 @@ TEST_F(AccountingTest, GatesAreOpenWhileNobodyAnswersAndOfNoDatabase) {
   both.set_accounting("db", {"a"});
   loop.advance(500ms);
   http.held = kQos;
-  loop.advance(2s);
+  loop.advance(1s);
   const auto gate = both.gate_from_now("db", accounting::List::kQos, "x");
   EXPECT_FALSE(gate->open());
   both.mark_stale();

@@ -1,0 +1,117 @@
+// SlurmQos: a QOS in the accounting database of an Accounting.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/common.hpp"
+#include "api/field.hpp"
+
+namespace api {
+
+/// Names an Accounting in the same namespace. Immutable.
+struct AccountingReference {
+  std::string name;
+  friend bool operator==(const AccountingReference&, const AccountingReference&) = default;
+};
+
+enum class QosFlag {
+  kDenyOnLimit,
+  kEnforceUsageThreshold,
+  kNoDecay,
+  kNoReserve,
+  kOverPartQos,
+  kPartitionMaxNodes,
+  kPartitionMinNodes,
+  kPartitionQos,
+  kPartitionTimeLimit,
+  kRelative,
+  kRequiresReservation,
+  kUsageFactorSafe,
+};
+constexpr std::array<std::string_view, 12> enum_names(QosFlag) {
+  return {"DenyOnLimit",         "EnforceUsageThreshold", "NoDecay",      "NoReserve",          "OverPartQOS",
+          "PartitionMaxNodes",   "PartitionMinNodes",     "PartitionQOS", "PartitionTimeLimit", "Relative",
+          "RequiresReservation", "UsageFactorSafe"};
+}
+
+enum class PreemptMode { kCluster, kCancel, kGang, kRequeue, kSuspend };
+constexpr std::array<std::string_view, 5> enum_names(PreemptMode) {
+  return {"Cluster", "Cancel", "Gang", "Requeue", "Suspend"};
+}
+
+/// Whether the resource adopts a QOS that exists already.
+enum class Adoption { kNever, kAdopt };
+constexpr std::array<std::string_view, 2> enum_names(Adoption) {
+  return {"Never", "Adopt"};
+}
+
+/// Whether changes that others make in Slurm are reverted.
+enum class DriftPolicy { kEnforce, kObserve };
+constexpr std::array<std::string_view, 2> enum_names(DriftPolicy) {
+  return {"Enforce", "Observe"};
+}
+
+/// Whether the QOS is deleted with the resource.
+enum class QosDeletion { kDelete, kOrphan };
+constexpr std::array<std::string_view, 2> enum_names(QosDeletion) {
+  return {"Delete", "Orphan"};
+}
+
+/// Limits by TRES: "cpu", "gres/gpu".
+using TresMap = std::map<std::string, IntOrString, std::less<>>;
+
+/// The limits of a QOS. Members have the names of sacctmgr(1).
+struct QosLimits {
+  std::optional<IntOrString> grp_jobs, grp_jobs_accrue, grp_submit_jobs, max_jobs_accrue_per_account, max_jobs_accrue_per_user,
+      max_jobs_per_account, max_jobs_per_user, max_submit_jobs_per_account, max_submit_jobs_per_user, min_prio_threshold;
+  std::optional<IntOrString> grp_wall, max_wall_duration_per_job;
+  TresMap grp_tres, grp_tres_mins, grp_tres_run_mins, max_tres_mins_per_job, max_tres_per_account, max_tres_per_job,
+      max_tres_per_node, max_tres_per_user, max_tres_run_mins_per_account, max_tres_run_mins_per_user, min_tres_per_job;
+};
+
+struct SlurmQosSpec {
+  AccountingReference accounting_ref;
+  std::optional<std::string> name;
+  std::optional<std::string> description;
+  std::optional<IntOrString> priority;
+  std::optional<std::vector<QosFlag>> flags;
+  std::optional<std::string> grace_time;
+  std::optional<IntOrString> usage_factor, usage_threshold, limit_factor;
+  std::optional<std::vector<std::string>> preempt;
+  std::optional<PreemptMode> preempt_mode;
+  std::optional<std::string> preempt_exempt_time;
+  QosLimits limits;
+  core::Json config = core::Json::object();  ///< JSON as slurmrestd's data_parsers spell it.
+  std::string config_version;                ///< The data_parser of `config`. "": any.
+  Adoption adoption = Adoption::kNever;
+  DriftPolicy policy = DriftPolicy::kEnforce;
+  QosDeletion deletion_policy = QosDeletion::kDelete;
+};
+
+struct SlurmQosStatus {
+  std::int64_t observed_generation = 0;
+  bool ready = false;
+  std::int64_t id = 0;  ///< 0: this resource has no QOS.
+  /// slurm::accounting::Settings that this resource has set. Present without an id: the QOS is about to be created.
+  std::optional<core::Json> applied;
+  std::vector<Condition> conditions;
+};
+
+struct SlurmQos {
+  SlurmQosSpec spec;
+  SlurmQosStatus status;
+};
+
+const FieldList& field_list(const AccountingReference*);
+const FieldList& field_list(const QosLimits*);
+const FieldList& field_list(const SlurmQosSpec*);
+const FieldList& field_list(const SlurmQosStatus*);
+const FieldList& field_list(const SlurmQos*);
+
+}  // namespace api

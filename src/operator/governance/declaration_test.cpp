@@ -1,0 +1,45 @@
+#include <gtest/gtest.h>
+
+#include "operator/governance/observe.hpp"
+#include "slinky/local_wiring.hpp"
+
+namespace op::governance {
+namespace {
+
+using core::Json;
+
+class GovernanceWakes : public ::testing::Test {
+ protected:
+  Json qos(const Json& spec, int generation) {
+    return {{"kind", "SlurmQos"}, {"metadata", {{"name", "gpu"}, {"generation", generation}}}, {"spec", spec}};
+  }
+
+  LocalWiring wiring_;
+  GovernanceController controller_{wiring_};
+  Caches caches_{wiring_};
+  const std::vector<std::string> none_, itself_{"governance ns/db"};
+};
+
+TEST_F(GovernanceWakes, ForTheAccountingOfAQos) {
+  EXPECT_EQ(wiring_.put(caches_.qos, qos({{"accountingRef", {{"name", "db"}}}}, 1)), itself_);
+  EXPECT_EQ(wiring_.put(caches_.qos, qos(Json::object(), 2)), itself_) << "it is named no more";
+  EXPECT_EQ(wiring_.put(caches_.qos, qos(Json::object(), 3)), none_);
+  EXPECT_EQ(wiring_.put(caches_.accountings, {{"kind", "Accounting"}, {"metadata", {{"name", "db"}, {"generation", 1}}}}),
+            itself_);
+}
+
+TEST_F(GovernanceWakes, OnListsThatChanged) {
+  wiring_.woken.clear();
+  wiring_.list_changed({accounting_key("ns", "db"), slurm::accounting::List::kQos, false}, {"ns", "db"});
+  EXPECT_EQ(wiring_.woken, none_);
+  wiring_.list_changed({accounting_key("ns", "db"), slurm::accounting::List::kQos, true}, {"ns", "db"});
+  EXPECT_EQ(wiring_.woken, itself_);
+}
+
+TEST_F(GovernanceWakes, NoClusterHasTheKeyOfAnAccounting) {
+  EXPECT_NE(accounting_key("ns", "db"), cluster_key("ns", "db"));
+  EXPECT_NE(accounting_key("ns", "db"), cluster_key("accounting", "ns"));
+}
+
+}  // namespace
+}  // namespace op::governance

@@ -1,0 +1,39 @@
+// Governance: the QOS of an Accounting, as its users declare them. Key: "ns/name" of the Accounting, because the resources of
+// one Accounting are planned together. What wakes it is in declaration.cpp.
+//
+// Folder src/operator/governance: the controller of SlurmQos. Uses operator/common, and no other controller.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kube/cache/recorder.hpp"
+#include "operator/common/slinky.hpp"
+#include "operator/governance/observed.hpp"
+#include "slinky/names.hpp"
+#include "slinky/wiring.hpp"
+
+namespace op::governance {
+
+/// The caches that the controller reads.
+struct Caches {
+  explicit Caches(Wiring& wiring);
+  kube::Cache<kube::Object>&accountings, &qos;
+};
+
+class GovernanceController final : public kube::TypedController<Observed> {
+ public:
+  explicit GovernanceController(Wiring& wiring);
+  [[nodiscard]] std::string name() const override { return "governance"; }
+  [[nodiscard]] std::string share(const kube::Key& key) const override { return accounting_key(key.ns, key.name); }
+
+ protected:
+  std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
+                                                const run::Observation& context) override;
+
+ private:
+  Wiring& wiring_;
+  Caches caches_;
+};
+
+}  // namespace op::governance

@@ -1,0 +1,137 @@
+// Random histories of resources that declare the same QOS. At the end one of them owns it, and nothing is lost.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "operator/governance/testing/world.hpp"
+
+namespace op::governance {
+namespace {
+
+using core::Json;
+using testing::World;
+
+class Race {
+ public:
+  explicit Race(unsigned seed) : random_(seed) { world_.put({{"kind", "Accounting"}, {"metadata", {{"name", "demo"}}}}); }
+
+  int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+
+  /// A random event: of users, sacctmgr, a crash, a late watch, or a pass of the operator.
+  void step() {
+    const std::string name = names_[static_cast<std::size_t>(below(3))];
+    switch (below(8)) {
+      case 0:
+        if (world_.find("SlurmQos", {"default", name}) == nullptr) put(name);
+        break;
+      case 1:
+        if (below(3) == 0) world_.remove("SlurmQos", {"default", name});
+        break;
+      case 2:
+        // Until the creation is noted, the operator cannot tell whose QOS it is.
+        if (noted()) world_.write_qos("gpu", {{"GrpJobs", 99}});
+        break;
+      case 3:
+        world_.ledger = {};
+        break;
+      case 4:
+        world_.cut("SlurmQos", {"default", name});
+        break;
+      case 5:
+        world_.mend();
+        break;
+      default:
+        pass(below(4) == 0 ? below(3) : 1000);
+    }
+    world_.advance(core::Duration{below(3) * 700});
+  }
+
+  /// Runs a pass that ends after so many steps, as in a crash.
+  std::vector<std::string> pass(int most = 1000) {
+    plan::Plan plan = world_.plan<GovernanceController>({"default", "demo"});
+    std::vector<std::string> did;
+    for (const auto& [name, lane] : plan.lanes()) {
+      plan::Plan part;
+      for (const auto& group : lane.groups()) {
+        for (const plan::Step& step : group) {
+          if (most-- <= 0) break;
+          part.lane(name).add(step).then();
+        }
+      }
+      for (std::string& id : world_.carry_out(part)) did.push_back(std::move(id));
+    }
+    return did;
+  }
+
+  void settle() {
+    world_.mend();
+    int quiet = 0;
+    for (int i = 0; i < 40 && quiet < 2; ++i) quiet = pass().empty() ? quiet + 1 : 0;
+    ASSERT_EQ(quiet, 2) << "it does not come to rest: "
+                        << world_.plan<GovernanceController>({"default", "demo"}).describe().dump(1);
+  }
+
+  void check() {
+    std::vector<std::tuple<std::string, std::string, Json>> claims;
+    for (const Json& document : world_.objects()) {
+      if (document["kind"] != "SlurmQos") continue;
+      ASSERT_FALSE(document["metadata"].contains("deletionTimestamp")) << document.dump(1);
+      claims.emplace_back(document["metadata"]["creationTimestamp"], document["metadata"]["name"], document);
+    }
+    std::sort(claims.begin(), claims.end());
+    if (claims.empty()) {
+      EXPECT_FALSE(world_.qos.contains("gpu")) << "left over";
+      return;
+    }
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      const Json& document = std::get<2>(claims[i]);
+      const bool owns = i == 0;
+      EXPECT_EQ(document["status"]["ready"], owns) << document.dump(1);
+      EXPECT_EQ(document["status"].contains("id"), owns) << document.dump(1);
+      if (!owns) continue;
+      EXPECT_EQ(document["status"]["id"], world_.qos.at("gpu")["id"]);
+      const auto found = slurm::accounting::settings_of(*world_.qos_of("gpu"));
+      EXPECT_EQ(slurm::accounting::value_of(found, "GrpJobs"), document["spec"]["limits"]["grpJobs"]);
+      // No setting of another resource is left over.
+      EXPECT_EQ(slurm::accounting::value_of(found, "MaxJobsPerUser"),
+                document["spec"]["limits"].value("maxJobsPerUser", Json("unlimited")));
+    }
+  }
+
+ private:
+  bool noted() {
+    if (!world_.qos.contains("gpu")) return false;
+    const std::vector<Json> all = world_.objects();
+    return std::any_of(all.begin(), all.end(), [&](const Json& document) {
+      return core::get_int(document, {"status", "id"}) == world_.qos["gpu"]["id"];
+    });
+  }
+
+  void put(const std::string& name) {
+    Json limits{{"grpJobs", name == "a" ? 1 : name == "b" ? 2 : 3}};
+    if (name == "b") limits["maxJobsPerUser"] = 5;
+    world_.put({{"kind", "SlurmQos"},
+                {"metadata", {{"name", name}, {"creationTimestamp", core::format_rfc3339(world_.now)}}},
+                {"spec", {{"accountingRef", {{"name", "demo"}}}, {"name", "gpu"}, {"limits", limits}}}});
+  }
+
+  std::mt19937 random_;
+  World world_;
+  const std::vector<std::string> names_{"a", "b", "c"};
+};
+
+TEST(Races, OneOwnerAndNoFlapping) {
+  for (unsigned seed = 1; seed <= 1000; ++seed) {
+    SCOPED_TRACE(seed);
+    Race race(seed);
+    for (int i = 0; i < 15; ++i) race.step();
+    race.settle();
+    if (::testing::Test::HasFailure()) return;
+    race.check();
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace op::governance

@@ -1,0 +1,77 @@
+// Runs the scenarios of tests/scenarios/governance. They have words about slurmdbd beside the words of all scenarios.
+#include <gtest/gtest.h>
+
+#include "operator/governance/testing/world.hpp"
+#include "operator/testing/scenario_runner.hpp"
+
+namespace op::governance::testing {
+namespace {
+
+using namespace op::testing;
+
+class GovernanceRunner final : public ScenarioRunner {
+ public:
+  using ScenarioRunner::ScenarioRunner;
+
+ private:
+  testing::World world_;
+
+  op::testing::World& world() override { return world_; }
+  plan::Plan make_plan() override { return world_.plan<GovernanceController>(key_); }
+
+  void act(const std::string& verb, const Json& value) override {
+    if (verb == "slurmdbd") {
+      const std::map<std::string, Slurmdbd> words{
+          {"answers", Slurmdbd::kAnswers}, {"away", Slurmdbd::kAway}, {"unjoined", Slurmdbd::kUnjoined}};
+      world_.slurmdbd = words.at(value);
+    } else if (verb == "qos") {
+      check_keys(value, {"name", "set"});
+      slurm::accounting::Settings settings;
+      const Json set = value.value("set", Json::object());
+      for (const auto& [setting, to] : set.items()) settings[setting] = to;
+      world_.write_qos(value.at("name"), settings);
+    } else if (verb == "empty_preempt") {
+      world_.qos.at(value.get<std::string>())["preempt"]["list"] = Json::array();
+    } else if (verb == "forget_qos") {
+      world_.qos.erase(value.get<std::string>());
+    } else if (verb == "default_qos") {
+      check_keys(value, {"account", "user", "qos"});
+      const std::string account = value.at("account");
+      std::erase_if(world_.associations, [&](const auto& row) { return row.account == account; });
+      slurm::accounting::Association& row = world_.associations.emplace_back();
+      row.account = account;
+      row.user = value.value("user", "");
+      row.cluster = "site";
+      row.default_qos = value.value("qos", "");
+    } else if (verb == "tres") {
+      world_.tres = value.get<std::vector<std::string>>();
+    } else {
+      ScenarioRunner::act(verb, value);
+    }
+  }
+
+  void expect(const std::string& what, const Json& want) override {
+    if (what != "qos") return ScenarioRunner::expect(what, want);
+    expect_each(want, world_.qos, [&](const Json& row) { return text_of_qos(row.at("name")); });
+  }
+
+  /// Returns what is not Slurm's default: "Flags=NoDecay GrpJobs=4".
+  std::string text_of_qos(const std::string& name) {
+    std::string out;
+    for (const auto& [setting, value] : slurm::accounting::settings_of(*world_.qos_of(name))) {
+      if (value == slurm::accounting::default_of(setting)) continue;
+      std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+      if (value.is_array()) {
+        text.clear();
+        for (const Json& item : value) text += (text.empty() ? "" : ",") + item.get<std::string>();
+      }
+      out += (out.empty() ? "" : " ") + setting + "=" + text;
+    }
+    return out;
+  }
+};
+
+RUN_SCENARIOS_WITH(governance, Governance, GovernanceRunner);
+
+}  // namespace
+}  // namespace op::governance::testing

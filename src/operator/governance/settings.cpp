@@ -1,0 +1,215 @@
+#include "operator/governance/settings.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace op::governance {
+namespace {
+
+using core::Json;
+using slurm::accounting::FieldForm;
+using slurm::accounting::QosField;
+using slurm::accounting::Settings;
+
+/// Slurm stores these numbers in 32 bits and reserves the last three values.
+constexpr std::int64_t kMost = 0xFFFFFFFC;
+
+std::string sacctmgr_name(std::string_view member) {
+  std::string out(member);
+  if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 'a' + 'A');
+  return out;
+}
+
+std::optional<std::int64_t> whole(std::string_view text) {
+  std::int64_t out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc{} || end != text.data() + text.size() || out < 0) return std::nullopt;
+  return out;
+}
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> out;
+  for (;;) {
+    const std::size_t end = text.find(at);
+    out.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return out;
+    text.remove_prefix(end + 1);
+  }
+}
+
+/// Slurm counts memory and burst buffers in MB.
+bool is_memory(std::string_view tres) {
+  return tres == "mem" || tres == "vmem" || tres.starts_with("bb/");
+}
+
+/// Returns nullopt if the text is no number of this TRES.
+std::optional<std::int64_t> tres_count(std::string_view tres, std::string_view text) {
+  constexpr std::string_view kUnits = "KMGTP";
+  const std::size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
+  if (unit == std::string_view::npos) return whole(text);
+  std::optional<std::int64_t> number = whole(text.substr(0, text.size() - 1));
+  if (!number || !is_memory(tres)) return std::nullopt;
+  constexpr std::int64_t kTooMuch = std::int64_t{1} << 40;
+  if (*number > kTooMuch) return std::nullopt;
+  if (unit == 0) return *number % 1024 == 0 ? std::optional(*number / 1024) : std::nullopt;
+  for (std::size_t i = 1; i < unit; ++i) *number *= 1024;
+  return number;
+}
+
+class Reader {
+ public:
+  Settings settings;
+  std::string problems;
+
+  void refuse(const std::string& path, const std::string& why) {
+    problems += (problems.empty() ? "" : "; ") + path + ": " + why;
+  }
+
+  void members(const Json& json, const std::string& above) {
+    for (const auto& [member, value] : json.items()) {
+      const std::string name = sacctmgr_name(member);
+      const auto field = std::ranges::find(slurm::accounting::kQosFields, std::string_view(name), &QosField::name);
+      if (field == slurm::accounting::kQosFields.end()) continue;
+      const std::string path = above + "." + member;
+      if (field->form == FieldForm::kTres) {
+        for (const auto& [tres, count] : value.items()) take_tres(name, tres, path + "[" + tres + "]", count);
+      } else {
+        take(*field, path, value);
+      }
+    }
+  }
+
+ private:
+  void take_tres(const std::string& name, const std::string& tres, const std::string& path, const Json& value) {
+    if (tres.empty() || tres.find_first_of("=, ") != std::string::npos) return refuse(path, "is no name of a TRES");
+    const std::string setting = name + "/" + tres;
+    if (value == "unlimited" || value == "default") {
+      settings[setting] = slurm::accounting::kUnlimited;
+      return;
+    }
+    const std::optional<std::int64_t> count =
+        value.is_number() ? std::optional(value.get<std::int64_t>()) : tres_count(tres, value.get<std::string>());
+    if (!count)
+      return refuse(path, "\"" + value.get<std::string>() + "\": must be a number" +
+                              (is_memory(tres) ? ", or a number with K, M, G, T or P" : " without a unit"));
+    settings[setting] = *count;
+  }
+
+  void take(const QosField& field, const std::string& path, const Json& value) {
+    Json& to = settings[std::string(field.name)];
+    switch (field.form) {
+      case FieldForm::kText:
+      case FieldForm::kMode:
+        to = value;
+        return;
+      case FieldForm::kFlags:
+      case FieldForm::kNames: {
+        std::set<std::string> words;
+        for (const Json& word : value) {
+          const std::string text = word.get<std::string>();
+          words.insert(field.form == FieldForm::kNames ? slurm::accounting::folded(text) : text);
+        }
+        to = Json::array();
+        for (const std::string& word : words) to.push_back(word);
+        return;
+      }
+      default:
+        break;
+    }
+    if (value == "default" || value == "unlimited") {
+      to = slurm::accounting::default_of(field.name);
+      return;
+    }
+    const std::optional<Json> number = value.is_number() ? std::optional(value) : read(field, value.get<std::string>());
+    if (!number) return refuse(path, "\"" + value.get<std::string>() + "\": " + wanted(field));
+    if (*number > kMost) return refuse(path, "must be " + std::to_string(kMost) + " or less");
+    to = *number;
+  }
+
+  static std::optional<Json> read(const QosField& field, const std::string& text) {
+    if (field.form == FieldForm::kFraction) {
+      double out = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+      if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+      return out;
+    }
+    const bool time =
+        field.form == FieldForm::kMinutes || field.form == FieldForm::kSeconds || field.form == FieldForm::kOptional;
+    std::optional<std::int64_t> out = time ? read_time(text) : whole(text);
+    // sacctmgr rounds up to whole minutes too.
+    if (out && field.form == FieldForm::kMinutes) *out = (*out + 59) / 60;
+    return out ? std::optional<Json>(*out) : std::nullopt;
+  }
+
+  static std::string wanted(const QosField& field) {
+    if (field.form == FieldForm::kFraction) return "must be a number";
+    if (field.form == FieldForm::kCount || field.form == FieldForm::kNumber) return "must be a whole number";
+    return "must be a time such as 1-12:00:00, 36:00:00 or 36h";
+  }
+};
+
+/// Returns the path of a setting in the spec: "spec.limits.grpJobs".
+std::string path_of(std::string_view setting) {
+  const QosField& field = *slurm::accounting::field_of(setting);
+  std::string member(field.name);
+  member[0] = static_cast<char>(member[0] - 'A' + 'a');
+  std::string out = field.limits() ? "spec.limits." + member : "spec." + member;
+  if (const std::string_view tres = slurm::accounting::tres_of(setting); !tres.empty()) out += "[" + std::string(tres) + "]";
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> read_time(std::string_view text) {
+  if (text.find_first_of("hms") != std::string_view::npos) {
+    const core::Result<core::Duration> duration = api::parse_duration(text);
+    if (!duration || duration->count() < 0) return std::nullopt;
+    return (duration->count() + 999) / 1000;
+  }
+  std::int64_t days = 0;
+  const std::size_t dash = text.find('-');
+  if (dash != std::string_view::npos) {
+    const std::optional<std::int64_t> number = whole(text.substr(0, dash));
+    if (!number) return std::nullopt;
+    days = *number;
+    text.remove_prefix(dash + 1);
+  }
+  std::vector<std::int64_t> parts;
+  for (const std::string_view part : split(text, ':')) {
+    const std::optional<std::int64_t> number = whole(part);
+    if (!number || *number > kMost) return std::nullopt;
+    parts.push_back(*number);
+  }
+  if (parts.size() > 3 || days > kMost) return std::nullopt;
+  // With days: hours[:minutes[:seconds]]. Without: minutes, minutes:seconds or hours:minutes:seconds.
+  if (dash == std::string_view::npos && parts.size() < 3) parts.insert(parts.begin(), 0);
+  parts.resize(3);
+  return days * 86400 + parts[0] * 3600 + parts[1] * 60 + parts[2];
+}
+
+core::Result<Settings> declared(const api::SlurmQosSpec& spec) {
+  Reader reader;
+  const Json json = api::to_json(spec);
+  reader.members(json, "spec");
+  if (const auto limits = json.find("limits"); limits != json.end()) reader.members(*limits, "spec.limits");
+  core::Result<Settings> config = slurm::accounting::read_qos(spec.config, spec.config_version);
+  if (!config) return std::unexpected(config.error().with("spec.config"));
+  for (auto& [setting, value] : *config) {
+    if (reader.settings.contains(setting)) {
+      reader.refuse("spec.config",
+                    std::string(slurm::accounting::field_of(setting)->path) + ": stands in " + path_of(setting) + " as well");
+      continue;
+    }
+    if (setting == "Preempt") {
+      for (Json& name : value) name = slurm::accounting::folded(name.get<std::string>());
+    }
+    reader.settings[setting] = std::move(value);
+  }
+  if (!reader.problems.empty()) return core::fail(core::ErrorCode::kInvalid, reader.problems);
+  return std::move(reader.settings);
+}
+
+}  // namespace op::governance

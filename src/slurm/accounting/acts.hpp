@@ -1,0 +1,76 @@
+// The acts of a plan on an accounting database. slurm::AccountingTarget carries them out. It reads the object live before each
+// write, and again after it, because slurmdbd reports success for some writes that it drops.
+//
+// Folder src/slurm/accounting: what slurmdbd has, in the neutral model; its acts as data; and the polling of its lists, which
+// uses slurm/rest.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/evidence.hpp"
+#include "plan/plan.hpp"
+#include "slurm/accounting/qos.hpp"
+#include "slurm/accounting/rows.hpp"
+
+namespace slurm {
+
+/// Evidence that no association has the QOS as its default, and no QOS preempts it, according to complete lists.
+class UnusedQos final : public plan::Evidence {
+ public:
+  /// Returns nullopt if the QOS is used, if a list is incomplete or old, and for the QOS normal.
+  static std::optional<UnusedQos> of(const plan::Observing& observing, AccountingKey database, const accounting::Qos& qos,
+                                     const accounting::View& view);
+  [[nodiscard]] const AccountingKey& database() const { return database_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::int64_t id() const { return id_; }
+
+ private:
+  UnusedQos(const plan::Observing& observing, AccountingKey database, const accounting::Qos& qos, core::MonoTime good_until)
+      : Evidence(observing, "UnusedQos", "no association has it as its default, and no QOS preempts it", good_until),
+        database_(std::move(database)),
+        name_(qos.name),
+        id_(qos.id) {}
+
+  AccountingKey database_;
+  std::string name_;
+  std::int64_t id_;
+};
+
+/// Returns who uses the QOS, for messages: "it is the default of account physics, user ann, cluster c", or "it is preempted by
+/// QOS gpu". Returns "" if neither associations nor QOS do. With a reference to a deleted QOS in its list, slurmrestd of 24.11
+/// cannot list any QOS.
+[[nodiscard]] std::string use_of_qos(std::string_view qos, const accounting::View& view);
+
+/// Joins users of a QOS for a message: the first few, and how many more there are.
+[[nodiscard]] std::string some_users(const std::vector<std::string>& users);
+
+/// Creates a QOS with these settings, or changes them in an existing one. A request contains either new QOS or one existing
+/// QOS, because slurmdbd rolls back a request that contains both. Errors: kConflict if the live QOS is not the one of `id`;
+/// kUnsupported, with the name of the setting, if this release cannot express it; kInvalid, with the names, if slurmdbd did not
+/// store some settings.
+struct WriteQos final : plan::Act {
+  AccountingKey database;
+  std::string name;
+  std::int64_t id = 0;  ///< The number of the QOS to change. 0: create it.
+  accounting::Settings settings;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Deletes a QOS. Succeeds if there is none. Errors: kExpired if the evidence is too old; kConflict if the live QOS has another
+/// number; kBusy, with a list of its users, if a live read of slurmdbd finds associations with it as default or QOS that
+/// preempt it, or if slurmdbd or the slurmctld of a known cluster has an unfinished job in it.
+struct DeleteQos final : plan::Act {
+  explicit DeleteQos(UnusedQos why) : evidence(std::move(why)) {}
+  UnusedQos evidence;
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
+plan::ActPtr write_qos(AccountingKey database, std::string name, std::int64_t id, accounting::Settings settings);
+plan::ActPtr delete_qos(UnusedQos evidence);
+
+}  // namespace slurm

@@ -1,0 +1,98 @@
+// The fields of a QOS: their names, their values in a neutral form, and their paths in the JSON of slurmrestd's data_parsers.
+//
+//   Settings wanted{{"GrpJobs", 8}, {"GrpTRES/gres/gpu", 4}, {"MaxWallDurationPerJob", "unlimited"}};
+//   for (const Difference& each : differences(wanted, settings_of(found))) ...
+//
+// Fields have the names of sacctmgr(1). A limit on TRES has one setting for each TRES: "GrpTRES/cpu".
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/json.hpp"
+#include "core/result.hpp"
+#include "slurm/accounting/model.hpp"
+
+namespace slurm::accounting {
+
+/// Slurm's built-in QOS. It always exists and is never deleted.
+inline constexpr std::string_view kNormalQos = "normal";
+
+/// Values by setting. A limit that is lifted is kUnlimited. A value that Slurm chooses is kDefault. Times are in the unit of
+/// their field. Lists are sorted.
+using Settings = std::map<std::string, core::Json, std::less<>>;
+inline constexpr std::string_view kUnlimited = "unlimited";
+inline constexpr std::string_view kDefault = "default";
+
+/// The type of a field's value.
+enum class FieldForm {
+  kText,
+  kFlags,     ///< A list of names in kQosFlags.
+  kNames,     ///< A list of names of QOS.
+  kMode,      ///< A name in kPreemptModes, or several joined by ",".
+  kNumber,    ///< A number. The default is 0.
+  kSeconds,   ///< Seconds, as a plain number in JSON. The default is 0.
+  kOptional,  ///< Seconds or kDefault.
+  kFraction,  ///< A number with a fraction, or kDefault. The default of UsageFactor is 1.
+  kCount,     ///< A number or kUnlimited.
+  kMinutes,   ///< Minutes or kUnlimited.
+  kTres,      ///< A number or kUnlimited, for each TRES.
+};
+
+struct QosField {
+  std::string_view name, path;
+  FieldForm form;
+  std::string_view since = "v0.0.40";  ///< The first data_parser that has it.
+  [[nodiscard]] bool limits() const {
+    return form == FieldForm::kCount || form == FieldForm::kMinutes || form == FieldForm::kTres;
+  }
+};
+/// All fields that sacctmgr can set, except the name.
+extern const std::array<QosField, 33> kQosFields;
+
+/// A word of sacctmgr, and the word of the data_parsers with the same meaning.
+struct Word {
+  std::string_view name, rest;
+  std::string_view since = "v0.0.40";
+};
+extern const std::array<Word, 12> kQosFlags;
+extern const std::array<Word, 5> kPreemptModes;
+
+/// Returns the field of a setting ("GrpTRES" of "GrpTRES/cpu"), or null.
+[[nodiscard]] const QosField* field_of(std::string_view setting);
+/// Returns the TRES of a setting: "gres/gpu" of "GrpTRES/gres/gpu". Returns "" if it has none.
+[[nodiscard]] std::string_view tres_of(std::string_view setting);
+/// Returns the value in a new QOS. Requires field_of(setting).
+[[nodiscard]] core::Json default_of(std::string_view setting);
+
+/// Returns the settings of the QOS. Missing settings have their defaults.
+[[nodiscard]] Settings settings_of(const Qos& qos);
+/// Returns the value of a setting, or its default.
+[[nodiscard]] core::Json value_of(const Settings& settings, std::string_view setting);
+
+struct Difference {
+  std::string setting;
+  core::Json is, wanted;
+  [[nodiscard]] std::string text() const;  ///< "GrpJobs is 20, wanted 10"
+  friend bool operator==(const Difference&, const Difference&) = default;
+};
+/// Returns the settings of `wanted` whose values in `found` differ. Descriptions are compared without case, because slurmdbd
+/// stores them in lower case.
+[[nodiscard]] std::vector<Difference> differences(const Settings& wanted, const Settings& found);
+
+/// Returns the body of POST qos: `found` with `wanted` merged over it. It contains all fields, because Slurm clears flags and
+/// preempt mode that a request omits. Error: kUnsupported, with the name of a setting that this data_parser cannot express.
+[[nodiscard]] core::Result<core::Json> qos_body(const std::string& name, const Settings& found, const Settings& wanted,
+                                                std::string_view data_parser);
+
+/// Reads a QOS from JSON in the spelling of the data_parser `version`, or of any if "". Ignores members that are null, or are
+/// {"set": false} and not infinite. Error: kInvalid, with the path of every unknown or wrong member.
+[[nodiscard]] core::Result<Settings> read_qos(const core::Json& config, std::string_view version = "");
+
+/// Returns the name in lower case. Slurm compares names of QOS, accounts and users without case.
+[[nodiscard]] std::string folded(std::string_view name);
+
+}  // namespace slurm::accounting

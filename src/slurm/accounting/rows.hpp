@@ -1,0 +1,51 @@
+// The lists of an accounting database as they were last read. Data only: lists.hpp polls them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/clock.hpp"
+#include "slurm/accounting/model.hpp"
+
+namespace slurm::accounting {
+
+enum class List { kTres, kQos, kAccounts, kUsers, kAssociations, kClusters };
+
+[[nodiscard]] inline std::set<List> all_lists() {
+  return {List::kTres, List::kQos, List::kAccounts, List::kUsers, List::kAssociations, List::kClusters};
+}
+
+/// One list as it was last read. `Key` identifies a row: a name or an id.
+template <class Key, class Row>
+struct Rows {
+  enum class Health {
+    kNone,      ///< It was never read.
+    kStale,     ///< The rows are old, because the last polls failed.
+    kComplete,  ///< The last poll read all rows.
+  };
+  Health health = Health::kNone;
+  std::string error;            ///< Why it is not complete.
+  core::MonoTime requested_at;  ///< The request for the rows did not start before this time.
+  core::Duration cost{0};       ///< The time from then to the answer.
+  std::uint64_t round = 0;      ///< The poll that read the rows. Later polls have greater numbers.
+  [[nodiscard]] bool complete() const { return health == Health::kComplete; }
+  /// Never null. The same object as before if nothing changed.
+  std::shared_ptr<const std::map<Key, std::shared_ptr<const Row>>> rows =
+      std::make_shared<const std::map<Key, std::shared_ptr<const Row>>>();
+};
+
+/// All lists of one database, at one moment.
+struct View {
+  core::MonoTime since;  ///< When this process began to poll them.
+  Rows<std::int64_t, Tres> tres;
+  Rows<std::string, Qos> qos;
+  Rows<std::string, Account> accounts;
+  Rows<std::string, User> users;
+  Rows<std::string, Association> associations;  ///< By Association::key.
+  Rows<std::string, Cluster> clusters;
+};
+
+}  // namespace slurm::accounting
