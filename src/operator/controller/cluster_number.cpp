@@ -17,6 +17,8 @@ namespace op::controller {
 namespace {
 
 constexpr const char* kTryAgain = "slurm-operator.try-again";
+/// The last word of a record for which slurmctld has passed the init container: it does not wait for that one again.
+constexpr std::string_view kPassed = " passed";
 
 /// The digits after `before` in the text from `at` on. Moves `at` to them; "": there are none.
 std::string digits_after(const std::string& text, std::string_view before, std::size_t& at) {
@@ -65,6 +67,8 @@ std::optional<ClusterNumbers> differing_numbers(const kube::ContainerState& slur
 
 void note_numbers(const Observed& observed, ConfigState& next) {
   if (joins(observed, next).empty() || (primary_ready(observed) && !waits_in_template(observed))) next.numbers_differ.clear();
+  if (primary_ready(observed) && !next.numbers_differ.empty() && !next.numbers_differ.ends_with(kPassed))
+    next.numbers_differ += kPassed;
   if (joins(observed, next).empty() || primary_ready(observed)) return;
   for (const kube::PodPtr& pod : not_ready(observed)) {
     const kube::ContainerState* slurmctld = state_of(*pod, kAppController);
@@ -77,7 +81,9 @@ void note_numbers(const Observed& observed, ConfigState& next) {
 }
 
 std::vector<std::string> noted_numbers(const ConfigState& state) {
-  std::istringstream words(state.numbers_differ);
+  std::string_view record = state.numbers_differ;
+  if (record.ends_with(kPassed)) record.remove_suffix(kPassed.size());
+  std::istringstream words{std::string(record)};
   std::vector<std::string> out;
   for (std::string word; words >> word;) out.push_back(word);
   constexpr std::size_t kParts = 3;
@@ -120,8 +126,9 @@ std::optional<Problem> number_problem(const Observed& observed, const ConfigStat
   };
   for (const kube::PodPtr& pod : not_ready(observed)) {
     const kube::ContainerState* waits = state_of(*pod, kClusterNumber);
-    if (const auto noted = noted_numbers(state);
-        !noted.empty() && waits != nullptr && waits->started_once && !waits->ready && waits->waiting_reason.empty()) {
+    if (const auto noted = noted_numbers(state); !noted.empty() && !state.numbers_differ.ends_with(kPassed) &&
+                                                 waits != nullptr && waits->started_once && !waits->ready &&
+                                                 waits->waiting_reason.empty()) {
       const std::string exec = fmt::format("`kubectl -n {} exec {} -c {} -- ", meta.ns, pod->meta.name, kClusterNumber);
       const std::string directory = state_directory(observed);
       return text(

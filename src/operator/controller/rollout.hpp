@@ -84,7 +84,7 @@ struct ConfigState {
   std::string served_made_with{};                ///< The digest in its pod, if it differs.
   std::string served_by{};                       ///< The uid of its pod, if its state is lost with the pod; "": it is not.
   std::string served_release{};                  ///< From the tag of its image; "": the tag shows no release.
-  std::string numbers_differ{};                  ///< See cluster_number.hpp: "OURS THEIRS POD-UID".
+  std::string numbers_differ{};                  ///< See cluster_number.hpp: "OURS THEIRS POD-UID [passed]".
   std::optional<core::WallTime> held_since{};    ///< See prologs.hpp; in seconds.
   std::optional<core::WallTime> cut_short_at{};  ///< When the wait for these jobs was over, in whole seconds.
   std::set<std::int64_t> cut_short{};
