@@ -100,6 +100,8 @@ void add_timeout(CLI::App& app, double& to, const std::string& help);
 }
 
 Command status_command();
+Command tree_command();
+Command why_command();
 Command drain_command();
 Command resume_command();
 std::vector<Command> rollout_commands();

@@ -39,7 +39,7 @@ std::string version_text(const std::string& version) {
 
 /// Returns all commands, in the order of the help.
 std::vector<Command> all_commands(const std::string& version) {
-  std::vector<Command> out{status_command(), drain_command(), resume_command()};
+  std::vector<Command> out{status_command(), tree_command(), why_command(), drain_command(), resume_command()};
   std::ranges::move(rollout_commands(), std::back_inserter(out));
   out.push_back(release_command());
   out.push_back(support_bundle_command());

@@ -27,14 +27,27 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Answers every request with this status, unless the status is 0.
+/// What slurmrestd replies, by service and path: "slurm-restapi/openapi/v3".
+using Slurm = std::map<std::string, std::string, std::less<>>;
+
+/// Answers every request with this status, unless the status is 0. Answers for slurmrestds behind the proxy of Services.
 class Gatekeeper final : public net::HttpTransport {
  public:
-  Gatekeeper(core::Loop& loop, net::HttpTransport& behind, const int& status) : loop_(loop), behind_(behind), status_(status) {}
+  Gatekeeper(core::Loop& loop, net::HttpTransport& behind, const int& status, const Slurm& slurm)
+      : loop_(loop), behind_(behind), status_(status), slurm_(slurm) {}
   RequestId send(net::HttpRequest request, Done done) override {
-    if (status_ == 0) return behind_.send(std::move(request), std::move(done));
     net::HttpResponse reply;
     reply.status = status_;
+    constexpr std::string_view kServices = "/api/v1/namespaces/hpc/services/", kProxy = ":6820/proxy";
+    if (const std::size_t at = request.target.find(kProxy);
+        status_ == 0 && request.target.starts_with(kServices) && at != std::string::npos) {
+      const auto found = slurm_.find(request.target.substr(kServices.size(), at - kServices.size()) +
+                                     request.target.substr(at + kProxy.size()));
+      reply.status = found == slurm_.end() ? 503 : 200;
+      reply.body = found == slurm_.end() ? R"({"kind":"Status","message":"no endpoints available"})" : found->second;
+    } else if (status_ == 0) {
+      return behind_.send(std::move(request), std::move(done));
+    }
     loop_.after(core::Duration{1}, [reply, done = std::move(done)] { done(reply); });
     return 0;
   }
@@ -47,14 +60,15 @@ class Gatekeeper final : public net::HttpTransport {
   core::Loop& loop_;
   net::HttpTransport& behind_;
   const int& status_;
+  const Slurm& slurm_;
 };
 
 class SimSession final : public Session {
  public:
-  SimSession(sim::SimLoop& loop, sim::SimKube& kube, sim::Faults& faults, const int& refuse)
+  SimSession(sim::SimLoop& loop, sim::SimKube& kube, sim::Faults& faults, const int& refuse, const Slurm& slurm)
       : loop_(loop),
         behind_(loop, loop, kube, faults, loop.random().fork()),
-        transport_(loop, behind_, refuse),
+        transport_(loop, behind_, refuse, slurm),
         random_(loop.random().fork()) {}
   core::Loop& loop() override { return loop_; }
   core::Random& random() override { return random_; }
@@ -80,6 +94,7 @@ struct ProgramTest : testing::Test {
   std::string out, err;
   core::Duration patience = 10min;
   int refuse = 0;  ///< The status of all answers of the API server; 0: normal answers.
+  Slurm slurm;     ///< Nothing: no slurmrestd has an endpoint.
 
   ProgramTest() {
     kube.add_namespace("hpc");
@@ -102,7 +117,7 @@ struct ProgramTest : testing::Test {
     Outside outside;
     outside.version = "1.2.3";
     outside.open = [&](const Options&) -> core::Result<std::unique_ptr<Session>> {
-      auto session = std::make_unique<SimSession>(loop, kube, faults, refuse);
+      auto session = std::make_unique<SimSession>(loop, kube, faults, refuse, slurm);
       session->patience = patience;
       return session;
     };
@@ -152,6 +167,219 @@ TEST_F(ProgramTest, AnApiServerThatIsAwayIsTold) {
   EXPECT_EQ(run({"status", "-n", "hpc"}), kFailed);
   EXPECT_THAT(err, HasSubstr("The API server cannot be reached"));
 }
+
+/// A cluster with an Accounting, whose slurmrestd replies as a real one did (src/slurm/testdata).
+struct AccountsTest : ProgramTest, testing::WithParamInterface<std::pair<const char*, const char*>> {
+  AccountsTest() {
+    accounting("slurm");
+    change({{"spec", {{"accountingRef", {{"name", "slurm"}}}, {"clusterName", "local"}}}});
+    jwt_key("slurm");
+    serve("slurm-restapi");
+  }
+
+  void jwt_key(const std::string& controller) {
+    Json secret = json(R"({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "hpc"}})");
+    secret["metadata"]["name"] = controller + "-jwt-key";
+    secret["data"]["jwt.key"] = core::base64_encode("0123456789abcdef0123456789abcdef");
+    put(kube::resources::kSecret, secret);
+  }
+  void accounting(const std::string& name) {
+    put(slinky::resources::kAccounting, {{"apiVersion", "slinky.slurm.net/v1beta1"},
+                                         {"kind", "Accounting"},
+                                         {"metadata", {{"name", name}, {"namespace", "hpc"}}},
+                                         {"spec", {{"storageConfig", {{"host", "db"}}}}}});
+  }
+  void change(const Json& of, const std::string& controller = "slurm") {
+    const auto changed = kube.api().patch(slinky::resources::kController, {"hpc", controller}, sim::PatchKind::kMerge, of);
+    ASSERT_TRUE(changed) << changed.error();
+  }
+  /// Adds another cluster.
+  void cluster(const std::string& name, bool restapi) {
+    Json controller = controller_object();
+    controller["metadata"] = {{"name", name}, {"namespace", "hpc"}};
+    controller["spec"]["accountingRef"]["name"] = "slurm";
+    put(slinky::resources::kController, controller);
+    if (!restapi) return;
+    jwt_key(name);
+    Json rest = restapi_object();
+    rest["metadata"] = {{"name", name}, {"namespace", "hpc"}};
+    rest["spec"]["controllerRef"]["name"] = name;
+    put(slinky::resources::kRestApi, rest);
+  }
+  void serve(const std::string& service) {
+    const auto [release, parser] = GetParam();
+    const std::string base = std::string("/slurm/") + parser + "/", accounts = std::string("/slurmdb/") + parser + "/";
+    slurm[service + "/openapi/v3"] = R"({"info": {"x-slurm": {"release": ")" + std::string(release) + R"(.5"}}, "paths": {")" +
+                                     base + R"(nodes/": {"get": {}}, ")" + accounts + R"(qos/": {"get": {}}}})";
+    const std::vector<std::pair<std::string, const char*>> files{
+        {base + "jobs/", "queue"},
+        {base + "partitions/", "partitions"},
+        {base + "shares", "shares"},
+        {accounts + "job/1", "ended"},
+        {accounts + "qos/", "qos"},
+        {accounts + "accounts/", "accounts"},
+        {accounts + "users/", "users"},
+        {accounts + "associations/", "associations"},
+        {accounts + "associations/?Exclude%20limits%20from%20parents=true", "own-associations"}};
+    for (const auto& [path, name] : files) {
+      std::ifstream file("src/slurm/testdata/" + std::string(release) + "-" + parser + "-" + name + ".json");
+      slurm[service + path] = {std::istreambuf_iterator<char>(file), {}};
+    }
+  }
+  void forget(const std::string& part) {
+    std::erase_if(slurm, [&](const auto& entry) { return entry.first.find(part) != std::string::npos; });
+  }
+};
+
+TEST_P(AccountsTest, TheTree) {
+  ASSERT_EQ(run({"tree", "-n", "hpc"}), kDone) << err;
+  EXPECT_THAT(out, HasSubstr("Cluster local (Controller slurm)\n"));
+  EXPECT_THAT(out, HasSubstr("GrpTRES=cpu=2,mem=500M"));
+  ASSERT_EQ(run({"tree", "-A", "slurm", "-n", "hpc", "-o", "json"}), kDone) << err;
+  const Json document = Json::parse(out);
+  const Json& rows = document["items"][0]["associations"];
+  std::map<std::string, Json> found;
+  for (const Json& row : rows) found[row["account"].get<std::string>() + "/" + row["user"].get<std::string>()] = row;
+  EXPECT_EQ(found.size(), 6U);
+  EXPECT_EQ(found["science/"]["limits"], (Json{{"GrpTRES", {{"cpu", 2}, {"mem", 500}}}, {"MaxJobs", 5}}));
+  EXPECT_EQ(found["physics/"]["limits"], (Json{{"GrpTRES", {{"cpu", 3}}}})) << "MaxJobs is that of science";
+  EXPECT_EQ(found["physics/"]["fairShare"], 5);
+  EXPECT_EQ(found["physics/user"]["limits"], (Json{{"GrpTRESMins", {{"cpu", 1000}}}, {"MaxJobs", 1}}));
+  EXPECT_EQ(found["physics/user"]["qos"], Json::array({"gpu", "normal"})) << "as it inherits them";
+  EXPECT_EQ(found["physics/user"]["defaultQos"], "normal");
+  EXPECT_TRUE(found["physics/user"]["usage"]["fairShareFactor"].is_number());
+  EXPECT_EQ(found["physics/"]["level"], 2);
+  ASSERT_EQ(run({"tree", "--cluster", "slurm", "-n", "hpc"}), kDone) << err;
+  EXPECT_THAT(out, Not(HasSubstr("0123456789abcdef")));
+  EXPECT_EQ(run({"tree", "--cluster", "slurm", "-A", "slurm"}), kUsage);
+}
+
+TEST_P(AccountsTest, TheTreeWithoutUsage) {
+  forget("/shares");
+  ASSERT_EQ(run({"tree", "-n", "hpc"}), kDone) << err;
+  EXPECT_THAT(out, HasSubstr("Usage is not shown: Slurm does not answer: "));
+  EXPECT_THAT(out, HasSubstr("GrpTRES=cpu=2,mem=500M"));
+}
+
+TEST_P(AccountsTest, AnySlurmrestdOfTheAccountingServesTheTree) {
+  cluster("another", false);
+  cluster("beta", true);
+  ASSERT_EQ(run({"tree", "-n", "hpc"}), kDone) << err;
+  EXPECT_THAT(out, HasSubstr("Cluster hpc_another (Controller another)\n  It has no accounts.\n"));
+  EXPECT_THAT(out, HasSubstr("GrpTRES=cpu=2,mem=500M"));
+  forget("slurm-restapi");
+  EXPECT_EQ(run({"tree", "-n", "hpc"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("cluster another: no RestApi belongs to this cluster; cluster beta: Slurm does not answer: "));
+  serve("beta-restapi");
+  EXPECT_EQ(run({"tree", "-n", "hpc"}), kDone) << err;
+}
+
+TEST_P(AccountsTest, WhatATreeNeeds) {
+  EXPECT_EQ(run({"tree", "-A", "none", "-n", "hpc"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("there is no Accounting none in namespace hpc"));
+  EXPECT_EQ(run({"tree", "--cluster", "none", "-n", "hpc"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("there is no cluster (Controller) none in namespace hpc"));
+  EXPECT_EQ(run({"tree"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("there is no Accounting in namespace default"));
+  accounting("other");
+  EXPECT_EQ(run({"tree", "-n", "hpc"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("several Accountings: name one with -A (other, slurm)"));
+  EXPECT_EQ(run({"tree", "-n", "hpc", "-A", "other"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("no Controller in namespace hpc names Accounting other"));
+  forget("/qos/");
+  EXPECT_EQ(run({"tree", "-n", "hpc", "-A", "slurm"}), kDone) << "it reads no QOS";
+  slurm["slurm-restapi/openapi/v3"] = R"({"paths": {"/slurm/v0.0.42/nodes/": {"get": {}}}})";
+  EXPECT_EQ(run({"tree", "-n", "hpc", "-A", "slurm"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("openapi/slurmdbd is not loaded"));
+  change({{"spec", {{"accountingRef", nullptr}}}});
+  EXPECT_EQ(run({"tree", "-n", "hpc", "--cluster", "slurm"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("cluster slurm has no accounting (spec.accountingRef of its Controller)"));
+}
+
+TEST_P(AccountsTest, WhyJobsOfARealClusterWait) {
+  ASSERT_EQ(run({"why", "3", "-n", "hpc", "-o", "json"}), kDone) << err;
+  Json document = Json::parse(out);
+  EXPECT_EQ(document["reason"]["name"], "QOSMaxJobsPerUserLimit");
+  const auto limit = [&](const std::string& name) {
+    for (const Json& row : document["limits"]) {
+      if (row["name"] == name) return row;
+    }
+    return Json();
+  };
+  Json named = limit("MaxJobsPerUser");
+  EXPECT_EQ(named["named"], true);
+  EXPECT_EQ(named["holder"], "gpu");
+  EXPECT_EQ(named["inUse"], 1);
+  EXPECT_EQ(named["overBy"], 1);
+  EXPECT_EQ(named["jobs"], Json::array({"2"}));
+  EXPECT_EQ(limit("MaxTRESPerUser/cpu")["overBy"], 1) << "it would hold the job as well";
+  EXPECT_TRUE(document["limitFreeBy"].is_string());
+
+  ASSERT_EQ(run({"why", "8", "-n", "hpc", "-o", "yaml"}), kDone) << err;
+  EXPECT_THAT(out, HasSubstr("kind: JobExplanation"));
+  ASSERT_EQ(run({"why", "8", "-n", "hpc", "-o", "json"}), kDone) << err;
+  document = Json::parse(out);
+  named = limit("GrpTRES/cpu");
+  EXPECT_EQ(named["holder"], "science") << "physics has room";
+  EXPECT_EQ(named["named"], true);
+  EXPECT_EQ(named["inUse"], 2);
+
+  ASSERT_EQ(run({"why", "4", "-n", "hpc"}), kDone) << err;
+  EXPECT_THAT(
+      out, HasSubstr("MaxJobs      user user in account physics  user user in account physics  1         1       1         1"));
+  ASSERT_EQ(run({"why", "5", "-n", "hpc"}), kDone) << err;
+  EXPECT_THAT(out, HasSubstr("Its user holds it."));
+  ASSERT_EQ(run({"why", "6", "-n", "hpc"}), kDone) << err;
+  EXPECT_THAT(out, HasSubstr("It depends on afterok:2(unfulfilled)."));
+  ASSERT_EQ(run({"why", "7_2", "-n", "hpc", "--cluster", "slurm"}), kDone) << err;
+  EXPECT_THAT(out, HasSubstr("Job 7_[1-3%1] is pending"));
+  EXPECT_THAT(out, HasSubstr("not to start before a time"));
+  EXPECT_THAT(out, Not(HasSubstr("0123456789abcdef")));
+}
+
+TEST_P(AccountsTest, WhyJobsDoNotWait) {
+  ASSERT_EQ(run({"why", "2", "-n", "hpc"}), kDone) << err;
+  EXPECT_THAT(out, HasSubstr("Job 2 is not pending: it is RUNNING"));
+  EXPECT_THAT(out, HasSubstr(" on n1\n"));
+  ASSERT_EQ(run({"why", "1", "-n", "hpc"}), kDone) << err;
+  EXPECT_THAT(out, HasSubstr("Job 1 is not pending: it has ended"));
+  EXPECT_THAT(out, HasSubstr("CANCELLED"));
+  EXPECT_EQ(run({"why", "99", "-n", "hpc"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("cluster slurm knows no job 99"));
+  EXPECT_EQ(run({"why", "7_9", "-n", "hpc"}), kFailed);
+  EXPECT_EQ(run({"why", "x", "-n", "hpc"}), kUsage);
+  EXPECT_THAT(err, HasSubstr("\"x\" is no job"));
+  EXPECT_EQ(run({"why", "-n", "hpc"}), kUsage);
+}
+
+TEST_P(AccountsTest, WhyWithoutListsOfLimits) {
+  forget("/associations/");
+  ASSERT_EQ(run({"why", "3", "-n", "hpc"}), kDone) << err;
+  EXPECT_THAT(out, HasSubstr("Limits are not shown: Slurm does not answer: "));
+  change({{"spec", {{"accountingRef", nullptr}}}});
+  ASSERT_EQ(run({"why", "3", "-n", "hpc"}), kDone) << err;
+  EXPECT_THAT(out, HasSubstr("Limits are not shown: the cluster has no accounting"));
+}
+
+TEST_P(AccountsTest, WhatWhyNeeds) {
+  EXPECT_EQ(run({"why", "3"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("there is no cluster (Controller) in namespace default"));
+  forget("/jobs/");
+  EXPECT_EQ(run({"why", "3", "-n", "hpc"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("error: Slurm does not answer: "));
+  EXPECT_THAT(err, Not(HasSubstr("API server cannot be reached")));
+  cluster("another", false);
+  EXPECT_EQ(run({"why", "3", "-n", "hpc"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("name one with --cluster (another, slurm)"));
+  EXPECT_EQ(run({"why", "3", "-n", "hpc", "--cluster", "another"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("no RestApi belongs to this cluster"));
+  ASSERT_TRUE(kube.api().remove(kube::resources::kSecret, {"hpc", "slurm-jwt-key"}));
+  EXPECT_EQ(run({"why", "3", "-n", "hpc", "--cluster", "slurm"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("the JWT key cannot be read: "));
+}
+
+INSTANTIATE_TEST_SUITE_P(Releases, AccountsTest, testing::Values(std::pair("24.11", "v0.0.42"), std::pair("26.05", "v0.0.45")),
+                         [](const auto& info) { return "Slurm" + std::string(info.param.first).substr(0, 2); });
 
 constexpr const char* kCordonAnnotation = "nodeset.slinky.slurm.net/pod-cordon";
 

@@ -1,6 +1,5 @@
-// Slurm's own answers, as far as the user may ask: slurmrestd through the API server's proxy of Services, with a token minted
-// from the cluster's JWT key. That needs no network access and no program in a pod, but two rights: to read that Secret, and
-// `get` on services/proxy. Without them everything else still works, and the output says why Slurm's answers are missing.
+// Slurm's own answers, as far as the user may ask (cli/slurm_access.hpp). Without the rights for that everything else still
+// works, and the output says why Slurm's answers are missing.
 #pragma once
 
 #include <cstdint>

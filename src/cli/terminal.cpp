@@ -93,6 +93,19 @@ std::string short_duration(core::Duration time) {
   return hours % 24 == 0 ? fmt::format("{}d", hours / 24) : fmt::format("{}d{}h", hours / 24, hours % 24);
 }
 
+std::string slurm_minutes(std::int64_t minutes) {
+  const std::string time = fmt::format("{:02}:{:02}:00", minutes / 60 % 24, minutes % 60);
+  return minutes < 24 * 60 ? time : fmt::format("{}-{}", minutes / (24 * 60), time);
+}
+
+std::string tres_count(std::string_view tres, std::int64_t count) {
+  if (tres != "mem") return std::to_string(count);
+  constexpr std::string_view kUnits = "MGTP";
+  std::size_t unit = 0;
+  for (; unit + 1 < kUnits.size() && count != 0 && count % 1024 == 0; ++unit) count /= 1024;
+  return std::to_string(count) + kUnits[unit];
+}
+
 std::string printable(std::string_view text) {
   std::string out(text);
   std::ranges::replace_if(

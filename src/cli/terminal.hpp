@@ -1,6 +1,7 @@
 // Output for users: tables for people, documents for programs. Colours only if the terminal shows them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -55,6 +56,11 @@ class Table {
 
 /// Formats a duration: "45s", "12m", "3h12m", "2d4h".
 [[nodiscard]] std::string short_duration(core::Duration time);
+
+/// Formats minutes as Slurm does: "00:30:00", "1-12:00:00".
+[[nodiscard]] std::string slurm_minutes(std::int64_t minutes);
+/// Formats a count of a TRES as sacctmgr does: "8", and "1500M" or "2G" for memory, which is counted in MiB.
+[[nodiscard]] std::string tres_count(std::string_view tres, std::int64_t count);
 
 /// Replaces control characters in foreign text, because they would move the terminal's cursor.
 [[nodiscard]] std::string printable(std::string_view text);

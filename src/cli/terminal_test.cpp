@@ -49,5 +49,16 @@ TEST(Terminal, DocumentsAreJsonOrYaml) {
   EXPECT_EQ(render(document, Format::kYaml), "a:\n  b: 1\n");
 }
 
+TEST(Terminal, TimesAndMemoryAsSlurmWritesThem) {
+  EXPECT_EQ(slurm_minutes(0), "00:00:00");
+  EXPECT_EQ(slurm_minutes(90), "01:30:00");
+  EXPECT_EQ(slurm_minutes(36 * 60), "1-12:00:00");
+  EXPECT_EQ(tres_count("cpu", 1024), "1024");
+  EXPECT_EQ(tres_count("mem", 0), "0M");
+  EXPECT_EQ(tres_count("mem", 1500), "1500M");
+  EXPECT_EQ(tres_count("mem", 2048), "2G");
+  EXPECT_EQ(tres_count("mem", 1024 * 1024), "1T");
+}
+
 }  // namespace
 }  // namespace cli

@@ -4,6 +4,7 @@
 
 #include "slurm/rest/connection.hpp"
 #include "slurm/rest/decode_accounting.hpp"
+#include "slurm/rest/decode_usage.hpp"
 
 namespace slurm {
 namespace {
@@ -37,6 +38,20 @@ void AccountingClient::users(Done<accounting::User> done) {
 
 void AccountingClient::associations(Done<accounting::Association> done) {
   get<accounting::Association>(*connection_, "associations/", decode_associations, std::move(done));
+}
+
+void AccountingClient::own_associations(Done<accounting::Association> done) {
+  connection_->with_server(
+      [connection = connection_.get(), done = std::move(done)](core::Result<void> ready) mutable {
+        if (!ready) return done(std::unexpected(ready.error()));
+        const std::string path = "associations/?" + std::string(connection->spelling().own_limits);
+        get<accounting::Association>(*connection, path, decode_associations, std::move(done));
+      },
+      Scope::kAccounting);
+}
+
+void AccountingClient::job(std::int64_t id, Done<accounting::QueuedJob> done) {
+  get<accounting::QueuedJob>(*connection_, "job/" + std::to_string(id), decode_ended_jobs, std::move(done));
 }
 
 void AccountingClient::clusters(Done<accounting::Cluster> done) {

@@ -14,6 +14,7 @@
 #include "core/result.hpp"
 #include "slurm/accounting/model.hpp"
 #include "slurm/accounting/qos.hpp"
+#include "slurm/accounting/usage.hpp"
 
 namespace slurm {
 
@@ -36,9 +37,14 @@ class AccountingClient {
   void accounts(Done<accounting::Account> done);
   void users(Done<accounting::User> done);
   void associations(Done<accounting::Association> done);
+  /// The limits of each are those that are set on itself, without what it has of its parents. So are its QOS.
+  void own_associations(Done<accounting::Association> done);
   void clusters(Done<accounting::Cluster> done);
   /// Reads slurmdbd's jobs in this QOS and this state ("running"). slurmdbd has no jobs that were held from the beginning.
   void jobs_in_qos(std::int64_t id, const std::string& state, Done<accounting::JobOfQos> done);
+  /// The job of this number as slurmdbd has it, also after slurmctld forgot it; several if the number was used again. It does
+  /// not have jobs that were held from the beginning.
+  void job(std::int64_t id, Done<accounting::QueuedJob> done);
 
   /// Error: kNotFound.
   void qos(const std::string& name, std::function<void(core::Result<accounting::Qos>)> done);

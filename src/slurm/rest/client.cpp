@@ -5,6 +5,7 @@
 
 #include "slurm/rest/connection.hpp"
 #include "slurm/rest/decode_accounting.hpp"
+#include "slurm/rest/decode_usage.hpp"
 
 namespace slurm {
 namespace {
@@ -51,6 +52,16 @@ void write_each(Connection& connection, std::vector<std::string> names, NodeUpda
         if (!result && !failed) failed = result.error();
         write_each(connection, std::move(names), std::move(update), std::move(failed), std::move(done));
       });
+}
+
+template <class Row>
+void get_rows(Connection& connection, std::string path, Connection::ListDecoder<Row> decoder,
+              AccountingClient::Done<Row> done) {
+  const auto rows = [done = std::move(done)](core::Result<Table<Row>> table) {
+    if (!table) return done(std::unexpected(table.error()));
+    done(std::move(table->rows));
+  };
+  connection.get_table<Row>(std::move(path), {}, std::move(decoder), rows);
 }
 
 }  // namespace
@@ -126,11 +137,19 @@ void Client::node(const std::string& name, Done<Node> done) {
 }
 
 void Client::jobs_of_qos(AccountingClient::Done<accounting::JobOfQos> done) {
-  const auto rows = [done = std::move(done)](core::Result<Table<accounting::JobOfQos>> table) {
-    if (!table) return done(std::unexpected(table.error()));
-    done(std::move(table->rows));
-  };
-  connection_->get_table<accounting::JobOfQos>("jobs/", {}, decode_jobs_of_qos, rows);
+  get_rows<accounting::JobOfQos>(*connection_, "jobs/", decode_jobs_of_qos, std::move(done));
+}
+
+void Client::queue(AccountingClient::Done<accounting::QueuedJob> done) {
+  get_rows<accounting::QueuedJob>(*connection_, "jobs/", decode_queue, std::move(done));
+}
+
+void Client::shares(AccountingClient::Done<accounting::Share> done) {
+  get_rows<accounting::Share>(*connection_, "shares", decode_shares, std::move(done));
+}
+
+void Client::partition_rules(AccountingClient::Done<accounting::PartitionRules> done) {
+  get_rows<accounting::PartitionRules>(*connection_, "partitions/", decode_partition_rules, std::move(done));
 }
 
 void Client::ping(Done<std::vector<Ping>> done) {

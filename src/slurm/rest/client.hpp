@@ -102,6 +102,11 @@ class Client {
   void reservations(Done<Table<Reservation>> done);
   /// Reads all jobs, with the fields that matter to their QOS.
   void jobs_of_qos(AccountingClient::Done<accounting::JobOfQos> done);
+  /// Reads all jobs, with the fields that matter to limits and to people who wait for one.
+  void queue(AccountingClient::Done<accounting::QueuedJob> done);
+  /// Reads what all associations of the cluster have used, as its slurmctld counts it.
+  void shares(AccountingClient::Done<accounting::Share> done);
+  void partition_rules(AccountingClient::Done<accounting::PartitionRules> done);
   /// Is answered at once, even if slurmctld is away.
   void ping(Done<std::vector<Ping>> done);
   void diag(Done<Diag> done);

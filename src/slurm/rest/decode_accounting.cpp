@@ -45,22 +45,6 @@ std::string_view name_at(const std::array<Place, N>& places, std::string_view pa
   return it == places.end() ? std::string_view{} : it->name;
 }
 
-/// Reads a number with a fraction, plain or as {set, infinite, number}.
-std::optional<double> fraction_of(od::value value) {
-  const od::json_type type = value.type();
-  if (type == od::json_type::number) return value.get_double();
-  if (type != od::json_type::object) return {};
-  bool set = false;
-  std::optional<double> number;
-  for (auto field : value.get_object()) {
-    const std::string_view key = field.unescaped_key();
-    od::value inner = field.value();
-    if (key == "set") set = truth_of(inner);
-    if (key == "number" && inner.type() == od::json_type::number) number = inner.get_double();
-  }
-  return set ? number : std::nullopt;
-}
-
 std::string tres_name(std::string_view type, std::string_view name) {
   return std::string(type) + (name.empty() ? "" : "/") + std::string(name);
 }
@@ -81,16 +65,6 @@ std::map<std::string, std::int64_t> tres_counts(od::value value) {
     if (!type.empty()) out[tres_name(type, name)] = count;
   }
   return out;
-}
-
-/// Calls `take(path, value)` for each field. Descends into those that `take` does not accept.
-template <class Take>
-void walk(od::object object, const std::string& above, const Take& take) {
-  for (auto field : object) {
-    const std::string path = above + std::string(std::string_view(field.unescaped_key()));
-    od::value value = field.value();
-    if (!take(path, value) && value.type() == od::json_type::object) walk(value.get_object(), path + "/", take);
-  }
 }
 
 void set_count(Limits& limits, std::string_view name, const Number& number) {

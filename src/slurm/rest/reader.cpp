@@ -71,6 +71,21 @@ Number number_of(od::value value) {
   return number;
 }
 
+std::optional<double> fraction_of(od::value value) {
+  const od::json_type type = value.type();
+  if (type == od::json_type::number) return value.get_double();
+  if (type != od::json_type::object) return {};
+  bool set = false;
+  std::optional<double> number;
+  for (auto field : value.get_object()) {
+    const std::string_view key = field.unescaped_key();
+    od::value inner = field.value();
+    if (key == "set") set = truth_of(inner);
+    if (key == "number" && inner.type() == od::json_type::number) number = inner.get_double();
+  }
+  return set ? number : std::nullopt;
+}
+
 std::optional<core::WallTime> time_of(od::value value) {
   const Number number = number_of(value);
   const auto* seconds = std::get_if<std::int64_t>(&number);

@@ -1,4 +1,4 @@
-// Reads the JSON of slurmrestd's data_parsers: texts, numbers, words and lists. Only for decode.cpp and decode_accounting.cpp.
+// Reads the JSON of slurmrestd's data_parsers: texts, numbers, words and lists. Only for the decoders.
 #pragma once
 
 #include <simdjson.h>
@@ -22,6 +22,8 @@ std::int64_t integer_of(od::value value);
 bool truth_of(od::value value);
 /// Reads {set, infinite, number}, or the plain number of older data_parsers. An infinite number is written with set false.
 Number number_of(od::value value);
+/// Reads a number with a fraction, plain or as {set, infinite, number}.
+std::optional<double> fraction_of(od::value value);
 std::optional<core::WallTime> time_of(od::value value);
 /// Calls `each` for the words of an array, or for a single word in its place.
 template <class Each>
@@ -35,6 +37,16 @@ void for_words(od::value value, Each each) {
 }
 
 std::vector<std::string> words_of(od::value value);
+
+/// Calls `take(path, value)` for each field. Descends into those that `take` does not accept.
+template <class Take>
+void walk(od::object object, const std::string& above, const Take& take) {
+  for (auto field : object) {
+    const std::string path = above + std::string(std::string_view(field.unescaped_key()));
+    od::value value = field.value();
+    if (!take(path, value) && value.type() == od::json_type::object) walk(value.get_object(), path + "/", take);
+  }
+}
 
 /// Thrown for a value that cannot be right. read_document turns it into an error.
 struct Nonsense {

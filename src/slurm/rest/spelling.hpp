@@ -15,6 +15,8 @@ struct Spelling {
   std::string_view ping_role;  ///< The field that tells whether it is the primary: a boolean, or the word "primary".
   bool partition_flags;        ///< Partitions have flags[]. Older versions do not show that one is hidden.
   bool differences;            ///< It can read update_time. Older versions refuse it.
+  /// The query that asks for associations with their own limits only.
+  std::string_view own_limits = "Exclude%20limits%20from%20parents=true";
 };
 
 /// Newest first.
@@ -23,8 +25,8 @@ inline constexpr std::array<Spelling, 6> kSpellings{{
     {"v0.0.44", "responding", "primary", false, true},
     {"v0.0.43", "responding", "primary", false, true},
     {"v0.0.42", "responding", "primary", false, true},
-    {"v0.0.41", "pinged", "mode", false, false},
-    {"v0.0.40", "pinged", "mode", false, false},
+    {"v0.0.41", "pinged", "mode", false, false, "without_parent_limits=true"},
+    {"v0.0.40", "pinged", "mode", false, false, "without_parent_limits=true"},
 }};
 
 }  // namespace slurm

@@ -334,11 +334,11 @@ TEST_F(Slurmdbd, OneThatIsUsedIsNotDeleted) {
   EXPECT_TRUE(until([&] { return local("exec", "squeue --noheader").empty(); }));
 
   sacctmgr("modify user root account=physics set defaultqos=gpu");
-  EXPECT_TRUE(until([&] { return !slurm::default_holders("gpu", view()).empty(); }));
+  EXPECT_TRUE(until([&] { return !slurm::use_of_qos("gpu", view()).empty(); }));
   EXPECT_EQ(remove("gpu"), "no evidence");
-  EXPECT_EQ(slurm::default_holders("gpu", view()).front(), "account physics, user root, cluster local");
+  EXPECT_THAT(slurm::use_of_qos("gpu", view()), HasSubstr("account physics, user root, cluster local"));
   sacctmgr("modify user root account=physics set defaultqos=normal");
-  EXPECT_TRUE(until([&] { return slurm::default_holders("gpu", view()).empty(); }));
+  EXPECT_TRUE(until([&] { return slurm::use_of_qos("gpu", view()).empty(); }));
   EXPECT_EQ(remove("gpu"), "");
   EXPECT_EQ(show("gpu", "Name"), "");
   sacctmgr("delete user root account=physics");

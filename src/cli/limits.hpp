@@ -1,0 +1,61 @@
+// Which limits of accounting apply to a job, and how far each is from letting it start. Pure.
+//
+// It counts as slurmctld does (Slurm's src/slurmctld/acct_policy.c), from the jobs that slurmctld has now. What no list of
+// slurmrestd contains, the past usage of a QOS for example, stays unknown.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/reasons.hpp"
+#include "core/clock.hpp"
+#include "slurm/accounting/model.hpp"
+#include "slurm/accounting/usage.hpp"
+
+namespace cli {
+
+/// What slurmctld and slurmdbd have about one cluster.
+struct ClusterFacts {
+  template <class Row>
+  using Rows = std::vector<std::shared_ptr<const Row>>;
+  Rows<slurm::accounting::QueuedJob> jobs;
+  Rows<slurm::accounting::PartitionRules> partitions;
+  Rows<slurm::accounting::Qos> qos;
+  Rows<slurm::accounting::Association> associations;  ///< Of this cluster, with their own limits only.
+  Rows<slurm::accounting::Share> shares;
+  std::string no_limits;  ///< Why the lists of slurmdbd are missing; "": they are not.
+  core::WallTime now;
+
+  [[nodiscard]] const slurm::accounting::PartitionRules* partition(std::string_view name) const;
+};
+
+/// A limit that is set and applies to a job. Minutes for times, MiB for memory.
+struct JobLimit {
+  const LimitKind* kind = nullptr;
+  std::string tres;         ///< "" if it is not about TRES.
+  std::string holder_kind;  ///< "QOS", "account" or "user".
+  std::string holder;       ///< The one it is set on.
+  std::string whose;        ///< Whose jobs count: "user ann in account physics". "" for a limit on one job.
+  std::int64_t limit = 0;
+  bool percent = false;                  ///< The limit is in percent of the cluster (a QOS with the flag Relative).
+  std::optional<std::int64_t> in_use{};  ///< By others. Unknown if Slurm does not tell.
+  std::optional<std::int64_t> asks{};    ///< By this job. Unknown without a time limit.
+  /// How much too much, or, for a least, too little. Negative: what is left. See holds().
+  std::optional<std::int64_t> over{};
+  std::vector<const slurm::accounting::QueuedJob*> counted{};  ///< The running jobs that count.
+  [[nodiscard]] bool holds() const { return over && *over > (kind->measure == Measure::kUsedMinutes ? -1 : 0); }
+  [[nodiscard]] bool of_qos() const { return holder_kind == "QOS"; }
+  /// True if the job is over it alone, so that waiting does not help.
+  [[nodiscard]] bool never() const;
+};
+
+/// Returns the limits in the order in which slurmctld checks them: of the QOS, then of the association and those above it.
+[[nodiscard]] std::vector<JobLimit> limits_of(const slurm::accounting::QueuedJob& job, const ClusterFacts& facts);
+
+/// Returns when enough of the jobs that count have reached their time limits; nullopt if that cannot be told.
+[[nodiscard]] std::optional<core::WallTime> free_by(const JobLimit& limit);
+
+}  // namespace cli

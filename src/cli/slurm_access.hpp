@@ -1,0 +1,42 @@
+// Reaches a cluster's slurmrestd through the API server's proxy of Services, with a token minted from the cluster's JWT key.
+// That needs no network access and no program in a pod, but two rights: to read that Secret, and `get` on services/proxy.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "cli/session.hpp"
+#include "slurm/rest/client.hpp"
+
+namespace cli {
+
+/// A slurmrestd that answers.
+class SlurmAccess {
+ public:
+  virtual ~SlurmAccess() = default;
+  [[nodiscard]] virtual slurm::Client& client() = 0;
+  [[nodiscard]] virtual const slurm::Capabilities& capabilities() const = 0;
+
+  template <class Row>
+  using Rows = std::vector<std::shared_ptr<const Row>>;
+  /// Calls `start` with a callback, as Api::await does. The error says that Slurm does not answer.
+  template <class T>
+  core::Result<T> await(Api& api, const std::function<void(std::function<void(core::Result<T>)>)>& start) {
+    auto answer = api.await<T>(start);
+    if (!answer) return std::unexpected(no_answer(answer.error()));
+    return answer;
+  }
+
+  static core::Error no_answer(const core::Error& error);
+};
+
+/// Returns the Controller of this name, or the only one if the name is "".
+core::Result<core::Json> one_controller(const std::vector<core::Json>& controllers, const std::string& ns,
+                                        const std::string& name);
+
+/// `restapis` are those of the Controller's namespace. The error says why its Slurm cannot be asked.
+core::Result<std::unique_ptr<SlurmAccess>> reach_slurm(Api& api, const core::Json& controller,
+                                                       const std::vector<core::Json>& restapis);
+
+}  // namespace cli

@@ -1,0 +1,19 @@
+// Decodes what limits and fair share are about (slurm/accounting/usage.hpp). As in decode.hpp, an incomplete list is an error.
+#pragma once
+
+#include <string>
+
+#include "slurm/accounting/usage.hpp"
+#include "slurm/rest/decode.hpp"
+
+namespace slurm {
+
+// Error of all: kInternal.
+/// Of slurmctld's jobs.
+core::Result<Decoded<accounting::QueuedJob>> decode_queue(std::string body);
+/// Of slurmdbd's jobs.
+core::Result<Decoded<accounting::QueuedJob>> decode_ended_jobs(std::string body);
+core::Result<Decoded<accounting::Share>> decode_shares(std::string body);
+core::Result<Decoded<accounting::PartitionRules>> decode_partition_rules(std::string body);
+
+}  // namespace slurm
