@@ -192,8 +192,8 @@ bool NamedLimit::covers(std::string_view of_tres) const {
   if (tres == of_tres) return true;
   if (tres.ends_with('/')) return of_tres.starts_with(tres);
   // Slurm says "Unknown" for those that have no word.
-  return tres == "?" && !of_tres.empty() && std::ranges::none_of(kTresNames, [&](std::string_view name) {
-           return name.ends_with('/') ? of_tres.starts_with(name) : of_tres == name;
+  return tres == "?" && !of_tres.empty() && std::ranges::none_of(kTresNames, [&](std::string_view known) {
+           return known.ends_with('/') ? of_tres.starts_with(known) : of_tres == known;
          });
 }
 
