@@ -35,7 +35,7 @@ inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash
 // Annotations of Controllers that users set.
 /// Stops deletions: nothing of the cluster is deleted, and its slurmctld stays as it is.
 inline constexpr std::string_view kAnnotationStopDeletions = "controller.slinky.slurm.net/stop-deletions";
-/// Allows that a slurmctld whose state is lost with its pod is replaced, although jobs are lost.
+/// Allows that slurmctld is replaced although its state, and the jobs with it, are lost with its pod.
 inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm.net/lose-jobs";
 
 // Annotations of worker pods that users set or read.

@@ -151,8 +151,8 @@ struct Get final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Reads the last line in the log of a pod's container, for Plan::need. The answer is {"log": TEXT}; TEXT is "" if the
-/// container wrote nothing within `since`, by the kubelet's clock.
+/// Reads the last line in the log of a container of a pod, for Plan::need. The result is {"log": TEXT}. TEXT is "" if the
+/// container wrote nothing within the last `since` by the clock of the kubelet.
 struct Log final : plan::Act {
   Log(Key of, std::string from, std::chrono::seconds time) : pod(std::move(of)), container(std::move(from)), since(time) {}
   Key pod;

@@ -118,12 +118,12 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 Endpoint controller_endpoint(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
-/// How many slurmctlds are to stand by.
+/// Returns the number of standby slurmctlds.
 int backups_of(const api::ControllerSpec& spec);
-/// The pods of slurmctld where there are backups, the primary's first: the names of their hosts.
+/// Returns the names of slurmctld's pods if there are backups, the primary's first. They are also the names of their hosts.
 std::vector<std::string> slurmctld_pods(std::string_view controller, int backups);
-/// Where such a pod is found, whoever is primary: a Service of its name. That of a headless Service would be unknown while the
-/// pod is away, and Slurm looks for an unknown name for seconds.
+/// Returns the address of one slurmctld's pod, whether it is primary or not: the Service with the pod's name. The pod's name in
+/// a headless Service would not resolve while the pod is away, and Slurm retries an unknown name for seconds.
 std::string slurmctld_address(std::string_view pod, std::string_view ns);
 /// Returns the --conf-server of slurmd and sackd: controller_endpoint; with backups, each slurmctld before it.
 std::string conf_servers(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);

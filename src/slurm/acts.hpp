@@ -152,8 +152,8 @@ struct ReadAccountingClusters final : plan::Act {
 /// Reason of an error: slurmrestd answers, but slurmdbd does not.
 inline constexpr std::string_view kSlurmdbdSilent = "SlurmdbdSilent";
 
-/// Creates a reservation for the operator. Fails with kConflict if Slurm, asked live, has a reservation of that name, because
-/// Slurm would change that one.
+/// Creates a reservation for the operator. Fails with kConflict if Slurm, asked live, already has a reservation of that name,
+/// because Slurm would change the existing reservation.
 struct MakeReservation final : plan::Act {
   ClusterKey cluster;
   ReservationWish wish;

@@ -53,8 +53,8 @@ class Holds {
 inline constexpr std::string_view kNotResponding = "Not responding";
 /// True for slurmctld's own reasons: the slurmd does not respond, or its machine has rebooted.
 [[nodiscard]] bool slurms_own(std::string_view reason);
-/// True if slurmctld set the node down because it did not respond or had rebooted. Before 26.05, slurmctld appends " : Not
-/// responding" to a reason that was left over, but not to that of a node that is already down.
+/// True if slurmctld set the node down because its slurmd did not respond or its machine had rebooted. Before 26.05, slurmctld
+/// appends " : Not responding" to a reason that was left over, but not to the reason of a node that is already down.
 [[nodiscard]] bool down_by_slurm(const Node& node);
 
 /// True if the reason comes from somebody other than slurmctld and this program: a person, or another program of ours.

@@ -29,13 +29,13 @@ struct Storage {
 /// Reports whether the operator runs the database.
 [[nodiscard]] bool managed(const Observed& observed);
 
-/// Plans its Secret, Service and StatefulSet, and adds their problems.
+/// Plans the Secret, Service and StatefulSet of the database, and adds their problems.
 void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Problem>& problems);
 
-/// True if its pod is ready.
+/// Reports whether the pod of the database is ready.
 [[nodiscard]] bool database_ready(const Observed& observed);
 
-/// The script of its container. Arguments: the database, its user, and further options for mariadbd.
+/// Returns the script of the container of the database. Arguments: the database, its user, and further options for mariadbd.
 std::string serve_database_script();
 
 }  // namespace op::accounting

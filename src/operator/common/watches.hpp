@@ -12,7 +12,8 @@
 
 namespace op {
 
-/// Maps a pod of that app (kAppRestApi), or another child, to the object that it belongs to, by its labels.
+/// Returns a mapper for the pods, or other children, of an app such as kAppRestApi. It maps a child to the object that the
+/// child belongs to according to its labels.
 template <class Record = kube::PodRecord>
 [[nodiscard]] kube::Mapper<Record> instance_of(std::string_view app) {
   return [app](const Record& record) -> Keys {

@@ -1,4 +1,4 @@
-// The NodeSet controller. One key is one NodeSet. What wakes it is in declaration.cpp.
+// The controller of NodeSets. A key is the "ns/name" of a NodeSet. declaration.cpp says which changes wake it.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,7 @@ struct ControllerView {
   core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits forever.
   std::optional<std::size_t> max_nodes{};     ///< MaxNodeCount of slurm.conf.
   std::optional<api::Topology> topology{};    ///< spec.topology.
-  TopologyUnits loaded_units{};               ///< What the loaded topology.yaml contains; read only with `topology`.
+  TopologyUnits loaded_units{};               ///< The content of the loaded topology.yaml. Read only if `topology` is set.
   bool topology_goes = false;                 ///< The topology.yaml that was made for a former spec.topology still exists.
   std::optional<Places> places{};             ///< A topology file of the user's assigns places to workers: see read_places.
   bool contains_jobs = true;                  ///< PrologFlags in slurm.conf has Contain, as far as is known.
