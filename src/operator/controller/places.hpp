@@ -20,7 +20,7 @@
 
 namespace op::controller {
 
-/// Minimum time between two reconfigures only for places.
+/// The minimum time between two reconfigures that only assign places.
 inline constexpr core::Duration kPlacesGap{60000};
 
 /// Records that workers need places or have been given them.

@@ -123,8 +123,8 @@ struct Slot {
   std::optional<KubeNode> kube_node;    ///< Empty: the pod has no Kubernetes node, or the node is gone or not known (yet).
   Life life = Life::kLive;
   slurm::Work work;
-  /// A Slurm node of another name, with jobs or open for jobs, that may be this worker's: it has no record, or its slurmd was
-  /// restarted since. "": none.
+  /// Another Slurm node, with jobs or open for jobs, that may belong to this worker: the worker has no record, or the slurmd of
+  /// that node started later than the slurmd of the record. "": there is none.
   std::string suspect;
   bool stamped = false;      ///< Slurm has had the node of this pod before.
   bool user_cordon = false;  ///< Annotation pod-cordon, or pod-cordon-requested.
