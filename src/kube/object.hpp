@@ -114,7 +114,7 @@ inline constexpr std::array<std::string_view, 3> kProbes{"startupProbe", "livene
 struct PodRecord {
   ObjectMeta meta;
   std::string node_name, hostname, phase, pod_ip, reason, message;
-  std::string pinned_to;  ///< The only node that its required node affinity allows (metadata.name); "": no such limit.
+  std::string pinned_to;  ///< The only node that the required node affinity allows (metadata.name). "": there is no such limit.
   bool host_network = false;
   std::string image;  ///< The image of the first container.
   std::vector<PodCondition> conditions;

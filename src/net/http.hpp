@@ -36,7 +36,7 @@ struct HttpResponse {
   int status = 0;
   Headers headers{};
   std::string body{};
-  std::shared_ptr<void> room{};  ///< Its body's share of a ReplyBudget, held until the last copy is destroyed.
+  std::shared_ptr<void> room{};  ///< The share of the body in a ReplyBudget, held until the last copy is destroyed.
 };
 
 /// Limits the memory of all replies under way, over any number of transports. One reply may take at most half of what the

@@ -23,7 +23,7 @@ namespace slinky {
 /// Reports whether the slurmd behind `node` started before this pod was created. Such a slurmd belongs to an earlier pod.
 /// Allows a second of clock skew.
 [[nodiscard]] bool began_before(const slurm::Node& node, const kube::PodRecord& pod);
-/// Reports whether the slurmd that Slurm knows behind `node` is the pod's own.
+/// Reports whether the slurmd that Slurm knows behind `node` belongs to this pod.
 [[nodiscard]] bool has_registered(const kube::PodRecord& pod, const slurm::Node& node);
 
 /// missing_text returns the message of the condition on a worker whose node is missing in Slurm. missing_since parses it.

@@ -13,7 +13,7 @@
 
 namespace op::accounting {
 
-/// The container of its pod.
+/// The name of the container in the pod of the database.
 inline constexpr std::string_view kDatabaseContainer = "mariadb";
 
 /// The address of slurmdbd's database, and its user and password.
@@ -23,7 +23,7 @@ struct Storage {
   std::string database, username;
   KeyRef password;
 };
-/// For a spec that names a database or has a managed one. `accounting`: the name of the object.
+/// Returns the storage for a spec that names a database or has a managed one. `accounting`: the name of the Accounting.
 [[nodiscard]] Storage storage_of(const api::StorageConfig& config, const std::string& accounting);
 
 /// Reports whether the operator runs the database.

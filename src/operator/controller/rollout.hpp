@@ -11,19 +11,19 @@
 //                asked-hash, refused-asked-hash       hashes of what users asked for with the offered and the refused content
 //                refused-by                           digest of the pod template of the slurmctld that refused the content
 //                refused-at, refusals                 when the content was last refused, and how often it was refused
-//                left-out-partitions                  partitions that were refused (when, and how often), or may be the cause
+//                left-out-partitions                  partitions that were refused, or that may be the cause
 //                slurm-key-hash                       hash of the auth/slurm key with which slurmctld was last up
 //                made-with-slurm-key-hash             hash of the key with which slurmctld's pod was made, if it differs
 //                slurmctld-release                    release of the slurmctld that was last up, from its image
 //                cluster-numbers-differ               see cluster_number.hpp
-//                served-by                            uid of the pod of the slurmctld that was last up, if its state ends with the pod
-//                slurmctld-ran                        slurmctld has run, although neither served-by nor an accepted content shows it
+//                served-by                            uid of the pod of that slurmctld, if its state ends with the pod
+//                slurmctld-ran                        slurmctld has run, although nothing else here shows it
 //                scripts-hash                         hash of the scripts that slurmctld itself runs
 //                starting-at                          when slurmctld was made to load the content while workers were starting
 //                places-given-until, places-due       see places.hpp
 //                held-since                           since when a reconfigure or restart waits for jobs that are starting
-//                cut-short-jobs                       jobs that were still starting when that wait was over, and when it was over
-//                data-hash                            hash of the data. If it differs, somebody edited the data: all is offered anew
+//                cut-short-jobs                       jobs that were starting when that wait ended, and its end
+//                data-hash                            hash of the data. If it differs, somebody edited the data
 //                files-hash, accepted-files-hash      hashes of the user's files of the offered and the accepted content
 //
 // Everything that users name in configFileRefs, script refs and jwksKeyRef belongs to slurm.conf: a slurmctld that starts must

@@ -139,7 +139,7 @@ struct Slot {
   bool loss_confirmed = false;
   /// For how long the operator has kept the node drained for the deletion of the worker. nullopt: it does not.
   std::optional<core::Duration> drained_for;
-  /// Since when the slurmd of the worker may register at any moment, while Slurm does not have its node. nullopt: it cannot
+  /// Since when the slurmd of the worker may be about to register, while Slurm does not have its node. nullopt: it cannot
   /// register.
   std::optional<core::MonoTime> may_register_since;
   /// The time that the worker has left to register (again) once its pod is ready. Not positive: it is overdue.

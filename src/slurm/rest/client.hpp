@@ -82,7 +82,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// Negotiates unless that is done.
+  /// Negotiates unless that is done, and returns the capabilities.
   void connect(Done<Capabilities> done);
   /// Returns the client of the accounting database behind this slurmrestd.
   [[nodiscard]] AccountingClient& accounting() { return accounting_; }
@@ -100,7 +100,7 @@ class Client {
   /// ALLOCATED. Error: kNotFound.
   void node(const std::string& name, Done<Node> done);
   void reservations(Done<Table<Reservation>> done);
-  /// Is answered at once, even if slurmctld is away.
+  /// Asks slurmrestd whether slurmctld responds. slurmrestd answers at once, even if slurmctld is away.
   void ping(Done<std::vector<Ping>> done);
   void diag(Done<Diag> done);
   /// Fails with kOtherCluster if slurmctld's own configuration names another cluster. Succeeds if the server cannot tell
