@@ -151,7 +151,7 @@ inline constexpr std::string_view kAnnotationDefaultContainer = "kubectl.kuberne
 
 // Finalizers. They are removed in this order: NodeSet, RestApi, Controller, Accounting.
 inline constexpr std::string_view kFinalizerNodeSet = "nodeset.slinky.slurm.net/drain";
-/// For ScheduledUpdate: Slurm may have a reservation of the NodeSet.
+/// The finalizer for ScheduledUpdate: Slurm may have a reservation of the NodeSet.
 inline constexpr std::string_view kFinalizerReservation = "nodeset.slinky.slurm.net/reservation";
 inline constexpr std::string_view kFinalizerRestApi = "restapi.slinky.slurm.net/serve";
 inline constexpr std::string_view kFinalizerController = "controller.slinky.slurm.net/teardown";

@@ -91,13 +91,13 @@ struct Job {
   /// end: start + limit; absent without a limit. For a waiting job, both are Slurm's estimate, which is only read with details.
   std::optional<core::WallTime> start, end;
   std::int64_t array = 0;              ///< The job array of which it is a task; 0: none.
-  std::optional<std::int64_t> task{};  ///< Its index in that array.
+  std::optional<std::int64_t> task{};  ///< The index of the task in that array.
   bool stepmgr = false;                ///< One slurmstepd of the job manages its steps and keeps the auth/slurm key.
   bool batch = false;                  ///< The job has a batch script. Only batch jobs can be requeued,
   bool requeue = false;                ///< and only if the user allows it.
   JobDetailsPtr details{};
-  [[nodiscard]] bool holds_nodes() const;  ///< RUNNING, SUSPENDED, CONFIGURING, COMPLETING, or an unknown state.
-  [[nodiscard]] bool in_queue() const;     ///< It holds nodes or is PENDING.
+  [[nodiscard]] bool holds_nodes() const;  ///< True if RUNNING, SUSPENDED, CONFIGURING, COMPLETING, or in an unknown state.
+  [[nodiscard]] bool in_queue() const;     ///< True if the job holds nodes or is PENDING.
   [[nodiscard]] bool holds(std::string_view node) const;
   /// True if the node is allocated to the job, and the job is RUNNING or SUSPENDED but not yet COMPLETING.
   [[nodiscard]] bool runs_on(std::string_view node) const;

@@ -135,15 +135,14 @@ struct SlurmctldFacts {
   std::string made_of;                 ///< Digest of the pod template (image, volumes ...). "": unknown.
   bool ready = false;                  ///< The pod is ready.
   core::WallTime now{};
-  std::string key{};        ///< Digest of the auth/slurm key. "": slurmctld is not up.
-  std::string made_with{};  ///< Digest of the key with which the pod was made.
-  bool ran = false;         ///< See has_run.
-  std::optional<std::string>
-      release{};       ///< The release in the tag of the image. nullopt: slurmctld is not up. "": the tag shows none.
-  std::string pod{};   ///< The uid of the pod, if the state is lost with the pod. "": slurmctld is not up.
-  bool fails = false;  ///< slurmctld crashes repeatedly when it starts with the offered content.
-  bool failed_before =
-      false;  ///< slurmctld crashed before it had the offered content, so the crash says nothing about that content.
+  std::string key{};                     ///< Digest of the auth/slurm key. "": slurmctld is not up.
+  std::string made_with{};               ///< Digest of the key with which the pod was made.
+  bool ran = false;                      ///< See has_run.
+  std::optional<std::string> release{};  ///< The release in the image tag. nullopt: slurmctld is not up. "": the tag has none.
+  std::string pod{};                     ///< The uid of the pod, if the state is lost with the pod. "": slurmctld is not up.
+  bool fails = false;                    ///< slurmctld crashes repeatedly when it starts with the offered content.
+  /// slurmctld crashed before it had the offered content, so the crash says nothing about that content.
+  bool failed_before = false;
 };
 SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state);
 

@@ -1,7 +1,7 @@
 // A slurmctld that does not start because its file with the usage of associations is missing.
 //
-// slurmctld writes that file (assoc_usage) every five minutes, and exits (fatal) at a start with the number of its cluster but
-// without the file (assoc_mgr_load_assoc_usage). A slurmctld that was killed before its first write exits at each start of its
+// slurmctld writes that file (assoc_usage) every five minutes. At a start with the number of its cluster but without the file,
+// it exits (fatal in assoc_mgr_load_assoc_usage). A slurmctld that was killed before its first write exits at each start of its
 // container. The init container of a new pod repairs that: see join_script.
 #pragma once
 

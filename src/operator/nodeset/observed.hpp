@@ -169,17 +169,18 @@ struct Observed {
   /// Pods that are left alone and only occupy names: workers with the name of this NodeSet in another cluster, and our own
   /// workers whose label app.kubernetes.io/instance somebody changed.
   std::vector<kube::PodPtr> unmanaged;
-  std::vector<kube::ObjectPtr>
-      revisions;  ///< ControllerRevisions of this NodeSet, and those with its name and without an owner.
+  /// ControllerRevisions of this NodeSet, and those with its name and without an owner.
+  std::vector<kube::ObjectPtr> revisions;
   /// PersistentVolumeClaims with our labels or with the names of our workers' claims, by name.
   std::map<std::string, kube::ObjectPtr, std::less<>> claims;
   /// The Kubernetes nodes of our pods and of pods to come, as far as they are known.
   std::map<std::string, KubeNode, std::less<>> nodes;
-  /// With scalingMode DaemonSet: all Kubernetes nodes.
+  /// All Kubernetes nodes, with scalingMode DaemonSet.
   Hosts hosts;
   bool reads_kube_nodes = true;  ///< True if the operator may read Kubernetes nodes.
   bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
-  /// With DaemonSet: Kubernetes nodes that are not known any more and are named in Slurm records of workers that ran there.
+  /// Kubernetes nodes that are not known any more and are named in Slurm records of workers that ran there, with scalingMode
+  /// DaemonSet.
   std::map<std::string, std::string, std::less<>> lost_hosts;  ///< By Slurm node.
   std::set<std::string, std::less<>> other_workers;  ///< With hostNetwork: Slurm nodes of the cluster's other workers.
   std::map<LiveObject, LiveAnswer> live;             ///< The API server's direct answers in this pass.

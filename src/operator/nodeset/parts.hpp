@@ -38,7 +38,7 @@ struct Fate {
   };
   Kind kind = Kind::kKeep;
   Cause cause = Cause::kNone;
-  std::string reason;       ///< For users; "" for a worker that is kept.
+  std::string reason;       ///< The reason for users. "" for a worker that is kept.
   bool place_taken = true;  ///< While the worker exists, no other worker is created for its place.
 
   [[nodiscard]] bool goes() const { return kind != Kind::kKeep; }
@@ -65,7 +65,7 @@ struct WaitingJobs {
   std::int64_t last = 0;
   std::size_t count = 0;
 };
-/// By Slurm node.
+/// The waiting jobs by Slurm node.
 using WaitingJobsByNode = std::unordered_map<std::string_view, WaitingJobs>;
 /// Returns the jobs that wait for the node, for users: "7, 8 and 3 more". "" if no job waits for it.
 [[nodiscard]] std::string waiting_text(const WaitingJobsByNode& jobs, const std::string& node);
@@ -96,8 +96,8 @@ struct Rollout {
   const Worker* asks_template = nullptr;
   bool unchecked = false;  ///< The answer about the new pod is missing. Until it is known, no worker is deleted for the update.
   std::string unanswered;  ///< Why the API server could not answer.
-  std::string
-      refusal;  ///< Why the API server would refuse the new pod. The update does not begin then. "": it would create the pod.
+  /// Why the API server would refuse the new pod. The update does not begin then. "": it would create the pod.
+  std::string refusal;
   std::optional<Change> change{};  ///< When this result may change.
 };
 
@@ -113,8 +113,8 @@ struct Fates {
   Workers workers;
   Rollout rollout;
   Switching switching;
-  WaitingJobsByNode
-      waiting_jobs;  ///< Filled in if a worker is going, or if a job waits for a node whose record is to be deleted.
+  /// Filled in if a worker is going, or if a job waits for a node whose record is to be deleted.
+  WaitingJobsByNode waiting_jobs;
   std::vector<std::string> names_kept;  ///< Why workers do not get the names that their Kubernetes nodes give them now.
   bool asks_reservations = false;       ///< Records have to be deleted, but Slurm's reservations were not read recently.
   std::vector<Change> changes;          ///< When a fate may change.
@@ -165,7 +165,7 @@ struct MaintenanceResult {
     std::string message;
     bool made;
   };
-  std::optional<Note> note{};  ///< For the condition ReservationCreated; empty: the condition is not set.
+  std::optional<Note> note{};  ///< The content of the condition ReservationCreated. Empty: the condition is not set.
   bool pending = false;        ///< A reservation that is not wanted may still exist.
   Finalizer finalizer = Finalizer::kUnchanged;
 };
@@ -249,7 +249,7 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft);
 [[nodiscard]] std::size_t max_unavailable(const View& view);
 
 // hosts.cpp
-/// With scalingMode DaemonSet: chooses workers to delete because their Kubernetes nodes are not wanted or give them another
+/// Chooses, with scalingMode DaemonSet, workers to delete because their Kubernetes nodes are not wanted or give them another
 /// name.
 void judge_places(const View& view, Fates& fates);
 /// Chooses the workers to replace among the kept workers of the other scalingMode.
@@ -416,7 +416,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft);
 /// Whether the newest template replaces workers of earlier ones; see kAnnotationRolls.
 enum class Rolls {
   kNo,
-  kToBeRecorded,  ///< It will replace them, once its ControllerRevision records that.
+  kToBeRecorded,  ///< The newest template will replace workers, once its ControllerRevision records that.
   kYes,
 };
 [[nodiscard]] Rolls newest_revision_rolls(const View& view);

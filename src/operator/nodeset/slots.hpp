@@ -30,8 +30,8 @@ struct KubeNode {
   std::string troubles{};     ///< What Options::propagated_conditions report: "(BadCPU: CPU 17 is broken)"; "": nothing.
   bool known = true;          ///< False: the node cannot be read, and the other values are assumed.
   std::string topology{};     ///< The annotation topology.slinky.slurm.net/spec.
-  std::string
-      place{};  ///< The topology according to the labels, if spec.topology of the Controller is set. "": a label is missing.
+  /// The topology according to the labels, if spec.topology of the Controller is set. "": a label is missing.
+  std::string place{};
   std::string lacks{};                            ///< The label that is missing for `place`. "": none is needed.
   std::set<std::string, std::less<>> features{};  ///< Features of the Slurm nodes of workers there, with their prefix.
   friend bool operator==(const KubeNode&, const KubeNode&) = default;
@@ -76,10 +76,10 @@ struct SlotKey {
 enum class Prospect {
   kServes,     ///< The worker serves or will soon, as far as is known.
   kLost,       ///< Slurm has no node for it, and its slurmd will not register (again). It can only be replaced.
-  kUnpinned,   ///< It waits for a Kubernetes node to which it is no longer pinned. It can only be replaced.
-  kOutdated,   ///< It has an earlier template and got stuck before its slurmd ever ran. It can only be replaced.
-  kNoRoom,     ///< It does not register because slurmctld already has MaxNodeCount nodes.
-  kElsewhere,  ///< It may have registered under another name: Slot::suspect.
+  kUnpinned,   ///< The worker waits for a Kubernetes node to which it is no longer pinned. It can only be replaced.
+  kOutdated,   ///< The worker has an earlier template and got stuck before its slurmd ever ran. It can only be replaced.
+  kNoRoom,     ///< The worker does not register because slurmctld already has MaxNodeCount nodes.
+  kElsewhere,  ///< The worker may have registered under another name: Slot::suspect.
   kStateLost,  ///< Slurm has lost its node and many others.
 };
 
@@ -110,15 +110,15 @@ struct SlotEvidence {
   std::optional<WorkerEvidence<slurm::NeverRegistered>> never_registered;
   std::optional<WorkerEvidence<slurm::Forgotten>> forgotten;
   std::optional<WorkerEvidence<slurm::Silent>> silent;
-  std::optional<slurm::DrainTimedOut>
-      timed_out;  ///< For spec.drainPolicy. It does not allow the deletion of the pod: jobs still run there.
+  /// Evidence for spec.drainPolicy. It does not allow the deletion of the pod: jobs still run there.
+  std::optional<slurm::DrainTimedOut> timed_out;
 };
 
 struct Slot {
   SlotKey key;
   kube::PodPtr pod;
-  std::string
-      node;  ///< The name of the Slurm node. Once Slurm has had the node, the name is written on the pod and never changes.
+  /// The name of the Slurm node. Once Slurm has had the node, the name is written on the pod and never changes.
+  std::string node;
   const slurm::Node* record = nullptr;  ///< Slurm's record; null: there is none, or Slurm has not answered.
   std::optional<KubeNode> kube_node;    ///< Empty: the pod has no Kubernetes node, or the node is gone or not known (yet).
   Life life = Life::kLive;
@@ -137,7 +137,8 @@ struct Slot {
   std::optional<core::WallTime> missing_since;
   /// A user has confirmed that the node is lost. The worker may then be replaced although Slurm has lost many nodes.
   bool loss_confirmed = false;
-  /// For how long the operator has kept the node drained for the deletion of the worker. nullopt: it does not.
+  /// For how long the operator has kept the node drained for the deletion of the worker. nullopt: the node is not drained for
+  /// it.
   std::optional<core::Duration> drained_for;
   /// Since when the slurmd of the worker may be about to register, while Slurm does not have its node. nullopt: it cannot
   /// register.

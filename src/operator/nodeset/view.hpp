@@ -1,4 +1,4 @@
-// What a pass over a NodeSet is based on: the observed facts, the goal, and what follows from them. Constant while the pass is
+// What a pass over a NodeSet is based on: the observed facts, the goal, and what follows from both. Constant while the pass is
 // planned. Private to this folder.
 #pragma once
 

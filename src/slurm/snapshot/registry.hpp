@@ -50,7 +50,7 @@ struct Change {
 struct ListChange {
   AccountingKey database;
   accounting::List list{};
-  bool changed = false;  ///< Its rows, health or error changed.
+  bool changed = false;  ///< The rows, the health or the error of the list changed.
 };
 
 class Clusters {
