@@ -2,7 +2,7 @@
 // "network" (Service), "pod" (ConfigMap, StatefulSet), "events", "status", "tidy" (removal of the finalizer).
 //
 // Only the init container of slurmdbd's pod reads the password of the database and writes slurmdbd.conf. The ConfigMap has all
-// lines except that one.
+// lines except the line with the password.
 #pragma once
 
 #include <string>

@@ -22,7 +22,8 @@ template <class Record = kube::PodRecord>
   };
 }
 
-/// Maps an object that a Controller owns, such as its configuration, to `of_controller` of that Controller.
+/// Returns a mapper from an object that a Controller owns, such as its configuration, to the keys that `of_controller` returns
+/// for this Controller.
 [[nodiscard]] std::function<Keys(const kube::Object&)> of_owner(std::function<Keys(const kube::Key&)> of_controller);
 
 /// Wakes `of_controller` of a Controller that is being deleted when a worker appears or is gone, because something may wait for

@@ -319,7 +319,7 @@ enum class Restorable {
   kNo,
   kNoText,     ///< The reason of the drain cannot be restored byte for byte.
   kNotKept,    ///< The API server drops or refuses status.drainsToRestore.
-  kToBeNoted,  ///< The worker can, once the status has the drain.
+  kToBeNoted,  ///< The worker can register with the drain, once the status has it.
   kNoted,
 };
 [[nodiscard]] Restorable judge_restorable(const View& view, const SlotKey& place, const slurm::Node& record);
@@ -340,8 +340,8 @@ void restore_drains(const View& view, Draft& draft);
 /// Sets features and topology of the workers' Slurm nodes from their Kubernetes nodes, and what the newest template changes in
 /// place.
 void keep_attributes(const View& view, const Workers& workers, Draft& draft);
-/// True if the worker's Slurm node has features of another Kubernetes node or lacks features of its own. Jobs may ask for
-/// these.
+/// True if the worker's Slurm node has features of another Kubernetes node than the worker's, or lacks features of the
+/// worker's. Jobs may ask for these features.
 [[nodiscard]] bool lacks_features(const View& view, const Worker& worker);
 /// Returns the features that a Kubernetes node has by its annotation and by these labels, with their prefix.
 [[nodiscard]] std::set<std::string, std::less<>> node_features(const kube::ObjectMeta& node,
@@ -350,7 +350,7 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 // slurm_states.cpp
 /// Returns the Slurm nodes that are drained in this pass.
 [[nodiscard]] NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
-/// Ends the jobs of pods that have ended without Slurm noticing. Returns the Slurm nodes of these pods.
+/// Ends the jobs of pods that are known to have ended, which Slurm has not noticed. Returns the Slurm nodes of these pods.
 [[nodiscard]] NodeNames end_gone_nodes(const View& view, Draft& draft);
 void resume_workers(const View& view, const Workers& workers, Draft& draft);
 void keep_metadata(const View& view, const Workers& workers, Draft& draft);
