@@ -48,7 +48,7 @@ struct AccountingSpec {
   std::string extra_conf;
   ServiceSpec service;
 
-  /// The JWT key's reference under either name, or null.
+  /// Returns the reference to the JWT key under either name, or null.
   [[nodiscard]] const SecretKeySelector* jwt_key() const {
     if (jwt_key_ref) return &*jwt_key_ref;
     return jwt_hs256_key_ref ? &*jwt_hs256_key_ref : nullptr;

@@ -59,7 +59,7 @@ struct ServiceSpec {
 
 struct MetricEndpoint {
   std::string path;
-  std::string interval;  ///< In Prometheus' notation; "" for its own setting.
+  std::string interval;  ///< In the notation of Prometheus. "": the setting of Prometheus itself.
   std::string scrape_timeout;
 };
 struct ServiceMonitor {
@@ -87,11 +87,11 @@ core::Json container_schema();
 /// The members of a core/v1 PersistentVolumeClaimSpec, for fields in the same JSON object as others: see embed_raw.
 core::Json claim_properties();
 
-/// For the root of a kind whose name other names are derived from: requires a DNS label of at most `longest` characters.
-/// Objects with a status are exempt: those older than this rule must still be able to lose their finalizers.
+/// Returns the rule for the root of a kind whose name other names are derived from: requires a DNS label of at most `longest`
+/// characters. Objects with a status are exempt: those older than this rule must still be able to lose their finalizers.
 Rule name_is_label(std::size_t longest, bool begins_with_letter);
 
-/// For structs with jwtKeyRef and its old name jwtHs256KeyRef: the effective reference must not change.
+/// Returns the rule for structs with jwtKeyRef and its old name jwtHs256KeyRef: the effective reference must not change.
 Rule jwt_key_unchanged();
 
 enum class ConditionStatus { kTrue, kFalse, kUnknown };

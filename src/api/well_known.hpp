@@ -11,8 +11,8 @@ inline constexpr std::string_view kGroup = "slinky.slurm.net";
 inline constexpr std::string_view kVersion = "v1beta1";
 inline constexpr std::string_view kApiVersion = "slinky.slurm.net/v1beta1";
 
-/// The value of app.kubernetes.io/name on every pod of the operator. It is also the issuer of its tokens, the field manager's
-/// prefix and the name of the Lease.
+/// The value of app.kubernetes.io/name on every pod of the operator. It is also the issuer of the tokens of the operator, the
+/// prefix of its field managers and the name of its Lease.
 inline constexpr std::string_view kOperatorName = "slurm-operator";
 
 // Labels on all children.
@@ -35,7 +35,7 @@ inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash
 // Annotations of Controllers that users set.
 /// Stops deletions: nothing of the cluster is deleted, and its slurmctld stays as it is.
 inline constexpr std::string_view kAnnotationStopDeletions = "controller.slinky.slurm.net/stop-deletions";
-/// Allows that a slurmctld whose state is lost with its pod is replaced, although jobs are lost.
+/// Allows that slurmctld is replaced although its state, and the jobs with it, are lost with its pod.
 inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm.net/lose-jobs";
 
 // Annotations of worker pods that users set or read.
@@ -61,8 +61,8 @@ inline constexpr std::string_view kAnnotationPinnedTo = "nodeset.slinky.slurm.ne
 inline constexpr std::string_view kAnnotationScaledIn = "nodeset.slinky.slurm.net/scaled-in";
 /// On a worker pod whose template changed only in what Slurm takes at run time: the revision hash that it was created with.
 inline constexpr std::string_view kAnnotationCreatedRevision = "nodeset.slinky.slurm.net/created-revision";
-/// On the newest ControllerRevision, until all workers have it: the controller-revision-hash of the previous one. Workers below
-/// spec.updateStrategy.rollingUpdate.partition still have that one.
+/// On the newest ControllerRevision, until all workers have it: the controller-revision-hash of the previous revision. Workers
+/// below spec.updateStrategy.rollingUpdate.partition still have the previous revision.
 inline constexpr std::string_view kAnnotationBaseRevision = "nodeset.slinky.slurm.net/base-revision";
 /// On a ControllerRevision whose template has become the newest again: since when it is the newest.
 inline constexpr std::string_view kAnnotationNewestSince = "nodeset.slinky.slurm.net/newest-since";
@@ -116,7 +116,7 @@ inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/re
 inline constexpr std::string_view kAnnotationAcceptedConfigHash = "slinky.slurm.net/accepted-config-hash";
 inline constexpr std::string_view kAnnotationRefusedConfigHash = "slinky.slurm.net/refused-config-hash";
 inline constexpr std::string_view kAnnotationRefusedReason = "slinky.slurm.net/refused-reason";
-/// Hashes of what people asked for with the offered content, and with the refused one: see Rendered::asked.
+/// Hashes of what users asked for with the offered content, and with the refused content: see Rendered::asked.
 inline constexpr std::string_view kAnnotationAskedHash = "slinky.slurm.net/asked-hash";
 inline constexpr std::string_view kAnnotationRefusedAskedHash = "slinky.slurm.net/refused-asked-hash";
 inline constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
@@ -129,7 +129,8 @@ inline constexpr std::string_view kAnnotationHeldSince = "slinky.slurm.net/held-
 inline constexpr std::string_view kAnnotationSlurmctldRelease = "slinky.slurm.net/slurmctld-release";
 /// On slurmctld's pod, while it waits for a release of slurmdbd: that release.
 inline constexpr std::string_view kAnnotationSlurmdbdRelease = "slinky.slurm.net/slurmdbd-release";
-/// Set if slurmctld ended because slurmdbd has another number for its cluster than its state has: "OURS THEIRS POD-UID".
+/// On X-config, if slurmctld ended because slurmdbd has another number for the cluster than the state of slurmctld has: "OURS
+/// THEIRS POD-UID".
 inline constexpr std::string_view kAnnotationNumbersDiffer = "slinky.slurm.net/cluster-numbers-differ";
 /// On the backups' StatefulSet: the UID of the primary's pod to which they hand over, and since when.
 inline constexpr std::string_view kAnnotationHandedOver = "slinky.slurm.net/handed-over";
@@ -150,7 +151,7 @@ inline constexpr std::string_view kAnnotationDefaultContainer = "kubectl.kuberne
 
 // Finalizers. They are removed in this order: NodeSet, RestApi, Controller, Accounting.
 inline constexpr std::string_view kFinalizerNodeSet = "nodeset.slinky.slurm.net/drain";
-/// For ScheduledUpdate: Slurm may have a reservation of the NodeSet.
+/// The finalizer for ScheduledUpdate: Slurm may have a reservation of the NodeSet.
 inline constexpr std::string_view kFinalizerReservation = "nodeset.slinky.slurm.net/reservation";
 inline constexpr std::string_view kFinalizerRestApi = "restapi.slinky.slurm.net/serve";
 inline constexpr std::string_view kFinalizerController = "controller.slinky.slurm.net/teardown";
@@ -161,7 +162,8 @@ inline constexpr std::string_view kFinalizerSlurmQos = "slurmqos.slinky.slurm.ne
 /// Workers tolerate this taint (NoExecute).
 inline constexpr std::string_view kTaintWorker = "nodeset.slinky.slurm.net/worker";
 
-/// With these taints, cluster-autoscaler and Karpenter announce that a Kubernetes node will be removed. They drain its workers.
+/// Taints with which cluster-autoscaler and Karpenter announce that a Kubernetes node will be removed. The operator drains the
+/// workers on such a node.
 inline constexpr std::array<std::string_view, 2> kDrainTaints{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"};
 
 // Condition types of the custom resources.

@@ -77,7 +77,7 @@ class SimSession final : public Session {
   bool run_until(const std::function<bool()>& done) override { return loop_.run_until(done, patience); }
   void wake() override {}
 
-  core::Duration patience = 10min;  ///< When the user interrupts.
+  core::Duration patience = 10min;  ///< The time after which the user interrupts the program.
 
  private:
   sim::SimLoop& loop_;

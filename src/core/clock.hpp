@@ -34,7 +34,8 @@ struct WallTime {
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// Continues while the machine sleeps: otherwise we could still act when others no longer wait.
+  /// Returns the monotonic time. It continues while the machine sleeps: otherwise we could still act when others no longer
+  /// wait.
   [[nodiscard]] virtual MonoTime mono() const = 0;
   [[nodiscard]] virtual WallTime wall() const = 0;
 };

@@ -46,7 +46,7 @@ class HostIndex {
 class HostSet {
  public:
   void add(std::string_view text);
-  /// Reports whether hostlist_names holds for any of the lists.
+  /// Reports whether one of the added hostlists contains the name, as hostlist_names does.
   [[nodiscard]] bool has(std::string_view name) const;
 
  private:

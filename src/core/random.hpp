@@ -18,8 +18,8 @@ class Random {
   virtual std::uint64_t below(std::uint64_t bound) = 0;
   /// Returns n bytes that are good enough for keys (production: from OpenSSL).
   virtual std::string bytes(std::size_t n) = 0;
-  /// Returns a new key pair. May be called on another thread than the rest. In production, OpenSSL makes a key of that type;
-  /// otherwise it is an Ed25519 key, which also distinguishes keys.
+  /// Returns a new key pair. May be called on another thread than the other functions. In production, OpenSSL makes a key of
+  /// the given type. Other implementations return an Ed25519 key for every type, which suffices to tell keys apart.
   virtual SshKeyPair ssh_key(SshKeyType, std::string_view comment) { return ssh_key_of_seed(bytes(32), comment); }
   /// Returns an independent source for a part of the program. Its values depend only on the name, not on what else was drawn or
   /// on the order in which parts were made.

@@ -41,7 +41,8 @@ struct Create final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Server-side apply with a fixed field manager; forced, because the manager owns the fields it names. Strict field validation.
+/// Server-side apply with a fixed field manager and strict field validation. Forced, because the manager owns the fields that
+/// it names.
 struct Apply final : plan::Act {
   Apply(Resource of, core::Json body, std::string field_manager)
       : resource(std::move(of)), object(std::move(body)), manager(std::move(field_manager)) {}
@@ -69,7 +70,7 @@ struct Patch final : plan::Act {
   std::string uid, resource_version;
   bool finalizer = false;  ///< The patch adds or removes a finalizer and does nothing else.
   [[nodiscard]] core::Json describe() const override;
-  /// Finalizers are never withheld; the act that they guard is.
+  /// Returns kNever for a change of a finalizer. The act that the finalizer guards is withheld instead.
   [[nodiscard]] Withhold withhold() const override { return finalizer ? Withhold::kNever : Withhold::kLong; }
 };
 
@@ -151,8 +152,8 @@ struct Get final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Reads the last line in the log of a pod's container, for Plan::need. The answer is {"log": TEXT}; TEXT is "" if the
-/// container wrote nothing within `since`, by the kubelet's clock.
+/// Reads the last line in the log of a container of a pod, for Plan::need. The result is {"log": TEXT}. TEXT is "" if the
+/// container wrote nothing within the last `since` by the clock of the kubelet.
 struct Log final : plan::Act {
   Log(Key of, std::string from, std::chrono::seconds time) : pod(std::move(of)), container(std::move(from)), since(time) {}
   Key pod;
@@ -199,7 +200,8 @@ plan::ActPtr json_patch(const Resource& resource, const ObjectMeta& object, core
 /// Patches the object whatever its version. Fails for another object of the same name.
 plan::ActPtr patch_any_version(const Resource& resource, const ObjectMeta& object, core::Json patch,
                                PatchType type = PatchType::kMerge, std::string subresource = "");
-/// Whether a deletion fails if the pod has changed since it was seen. Always if the evidence is about one version of it.
+/// Whether a deletion fails if the pod has changed since it was seen. It always does if the evidence is about one version of
+/// the pod.
 enum class PodVersion { kAny, kAsSeen };
 /// Deletes a pod. No pod can be deleted without evidence.
 plan::ActPtr delete_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);

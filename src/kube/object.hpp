@@ -86,7 +86,7 @@ struct ContainerState {
   int restarts = 0;
   std::string waiting_reason;  ///< "ImagePullBackOff", "CrashLoopBackOff" ... or "".
   std::string message;         ///< The message of the waiting state; after a crash or an end, the termination message.
-  std::string last_message{};  ///< For a running container: its last termination message with an error.
+  std::string last_message{};  ///< The last termination message with an error of a running container.
   /// The container has failed more than once and does not run: CrashLoopBackOff, or the time before that appears.
   bool crashed = false;
 };
@@ -114,14 +114,14 @@ inline constexpr std::array<std::string_view, 3> kProbes{"startupProbe", "livene
 struct PodRecord {
   ObjectMeta meta;
   std::string node_name, hostname, phase, pod_ip, reason, message;
-  std::string pinned_to;  ///< The only node that its required node affinity allows (metadata.name); "": no such limit.
+  std::string pinned_to;  ///< The only node that the required node affinity allows (metadata.name). "": there is no such limit.
   bool host_network = false;
   std::string image;  ///< The image of the first container.
   std::vector<PodCondition> conditions;
   std::vector<ContainerState> containers;
   std::vector<EphemeralContainer> ephemeral;
   std::optional<core::WallTime> ready_since;  ///< Since when the pod is ready, if it is and the condition has a time.
-  Patience not_ready, unreachable;            ///< For kTaintNotReady and kTaintUnreachable.
+  Patience not_ready, unreachable;            ///< The patience for kTaintNotReady and for kTaintUnreachable.
   std::vector<std::string> secrets;           ///< The names of the Secrets that its volumes mount, in the order of the spec.
   std::vector<std::string> http_probed;       ///< The names of its containers with HTTP probes.
   [[nodiscard]] bool mounts_secret(std::string_view name) const;
@@ -162,7 +162,7 @@ struct MetadataRecord {
 
 struct Toleration {
   std::string key, op, value, effect;   ///< As in the spec: "" if unset (op: Equal; key and effect: all).
-  std::optional<std::int64_t> seconds;  ///< For NoExecute; nullopt: no limit.
+  std::optional<std::int64_t> seconds;  ///< The limit for NoExecute. nullopt: no limit.
   friend bool operator==(const Toleration&, const Toleration&) = default;
 };
 /// Amounts by resource name ("cpu", "memory", "nvidia.com/gpu"), in whole units: half a CPU is 0.5.
@@ -170,7 +170,7 @@ using ResourceAmounts = std::map<std::string, long double, std::less<>>;
 
 /// The part of a pod that a scheduler needs, including PodRecord. Only for caches that schedule: it takes twice the memory.
 struct SchedulingPodRecord : PodRecord {
-  std::vector<std::string> gates;  ///< Its scheduling gates that are not removed yet.
+  std::vector<std::string> gates;  ///< The scheduling gates of the pod that are not removed yet.
   std::string scheduler, priority_class;
   std::int32_t priority = 0;
   /// What the pod takes of a node, as the scheduler counts: the larger of the sum of its containers and the most that an init

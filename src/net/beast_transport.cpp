@@ -146,8 +146,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
                             });
   }
 
-  /// Sends one request. `on_sent` says whether bytes of it may have left. If a `fenced` request ends before its reply, because
-  /// the connection is closed or the process ends, the kernel discards what it has not sent yet.
+  /// Sends one request. If sending fails, calls `on_sent` with whether a part of the request may have been sent. If `fenced`,
+  /// and the connection is closed or the process ends before the reply, the kernel discards the bytes that it has not sent yet.
   void send(std::string bytes, bool is_head, bool fenced, std::function<void(bool any)> on_sent) {
     if (fenced != fenced_) set_fenced(fenced);
     out_ = std::move(bytes);

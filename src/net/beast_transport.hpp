@@ -20,7 +20,7 @@ namespace net {
 struct TransportOptions {
   std::size_t max_connections = 32;          ///< Limits unary requests that are not urgent.
   core::Duration idle_timeout{60000};        ///< A kept connection is closed after this long without use.
-  std::size_t max_reply_bytes = 64UL << 20;  ///< For unary requests without a limit of their own.
+  std::size_t max_reply_bytes = 64UL << 20;  ///< The limit for unary requests that have no limit of their own.
   std::shared_ptr<ReplyBudget> budget{};     ///< Limits the bodies of unary replies until they are read; null: no limit.
 };
 

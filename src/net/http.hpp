@@ -24,7 +24,8 @@ struct HttpRequest {
   std::string target = "/";  ///< Path and query, percent-encoded: "/api/v1/pods?limit=500".
   Headers headers{};
   std::string body{};
-  /// From send to the last byte of the reply. For streams: to the head, and then the longest silence between pieces.
+  /// The time from send to the last byte of the reply. For streams: the time to the head, and then the longest silence between
+  /// pieces.
   core::Duration timeout{15000};
   /// Never waits for a free connection. For the few requests whose delay ends the process.
   bool urgent = false;
@@ -36,7 +37,7 @@ struct HttpResponse {
   int status = 0;
   Headers headers{};
   std::string body{};
-  std::shared_ptr<void> room{};  ///< Its body's share of a ReplyBudget, held until the last copy is destroyed.
+  std::shared_ptr<void> room{};  ///< The share of the body in a ReplyBudget, held until the last copy is destroyed.
 };
 
 /// Limits the memory of all replies under way, over any number of transports. One reply may take at most half of what the

@@ -11,7 +11,7 @@ struct Tls {
   /// The authorities for the peer's certificate. Empty: the system's for a client; no client certificates for a server.
   std::string ca_pem{};
   std::string cert_pem{};             ///< Our certificate chain; empty: none. A server needs one.
-  std::string key_pem{};              ///< Its private key, without a passphrase.
+  std::string key_pem{};              ///< The private key of the certificate, without a passphrase.
   std::string server_name{};          ///< Client: the name to send (SNI) and to verify instead of the host.
   bool insecure_skip_verify = false;  ///< Client: only for users who set it in their kubeconfig.
   friend bool operator==(const Tls&, const Tls&) = default;

@@ -31,7 +31,8 @@ bool of_workers(const kube::ObjectMeta& budget) {
          owner->kind == resources::kController.kind && owner->api_version.starts_with(std::string(api::kGroup) + "/");
 }
 
-/// How often the Lease is read, and for how long a renewed one may belong to an operator that is about to end.
+/// kLookAgain: the time between two reads of the Lease.
+/// kEnding: how long an operator that is ending may still renew the Lease. After that, a renewal means that an operator runs.
 constexpr core::Duration kLookAgain{2000}, kEnding{80000};
 
 /// Reads the Lease until it is clear whether somebody renews it.

@@ -55,7 +55,7 @@ class Operator {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The rules of the chart's ClusterRole: the rights that all controllers declare.
+/// Returns the file with the rules of the ClusterRole in the chart: the rights that all controllers declare.
 [[nodiscard]] api::GeneratedFile cluster_role_file();
 
 }  // namespace op

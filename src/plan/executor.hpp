@@ -16,13 +16,13 @@
 
 namespace plan {
 
-/// Closed until the caches show a write. Checked again whenever a cache changes.
+/// A gate is closed until the caches show a write. It is checked again whenever a cache changes.
 class Gate {
  public:
   virtual ~Gate() = default;
   [[nodiscard]] virtual bool open() const = 0;
-  /// Called when the gate has been closed for too long: starts a live read of what became of the write, whose result shows in
-  /// open(). Returns false if that cannot be read, so that nothing should wait for the gate any longer.
+  /// Starts a live read of what became of the write. The result shows in open(). Called when the gate has been closed for too
+  /// long. Returns false if the outcome cannot be read, so that nothing should wait for the gate any longer.
   [[nodiscard]] virtual bool settle() const { return false; }
   [[nodiscard]] virtual std::string describe() const = 0;
 };

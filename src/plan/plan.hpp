@@ -69,8 +69,8 @@ struct Step {
   StepId id;
   std::string reason;  ///< The reason, for a person.
   ActPtr act;
-  /// For the first step of a group that completes what the previous group began: how long after the begin of the previous group
-  /// it may still begin when the pass's time is over.
+  /// How long after the begin of the previous group this step may still begin when the time of the pass is over. Only for the
+  /// first step of a group that completes what the previous group began.
   core::Duration late{0};
 };
 
@@ -79,9 +79,9 @@ class Lane {
  public:
   /// Adds a step to the current group.
   Lane& add(Step step);
-  /// Does nothing for nullopt.
+  /// Adds a step to the current group, or nothing for nullopt.
   Lane& add(std::optional<Step> step);
-  /// Begins a new group: it waits for all that was added before.
+  /// Begins a new group. The steps of this group wait for all that was added before.
   Lane& then();
   [[nodiscard]] const std::vector<std::vector<Step>>& groups() const { return groups_; }
 
@@ -157,8 +157,8 @@ class Plan {
   [[nodiscard]] const std::optional<core::Duration>& wake() const { return wake_; }
   [[nodiscard]] const std::string& wake_reason() const { return wake_reason_; }
 
-  /// The next step depends on what this external system (a Slurm cluster, by its key) reports soon. The runtime may poll the
-  /// system more often for a while.
+  /// Records that the next step depends on what this external system (a Slurm cluster, by its key) reports soon. The runtime
+  /// may poll the system more often for a while.
   void waits_on(std::string system) { waits_on_.insert(std::move(system)); }
   [[nodiscard]] const std::set<std::string>& waits_on() const { return waits_on_; }
 

@@ -52,7 +52,7 @@ void Gates::settle(Pass& pass) {
   std::erase_if(pass.gates, [&](const plan::GatePtr& gate) {
     if (gate->open()) return true;
     if (!gate->settle()) {
-      // A server that is gone for good must not hold its key for ever.
+      // The outcome of the write cannot be read. The key must not wait for ever for a server that may never return.
       logger_.info("a write was not seen in time: going on without", pass.fields({{"gate", gate->describe()}}));
       return true;
     }

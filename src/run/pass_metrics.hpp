@@ -1,4 +1,5 @@
-// Metrics of the engine. A program that exports them derives from this class (run/shell/metrics.hpp), which itself drops them.
+// Metrics of the engine. A program that exports them derives from this class (run/shell/metrics.hpp). The class itself drops
+// them.
 #pragma once
 
 #include <cstddef>

@@ -51,7 +51,7 @@ std::optional<std::size_t> max_node_count(const slurm::conf::Conf& conf);
 
 /// Reports whether PrologFlags contains Contain or a flag that implies it. Each job then has a step that ssh sessions can join.
 bool contains_jobs(const slurm::conf::Conf& conf);
-/// Does so for the slurm.conf that the ConfigMap offers.
+/// Reports the same for the slurm.conf that the ConfigMap offers.
 bool contains_jobs(const kube::Object& config_map);
 
 /// Reports whether CommunicationParameters contains EnableIPv6.

@@ -32,12 +32,12 @@ class LocalWiring final : public Wiring {
   std::vector<std::string> woken;      ///< "restapi ns/x", in this order.
   std::vector<std::string> elsewhere;  ///< Namespaces in which nothing is to be done.
 
-  /// Every cache that was asked for shows those of these documents that it selects, and is synced.
+  /// Makes every cache that was asked for show those of these documents that it selects. The caches are then synced.
   void show(const std::vector<const core::Json*>& documents, const std::string& rv) {
     for (const auto& show_in : shows_) show_in(documents, rv);
   }
 
-  /// The cache sees this document, in namespace "ns" and of a new version; `woken` is whom that woke.
+  /// Makes the cache show this document, in namespace "ns" and with a new version. `woken` then lists the keys that this woke.
   template <class Record>
   const std::vector<std::string>& put(kube::Cache<Record>& cache, core::Json document) {
     document["metadata"]["namespace"] = "ns";
@@ -89,7 +89,7 @@ class LocalWiring final : public Wiring {
   AccountingSource accounting_;
   bool nodes_;
   int version_ = 0;
-  /// By the record's type, the kind and the selector.
+  /// The caches by the type of the record, the kind and the selector.
   std::map<std::tuple<std::type_index, std::string, std::string>, std::unique_ptr<kube::CacheBase>> caches_;
   std::vector<std::function<void(const std::vector<const core::Json*>&, const std::string&)>> shows_;
 };

@@ -19,14 +19,14 @@ namespace slinky {
 /// Our own kinds, as the API server serves them.
 namespace resources {
 extern const kube::Resource kController, kRestApi, kNodeSet, kLoginSet, kAccounting, kToken, kSlurmQos;
-/// The Prometheus operator's, which may be absent; and the name of its definition.
+/// The kind ServiceMonitor of the Prometheus operator, which may be absent, and the name of its definition.
 extern const kube::Resource kServiceMonitor;
 inline constexpr const char* kServiceMonitorDefinition = "servicemonitors.monitoring.coreos.com";
 }  // namespace resources
 
 /// Values of the label app.kubernetes.io/name.
 inline constexpr std::string_view kAppController = "slurmctld";
-/// The slurmctlds that stand by. They are no pods of kAppController: nothing that is true of the one that runs is true of them.
+/// The standby slurmctlds. They are not pods of kAppController: nothing that is true of the running slurmctld is true of them.
 inline constexpr std::string_view kAppBackup = "slurmctld-backup";
 inline constexpr std::string_view kAppRestApi = "slurmrestd";
 inline constexpr std::string_view kAppWorker = "slurmd";
@@ -35,7 +35,7 @@ inline constexpr std::string_view kAppAccounting = "slurmdbd";
 inline constexpr std::string_view kAppDatabase = "slurm-mariadb";
 inline constexpr std::string_view kAppToken = "slurm-token";
 
-/// Server-side apply: one manager a controller.
+/// The field managers of server-side apply, one for each controller.
 inline constexpr std::string_view kManagerController = "slurm-operator-controller";
 inline constexpr std::string_view kManagerRestApi = "slurm-operator-restapi";
 inline constexpr std::string_view kManagerLoginSet = "slurm-operator-loginset";
@@ -66,7 +66,8 @@ std::string backup_object_name(std::string_view controller);
 std::string config_map_name(std::string_view controller);
 /// "X-config-files": the ConfigMap with copies of the files that the user names, which slurmctld's pods mount.
 std::string config_files_name(std::string_view controller);
-/// "X-config-files-accepted": those that slurmctld took before, while it is offered others. Nobody mounts it.
+/// "X-config-files-accepted": the ConfigMap with copies of the files that slurmctld last accepted, while it is offered others.
+/// No pod mounts it.
 std::string accepted_files_name(std::string_view controller);
 /// "statesave-X-controller-0": the claim that the StatefulSet makes.
 std::string state_claim_name(std::string_view controller);
@@ -91,12 +92,13 @@ std::string login_hosts_name(std::string_view loginset);
 std::string worker_ssh_host_keys_name(std::string_view nodeset);
 /// "slurm-workers-X": the headless Service of all workers of a Controller, and the subdomain of their pods.
 std::string workers_service_name(std::string_view controller);
-/// Its domain, in which the pods of workers and of login nodes have their names: a DNS search path of Slurm's daemons.
+/// Returns the domain of that Service, in which the pods of workers and of login nodes have their names. It is a DNS search
+/// path of the daemons of Slurm.
 std::string workers_domain(std::string_view ns, std::string_view controller, std::string_view cluster_domain);
 /// "slurm-workers-pdb-X".
 std::string workers_pdb_name(std::string_view controller);
 
-/// The cluster's key everywhere in this operator: "ns/X".
+/// Returns the key of the cluster everywhere in this operator: "ns/X".
 slurm::ClusterKey cluster_key(std::string_view ns, std::string_view controller);
 
 /// Returns the accounting database's key: "accounting/ns/X". No cluster has such a key.
@@ -121,12 +123,12 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 Endpoint controller_endpoint(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
-/// How many slurmctlds are to stand by.
+/// Returns the number of standby slurmctlds.
 int backups_of(const api::ControllerSpec& spec);
-/// The pods of slurmctld where there are backups, the primary's first: the names of their hosts.
+/// Returns the names of slurmctld's pods if there are backups, the primary's first. They are also the names of their hosts.
 std::vector<std::string> slurmctld_pods(std::string_view controller, int backups);
-/// Where such a pod is found, whoever is primary: a Service of its name. That of a headless Service would be unknown while the
-/// pod is away, and Slurm looks for an unknown name for seconds.
+/// Returns the address of one slurmctld's pod, whether it is primary or not: the Service with the pod's name. The pod's name in
+/// a headless Service would not resolve while the pod is away, and Slurm retries an unknown name for seconds.
 std::string slurmctld_address(std::string_view pod, std::string_view ns);
 /// Returns the --conf-server of slurmd and sackd: controller_endpoint; with backups, each slurmctld before it.
 std::string conf_servers(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
@@ -134,10 +136,10 @@ std::string conf_servers(const api::ControllerSpec& spec, std::string_view ns, s
 Endpoint accounting_endpoint(const api::AccountingSpec& spec, std::string_view ns, std::string_view accounting);
 Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std::string_view restapi);
 
-/// The name of a NodeSet inside of Slurm (its NodeSet, Feature and Partition): template.spec.hostname without trailing dashes,
-/// or the object's own name.
+/// Returns the name of a NodeSet inside of Slurm (its NodeSet, Feature and Partition): template.spec.hostname without trailing
+/// dashes, or the name of the object.
 std::string slurm_node_set_name(const api::NodeSetSpec& spec, std::string_view nodeset);
-/// The same of a NodeSet whose other fields may not be readable.
+/// Returns the same for a NodeSet whose other fields may not be readable.
 std::string slurm_node_set_name(const kube::Object& nodeset);
 
 /// Default images: the public ones.
@@ -154,8 +156,9 @@ inline constexpr int kNobodyUid = 65534;
 /// User and group mysql of MariaDB's image.
 inline constexpr int kMariadbUid = 999;
 
-/// What a slurmd says of its reason when it registers drained, as others had drained its node before: one word, which no image
-/// takes apart. It is not the operator's word, so that nothing resumes the node if the rest is forgotten.
+/// What a slurmd adds to its reason when it registers drained because others had drained its node before. It is one word, so
+/// that no image splits it. It is not the word of the operator, so that nothing resumes the node if the rest of the reason is
+/// lost.
 inline constexpr std::string_view kDrainedBefore = "drained-before-its-record-was-made-anew";
 
 }  // namespace slinky

@@ -19,12 +19,12 @@ namespace slinky {
 struct Server {
   kube::ObjectMeta meta;
   std::optional<api::RestApi> restapi;  ///< nullopt: its spec cannot be read.
-  bool ready = false;                   ///< A pod of it is ready and not terminating.
+  bool ready = false;                   ///< A pod of the RestApi is ready and not terminating.
 };
 
 /// The input of plan_serving.
 struct ServingObserved {
-  std::optional<kube::ObjectMeta> meta;       ///< The Controller's; nullopt: there is none.
+  std::optional<kube::ObjectMeta> meta;       ///< The metadata of the Controller. nullopt: there is none.
   std::optional<api::Controller> controller;  ///< nullopt: its spec cannot be read.
   std::vector<Server> servers;
   std::string before;  ///< The RestApi that serves the cluster now; "" if there is none.

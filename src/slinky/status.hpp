@@ -60,8 +60,8 @@ std::string read_object(const kube::Object& object, T& to) {
 /// A reason why an object is not ready.
 struct Problem {
   enum class Kind {
-    kWrong,   ///< It needs a fix: the object is Degraded.
-    kComing,  ///< It only takes time.
+    kWrong,   ///< The problem needs a fix. The object is Degraded.
+    kComing,  ///< The problem only takes time.
   };
   std::string reason;   ///< CamelCase: "SecretMissing".
   std::string message;  ///< What is wrong, and where.
@@ -75,10 +75,10 @@ struct Problem {
 void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting,
                  const std::vector<Problem>& up_to_users = {});
 
-/// Reports whether the cluster ends with its Controller: the Controller is terminating, has ruled out that it is deleted
-/// without its children (`kubectl delete --cascade=orphan`), and has reported so in its status.
+/// Reports whether the cluster ends with its Controller: the Controller is terminating, it is certain that it is not deleted
+/// without its children (`kubectl delete --cascade=orphan`), and its status says so.
 bool announces_end(const kube::Object& controller);
-/// The reason of the condition Progressing of such a Controller.
+/// The reason of the condition Progressing of a Controller that announces its end.
 inline constexpr const char* kReasonTerminating = "Terminating";
 
 /// Sets FieldsNotActedOn to True with the paths; does nothing if there are none.

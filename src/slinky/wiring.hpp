@@ -80,13 +80,14 @@ class Wiring {
   [[nodiscard]] virtual bool reads_nodes() const { return true; }
 
   // Rights. A cache adds the rights to read its resource.
-  /// For a custom resource that the controller reconciles: patch its finalizers and annotations, patch its status, and create
-  /// children that block its deletion.
+  /// Adds the rights for a custom resource that the controller reconciles: patch its finalizers and annotations, patch its
+  /// status, and create children that block its deletion.
   void reconciles(const kube::Resource& resource);
-  /// For child objects that the controller creates. Includes delete: where OwnerReferencesPermissionEnforcement is enabled,
-  /// changing the owners of an object requires it, and an apply to a child that somebody else made or changed does so.
+  /// Adds the rights for child objects that the controller creates. Includes delete: where OwnerReferencesPermissionEnforcement
+  /// is enabled, a change of the owners of an object requires it, and an apply to a child that somebody else made or changed
+  /// does so.
   void makes(const kube::Resource& resource);
-  /// For a resource that is read live or through the recorder.
+  /// Adds the right to read a resource live or through the recorder.
   void reads(const kube::Resource& resource);
   Rights rights;
 

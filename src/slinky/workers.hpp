@@ -20,17 +20,18 @@ namespace slinky {
 [[nodiscard]] bool slurmd_started(const kube::PodRecord& pod);
 /// Reports whether Slurm has had the worker's node at least once.
 [[nodiscard]] bool seen_in_slurm(const kube::PodRecord& pod);
-/// Reports whether the slurmd behind `node` started before this pod was created, so belongs to an earlier pod. Allows a second
-/// of clock skew.
+/// Reports whether the slurmd behind `node` started before this pod was created. Such a slurmd belongs to an earlier pod.
+/// Allows a second of clock skew.
 [[nodiscard]] bool began_before(const slurm::Node& node, const kube::PodRecord& pod);
-/// Reports whether the slurmd that Slurm knows behind `node` is the pod's own.
+/// Reports whether the slurmd that Slurm knows behind `node` belongs to this pod.
 [[nodiscard]] bool has_registered(const kube::PodRecord& pod, const slurm::Node& node);
 
-/// The message of the condition on a worker whose node is missing in Slurm, and its parser.
+/// missing_text returns the message of the condition on a worker whose node is missing in Slurm. missing_since parses it.
 [[nodiscard]] std::string missing_text(core::WallTime since);
 [[nodiscard]] std::optional<core::WallTime> missing_since(const kube::PodRecord& pod);
 
-/// The message of the condition on a worker since Slurm first had its node, used where places depend on it; and its parser.
+/// registered_text returns the message of the condition that says since when Slurm has had the node of a worker.
+/// registered_since parses it. The condition is used where places depend on it.
 [[nodiscard]] std::string registered_text(core::WallTime since);
 [[nodiscard]] std::optional<core::WallTime> registered_since(const kube::PodRecord& pod);
 

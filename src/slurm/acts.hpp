@@ -109,8 +109,8 @@ struct EndJobs final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// A fence that keeps the node record: succeeds if Slurm, asked live, has the node drained, failing or down, and no job holds
-/// it. Fails otherwise (kConflict, kBusy), and if the evidence is too old (kExpired). Changes nothing.
+/// A fence that keeps the node record. Succeeds if Slurm, asked live, has the node drained, failing or down, and no job holds
+/// the node. Fails otherwise (kConflict, kBusy), and if the evidence is too old (kExpired). Changes nothing.
 struct ConfirmIdle final : plan::Act {
   explicit ConfirmIdle(Drained why) : evidence(std::move(why)) {}
   Drained evidence;
@@ -152,8 +152,8 @@ struct ReadAccountingClusters final : plan::Act {
 /// Reason of an error: slurmrestd answers, but slurmdbd does not.
 inline constexpr std::string_view kSlurmdbdSilent = "SlurmdbdSilent";
 
-/// Creates a reservation for the operator. Fails with kConflict if Slurm, asked live, has a reservation of that name, because
-/// Slurm would change that one.
+/// Creates a reservation for the operator. Fails with kConflict if Slurm, asked live, already has a reservation of that name,
+/// because Slurm would change the existing reservation.
 struct MakeReservation final : plan::Act {
   ClusterKey cluster;
   ReservationWish wish;
@@ -189,8 +189,9 @@ struct SubmitJob final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Changes a job of the owner's, of which Slurm is asked live first. Refused if the evidence is too old (kExpired), the job has
-/// ended (kNotFound), or its number is another job's by now (kConflict). Slurm changes most of a wish only while the job waits.
+/// Changes a job of the owner after Slurm is asked live for it. Fails with kExpired if the evidence is too old, with kNotFound
+/// if the job has ended, and with kConflict if its number belongs to another job by now. Slurm changes most members of a wish
+/// only while the job waits.
 struct UpdateJob final : plan::Act {
   UpdateJob(OwnJob own, JobWish to) : evidence(std::move(own)), wish(std::move(to)) {}
   OwnJob evidence;
@@ -198,7 +199,7 @@ struct UpdateJob final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Cancels a job of the owner's. Succeeds if the job has ended; else refused as UpdateJob is.
+/// Cancels a job of the owner. Succeeds if the job has ended. Otherwise fails as UpdateJob does.
 struct CancelJob final : plan::Act {
   explicit CancelJob(OwnJob own) : evidence(std::move(own)) {}
   OwnJob evidence;
@@ -212,10 +213,10 @@ plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node, std:
 plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update,
                          std::optional<OwnFeatures> own = std::nullopt);
 plan::ActPtr restore_reason(ClusterKey cluster, const Node& seen, std::string reason);
-/// For a node without a worker. `seen` is the node on which the decision was based.
+/// Deletes a node without a worker. `seen` is the node on which the decision was based.
 plan::ActPtr delete_node(ClusterKey cluster, Owner owner, const Node& seen, std::string why,
                          std::optional<NodeEvidence::Live> expected = std::nullopt);
-/// For the node of a worker.
+/// Deletes the node of a worker.
 plan::ActPtr delete_node(Owner owner, NodeEvidence evidence, std::string why);
 plan::ActPtr end_node(Owner owner, SlurmdEnded evidence);
 plan::ActPtr end_jobs(DrainTimedOut evidence);

@@ -59,7 +59,7 @@ class Drained final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// Requires absent_for_good().
+/// The worker has never registered, although it had the time to, or because it cannot: see absent_for_good().
 class NeverRegistered final : public NodeEvidence {
  public:
   static constexpr std::string_view kKind = "NeverRegistered";
@@ -159,8 +159,8 @@ class DrainTimedOut final : public NodeEvidence {
 [[nodiscard]] bool may_be_ended(const Job& job, std::string_view node, EndOfJobs how);
 
 /// True if a fresh snapshot has neither the node nor a job on it, the worker was never `stamped` as seen in Slurm, and its
-/// slurmd has had kRegistration since `since` to register (nullopt: it cannot register). A younger slurmd can register at any
-/// moment and get a job.
+/// slurmd has had kRegistration since `since` to register. `since` is nullopt if it cannot register. A slurmd that had less
+/// time can register at any moment and get a job.
 [[nodiscard]] bool absent_for_good(const Snapshot& snapshot, std::string_view node, bool stamped,
                                    std::optional<core::MonoTime> since, core::MonoTime now);
 

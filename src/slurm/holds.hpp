@@ -21,7 +21,7 @@ namespace slurm {
 /// A program of ours that drains nodes. The order is that of the holds in a reason.
 enum class Owner { kOperator, kBridge, kEnlistment };
 
-/// The name of the program, which precedes its hold: "slurm-operator".
+/// Returns the name of the program, which precedes its hold: "slurm-operator".
 [[nodiscard]] std::string_view to_string(Owner owner);
 
 class Holds {
@@ -49,19 +49,20 @@ class Holds {
 /// True if this program holds the node, alone or with others.
 [[nodiscard]] bool held_by(std::string_view reason, Owner owner);
 
-/// slurmctld's reason for a node whose slurmd does not respond. It overwrites this reason with its own, and no other.
+/// slurmctld's reason for a node whose slurmd does not respond. slurmctld overwrites this reason with its own, and no other
+/// reason.
 inline constexpr std::string_view kNotResponding = "Not responding";
 /// True for slurmctld's own reasons: the slurmd does not respond, or its machine has rebooted.
 [[nodiscard]] bool slurms_own(std::string_view reason);
-/// True if slurmctld set the node down because it did not respond or had rebooted. Before 26.05, slurmctld appends " : Not
-/// responding" to a reason that was left over, but not to that of a node that is already down.
+/// True if slurmctld set the node down because its slurmd did not respond or its machine had rebooted. Before 26.05, slurmctld
+/// appends " : Not responding" to a reason that was left over, but not to the reason of a node that is already down.
 [[nodiscard]] bool down_by_slurm(const Node& node);
 
 /// True if the reason comes from somebody other than slurmctld and this program: a person, or another program of ours.
 [[nodiscard]] bool given_by_others(std::string_view reason, Owner than);
-/// The part of the reason that given_by_others() is about, without slurmctld's " : Not responding".
+/// Returns the part of the reason that given_by_others() is about, without slurmctld's " : Not responding".
 [[nodiscard]] std::string said_by_others(std::string_view reason, Owner than);
-/// True if the node drains and only other programs of ours hold it, so that a hold of this one can be added.
+/// True if the node drains and only other programs of ours hold it, so that a hold of this program can be added.
 [[nodiscard]] bool drained_without(const Node& node, Owner owner);
 
 }  // namespace slurm

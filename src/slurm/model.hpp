@@ -37,7 +37,7 @@ struct NodeState {
   std::string base;  ///< ALLOCATED DOWN ERROR FUTURE IDLE MIXED UNKNOWN
   std::set<std::string, std::less<>> flags;
   [[nodiscard]] bool has(std::string_view flag) const { return flags.contains(flag); }
-  /// True if no job can start there. A node that is being undrained has both flags for a moment.
+  /// True if no job can start on the node. A node that is being undrained has both flags for a moment.
   [[nodiscard]] bool drains() const { return has("DRAIN") && !has("UNDRAIN"); }
   friend bool operator==(const NodeState&, const NodeState&) = default;
 };
@@ -83,21 +83,21 @@ struct Job {
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
   bool prolog = false;  ///< RUNNING, but its prolog still runs on a node. Only reported with PrologFlags=Alloc.
-  /// The nodes that it holds, expanded, followed by nodes that it names (-w) and needs to continue.
+  /// The nodes that the job holds, expanded, followed by nodes that it names (-w) and needs to continue.
   std::vector<std::string> nodes;
   std::size_t only_named = 0;  ///< The number of `nodes` at the end that are only named, not held.
-  bool nodes_unknown = false;  ///< Its nodes could not be read; it may hold any node.
+  bool nodes_unknown = false;  ///< The nodes could not be read. The job may hold any node.
   std::string required_nodes;  ///< -w of a waiting job: a hostlist of any length.
   /// end: start + limit; absent without a limit. For a waiting job, both are Slurm's estimate, which is only read with details.
   std::optional<core::WallTime> start, end;
   std::int64_t array = 0;              ///< The job array of which it is a task; 0: none.
-  std::optional<std::int64_t> task{};  ///< Its index in that array.
-  bool stepmgr = false;                ///< One of its slurmstepds manages its steps and keeps the auth/slurm key.
-  bool batch = false;                  ///< It has a batch script. Only batch jobs can be requeued,
+  std::optional<std::int64_t> task{};  ///< The index of the task in that array.
+  bool stepmgr = false;                ///< One slurmstepd of the job manages its steps and keeps the auth/slurm key.
+  bool batch = false;                  ///< The job has a batch script. Only batch jobs can be requeued,
   bool requeue = false;                ///< and only if the user allows it.
   JobDetailsPtr details{};
-  [[nodiscard]] bool holds_nodes() const;  ///< RUNNING, SUSPENDED, CONFIGURING, COMPLETING, or an unknown state.
-  [[nodiscard]] bool in_queue() const;     ///< It holds nodes or is PENDING.
+  [[nodiscard]] bool holds_nodes() const;  ///< True if RUNNING, SUSPENDED, CONFIGURING, COMPLETING, or in an unknown state.
+  [[nodiscard]] bool in_queue() const;     ///< True if the job holds nodes or is PENDING.
   [[nodiscard]] bool holds(std::string_view node) const;
   /// True if the node is allocated to the job, and the job is RUNNING or SUSPENDED but not yet COMPLETING.
   [[nodiscard]] bool runs_on(std::string_view node) const;

@@ -1,8 +1,8 @@
-// Jobs that our programs submit: what such a job asks for, how a program recognizes it, and the evidence that it is its own.
+// Jobs that our programs submit: what such a job asks for, how a program recognizes it, and the evidence that a job is its own.
 //
-// They are external jobs (EXTERNAL_JOB, Slurm 25.05 and later): they hold nodes, have no script, and Slurm runs nothing for
-// them. Slurm numbers jobs itself, so a program gives each submission a key. Program, instance and key stand in the job's
-// admin_comment, which users cannot write:
+// These jobs are external (EXTERNAL_JOB, Slurm 25.05 and later): they hold nodes, have no script, and Slurm runs nothing for
+// them. Slurm numbers jobs itself, so a program gives each submission a key. Program, instance and key stand in the
+// admin_comment of the job, which users cannot write:
 //
 //   {"owner": "slurm-bridge", "instance": "UID of the Kubernetes cluster", "key": "1f6c.../1", ...what the program adds}
 //

@@ -1,6 +1,7 @@
 // Reservations: those in Slurm, those that the operator makes, and the evidence that one is the operator's.
 //
-// They are not part of a snapshot, because few plans need them. Those ask for them as a fact (ReadReservations in acts.hpp).
+// Reservations are not part of a snapshot, because few plans need them. A plan that does asks for them as a fact
+// (ReadReservations in acts.hpp).
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,7 @@ struct Reservation {
   std::vector<std::string> nodes;            ///< Expanded.
   bool nodes_unknown = false;                ///< The nodes could not be read. Any node may be among them.
   std::set<std::string, std::less<>> flags;  ///< In upper case as Slurm names them: MAINT IGNORE_JOBS DAILY ...
-  std::optional<core::WallTime> start, end;  ///< For a recurring one: the current time, or else the next.
+  std::optional<core::WallTime> start, end;  ///< For a recurring reservation: the current window, or else the next.
   [[nodiscard]] bool holds(std::string_view node) const;
   friend bool operator==(const Reservation&, const Reservation&) = default;
 };
@@ -33,8 +34,8 @@ struct Reservation {
 
 /// The user of the reservations that the operator makes: SlurmUser.
 inline constexpr std::string_view kReservationUser = "slurm";
-/// True if this operator or slurm-operator 1.x made it: a maintenance that ignores running jobs, for SlurmUser alone. There is
-/// no better sign, because REST does not show the comments of reservations.
+/// True if this operator or slurm-operator 1.x made the reservation: a maintenance that ignores running jobs, for SlurmUser
+/// alone. There is no better sign, because REST does not show the comments of reservations.
 [[nodiscard]] bool made_by_operator(const Reservation& reservation);
 
 /// A reservation to make: MAINT and IGNORE_JOBS, for SlurmUser.

@@ -63,7 +63,7 @@ struct WebhookOptions {
   /// and sends the old and the new one. It opens one connection for each concurrent request.
   net::ServerOptions listen{.max_request_bytes = 7UL << 20, .max_connections = 64};
   net::TlsFilesOptions files{};  ///< The certificate and its key. New connections use a new pair.
-  core::Duration grace{10000};   ///< For requests under way at stop().
+  core::Duration grace{10000};   ///< How long stop() waits for requests under way.
 };
 
 class WebhookServer {

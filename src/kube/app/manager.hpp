@@ -44,10 +44,10 @@ namespace kube {
 struct ManagerOptions : run::PassOptions {
   plan::PassLimits limits;
   Metrics* metrics = nullptr;
-  core::Duration stop_grace{10000};  ///< For passes under way at stop().
+  core::Duration stop_grace{10000};  ///< How long stop() waits for passes under way.
   WatchOptions watch;
   EventOptions events;
-  std::optional<LeaseOptions> election;  ///< Without it, this process leads at once.
+  std::optional<LeaseOptions> election;  ///< The election. Without it, this process leads at once.
   /// Called when the lease was lost: the process must end now.
   std::function<void(std::string why)> on_lost;
   /// Must be equal in every process: controllers store hashes in annotations, to detect changes also across their own restart.

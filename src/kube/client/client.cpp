@@ -92,7 +92,8 @@ class RequestTarget {
   bool query_ = false;
 };
 
-/// Proxies in front of an API server may answer anything with 200 and any JSON.
+/// Reports whether the reply comes from an API server: an object, a list or a Status. A proxy in front of it may answer with
+/// status 200 and any other JSON.
 bool is_answer(const core::Json& reply) {
   const core::Json* meta = core::find(reply, {"metadata"});
   return (meta != nullptr && meta->is_object()) || core::get_string(reply, {"kind"}) == "Status";

@@ -13,7 +13,7 @@
 
 namespace op::accounting {
 
-/// The container of its pod.
+/// The name of the container in the pod of the database.
 inline constexpr std::string_view kDatabaseContainer = "mariadb";
 
 /// The address of slurmdbd's database, and its user and password.
@@ -23,19 +23,19 @@ struct Storage {
   std::string database, username;
   KeyRef password;
 };
-/// For a spec that names a database or has a managed one. `accounting`: the name of the object.
+/// Returns the storage for a spec that names a database or has a managed one. `accounting`: the name of the Accounting.
 [[nodiscard]] Storage storage_of(const api::StorageConfig& config, const std::string& accounting);
 
 /// Reports whether the operator runs the database.
 [[nodiscard]] bool managed(const Observed& observed);
 
-/// Plans its Secret, Service and StatefulSet, and adds their problems.
+/// Plans the Secret, Service and StatefulSet of the database, and adds their problems.
 void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Problem>& problems);
 
-/// True if its pod is ready.
+/// Reports whether the pod of the database is ready.
 [[nodiscard]] bool database_ready(const Observed& observed);
 
-/// The script of its container. Arguments: the database, its user, and further options for mariadbd.
+/// Returns the script of the container of the database. Arguments: the database, its user, and further options for mariadbd.
 std::string serve_database_script();
 
 }  // namespace op::accounting

@@ -1,5 +1,5 @@
-// Accounting: the slurmdbd of one or several Controllers. Key: "ns/name" of the Accounting. What wakes it is in
-// declaration.cpp.
+// The controller of Accountings: the slurmdbd of one or several Controllers. A key is the "ns/name" of an Accounting.
+// declaration.cpp says which changes wake it.
 #pragma once
 
 #include <map>

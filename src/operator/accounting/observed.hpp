@@ -1,4 +1,4 @@
-// The facts for the Accounting's plan, copied from the caches at one moment.
+// The facts for the plan of an Accounting, copied from the caches at one moment.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace op::accounting {
 
-/// slurmdbd's answer to which clusters it has, through the slurmrestd of one of them.
+/// The clusters that slurmdbd has, as it answers through the slurmrestd of one of them.
 struct Said {
   core::Result<std::vector<slurm::accounting::Cluster>> clusters;
   core::MonoTime asked_at;
@@ -31,13 +31,13 @@ struct Reached {
 struct Cluster {
   std::string name;          ///< The Controller's name.
   slurm::ClusterKey key;     ///< The Controller's key in Slurm requests.
-  std::string cluster_name;  ///< Its name in slurmdbd; "": its spec cannot be parsed.
+  std::string cluster_name;  ///< The name of the cluster in slurmdbd. "": the spec of the Controller cannot be parsed.
   SecretFacts slurm_key, jwt_key, keyring;
-  bool ends = false;      ///< It is being deleted.
-  bool external = false;  ///< Its slurmctld is outside of Kubernetes: what it has loaded is unknown.
-  bool joined = false;    ///< Its slurmctld has loaded a slurm.conf with this slurmdbd.
-  bool offered = false;   ///< Its slurm.conf has this slurmdbd: the loaded one or the offered one.
-  bool restapi = false;   ///< A RestApi serves it, through which slurmdbd can be asked.
+  bool ends = false;      ///< The Controller is being deleted.
+  bool external = false;  ///< slurmctld is outside of Kubernetes, so what it has loaded is unknown.
+  bool joined = false;    ///< slurmctld has loaded a slurm.conf with this slurmdbd.
+  bool offered = false;   ///< The loaded or the offered slurm.conf has this slurmdbd.
+  bool restapi = false;   ///< A RestApi serves the cluster. slurmdbd can be asked through it.
   std::optional<Said> said;
 };
 

@@ -318,7 +318,8 @@ void plan_status(const Observed& observed, const std::vector<Problem>& problems,
   plan.lane("status").add(status_step(resources::kAccounting, object, std::move(status)));
 }
 
-/// Creates nothing. What is known about such a slurmdbd comes through its clusters.
+/// Plans for a slurmdbd outside of Kubernetes. Creates no objects. What is known about the slurmdbd comes from the slurmrestds
+/// of its clusters and from a connection to its port.
 void plan_external(const Observed& observed, plan::Plan& plan) {
   const Left left = left_out(observed, outside(observed));
   const Report report = look_at_slurmdbd(observed, true, true, plan);

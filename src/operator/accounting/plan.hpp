@@ -1,8 +1,8 @@
-// What an Accounting needs. Lanes: "guard" (finalizer), "database" (of a managed one: Secret, Service, StatefulSet), "network"
-// (Service), "pod" (ConfigMap, StatefulSet), "events", "status", "tidy" (removal of the finalizer).
+// Plans what an Accounting needs. Lanes: "guard" (finalizer), "database" (of a managed one: Secret, Service, StatefulSet),
+// "network" (Service), "pod" (ConfigMap, StatefulSet), "events", "status", "tidy" (removal of the finalizer).
 //
 // Only the init container of slurmdbd's pod reads the password of the database and writes slurmdbd.conf. The ConfigMap has all
-// lines except that one.
+// lines except the line with the password.
 #pragma once
 
 #include <string>
@@ -25,22 +25,23 @@ Rendered render_config(const Observed& observed);
 
 /// The init container that writes slurmdbd.conf.
 inline constexpr std::string_view kInitConf = "initconf";
-/// The script of that container. Arguments: the directory that it reads, the directory to which it writes, and the file for its
-/// termination message.
+/// Returns the script of the init container. Arguments: the directory that it reads, the directory to which it writes, and the
+/// file for its termination message.
 std::string write_conf_script();
 
-/// The auth/slurm key for slurmdbd: the one in force, even if the named Secret has other data by now. Needs a usable key.
+/// Returns the auth/slurm key for slurmdbd: the key in force, even if the named Secret has other data by now. Needs a usable
+/// key.
 SecretFacts key_in_force(const Observed& observed);
 
-/// The release of the slurmdbd that answers or last answered, as it reported, or "unknown"; "": none has answered. A waiting
-/// slurmctld checks itself whether slurmdbd answers, but the kubelet delivers the release with delay. So the release of a
-/// slurmdbd that is starting is published at once if it is the first one or an earlier one, which holds back more.
+/// Returns the release of the slurmdbd that answers or last answered, as it reported, or "unknown"; "" if none has answered. A
+/// waiting slurmctld checks itself whether slurmdbd answers, but the kubelet delivers the release with a delay. So the release
+/// of a slurmdbd that is starting is published at once if it is the first release or an earlier one, which holds back more.
 std::string release_to_tell(const Observed& observed);
 
 // The children, as data to apply.
 core::Json build_service(const Observed& observed);
 core::Json build_config_map(const Observed& observed, const std::string& slurmdbd_conf);
-/// Needs usable keys. `slurmdbd_conf`: the new content of the ConfigMap.
+/// Returns the StatefulSet of slurmdbd. Needs usable keys. `slurmdbd_conf`: the new content of the ConfigMap.
 core::Json build_stateful_set(const Observed& observed, const std::string& slurmdbd_conf);
 
 }  // namespace op::accounting

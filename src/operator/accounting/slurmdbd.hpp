@@ -9,14 +9,14 @@
 
 namespace op::accounting {
 
-/// The need for slurmdbd's clusters through the slurmrestd of a cluster.
+/// Returns the need for the clusters of slurmdbd through the slurmrestd of a cluster.
 [[nodiscard]] plan::Need ask_clusters(const slurm::ClusterKey& cluster);
 [[nodiscard]] Said read_said(const plan::Fact& fact);
-/// The need for a connection to an external slurmdbd.
+/// Returns the need for a connection to an external slurmdbd.
 [[nodiscard]] plan::Need ask_port(const Endpoint& port);
 [[nodiscard]] Reached read_reached(Endpoint port, const plan::Fact& fact);
 
-/// What follows from the answers.
+/// The result of the answers.
 struct Report {
   bool answers = false;   ///< slurmdbd has answered through at least one cluster.
   std::string away;       ///< Why slurmdbd answers through no cluster, in Slurm's words; "": it answers or was not asked.

@@ -1,4 +1,4 @@
-// Which Controllers share an Accounting, and with which keys.
+// Finds the Controllers that share an Accounting, and their keys.
 //
 // Folder src/operator/common: what several controllers of the operator share. Uses slinky, and no controller.
 #pragma once
@@ -18,27 +18,27 @@ namespace op {
 /// A Controller that names an Accounting.
 struct NamedBy {
   kube::ObjectPtr object;
-  bool joined = false;  ///< Its slurm.conf has the slurmdbd of the Accounting: the loaded one or the offered one.
+  bool joined = false;  ///< The loaded or the offered slurm.conf has the slurmdbd of the Accounting.
 };
 
-/// The Controllers that name this Accounting: those that have joined it, and then the others, each the oldest first. A cluster
-/// that runs with this slurmdbd so comes before an older one that is yet to join. Includes those that are being deleted: their
-/// slurmctlds may still have jobs to record, for which they need their key and name.
+/// Returns the Controllers that name this Accounting: those that have joined it, and then the others, each the oldest first. So
+/// a cluster that runs with this slurmdbd comes before an older one that is yet to join. Includes Controllers that are being
+/// deleted: their slurmctlds may still have jobs to record, for which they need their key and name.
 [[nodiscard]] std::vector<NamedBy> clusters_of(const kube::Cache<kube::Object>& controllers,
                                                const kube::Cache<kube::Object>& config_maps, const kube::Key& accounting,
                                                const api::AccountingSpec& spec);
 
-/// The names of the Controllers that have stopped naming this Accounting, but whose slurm.conf, the loaded one or the offered
-/// one, still has its slurmdbd.
+/// Returns the names of the Controllers that no longer name this Accounting, but whose loaded or offered slurm.conf still has
+/// its slurmdbd.
 [[nodiscard]] std::vector<std::string> leaving_clusters(const kube::Cache<kube::Object>& controllers,
                                                         const kube::Cache<kube::Object>& config_maps,
                                                         const kube::Key& accounting, const api::AccountingSpec& spec);
 
-/// The keys for the slurmdbd of an Accounting: those that its spec names, or those of the first cluster that has joined. Until
-/// one has, those of the oldest whose spec can be read. nullopt: there is no such cluster.
+/// The keys for the slurmdbd of an Accounting: those that the spec names, or those of the first cluster that has joined. Until
+/// a cluster has joined, those of the oldest cluster whose spec can be read. nullopt: there is no such cluster.
 struct AccountingKeys {
   std::optional<SecretFacts> slurm, jwt;
-  std::string controller;  ///< Whose keys they are that the spec does not name; "": there is no such cluster.
+  std::string controller;  ///< The Controller whose keys are used where the spec names none. "": there is no such cluster.
 };
 [[nodiscard]] AccountingKeys read_accounting_keys(kube::Recorder& recorder, const std::string& ns,
                                                   const api::AccountingSpec& spec, const std::vector<NamedBy>& clusters);

@@ -1,7 +1,8 @@
-// Whether daemons accept the files that users give them. The init container `check` tries it in the daemons' own image.
+// Checks whether daemons accept the files that users give them. The init container `check` tries it in the image of the
+// daemons.
 //
-// It writes the daemons' errors to its termination message and always succeeds: a pod whose sshd or SSSD does not run may still
-// be useful.
+// The container writes the errors of the daemons to its termination message and always succeeds: a pod whose sshd or SSSD does
+// not run may still be useful.
 #pragma once
 
 #include <string>
@@ -26,7 +27,7 @@ struct Checked {
 /// `mounts`: the files, where the daemons find them. sssd.conf may be mounted as in the sidecar (sssd.hpp).
 core::Json check_container(const std::string& image, Checked what, core::Json mounts);
 
-/// Errors of the daemons of these pods, as reported when the pods started.
+/// Returns the errors of the daemons of these pods, as reported when the pods started.
 std::vector<Problem> refused_files(const std::vector<kube::PodPtr>& pods);
 
 }  // namespace op

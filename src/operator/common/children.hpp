@@ -15,17 +15,17 @@
 
 namespace op {
 
-/// {"apiVersion", "kind", "metadata"} of a child that is controlled by `owner` (of kind `owner_kind`).
+/// Returns {"apiVersion", "kind", "metadata"} of a child that is controlled by `owner` (of kind `owner_kind`).
 core::Json child_json(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                       const kube::ObjectMeta& owner, const kube::StringMap& labels, const kube::StringMap& annotations = {});
 
-/// Like child_json, with the user's metadata: the owner's labels and annotations, overridden by `over` (what users set for this
-/// child), overridden by our labels.
+/// Does what child_json does, with the metadata of the user: the labels and annotations of the owner, overridden by `over`
+/// (what users set for this child), overridden by our labels.
 core::Json owned_child(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                        const kube::ObjectMeta& owner, const kube::StringMap& ours, const api::Metadata& over = {});
 
-/// The step that makes the child as wanted; nullopt if it is. `observed` null: it does not exist. Of a Service on which ports
-/// of ours have other numbers, the ports are replaced first, and the rest is applied in the next pass.
+/// Returns the step that makes the child as wanted; nullopt if it is. `observed` null: it does not exist. If ports of ours have
+/// other numbers on a Service, the ports are replaced first, and the rest is applied in the next pass.
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager);
 
@@ -33,15 +33,15 @@ std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json 
 /// created them differently. `observed` null: it does not exist.
 void keep_fixed_fields(core::Json& spec, const kube::Object* observed);
 
-/// Precedes the apply of a workload (a StatefulSet or Deployment). Removes probes with another handler than the wanted one, and
-/// replaces volumes of a wanted name that have another type. A probe has one handler and a volume one type, but server-side
-/// apply keeps the fields of other managers, and the API server refuses the combination. The apply itself changes our own
-/// fields, so for a child that we applied before, the step is made only after a refusal in `outcomes`.
+/// Returns a step that precedes the apply of a workload (a StatefulSet or Deployment). It removes probes with another handler
+/// than the wanted one, and replaces volumes of a wanted name that have another type. A probe has one handler and a volume one
+/// type, but server-side apply keeps the fields of other managers, and the API server refuses the combination. The apply itself
+/// changes our own fields, so for a child that we applied before, the step is made only after a refusal in `outcomes`.
 std::optional<plan::Step> make_way_step(const kube::Resource& resource, const core::Json& intent, const kube::Object* observed,
                                         const plan::Outcomes& outcomes);
 
-/// A digest of a Secret's data, for an annotation. It is salted with the owner's uid, so that it reveals nothing about other
-/// Secrets, and the same if the Secret is created again. "" for no data.
+/// Returns a digest of the data of a Secret, for an annotation. It is salted with the uid of the owner, so that it reveals
+/// nothing about other Secrets, and it is the same if the Secret is created again. "" for no data.
 std::string salted_digest(const kube::ObjectMeta& owner, std::string_view content);
 
 /// Copies labels and annotations that users set on a custom resource or template. Leaves out those that belong to tools, and

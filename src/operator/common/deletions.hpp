@@ -1,4 +1,4 @@
-// What a deleted object waits for: objects that refer to it and are being deleted as well. A client that deletes several
+// Finds what a deleted object waits for: objects that refer to it and are being deleted as well. A client that deletes several
 // objects at once deletes them one by one, in any order.
 #pragma once
 
@@ -14,22 +14,23 @@ namespace op {
 /// The objects that refer to the deleted one.
 struct Referrers {
   kube::Resource resource;
-  std::string field;  ///< The field of their spec that names it, or that names the same object as its own field does.
+  std::string field;  ///< The field in the spec of a referrer that names the deleted object, or the object that the deleted
+                      ///< object itself names.
   std::string name;   ///< The value of that field.
   // As the cache has them.
-  std::vector<std::string> ending;  ///< Those that are being deleted.
-  bool lasting = false;             ///< There are some that are not being deleted.
+  std::vector<std::string> ending;  ///< The referrers that are being deleted.
+  bool lasting = false;             ///< There are referrers that are not being deleted.
   std::string others;               ///< What else needs the deleted object, for users; "": nothing.
 };
 
 struct Needed {
-  std::string waiting;  ///< What it waits for, for users; "": nothing needs it any more.
-  /// Something may still use it, so its children must exist. Otherwise it only waits for more deletions.
+  std::string waiting;  ///< What the object waits for, for users. "": nothing needs it any more.
+  /// True if something may still use the object, so that its children must exist. If not, it only waits for more deletions.
   bool at_work = false;
 };
 
-/// Checks the cached referrers first. If they need nothing, reads them from the API server, because a cache may be behind.
-/// nullopt: the answer is not there yet.
+/// Checks the cached referrers first. If they do not need the object, reads them from the API server, because a cache may be
+/// behind. nullopt: the answer is not there yet.
 std::optional<Needed> needed_by(const plan::Context& context, const kube::ObjectMeta& deleted, const Referrers& referrers,
                                 plan::Plan& plan);
 

@@ -1,4 +1,4 @@
-// What the status of a Deployment or StatefulSet says about its pods.
+// Reads what the status of a Deployment or StatefulSet says about its pods.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace op {
 /// True if `replicas` pods of the present template are ready. `deployment` null: it does not exist.
 bool rolled_out(const kube::Object* deployment, std::int64_t replicas);
 
-/// The image of that container in the template of a Deployment or StatefulSet; "": there is no such container.
+/// Returns the image of a container in the template of a Deployment or StatefulSet, or "".
 std::string made_image(const kube::Object& workload, std::string_view container);
 
-/// The pods whose state concerns the owner. ReplicaSets keep pods that were evicted or ended by their node for hours, in
-/// addition to their successors.
+/// Returns the pods whose state concerns the owner. ReplicaSets keep pods that were evicted or ended by their node for hours,
+/// in addition to the pods that replace them.
 std::vector<kube::PodPtr> pods_that_count(std::vector<kube::PodPtr> pods, bool rolled_out);
 
-/// Reports that a quota or an admission webhook keeps the Deployment from creating pods, from its status.
+/// Returns the problem that a quota or an admission webhook keeps the Deployment from creating pods, from its status.
 std::optional<Problem> pods_refused(const kube::Object* deployment);
 
 }  // namespace op

@@ -1,4 +1,4 @@
-// How pods mount the keyring: see operator/controller/rotation.hpp.
+// Mounts the keyring in pods: see operator/controller/rotation.hpp.
 #pragma once
 
 #include <string_view>
@@ -7,20 +7,21 @@
 
 namespace op {
 
-/// The volume with slurm.key and, while a key rotates, slurm.jwks.
+/// Returns the volume with slurm.key and, while a key rotates, slurm.jwks.
 inline constexpr std::string_view kEtcVolume = "slurm-etc";
 
-/// The init container of login pods that copies the key. Its termination message names the rotation of its files.
+/// Returns the init container of login pods that copies the key. Its termination message names the rotation that the files
+/// belong to.
 inline constexpr std::string_view kInitConf = "initconf";
 
-/// Source of a projected volume: the keyring's additional files while its key rotates.
+/// Returns the source of a projected volume for the additional files of the keyring while its key rotates.
 core::Json project_rotation(std::string_view keyring);
-/// Source of a projected volume for login pods: their slurm.jwks, and login-generation.
+/// Returns the source of a projected volume for login pods: their slurm.jwks, and login-generation.
 core::Json project_login_rotation(std::string_view keyring);
-/// The command of a container that waits until /etc/slurm has the files of this step.
+/// Returns the command of a container that waits until /etc/slurm has the files of this step.
 core::Json wait_for_keys(std::string_view generation);
-/// The environment variables with which slurmd finds both files. Without them it looks next to the configuration that it has
-/// fetched, except for the file that was there when it started. slurm.jwks takes precedence over slurm.key.
+/// Returns the environment variables with which slurmd finds both files. Without them, slurmd looks next to the configuration
+/// that it has fetched, except for the file that was there when it started. slurm.jwks takes precedence over slurm.key.
 core::Json keys_env();
 /// Marks a pod template if the daemon in this container reads what project_rotation mounts. Users may have replaced any part of
 /// the template.

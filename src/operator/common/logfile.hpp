@@ -1,4 +1,4 @@
-// The sidecar that prints a daemon's log: its default command.
+// The sidecar that prints the log of a daemon: its default command.
 #pragma once
 
 namespace op {

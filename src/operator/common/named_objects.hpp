@@ -1,5 +1,5 @@
-// Secrets and ConfigMaps that users name in pod templates. A pod that names a missing one waits in its kubelet, which reports
-// the cause of a volume that cannot be mounted only in events of the pod.
+// Finds missing Secrets and ConfigMaps that users name in pod templates. A pod that names a missing one waits in its kubelet,
+// which reports why a volume cannot be mounted only in events of the pod.
 #pragma once
 
 #include <initializer_list>
@@ -21,13 +21,13 @@ struct NamedContainer {
   const core::Json& container;
 };
 
-/// The missing objects that are not optional, once each, with the field that names them. Reads all named objects through the
-/// recorder, so that each is watched.
+/// Returns the missing objects that are not optional, once each, with the field that names them. Reads all named objects
+/// through the recorder, so that each is watched.
 std::vector<Problem> missing_objects(kube::Recorder& recorder, const std::string& ns, const api::PodTemplate& pod_template,
                                      std::initializer_list<NamedContainer> containers);
 
 SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyRef& ref);
-/// The keyring of a Controller. It is not usable if it does not show which key it is a copy of.
+/// Returns the keyring of a Controller. It is not usable if it does not show which key it is a copy of.
 SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const std::string& controller);
 
 }  // namespace op

@@ -1,4 +1,4 @@
-// Which names are the same to Slurm: of clusters, and of NodeSets of one Controller and their workers.
+// Compares names as Slurm does: of clusters, and of NodeSets of one Controller and their workers.
 #pragma once
 
 #include <compare>
@@ -19,7 +19,7 @@ namespace op {
 using WorkersOf = std::function<std::vector<kube::PodPtr>(const kube::Object& nodeset)>;
 
 /// Orders NodeSets with the same name in Slurm: the first one owns the name, with its NodeSet= and PartitionName= lines. A
-/// NodeSet with workers comes first, because slurmctld knows them under the name; then the older one.
+/// NodeSet with workers comes first, because slurmctld knows its workers under the name. Then the older one comes first.
 struct Precedence {
   bool without_workers = true;
   core::WallTime created;

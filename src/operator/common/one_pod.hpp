@@ -1,4 +1,4 @@
-// Why the only pod of a StatefulSet of ours does not start, if its own status does not show it.
+// Finds why the only pod of a StatefulSet of ours does not start, if its own status does not show it.
 #pragma once
 
 #include <optional>
@@ -14,21 +14,22 @@
 
 namespace op {
 
-/// Why an object of ours is not created, from events; "": no event shows it. Events are read live once the creation takes
-/// longer than it should; no cache has them. `ready`: the condition that is False while the object is missing, or null.
-/// nullopt: it is too early, or the events are being read.
+/// Returns why an object of ours is not created, from events; "" if no event shows it; nullopt if it is too early or the events
+/// are being read. Events are read live once the creation takes longer than it should, because no cache has them. `ready`: the
+/// condition that is False while the object is missing, or null.
 [[nodiscard]] std::optional<std::string> told_by_events(const plan::Context& context, const api::Condition* ready,
                                                         std::string_view kind, const kube::ObjectMeta& object,
                                                         std::string_view reason, plan::Plan& plan);
 
-/// A quota, an admission webhook or a service account keeps the StatefulSet from creating its pod. `set` may be null; `ready`
-/// as in told_by_events.
+/// Returns the problem that a quota, an admission webhook or a service account keeps the StatefulSet from creating its pod.
+/// `set` may be null. `ready` is as in told_by_events.
 [[nodiscard]] std::optional<Problem> find_missing_pod(const plan::Context& context, const api::Condition* ready,
                                                       const kube::Object* set, const std::vector<kube::PodPtr>& pods,
                                                       plan::Plan& plan);
 
-/// The pod is on a lost Kubernetes node. Only its kubelet's last report is known, and the StatefulSet creates no other pod
-/// before the kubelet reports its end. Wrong only once the end is overdue. `daemon`: the pod's main container.
+/// Returns the problem that the pod is on a lost Kubernetes node. Only the last report of its kubelet is known, and the
+/// StatefulSet creates no other pod before the kubelet reports its end. The problem is an error only once the end is overdue.
+/// `daemon`: the main container of the pod.
 [[nodiscard]] std::optional<Problem> find_lost_pod(const plan::Context& context, const std::vector<kube::PodPtr>& pods,
                                                    std::string_view daemon, plan::Plan& plan);
 

@@ -1,4 +1,4 @@
-// What a NodeSet asks for in slurm.conf.
+// Renders what a NodeSet asks for in slurm.conf.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace op {
 
-/// The line of a NodeSet's partition with this name in Slurm; `config` is spec.partition.config. Error: all reasons why Slurm
-/// would reject it.
+/// Returns the line of the partition of a NodeSet with this name in Slurm. `config` is spec.partition.config. Error: all
+/// reasons why Slurm would reject the line.
 core::Result<slurm::conf::Entry> partition_line(std::string_view name, std::string_view config);
-/// "; PartitionName: Nosuch ...": possible reasons why slurmctld refuses such a line, which it reports only in its log; "":
-/// none known.
+/// Returns possible reasons why slurmctld refuses such a line, which it reports only in its log: "; PartitionName: Nosuch ...".
+/// "": none is known.
 std::string partition_doubts(std::string_view name, std::string_view config);
 
 }  // namespace op

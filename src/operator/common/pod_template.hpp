@@ -15,26 +15,26 @@
 
 namespace op {
 
-/// Our container with the user's merged over it. The name stays ours.
+/// Returns our container with the container of the user merged over it. The name stays ours.
 core::Json merge_container(core::Json base, const core::Json& over);
 
-/// The user's container with this name in the pod template; null: none.
+/// Returns the container of the user with this name in the pod template, or null.
 const core::Json* container_in(const api::PodTemplate& over, std::string_view name);
-/// The image of this container: from the template, from `container` (the user's container outside of the template), or
-/// `fallback`.
+/// Returns the image of this container: from the template, from `container` (the container of the user outside of the
+/// template), or `fallback`.
 std::string container_image(const api::PodTemplate& over, std::string_view name, const core::Json& container,
                             std::string_view fallback);
 
-/// {"metadata", "spec"}: the pod spec with the user's template merged over it. The pods also get the owner's labels and
-/// annotations, except those that belong to tools; the template's override them. `labels` cannot be overridden, because
-/// selectors depend on them.
+/// Returns {"metadata", "spec"}: the pod spec with the template of the user merged over it. The pods also get the labels and
+/// annotations of the owner, except those that belong to tools; those of the template override them. `labels` cannot be
+/// overridden, because selectors depend on them.
 core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::ObjectMeta& owner,
                               const kube::StringMap& labels, const kube::StringMap& annotations);
 
-/// {"configMap": {"name", "items"}} and the like, as sources of a projected volume.
+/// Returns {"configMap": {"name", "items"}} and the like, as sources of a projected volume.
 core::Json project_config_map(std::string_view name, const core::Json& items = nullptr, bool optional = false);
 core::Json project_secret(std::string_view name, std::string_view key, std::string_view path);
-/// A volume with these sources. Its files are readable by root only, unless `mode` says otherwise.
+/// Returns a volume with these sources. Only root can read its files, unless `mode` says otherwise.
 core::Json projected_volume(std::string_view name, core::Json sources, int mode = 0600);
 core::Json read_only_mount(std::string_view volume, std::string_view path, std::string_view sub_path = "");
 

@@ -59,7 +59,7 @@ struct AdmissionPolicy {
   std::string subject;  ///< How the message names the parameter, or the object of a policy without parameters.
   std::string message;  ///< The message after the object's name.
 
-  /// Reports whether the policy applies to deleting this object, for the users it is about.
+  /// Reports whether the policy applies to the deletion of this object by a user in `deleters`.
   [[nodiscard]] bool concerns(const Deletion& deletion) const;
   [[nodiscard]] bool allows(const Deletion& deletion) const;
   /// Returns the message of a refusal.

@@ -15,10 +15,10 @@ namespace op {
 
 inline constexpr std::string_view kSssdVolume = "sssd-conf";
 
-/// The volume with the Secret's key as sssd.conf. `optional`: the pod starts without the Secret and gets the file once it
-/// exists.
+/// Returns the volume with the key of the Secret as sssd.conf. If `optional`, the pod starts without the Secret and gets the
+/// file once the Secret exists.
 core::Json sssd_volume(const api::SecretKeySelector& ref, bool optional = false);
-/// The mount from which SSSD reads its file. It is not refreshed in a running container.
+/// Returns the mount from which SSSD reads its file. The file is not refreshed in a running container.
 core::Json sssd_mount();
 
 /// Adds the sidecar to a pod spec, for the first of its containers, and the check whether SSSD accepts the file (check.hpp).

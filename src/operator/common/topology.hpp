@@ -11,22 +11,23 @@
 
 namespace op {
 
-/// The switches of a tree, or the blocks, by name, each with the switch above it; "" for top switches and blocks.
+/// The switches of a tree, or the blocks, by name. The value is the name of the switch above; "" for top switches and blocks.
 using TopologyUnits = std::map<std::string, std::string, std::less<>>;
 
 /// The switch above all others. Without it, a job could not span two switches of the widest label.
 inline constexpr std::string_view kTopologyRoot = "k8s";
 
-/// The first label of the spec that the Kubernetes node lacks; "": none.
+/// Returns the first label of the spec that the Kubernetes node lacks, or "".
 [[nodiscard]] std::string missing_label(const api::Topology& spec, const kube::ObjectMeta& kube_node);
 
-/// The topology string of the Slurm nodes on a Kubernetes node; "": the node lacks a label. A unit is named by the values of
-/// all labels down to its own, so that the same value below two others makes two units. Slurm limits names to 64 characters; a
-/// longer one is cut and ends with a digest. For a tree, the string has all units from the top, so that Slurm can create
-/// missing switches (switch_record_add_switch) and never refuses its own state because one is missing.
+/// Returns the topology string of the Slurm nodes on a Kubernetes node. "": the node lacks a label. A unit is named by the
+/// values of all labels down to its own, so that the same value below two others makes two units. Slurm limits names to 64
+/// characters: a longer name is cut and ends with a digest. For a tree, the string has all units from the top, so that Slurm
+/// can create missing switches (switch_record_add_switch) and never refuses its own state because a switch is missing.
 [[nodiscard]] std::string topology_of(const api::Topology& spec, const kube::ObjectMeta& kube_node);
 
-/// True if the topology string consists only of units of topology_of, for any spec. Units of others never begin like these.
+/// True if the topology string consists only of units of topology_of, for any spec. Units that others name never begin like
+/// these.
 [[nodiscard]] bool is_from_labels(std::string_view topology);
 
 /// True if topology_of gives such a topology string for this spec, for some values.
@@ -35,7 +36,8 @@ inline constexpr std::string_view kTopologyRoot = "k8s";
 /// Parses the units of a file that render_topology has written.
 [[nodiscard]] TopologyUnits read_topology(std::string_view yaml);
 
-/// Adds the units of the topology string, if they can be determined. `before` knows what is above them. Existing units stay.
+/// Adds the units of the topology string, if they can be determined. `before` says which switches are above them. Existing
+/// units stay.
 void add_units(TopologyUnits& units, api::TopologyType type, std::string_view topology, const TopologyUnits& before);
 
 /// True if Slurm accepts the topology string with these units. It refuses to start with a node whose string it does not accept.

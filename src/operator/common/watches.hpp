@@ -12,7 +12,8 @@
 
 namespace op {
 
-/// Maps a pod of that app (kAppRestApi), or another child, to the object that it belongs to, by its labels.
+/// Returns a mapper for the pods, or other children, of an app such as kAppRestApi. It maps a child to the object that the
+/// child belongs to according to its labels.
 template <class Record = kube::PodRecord>
 [[nodiscard]] kube::Mapper<Record> instance_of(std::string_view app) {
   return [app](const Record& record) -> Keys {
@@ -21,7 +22,8 @@ template <class Record = kube::PodRecord>
   };
 }
 
-/// Maps an object that a Controller owns, such as its configuration, to `of_controller` of that Controller.
+/// Returns a mapper from an object that a Controller owns, such as its configuration, to the keys that `of_controller` returns
+/// for this Controller.
 [[nodiscard]] std::function<Keys(const kube::Object&)> of_owner(std::function<Keys(const kube::Key&)> of_controller);
 
 /// Wakes `of_controller` of a Controller that is being deleted when a worker appears or is gone, because something may wait for

@@ -1,4 +1,4 @@
-// How a cluster joins and leaves an Accounting.
+// Lets a cluster join and leave an Accounting.
 //
 // slurmctld gets the number of its cluster from slurmdbd, stores it with its state, and exits if the two differ
 // (cluster_number.hpp). A slurmctld that ran without accounting has made up a number, and releases before 26.05 do not report
@@ -29,28 +29,28 @@ namespace op::controller {
 /// offers them, and a new cluster waits.
 void add_accounting(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered);
 
-/// Settings in the user's slurm.conf that spec.accountingRef sets.
+/// Returns the settings in the slurm.conf of the user that spec.accountingRef sets.
 std::vector<slurm::conf::Problem> accounting_settings(const Observed& observed, const slurm::conf::Conf& user);
 
-/// The cluster's slurmdbd according to spec.accountingRef and the offered file, as "host:port"; "": none.
+/// Returns the slurmdbd of the cluster according to spec.accountingRef and the offered file, as "host:port", or "".
 std::string joins(const Observed& observed, const ConfigState& state);
 
 /// The init container with which slurmctld joins.
 inline constexpr const char* kJoin = "accounting";
-/// The script of that container. Arguments: the state directory, "host:port" of slurmdbd, the file with slurmdbd's release ("":
-/// nobody reports it), a file that records what was reported about it, and the file for the termination message.
+/// Returns the script of the init container. Arguments: the state directory, "host:port" of slurmdbd, the file with slurmdbd's
+/// release ("": nobody reports it), a file that records what was reported about it, and the file for the termination message.
 std::string join_script();
 
-/// The ConfigMap with the release of the slurmdbd at "host:port", if the operator runs that slurmdbd; "": it does not.
+/// Returns the ConfigMap with the release of the slurmdbd at "host:port", if the operator runs that slurmdbd, or "".
 std::string release_map(const std::string& ns, const std::string& slurmdbd);
 
-/// Makes the kubelet deliver the release at once to a slurmctld that waits for it.
+/// Returns the step that makes the kubelet deliver the release at once to a slurmctld that waits for it.
 std::optional<plan::Step> tell_release(const Observed& observed);
 
-/// Returns why slurmctld does not start, according to that container: it is newer than its slurmdbd.
+/// Returns why slurmctld does not start, according to the init container: it is newer than its slurmdbd.
 std::optional<Problem> start_problem(const Observed& observed);
 
-/// Returns what slurmctld waits for in that container, or "".
+/// Returns what slurmctld waits for in the init container, or "".
 std::string awaited_slurmdbd(const Observed& observed, const ConfigState& state);
 
 /// Sets AccountingJoined if spec.accountingRef is set.

@@ -1,8 +1,8 @@
 // Backups of slurmctld: a StatefulSet beside that of the primary.
 //
-// A standby slurmctld reads its configuration when it starts and takes over with it. It does not know later additions, and jobs
-// that use them would be lost. So its pods are replaced with each configuration, which costs nothing, and the primary is
-// reconfigured only when no backup runs with another configuration.
+// A standby slurmctld reads its configuration when it starts, and takes over with it. It does not know later additions, and
+// jobs that use them would be lost. So the pods of the backups are replaced with each configuration, which costs nothing, and
+// the primary is reconfigured only when no backup runs with another configuration.
 //
 //   slurm.conf or a template changes -> the backups' StatefulSet replaces its pods
 //   no backup runs with another slurm.conf -> the primary is reconfigured
@@ -10,7 +10,7 @@
 //   the new backups are ready -> the primary's pod is replaced if its template has changed
 //
 // While a backup serves, because the primary's pod is not ready, the backups are left alone. A primary that returns waits in
-// its pod until none serves (kWaitBackup). Then all backups are deleted, and created again once the primary has started.
+// its pod until no backup serves (kWaitBackup). Then all backups are deleted, and created again once the primary has started.
 #pragma once
 
 #include <string>
@@ -27,12 +27,12 @@ namespace op::controller {
 /// The init container of the primary's pod that waits until no backup serves.
 inline constexpr const char* kWaitBackup = "wait-backup";
 
-/// Number of standby slurmctlds.
+/// Returns the number of standby slurmctlds.
 int backups(const Observed& observed);
 
-/// The pod of the primary is ready.
+/// True if the pod of the primary is ready.
 bool primary_ready(const Observed& observed);
-/// A backup answers in place of the primary.
+/// True if a backup answers in place of the primary.
 bool backup_serves(const Observed& observed);
 
 /// True if the primary's pod waits for the serving backup to end.
@@ -40,25 +40,25 @@ bool backup_hands_over(const Observed& observed);
 
 /// True if a backup may take over with another configuration than the offered one.
 bool stale_backup(const Observed& observed, const ConfigState& state);
-/// True if the primary's pod may be replaced: it does not serve, or all backups are ready and up to date; for another release,
-/// if there is no backup.
+/// True if the primary's pod may be replaced: it does not serve, or all backups are ready and up to date. For another release:
+/// there is no backup.
 bool primary_may_restart(const Observed& observed, const ConfigState& state);
 
-/// The names of all slurmctld pods, each of which has a Service of its name; empty without backups.
+/// Returns the names of all slurmctld pods, each of which has a Service of its own name. Empty without backups.
 std::vector<std::string> addressed_pods(const Observed& observed);
 
-/// Describes a StatefulSet with several slurmctlds that release 1.3 of the Go operator made. It cannot be taken over as it is:
-/// it and ours would fail over independently, each with another list of slurmctlds.
+/// A StatefulSet with several slurmctlds that release 1.3 of the Go operator made. It cannot be taken over as it is: the
+/// slurmctlds of that StatefulSet and ours would fail over independently, each with another list of slurmctlds.
 struct OtherSlurmctlds {
   Problem problem;
-  std::optional<plan::Step> end;  ///< Scales it down to its first pod, which serves.
+  std::optional<plan::Step> end;  ///< Scales the StatefulSet down to its first pod, which serves.
 };
-/// nullopt: at most one slurmctld is not ours.
+/// Returns nullopt if at most one slurmctld is not ours.
 std::optional<OtherSlurmctlds> find_other_slurmctlds(const Observed& observed);
 
 /// Adds the Service of each slurmctld and the PodDisruptionBudget of all of them.
 void plan_backup_network(Draft& draft, plan::Lane& lane);
-/// Adds the steps for the backups. `lane`: that of the primary's pod. True if the backups change.
+/// Adds the steps for the backups. `lane`: the lane of the primary's pod. Returns true if the backups change.
 bool plan_backups(Draft& draft, plan::Lane& lane, const ConfigState& state, const std::string& slurm_key_digest);
 
 /// Reports which slurmctld is primary and which backups are missing.

@@ -12,39 +12,40 @@ namespace op::controller {
 
 core::Json build_service(const Observed& observed);
 core::Json build_internal_service(const Observed& observed);
-/// The Service of one slurmctld pod, with backups.
+/// Returns the Service of one slurmctld pod, with backups.
 core::Json build_pod_service(const Observed& observed, const std::string& pod);
-/// The PodDisruptionBudget of all slurmctlds, with backups.
+/// Returns the PodDisruptionBudget of all slurmctlds, with backups.
 core::Json build_slurmctld_pdb(const Observed& observed);
-/// The headless Service and the PodDisruptionBudget of all workers of this Controller, across NodeSets.
+/// These return the headless Service and the PodDisruptionBudget of all workers of this Controller, across NodeSets.
 core::Json build_workers_service(const Observed& observed);
 core::Json build_workers_pdb(const Observed& observed);
 core::Json build_config_map(const Observed& observed, const ConfigState& state);
-/// The ConfigMap `name` with the user's files in `content`, which belongs to a ConfigState.
+/// Returns the ConfigMap `name` with the user's files in `content`, which belongs to a ConfigState.
 core::Json build_file_copies(const Observed& observed, const std::string& name,
                              const std::map<std::string, std::string>& content);
 /// True if slurmctld's pods mount copies of the user's files instead of the user's ConfigMaps, as earlier releases did. They
 /// mount copies once everything is known that slurmctld may have to return to, and as long as there is any such file: a file
 /// that the spec no longer names may have to come back. Until it is known, the mounts stay as they are.
 bool mounts_copies(const Observed& observed, const ConfigState& state);
-/// `state`: the content of the ConfigMap. `slurm_key_digest`: of the keyring that slurmctld will mount. Also needs the JWT key.
-/// Fields that Kubernetes never lets change are copied from the observed StatefulSet, if any.
+/// Returns the StatefulSet of slurmctld. `state`: the content of the ConfigMap. `slurm_key_digest`: the digest of the keyring
+/// that slurmctld will mount. Also needs the JWT key. Fields that Kubernetes never lets change are copied from the observed
+/// StatefulSet, if there is one.
 core::Json build_stateful_set(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest);
-/// The standby slurmctlds, with the same configuration and key.
+/// Returns the StatefulSet of the standby slurmctlds, with the same configuration and key.
 core::Json build_backup_set(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest);
-/// A Secret with the result of the recipe, created once. It has no owner, so that it outlives the Controller.
+/// Returns a Secret with the result of the recipe, which is created once. It has no owner, so that it outlives the Controller.
 core::Json build_key_secret(const Observed& observed, const KeyRef& ref, core::Json recipe);
 
-/// The directory with slurmctld's state.
+/// Returns the directory with slurmctld's state.
 std::string state_directory(const Observed& observed);
-/// The digest of sssd.conf in slurmctld's pod template; "": without one.
+/// Returns the digest of sssd.conf in slurmctld's pod template, or "".
 std::string made_with_sssd_conf(const Observed& observed);
-/// The image with which slurmctld will run.
+/// Returns the image with which slurmctld will run.
 std::string slurmctld_image(const api::ControllerSpec& spec);
 
-/// The volume source for our topology.yaml in /etc/slurm of a pod.
+/// Returns the volume source for our topology.yaml in /etc/slurm of a pod.
 core::Json topology_source(const Observed& observed);
-/// Changes that the user wants but that an existing StatefulSet does not allow.
+/// Returns the changes that the user wants but that an existing StatefulSet does not allow.
 std::vector<Problem> immutable_problems(const Observed& observed);
 
 }  // namespace op::controller

@@ -24,19 +24,19 @@ inline constexpr const char* kClusterNumber = "cluster-number";
 struct ClusterNumbers {
   std::string ours, theirs;
 };
-/// Parses the termination message of slurmctld; nullopt: it ended for another reason, or runs.
+/// Parses the termination message of slurmctld. Returns nullopt if it ended for another reason or runs.
 std::optional<ClusterNumbers> differing_numbers(const kube::ContainerState& slurmctld);
 
 /// Records the numbers if slurmctld crashes repeatedly because of them.
 void note_numbers(const Observed& observed, ConfigState& next);
 
-/// The arguments of the init container's script after the state directory: both numbers, and the pod for which they were
-/// recorded. Empty: there is nothing to wait for.
+/// Returns the arguments of the init container's script after the state directory: both numbers, and the pod for which they
+/// were recorded. Empty: there is nothing to wait for.
 std::vector<std::string> noted_numbers(const ConfigState& state);
-/// The script of the init container. It waits once for each record: later pods pass.
+/// Returns the script of the init container. It waits once for each record: later pods pass.
 std::string wait_number_script();
 
-/// Describes the problem and what to do about it.
+/// Returns the problem, and what to do about it.
 std::optional<Problem> number_problem(const Observed& observed, const ConfigState& state);
 
 }  // namespace op::controller

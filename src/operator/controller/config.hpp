@@ -24,15 +24,15 @@ struct Rendered {
   std::string hash;
   /// spec.partition.config of the NodeSets with a partition, by the partition's name.
   std::map<std::string, std::string> partitions;
-  /// What the resources no longer ask for but the files must keep.
+  /// What the resources no longer ask for, but the files must keep.
   std::vector<Withheld> withheld;
   /// Digest of what users ask for, independent of Slurm's answers. The content may change without it, because it keeps what
   /// jobs or Slurm nodes still need.
   std::string asked;
   std::string slurmdbd;  ///< slurmdbd according to spec.accountingRef, as "host:port"; "": none.
-  /// topology.yaml may change when Slurm's nodes change.
+  /// True if topology.yaml may change when the nodes of Slurm change.
   bool topology_may_change = false;
-  /// slurmctld would not start with the files that the spec wants mounted: see topology.hpp.
+  /// True if slurmctld would not start with the files that the spec wants mounted: see topology.hpp.
   bool keeps_pod = false;
   /// What must be solved before there can be files: a malformed extraConf with its line, a missing ConfigMap ...
   std::vector<Problem> problems;
@@ -41,25 +41,29 @@ struct Rendered {
   [[nodiscard]] bool ok() const { return problems.empty(); }
 };
 
-/// A partition that Slurm would reject, or that `state` leaves out, stays as slurmctld accepted it, or is left out.
+/// Renders the configuration. A partition that Slurm would reject, or that `state` leaves out, stays as slurmctld accepted it,
+/// or is left out.
 Rendered render_config(const Observed& observed, const ConfigState& state);
 
-/// The slurm.conf for the slurmrestd of a slurmctld outside of Kubernetes. The lines of spec.extraConf are merged over it. That
-/// slurmctld itself does not read it.
+/// Renders the slurm.conf for the slurmrestd of a slurmctld outside of Kubernetes. The lines of spec.extraConf are merged over
+/// it. slurmctld itself does not read this file.
 Rendered render_external(const Observed& observed);
 
-/// The ConfigMap that the spec names although the operator writes it; "": none. Its content would count as the user's and
-/// change the configuration each time.
+/// Returns the ConfigMap that the spec names although the operator writes it, or "". Its content would count as the content of
+/// the user and change the configuration each time.
 std::string own_map_named(const Observed& observed);
 
-/// Over REST, slurmctld only reports that it refuses; the cause is in its log. Returns how to see it, for a message; "" for a
-/// slurmctld that has ended, because its termination message is reported and its log is gone with its pod.
+/// Returns, for a message, how to see why slurmctld refuses. Over REST, slurmctld only reports that it refuses: the cause is in
+/// its log. Returns "" for a slurmctld that has ended, because its termination message is reported and its log is gone with its
+/// pod.
 std::string log_hint(const Observed& observed, std::string_view refusal);
 
-/// The nodes that topology.yaml names and Slurm does not know, for a message; "": none. slurmctld reports them only in its log.
+/// Returns, for a message, the nodes that topology.yaml names and Slurm does not know, or "". slurmctld reports them only in
+/// its log.
 std::string topology_hint(const Observed& observed);
 
-/// Digest of the scripts that slurmctld itself runs; "": none. They need a fresh volume but no reconfigure.
+/// Returns a digest of the scripts that slurmctld itself runs, or "". A change of the scripts needs a fresh volume but no
+/// reconfigure.
 std::string scripts_digest(const Observed& observed);
 
 }  // namespace op::controller

@@ -162,7 +162,7 @@ std::vector<Problem> token_problems(const Observed& observed) {
 }
 
 void plan_status(Draft& draft, Conditions conditions, bool ready) {
-  // Without a StatefulSet, nothing can be starting.
+  // slurmctld can be starting only if the StatefulSet exists or no error prevents its creation.
   const bool made = draft.observed.stateful_set || std::ranges::none_of(draft.problems, &Problem::wrong);
   if (!ready && draft.waiting.empty() && !draft.blocked && made) draft.waiting = "slurmctld is starting";
   set_summary(conditions, ready, draft.problems, draft.waiting);

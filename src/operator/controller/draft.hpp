@@ -18,21 +18,22 @@ struct Draft {
   const Observed& observed;
   plan::Plan plan;
   std::vector<Problem> problems;
-  std::string waiting;   ///< What has yet to happen, if nothing is wrong.
+  std::string waiting;   ///< What the Controller still waits for, if nothing is wrong.
   bool blocked = false;  ///< slurmctld will not become ready by itself.
 };
 
 Conditions conditions_of(const Observed& observed);
 void append(std::vector<Problem>& into, std::vector<Problem> more);
 
-/// Reads an object of the Controller's namespace from the API server; null until the answer is there.
+/// Reads an object of the namespace of the Controller from the API server. Returns null until the answer is there.
 const core::Result<core::Json>* read_live(Draft& draft, const kube::Resource& resource, const std::string& name);
 
-/// Somebody has deleted the claim of slurmctld's state. Kubernetes waits for the end of the pod that uses it.
+/// True if somebody has deleted the claim with slurmctld's state. Kubernetes waits for the end of the pod that uses the claim.
 bool claim_goes(const Observed& observed);
-/// slurmctld's state would be lost with its pod, and nobody has given it up.
+/// True if slurmctld's state would be lost with its pod and nobody has given it up.
 bool state_at_stake(const Observed& observed);
-/// Jobs would be lost with that state. Also true if the jobs cannot be seen; without a RestApi, if there are workers.
+/// True if jobs would be lost with that state. Also true if the jobs cannot be seen, and without a RestApi if there are
+/// workers.
 bool jobs_at_stake(const Observed& observed);
 
 /// Adds our finalizer: workers and RestApis are deleted before the Controller.
@@ -47,7 +48,7 @@ void plan_records(Draft& draft);
 /// Sets KeyChanged if something is wrong with the key. Only this condition says what is waited for, because each new message of
 /// Degraded is a new event.
 void set_key_condition(Conditions& conditions, Draft& draft, const Keyring& keyring);
-/// Reports that slurmctld refuses our tokens: the key is not the one with which it runs.
+/// Returns the problem that slurmctld refuses our tokens, because the key is not the one with which it runs.
 std::vector<Problem> token_problems(const Observed& observed);
 void plan_status(Draft& draft, Conditions conditions, bool ready);
 

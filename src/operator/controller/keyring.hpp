@@ -1,13 +1,13 @@
-// When the keyring, the copy of the auth/slurm key that daemons mount, follows the Secret that the user names.
+// Decides when the keyring, the copy of the auth/slurm key that daemons mount, follows the Secret that the user names.
 //
 // slurmctld and slurmds with different keys do not understand each other, and the jobs between them are lost. A kubelet
 // replaces a mounted file when its Secret changes, and both daemons read it at the next reconfigure or start. So new data in
 // the user's Secret take effect step by step (rotation.hpp). If that is not possible, they wait until there is no daemon to cut
 // off. Then the copy follows, and in the same pass the StatefulSet, whose pod has the digest of what it mounts.
 //
-// That digest shows what is in force: it is the digest of the user's Secret when it was copied. The copy also has a note about
-// its own data, which reveals an edit. After an edit, running daemons have their key only in memory and must not be told to
-// read the file.
+// That digest shows which key is in force: it is the digest of the Secret of the user when it was copied. The copy also has a
+// hash of its own data, which reveals an edit. After an edit, running daemons have their key only in memory and must not be
+// told to read the file.
 #pragma once
 
 #include <optional>
@@ -22,27 +22,28 @@
 namespace op::controller {
 
 struct Keyring {
-  /// Creates a missing copy, or restores an edited one, with what is in force. Cuts nobody off.
+  /// Creates a missing copy, or restores an edited one, with the key in force. No daemon loses its connection.
   std::optional<plan::Step> mend;
   /// Brings another key into force. Must be followed at once by the restart of slurmctld.
   std::optional<plan::Step> renew;
-  std::string digest;                ///< Of what daemons mount, after `renew` if it is set; "": nothing to mount yet.
-  std::optional<Problem> problem;    ///< Its message stays the same while fewer and fewer daemons are waited for.
+  std::string digest;  ///< Digest of what daemons mount, after `renew` if it is set. "": there is nothing to mount yet.
+  std::optional<Problem> problem;    ///< The message stays the same while the number of daemons that are waited for decreases.
   std::string waits_for;             ///< Which daemons another key would cut off, and what to do about each; "": none.
   std::string cannot_rotate;         ///< Why the key cannot be rotated instead.
   std::optional<Rotation> rotation;  ///< The rotation under way, if any.
-  /// slurmctld must neither reconfigure nor restart, because daemons would load other data from what they mount.
+  /// True if slurmctld must neither reconfigure nor restart, because daemons would load other data from what they mount.
   bool freezes = false;
 };
 
-/// The recipe for a generated key that is gone, from the keyring; null: the keyring does not have it.
+/// Returns the recipe that restores a generated key from the keyring. Null: the keyring does not have the key.
 core::Json restored_key(const Observed& observed);
 
-/// The digest of the key of a slurmctld whose pod or pod template has the annotation `made_with`.
+/// Returns the digest of the key of a slurmctld whose pod or pod template has the annotation `made_with`.
 std::string key_by(const Observed& observed, const std::string& made_with);
-/// The digest in slurmctld's pod template for the key with this digest, which may have come into force without a new pod.
+/// Returns the digest in slurmctld's pod template for the key with this digest. The key may have come into force without a new
+/// pod.
 std::string made_with_key(const Observed& observed, const std::string& digest);
-/// The digest in slurmctld's pod template for the present keyring; "": it is the keyring's own digest.
+/// Returns the digest in slurmctld's pod template for the present keyring. "": it is the digest of the keyring itself.
 std::string made_with_key(const Observed& observed);
 
 /// `state_at_stake`: slurmctld must not be restarted, because its state would be lost.

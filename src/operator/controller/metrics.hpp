@@ -1,4 +1,4 @@
-// slurmctld's metrics: whether it serves them, and the ServiceMonitor with which Prometheus finds them.
+// slurmctld's metrics: whether slurmctld serves them, and the ServiceMonitor with which Prometheus finds them.
 #pragma once
 
 #include <string>

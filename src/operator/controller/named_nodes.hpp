@@ -11,14 +11,14 @@ namespace op::controller {
 
 struct NamedNodes {
   std::vector<std::string> lists;  ///< Hostlists.
-  bool all = false;                ///< It has a flat topology, which contains every node.
+  bool all = false;                ///< The file has a flat topology, which contains every node.
 };
 
-/// topology.yaml(5): the values of `nodes` in any topology. Error: kInvalid for what cannot be parsed, for aliases, and for a
-/// text with deeper nesting or more parts than any such file has.
+/// Returns the values of `nodes` in any topology of a topology.yaml(5). Error: kInvalid for what cannot be parsed, for aliases,
+/// and for a text with deeper nesting or more parts than any such file has.
 core::Result<NamedNodes> nodes_of_yaml(std::string_view text);
 
-/// topology.conf(5): the values of Nodes=.
+/// Returns the values of Nodes= in a topology.conf(5).
 NamedNodes nodes_of_conf(std::string_view text);
 
 }  // namespace op::controller

@@ -1,5 +1,5 @@
-// The controller of kind Controller. Its key is the Controller's, "ns/X". It also writes what all NodeSets of X share.
-// declaration.cpp says what wakes it.
+// The controller of Controllers: slurmctld and its configuration. A key is the "ns/name" of a Controller. It also writes the
+// objects that all NodeSets of the Controller share. declaration.cpp says which changes wake it.
 #pragma once
 
 #include <memory>

@@ -31,20 +31,20 @@ struct NamedFiles {
 
 /// The facts about a NodeSet that matter to slurm.conf.
 struct NodeSetFacts {
-  std::string object;      ///< The NodeSet's own name.
+  std::string object;      ///< The name of the NodeSet object.
   std::string slurm_name;  ///< NodeSet=, Feature= and PartitionName=.
   bool partition = false;
   std::string partition_config;
   bool terminating = false;
   std::string partition_error;  ///< Not empty: spec.partition cannot be read, so a partition may be wanted.
-  std::string host_prefix;      ///< The names of its workers begin with it; an ordinal follows.
-  bool ending = false;          ///< It is being deleted, and its workers with it.
+  std::string host_prefix;      ///< The names of the workers begin with this prefix. An ordinal follows.
+  bool ending = false;          ///< The NodeSet is being deleted, and its workers with it.
 };
 
 /// A RestApi, which must be deleted before the Controller.
 struct RestApiFacts {
   std::string name;
-  bool terminating = false;  ///< It is being deleted and still serves NodeSets that are being deleted.
+  bool terminating = false;  ///< The RestApi is being deleted and still serves NodeSets that are being deleted.
 };
 
 /// A worker whose NodeSet is gone.
@@ -64,18 +64,18 @@ struct StaleRecord {
 struct AccountingFacts {
   std::string name;
   bool exists = false;
-  std::string error;         ///< Not empty: its spec cannot be parsed.
+  std::string error;         ///< Not empty: the spec cannot be parsed.
   Endpoint slurmdbd;         ///< Where slurmdbd is or will be.
-  bool external = false;     ///< Its slurmdbd is run by somebody else.
-  bool serving = false;      ///< Its slurmdbd answers.
-  bool terminating = false;  ///< It is being deleted.
-  /// The keys of its slurmdbd; nullopt: unknown, or not managed by the operator.
+  bool external = false;     ///< Somebody else runs slurmdbd.
+  bool serving = false;      ///< slurmdbd answers.
+  bool terminating = false;  ///< The Accounting is being deleted.
+  /// The keys of slurmdbd. nullopt: unknown, or not managed by the operator.
   std::optional<SecretFacts> slurm_key, jwt_key;
-  /// Reported by the running slurmdbd; if it has not reported or is about to be replaced, from the image of its StatefulSet.
-  /// {0, 0}: unknown.
+  /// The release that the running slurmdbd has reported. If it has not reported one or is about to be replaced, the release in
+  /// the image of its StatefulSet. {0, 0}: unknown.
   ImageRelease slurmdbd_release{};
   std::string told_release{};     ///< The release in the Accounting's ConfigMap; "": not reported yet.
-  bool slurmdbd_changes = false;  ///< Its StatefulSet has an image with which no slurmdbd answers yet.
+  bool slurmdbd_changes = false;  ///< The StatefulSet has an image with which no slurmdbd answers yet.
   /// A Controller with the same cluster name that names this Accounting too, and has joined it or is older.
   std::string namesake;
   bool namesake_joined = false;
@@ -91,7 +91,7 @@ struct Observed {
 
   SecretFacts slurm_key, jwt_key;  ///< The Secrets that users name, or generated ones.
   SecretFacts keyring;             ///< The copy of slurm_key that daemons mount.
-  SecretFacts sssd_conf;           ///< Of spec.sssdConfRef.
+  SecretFacts sssd_conf;           ///< The Secret of spec.sssdConfRef.
   /// Pods of slurmctld and workers that mount the Secret of slurm_key itself. Earlier versions created them.
   std::vector<std::string> old_mounts;
   std::vector<NamedFiles> config_files, prolog, epilog, prolog_slurmctld, epilog_slurmctld;
@@ -103,23 +103,23 @@ struct Observed {
   bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
 
   std::optional<AccountingFacts> accounting;
-  std::optional<UsageMissing> usage_missing;  ///< For the first of `pods` to which it applies.
-  /// "ns/name" of an older Controller with the same cluster name. Does not include those of AccountingFacts::namesake, nor
-  /// those of which this one is the namesake.
+  std::optional<UsageMissing> usage_missing;  ///< The evidence for the first of `pods` to which it applies.
+  /// "ns/name" of an older Controller with the same cluster name. Does not include AccountingFacts::namesake, nor Controllers
+  /// of which this one is the namesake.
   std::string older_cluster;
-  /// NodeSets of this Controller, sorted by slurm_name. If several have the same, the first one gets it.
+  /// The NodeSets of this Controller, sorted by slurm_name. If several have the same name in Slurm, the first one owns it.
   std::vector<NodeSetFacts> nodesets;
   std::vector<RestApiFacts> restapis;
-  std::vector<kube::PodPtr> worker_pods;  ///< Those that still exist.
-  std::vector<std::string> workers;       ///< Their names.
-  /// Login pods that mount the keyring. Read only if its key differs from the user's or rotates.
+  std::vector<kube::PodPtr> worker_pods;  ///< The worker pods that still exist.
+  std::vector<std::string> workers;       ///< The names of the worker pods.
+  /// Login pods that mount the keyring. Read only if the key of the keyring differs from the key of the user, or rotates.
   std::vector<kube::PodPtr> login_pods;
   std::set<std::string> worker_nodes;  ///< Slurm node names of `worker_pods`.
-  /// Slurm has known one of them, or the slurmd of one has started, which waits for slurmctld.
+  /// True if Slurm has known one of the workers, or if the slurmd of one has started, which waits for slurmctld.
   bool workers_registered = false;
   std::vector<core::WallTime> starting;  ///< Creation times of worker pods that may have started but have not registered.
   std::vector<LeftWorker> left_workers;  ///< Workers whose NodeSet is gone.
-  /// NodeSets that are gone while workers of theirs exist: their object names, by their names in Slurm.
+  /// The object names of NodeSets that are gone while workers of theirs exist, by their names in Slurm.
   std::map<std::string, std::string> left_nodesets;
 
   /// Pods of slurmctld and workers with HTTP probes, and StatefulSets that create such pods. Earlier releases used them for
@@ -131,16 +131,16 @@ struct Observed {
   kube::ObjectPtr service, internal_service, workers_service, workers_pdb, config_map, file_copies, accepted_copies,
       stateful_set;
   kube::Presence service_monitors =
-      kube::Presence::kAbsent;  ///< Of that kind; read only where metrics are, or were, asked for.
+      kube::Presence::kAbsent;  ///< Whether the kind ServiceMonitor exists. Read only where metrics are, or were, asked for.
   kube::ObjectPtr service_monitor;
   kube::ObjectPtr backup_set, slurmctld_pdb;                  ///< Only with backups.
   std::map<std::string, kube::ObjectPtr> slurmctld_services;  ///< Only with backups: by name, see addressed_pods.
   kube::ObjectPtr claim;                                      ///< The volume claim of the state, if the StatefulSet created it.
-  std::vector<kube::PodPtr> pods;                             ///< Pods of slurmctld; with backups, of the primary.
-  std::vector<kube::PodPtr> backup_pods;                      ///< Pods of the standby slurmctlds.
-  slurm::SnapshotPtr snapshot;                                ///< Null: no RestApi serves this cluster.
-  bool stopped = false;                                       ///< An annotation stops all deletions.
-  std::string doubt;  ///< Why Slurm's answers must not lead to deletions; "": they may. See doubt_of.
+  std::vector<kube::PodPtr> pods;         ///< The pods of slurmctld. With backups, only those of the primary.
+  std::vector<kube::PodPtr> backup_pods;  ///< Pods of the standby slurmctlds.
+  slurm::SnapshotPtr snapshot;            ///< Null: no RestApi serves this cluster.
+  bool stopped = false;                   ///< An annotation stops all deletions.
+  std::string doubt;                      ///< Why Slurm's answers must not lead to deletions. "": they may. See doubt_of.
 };
 
 }  // namespace op::controller

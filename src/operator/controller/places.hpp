@@ -6,10 +6,10 @@
 // waits while any job is starting (prologs.hpp), for other workers that come at the same time, and for a minute after the last
 // such reconfigure.
 //
-// The ConfigMap stores until when workers have been given places (rollout.hpp). A worker's pod stores since when Slurm has had
-// its node, written by its NodeSet at first sight (slinky/workers.hpp), so a later pod of the same name has another time. If a
-// pod that was seen has no such time, it has the record of its predecessor, including its place; or it was seen before any file
-// named nodes, which is before `given_until`.
+// The ConfigMap stores until when workers have been given places (rollout.hpp). The pod of a worker stores since when Slurm has
+// had its node. The NodeSet writes this time when it first sees the node (slinky/workers.hpp), so a later pod of the same name
+// has another time. If Slurm has the node of a pod without such a time, one of two cases applies. Either the pod has the record
+// of an earlier pod, including its place, or Slurm had the node before any file named nodes, which is before `given_until`.
 #pragma once
 
 #include "operator/common/slinky.hpp"
@@ -20,7 +20,7 @@
 
 namespace op::controller {
 
-/// Minimum time between two reconfigures only for places.
+/// The minimum time between two reconfigures that only assign places.
 inline constexpr core::Duration kPlacesGap{60000};
 
 /// Records that workers need places or have been given them.

@@ -427,7 +427,8 @@ void find_deleted_claim(Draft& draft) {
                            "nodes and reservations. Let the jobs end before that, or copy the volume"});
 }
 
-/// Reports a StorageClass that does not exist or has no room.
+/// Reports a PersistentVolumeClaim that is not bound. The problem is an error if the claim is Lost or if provisioning has
+/// failed.
 void find_unbound_claim(Draft& draft) {
   const Observed& observed = draft.observed;
   if (!observed.claim) return;

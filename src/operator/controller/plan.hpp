@@ -1,4 +1,4 @@
-// What a Controller needs: keys, configuration, Services, the StatefulSet of slurmctld, and the order of its end.
+// Plans what a Controller needs: keys, configuration, Services, the StatefulSet of slurmctld, and the order in which they end.
 //
 // Lanes: "guard" (our finalizer), "keys" (generated Secrets), "network" (Services), "pdb" (the workers' PodDisruptionBudget),
 // "pod" (ConfigMap, then StatefulSet), "load" (loading a changed configuration into slurmctld, see rollout.hpp), "events",

@@ -20,34 +20,35 @@
 
 namespace op::controller {
 
-/// Longest wait of a reconfigure or restart.
+/// The longest wait of a reconfigure or restart.
 inline constexpr core::Duration kPrologLimit{60000};
 /// How often to check whether it may continue.
 inline constexpr core::Duration kPrologPoll{500};
 /// How often to check whether the affected jobs have ended.
 inline constexpr core::Duration kDoubtPoll{10000};
-/// Id of the steps that ask Slurm whether any job is starting. If one is, that is not a failure.
+/// The id of the steps that ask Slurm whether any job is starting. A job that is starting is no failure.
 inline const plan::StepId kLookForStarting{"look for", "starting jobs"};
 inline constexpr const char* kWaitsForProlog =
     "slurmctld is reconfigured or restarted when no job is starting or running its prolog, or after a minute";
 
-/// From Slurm's last answer.
+/// Returns the jobs that are starting, from Slurm's last answer.
 std::set<std::int64_t> starting_jobs(const Observed& observed);
 
 /// Records since when a reconfigure or restart waits, which jobs are not waited for any longer, and which of these have ended.
 /// `due`: slurmctld needs a reconfigure or restart. `loaded`: it has just accepted the offered content.
 void note_prologs(const Observed& observed, bool due, bool loaded, ConfigState& next);
 
-/// How much longer the wait may last; nullopt: there is none, or it is over.
+/// Returns how much longer the wait may last. nullopt: there is no wait, or it is over.
 std::optional<core::Duration> wait_left(const Observed& observed, const ConfigState& state);
 
 /// True if a reconfigure or restart has to wait.
 bool held_back(const Observed& observed, const ConfigState& state);
 
-/// Asks Slurm once more just before; nullopt if jobs start at once, or if the wait is over.
+/// Returns the step that asks Slurm once more just before the reconfigure or restart. nullopt: jobs start at once, or the wait
+/// is over.
 std::optional<plan::Step> look_for_prologs(const Observed& observed, const ConfigState& state);
 
-/// The event about jobs whose launch is about to be lost, if there are new ones.
+/// Returns the event about jobs whose launch is about to be lost, if there are new ones.
 std::optional<plan::Step> tell_cut_short(const Observed& observed, const ConfigState& now, const ConfigState& next);
 /// Sets JobsInDoubt while such jobs run.
 void set_jobs_in_doubt(Conditions& conditions, const ConfigState& state);

@@ -14,12 +14,12 @@ namespace op::controller {
 /// True if slurmctld should have another release than the one that ran last. False if image tags do not show the releases.
 bool changes_release(const Observed& observed, const ConfigState& state);
 
-/// A move that is held back.
+/// A move to another release that is held back.
 struct HeldRelease {
   Observed observed;  ///< The facts with the present image as the wanted one, so that everything else is planned as usual.
-  Problem problem;    ///< Why.
+  Problem problem;    ///< Why the move is held back.
 };
-/// nullopt: the wanted release may be used. Also if slurmctld has no pod, because somebody may have restored the state of an
+/// Returns nullopt if the wanted release may be used. Also if slurmctld has no pod: somebody may have restored the state of an
 /// earlier release, and a slurmctld that cannot read the state exits without changing it.
 std::optional<HeldRelease> hold_release(const Observed& observed);
 

@@ -1,7 +1,7 @@
 // Replaces the auth/slurm key while jobs run. Every receiver can verify every message in the meantime.
 //
-// Daemons read slurm.jwks if it exists: all keys in it verify, and one of them signs (auth_slurm, 24.05 and later). The keyring
-// goes through these steps. Its data hold the keys of a step, and an annotation names the step:
+// Daemons read slurm.jwks if the file exists: all keys in it verify, and one of them signs (auth_slurm, 24.05 and later). The
+// keyring goes through these steps. Its data hold the keys of a step, and an annotation names the step:
 //
 // clang-format off
 //             slurm.key  other.key  slurm.jwks          login.jwks          who is understood meanwhile
@@ -18,12 +18,12 @@
 // slurmctld, through which slurmds are reconfigured.
 //
 // A backup of slurmctld, and the sackd of a login pod, read keys only when they start. So backups are replaced in each step,
-// which costs nothing, and wait for its files in an init container. Login pods wait for their sessions, so they are replaced
-// only once: the new ones can keep their files, because they sign with the new key, which all others know by then. Their init
-// container reports the rotation of its files.
+// which costs nothing, and wait in an init container for the files of the step. Login pods wait for their sessions, so they are
+// replaced only once. The new login pods can keep their files, because they sign with the new key, which all other daemons know
+// by then. Their init container reports the rotation that the files belong to.
 //
-// A daemon that cannot take part delays the next step, and is named. A key that cannot rotate in this way waits: see
-// keyring.hpp.
+// A daemon that cannot take part delays the next step and is named in the status. A key that cannot rotate in this way waits:
+// see keyring.hpp.
 #pragma once
 
 #include <optional>
@@ -38,10 +38,10 @@
 namespace op::controller {
 
 struct Rotation {
-  std::optional<plan::Step> write;    ///< Brings the keyring to its next step, or ends the rotation.
+  std::optional<plan::Step> write;    ///< Brings the keyring to the next step of the rotation, or ends the rotation.
   std::vector<plan::Step> witnesses;  ///< Ephemeral containers.
   bool loads = false;                 ///< slurmctld, and through it every slurmd, has to load the files of this step.
-  std::string told;                   ///< The progress, and which pods it waits for.
+  std::string told;                   ///< The progress, and the pods that the rotation waits for.
 };
 
 /// Returns why the key cannot change while daemons run: each reason, with what to do about it. "" if it can.
@@ -50,7 +50,7 @@ std::string cannot_rotate(const Observed& observed);
 /// Returns a reference to a value in a Secret as it was seen, for the recipes $copy and $jwks (kube/acts.hpp).
 core::Json key_in(const SecretFacts& secret, std::string_view key);
 
-/// The first step.
+/// Returns the first step of a rotation.
 plan::Step begin_rotation(const Observed& observed);
 
 /// Returns what the current rotation needs next. Requires a usable keyring with a rotation.

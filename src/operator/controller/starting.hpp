@@ -17,14 +17,14 @@
 
 namespace op::controller {
 
-/// How long to wait for workers to register. A worker whose image cannot be pulled never does.
+/// How long to wait for workers to register. A worker whose image cannot be pulled never registers.
 inline constexpr core::Duration kStartPatience{30000};
 
-/// Id of the step that makes slurmctld load once more what it loaded at that time.
+/// Returns the id of the step that makes slurmctld load once more what it loaded at that time.
 plan::StepId reload_id(core::WallTime noted);
 
-/// Records that workers or slurmctld are starting while another configuration is being loaded, or that slurmctld has loaded it
-/// once more since.
+/// Records that workers or slurmctld are starting while another configuration is being loaded, or that slurmctld has since
+/// loaded it once more.
 void note_starting(const Observed& observed, ConfigState& next);
 
 /// True if slurmctld runs with the offered content and must load it once more now.

@@ -12,18 +12,19 @@ namespace op::controller {
 
 struct ConfigState;
 
-/// The release of a slurmctld without topology.yaml, which came with 25.05; "": it has topology.yaml, as far as is known.
+/// Returns the release of a slurmctld without topology.yaml, which came with 25.05. "": it has topology.yaml, as far as is
+/// known.
 [[nodiscard]] std::string release_without_topology_yaml(const Observed& observed);
 
 struct TopologyFile {
   std::string text;         ///< "": no file.
-  bool may_change = false;  ///< When Slurm's nodes change, which wakes nobody.
+  bool may_change = false;  ///< The text may change when Slurm's nodes change, which wakes nobody.
   bool keeps_pod = false;   ///< slurmctld would not start with what the spec wants mounted.
   std::vector<Problem> problems, warnings;
 };
 
-/// The wanted file; the offered one while the wanted one is unknown or the file is about to be removed. `state`: as in
-/// render_config.
+/// Returns the wanted file, or the offered one while the wanted one is unknown or the file is about to be removed. `state`: as
+/// in render_config.
 [[nodiscard]] TopologyFile topology_file(const Observed& observed, const ConfigState& state);
 
 }  // namespace op::controller

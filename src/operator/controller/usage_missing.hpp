@@ -1,7 +1,7 @@
 // A slurmctld that does not start because its file with the usage of associations is missing.
 //
-// slurmctld writes that file (assoc_usage) every five minutes, and exits (fatal) at a start with the number of its cluster but
-// without the file (assoc_mgr_load_assoc_usage). A slurmctld that was killed before its first write exits at each start of its
+// slurmctld writes that file (assoc_usage) every five minutes. At a start with the number of its cluster but without the file,
+// it exits (fatal in assoc_mgr_load_assoc_usage). A slurmctld that was killed before its first write exits at each start of its
 // container. The init container of a new pod repairs that: see join_script.
 #pragma once
 
@@ -15,7 +15,8 @@ namespace op::controller {
 struct ConfigState;
 struct Observed;
 
-/// slurmctld's pod has crashed repeatedly for that reason: nothing that could be lost runs there.
+/// Evidence for the deletion of slurmctld's pod: it crashes repeatedly because the file is missing, so nothing that could be
+/// lost runs in it.
 class UsageMissing final : public kube::PodEvidence {
  public:
   static std::optional<UsageMissing> of(const plan::Observing& observing, const kube::PodRecord& slurmctld);
@@ -24,7 +25,8 @@ class UsageMissing final : public kube::PodEvidence {
   using PodEvidence::PodEvidence;
 };
 
-/// Deletes that pod, at most every five minutes; nullopt if slurmctld does not crash for that reason.
+/// Returns the step that deletes the pod, at most once every five minutes; nullopt if slurmctld does not crash because of the
+/// missing file.
 std::optional<plan::Step> replace_pod_without_usage(const Observed& observed, const ConfigState& state);
 
 }  // namespace op::controller

@@ -108,8 +108,8 @@ bool of_its_feature(const slurm::Snapshot& snapshot, const slurm::Partition& par
           }));
 }
 
-/// The configuration of slurmctld after its ConfigMap was deleted or edited. Slurm does not report how a partition was
-/// configured, so only the partitions of NodeSets can be rebuilt, without their other settings.
+/// Returns what is known of the configuration that slurmctld runs with, after its ConfigMap was deleted or edited. Slurm does
+/// not report how a partition was configured, so only the partitions of NodeSets can be rebuilt, without their other settings.
 conf::Conf read_loaded(const Observed& observed) {
   conf::Conf out;
   if (!observed.stateful_set) return out;

@@ -29,9 +29,10 @@ inline constexpr std::string_view kTableTooSmall = "TableTooSmall";
 
 struct Withheld {
   std::string what;  ///< "partition/gpu", "license/matlab" or "gres/gpu", as the annotation remove-now lists it.
-  std::vector<std::int64_t> jobs{};  ///< Jobs that use it or wait for it.
+  std::vector<std::int64_t> jobs{};  ///< Jobs that use the item or wait for it.
   bool unlimited = false;            ///< One of the jobs runs without a time limit.
-  /// Without jobs: true if Slurm does not report now whether there are any; false if slurmctld must first stop accepting jobs.
+  /// If `jobs` is empty: true if Slurm does not report now whether there are any; false if slurmctld must first stop accepting
+  /// jobs.
   bool unknown = false;
 };
 
@@ -42,29 +43,30 @@ std::vector<Withheld> withhold_partitions(slurm::conf::Conf& ours, slurm::conf::
 /// Keeps the licenses and kinds of GRES that jobs use.
 std::vector<Withheld> withhold_resources(slurm::conf::Conf& wanted, const Observed& observed, const ConfigState& state);
 
-/// Keeps the size of a table that would become smaller than its contents in slurmctld, or whose contents are unknown: at its
+/// Keeps the size of a table that would become smaller than its contents in slurmctld, or whose contents are unknown. At its
 /// next reconfigure slurmctld would drop the rest (24.11 and 26.05: "node table is full", "MaxJobCount limit from slurm.conf
 /// reached").
 void withhold_tables(slurm::conf::Conf& wanted, const Observed& observed, const ConfigState& state,
                      std::vector<Problem>& warnings);
 
-/// Returns the partition with a state in which it accepts no more jobs. It loses Default, which would override the new default.
+/// Returns the partition with a state in which it accepts no more jobs, and without Default, which would override the new
+/// default.
 slurm::conf::Entry drained(slurm::conf::Entry partition);
 
-/// The items to report in the condition ChangesWithheld: those with jobs, and those whose jobs are unknown. A partition that
-/// only takes its two steps is not reported.
+/// Returns the items to report in the condition ChangesWithheld: those with jobs, and those whose jobs are unknown. A partition
+/// that only takes its two steps is not reported.
 std::vector<Withheld> told_of(const std::vector<Withheld>& withheld);
 /// Describes what is withheld, for which jobs, and what users can do.
 std::string describe(const Observed& observed, const std::vector<Withheld>& withheld);
 
-/// True if the offered file lacks a partition that `wanted` withholds for its jobs: a slurmctld that starts with it would end
-/// them.
+/// True if the offered file lacks a partition that `wanted` withholds for its jobs. A slurmctld that starts with the file would
+/// end these jobs.
 bool lacks_withheld(const ConfigState& state, const Rendered& wanted);
-/// The wanted partitions that the offered file lacks and in which slurmctld has jobs: it would end them if it loaded that file.
-/// This happens after a rollback, if slurmctld had loaded more than it is known to have accepted.
+/// Returns the wanted partitions that the offered file lacks and in which slurmctld has jobs. slurmctld would end the jobs if
+/// it loaded that file. This happens after a rollback, if slurmctld had loaded more than it is known to have accepted.
 std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState& state, const Rendered& wanted);
 
-/// Plans again later, because the end of a job wakes nobody.
+/// Makes the key plan again later, because the end of a job wakes nobody.
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan);
 
 }  // namespace op::controller

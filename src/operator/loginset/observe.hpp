@@ -1,4 +1,5 @@
-// LoginSet: the login nodes of a Controller. Key: "ns/name" of the LoginSet. What wakes it is in declaration.cpp.
+// The controller of LoginSets: the login nodes of a Controller. A key is the "ns/name" of a LoginSet. declaration.cpp says
+// which changes wake it.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The facts for the LoginSet's plan, copied from the caches at one moment.
+// The facts for the plan of a LoginSet, copied from the caches at one moment.
 #pragma once
 
 #include <string>
@@ -24,14 +24,14 @@ struct Observed {
   std::string controller_error;  ///< Why the Controller's spec cannot be parsed.
   Endpoint controller;           ///< The Service of slurmctld.
   bool external = false;         ///< slurmctld runs outside of Kubernetes and has no Service.
-  std::string conf_servers;      ///< Where sackd finds slurmctld.
+  std::string conf_servers;      ///< The addresses at which sackd finds slurmctld.
   SecretFacts slurm_key;         ///< The Secret that the Controller's user names, or a generated one.
   SecretFacts keyring;           ///< The copy of slurm_key that pods mount.
-  SecretFacts sssd_conf;         ///< Of spec.sssdConfRef.
+  SecretFacts sssd_conf;         ///< The Secret of spec.sssdConfRef.
   kube::Named<kube::SecretRecord> host_keys;
-  std::optional<Problem> newer;        ///< Its image is of a later release than slurmctld: see slinky/releases.hpp.
+  std::optional<Problem> newer;        ///< The image is of a later release than slurmctld: see slinky/releases.hpp.
   std::vector<Problem> missing;        ///< Missing Secrets and ConfigMaps that the pod's spec names.
-  std::vector<Problem> keys_problems;  ///< With root's and users' authorized keys. The pods run without those.
+  std::vector<Problem> keys_problems;  ///< Problems with the authorized keys of root and users. The pods run without the keys.
   std::string users_keys;              ///< Digest of the users' authorized keys.
 
   kube::ObjectPtr service, config_map, deployment, hosts;

@@ -155,7 +155,7 @@ plan::Plan plan(const Observed& observed) {
   plan_children(observed, out);
   plan_hosts(observed, out);
   const std::vector<Problem> problems = problems_of(observed, out);
-  // Without a Deployment, nothing can be starting.
+  // Login pods can be starting only if the Deployment exists or no error prevents its creation.
   const bool made = observed.deployment || std::ranges::none_of(problems, &Problem::wrong);
   plan_status(observed, problems, rolled_out(observed), made ? "login pods are starting" : "", out);
   return out;

@@ -1,6 +1,6 @@
-// What a LoginSet needs. Lanes: "keys" (its host keys), "ssh" (the ConfigMap, and kubelets that must refresh it), "network"
-// (Service), "hosts" (the names of its pods in DNS: see hosts.hpp), "rank" (which pods are deleted first), "pod" (Deployment),
-// "events", "status".
+// Plans what a LoginSet needs. Lanes: "keys" (host keys), "ssh" (the ConfigMap, and kubelets that must refresh it), "network"
+// (Service), "hosts" (the names of login pods in DNS: see hosts.hpp), "rank" (which pods are deleted first), "pod"
+// (Deployment), "events", "status".
 //
 // When a login pod ends, its sessions end, and so do the srun and salloc that run there, with their jobs. So its pod template
 // has nothing that changes without need, its preStop hook waits for the sessions, and idle pods are deleted first: see

@@ -26,14 +26,14 @@ inline constexpr std::string_view kCount =
     R"sh( l=${l#*: }; case ${l%% *} in *@*) n=$((n + 1));; ''|/*|\[*) ;; "$l") n=$((n + 1));; esac;; esac; done;)sh"
     R"sh( [ -n "$seen" ]; }; )sh";
 
-/// The commands with which the probe reports the number.
+/// Returns the commands with which the probe reports the number.
 std::string report_script();
-/// The container that writes it to its log, its volume, and the mount for the container login.
+/// Returns the sidecar that writes the number to its log, its volume, and the mount for the container login.
 core::Json sessions_sidecar();
 core::Json sessions_volume();
 core::Json sessions_mount();
 
-/// The number of sessions on a pod; nullopt: unknown, so the pod counts as in use.
+/// The number of sessions on a pod. nullopt: unknown, so the pod counts as in use.
 using Count = std::optional<int>;
 Count read_count(const plan::Facts& facts, const kube::PodRecord& pod);
 

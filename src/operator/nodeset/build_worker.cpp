@@ -35,17 +35,19 @@ constexpr std::string_view kLogPath = "/var/log/slurm/slurmd.log";
 constexpr std::string_view kWaitScript =
     R"(until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$0" "$1" 2>/dev/null; do sleep 0.2; done)";
 
-/// The preStop hook drains the node and sets it DOWN, so that the jobs of a worker that ends without a drain are requeued at
-/// once, not when slurmctld misses it. The drain is needed because a DOWN may end with the next registration. The reason names
-/// the pod, so that only its successor or a restarted slurmd is resumed.
+/// The preStop hook drains the node and sets it DOWN. The jobs of a worker that ends without a drain are then requeued at once,
+/// and not only when slurmctld notices that the slurmd is gone. The drain is needed because the next registration may end a
+/// DOWN. The reason contains the uid of the pod, so that the node is resumed only for the next pod or for a restarted slurmd.
 ///
-/// The hook keeps the reason of a drain, a fail, or a down that comes from neither the operator nor slurmctld's missing slurmd,
-/// and the holds of our other programs (slurm/holds.hpp) unless they are left over. A missing reason also means that somebody
-/// else did it. A drain would end a fail. The hook does nothing if the record is gone, as after a scale-in, or if somebody
-/// else's drain is complete: whoever undrains the node must not find it DOWN. After its drain it looks again, so that the DOWN
-/// has what others wrote in the meantime.
+/// The hook keeps the reason of a drain, a fail or a down that neither the operator nor slurmctld has set. A drain or fail
+/// without a reason counts as set by somebody else. The hook also keeps the holds of our other programs (slurm/holds.hpp)
+/// unless they are left over. It does not drain a node that others hold, because a drain would end a fail. It does nothing if
+/// the record is gone, as after a scale-in, or if somebody else's drain is complete: otherwise whoever undrains the node would
+/// find it DOWN. After its own drain the hook reads the node again, so that the DOWN keeps what others have written in the
+/// meantime.
 ///
-/// `look` sets s to Slurm's output for the node, r to the reason to give, and o if that is ours.
+/// The function `look` sets s to Slurm's output for the node and r to the reason to write. It sets o if r is the operator's own
+/// reason.
 constexpr std::string_view kPreStop =
     R"(timeout 3 sh -c 'n=$(hostname); look() { s=$(scontrol -o show node "$n") || return 1; o=;)"
     R"( r=$(printf "%s\n" "$s" | sed -n "/ State=[^ ]*FAIL/!{/ Reason=slurm-operator: /d};)"

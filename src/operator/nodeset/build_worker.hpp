@@ -1,7 +1,7 @@
 // The pod of a worker, as users of the Go operator v1.2.1 expect it.
 //
-// Built once a pass without an ordinal, then completed for each worker. Not part of any hash: api/revision.hpp says what rolls
-// workers out.
+// The pod is built once a pass without an ordinal, and then completed for each worker. It is not part of any hash:
+// api/revision.hpp says what rolls workers out.
 //
 // Folder src/operator/nodeset: the controller of NodeSets: workers. Uses operator/common, and no other controller.
 #pragma once
@@ -24,28 +24,29 @@ inline constexpr std::int64_t kWorkerGraceSeconds = 30;
 
 /// True if spec.extraConf does not set the state or reason of a node.
 [[nodiscard]] bool leaves_state_open(const api::NodeSetSpec& spec, std::string_view nodeset);
-/// The value of `slurmd --conf`: "Features=<nodeset>[,<user's features>] <the rest of extraConf>". Keys are case-insensitive,
-/// "Feature" counts as "Features", and the values of a repeated key are joined by commas. Error: kInvalid for an item without
-/// '='.
+/// Returns the value of `slurmd --conf`: "Features=<nodeset>[,<user's features>] <the rest of extraConf>". Keys are
+/// case-insensitive, "Feature" counts as "Features", and the values of a repeated key are joined by commas. Error: kInvalid for
+/// an item without '='.
 core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_view nodeset);
 
-/// Limits of the container slurmd, which its entrypoint turns into CoreSpecCount and MemSpecLimit of --conf.
+/// The limits of the container slurmd, which its entrypoint turns into CoreSpecCount and MemSpecLimit of --conf.
 struct PodLimits {
   std::int64_t cpus = 0;        ///< POD_CPUS; 0: all.
   std::int64_t memory_mib = 0;  ///< POD_MEMORY; 0: all.
 };
-/// `slurmd`: spec.slurmd of a NodeSet. `pod_spec`: spec.template.spec, whose container slurmd takes precedence.
+/// Returns the limits. `slurmd` is spec.slurmd of a NodeSet. The container slurmd in `pod_spec`, spec.template.spec, takes
+/// precedence.
 PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec);
 
-/// The reason, without prefix, with which the preStop hook drains the worker's node.
+/// Returns the reason, without prefix, with which the preStop hook drains the node of the worker.
 std::string terminating_reason(std::string_view pod_uid);
 
-/// Taints (NoExecute) that Kubernetes sets on a node whose kubelet does not respond. Whether slurmd is lost as well, Slurm
-/// decides.
+/// Taints (NoExecute) that Kubernetes sets on a node whose kubelet does not respond. Slurm decides whether slurmd is lost as
+/// well.
 inline constexpr std::array<std::string_view, 2> kLostHostTaints{kube::kTaintNotReady, kube::kTaintUnreachable};
-/// True if the user's tolerations include this taint with effect NoExecute, for whatever time.
+/// True if the tolerations of the user include this taint with the effect NoExecute, for any time.
 bool tolerates(const core::Json& tolerations, std::string_view taint);
-/// A toleration of the taint (NoExecute) without a time limit.
+/// Returns a toleration of the taint (NoExecute) without a time limit.
 core::Json toleration_of(std::string_view taint);
 
 /// True if workers are protected from eviction from their creation on.
@@ -54,23 +55,23 @@ core::Json toleration_of(std::string_view taint);
 /// Quotes the text as one word for a shell.
 std::string shell_word(std::string_view text);
 
-/// The name of a worker's claim for one of spec.volumeClaimTemplates, as in StatefulSets.
+/// Returns the name of the claim of a worker for one of spec.volumeClaimTemplates, as in StatefulSets.
 std::string claim_name(const core::Json& claim_template, std::string_view pod);
-/// The owner reference of claims that are deleted with the NodeSet. It does not block the NodeSet's deletion.
+/// Returns the owner reference for claims that are deleted with the NodeSet. It does not block the deletion of the NodeSet.
 core::Json claim_owner(const kube::ObjectMeta& nodeset);
-/// A worker's claim for one of spec.volumeClaimTemplates.
+/// Returns the claim of a worker for one of spec.volumeClaimTemplates.
 core::Json worker_claim(const core::Json& claim_template, const Observed& in, std::string_view pod);
 /// Returns what is wrong with spec.volumeClaimTemplates, with the field's path; "" if nothing is.
 std::string claim_templates_problem(const api::NodeSetSpec& spec);
 
-/// Returns why the workers' slurmd may register under another name than slurm_node_name(), and what to write instead; "" if it
+/// Returns why the slurmd of workers may register under another name than slurm_node_name(), and what to write instead. "": it
 /// does not.
 [[nodiscard]] std::string name_option_problem(const api::NodeSetSpec& spec, std::string_view nodeset);
 
 // ssh.cpp
 /// True if spec.ssh enables sshd in workers.
 [[nodiscard]] bool has_sshd(const api::NodeSetSpec& spec);
-/// Annotations of the pod with sshd's configuration; empty without sshd.
+/// Returns the annotations of the pod with the configuration of sshd. Empty without sshd.
 [[nodiscard]] kube::StringMap ssh_annotations(const api::NodeSetSpec& spec);
 [[nodiscard]] std::vector<std::string_view> ssh_volume_names(const api::NodeSetSpec& spec);
 void add_ssh_volumes(const Observed& in, core::Json& volumes);
@@ -78,11 +79,11 @@ void add_sshd(const api::NodeSetSpec& spec, core::Json& slurmd);
 /// Adds the init container that checks the files of sshd and SSSD. `slurmd`: the container as users write it.
 void add_check(const api::NodeSetSpec& spec, const core::Json& slurmd, core::Json& init);
 
-/// The pod of any worker, without its name, its hostname and the labels that contain them. Needs `in.controller`. Error:
-/// kInvalid, with the field's path.
+/// Returns the pod of any worker, without its name, its hostname and the labels that contain them. Needs `in.controller`.
+/// Error: kInvalid, with the path of the field.
 core::Result<core::Json> worker_template(const Observed& in, const std::string& revision_hash);
 
-/// The pod of one worker.
+/// Returns the pod of one worker.
 core::Json worker_pod(const core::Json& worker_template, const Observed& in, const SlotKey& place);
 
 }  // namespace op::nodeset

@@ -20,7 +20,8 @@
 
 namespace op::nodeset {
 
-/// A pod's requirements for its node, parsed once for many nodes. Requirements that the API server would refuse match no node.
+/// The requirements of a pod for its node, parsed once for many nodes. A requirement that the API server would refuse matches
+/// no node.
 class NodeSelection {
  public:
   /// `pod_spec`: spec.template.spec of a NodeSet.
@@ -43,27 +44,27 @@ class NodeSelection {
   [[nodiscard]] bool tolerates(const kube::Taint& taint) const;
 
   kube::StringMap labels_;
-  std::optional<std::vector<Term>> terms_;  ///< A node has to match one of them; empty: any node matches.
+  std::optional<std::vector<Term>> terms_;  ///< A node has to match one of the terms. Empty: any node matches.
   std::vector<kube::Toleration> tolerations_;
 };
 
-/// Tolerations that Kubernetes adds to the pods of DaemonSets, as items of spec.tolerations.
+/// Returns the tolerations that Kubernetes adds to the pods of DaemonSets, as items of spec.tolerations.
 [[nodiscard]] core::Json daemon_tolerations(bool host_network);
 
-/// The Slurm node name and hostname of the worker on a Kubernetes node: the annotation hostname-override of the Node, or the
-/// first label of its name, or "10-0-0-5" for a node that is named by its address.
+/// Returns the Slurm node name and hostname of the worker on a Kubernetes node: the annotation hostname-override of the node,
+/// or the first label of its name, or "10-0-0-5" for a node that is named by its address.
 [[nodiscard]] std::string daemon_hostname(const kube::NodeRecord& node);
 
 /// The names of all pods of a NodeSet begin with this many characters of its name.
 inline constexpr std::size_t kPodNamePrefix = 52;
-/// The name of the pod on a Kubernetes node: unique, whatever the lengths of the two names.
+/// Returns the name of the pod on a Kubernetes node. It is unique, whatever the lengths of the two names.
 [[nodiscard]] std::string daemon_pod_name(std::string_view nodeset, std::string_view kube_node);
 
-/// The place of a pod of the NodeSet, whoever created it; nullopt: it has none and is not a worker.
+/// Returns the place of a pod of the NodeSet, whoever created the pod. nullopt: the pod has no place and is not a worker.
 [[nodiscard]] std::optional<SlotKey> place_of(const kube::PodRecord& pod, std::string_view nodeset);
 
 using KubeNodes = std::vector<std::shared_ptr<const kube::NodeRecord>>;
-/// The Kubernetes nodes, each with whether workers of the NodeSet fit there.
+/// Returns the Kubernetes nodes, each with whether workers of the NodeSet fit there.
 [[nodiscard]] Hosts find_hosts(const api::NodeSetSpec& spec, const KubeNodes& nodes);
 
 /// Sets which hosts should have a worker, once it is known which have one. If several hosts give their workers the same name,

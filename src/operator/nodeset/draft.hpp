@@ -14,7 +14,7 @@
 
 namespace op::nodeset {
 
-/// The pass is full. The next one follows at once.
+/// For a pass that is full. The next pass follows at once.
 inline constexpr Change kPassFull{core::Duration{10}, "more steps than one pass takes"};
 
 /// Collects the steps and problems of all parts. Only write_status reads the problems, at the end.
@@ -33,18 +33,18 @@ class Draft {
     if (change) wake(*change);
   }
 
-  /// Adds a step to the current group of a lane. False: not added, because it failed recently and has to wait, or the pass is
-  /// full.
+  /// Adds a step to the current group of a lane. Returns false if the step was not added, because it failed recently and has to
+  /// wait or because the pass is full.
   bool step(plan::Lane& lane, plan::Step step);
   bool step(plan::Lane& lane, plan::StepId id, std::string reason, plan::ActPtr act) {
     return step(lane, {std::move(id), std::move(reason), std::move(act)});
   }
-  /// Marks a step as still wanted although it is not in this pass, so that its failure still counts.
+  /// Marks a step as still wanted although this pass does not contain it, so that its failure still counts.
   void wish(const plan::StepId& id);
-  /// Marks a step as wanted in this pass. False: it failed recently, and a later pass tries it.
+  /// Marks a step as wanted in this pass. Returns false if it failed recently and has to wait for a later pass.
   [[nodiscard]] bool wish_now(const plan::StepId& id);
-  /// Notes that the pod is deleted in this pass. Nothing else must be written to it: a write would change the resourceVersion
-  /// that the deletion depends on, or come too late.
+  /// Notes that the pod is deleted in this pass. Nothing else must be written to the pod: a write would change the
+  /// resourceVersion that the deletion depends on, or come too late.
   void deletes(const kube::PodRecord& pod) { deleted_.insert(pod.meta.uid); }
   [[nodiscard]] bool is_deleted(const kube::PodRecord& pod) const { return deleted_.contains(pod.meta.uid); }
   /// True if the pass has room. Steps for status and events have room of their own.

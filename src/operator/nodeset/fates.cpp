@@ -31,8 +31,9 @@ std::int64_t deletion_cost(const kube::PodRecord& pod) {
   return cost;
 }
 
-/// Smaller is deleted first. Lost workers come first, because they are replaced: otherwise another would be deleted in their
-/// stead. Then come workers whose deletion has begun, so that a later pass does not drain others.
+/// Returns the rank of a worker. Workers with smaller ranks are deleted first. Lost workers come first: they are replaced in
+/// any case, and otherwise another worker would be deleted instead of them. Then come workers whose deletion has begun, so that
+/// a later pass does not drain others.
 auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker& worker) {
   const kube::PodRecord& pod = *worker.pod;
   const bool chosen = drained_for(worker, scale_in_reason(view));

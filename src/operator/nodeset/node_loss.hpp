@@ -1,5 +1,5 @@
-// With scalingMode DaemonSet: so many Kubernetes nodes stop matching at once that the list of nodes is in doubt. A restored
-// etcd, or a relist with wrong data, must not end workers. Nodes that change one after the other are believed.
+// Detects, with scalingMode DaemonSet, that so many Kubernetes nodes stop matching at once that the list of nodes is in doubt.
+// A restored etcd, or a relist with wrong data, must not end workers. Nodes that change one after the other are believed.
 #pragma once
 
 #include <string>
@@ -14,24 +14,25 @@ namespace op::nodeset {
 struct NodeLoss {
   int before = 0;  ///< Number of nodes that matched.
   int now = 0;     ///< Number of nodes that match now.
-  /// When it was first seen (RFC 3339). Users confirm with this time, so that they confirm only this loss.
+  /// When the loss was first seen (RFC 3339). Users confirm with this time, so that they confirm only this loss.
   std::string since{};
   bool confirmed = false;
   [[nodiscard]] bool any() const { return before > 0; }
   /// True if no worker may be deleted because its node does not match.
   [[nodiscard]] bool holds() const { return any() && !confirmed; }
-  /// "only 1 of 6 ...", which is parsed again from the condition.
+  /// Returns the message of the condition: "only 1 of 6 ...". told_loss parses it.
   [[nodiscard]] std::string text() const;
 };
 
-/// True if so few of `before` nodes match now that the list is in doubt: fewer than half and at least three less, or none of
-/// two or more.
+/// True if so few of `before` nodes match now that the list is in doubt: fewer than half and at least three less; or none, if
+/// there were at least two.
 [[nodiscard]] bool implausible_loss(int before, int now);
-/// The loss in the conditions; empty if they report none.
+/// Parses the loss from the conditions. Returns an empty loss if they report none.
 [[nodiscard]] NodeLoss told_loss(const std::vector<api::Condition>& conditions);
 
 struct Observed;
-/// The loss compared with what the status recorded for this very spec. After a change of the spec, a loss is intended.
+/// Returns the loss compared with the number of nodes that the status recorded for the same spec. After a change of the spec, a
+/// loss is intended.
 [[nodiscard]] NodeLoss find_node_loss(const Observed& observed);
 
 }  // namespace op::nodeset

@@ -1,4 +1,4 @@
-// The NodeSet controller. One key is one NodeSet. What wakes it is in declaration.cpp.
+// The controller of NodeSets. A key is the "ns/name" of a NodeSet. declaration.cpp says which changes wake it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace op::nodeset {
 
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.
-  std::string worker_priority_class = {};        ///< For workers whose NodeSet sets none; "": the cluster's default.
+  std::string worker_priority_class = {};        ///< For workers whose NodeSet sets none. "": the default of the cluster.
   /// Keys of taints that announce the end of a Kubernetes node.
   std::vector<std::string> drain_taints{api::kDrainTaints.begin(), api::kDrainTaints.end()};
   /// Types of conditions of Kubernetes nodes whose messages are added to the reasons of drains for cordons.
@@ -39,7 +39,7 @@ class NodeSetController final : public kube::TypedController<Observed> {
  public:
   explicit NodeSetController(Wiring& wiring, Options options = {});
   [[nodiscard]] std::string name() const override { return "nodeset"; }
-  /// The key of the NodeSet's Slurm cluster.
+  /// Returns the key of the Slurm cluster of the NodeSet.
   [[nodiscard]] std::string share(const kube::Key& key) const override;
 
  protected:
@@ -47,11 +47,12 @@ class NodeSetController final : public kube::TypedController<Observed> {
                                                               const run::Observation& context) override;
 
  private:
-  /// A kubelet reports the end of a pod and deletes it in quick succession: a pass may miss both.
+  /// Records that a pod has ended. A kubelet reports the end of a pod and deletes the pod in quick succession, so a pass may
+  /// miss both.
   void note_end(const kube::PodRecord& gone);
   [[nodiscard]] std::string doubt(const slurm::ClusterKey& cluster, const Observed& observed);
 
-  /// The state of a Kubernetes node; nullopt if it is unknown or gone.
+  /// Returns the state of a Kubernetes node. nullopt: it is unknown or gone.
   [[nodiscard]] std::optional<KubeNode> kube_node(const std::string& name, const Observed& observed) const;
 
   Wiring& wiring_;

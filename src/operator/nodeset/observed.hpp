@@ -1,4 +1,5 @@
-// NodeSet: the facts of one pass. `observe` copies them from the caches; everything after that is a pure function of them.
+// The facts of one pass over a NodeSet. `observe` copies them from the caches. Everything after that is a pure function of
+// them.
 #pragma once
 
 #include <functional>
@@ -27,25 +28,25 @@
 
 namespace op::nodeset {
 
-/// What a NodeSet needs to know of its Controller.
+/// The facts about the Controller that a NodeSet needs.
 struct ControllerView {
   kube::ObjectMeta meta;
   Endpoint endpoint;
   std::string conf_servers{};      ///< The slurmctlds that slurmd can contact, backups included.
-  KeyRef slurm_key;                ///< As the user names it, or the generated one.
-  bool external = false;           ///< Its slurmctld is not ours and has nodes that are not workers.
+  KeyRef slurm_key;                ///< The key that the user names, or the generated one.
+  bool external = false;           ///< slurmctld is not ours and has nodes that are not workers.
   bool drain_on_deletion = false;  ///< deletionPolicy: Drain, or external.
-  /// If slurmctld's state does not outlive its pod: when that state began.
+  /// When the state of slurmctld began, if that state does not outlive its pod.
   std::optional<core::WallTime> state_since;
-  std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready; empty: it is not.
+  std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready. Empty: it is not ready.
   core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits forever.
   std::optional<std::size_t> max_nodes{};     ///< MaxNodeCount of slurm.conf.
   std::optional<api::Topology> topology{};    ///< spec.topology.
-  TopologyUnits loaded_units{};               ///< What the loaded topology.yaml contains; read only with `topology`.
+  TopologyUnits loaded_units{};               ///< The content of the loaded topology.yaml. Read only if `topology` is set.
   bool topology_goes = false;                 ///< The topology.yaml that was made for a former spec.topology still exists.
   std::optional<Places> places{};             ///< A topology file of the user's assigns places to workers: see read_places.
   bool contains_jobs = true;                  ///< PrologFlags in slurm.conf has Contain, as far as is known.
-  /// For the copy that workers mount. kAbsent only if there is nothing to copy either.
+  /// Whether the copy of the key that workers mount exists. kAbsent only if there is nothing to copy either.
   kube::Presence key = kube::Presence::kUnknown;
 };
 
@@ -55,36 +56,36 @@ struct Observed;
 struct SeenPod {
   std::string name, kube_node, slurm_node;
   std::optional<core::WallTime> slurmd{};  ///< When its slurmd was started, according to Slurm's last record.
-  bool ended = false;                      ///< Its phase is or was Failed or Succeeded.
-  bool placed = false;                     ///< Its Kubernetes node was known,
+  bool ended = false;                      ///< The phase of the pod is or was Failed or Succeeded.
+  bool placed = false;                     ///< The Kubernetes node of the pod was known,
   bool host_gone = false;                  ///< and is not any more.
-  /// The operator has its Slurm node drained for its deletion.
+  /// The drain of the Slurm node by the operator, for the deletion of the pod.
   struct Drain {
     core::WallTime at;      ///< When the drain began, by slurmctld's clock.
     core::MonoTime since;   ///< When we first saw the drain.
-    core::Duration before;  ///< How long it had lasted when we first saw it.
+    core::Duration before;  ///< How long the drain had lasted when we first saw it.
   };
   std::optional<Drain> drain{};
-  bool not_drained = false;  ///< Slurm has reported that the node is not drained for that.
+  bool not_drained = false;  ///< Slurm has reported that the node is not drained for the deletion.
 };
 
 /// A time that another machine reported by its own clock, which may differ from ours.
 struct Told {
   core::WallTime at;
-  core::MonoTime since;  ///< When we first saw it.
+  core::MonoTime since;  ///< When we first saw the time.
 };
 using ToldOf = std::map<std::string, Told, std::less<>>;
 
-/// Slurm's reservations as last read.
+/// Slurm's reservations as they were last read.
 struct SeenReservations {
   std::vector<slurm::Reservation> all;
   core::MonoTime asked_at;
 };
 
-/// The API server's last answer to whether it would create a pod of a template.
+/// The last answer of the API server to the question whether it would create a pod of a template.
 struct SeenTemplate {
-  std::string hash;                  ///< Of the template's revision.
-  std::optional<core::Error> error;  ///< Empty: it would create the pod.
+  std::string hash;                  ///< The hash of the template's revision.
+  std::optional<core::Error> error;  ///< Empty: the API server would create the pod.
   core::MonoTime asked_at;
 };
 
@@ -93,8 +94,8 @@ struct ClaimNote {
   core::MonoTime read;
 };
 
-/// Lasting states and since when we have seen them, by our own clock because the API server's may differ. A restart forgets
-/// them, which only delays.
+/// States that last, and since when we have seen them. The times are by our own clock, because the clock of the API server may
+/// differ. A restart of the operator forgets them, which only delays.
 struct Seen {
   std::optional<core::MonoTime> podless_since;          ///< Since when a NodeSet that is being deleted has no pod.
   std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods of the last observation, by uid.
@@ -132,7 +133,7 @@ struct Seen {
 struct LiveObject {
   kube::Resource resource;
   kube::Key key;
-  /// Names the plan's need for it.
+  /// Returns the id of the plan's need for the object.
   [[nodiscard]] std::string id() const { return resource.kind + " " + key.name; }
   bool operator<(const LiveObject& other) const { return id() < other.id(); }
 };
@@ -147,119 +148,126 @@ struct Observed {
   core::MonoTime mono;
   plan::Outcomes outcomes;
 
-  kube::ObjectPtr object;  ///< The NodeSet as stored; null: it is gone, and nothing else is filled in.
+  kube::ObjectPtr object;  ///< The NodeSet as stored. Null: it is gone, and nothing else is filled in.
   api::NodeSet nodeset;    ///< `object`, parsed.
-  std::string invalid;     ///< Why the spec cannot be parsed; then only controllerRef is filled in.
+  std::string invalid;     ///< Why the spec cannot be parsed. Then only controllerRef is filled in.
 
   std::optional<Problem> newer;              ///< The image is of a later release than slurmctld: slinky/releases.hpp.
   std::vector<Problem> missing;              ///< Missing Secrets and ConfigMaps that the workers' spec names.
-  kube::Presence host_keys{};                ///< The host keys of the workers' sshd; read only if they run one.
+  kube::Presence host_keys{};                ///< The host keys of the workers' sshd. Read only if the workers run sshd.
   std::optional<ControllerView> controller;  ///< Empty: the Controller does not exist or cannot be parsed.
   std::string controller_error;              ///< Why the Controller cannot be parsed.
   bool stopped = false;                      ///< An annotation of the Controller stops all deletions.
-  std::string doubt;                         ///< Why Slurm's answers must not lead to deletions; "": they may. See doubt_of.
-  std::string partition_refusal;             ///< slurmctld's error, while it runs without spec.partition.config.
+  std::string doubt;                         ///< Why Slurm's answers must not lead to deletions. "": they may. See doubt_of.
+  std::string partition_refusal;             ///< slurmctld's error, while slurmctld runs without spec.partition.config.
   std::string namesake;                      ///< Another NodeSet of the same Controller with the same name in Slurm.
   std::vector<Rival> rivals;                 ///< Other NodeSets whose workers may have the names of ours.
   std::set<std::string, std::less<>> nodeset_names;  ///< Names in Slurm of the Controller's other NodeSets.
   std::vector<kube::PodPtr> pods;                    ///< Owned by this NodeSet.
   Seen seen;
-  std::vector<kube::PodPtr> orphans;  ///< Workers of its name and cluster whose owner is missing or gone.
-  /// Pods that are left alone and only occupy names: such workers of another cluster, and our own whose label
-  /// app.kubernetes.io/instance somebody changed.
+  std::vector<kube::PodPtr> orphans;  ///< Workers with the name and cluster of this NodeSet whose owner is missing or gone.
+  /// Pods that are left alone and only occupy names: workers with the name of this NodeSet in another cluster, and our own
+  /// workers whose label app.kubernetes.io/instance somebody changed.
   std::vector<kube::PodPtr> unmanaged;
-  std::vector<kube::ObjectPtr> revisions;  ///< ControllerRevisions of this NodeSet, and those of its name without an owner.
-  /// PersistentVolumeClaims with our labels or with the names of our workers' claims; by name.
+  /// ControllerRevisions of this NodeSet, and those with its name and without an owner.
+  std::vector<kube::ObjectPtr> revisions;
+  /// PersistentVolumeClaims with our labels or with the names of our workers' claims, by name.
   std::map<std::string, kube::ObjectPtr, std::less<>> claims;
-  /// The Kubernetes nodes of our pods, and of those to come, as far as they are known.
+  /// The Kubernetes nodes of our pods and of pods to come, as far as they are known.
   std::map<std::string, KubeNode, std::less<>> nodes;
-  /// With scalingMode DaemonSet: all Kubernetes nodes.
+  /// All Kubernetes nodes, with scalingMode DaemonSet.
   Hosts hosts;
-  bool reads_kube_nodes = true;  ///< The operator may read Kubernetes nodes.
+  bool reads_kube_nodes = true;  ///< True if the operator may read Kubernetes nodes.
   bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
-  /// With DaemonSet: Kubernetes nodes that are not known any more and are named in Slurm records of workers that ran there.
+  /// Kubernetes nodes that are not known any more and are named in Slurm records of workers that ran there, with scalingMode
+  /// DaemonSet.
   std::map<std::string, std::string, std::less<>> lost_hosts;  ///< By Slurm node.
   std::set<std::string, std::less<>> other_workers;  ///< With hostNetwork: Slurm nodes of the cluster's other workers.
   std::map<LiveObject, LiveAnswer> live;             ///< The API server's direct answers in this pass.
-  slurm::SnapshotPtr snapshot;                       ///< Null: no server known.
-  /// Slurm nodes that belong to no known worker of the cluster by name, but may be a worker of ours whose slurmd registered
-  /// under another name; see find_strays().
+  slurm::SnapshotPtr snapshot;                       ///< Null: no slurmrestd is known.
+  /// Slurm nodes that by name belong to no known worker of the cluster, but that may be a worker of ours whose slurmd
+  /// registered under another name. See find_strays().
   std::vector<const slurm::Node*> strays;
   std::string cluster_domain = "cluster.local";
   std::string worker_priority_class;  ///< Default priority class of workers.
 
   // Derived from the above by conclude().
-  /// The API server has confirmed, since claims without an owner were seen, that the NodeSet is not being deleted; empty: not
-  /// asked.
+  /// True if the API server has confirmed, since claims without an owner were seen, that the NodeSet is not being deleted.
+  /// Empty: it was not asked.
   std::optional<bool> stays;
   NodeLoss node_loss{};     ///< With DaemonSet.
   std::string hash;         ///< controller-revision-hash of the wanted workers; "" if the spec cannot be parsed.
-  std::string base;         ///< Hash for workers below spec.updateStrategy.rollingUpdate.partition, if it differs.
+  std::string base;         ///< The hash for workers below spec.updateStrategy.rollingUpdate.partition, if it differs.
   std::vector<Slot> slots;  ///< Sorted by place. Pods without an ordinal are not included.
-  /// By Slurm node: evidence that its slurmd and all that it ran have ended.
+  /// Evidence that a slurmd and everything that it ran have ended, by Slurm node.
   std::map<std::string, slurm::SlurmdEnded, std::less<>> ended;
-  /// By Slurm node: evidence that the Kubernetes node of its worker is gone.
+  /// Evidence that the Kubernetes node of a worker is gone, by Slurm node.
   std::map<std::string, slurm::LeftBehind, std::less<>> left_behind;
-  /// Evidence that Slurm has a reservation of this NodeSet, from a recent answer.
+  /// Evidence, from a recent answer, that Slurm has a reservation of this NodeSet.
   std::optional<slurm::OwnReservation> own_reservation;
 
   [[nodiscard]] const kube::ObjectMeta& meta() const { return object->meta; }
-  /// With scalingMode DaemonSet.
+  /// True with scalingMode DaemonSet.
   [[nodiscard]] bool by_host() const { return nodeset.spec.scaling_mode == api::ScalingMode::kDaemonSet; }
   [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(meta().ns, nodeset.spec.controller_ref.name); }
-  /// Number of Kubernetes nodes that should have a worker, with DaemonSet.
+  /// Returns the number of Kubernetes nodes that should have a worker, with DaemonSet.
   [[nodiscard]] int hosts_wanted() const;
   /// True if the worker of the place keeps its template when the spec changes.
   [[nodiscard]] bool below_partition(const SlotKey& place) const;
-  /// controller-revision-hash for a new worker of the place.
+  /// Returns the controller-revision-hash for a new worker of the place.
   [[nodiscard]] const std::string& wanted_hash(const SlotKey& place) const;
 };
 
-/// The reasons, without prefix, for drains before a deletion. This one also marks a worker as already chosen for scale-in.
+/// Returns the reason, without prefix, for the drain of a worker before a scale-in. It also marks the worker as already chosen.
 [[nodiscard]] std::string scale_in_reason(const kube::ObjectMeta& nodeset);
-/// For a worker that is updated.
+/// Returns the reason for the drain of a worker that is updated.
 [[nodiscard]] std::string update_reason(const kube::ObjectMeta& nodeset);
-/// For a worker that is replaced because of the NodeSet's new scalingMode.
+/// Returns the reason for the drain of a worker that is replaced because of a new scalingMode of the NodeSet.
 [[nodiscard]] std::string switch_reason(const kube::ObjectMeta& nodeset, api::ScalingMode mode);
-/// For a worker that is deleted because of its Kubernetes node; `what` says why.
+/// Returns the reason for the drain of a worker that is deleted because of its Kubernetes node. `what` says why.
 [[nodiscard]] std::string place_reason(const kube::ObjectMeta& nodeset, std::string_view what);
-/// True if `why` is one of these reasons.
+/// True if `why` is one of the reasons above.
 [[nodiscard]] bool is_purpose(const kube::ObjectMeta& nodeset, std::string_view why);
-/// The one of these reasons for which the operator alone has the node drained; "": none.
+/// Returns the one of these reasons for which the operator alone has drained the node, or "".
 [[nodiscard]] std::string purpose_of(const kube::ObjectMeta& nodeset, const slurm::Node& node);
 
-/// The need for the NodeSet itself, before claims get it as their owner, and the answer to it.
+/// need_nodeset returns the need for the NodeSet itself, which is read before claims get it as their owner. nodeset_stays
+/// returns the answer.
 [[nodiscard]] plan::Need need_nodeset(const Observed& observed);
 [[nodiscard]] std::optional<bool> nodeset_stays(const Observed& observed, const plan::Facts& answers);
-/// The objects to ask for about a pod that is gone, and about its Kubernetes node.
+/// live_pod and live_host return the objects to ask for about a pod that is gone, and about its Kubernetes node.
 [[nodiscard]] LiveObject live_pod(const kube::ObjectMeta& nodeset, const SeenPod& pod);
-/// Id of the need that asks whether the API server would create a pod of the template; the hash follows.
+/// The id of the need that asks whether the API server would create a pod of the template. The hash of the template follows.
 inline constexpr std::string_view kAskTemplate = "ask about Pod template ";
 [[nodiscard]] LiveObject live_host(const std::string& kube_node);
-/// The object to ask for about a Kubernetes node that workers are pinned to.
+/// Returns the object to ask for about a Kubernetes node that workers are pinned to.
 [[nodiscard]] LiveObject pinned_host(const std::string& node);
-/// The Kubernetes node to which the next worker of the place is pinned according to the status; empty: none.
+/// Returns the Kubernetes node to which the next worker of the place is pinned according to the status. Empty: it is not
+/// pinned.
 [[nodiscard]] std::optional<std::string> recorded_pin(const Observed& observed, const SlotKey& key);
-/// The reason of the drain with which the next worker of the Slurm node has to register, according to the status; empty: none.
+/// Returns the reason of the drain with which the next worker of the Slurm node has to register, according to the status.
+/// Empty: no drain is recorded.
 [[nodiscard]] std::optional<std::string> recorded_drain(const Observed& observed, std::string_view node);
-/// The controller-revision-hash for workers below the partition, if it is not the newest; "": all workers use the newest.
+/// Returns the controller-revision-hash for workers below the partition, if it is not the newest. "": all workers use the
+/// newest.
 [[nodiscard]] std::string base_revision(const Observed& observed);
-/// With pruneSlurmNodeRecords: by Slurm node, the Kubernetes nodes that records of our workers name and that are not `known`.
+/// Returns, by Slurm node, the Kubernetes nodes that records of our workers name and that are not `known`. Used with
+/// pruneSlurmNodeRecords.
 [[nodiscard]] std::map<std::string, std::string, std::less<>> find_lost_hosts(
     const Observed& observed, const std::function<bool(const std::string&)>& known);
 /// Fills in what follows from the copied facts and from the answers to the needs of the previous plan, including evidence.
 void conclude(Observed& observed, const plan::Facts& answers, const plan::Observing& observing);
 
-/// Computes Observed::strays: nodes with our feature, with a comment that names a pod like ours, or with the hostname of one of
+/// Returns Observed::strays: nodes with our feature, with a comment that names a pod like ours, or with the hostname of one of
 /// our pods.
 [[nodiscard]] std::vector<const slurm::Node*> find_strays(const Observed& observed);
-/// The Slurm node of a worker; null: none. slurmd may have registered under an unexpected name: with host networking, workers
-/// of earlier releases used the host's name, and options of slurmd can set one. Until the name is stamped on the pod, the node
-/// is identified by our feature or comment, by a slurmd that fits the pod, and by the hostname or, with host networking, by the
-/// pod's address or the first label of its Kubernetes node's name. If two nodes fit, the result is null.
+/// Returns the Slurm node of a worker, or null. slurmd may have registered under an unexpected name: with host networking,
+/// workers of earlier releases used the name of the host, and options of slurmd can set a name. Until the name is written on
+/// the pod, the node is identified by our feature or comment, by a slurmd that fits the pod, and by the hostname or, with host
+/// networking, by the address of the pod or the first label of the name of its Kubernetes node. Returns null if two nodes fit.
 [[nodiscard]] const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker);
-/// A Slurm node that runs or accepts jobs and may belong to the worker, although its node is `known`, or Slurm has none of its
-/// name (null). Null: no such node.
+/// Returns a Slurm node that runs or accepts jobs and may belong to the worker, in addition to `known`, the node of its name
+/// (null: Slurm has none). Null: there is no such node.
 [[nodiscard]] const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord& worker,
                                               const slurm::Node* known);
 

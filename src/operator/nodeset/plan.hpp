@@ -1,4 +1,4 @@
-// NodeSet: what to do next. A pure function of the observed facts.
+// Decides what to do next for a NodeSet. A pure function of the observed facts.
 //
 // A View is what the pass is based on and does not change. A Draft is the plan while it is being written. The parts of a pass
 // (parts.hpp) take the View and the results of earlier parts, add to the Draft, and return what later parts need.
@@ -10,7 +10,7 @@
 namespace op::nodeset {
 
 [[nodiscard]] plan::Plan plan_nodeset(const Observed& observed);
-/// Plans for a NodeSet that may be gone, and says whether the plan waits on Slurm.
+/// Plans for a NodeSet that may be gone, and records whether the plan waits for Slurm.
 [[nodiscard]] plan::Plan plan(const Observed& observed);
 
 }  // namespace op::nodeset

@@ -52,7 +52,8 @@ bool is_protected(const kube::PodRecord& pod) {
 
 std::optional<bool> runs_jobs(const View& view, const Slot& worker) {
   if (view.slurm_known()) return worker.busy();
-  // If Slurm was not seen to have the pod, an old answer is about its predecessor.
+  // Slurm does not answer. If Slurm never had the node of this pod, its last answer may be about an earlier pod of the same
+  // name.
   return worker.stamped && worker.busy() ? std::optional(true) : std::nullopt;
 }
 

@@ -24,24 +24,24 @@ struct Schedule {
   std::chrono::minutes duration{1};
   core::Duration period{0};  ///< Time between the starts of two windows; 0: there is only one.
   std::set<std::string, std::less<>> flags;
-  std::string problem;  ///< Why no reservation can be made: "flags: ..."; "": it can.
+  std::string problem;  ///< Why no reservation can be made: "flags: ...". "": it can be made.
 
-  /// The window at that time, or the next one; empty: all are over.
+  /// Returns the window at that time, or the next one. Empty: all windows are over.
   [[nodiscard]] std::optional<Window> window_at(core::WallTime time) const;
   /// True if this schedule would have made the reservation at some time.
   [[nodiscard]] bool made(const slurm::Reservation& reservation) const;
 };
 [[nodiscard]] Schedule read_schedule(const api::ScheduledUpdate& spec);
 
-/// The name that slurm-operator 1.x uses.
+/// Returns the name of the reservation of a NodeSet, as in slurm-operator 1.x.
 [[nodiscard]] std::string reservation_name(const kube::ObjectMeta& nodeset);
-/// "from 2026-01-02T03:04:05Z to 2026-01-02T03:34:05Z".
+/// Returns "from 2026-01-02T03:04:05Z to 2026-01-02T03:34:05Z".
 [[nodiscard]] std::string to_text(const Window& window);
 
 struct Observed;
-/// The reservation with the NodeSet's name, whoever made it; null: none, or unknown.
+/// Returns the reservation with the name for this NodeSet, whoever made it. Null: there is none, or it is unknown.
 [[nodiscard]] const slurm::Reservation* find_reservation(const Observed& observed);
-/// Asks Slurm for its reservations.
+/// Returns the need for Slurm's reservations.
 [[nodiscard]] plan::Need need_reservations(const Observed& observed);
 
 }  // namespace op::nodeset

@@ -1,6 +1,6 @@
-// The places of a NodeSet and what is in each: the worker's pod, its Slurm node, its Kubernetes node, its work, what can be
-// expected of it, and the evidence that it may be deleted. conclude() fills them in from what was observed. What happens to a
-// worker is decided in fates.cpp.
+// The places of a NodeSet, and for each the pod of its worker, the Slurm node, the Kubernetes node, the work, what can be
+// expected of the worker, and the evidence that it may be deleted. conclude() fills them in from what was observed. fates.cpp
+// decides what happens to a worker.
 #pragma once
 
 #include <compare>
@@ -21,18 +21,19 @@ namespace op::nodeset {
 
 struct Observed;
 
-/// What a worker's Kubernetes node means for it.
+/// The facts about a Kubernetes node that matter to its worker.
 struct KubeNode {
   bool unschedulable = false;
-  std::string cordon_reason;  ///< Its annotation nodeset.slinky.slurm.net/node-cordon-reason.
-  bool ready = true;          ///< Its kubelet reports Ready and was heard recently.
+  std::string cordon_reason;  ///< The annotation nodeset.slinky.slurm.net/node-cordon-reason.
+  bool ready = true;          ///< The kubelet reports Ready and was heard recently.
   std::string goes{};         ///< Key of a taint that announces the end of the node; "": none.
   std::string troubles{};     ///< What Options::propagated_conditions report: "(BadCPU: CPU 17 is broken)"; "": nothing.
-  bool known = true;          ///< False: the node cannot be read, and these values are assumed.
-  std::string topology{};     ///< Its annotation topology.slinky.slurm.net/spec.
-  std::string place{};        ///< Its topology from its labels, if the Controller asks for that; "": a label is missing.
-  std::string lacks{};        ///< The missing label; "": none, or the Controller does not ask for places.
-  std::set<std::string, std::less<>> features{};  ///< Features for its workers' Slurm nodes, with their prefix.
+  bool known = true;          ///< False: the node cannot be read, and the other values are assumed.
+  std::string topology{};     ///< The annotation topology.slinky.slurm.net/spec.
+  /// The topology according to the labels, if spec.topology of the Controller is set. "": a label is missing.
+  std::string place{};
+  std::string lacks{};                            ///< The label that is missing for `place`. "": none is needed.
+  std::set<std::string, std::less<>> features{};  ///< Features of the Slurm nodes of workers there, with their prefix.
   friend bool operator==(const KubeNode&, const KubeNode&) = default;
 };
 
@@ -49,9 +50,9 @@ struct Host {
   Fit fit;
   std::string slurm_node;  ///< The worker's name in Slurm and its hostname.
   core::WallTime created;
-  /// Another Kubernetes node that gives its worker the same name and takes precedence; "": none.
+  /// The Kubernetes node that gives its worker the same name and takes precedence. "": none.
   std::string twin{};
-  bool wanted = false;  ///< It should have a worker.
+  bool wanted = false;  ///< The Kubernetes node should have a worker.
 };
 using Hosts = std::map<std::string, Host, std::less<>>;
 
@@ -73,22 +74,22 @@ struct SlotKey {
 
 /// What can be expected of a worker.
 enum class Prospect {
-  kServes,     ///< It serves or soon will, as far as is known.
+  kServes,     ///< The worker serves or will soon, as far as is known.
   kLost,       ///< Slurm has no node for it, and its slurmd will not register (again). It can only be replaced.
-  kUnpinned,   ///< It waits for a Kubernetes node to which it is no longer pinned. It can only be replaced.
-  kOutdated,   ///< It has an earlier template and got stuck before its slurmd ever ran. It can only be replaced.
-  kNoRoom,     ///< It does not register because slurmctld already has MaxNodeCount nodes.
-  kElsewhere,  ///< It may have registered under another name: Slot::suspect.
+  kUnpinned,   ///< The worker waits for a Kubernetes node to which it is no longer pinned. It can only be replaced.
+  kOutdated,   ///< The worker has an earlier template and got stuck before its slurmd ever ran. It can only be replaced.
+  kNoRoom,     ///< The worker does not register because slurmctld already has MaxNodeCount nodes.
+  kElsewhere,  ///< The worker may have registered under another name: Slot::suspect.
   kStateLost,  ///< Slurm has lost its node and many others.
 };
 
-/// A fact that changes with time, without anything waking the key.
+/// When a fact changes with time, although nothing wakes the key then.
 struct Change {
   core::Duration in;
   std::string_view why;
 };
 
-/// Evidence about a worker's pod that follows from Slurm's about its node.
+/// Evidence about a worker's pod that follows from evidence about its Slurm node.
 template <class Kind>
 class WorkerEvidence final : public kube::PodEvidence {
  public:
@@ -100,7 +101,7 @@ class WorkerEvidence final : public kube::PodEvidence {
   Kind node_;
 };
 
-/// All evidence that the facts allow for the deletion of a worker. The plan chooses.
+/// All evidence that the facts give for the deletion of a worker. The plan chooses one.
 struct SlotEvidence {
   std::optional<kube::NeverStarted> never_started;
   std::optional<kube::Ended> ended;
@@ -109,70 +110,74 @@ struct SlotEvidence {
   std::optional<WorkerEvidence<slurm::NeverRegistered>> never_registered;
   std::optional<WorkerEvidence<slurm::Forgotten>> forgotten;
   std::optional<WorkerEvidence<slurm::Silent>> silent;
-  std::optional<slurm::DrainTimedOut> timed_out;  ///< For spec.drainPolicy. Not about the pod: jobs still run there.
+  /// Evidence for spec.drainPolicy. It does not allow the deletion of the pod: jobs still run there.
+  std::optional<slurm::DrainTimedOut> timed_out;
 };
 
 struct Slot {
   SlotKey key;
   kube::PodPtr pod;
-  std::string node;  ///< Name of its Slurm node. Once seen there, it is written on the pod and never changes.
+  /// The name of the Slurm node. Once Slurm has had the node, the name is written on the pod and never changes.
+  std::string node;
   const slurm::Node* record = nullptr;  ///< Slurm's record; null: there is none, or Slurm has not answered.
-  std::optional<KubeNode> kube_node;    ///< Empty: it has none, or that is gone or not known (yet).
+  std::optional<KubeNode> kube_node;    ///< Empty: the pod has no Kubernetes node, or the node is gone or not known (yet).
   Life life = Life::kLive;
   slurm::Work work;
-  /// A Slurm node of another name, with jobs or open for jobs, that may be this worker's: it has no record, or its slurmd was
-  /// restarted since. "": none.
+  /// Another Slurm node, with jobs or open for jobs, that may belong to this worker: the worker has no record, or the slurmd of
+  /// that node started later than the slurmd of the record. "": there is none.
   std::string suspect;
-  bool stamped = false;      ///< It was seen in Slurm before.
+  bool stamped = false;      ///< Slurm has had the node of this pod before.
   bool user_cordon = false;  ///< Annotation pod-cordon, or pod-cordon-requested.
-  bool released = false;     ///< Annotation pod-release: it may be deleted whatever it runs.
-  /// Annotation deletion-evidence: its node was drained, and its record was deleted or about to be.
+  bool released = false;     ///< Annotation pod-release: the worker may be deleted, whatever it runs.
+  /// Annotation deletion-evidence: the node was drained, and its record was deleted or was about to be.
   bool cleared_for_deletion = false;
-  /// It had registered before it was cleared for deletion. Its slurmd does not register again by itself.
+  /// The worker had registered before it was cleared for deletion. Its slurmd does not register again by itself.
   bool deregistered = false;
-  /// It is ready and was registered, but Slurm has had no node for it since then, according to its condition.
+  /// Since when Slurm has not had the node of a worker that is ready and was registered, according to the condition on its pod.
   std::optional<core::WallTime> missing_since;
-  /// A user has confirmed the loss, so it may be replaced although Slurm has lost many nodes.
+  /// A user has confirmed that the node is lost. The worker may then be replaced although Slurm has lost many nodes.
   bool loss_confirmed = false;
-  /// For how long the operator has had it drained for its deletion; empty: it is not.
+  /// For how long the operator has kept the node drained for the deletion of the worker. nullopt: the node is not drained for
+  /// it.
   std::optional<core::Duration> drained_for;
-  /// Since when its slurmd, unknown to Slurm, may be about to register; nullopt: it cannot.
+  /// Since when the slurmd of the worker may be about to register, while Slurm does not have its node. nullopt: it cannot
+  /// register.
   std::optional<core::MonoTime> may_register_since;
-  /// How much longer it may take to register (again) once it is ready. Not positive: overdue.
+  /// The time that the worker has left to register (again) once its pod is ready. Not positive: it is overdue.
   core::Duration registration_left{0};
   Prospect prospect = Prospect::kServes;
-  std::optional<Change> change;  ///< When the prospect may change.
+  std::optional<Change> change;  ///< When `prospect` may change.
   SlotEvidence evidence;
 
   [[nodiscard]] bool ready() const { return life == Life::kLive && pod->ready(); }
   [[nodiscard]] bool drained_by_us() const;
   [[nodiscard]] bool has_flag(std::string_view flag) const { return record != nullptr && record->state.has(flag); }
-  /// ALLOCATED, MIXED or COMPLETING, or a job holds it.
+  /// True if the node is ALLOCATED, MIXED or COMPLETING, or if a job holds it.
   [[nodiscard]] bool busy() const;
-  /// Slurm would start jobs on it or runs some.
+  /// True if Slurm would start jobs on the node, or runs some there.
   [[nodiscard]] bool usable() const;
-  /// Its Kubernetes node is cordoned or has a taint that announces its end.
+  /// True if the Kubernetes node is cordoned or has a taint that announces its end.
   [[nodiscard]] bool kube_cordon() const { return kube_node && (kube_node->unschedulable || !kube_node->goes.empty()); }
-  /// Its Kubernetes node is gone or not known (yet).
+  /// True if the Kubernetes node is gone or not known (yet).
   [[nodiscard]] bool unplaced() const { return !pod->node_name.empty() && !kube_node; }
-  /// Its Kubernetes node is gone, not known (yet), or its kubelet was not heard recently.
+  /// True if the Kubernetes node is gone or not known (yet), or if its kubelet was not heard recently.
   [[nodiscard]] bool host_lost() const { return !pod->node_name.empty() && (!kube_node || !kube_node->ready); }
 };
 
-/// An administrator drained the node, or set it down or failing.
+/// True if an administrator has drained the node, or set it down or failing.
 [[nodiscard]] bool held_by_others(const slurm::Node& node);
 [[nodiscard]] bool held_by_others(const Slot& slot);
 
 /// When to plan again if there is something to do but Slurm's answer is too old to act on.
 inline constexpr Change kFreshAgain{core::Duration{1000}, "what Slurm last said is too old to act on"};
 
-/// The workers of a NodeSet, sorted by place. Needs all that `observe` copies, and `hash`.
+/// Returns the workers of a NodeSet, sorted by place. Requires `hash` and everything that `observe` copies.
 [[nodiscard]] std::vector<Slot> read_slots(const Observed& observed, const plan::Observing& observing);
-/// Evidence that the slurmds of pods that are gone have ended, from the answers in `live`. By Slurm node.
+/// Returns, by Slurm node, evidence that the slurmds of pods that are gone have ended. Uses the answers in `live`.
 [[nodiscard]] std::map<std::string, slurm::SlurmdEnded, std::less<>> read_ended(const Observed& observed,
                                                                                 const plan::Observing& observing);
-/// Evidence that records belong to nobody because their workers' Kubernetes nodes are gone, from the answers in `live`. By
-/// Slurm node.
+/// Returns, by Slurm node, evidence that records belong to no worker because the Kubernetes nodes of their workers are gone.
+/// Uses the answers in `live`.
 [[nodiscard]] std::map<std::string, slurm::LeftBehind, std::less<>> read_left_behind(const Observed& observed,
                                                                                      const plan::Observing& observing);
 

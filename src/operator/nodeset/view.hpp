@@ -1,4 +1,4 @@
-// What a pass over a NodeSet is based on: the observed facts, the goal, and what follows from them. Constant while the pass is
+// What a pass over a NodeSet is based on: the observed facts, the goal, and what follows from both. Constant while the pass is
 // planned. Private to this folder.
 #pragma once
 
@@ -27,15 +27,16 @@ enum class Goal {
 struct Aim {
   Goal goal = Goal::kServe;
   int desired = 0;                ///< Number of wanted workers.
-  std::vector<Problem> problems;  ///< Why it is not spec.replicas.
+  std::vector<Problem> problems;  ///< Why the number is not spec.replicas.
 };
 
-/// Who owns the name that a worker would have in Slurm. Slurm accepts no node with the name of a NodeSet. A node that it
-/// already has keeps the name, and the NodeSet waits.
+/// Who owns the name that a worker would have in Slurm. Slurm accepts no node with the name of a NodeSet. If Slurm already has
+/// such a node, the node keeps the name and the NodeSet waits.
 enum class NameOwner {
   kUs,
-  kOtherNodeSet,  ///< It is the name of another NodeSet.
-  kOtherWorker,   ///< A worker of another NodeSet has it or will have it. Two slurmds of one name would take each other's jobs.
+  kOtherNodeSet,  ///< The name is that of another NodeSet.
+  kOtherWorker,   ///< A worker of another NodeSet has the name or will have it. Two slurmds of one name would take each other's
+                  ///< jobs.
   kOtherNode,     ///< Slurm has a node of that name that this NodeSet did not create, for example a host of the site.
   kUnknown,       ///< Slurm has not answered yet, and the node may be somebody else's.
 };
@@ -58,59 +59,61 @@ class View {
   const int desired;  ///< Number of wanted workers.
 
   [[nodiscard]] slurm::ClusterKey cluster() const { return in.cluster(); }
-  /// "NodeSet default/cpu".
+  /// Returns "NodeSet default/cpu".
   [[nodiscard]] std::string self_text() const;
-  /// Deletions are stopped, or Slurm is in doubt. Only what does not depend on Slurm's answers may be deleted, or nothing.
+  /// True if deletions are stopped or Slurm is in doubt. Then only what does not depend on Slurm's answers may be deleted, or
+  /// nothing.
   [[nodiscard]] bool stops() const { return in.stopped || !in.doubt.empty(); }
-  /// The spec has changed since the status was written, so what failed before may work now.
+  /// True if the spec has changed since the status was written, so that what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
 
-  /// Slurm has answered completely. Sufficient for the status, and for acts that are checked live.
+  /// True if Slurm has answered completely. Sufficient for the status, and for acts that are checked live.
   [[nodiscard]] bool slurm_known() const { return slurm_known_; }
-  /// The answer is recent enough to conclude from what is missing. If it is not and there is something to do, plan again after
-  /// kFreshAgain: a later answer with the same content wakes nobody.
+  /// True if the answer is recent enough to conclude from what is missing in it. If it is not and there is something to do,
+  /// plan again after kFreshAgain: a later answer with the same content wakes nobody.
   [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }
-  /// How much longer Slurm's last answer may be shown although Slurm does not answer: a restart of slurmctld does not change
-  /// the workers. Not positive: too old, or none; empty: Slurm answers.
+  /// Returns how much longer Slurm's last answer may be shown although Slurm does not answer: a restart of slurmctld does not
+  /// change the workers. Not positive: the answer is too old, or there is none. Empty: Slurm answers.
   [[nodiscard]] std::optional<core::Duration> slurm_shown_for() const;
   [[nodiscard]] bool slurm_shows() const;
-  /// Slurm's record of the node; null: none, or unknown.
+  /// Returns Slurm's record of the node. Null: there is none, or it is unknown.
   [[nodiscard]] const slurm::Node* known_record(std::string_view node) const;
   [[nodiscard]] slurm::Work work_on(std::string_view node) const;
 
-  /// With scalingMode DaemonSet.
+  /// True with scalingMode DaemonSet.
   [[nodiscard]] bool by_host() const { return in.by_host(); }
-  /// The place fits the present scalingMode.
+  /// True if the place fits the present scalingMode.
   [[nodiscard]] bool of_mode(const SlotKey& place) const { return place.numbered() != by_host(); }
 
-  /// The node belongs to one of our pods.
+  /// True if the Slurm node belongs to one of our pods.
   [[nodiscard]] bool has_worker(std::string_view node) const { return worker_nodes_.contains(node); }
-  /// The node belongs, or may belong, to a pod that is to be adopted or is deliberately left alone.
+  /// True if the Slurm node belongs, or may belong, to a pod that is to be adopted or is deliberately left alone.
   [[nodiscard]] bool is_of_other_pod(std::string_view node) const;
-  /// The part of the Slurm node names before the number.
+  /// Returns the part of the Slurm node names before the number.
   [[nodiscard]] std::string node_prefix() const;
   [[nodiscard]] std::string pod_name(const SlotKey& place) const;
   /// Returns why a worker with this ordinal cannot have its names, and what to do. "" if it can or is no numbered worker.
   [[nodiscard]] std::string name_problem(int ordinal) const;
-  /// The Slurm name of the worker of a place. Not valid with host networking.
+  /// Returns the name in Slurm of the worker of a place. Not valid with host networking.
   [[nodiscard]] std::string node_name(const SlotKey& place) const;
   [[nodiscard]] NameOwner owner_of_name(const SlotKey& place) const;
   /// True if a worker of this NodeSet registered the record: by its comment, or by its feature before it has a comment.
   [[nodiscard]] bool is_own_record(const slurm::Node& record) const;
-  /// The place whose worker has that Slurm name; nullopt: none of ours.
+  /// Returns the place whose worker has this name in Slurm. nullopt: none of our places.
   [[nodiscard]] std::optional<SlotKey> place_of(std::string_view node) const;
-  /// The NodeSet whose worker has or will have the name; null: none.
+  /// Returns the other NodeSet whose worker has or will have the name. Null: there is none.
   [[nodiscard]] const Rival* rival_of(std::string_view node) const;
-  /// Hash of a revision's extraConf and limits; null: unknown.
+  /// Returns the hash of the extraConf and limits of a revision. Null: unknown.
   [[nodiscard]] const std::string* conf_hash(std::string_view revision) const;
 
-  /// The failed outcome of a step, or null.
+  /// Returns the failed outcome of a step, or null.
   [[nodiscard]] const plan::Outcome* failure(const plan::StepId& id) const;
-  /// How long until a failed step may be tried again. Not positive: now.
+  /// Returns how long it takes until a failed step may be tried again. Not positive: it may be tried now.
   [[nodiscard]] core::Duration retry_in(const plan::StepId& id) const;
-  /// For what may never happen: what is left of `limit` since `note` was first reported without a break.
+  /// Returns the wait for something that may never happen: what is left of `limit` since `note` was first reported without a
+  /// break.
   [[nodiscard]] Wait wait_at_most(core::Duration limit, std::string_view reason, std::string note) const;
-  /// A step that reports an event about the NodeSet.
+  /// Returns a step that reports an event about the NodeSet.
   [[nodiscard]] plan::Step event_step(std::string_view type, std::string_view reason, std::string_view action,
                                       std::string note) const;
 
@@ -123,7 +126,7 @@ class View {
   std::map<std::string, std::string, std::less<>> conf_hashes_;           ///< By revision.
 };
 
-/// How long to wait after `outcome.count` failures of this kind.
+/// Returns how long to wait after `outcome.count` failures of a step.
 core::Duration backoff(const plan::Outcome& outcome);
 
 }  // namespace op::nodeset

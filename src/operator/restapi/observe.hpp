@@ -1,4 +1,5 @@
-// RestApi: the slurmrestd of a Controller. Key: "ns/name" of the RestApi. What wakes it is in declaration.cpp.
+// The controller of RestApis: the slurmrestd of a Controller. A key is the "ns/name" of a RestApi. declaration.cpp says which
+// changes wake it.
 //
 // Folder src/operator/restapi: the controller of RestApis. Uses operator/common, and no other controller.
 #pragma once

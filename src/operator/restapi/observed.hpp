@@ -1,4 +1,4 @@
-// The facts for the RestApi's plan, copied from the caches at one moment.
+// The facts for the plan of a RestApi, copied from the caches at one moment.
 #pragma once
 
 #include <optional>
@@ -21,11 +21,11 @@ struct Observed {
   std::string parse_error;
 
   bool controller_exists = false;
-  bool external = false;         ///< Its slurmctld is outside of Kubernetes.
-  bool accounting = false;       ///< It names an Accounting, and slurm.conf has a slurmdbd.
+  bool external = false;         ///< slurmctld is outside of Kubernetes.
+  bool accounting = false;       ///< The Controller names an Accounting, and slurm.conf has a slurmdbd.
   std::string controller_error;  ///< Why the Controller's spec cannot be parsed.
-  std::optional<Problem> newer;  ///< Its image is of a later release than slurmctld: see slinky/releases.hpp.
-  SecretFacts sssd_conf;         ///< Of spec.sssdConfRef.
+  std::optional<Problem> newer;  ///< The image is of a later release than slurmctld: see slinky/releases.hpp.
+  SecretFacts sssd_conf;         ///< The Secret of spec.sssdConfRef.
   std::vector<Problem> missing;  ///< Missing Secrets and ConfigMaps that the pod's spec names.
   kube::ObjectPtr config_map;    ///< The Controller's "X-config".
   std::vector<std::string>

@@ -79,7 +79,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   }
   plan_children(observed, plan);
   std::vector<Problem> problems = problems_of(observed, plan);
-  // Without a Deployment, nothing can be starting.
+  // slurmrestd can be starting only if the Deployment exists or no error prevents its creation.
   const bool made = observed.deployment || std::ranges::none_of(problems, &Problem::wrong);
   plan_status(observed, std::move(problems), rolled_out(observed), made ? "slurmrestd is starting" : "", plan);
 }

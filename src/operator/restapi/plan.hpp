@@ -1,5 +1,5 @@
-// What a RestApi needs. Lanes: "guard" (our finalizer), "network" (Service), "pod" (Deployment), "events", "status", "tidy"
-// (the end).
+// Plans what a RestApi needs. Lanes: "guard" (our finalizer), "network" (Service), "pod" (Deployment), "events", "status",
+// "tidy" (the end).
 #pragma once
 
 #include "core/json.hpp"
@@ -13,7 +13,7 @@ plan::Plan plan(const Observed& observed);
 // The children, as data to apply.
 core::Json build_service(const Observed& observed);
 core::Json build_deployment(const Observed& observed);
-/// True if the address is known on which slurmrestd must listen: with IPv6 enabled, it depends on the Service as the API server
+/// True if the address on which slurmrestd must listen is known. With IPv6 enabled, it depends on the Service as the API server
 /// created it.
 bool knows_address(const Observed& observed);
 

@@ -1,7 +1,8 @@
-// A small Kubernetes and Slurm made of documents, for scenarios of single controllers. Its content is observed through the real
-// caches and observers, and plans are carried out on it, act by act.
+// A Kubernetes and a Slurm in memory, for scenarios of single controllers. They consist of JSON documents. The real caches and
+// observers read these documents, and the acts of plans are carried out on them one by one.
 //
-// It is not a simulator: no garbage collection, no kubelet, and time stands still by itself. See sim/ for those.
+// It is not a simulator: there is no garbage collection and no kubelet, and time passes only when a scenario advances it. See
+// sim/ for those.
 #pragma once
 
 #include <algorithm>

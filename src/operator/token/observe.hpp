@@ -1,5 +1,6 @@
-// Token: a Slurm JWT for one user, in a Secret. Key: "ns/name" of the Token. declaration.cpp says what wakes it; the Secrets of
-// the key and of the token are read through the recorder and wake it as well.
+// The controller of Tokens: a Slurm JWT for one user, in a Secret. A key is the "ns/name" of a Token. declaration.cpp says
+// which changes wake it. The Secrets of the key and of the token are read through the recorder, and their changes wake it as
+// well.
 //
 // Folder src/operator/token: the controller of Tokens. Uses operator/common, and no other controller.
 #pragma once

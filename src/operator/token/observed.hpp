@@ -1,4 +1,4 @@
-// The facts for the Token's plan, copied from the caches at one moment.
+// The facts for the plan of a Token, copied from the caches at one moment.
 #pragma once
 
 #include <string>
@@ -18,9 +18,9 @@ struct Observed {
   api::Token token;
   std::string parse_error;
   SecretFacts key;                          ///< The signing key.
-  api::SecretKeySelector target;            ///< Where the token belongs.
+  api::SecretKeySelector target;            ///< The Secret and data key for the token.
   kube::Named<kube::SecretRecord> secret;   ///< The Secret of that name.
-  std::vector<kube::SecretPtr> superseded;  ///< Its other Secrets, in which the token was before.
+  std::vector<kube::SecretPtr> superseded;  ///< Other Secrets of the Token, in which the token was before.
 };
 
 }  // namespace op::token

@@ -142,7 +142,8 @@ Decision renewal_due(const Observed& observed) {
   if (!observed.token.spec.refresh) return {};
   const auto issued = issued_at(observed);
   if (!issued) return {"it does not say when it was issued", {}};
-  // A clock that was set back must not keep an expired token: a token from the future is due as well.
+  // A token that was issued in the future is replaced as well: if the clock was set back, the age does not show that a token
+  // has expired.
   const core::Duration due = lifetime_of(observed.token.spec) * 4 / 5;
   const core::Duration age = observed.context.now - *issued;
   if (age >= due || age < core::Duration{-60000}) return {"it has reached four fifths of its life", {}};

@@ -1,4 +1,5 @@
-// What a Token needs: mint it once, again at four fifths of its lifetime, and at once when its key, user or lifetime changes.
+// Plans what a Token needs: mint it once, again at four fifths of its lifetime, and at once when its key, user or lifetime
+// changes.
 //
 // If it moves to another Secret, the previous Secret is deleted once the new one has a token. If it moves within the Secret,
 // the previous data key is removed.

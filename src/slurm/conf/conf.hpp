@@ -31,7 +31,7 @@ struct Entry {
   std::vector<Setting> settings;
   [[nodiscard]] const Setting& head() const { return settings.front(); }
   [[nodiscard]] bool record() const;
-  /// A record named DEFAULT in any case. Its parameters apply to the records of its kind that follow.
+  /// True for a record named DEFAULT, in any case. Its parameters apply to the records of its kind that follow.
   [[nodiscard]] bool defaults() const;
 };
 
@@ -46,10 +46,10 @@ struct Problem {
 
 class Conf {
  public:
-  /// The value of the last setting of this key.
+  /// Returns the value of the last setting of this key.
   [[nodiscard]] std::optional<std::string> get(std::string_view key) const;
   [[nodiscard]] std::vector<std::string> get_all(std::string_view key) const;
-  /// The record of this kind and name, or null.
+  /// Returns the record of this kind and name, or null.
   [[nodiscard]] const Entry* record(std::string_view kind, std::string_view name) const;
   /// Replaces all settings of this key by one, at the place of the first. Adds it if there is none.
   void set(std::string_view key, std::string value);
@@ -86,7 +86,7 @@ struct Merged {
 /// the field.
 Merged merge(const Conf& base, const Conf& user, Kind kind = Kind::kSlurm);
 
-/// Keys that only take effect when slurmctld restarts.
+/// Returns the keys that only take effect when slurmctld restarts.
 const std::vector<std::string_view>& restart_keys();
 
 /// Checks the "Key=Value ..." words of slurmd's --conf (slurmd(8), NODE PARAMETERS): known keys, no NodeName, double quotes

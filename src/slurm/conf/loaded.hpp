@@ -16,9 +16,10 @@ namespace slurm::conf {
 std::string marker_name(Owner writer, std::string_view hash);
 /// Returns the line to append to slurm.conf.
 std::string marker_partition(Owner writer, std::string_view hash);
-/// True for the name of such a partition. Users must not see it.
+/// True for the name of a partition that marks a configuration. Users must not see it.
 bool is_marker(Owner writer, std::string_view partition);
-/// The hash of the loaded configuration; nullopt if no marker of this program is loaded. Call it with complete snapshots only.
+/// Returns the hash of the loaded configuration; nullopt if no marker of this program is loaded. Call it with complete
+/// snapshots only.
 std::optional<std::string> loaded_hash(Owner writer, const Snapshot& snapshot);
 
 }  // namespace slurm::conf

@@ -68,10 +68,10 @@ struct ClientOptions {
 
 class Connection;
 
-/// Calls `done` exactly once, in a later turn of the loop. The destructor calls it with kCancelled (for a write under way:
-/// kUnknownOutcome). Errors of every call: kUnavailable (no connection, or slurmctld is away or in standby), kUnauthorized,
-/// kForbidden, kTooManyRequests, kInternal (a malformed or incomplete answer), kUnsupported (no common data_parser, or no such
-/// path). Writes also fail with kUnknownOutcome, and with kCancelled if it is too late to send them.
+/// A client of one slurmrestd. Calls `done` exactly once, in a later turn of the loop. The destructor calls it with kCancelled
+/// (for a write under way: kUnknownOutcome). Errors of every call: kUnavailable (no connection, or slurmctld is away or in
+/// standby), kUnauthorized, kForbidden, kTooManyRequests, kInternal (a malformed or incomplete answer), kUnsupported (no common
+/// data_parser, or no such path). Writes also fail with kUnknownOutcome, and with kCancelled if it is too late to send them.
 class Client {
  public:
   template <class T>
@@ -82,22 +82,22 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// Negotiates unless that is done.
+  /// Negotiates unless that is done, and returns the capabilities.
   void connect(Done<Capabilities> done);
   /// Returns the client of the accounting database behind this slurmrestd.
   [[nodiscard]] AccountingClient& accounting() { return accounting_; }
-  /// Null before and between negotiations.
+  /// Returns what the server can do. Null before and between negotiations.
   [[nodiscard]] const Capabilities* capabilities() const;
-  /// ClientOptions::job_details.
+  /// Returns ClientOptions::job_details.
   [[nodiscard]] bool job_details() const;
 
   // Reads. `since` is a last_update. Returns the whole table unless the server confirms that nothing changed after `since`.
   void nodes(std::optional<std::int64_t> since, Done<Table<Node>> done);
   void jobs(std::optional<std::int64_t> since, Done<Table<Job>> done);
   void partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done);
-  /// Flags, DOWN, reason, comment and features are live. Allocated CPUs are not, because slurmctld counts them only when
-  /// somebody reads the whole table: until then a node whose jobs have ended still reads MIXED, and one with a new job
-  /// ALLOCATED. Error: kNotFound.
+  /// Reads a node. Flags, DOWN, reason, comment and features are live. Allocated CPUs are not, because slurmctld counts them
+  /// only when somebody reads the whole table: until then a node whose jobs have ended still reads MIXED, and a node with a new
+  /// job ALLOCATED. Error: kNotFound.
   void node(const std::string& name, Done<Node> done);
   void reservations(Done<Table<Reservation>> done);
   /// Reads all jobs, with the fields that matter to their QOS.
@@ -106,12 +106,13 @@ class Client {
   void queue(AccountingClient::Done<accounting::QueuedJob> done);
   /// Reads what all associations of the cluster have used, as its slurmctld counts it.
   void shares(AccountingClient::Done<accounting::Share> done);
+  /// Reads the limits and rules of all partitions.
   void partition_rules(AccountingClient::Done<accounting::PartitionRules> done);
-  /// Is answered at once, even if slurmctld is away.
+  /// Asks slurmrestd whether slurmctld responds. slurmrestd answers at once, even if slurmctld is away.
   void ping(Done<std::vector<Ping>> done);
   void diag(Done<Diag> done);
-  /// Fails with kOtherCluster if slurmctld's own configuration names another cluster. Succeeds if the server cannot tell
-  /// (before 26.05) or does not answer this request.
+  /// Checks which cluster answers. Fails with kOtherCluster if the configuration of slurmctld itself names another cluster.
+  /// Succeeds if the server cannot tell (before 26.05) or does not answer this request.
   void confirm_cluster(Done<void> done);
 
   // Writes. Errors: kNotFound, kInvalid, kBusy.
@@ -123,13 +124,15 @@ class Client {
   /// Submits an external job and returns its number. If called twice, Slurm creates two jobs.
   void submit_job(const JobWish& wish, const std::string& admin_comment, Done<std::int64_t> done);
   void update_job(std::int64_t id, const JobWish& wish, Done<void> done);
-  /// Works as scancel: SIGTERM, and SIGKILL after KillWait. `id` is a Job::full_id.
+  /// Cancels a job as scancel does: SIGTERM, and SIGKILL after KillWait. `id` is a Job::full_id.
   void cancel_job(const std::string& id, Done<void> done);
   /// Fails with kUnsupported if the server lacks it.
   void requeue_job(const std::string& id, Done<void> done);
-  /// Fails with kUnsupported if the server lacks it. If a reservation of that name exists, Slurm changes it as far as it can.
+  /// Makes a reservation. If a reservation of that name exists, Slurm changes it as far as it can. Fails with kUnsupported if
+  /// the server has no such request.
   void make_reservation(const ReservationWish& wish, Done<void> done);
-  /// Requires an existing reservation, active or not, and a non-empty `nodes`. Slurm ignores names that it does not know.
+  /// Replaces the nodes of a reservation. Requires an existing reservation, active or not, and a non-empty `nodes`. Slurm
+  /// ignores names that it does not know.
   void set_reservation_nodes(const std::string& name, const std::vector<std::string>& nodes, Done<void> done);
   void delete_reservation(const std::string& name, Done<void> done);
   void reconfigure(Done<void> done);

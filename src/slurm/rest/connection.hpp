@@ -48,7 +48,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Negotiates unless that is done, and calls `then` when capabilities and spelling are known, at once if they already are.
   /// Error: kUnsupported if the server does not serve this scope.
   void with_server(std::function<void(core::Result<void>)> then, Scope scope = Scope::kCluster);
-  /// Null before and between negotiations.
+  /// Returns what the server can do. Null before and between negotiations.
   [[nodiscard]] const Capabilities* capabilities() const { return capabilities_ ? &*capabilities_ : nullptr; }
   /// Valid in a callback of with_server.
   [[nodiscard]] const Spelling& spelling() const { return *spelling_; }
@@ -150,7 +150,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool serves(Scope scope) const;
   void learn_release(const std::string& text);
   void negotiated(std::optional<core::Error> error);
-  /// Every reply names its server's release. Another one than before means an upgrade.
+  /// Checks the release of the server, which every reply names. A release other than before means an upgrade.
   void check_release(const Envelope& envelope);
   /// Returns kOtherCluster if the reply comes from another cluster.
   [[nodiscard]] core::Result<void> check_cluster(const Envelope& envelope) const;

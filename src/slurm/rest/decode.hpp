@@ -40,7 +40,7 @@ struct Decoded {
   std::vector<std::shared_ptr<const T>> rows;
 };
 
-// They take `body` because the reader needs space after its end. Error of all: kInternal.
+// These functions take `body` because the reader needs space after its end. Error of all: kInternal.
 core::Result<Decoded<Node>> decode_nodes(std::string body);
 core::Result<Decoded<Job>> decode_jobs(std::string body, bool details = false);
 core::Result<Decoded<Partition>> decode_partitions(std::string body);

@@ -13,7 +13,7 @@ namespace slurm {
 enum class RequestKind : std::uint8_t {
   kRead,
   kTable,  ///< Reads a whole table, which may take long.
-  kWrite,  ///< If its reply is lost, nobody knows whether it was carried out.
+  kWrite,  ///< A write. If its reply is lost, nobody knows whether the write was carried out.
 };
 
 /// One entry of a reply's errors[].

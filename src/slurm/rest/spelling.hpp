@@ -14,7 +14,7 @@ struct Spelling {
   std::string_view ping_up;    ///< The field that tells whether slurmctld answers: a boolean, or the word "UP".
   std::string_view ping_role;  ///< The field that tells whether it is the primary: a boolean, or the word "primary".
   bool partition_flags;        ///< Partitions have flags[]. Older versions do not show that one is hidden.
-  bool differences;            ///< It can read update_time. Older versions refuse it.
+  bool differences;            ///< The server can read update_time. Older versions refuse it.
   /// The query that asks for associations with their own limits only.
   std::string_view own_limits = "Exclude%20limits%20from%20parents=true";
 };

@@ -10,8 +10,9 @@
 
 namespace slurm {
 
-/// Errors besides those of slurm::Client: kUnavailable at once if the cluster's snapshot is not complete, because a write to a
-/// slurmctld that is away would hang for ten seconds; kConflict if the live node forbids the act.
+/// Carries out acts. Errors besides those of slurm::Client: kUnavailable at once if the snapshot of the cluster is not
+/// complete, because a write to a slurmctld that is away would hang for ten seconds; kConflict if the live node forbids the
+/// act.
 class Target final : public plan::Target {
  public:
   Target(core::Loop& loop, Clusters& clusters);

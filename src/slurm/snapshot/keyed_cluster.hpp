@@ -30,13 +30,14 @@ class KeyedCluster {
   KeyedCluster(const KeyedCluster&) = delete;
   KeyedCluster& operator=(const KeyedCluster&) = delete;
 
-  /// Connects to this slurmrestd with this key, which is read now. What was connected before stays in use until it is read.
+  /// Connects to this slurmrestd with this key, which is read now. An earlier connection stays in use until the key is read.
   void connect(Endpoint endpoint, ReadKey read_key);
   /// Reads a missing key now, instead of some seconds later.
   void read_missing_key();
-  /// Removes the cluster from the registry, and reads its key no more.
+  /// Removes the cluster from the registry and stops reading its key.
   void disconnect();
-  /// Call it for each change. Changes of other clusters are ignored.
+  /// Reads the key again, at once or later, if the connection to this cluster fails. Call it for each change. Changes of other
+  /// clusters are ignored.
   void changed(const Change& change);
 
  private:

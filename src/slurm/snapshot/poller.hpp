@@ -47,18 +47,19 @@ class Poller {
   void start(SnapshotPtr last_known = nullptr);
   /// Stops all rounds and calls of the listener. The snapshot stays.
   void stop();
-  /// Call it after a write. A round starts as soon as the cost of the last one allows. If one is under way, another follows it.
+  /// Starts a round as soon as the cost of the last one allows. Call it after a write. If a round is under way, another one
+  /// follows it.
   void poll_soon();
-  /// Call it while waiting. For two seconds (PollerOptions::often_for) rounds are more frequent, and failures are retried
-  /// sooner.
+  /// Makes rounds more frequent, and retries failures sooner, for two seconds (PollerOptions::often_for). Call it while
+  /// waiting.
   void poll_often();
-  /// Makes the next round read all tables. For when a live look contradicts the snapshot, or slurmctld was reconfigured:
+  /// Makes the next round read all tables. Call it when a live look contradicts the snapshot or slurmctld was reconfigured:
   /// slurmctld may report that nothing has changed.
   void poll_all_next();
   /// Makes the contents stale until a round that begins later is complete.
   void mark_stale();
-  /// Says that a write is settled at `when`, so a round that began earlier proves nothing about it. Gates normally hold keys
-  /// back from such a round, but they are open while Slurm does not answer. Therefore no such round makes a stale snapshot
+  /// Records that a write is settled at `when`, so that a round that began earlier proves nothing about it. Gates normally hold
+  /// keys back from such a round, but they are open while Slurm does not answer. Therefore no such round makes a stale snapshot
   /// complete.
   void wrote(core::MonoTime when);
   [[nodiscard]] const SnapshotPtr& snapshot() const;

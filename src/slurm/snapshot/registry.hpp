@@ -51,7 +51,7 @@ struct Change {
 struct ListChange {
   AccountingKey database;
   accounting::List list{};
-  bool changed = false;  ///< Its rows, health or error changed.
+  bool changed = false;  ///< The rows, the health or the error of the list changed.
 };
 
 class Clusters {
@@ -71,33 +71,35 @@ class Clusters {
   /// kStale until the new connection has answered. `token_key` has the bytes of the HS256 key. `user` is the user for writes
   /// (SlurmUser).
   void set(const ClusterKey& cluster, Endpoint endpoint, std::string token_key, std::string user = "slurm");
-  /// Sends listeners a last change, to kNone. Ignores unknown clusters.
+  /// Removes a cluster, and sends listeners a last change, to kNone. Ignores unknown clusters.
   void remove(const ClusterKey& cluster);
   [[nodiscard]] bool contains(const ClusterKey& cluster) const;
 
-  /// Never returns null: an unknown cluster has Health::kNone.
+  /// Returns the last snapshot. It is never null: an unknown cluster has Health::kNone.
   [[nodiscard]] SnapshotPtr snapshot(const ClusterKey& cluster) const;
-  /// Returns null for an unknown cluster. Valid in the current turn of the loop.
+  /// Returns the client of the cluster, or null for an unknown cluster. Valid in the current turn of the loop.
   [[nodiscard]] Client* client(const ClusterKey& cluster);
 
   /// Adds an accounting database, or changes the clusters whose slurmrestds are asked, and the lists that are polled (none: all
   /// of them). Does nothing if they are the same.
   void set_accounting(const AccountingKey& database, std::vector<ClusterKey> over, std::set<accounting::List> lists = {});
   void remove_accounting(const AccountingKey& database);
-  /// Returns its last contents, or null if the database is unknown. Valid in the current turn of the loop.
+  /// Returns the last contents of the database, or null if it is unknown. Valid in the current turn of the loop.
   [[nodiscard]] const accounting::Lists* lists(const AccountingKey& database) const;
   /// Returns the clusters whose slurmrestds are asked.
   [[nodiscard]] std::vector<ClusterKey> clusters_of(const AccountingKey& database) const;
-  /// Returns the client of the first of its clusters that answers and whose slurmrestd serves accounting, else of one that may
-  /// serve it. Returns null if none of the clusters is known. Valid in the current turn of the loop.
+  /// Returns the client of the first cluster of the database that answers and whose slurmrestd serves accounting; else of one
+  /// whose slurmrestd may serve it. Returns null if none of the clusters is known. Valid in the current turn of the loop.
   [[nodiscard]] AccountingClient* accounting(const AccountingKey& database);
 
-  /// A plan waits on a cluster or an accounting database (Plan::waits_on): polls are more frequent for two seconds.
+  /// Makes polls more frequent for two seconds. Call it when a plan waits on the cluster or accounting database
+  /// (Plan::waits_on).
   void poll_often(const std::string& system);
-  /// Call it after a write. Polls as soon as the cost of the last poll allows.
+  /// Polls as soon as the cost of the last poll allows. Call it after a write.
   void poll_soon(const ClusterKey& cluster);
   void poll_soon(const AccountingKey& database, accounting::List list);
-  /// The next poll reads all tables, even those that slurmctld reports as unchanged. For when the contents are wrong or may be.
+  /// Makes the next poll read all tables, even those that slurmctld reports as unchanged. Call it when the contents are or may
+  /// be wrong.
   void poll_all_next(const ClusterKey& cluster);
   /// Makes the contents of all clusters and databases stale until a later poll has read them, because another process may have
   /// written.
@@ -107,14 +109,14 @@ class Clusters {
   /// sent. Errors are those of Client::jobs.
   void live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std::shared_ptr<const Job>>> done);
 
-  /// The gate opens when there is a snapshot whose requests started after now, when the cluster was removed, or when Slurm is
-  /// away. In the last case the contents are stale and prove nothing, and the next complete snapshot is a later one
-  /// (Poller::wrote). A key must not be held by a Slurm that may never return.
+  /// Returns a gate that opens when there is a snapshot whose requests started after now, when the cluster was removed, or when
+  /// Slurm is away. In the last case the contents are stale and prove nothing, and the next complete snapshot is a later one
+  /// (Poller::wrote). A Slurm that may never return must not hold a key.
   [[nodiscard]] plan::GatePtr gate_from_now(const ClusterKey& cluster, std::string what);
-  /// The gate opens like that of gate_from_now, but for requests, or an absence of Slurm, after `when`.
+  /// Returns a gate like gate_from_now, but for requests, or an absence of Slurm, after `when`.
   [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);
 
-  /// The gates for a list of an accounting database.
+  /// Return the same gates for a list of an accounting database.
   [[nodiscard]] plan::GatePtr gate_from_now(const AccountingKey& database, accounting::List list, std::string what);
   [[nodiscard]] plan::GatePtr gate_after(const AccountingKey& database, accounting::List list, core::MonoTime when,
                                          std::string what);

@@ -105,7 +105,7 @@ class World : public op::testing::World {
   /// Changes what was observed, if set.
   std::function<void(Observed&)> amend;
   bool old_definitions = false;      ///< The API server does not keep status.drainsToRestore.
-  std::set<std::string> partitions;  ///< Those that slurmctld has loaded.
+  std::set<std::string> partitions;  ///< The partitions that slurmctld has loaded.
   std::map<std::string, slurm::Reservation> reservations;
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
   bool slurm_readable = true;
