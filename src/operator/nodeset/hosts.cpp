@@ -21,6 +21,9 @@ namespace {
 /// Nothing may wake the key when a worker that was left out of a switch of the scalingMode, or keeps its name, may be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
 constexpr Change kRenameAgain{core::Duration{30000}, "workers may get the names that their Kubernetes nodes give them"};
+/// A worker that turns out to be busy this soon after its drain got a job that the operator did not know when it chose the
+/// worker.
+constexpr core::Duration kJustDrained{10000};
 constexpr std::size_t kNamesTold = 3;
 /// How long the scheduler may take to place a new worker.
 constexpr core::Duration kScheduled{60000};
@@ -251,13 +254,13 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fate
   if (!can_create(view, extra_conf) || !view.slurm_known()) return out;
   const std::unordered_set<const Worker*> placeless = without_place(view, workers, others);
   std::vector<std::pair<std::tuple<bool, bool, bool, std::int64_t, SlotKey>, Worker*>> ranked;
+  std::vector<Worker*> drained;
   for (Worker* worker : others) {
     const bool begun = drained_for(*worker, reason), replaced = !placeless.contains(worker);
     if (std::string why = why_not_switched(view, *worker, begun, replaced, fates); !why.empty()) {
       out.kept.push_back(std::move(why));
     } else if (begun) {
-      worker->fate = {Fate::Kind::kScaleIn, Fate::Cause::kSwitched, reason};
-      ++under_way;
+      drained.push_back(worker);
     } else if (!view.stops() &&
                (worker->record != nullptr || worker->evidence.never_started || worker->evidence.never_registered)) {
       ranked.emplace_back(std::tuple(worker->usable(), worker->busy(), replaced, deadline_rank(*worker), worker->key), worker);
@@ -268,6 +271,18 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fate
   if (!out.kept.empty() || !ranked.empty()) out.change = kSwitchAgain;
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   const std::size_t most = max_unavailable(view);
+  under_way += drained.size();
+  auto idle = std::ranges::count_if(ranked, [](const auto& item) { return item.second->usable() && !item.second->busy(); });
+  for (Worker* worker : drained) {
+    // A job that has just begun may last for days. The worker is resumed, and an idle one is drained once it serves again.
+    const bool gives_way = under_way >= most && idle > 0 && worker->busy() && worker->ready() && worker->drained_for &&
+                           *worker->drained_for < kJustDrained;
+    if (gives_way) {
+      --idle;
+    } else {
+      worker->fate = {Fate::Kind::kScaleIn, Fate::Cause::kSwitched, reason};
+    }
+  }
   for (const auto& [order, worker] : ranked) {
     // It takes jobs, also before minReadySeconds are over.
     const bool serves = worker->usable();
