@@ -7,7 +7,7 @@ import pathlib
 import tempfile
 
 import accounting
-from cluster import TOP, Namespace, kubectl, run, wait
+from cluster import TOP, Namespace, kubectl, run, slurm_releases, wait
 from logins import have_client, made_key, ssh
 from suite import expect, own_clusters
 
@@ -134,7 +134,8 @@ loginsets:
 @own_clusters
 def values_with_gpus_and_a_login(tag, plugin):
     """GPUs that the device plugin counts and gres.conf names, and a login node, whose Service asks for a load balancer as the defaults do."""
-    host = json.loads(kubectl("get", "nodes", "-o", "json").stdout)["items"][-1]["metadata"]["name"]
+    # The same test with another release may run at the same time: each has a node of its own.
+    host = json.loads(kubectl("get", "nodes", "-o", "json").stdout)["items"][slurm_releases().index(tag)]["metadata"]["name"]
     with Namespace(f"e2e-gpu-values-{tag.replace('.', '-')}", tag, plugin) as ns, extended_resource(host, "nvidia.com/gpu", 2):
         have_client(ns)
         key, login = made_key(ns, "first").strip(), "slurm-login-slinky"
