@@ -136,7 +136,7 @@ class SimHost final : public core::Loop {
   SimHost& operator=(const SimHost&) = delete;
   ~SimHost() override {
     state_->dead = true;
-    // The destruction of calls may cancel timers.
+    // Destroying a callback may call cancel(), so both members are emptied first.
     const auto held = std::exchange(state_->held, {});
     for (const auto& [mine, theirs] : std::exchange(ids_, {})) loop_.cancel(theirs);
   }

@@ -121,7 +121,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     net::HttpResponse reply = server->serve(request);
     if (fault == Fault::kCrashAfter) return crash();
     if (fault == Fault::kLostReply) {
-      // The client learns of the loss at once (a reset) or never.
+      // The client sees a reset at once, or waits until its own timeout.
       if (random.chance(0.5))
         answer(id, hop(), std::unexpected(error(ErrorCode::kUnknownOutcome, request, "connection reset")));
       return;

@@ -1,6 +1,6 @@
-// Shared by the parts of the API server; private to this folder: a parsed request, an open watch, and parts of replies. api.cpp
-// reads and validates, api_writes.cpp writes, api_subresources.cpp handles POSTs to subresources; api_requests.cpp,
-// api_serve.cpp and api_watches.cpp handle HTTP.
+// Shared by the source files of the API server: a parsed request, an open watch, and parts of replies. Private to this folder.
+// api.cpp reads and validates, api_writes.cpp writes, and api_subresources.cpp handles POSTs to subresources. api_requests.cpp
+// parses HTTP requests, api_serve.cpp answers them, and api_watches.cpp serves watches.
 #pragma once
 
 #include <initializer_list>

@@ -598,7 +598,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     for (const auto& [set_key, set] : sets) {
       total += core::get_int(set, {"status", "replicas"});
       ready += core::get_int(set, {"status", "readyReplicas"});
-      // The old ReplicaSets shrink once the new one can carry the load.
+      // Once enough pods of the new ReplicaSet are available, the old ReplicaSets are scaled to 0.
       if (set_key.name != wanted && available >= replicas && core::get_int(set, {"spec", "replicas"}) != 0) {
         api.modify(
             kReplicaSet, set_key, [](Json& s) { s["spec"]["replicas"] = 0; }, who);
@@ -690,7 +690,8 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     }
   }
 
-  /// Deletes a pod that does not tolerate a NoExecute taint of its node, or that tolerates it only for a time, after that time.
+  /// Deletes a pod that does not tolerate a NoExecute taint of its node. If the pod tolerates the taint only for a time
+  /// (tolerationSeconds), deletes it after that time.
   void heed_taints(const kube::Key& key) {
     const Json* pod = api.peek(res::kPod, key);
     const Json* node = pod == nullptr ? nullptr : api.peek(res::kNode, {"", core::get_string(*pod, {"spec", "nodeName"})});

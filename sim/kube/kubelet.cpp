@@ -190,7 +190,7 @@ Kubelets::~Kubelets() {
 }
 
 void Kubelets::end_processes() {
-  // Processes may call back during their destruction.
+  // The destructor of a process may call back into the kubelet, so all pods are marked as gone and removed first.
   for (const auto& [uid, pod] : impl_->pods) pod->gone = true;
   const auto pods = std::exchange(impl_->pods, {});
   for (const auto& [uid, pod] : pods) pod->containers.clear();

@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 namespace res = kube::resources;
 
-/// Parses deep documents from text: nested initializer lists of this size take sanitizer builds minutes and gigabytes.
+/// Parses a deeply nested document from text. As a nested initializer list, such a document would cost sanitizer builds minutes
+/// and gigabytes.
 Json j(const char* text) {
   return *core::parse_json(text);
 }

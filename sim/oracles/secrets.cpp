@@ -52,7 +52,7 @@ void SecretOracle::learn_secret(const Json& secret) {
   if (data == nullptr || !data->is_object()) return;
   for (const auto& [key, value] : data->items()) {
     const std::string text = value.get<std::string>();
-    // The names of rotations and of their steps are not secret: witnesses receive them.
+    // The names of key rotations and of their steps are not secret. Pods show them in commands and termination messages.
     if (text.size() < 16 || key == api::kKeyGeneration || key == api::kKeyLoginGeneration) continue;
     const auto bytes = core::base64_decode(text);
     if (bytes && bytes->starts_with(token_header())) {

@@ -260,7 +260,7 @@ void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, Registration kind) {
   if (node.down && (return_to_service_ == 2 || (return_to_service_ == 1 && own_silence && !rebooted))) {
     if (on_return) on_return(node);
     node.down = false;
-    // The reason of a drain stays with the drain.
+    // A node that stays drained keeps its reason.
     if (!node.drain && (release_at_least(26, 5) || own_silence)) node.reason.clear();
   } else if (rebooted && !node.drain && return_to_service_ != 2) {
     if (node.reason.empty() || own_silence) {

@@ -334,7 +334,8 @@ Field embed(Member Owner::*member) {
   return f;
 }
 
-/// Describes a core::Json member that holds those fields of the struct's JSON object that `properties` (of a schema) lists.
+/// Describes a core::Json member that holds several fields of the struct's own JSON object. `properties` lists these fields, as
+/// in a schema.
 template <class Owner>
 Field embed_raw(core::Json Owner::*member, core::Json properties) {
   Field f = field("", member);

@@ -28,8 +28,8 @@ bool fits_in_name(std::string_view username) {
   return true;
 }
 
-/// Returns the username, or its readable part with a hash of the whole: Slurm's users may have names such as
-/// jane.doe@corp.example.
+/// Returns the username if it fits in an object name. Otherwise returns its readable part with a hash of the whole username.
+/// Slurm's users may have names such as jane.doe@corp.example.
 std::string in_name(std::string_view username, std::size_t room) {
   if (username.size() <= room && fits_in_name(username)) return std::string(username);
   std::string out;

@@ -72,9 +72,9 @@ std::vector<std::string> names_of(const std::vector<kube::PodPtr>& pods) {
 struct Awaited {
   kube::PodPtr pod;
   bool looked = false;         ///< Its pod has been looked at.
-  core::MonoTime believed{};   ///< From then on, the state that its pod shows is trusted.
+  core::MonoTime believed{};   ///< From this time on, the state that the pod shows is trusted.
   DrainState shown{};          ///< The state of its pod when it was judged.
-  DrainJudgement judgement{};  ///< kOpen: it was not judged, or its pod has changed since.
+  DrainJudgement judgement{};  ///< kOpen: the drain is not over, or was not judged since the pod's state changed.
   std::optional<core::MonoTime> unsure_since{};
   std::string told{};
 };

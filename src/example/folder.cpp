@@ -8,7 +8,7 @@ namespace {
 
 constexpr core::Duration kEvery{1000};
 
-/// Closed until a reading that began after the change has ended: an earlier one may not show the change.
+/// Opens at the end of the first reading that began after the change. An earlier reading may not show the change.
 class ReadGate final : public plan::Gate {
  public:
   explicit ReadGate(const Folder& folder) : folder_(folder), begun_(folder.begun()) {}

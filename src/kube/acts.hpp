@@ -49,9 +49,9 @@ struct Apply final : plan::Act {
   Resource resource;
   core::Json object;
   std::string manager;
-  /// The plan has not seen such an object. If it exists anyway, it is only taken over if it has an owner of the same API group
-  /// as ours or, for an object that no controller is to own, if it has no controller and all our labels; else the outcome is
-  /// AlreadyExists.
+  /// True if the plan has not seen such an object. If one exists anyway, it is taken over only in two cases. In the first, it
+  /// has an owner of the same API group as our controller owner. In the second, our object has no controller owner, and the
+  /// existing one has no controller and all our labels. Otherwise the outcome is AlreadyExists.
   bool unseen = false;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] Withhold withhold() const override { return Withhold::kLong; }

@@ -27,7 +27,8 @@ struct HttpRequest {
   /// The time from send to the last byte of the reply. For streams: the time to the head, and then the longest silence between
   /// pieces.
   core::Duration timeout{15000};
-  /// Never waits for a free connection. For the few requests whose delay ends the process.
+  /// The request does not wait for a free connection. Use it only for the few requests whose delay would end the process, such
+  /// as the renewal of a Lease.
   bool urgent = false;
   /// A longer body of a unary reply is an error (kInternal). 0 means the limit of the transport.
   std::size_t max_reply_bytes = 0;

@@ -168,8 +168,9 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
     const int n = call(ssl.get());
     const int verdict = SSL_get_error(ssl.get(), n);
     if (verdict == SSL_ERROR_WANT_READ || verdict == SSL_ERROR_WANT_WRITE) {
-#if OPENSSL_VERSION_NUMBER >= 0x300000e0L && OPENSSL_VERSION_NUMBER < 0x30100000L  // CVE-2024-4741: mended in 3.0.14
-      // A session ticket leaves 16 KB that nobody needs before the next request, and a watch has no next request.
+#if OPENSSL_VERSION_NUMBER >= 0x300000e0L && OPENSSL_VERSION_NUMBER < 0x30100000L  // CVE-2024-4741 is fixed in 3.0.14.
+      // After a session ticket, OpenSSL keeps a buffer of 16 KB. Nobody needs it before the next request, and a watch has no
+      // next request.
       if (SSL_is_init_finished(ssl.get()) == 1) SSL_free_buffers(ssl.get());
 #endif
       socket.async_wait(verdict == SSL_ERROR_WANT_READ ? tcp::socket::wait_read : tcp::socket::wait_write,

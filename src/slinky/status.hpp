@@ -75,8 +75,8 @@ struct Problem {
 void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting,
                  const std::vector<Problem>& up_to_users = {});
 
-/// Reports whether the cluster ends with its Controller: the Controller is terminating, it is certain that it is not deleted
-/// without its children (`kubectl delete --cascade=orphan`), and its status says so.
+/// Reports whether a terminating Controller announces in its status that the cluster ends with it. The operator writes this
+/// once it is certain that the Controller's children are deleted as well (no `kubectl delete --cascade=orphan`).
 bool announces_end(const kube::Object& controller);
 /// The reason of the condition Progressing of a Controller that announces its end.
 inline constexpr const char* kReasonTerminating = "Terminating";

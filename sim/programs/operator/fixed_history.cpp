@@ -34,7 +34,8 @@ std::uint64_t token_writes_due(const World& world, Duration length) {
   return out;
 }
 
-/// Waits for login pods that are being deleted: this may take long because of sessions, and their end changes DNS.
+/// Waits until no login pod is terminating, for an hour at most. Sessions may keep such a pod for long. When the pod ends, the
+/// operator changes the EndpointSlice with the names of login pods, and that would count as a write.
 void let_login_pods_end(World& world) {
   const auto one_ends = [&] {
     return std::ranges::any_of(world.api().store().all("pods"), [](const auto& entry) {

@@ -220,8 +220,8 @@ std::vector<std::string> OperatorWorkload::calm() {
     }
   }
   help_by_hand();
-  // Objects that were deleted at the last moment are created again, because the cluster must exist at the end. A RestApi that
-  // waits for workers may need its Controller before it can be deleted.
+  // Objects that were deleted at the last moment are created again, because the cluster must exist at the end. That may take
+  // several rounds: a RestApi whose deletion waits for workers may need its Controller first.
   std::vector<std::string> unmet;
   for (int round = 0; round < 4; ++round) {
     unmet = world_.settle(kSettle);

@@ -86,7 +86,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   /// Replaces the recipes in object.data by values, and passes the object on.
   void fill(const Resource& resource, core::Json object, Then then) {
     const core::Json* data = core::find(object, {"data"});
-    // Other kinds have their own data: a ControllerRevision holds any object.
+    // Only Secrets have recipes. In other kinds, `data` may be anything: in a ControllerRevision, it holds any object.
     if (resource != resources::kSecret || data == nullptr || !data->is_object()) return then(std::move(object));
     for (const auto& [name, value] : data->items()) {
       if (!value.is_object()) continue;
@@ -571,7 +571,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 };
 
-/// Waits for Wanted. Asks the directory each time, because caches of named objects come and go.
+/// Opens when the outcome of the write is known and no cache of the kind lags behind it. Gets the caches from the directory
+/// each time, because caches of named objects come and go.
 class Target::Impl::Gate final : public plan::Gate, public std::enable_shared_from_this<Target::Impl::Gate> {
  public:
   Gate(std::shared_ptr<Impl> owner, Wanted wanted) : owner_(owner), wanted_(std::move(wanted)) {}

@@ -181,7 +181,8 @@ std::string advice(const std::string& variable) {
   return variable + (known == std::end(kAdvice) ? "" : std::string(known->second));
 }
 
-/// Reports settings of the server that slurmdbd complained about when it started: see write_conf_script.
+/// Reports the settings of the database server that slurmdbd does not recommend. The init container finds them in slurmdbd's
+/// log: see write_conf_script.
 void set_database_unsuited(Conditions& conditions, const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     const std::string settings = pod->meta.terminating() ? "" : said_of(*pod, "settings: ");

@@ -1,5 +1,5 @@
-// What slurmdbd itself reports about its clusters, asked through the slurmrestd of each of them. Its open port does not show
-// whether it reaches its database, nor which slurmctld is connected.
+// Asks what slurmdbd reports about its clusters, through the slurmrestd of each cluster. An open port of slurmdbd does not show
+// whether slurmdbd reaches its database, nor which slurmctld is connected to it.
 #pragma once
 
 #include <string>

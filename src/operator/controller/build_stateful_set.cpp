@@ -121,8 +121,9 @@ bool has_source(const Observed& observed, const core::Json& source) {
   });
 }
 
-/// True if the pod has our topology.yaml. It is mounted from the time when there is a file, and for as long as spec.topology
-/// exists, so that slurmctld is not restarted for it alone.
+/// True if the pod mounts our topology.yaml. It does so if the file is offered. While spec.topology exists without an offered
+/// file, a new StatefulSet mounts the file, and an existing one keeps the mount that it has or lacks. So slurmctld is not
+/// restarted for the mount alone.
 bool mounts_topology(const Observed& observed, const ConfigState& state, const core::Json& source) {
   if (state.offered.contains(std::string(kTopologyYaml))) return true;
   if (!observed.controller.spec.topology) return false;

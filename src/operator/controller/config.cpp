@@ -142,7 +142,7 @@ void set_cluster(conf::Conf& out, const Observed& observed, const std::string& h
   out.set("SlurmctldPort", std::to_string(port));
 }
 
-/// Adds each slurmctld with its own address, where a standby looks for the primary.
+/// Sets SlurmctldHost to all slurmctlds, each with its own address. A standby looks for the primary at the primary's address.
 void add_hosts(conf::Conf& out, const std::vector<std::string>& pods, const std::string& ns) {
   for (const std::string& pod : pods) {
     const std::string host = pod + "(" + slurmctld_address(pod, ns) + ")";

@@ -29,7 +29,7 @@ struct Keyring {
   std::string digest;  ///< Digest of what daemons mount, after `renew` if it is set. "": there is nothing to mount yet.
   std::optional<Problem> problem;    ///< The message stays the same while the number of daemons that are waited for decreases.
   std::string waits_for;             ///< Which daemons another key would cut off, and what to do about each; "": none.
-  std::string cannot_rotate;         ///< Why the key cannot be rotated instead.
+  std::string cannot_rotate;         ///< Why the key cannot be rotated while daemons run. "": nothing to report.
   std::optional<Rotation> rotation;  ///< The rotation under way, if any.
   /// True if slurmctld must neither reconfigure nor restart, because daemons would load other data from what they mount.
   bool freezes = false;

@@ -98,7 +98,8 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   return out;
 }
 
-/// True if all nodes of the partition that Slurm knows have the feature of the partition's name.
+/// True if Slurm knows all nodes of the partition, and each of them has the partition's name as a feature. Also true for a
+/// partition without nodes.
 bool of_its_feature(const slurm::Snapshot& snapshot, const slurm::Partition& partition) {
   const auto names = core::expand_hostlist(partition.nodes);
   return partition.nodes.empty() ||
@@ -129,7 +130,7 @@ conf::Conf read_loaded(const Observed& observed) {
   return out;
 }
 
-/// Adds the GRES types that jobs use. Slurm's jobs do not show how many licenses there were.
+/// Adds the GRES types that jobs use. Licenses cannot be added, because jobs do not show the total number of a license.
 void add_loaded_gres(conf::Conf& out, const Observed& observed) {
   if (!observed.stateful_set || !slurm::has_answered(observed.snapshot)) return;
   std::string list = out.get("GresTypes").value_or("");

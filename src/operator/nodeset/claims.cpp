@@ -368,7 +368,8 @@ bool release_claims(const View& view, Draft& draft) {
     }
   }
   if (withheld == 0) return none_left;
-  // The doubt may concern workers of other NodeSets, whose changes do not wake this one.
+  // Deletions may be stopped because of a doubt about workers of other NodeSets. Changes of those workers do not wake this
+  // NodeSet.
   draft.wake_after(kStopAgain, "deletions may not be stopped any more");
   draft.waiting(
       "DeletionsStopped",

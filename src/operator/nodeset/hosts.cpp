@@ -56,7 +56,7 @@ bool wants_name(const View& view, const Slot& worker) {
          worker.pod->hostname != host->slurm_node && !name_unusable(view, *host);
 }
 
-/// The same, and that name is free.
+/// True if wants_name() holds and the new name is free: this NodeSet has no worker of that name, and nobody else owns the name.
 bool is_renamed(const View& view, const Slot& worker) {
   return wants_name(view, worker) && !view.has_worker(view.node_name(worker.key)) &&
          view.owner_of_name(worker.key) == NameOwner::kUs;

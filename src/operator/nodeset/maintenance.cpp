@@ -27,7 +27,8 @@ std::string self_name(const View& view) {
   return reservation_name(view.in.meta());
 }
 
-/// The operator made it, and it covers only nodes of this NodeSet. Nodes that Slurm no longer has do not matter.
+/// True if the operator made the reservation and it covers only nodes of this NodeSet. Nodes that Slurm no longer has are
+/// ignored.
 bool is_ours(const View& view, const slurm::Reservation& reservation) {
   return slurm::made_by_operator(reservation) && !reservation.nodes_unknown &&
          std::ranges::all_of(reservation.nodes, [&](const std::string& name) {

@@ -94,8 +94,8 @@ struct ClaimNote {
   core::MonoTime read;
 };
 
-/// States that last, and since when we have seen them. The times are by our own clock, because the clock of the API server may
-/// differ. A restart of the operator forgets them, which only delays.
+/// Lasting states, with the time since when the operator has seen each of them. The times come from the operator's own clock,
+/// because the clock of the API server may differ. A restart of the operator forgets them. That only causes a delay.
 struct Seen {
   std::optional<core::MonoTime> podless_since;          ///< Since when a NodeSet that is being deleted has no pod.
   std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods of the last observation, by uid.

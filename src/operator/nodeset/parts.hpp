@@ -113,7 +113,8 @@ struct Fates {
   Workers workers;
   Rollout rollout;
   Switching switching;
-  /// Filled in if a worker is going, or if a job waits for a node whose record is to be deleted.
+  /// Filled in if a worker is going for another cause than an update, or if a job waits for the node of a worker that may be
+  /// replaced.
   WaitingJobsByNode waiting_jobs;
   std::vector<std::string> names_kept;  ///< Why workers do not get the names that their Kubernetes nodes give them now.
   bool asks_reservations = false;       ///< Records have to be deleted, but Slurm's reservations were not read recently.

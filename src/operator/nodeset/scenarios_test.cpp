@@ -1,6 +1,6 @@
-// Runs the scenarios of tests/scenarios/nodeset. They have words about workers, their hosts and their Slurm nodes beside the
-// words of all scenarios. tests/scenarios/README.md describes them. After each step, no violation may have happened: a deletion
-// under a job, or a foreign drain undone.
+// Runs the scenarios of tests/scenarios/nodeset. In addition to the words of all scenarios, these have words about workers,
+// their hosts and their Slurm nodes: see tests/scenarios/README.md. After each step, the runner checks that no worker was
+// deleted under a job and that no drain of others was undone.
 #include <gtest/gtest.h>
 
 #include "api/well_known.hpp"
@@ -293,7 +293,8 @@ class NodeSetRunner final : public ScenarioRunner {
     }
   }
 
-  /// The Controller derives places from these labels, and slurmctld has loaded the switches on these ways.
+  /// Gives the Controller a tree topology from the node labels zone and leaf. Puts a topology.yaml into the ConfigMap, with the
+  /// switches that the topology strings in `ways` name.
   void load_topology(const Json& ways) {
     const api::Topology spec{api::TopologyType::kTree, {"zone", "leaf"}, {}};
     TopologyUnits units{{std::string(kTopologyRoot), ""}};

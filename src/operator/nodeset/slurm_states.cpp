@@ -69,8 +69,8 @@ bool takes_jobs(const slurm::Node& node) {
   return !node.state.has("DRAIN") && node.state.base != "DOWN" && !node.state.has("FAIL");
 }
 
-/// True if the operator drained the node for another cause. The drain policy counts from the drain that precedes a deletion,
-/// and a worker that was cordoned meanwhile does not go.
+/// True if the operator's drain of the node needs another reason. For a worker that goes, the drain policy counts from the
+/// drain with the reason of the deletion. A worker that is cordoned and does not go must not keep such a reason.
 bool renames(const View& view, const Worker& worker) {
   if (worker.life != Life::kLive || view.stops()) return false;
   if (worker.record == nullptr || !worker.record->state.drains() || !worker.drained_by_us()) return false;

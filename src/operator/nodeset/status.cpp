@@ -368,7 +368,8 @@ struct Alike {
   std::size_t more = 0;
 };
 
-/// Merges problems that differ only in the worker they name. The last one of `limit` also counts all that follow.
+/// Merges problems that differ only in the worker that they name. Returns at most `limit` entries. The last of these also
+/// counts the problems that would need further entries.
 std::vector<Alike> merge_alike(const View& view, std::vector<Problem> found, std::size_t limit) {
   std::vector<Alike> out;
   std::map<std::string, std::size_t> places;

@@ -12,7 +12,7 @@
 namespace op::token {
 namespace {
 
-/// Slurm's time limits have 32 bits. INFINITE is just above.
+/// The lifespan of a token that `scontrol token lifespan=infinite` asks for: INT_MAX - 1 seconds.
 constexpr core::Duration kLongestLifetime{(2147483647LL - 1) * 1000};
 /// New Tokens cannot have a shorter lifetime. Older ones would be renewed all the time.
 constexpr core::Duration kShortestLifetime{10000};

@@ -58,7 +58,7 @@ class Lists {
   void mark_stale();
   /// Says that a write is settled at `when`: no poll that started before makes a stale list complete. See Poller::wrote.
   void wrote(List list, core::MonoTime when);
-  /// How far the polls of a list are, for gates.
+  /// The progress of the polls of a list. Gates wait for it.
   struct Progress {
     bool complete = false;
     std::uint64_t round = 0;

@@ -65,7 +65,7 @@ extern const std::array<Word, 5> kPreemptModes;
 [[nodiscard]] const QosField* field_of(std::string_view setting);
 /// Returns the TRES of a setting: "gres/gpu" of "GrpTRES/gres/gpu". Returns "" if it has none.
 [[nodiscard]] std::string_view tres_of(std::string_view setting);
-/// Returns the value in a new QOS. Requires field_of(setting).
+/// Returns the value that the setting has in a new QOS. Requires that field_of(setting) is not null.
 [[nodiscard]] core::Json default_of(std::string_view setting);
 
 /// Returns the settings of the QOS. Missing settings have their defaults.

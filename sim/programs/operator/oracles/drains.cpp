@@ -168,7 +168,7 @@ bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const SimNode& re
 void DrainOracle::drained(const SlurmSite::Cluster& cluster, const SimNode& node, const std::string& reason) {
   // An administrator's reason that is restored is still the administrator's.
   if (!given_by_operator(reason) || explained(cluster, node, reason)) return;
-  // The node of an earlier pod takes no jobs until the slurmd of the next pod has registered, and that is seen.
+  // The operator may drain the node of an earlier pod until it sees that the slurmd of the next pod has registered.
   const auto slurmd = cluster.slurmds.find(node.name);
   const bool fresh = cluster.slurm->now_seconds() - node.registered_at <= kUnheard.count() / 1000;
   const bool anothers = slurmd != cluster.slurmds.end() && (node.instance_id != slurmd->second || fresh);
