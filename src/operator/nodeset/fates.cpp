@@ -17,8 +17,8 @@ constexpr int kPercentAtOnce = 5;
 /// If the deletion of a worker began longer ago than this, the worker counts as replaced.
 constexpr core::Duration kReplaced{2 * 60 * 1000};
 
-/// Returns the rank of the pod's phase. A deleted pod in phase Unknown ends no job: its kubelet is not heard, or does not hear
-/// of the worker's slurmd.
+/// Returns the rank of the pod's phase. The deletion of a pod in phase Unknown ends no job: its kubelet is not heard, or does
+/// not hear of the worker's slurmd.
 int phase_rank(const Worker& worker) {
   if (worker.busy()) return 2;
   if (worker.pod->phase == "Pending") return 0;
@@ -48,8 +48,8 @@ auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker&
 }
 
 // A silent worker is lost with its host: neither Kubernetes nor Slurm hears from the host, and Slurm has no job there. Workers
-// tolerate the absence of their kubelet, so Kubernetes does not replace them. If most workers are cut off together, they do not
-// count as lost: then it is the observer that is cut off.
+// tolerate the absence of their kubelet, so Kubernetes does not replace them. If at least half of the cluster's other nodes are
+// silent as well, no worker counts as lost: then it is the observer that is cut off.
 
 bool is_silent(const View& view, const Worker& worker) {
   // No other host can take over a worker that is bound to its host.
@@ -67,8 +67,8 @@ bool most_others_answer(const View& view) {
   return others == 0 || 2 * (silent - 1) < others;
 }
 
-/// Returns how much longer slurmctld must run before it knows which slurmds answer. Negative: it knows. nullopt: it is not
-/// ready.
+/// Returns how much longer slurmctld must run before it knows which slurmds answer. Negative: it knows. nullopt: slurmctld is
+/// not ready.
 std::optional<core::Duration> until_slurmctld_knows(const View& view) {
   const ControllerView& controller = *view.in.controller;
   if (!controller.ready_since) return std::nullopt;

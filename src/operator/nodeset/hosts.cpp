@@ -157,7 +157,7 @@ std::unordered_set<const Worker*> without_place(const View& view, const Workers&
 /// Returns the number of places whose workers are missing or not serving yet.
 std::size_t places_empty(const View& view, const Workers& workers) {
   std::size_t out = places_missing(view, workers);
-  std::unordered_set<std::string_view> served;  // Kubernetes nodes with a numbered worker.
+  std::unordered_set<std::string_view> served;  // Kubernetes nodes with a numbered worker that stays.
   for (const Worker& worker : workers) {
     if (worker.life == Life::kLive && !worker.goes() && worker.key.numbered()) served.insert(worker.pod->node_name);
   }

@@ -160,8 +160,8 @@ bool can_change_in_place(const View& view, const Worker& worker) {
 
 bool has_drifted(const View& view, const Worker& worker) {
   if (view.in.hash.empty() || !was_changed_in_place(worker) || !can_change_in_place(view, worker)) return false;
-  // If the comment names the newest --conf, the node had its features, and an administrator has changed them. Such changes
-  // stay.
+  // If the comment names the newest --conf, the node had the features of that --conf, and an administrator has changed them.
+  // Such changes stay.
   return stamp_of(view, *worker.record) != *view.conf_hash(view.in.hash) &&
          !has_features(*worker.record, template_features(view));
 }

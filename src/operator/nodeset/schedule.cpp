@@ -31,7 +31,7 @@ bool among(const auto& all, std::string_view flag) {
   return std::ranges::find(all, flag) != all.end();
 }
 
-/// In UTC. The epoch began on a Thursday.
+/// True on a Saturday or Sunday, in UTC. The epoch began on a Thursday.
 bool on_weekend(core::WallTime time) {
   const auto day = (time.since_epoch.count() / kDay.count() + 4) % 7;
   return day == 0 || day == 6;
