@@ -131,7 +131,7 @@ void find_in_script(std::string_view script, GivenNames& out) {
   split(script, words);
   for (auto from = words.begin(); from != words.end();) {
     const auto to = std::ranges::find_if(from, words.end(), &Word::ends);
-    // Words before the name of slurmd may be options of another program: numactl -N 0 slurmd.
+    // Words before the one that starts slurmd may be options of another program: numactl -N 0 slurmd.
     const auto starts = std::find_if(from, to, [](const Word& word) {
       return base_name(word.text) == kAppWorker || word.text.find("entrypoint") != std::string::npos || word.text == "$@" ||
              word.text == "$*";

@@ -89,7 +89,7 @@ core::Json notes(const View& view, const Revisions& revisions) {
           {std::string(api::kAnnotationBaseRevision), base.empty() ? core::Json(nullptr) : core::Json(base)}};
 }
 
-/// True if all wanted workers exist and have the newest template, and there is no partition.
+/// True if all wanted workers exist and have the newest template, and spec.updateStrategy.rollingUpdate.partition is 0.
 bool is_complete(const View& view, const Workers& workers) {
   const api::UpdateStrategy& strategy = view.in.nodeset.spec.update_strategy;
   return view.goal == Goal::kServe && strategy.rolling_update.partition == 0 &&
