@@ -16,7 +16,7 @@ namespace op::nodeset {
 namespace {
 
 constexpr core::Duration kWatchSlurm{300};
-/// How often to look while jobs or a reservation hold a worker. The end of these wakes the key by itself.
+/// How often to look while jobs or a reservation hold a worker. The end of a job or of the reservation wakes the key by itself.
 constexpr core::Duration kWatchJobs{60000};
 /// Steps of a fenced deletion: confirm, mark, delete the record, delete the pod, event.
 constexpr std::size_t kFencedSteps = 5;
@@ -298,7 +298,7 @@ void delete_ended(const View& view, const Worker& worker, bool replaced, Draft& 
   delete_pod(view, worker, why, kube::delete_pod(*worker.pod, *worker.evidence.ended), draft);
 }
 
-/// Reports that Slurm does not answer. Until it does, no worker that has run is deleted, and it may never answer.
+/// Reports that Slurm does not answer. No worker that has run is deleted until Slurm answers, and Slurm may never answer.
 void tell_silence(const View& view, Draft& draft) {
   const std::optional<ControllerView>& controller = view.in.controller;
   if (view.goal != Goal::kDrainAll || !controller || view.stops() || view.slurm_known()) return;

@@ -34,7 +34,7 @@ constexpr core::Duration kDeletionTold{60000};
 constexpr core::Duration kEnding{2000};
 /// The reason, without prefix, of a node whose pod ended unseen, or was removed while it ran.
 constexpr std::string_view kPodGone = "Pod is gone";
-/// A worker that is younger than this will soon be ready and registered. An older worker may not be for long.
+/// A worker that is younger than this will soon be ready and registered. For an older worker, that may take long.
 constexpr core::Duration kStarting{60000};
 /// How often at most the deadline of a worker is written while jobs come and go there.
 constexpr core::Duration kDeadlineEvery{60000};
@@ -181,7 +181,8 @@ plan::StepId protect_id(const Worker& worker) {
   return {"mark", "Pod", pod_text(worker)};
 }
 
-/// Returns how long the worker's deadline is not written again. On a node that many jobs share, it changes with each of them.
+/// Returns how long the worker's deadline is not written again. On a node that many jobs share, the deadline changes with each
+/// job.
 core::Duration deadline_waits(const View& view, const Worker& worker) {
   const auto marked = view.in.outcomes.find(protect_id(worker));
   if (marked == view.in.outcomes.end() || marked->second.state != plan::Outcome::State::kDone) return core::Duration{0};

@@ -114,7 +114,7 @@ void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRe
   }
 }
 
-/// True if the pod that the record names is a worker under another name now. It does not return to the record.
+/// True if the pod that the record names is a worker under another name now. That worker does not return to the record.
 bool is_superseded(const Workers& workers, const slurm::Node& node) {
   const auto comment = worker_comment(node.comment);
   const std::string pod = comment ? core::get_string(*comment, {"podName"}) : "";
@@ -146,7 +146,7 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
     // Without host networking, or with DaemonSet, the place determines the name, unless the pod of the record has another node
     // now.
     if ((!on_host || view.by_host()) && !is_superseded(workers, *node)) continue;
-    // Whoever holds the node, its reservation, and jobs that wait for it still need the record.
+    // A hold by others, a reservation, and jobs that wait for the node still need the record.
     if (view.goal == Goal::kServe && (outlives_worker(view, *node) || reserved(*node) || view.in.snapshot->job_names(name)))
       continue;
     // The machine may run a slurmd of its own: a node that answers does not count as left behind.
