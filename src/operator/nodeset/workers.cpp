@@ -54,7 +54,7 @@ bool holds_place(const View& view, const Worker& worker) {
   return holds_for(view, *worker.pod) > core::Duration{0};
 }
 
-/// True if no worker may be created for the place of an orphan, because the orphan will be a worker or has not ended yet.
+/// True if no worker may be created for the place of an orphan: the orphan will be a worker, or is terminating and not overdue.
 bool holds_place(const View& view, const kube::PodRecord& orphan) {
   return !orphan.meta.terminating() || holds_for(view, orphan) > core::Duration{0};
 }
@@ -357,7 +357,7 @@ FreeOrdinals::FreeOrdinals(const View& view, std::set<int> used) : used_(std::mo
   for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
     const std::optional<int> ordinal = ordinal_of(it->first, prefix);
     if (!ordinal || used_.contains(*ordinal) || view.has_worker(it->first) || view.node_name({*ordinal}) != it->first) continue;
-    // A node that an administrator holds does not come first. It is kept until that many workers are wanted again.
+    // A node that an administrator holds does not come first. Such a node is kept until that many workers are wanted again.
     if (stamped_by_us(view, *it->second) && !held_by_others(*it->second)) awaited_.push_back(*ordinal);
   }
   std::ranges::sort(awaited_, std::greater{});
