@@ -116,7 +116,7 @@ std::string misfit(const kube::Object& claim, const Json& wanted) {
   return {};
 }
 
-/// Claims that workers cannot be created with.
+/// Claims that keep workers from being created.
 struct Unusable {
   std::vector<std::string> of_others, unfit, going;
   std::string misfit;  ///< Why the first of `unfit` does not fit.

@@ -1,4 +1,4 @@
-// What the NodeSet controller reads, what wakes it, and the rights that it needs.
+// Declares what the NodeSet controller reads, what wakes it, and the rights that it needs.
 #include <algorithm>
 #include <set>
 #include <utility>

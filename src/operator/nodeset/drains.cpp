@@ -21,7 +21,7 @@ namespace op::nodeset {
 namespace {
 
 constexpr std::string_view kNoReason = "drained without a reason";
-/// Slurm's reasons have this in place of bytes that are not UTF-8. The original bytes are unknown.
+/// Reasons in Slurm's answers have this in place of bytes that are not UTF-8. The original bytes are unknown.
 constexpr std::string_view kRepaired = "\xEF\xBF\xBD";
 /// A longer reason is not written to the status.
 constexpr std::size_t kLongest = 4096;

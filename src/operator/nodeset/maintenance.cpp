@@ -126,7 +126,7 @@ class Maintenance {
     return seen && !wrote;
   }
 
-  /// True if the reservations were read recently enough to write. Otherwise asks for them.
+  /// True if the reservations were read recently enough to change them. Otherwise asks for them again.
   bool fresh() {
     const bool is = view_.in.mono - view_.in.seen.reservations->asked_at <= view_.in.snapshot->good_for();
     if (!is) ask();

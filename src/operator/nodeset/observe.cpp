@@ -53,7 +53,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   }
   if (const kube::ObjectPtr map = caches.config_maps.find({key.ns, config_map_name(key.name)})) {
     const slurm::conf::Conf conf = offered_conf(*map);
-    // If an external slurmctld's timeout is not set, it is unknown: assume that slurmctld waits forever.
+    // If SlurmdTimeout is not set for an external slurmctld, it is unknown: assume that slurmctld waits forever.
     const bool known = !view.external || conf.get("SlurmdTimeout").has_value();
     view.slurmd_timeout = known ? slurmd_timeout(conf) : core::Duration{0};
     view.max_nodes = max_node_count(conf);

@@ -208,7 +208,7 @@ std::vector<const slurm::Node*> find_strays(const Observed& observed) {
       if (!pod->host_network) hostnames.insert(hostname_of(*pod));
     }
   }
-  // Slurm has the nodes of all workers.
+  // Slurm has the nodes of all workers, so no stray is looked for.
   if (all_known) return out;
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
   // The names of all pods of the NodeSet begin with this prefix.

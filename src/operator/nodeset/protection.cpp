@@ -1,4 +1,5 @@
-// Protects workers from being ended by others: the labels that a PodDisruptionBudget and admission policies select.
+// Protects workers from being ended by others. Judges which workers need the labels that a PodDisruptionBudget and admission
+// policies select, and lets workers tolerate a kubelet that is away.
 #include <algorithm>
 
 #include "api/well_known.hpp"

@@ -23,7 +23,7 @@ using core::Json;
 
 /// Minimum interval for writes of mere counts, which change fast while workers come and go. Conditions are written at once.
 constexpr core::Duration kCountsEvery{500};
-/// Number of refusals after which a node that Slurm does not release is reported: a reservation may hold it.
+/// A node that Slurm does not release is reported after this many refusals. A reservation may hold the node.
 constexpr int kBusyShown = 20;
 constexpr std::string_view kNotUsable = "NotUsable";
 /// How many names a message lists.

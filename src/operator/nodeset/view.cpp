@@ -120,7 +120,7 @@ std::string View::name_problem(int ordinal) const {
   std::string out = problem_of(ordinal);
   if (out.empty()) return out;
   out += "; neither can be changed: make another NodeSet, with a name and a template.spec.hostname that fit";
-  // Longer numbers make longer names.
+  // Longer numbers make longer names, so the names of lower ordinals may fit.
   int fit = 0;
   while (fit < ordinal && problem_of(fit).empty()) ++fit;
   if (fit > 0) out += fmt::format(", or scale this one to {} at most", fit);
