@@ -1,5 +1,5 @@
-// Deletes the workers that fates.cpp has chosen, once they are drained: first the record in Slurm, which is the fence, then the
-// pod. Also deletes pods that have ended.
+// Deletes the workers that fates.cpp has chosen. A worker that may run jobs is deleted once it is drained: first its record in
+// Slurm, which is the fence, then its pod. Also deletes pods that have ended.
 #include <fmt/format.h>
 
 #include <algorithm>
