@@ -1,6 +1,6 @@
-// Attributes of a worker's Slurm node that its slurmd does not set: features for --constraint and the topology of the
-// Kubernetes node, and features of a template that is newer than its pod. The Kubernetes node is known only after the pod is
-// placed, so Slurm gets these once slurmd has registered.
+// Sets attributes of a worker's Slurm node that its slurmd does not set: features (for --constraint) and the topology of the
+// Kubernetes node, and what a template that is newer than the pod changes in place. The Kubernetes node is known only after the
+// pod is placed, so Slurm gets these attributes once slurmd has registered.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,13 +12,14 @@
 namespace op::nodeset {
 namespace {
 
-/// Each is a request of its own, because the features that others set may differ.
+/// The largest number of Slurm nodes that one pass updates. Each node needs a request of its own, because the features that
+/// others set on it may differ.
 constexpr std::size_t kPerPass = 64;
 constexpr std::string_view kFeaturesAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
 
 using Words = std::set<std::string, std::less<>>;
 
-/// Slurm's record belongs to this worker, and the worker stays.
+/// True if the worker is ready and stays, and Slurm's record belongs to it.
 bool is_settled(const Worker& worker) {
   return worker.life == Life::kLive && !worker.goes() && worker.record != nullptr && worker.ready() && !may_register(worker);
 }
@@ -27,46 +28,49 @@ bool knows_host(const Worker& worker) {
   return worker.kube_node && worker.kube_node->known;
 }
 
-/// The features that its Kubernetes node gives.
+/// Returns the features that the worker's Kubernetes node gives to its Slurm node.
 slurm::OwnFeatures features_of_host(const Worker& worker) {
   if (!knows_host(worker)) return {};
   const Words& features = worker.kube_node->features;
   return {std::string(api::kFeaturePrefix), {features.begin(), features.end()}, {}, {}};
 }
 
-/// The topology to set; empty: nothing sets one, or it cannot be set yet.
+/// Returns the topology to set. "": the topology is to be removed. nullopt: nothing sets a topology, or it cannot be set yet.
 std::optional<std::string> wanted_topology(const View& view, const Worker& worker) {
   if (!knows_host(worker) || !view.in.controller) return std::nullopt;
   const std::string& says = worker.kube_node->topology;
   const std::string& has = worker.record->topology;
-  // The topology file is removed once no Slurm node uses one of its units; units of a user's file are set after that.
+  // The Controller removes its topology file once no Slurm node uses a unit of it. Units of a user's file are set after that.
   if (view.in.controller->topology_goes && !is_from_labels(says) && (has.empty() || is_from_labels(has))) return "";
   if (!says.empty()) return says;
   if (const std::string& place = worker.kube_node->place; !place.empty()) {
     const api::Topology& spec = *view.in.controller->topology;
     if (has == place || has_place(view.in.controller->loaded_units, spec.type, place)) return place;
-    // slurmctld does not know the unit yet. If it waits for the removal of what an earlier spec set, remove that first. A new
-    // pod does not show what its predecessor was given.
+    // slurmctld does not know the unit yet. What an earlier spec set may have to be removed first, so remove it. The annotation
+    // of a new pod does not show what its predecessor was given.
     const bool ours = !has.empty() && (is_from_labels(has) || has == worker.pod->meta.annotation(api::kAnnotationTopologySpec));
     return ours && !is_of(spec, has) ? std::optional<std::string>("") : std::nullopt;
   }
-  // The Kubernetes node, or a previous one, had set a topology: remove it.
+  // Nothing sets a topology now. Remove one that this or a previous Kubernetes node had set.
   const bool ours = !worker.pod->meta.annotation(api::kAnnotationTopologySpec).empty() ||
                     (view.in.controller->topology && is_from_labels(has));
   return ours ? std::optional<std::string>("") : std::nullopt;
 }
 
-/// The Controller asks for a place in the network, but the Kubernetes node does not define one.
+/// True if the Controller asks for a place in the network, and the Kubernetes node has neither the annotation nor all labels
+/// for it.
 bool lacks_place(const Worker& worker) {
   return knows_host(worker) && worker.kube_node->topology.empty() && !worker.kube_node->lacks.empty();
 }
 
-/// A request that changes the weight may drop the node's topology unless it sends it along.
+/// True if the weight can be changed without losing the topology. A request that changes the weight may drop the node's
+/// topology, unless the request sends the topology along.
 bool can_set_weight(const View& view, const Worker& worker) {
   return worker.record->topology.empty() || view.in.snapshot->capabilities.topology_update;
 }
 
-/// Records on the pod what was set in Slurm last. Only that may be removed again.
+/// Records on the pod the topology that the operator sets in Slurm, so that a later pass knows that it may remove this
+/// topology.
 void note_topology(const Worker& worker, const std::string& topology, Draft& draft) {
   auto act = std::make_shared<kube::Patch>();
   act->resource = kube::resources::kPod;
@@ -88,7 +92,7 @@ std::set<std::string, std::less<>> node_features(const kube::ObjectMeta& node, c
     const std::size_t first = text.find_first_not_of(" \t");
     if (first == std::string_view::npos) return;
     text = text.substr(first, text.find_last_not_of(" \t") - first + 1);
-    // Slurm would parse any other character as more than a name, or refuse all features.
+    // Slurm would parse any other character as more than a part of a name, or refuse all features.
     if (text.find_first_not_of(kFeaturesAllowed) == std::string_view::npos)
       out.insert(std::string(api::kFeaturePrefix) + std::string(text));
   };
@@ -137,7 +141,8 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft) {
     const bool other_topology = topology_update && topology && *topology != worker.record->topology;
     const bool noted = !topology || *topology == worker.pod->meta.annotation(api::kAnnotationTopologySpec);
     if (topology_update && !noted) {
-      // Note it first, so that it is known what to remove; when it is removed, note that last.
+      // Note a topology in the same pass that sets it, so that a later pass knows what to remove. Note a removal only once the
+      // topology is gone.
       if (!topology->empty() || !other_topology) note_topology(worker, *topology, draft);
     }
     if (!other_features && !other_topology && !update.comment && !update.weight) continue;

@@ -76,7 +76,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-/// Splits at blanks, but not inside of double quotes.
+/// Splits the text at blanks, but not inside of double quotes.
 std::vector<std::string> split_items(std::string_view text) {
   std::vector<std::string> out;
   std::string item;
@@ -94,7 +94,7 @@ std::vector<std::string> split_items(std::string_view text) {
   return out;
 }
 
-/// The container slurmd as users write it: spec.slurmd, overridden by the container of that name in the pod template.
+/// Returns the container slurmd as users write it: spec.slurmd, overridden by the container slurmd of the pod template.
 Json wanted_slurmd(const api::NodeSetSpec& spec) {
   Json out = merge_container(Json{{"image", kDefaultSlurmdImage}}, spec.slurmd);
   const Json* containers = core::find(spec.pod_template.spec, {"containers"});
@@ -111,7 +111,7 @@ bool is_volume_name(std::string_view name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
 }
 
-/// In whole units, rounded up; 0 for an invalid quantity or one that no machine has.
+/// Returns the quantity in whole units, rounded up. 0: the quantity is invalid, or no machine has that much.
 std::int64_t whole(const Json& quantity) {
   const long double value = std::ceil(core::quantity(quantity).value_or(0));
   return value < 0 || value > 9.2e18L ? 0 : static_cast<std::int64_t>(value);
@@ -138,7 +138,8 @@ Json env_vars(const api::NodeSetSpec& spec) {
   return out;
 }
 
-/// With host networking, `hostname` is the host's own name.
+/// Returns the preStop hook. With host networking, the command `hostname` prints the host's own name, so the hook uses the
+/// variable WORKER_NAME instead.
 std::string pre_stop(const api::NodeSetSpec& spec) {
   constexpr std::string_view kHostname = "$(hostname)";
   std::string out(kPreStop);
@@ -146,22 +147,24 @@ std::string pre_stop(const api::NodeSetSpec& spec) {
   return out;
 }
 
-/// A restart ends the jobs, so slurmctld has to give slurmd up first. On a busy host, answers take long.
+/// Returns the liveness probe. A restart of the container ends the jobs, so the probe fails only after slurmctld has given up
+/// slurmd (SlurmdTimeout). Each attempt may take ten seconds, because a busy host answers slowly.
 Json liveness(core::Duration slurmd_timeout) {
   constexpr int kPeriod = 10, kMore = 6;
-  // If slurmctld waits forever: a day.
+  // If slurmctld waits forever, the probe waits for a day.
   const std::int64_t seconds = slurmd_timeout.count() > 0 ? slurmd_timeout.count() / 1000 : std::int64_t{24} * 3600;
   Json out = probe(kSlurmd, static_cast<int>(seconds / kPeriod) + kMore);
   out["periodSeconds"] = out["timeoutSeconds"] = kPeriod;
   return out;
 }
 
-/// Pods without requests are the first that the kubelet evicts and the kernel kills. A limit is also the request.
+/// Adds requests for CPU and memory that are missing. Pods without requests are the first that the kubelet evicts and the
+/// kernel kills. A limit is also the request.
 void add_requests(Json& container) {
   for (const auto& [what, amount] : {std::pair{"cpu", "100m"}, std::pair{"memory", "128Mi"}}) {
     if (core::find(container, {"resources", "limits", what}) != nullptr) continue;
     Json* at = &container;
-    // If a user's value has another type, the API server refuses it.
+    // A user's value of another type stays, and the API server refuses it.
     for (const char* name : {"resources", "requests", what}) {
       if (at->is_null() || at->is_object()) at = &(*at)[name];
     }
@@ -202,8 +205,8 @@ Json wait_container(const Observed& in, const Json& wanted) {
   Json out{{"name", kWaitController},
            {"image", core::get_string(wanted, {"image"})},
            {"command", {"bash", "-c", kWaitScript, endpoint.host, std::to_string(endpoint.port)}}};
-  // With a quota on the namespace, every container needs resources. Those of init containers are used before slurmd's, not in
-  // addition.
+  // With a quota on the namespace, every container needs resources. The resources of an init container are used before
+  // slurmd's, not in addition.
   for (const char* same : {"imagePullPolicy", "resources"}) {
     if (wanted.contains(same)) out[same] = wanted[same];
   }
@@ -223,7 +226,7 @@ Json logfile_container(const api::NodeSetSpec& spec, const Json& wanted) {
 Json volumes(const Observed& in) {
   const std::string keyring = keyring_name(in.nodeset.spec.controller_ref.name);
   Json etc = Json::array({project_secret(keyring, api::kKeySlurm, api::kKeySlurm), project_rotation(keyring)});
-  // With the sidecar the log is a FIFO; without, it is a file, which must not use memory.
+  // With the sidecar, the log is a FIFO. Without the sidecar, the log is a file, which must not use memory.
   Json log = Json::object();
   if (!in.nodeset.spec.logfile.empty()) log["medium"] = "Memory";
   Json out = Json::array({projected_volume(kEtcVolume, std::move(etc)), {{"name", kLogVolume}, {"emptyDir", std::move(log)}}});
@@ -258,7 +261,7 @@ void add_tolerations(Json& spec) {
   list.push_back(toleration_of(api::kTaintWorker));
 }
 
-/// Adds the node to each of the users' terms, because a node needs to match only one of them.
+/// Adds the node to each node selector term of the user, because a node needs to match only one of them.
 void require_kube_node(Json& spec, const std::string& node) {
   Json* at = &spec;
   for (const char* name : {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"}) {
@@ -273,7 +276,7 @@ void require_kube_node(Json& spec, const std::string& node) {
   }
 }
 
-/// A claim replaces a volume of the pod with the same name, as in StatefulSets.
+/// Adds the volumes of the worker's claims. Such a volume replaces one of the same name, as in StatefulSets.
 void add_claims(Json& pod, const api::NodeSetSpec& spec, std::string_view name) {
   if (!spec.volume_claim_templates.is_array() || spec.volume_claim_templates.empty()) return;
   Json volumes = Json::array();
@@ -288,7 +291,7 @@ void add_claims(Json& pod, const api::NodeSetSpec& spec, std::string_view name) 
   pod["volumes"] = std::move(volumes);
 }
 
-/// A Kubernetes node runs one worker of any NodeSet.
+/// Lets a Kubernetes node run only one worker, of whatever NodeSet.
 void add_anti_affinity(Json& spec) {
   Json* at = &spec;
   for (const char* name : {"affinity", "podAntiAffinity"}) {
@@ -314,14 +317,14 @@ void bind_to_host(Json& pod, const std::string& host) {
   (*at)["requiredDuringSchedulingIgnoredDuringExecution"] = {{"nodeSelectorTerms", Json::array({term})}};
 }
 
-/// Makes slurmd register drained. An annotation says so, which is removed after the registration: a restarted container must
-/// not drain the node again.
+/// Makes slurmd register drained. An annotation of the pod contains State=DRAIN. The annotation is removed after the
+/// registration, because a restarted container must not drain the node again.
 void start_drained(Json& pod) {
   pod["metadata"]["annotations"][std::string(api::kAnnotationFirstConf)] = fmt::format("State=DRAIN Reason={}", kDrainedBefore);
   for (Json& container : pod["spec"]["containers"]) {
     if (core::get_string(container, {"name"}) != kSlurmd) continue;
     container["env"].push_back(env_of_annotation(kFirstConf, api::kAnnotationFirstConf));
-    // Ours is the first.
+    // The operator's own --conf is the first one.
     Json& args = container["args"];
     const auto conf = std::ranges::find(args, Json("--conf"));
     std::string text = *(conf + 1);
@@ -330,7 +333,7 @@ void start_drained(Json& pod) {
   }
 }
 
-/// The pod of a worker on a Kubernetes node.
+/// Returns the pod of a worker that is bound to a Kubernetes node.
 core::Json daemon_pod(const core::Json& worker_template, const Observed& in, const std::string& host) {
   Json pod = worker_template;
   Json& meta = pod["metadata"];
@@ -383,7 +386,7 @@ bool leaves_state_open(const api::NodeSetSpec& spec, std::string_view nodeset) {
 }
 
 PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec) {
-  // As they are merged: the last one wins.
+  // List the sources in the order in which they are merged: the last value wins.
   std::vector<const Json*> places{&pod_spec, &slurmd};
   if (const Json* containers = core::find(pod_spec, {"containers"}); containers != nullptr && containers->is_array()) {
     for (const Json& container : *containers) {
@@ -538,7 +541,7 @@ core::Json worker_pod(const core::Json& worker_template, const Observed& in, con
   meta["name"] = name;
   meta["labels"][std::string(api::kLabelPodName)] = name;
   meta["labels"][std::string(api::kLabelPodIndex)] = padded;
-  // With host networking, the Slurm node has the host's name, known only once the pod is scheduled.
+  // With host networking, the Slurm node has the name of the host, which is known only once the pod is scheduled.
   if (!uses_host_network(spec)) {
     const std::string host = host_prefix(core::get_string(spec.pod_template.spec, {"hostname"}), in.meta().name) + padded;
     pod["spec"]["hostname"] = host;

@@ -38,7 +38,7 @@ Json slurmd_of(const Json& pod) {
   return named(pod["spec"]["containers"], "slurmd");
 }
 
-/// The content of a file of the repository.
+/// Returns the content of a file of the repository.
 std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};

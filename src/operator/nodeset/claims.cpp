@@ -1,9 +1,9 @@
-// The PersistentVolumeClaims of workers: created from spec.volumeClaimTemplates, kept for the next worker of the same name, and
-// deleted only if spec.persistentVolumeClaimRetentionPolicy says so.
+// Manages the PersistentVolumeClaims of workers. They are created from spec.volumeClaimTemplates, kept for the next worker of
+// the same name, and deleted only if spec.persistentVolumeClaimRetentionPolicy says so.
 //
-// No pod owns them: Kubernetes' garbage collector would delete a claim along with a pod that only makes room for its successor.
-// A claim that is to be deleted with its worker is marked before the pod is deleted, and deleted once the pod is gone, unless
-// its worker is wanted again by then.
+// No pod owns a claim: Kubernetes' garbage collector would delete the claim along with a pod that only makes room for its
+// successor. A claim that is to be deleted with its worker is marked before the pod is deleted. The claim is deleted once the
+// pod is gone, unless the worker is wanted again by then.
 //
 // The NodeSet owns the claims that are to be deleted with it. Kubernetes deletes them after the NodeSet. If the NodeSet is
 // deleted with --cascade=orphan, Kubernetes first removes the owner. So a claim that has lost its owner gets it back only after
@@ -31,7 +31,7 @@ using core::Json;
 
 /// How long it takes to bind a volume if nothing is wrong.
 constexpr core::Duration kBinds{15000};
-/// How often the events are read again: one cause may be solved and another remain.
+/// How often the events about a claim are read again. One cause may be solved and another remain.
 constexpr core::Duration kEventsAgain{60000};
 constexpr core::Duration kStopAgain{10000};
 
@@ -48,7 +48,7 @@ const kube::Object* find_claim(const View& view, const std::string& name) {
   return found == view.in.claims.end() ? nullptr : found->second.get();
 }
 
-/// The pod of that name, including pods that are to be adopted or left alone.
+/// Returns the pod of that name, or null. Includes pods that are to be adopted or are left alone.
 const kube::PodRecord* find_pod(const View& view, std::string_view name) {
   for (const auto* pods : {&view.in.pods, &view.in.orphans, &view.in.unmanaged}) {
     const auto found = std::ranges::find_if(*pods, [&](const kube::PodPtr& pod) { return pod->meta.name == name; });
@@ -57,7 +57,7 @@ const kube::PodRecord* find_pod(const View& view, std::string_view name) {
   return nullptr;
 }
 
-/// The pod that a claim is for, from its name; "": it belongs to none of our templates.
+/// Returns the name of the pod that the claim is for, read from the claim's name. "": no template of ours makes such a claim.
 std::string pod_named_by(const View& view, std::string_view claim) {
   for (const Json& one : templates(view)) {
     const std::string prefix = claim_name(one, "");
@@ -71,7 +71,7 @@ bool is_labelled(const View& view, const kube::Object& claim) {
   return claim.meta.label(api::kLabelName) == kAppWorker && claim.meta.label(api::kLabelInstance) == view.in.meta().name;
 }
 
-/// True for the owner references that another operator sets: to our NodeSet, or to the very pod that exists.
+/// True if the owner is our NodeSet, or an existing pod with the same UID. Another operator sets such owner references.
 bool is_our_owner(const View& view, const kube::OwnerReference& owner) {
   if (owner.uid == view.in.meta().uid) return true;
   const kube::PodRecord* pod = owner.kind == kube::resources::kPod.kind ? find_pod(view, owner.name) : nullptr;
@@ -116,7 +116,7 @@ std::string misfit(const kube::Object& claim, const Json& wanted) {
   return {};
 }
 
-/// Claims that workers cannot be created with.
+/// Claims that keep workers from being created.
 struct Unusable {
   std::vector<std::string> of_others, unfit, going;
   std::string misfit;  ///< Why the first of `unfit` does not fit.
@@ -163,7 +163,7 @@ plan::ActPtr mark(const kube::Object& claim, Json pod_uid) {
   return patch_claim(claim, {{"annotations", {{std::string(api::kAnnotationScaledIn), std::move(pod_uid)}}}});
 }
 
-/// Only in the version that was seen, because somebody may just have begun to use the claim.
+/// Deletes the claim only in the version that was seen, because somebody may just have begun to use it.
 plan::ActPtr deletion(const kube::Object& claim) {
   auto act = std::make_shared<kube::Delete>();
   act->resource = kube::resources::kPersistentVolumeClaim;
@@ -196,7 +196,7 @@ bool prepare_claim(const View& view, const Json& wanted, const std::string& pod,
     }
     return false;
   }
-  // The failed creation shows that a claim of that name exists that is not ours.
+  // Keep the outcome of the failed creation. It makes the next pass read this claim, which does not have our labels.
   if (!is_labelled(view, *claim)) draft.remember(id);
   if (has_other_owner(view, *claim) || (!is_labelled(view, *claim) && !claim->meta.label(api::kLabelName).empty())) {
     unusable.of_others.push_back(name);
@@ -224,7 +224,7 @@ bool goes_with_worker(const View& view, const Worker& worker) {
          view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_scaled == api::ClaimRetention::kDelete;
 }
 
-/// The claims that are deleted with the worker.
+/// Returns the claims that are deleted with the worker.
 std::vector<const kube::Object*> claims_to_go(const View& view, const Worker& worker) {
   std::vector<const kube::Object*> out;
   if (!goes_with_worker(view, worker)) return out;
@@ -235,7 +235,7 @@ std::vector<const kube::Object*> claims_to_go(const View& view, const Worker& wo
   return out;
 }
 
-/// Returns why a claim that was given up is kept after all; "" while undecided; nullopt if it is not kept.
+/// Returns why a claim that was given up is kept after all. "": that is not decided yet. nullopt: the claim is not kept.
 std::optional<std::string> why_kept(const View& view, const kube::Object& claim, const std::string& pod_name,
                                     const Workers& workers, const std::set<std::string>& wanted) {
   if (view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_scaled != api::ClaimRetention::kDelete)
@@ -253,7 +253,7 @@ bool owned_by_nodeset(const kube::ObjectMeta& nodeset, const kube::Object& claim
   return std::ranges::any_of(claim.meta.owners, [&](const kube::OwnerReference& owner) { return owner.uid == nodeset.uid; });
 }
 
-/// Removes all owners, except the NodeSet if the claim is to be deleted with it. False: there is nothing to remove.
+/// Removes all owners, except the NodeSet if the claim is to be deleted with it. Returns false if there is nothing to remove.
 bool disown(const View& view, const kube::Object& claim, Draft& draft) {
   const bool goes = view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_deleted == api::ClaimRetention::kDelete;
   Json owners = Json::array();
@@ -328,7 +328,7 @@ void intend_for_claims(const View& view, const Worker& worker, plan::Intent& int
 }
 
 void keep_claims(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
-  // Do this without a Controller as well: once the NodeSet is being deleted, Kubernetes may be faster.
+  // Remove owners without a Controller as well. Once the NodeSet is being deleted, Kubernetes may delete the claims sooner.
   const bool holds = view.goal == Goal::kHold && view.in.invalid.empty() && !view.in.meta().terminating();
   if (view.goal != Goal::kServe && !holds) return;
   const bool goes_with_nodeset =
@@ -421,7 +421,7 @@ void tell_claims(const View& view, const Workers& workers, Draft& draft) {
     }
   }
   if (unbound.empty()) return;
-  // The first stands for all: usually they share the cause.
+  // The first claim stands for all, because they usually share the cause.
   const kube::ObjectMeta& first = unbound.front()->meta;
   const auto note = view.in.seen.claim_notes.find(first.name);
   const bool known = note != view.in.seen.claim_notes.end() && view.in.mono - note->second.read < kEventsAgain;

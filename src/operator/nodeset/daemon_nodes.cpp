@@ -100,7 +100,7 @@ bool NodeSelection::Term::met(const kube::NodeRecord& node) const {
     const auto found = node.meta.labels.find(key);
     return found == node.meta.labels.end() ? nullptr : &found->second;
   };
-  // The only field that Kubernetes supports.
+  // This is the only field that Kubernetes supports.
   const auto field = [&](const std::string& key) { return key == "metadata.name" ? &node.meta.name : nullptr; };
   return std::ranges::all_of(labels, [&](const Requirement& one) { return one.met(label(one.key)); }) &&
          std::ranges::all_of(fields, [&](const Requirement& one) { return field(one.key) && one.met(field(one.key)); });
@@ -166,7 +166,7 @@ std::string daemon_hostname(const kube::NodeRecord& node) {
   if (!override.empty()) return std::string(override);
   std::string name = node.meta.name;
   if (name.find_first_not_of("0123456789.") != std::string::npos) return name.substr(0, name.find('.'));
-  // An IP address has no short name: the part before its first dot is shared by many.
+  // An IP address has no short name: many addresses share the part before the first dot.
   std::ranges::replace(name, '.', '-');
   return name;
 }
@@ -183,7 +183,7 @@ std::optional<SlotKey> place_of(const kube::PodRecord& pod, std::string_view nod
   const std::string_view mode = pod.meta.label(api::kLabelScalingMode);
   const std::optional<int> ordinal = ordinal_of(pod.meta.name, std::string(nodeset) + "-");
   if (mode != api::to_string(api::ScalingMode::kDaemonSet) && ordinal) return SlotKey{*ordinal};
-  // A pod runs on the node to which it was pinned, even if its pin can no longer be read.
+  // If the pin of a pod can no longer be read, the place is the node on which the pod runs: a pinned pod runs only there.
   const std::string& host = pod.pinned_to.empty() ? pod.node_name : pod.pinned_to;
   if (mode != api::to_string(api::ScalingMode::kDaemonSet) || host.empty()) return {};
   return SlotKey{-1, host};

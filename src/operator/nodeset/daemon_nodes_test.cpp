@@ -23,7 +23,7 @@ Json affinity(const Json& terms) {
       {"affinity", {{"nodeAffinity", {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", terms}}}}}}}};
 }
 
-/// A node affinity with one requirement about a label.
+/// Returns a node affinity with one requirement about a label.
 Json label(const std::string& key, const std::string& op, std::vector<std::string> values = {}) {
   return affinity(Json::array({{{"matchExpressions", Json::array({{{"key", key}, {"operator", op}, {"values", values}}})}}}));
 }

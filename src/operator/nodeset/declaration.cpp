@@ -1,4 +1,4 @@
-// What the NodeSet controller reads, what wakes it, and the rights that it needs.
+// Declares what the NodeSet controller reads, what wakes it, and the rights that it needs.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -21,7 +21,7 @@ bool pins_to(const kube::Object& nodeset, const std::string& node) {
   return pins != nullptr && pins->is_object() && std::ranges::find(*pins, core::Json(node)) != pins->end();
 }
 
-/// The loaded and the offered topology.yaml.
+/// Returns the loaded and the offered topology.yaml.
 std::pair<std::string, std::string> topology_of_map(const kube::Object& config_map) {
   return {loaded_file(config_map, kTopologyYaml), core::get_string(config_map.body, {"data", kTopologyYaml})};
 }
@@ -69,15 +69,15 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
         return intent_changed(before, after) || announces_end(before) != announces_end(after) ||
                stops_deletions(before.meta) != stops_deletions(after.meta);
       });
-  // NodeSets report partitions that slurmctld refuses and what keeps users from logging in. Their workers must not be newer
-  // than slurmctld, and get a place in the network once slurmctld knows it.
+  // NodeSets report partitions that slurmctld refuses, and what keeps users from logging in. Workers must not be newer than
+  // slurmctld. They get a place in the network once slurmctld knows that place.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
     return read_left_out(before) != read_left_out(after) || contains_jobs(before) != contains_jobs(after) ||
            slurmctld_release(&before) != slurmctld_release(&after) || read_places(before) != read_places(after) ||
            topology_of_map(before) != topology_of_map(after);
   });
   wiring.wakes<PodRecord>(*this, caches_.pods, kube::controller_owner<PodRecord>(resources::kNodeSet.kind));
-  // The end of an orphan makes room for its successor.
+  // Wakes the NodeSet whose name is on a worker without an owner. The end of such a worker makes room for its successor.
   wiring.wakes<PodRecord>(*this, caches_.pods, [this](const PodRecord& pod) -> Keys {
     if (pod.meta.controller_owner() != nullptr || pod.meta.label(api::kLabelName) != kAppWorker) return {};
     const kube::Key key{pod.meta.ns, std::string(pod.meta.label(api::kLabelInstance))};
@@ -139,7 +139,7 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
     };
     for (const kube::ObjectPtr& object : nodesets) {
       const std::string name = slurm_node_set_name(*object);
-      // Its partition was added or removed; or a node changed that may belong to any NodeSet.
+      // Slurm's health changed, the NodeSet's partition was added or removed, or a node changed that may belong to any NodeSet.
       if (change.health || claims.unclaimed || has(change.before, name) != has(change.now, name)) {
         woken.insert(object->meta.key());
       }

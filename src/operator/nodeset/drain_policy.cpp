@@ -15,7 +15,7 @@ std::string jobs_text(int jobs) {
   return fmt::format("{} job{}", jobs, jobs == 1 ? "" : "s");
 }
 
-/// "2026-01-02 03:04 UTC".
+/// Returns the time as "2026-01-02 03:04 UTC".
 std::string minute_text(core::WallTime at) {
   std::string text = core::format_rfc3339(at).substr(0, 16);
   text[10] = ' ';
@@ -26,7 +26,8 @@ std::string_view verb_of(api::OnDrainTimeout what) {
   return what == api::OnDrainTimeout::kCancel ? "cancelled" : "requeued";
 }
 
-/// How long until the drain policy ends the drain; empty: it waits forever, or the worker is not drained yet.
+/// Returns how long it takes until the timeout of the drain policy. Not positive: it has passed. nullopt: there is no drain
+/// policy, or the worker is not drained for its deletion.
 std::optional<core::Duration> time_left(const View& view, const Slot& worker) {
   const auto& policy = view.in.nodeset.spec.drain_policy;
   if (!policy || !worker.drained_for) return std::nullopt;
@@ -37,7 +38,7 @@ bool can_requeue(const View& view) {
   return view.in.snapshot->capabilities.requeue;
 }
 
-/// Returns why jobs are still waited for after the timeout.
+/// Returns why the operator still waits for jobs after the timeout. "": there is no reason.
 std::string why_not_ended(const View& view, const Slot& worker) {
   if (view.in.nodeset.spec.drain_policy->on_timeout == api::OnDrainTimeout::kRequeue && !can_requeue(view))
     return "its Slurm cannot requeue them";
@@ -58,7 +59,7 @@ std::string policy_text(const View& view, const Slot& worker) {
   return why.empty() ? fmt::format(", to be {} now", verb) : fmt::format(", not {}: {}", verb, why);
 }
 
-/// After the timeout, reports the jobs once more although nothing is done to them.
+/// Reports the jobs that still run after the timeout if the policy is to wait for them.
 void tell_overdue(const View& view, const Worker& worker, Draft& draft) {
   std::vector<std::string> ids;
   for (const auto& job : view.in.snapshot->jobs_on(worker.node)) ids.push_back(job->full_id());
@@ -69,7 +70,7 @@ void tell_overdue(const View& view, const Worker& worker, Draft& draft) {
                   some_of(ids)));
 }
 
-/// Requeues or cancels the jobs of the evidence, after an event has named them.
+/// Requeues or cancels the jobs that the evidence names, after an event has reported them.
 void end_jobs_of(const View& view, const Worker& worker, Draft& draft) {
   const slurm::DrainTimedOut& evidence = *worker.evidence.timed_out;
   const bool cancels = evidence.how() == slurm::EndOfJobs::kCancel;

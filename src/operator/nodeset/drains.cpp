@@ -1,9 +1,9 @@
-// Drains by others on records that have to be deleted, because Slurm accepts another --conf only with a new record. The next
-// worker registers drained, and then the drain gets its reason back. Until then, and from before the worker is deleted, the
-// drain is in status.drainsToRestore.
+// Keeps the drains that others set on records that have to be deleted. Slurm accepts another --conf only with a new record. The
+// next worker registers drained, and then the operator restores the reason of the drain. status.drainsToRestore has the drain
+// from before the worker is deleted until then.
 //
-// slurmd itself sends State=DRAIN, so that its node accepts no job from the first moment. It does not send the reason: images
-// split --conf in different ways, slurmd exits at what it cannot parse, and a reason can be any text.
+// slurmd itself sends State=DRAIN, so that its node accepts no job from the first moment. slurmd does not send the reason of
+// the drain: images split --conf in different ways, slurmd exits at what it cannot parse, and a reason can be any text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,21 +21,22 @@ namespace op::nodeset {
 namespace {
 
 constexpr std::string_view kNoReason = "drained without a reason";
-/// Slurm's reasons have this in place of bytes that are not UTF-8. The original bytes are unknown.
+/// Reasons in Slurm's answers have this in place of bytes that are not UTF-8. The original bytes are unknown.
 constexpr std::string_view kRepaired = "\xEF\xBF\xBD";
 /// A longer reason is not written to the status.
 constexpr std::size_t kLongest = 4096;
-/// How long to wait before trying again if the CRD does not have the field. It may be updated.
+/// How long to wait before trying again if the CustomResourceDefinition lacks the field. It may be updated meanwhile.
 constexpr core::Duration kNoteAgain{10 * 60 * 1000};
 
-/// The node is drained with the reason that its slurmd sent. In 24.11, text is appended to it when the node stops responding.
+/// True if the node is drained with the reason that its slurmd sent. Slurm 24.11 appends text to this reason when the node
+/// stops responding.
 bool awaits_reason(const slurm::Node& node) {
   return node.state.drains() && node.reason.starts_with(kDrainedBefore);
 }
 
-/// The reason that others gave, without the operator's and slurmctld's parts.
+/// Returns the reason that others gave, without the operator's and slurmctld's parts.
 std::string reason_of_others(const Observed& in, const slurm::Node& node) {
-  // The reason that our slurmd sent is nobody's.
+  // Nobody gave the reason that our slurmd sent. The status has the reason that it stands for.
   if (awaits_reason(node)) return recorded_drain(in, node.name).value_or(std::string(kNoReason));
   std::string out = slurm::said_by_others(node.reason, slurm::Owner::kOperator);
   return out.empty() ? std::string(kNoReason) : out;
@@ -47,12 +48,12 @@ plan::StepId note_id(const std::string& node, const std::string& reason) {
   return id;
 }
 
-/// The next worker of the place needs another record.
+/// True if the next worker of the place needs another record.
 bool record_is_to_go(const View& view, const SlotKey& place, const slurm::Node& record) {
   return view.node_name(place) == record.name && has_other_conf(view, record, view.in.wanted_hash(place));
 }
 
-/// Nothing can be decided about any entry now: all stay.
+/// True if nothing can be decided about the entries now. Then all entries stay.
 bool undecided(const View& view) {
   return !view.in.invalid.empty() || view.goal == Goal::kHold || !view.slurm_known();
 }
@@ -62,8 +63,8 @@ bool stays_noted(const View& view, const std::string& node) {
   if (undecided(view)) return true;
   if (view.goal != Goal::kServe) return false;
   const slurm::Node* record = view.known_record(node);
-  // The record will be created anew, even if its Kubernetes node is away for a while. And while Slurm refuses a slurmd, the
-  // record's reason is about that.
+  // The next worker creates the record anew, even if its Kubernetes node is away for a while. While Slurm refuses a slurmd, the
+  // reason in the record is about the refusal.
   if (record == nullptr || tells_refusal(*record)) return true;
   // Somebody has resumed the node.
   if (!record->state.drains()) return false;
@@ -94,7 +95,7 @@ Restorable judge_restorable(const View& view, const SlotKey& place, const slurm:
   if (recorded_drain(view.in, record.name) == reason) return Restorable::kNoted;
   const auto tried = view.in.outcomes.find(note_id(record.name, reason));
   if (tried == view.in.outcomes.end()) return Restorable::kToBeNoted;
-  // It was written but is not in the status.
+  // An earlier pass tried to write the entry, but the status does not have it.
   const bool lately = view.in.mono - tried->second.last < kNoteAgain;
   return tried->second.state == plan::Outcome::State::kFailed || lately ? Restorable::kNotKept : Restorable::kToBeNoted;
 }
@@ -145,7 +146,7 @@ void tell_restored(const View& view, const Workers& workers, const api::StringMa
   for (const auto& [node, reason] : view.in.nodeset.status.drains_to_restore) {
     if (kept.contains(node)) continue;
     const slurm::Node* record = view.known_record(node);
-    // Only if its slurmd sent the drain; otherwise the record was never replaced.
+    // Report the drain only if the slurmd of the node sent it. Otherwise the record was never replaced.
     const bool said = std::ranges::any_of(workers, [&](const Worker& worker) {
       return worker.node == node && !worker.pod->meta.annotation(api::kAnnotationFirstConf).empty();
     });

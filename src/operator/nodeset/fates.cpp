@@ -1,4 +1,4 @@
-// What becomes of each worker: kept, scaled in, replaced, or ended with its cluster.
+// Decides what happens to each worker: it is kept, updated, scaled in, replaced, or ended with its cluster.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,10 +14,11 @@ namespace op::nodeset {
 namespace {
 
 constexpr int kPercentAtOnce = 5;
-/// A worker deleted longer ago has its successor.
+/// If the deletion of a worker began longer ago than this, the worker counts as replaced.
 constexpr core::Duration kReplaced{2 * 60 * 1000};
 
-/// A pod in phase Unknown ends no job: its kubelet is not heard, or does not hear of the worker's slurmd.
+/// Returns the rank of the pod's phase. The deletion of a pod in phase Unknown ends no job: its kubelet is not heard, or does
+/// not hear of the worker's slurmd.
 int phase_rank(const Worker& worker) {
   if (worker.busy()) return 2;
   if (worker.pod->phase == "Pending") return 0;
@@ -46,9 +47,9 @@ auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker&
                     -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
 }
 
-// Silent workers are lost with their host: neither Kubernetes nor Slurm hears from it, and Slurm has no job there. Workers
-// tolerate the absence of their kubelet, so Kubernetes does not replace them. If all workers are cut off together, they are not
-// lost: then it is the observer that is cut off.
+// A silent worker is lost with its host: neither Kubernetes nor Slurm hears from the host, and Slurm has no job there. Workers
+// tolerate the absence of their kubelet, so Kubernetes does not replace them. If at least half of the cluster's other nodes are
+// silent as well, no worker counts as lost: then it is the observer that is cut off.
 
 bool is_silent(const View& view, const Worker& worker) {
   // No other host can take over a worker that is bound to its host.
@@ -57,7 +58,7 @@ bool is_silent(const View& view, const Worker& worker) {
          !held_by_others(worker);
 }
 
-/// Compares with all other nodes of the cluster, whoever they belong to.
+/// True if fewer than half of the cluster's other nodes are silent, whoever these nodes belong to.
 bool most_others_answer(const View& view) {
   const auto& nodes = view.in.snapshot->nodes;
   const auto silent =
@@ -66,7 +67,8 @@ bool most_others_answer(const View& view) {
   return others == 0 || 2 * (silent - 1) < others;
 }
 
-/// How much longer slurmctld must run before it knows which slurmds answer; empty: it does not run.
+/// Returns how much longer slurmctld must run before it knows which slurmds answer. Negative: it knows. nullopt: slurmctld is
+/// not ready.
 std::optional<core::Duration> until_slurmctld_knows(const View& view) {
   const ControllerView& controller = *view.in.controller;
   if (!controller.ready_since) return std::nullopt;
@@ -123,7 +125,7 @@ std::string why_workers_go(const View& view) {
   }
 }
 
-/// How many workers are deleted: the lost ones and the surplus.
+/// Returns how many workers are deleted: the lost ones and the surplus.
 std::size_t count_to_go(const View& view, const std::vector<Worker*>& live) {
   if (view.goal != Goal::kServe) return live.size();
   const auto wanted = static_cast<std::size_t>(view.desired);

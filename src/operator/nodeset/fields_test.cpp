@@ -25,7 +25,7 @@ nodeset::testing::World begin(const Json& spec) {
   return world;
 }
 
-/// All plans while workers start, get a new template under a job, and are scaled in, and while a record has no pod.
+/// Returns all plans while workers start, get a new template while jobs run, and are scaled in, and while a record has no pod.
 Json plans_of(const Json& spec) {
   nodeset::testing::World world = begin(spec);
   Json out = Json::array();
@@ -67,7 +67,8 @@ Json plans_of(const Json& spec) {
   return out;
 }
 
-/// The state when nothing is left to do, without times. Claims stay, and pins appear with time.
+/// Returns the state when nothing is left to do, without times. Claims are left out, because they stay. There are several
+/// rounds, because pins appear with time.
 Json settled(nodeset::testing::World& world) {
   for (int i = 0; i < 4; ++i) {
     world.settle();
@@ -122,12 +123,12 @@ TEST(Fields, EachOfANodeSetHasAnEffectThatIsTakenBack) {
       {"ssh.sssdConfRef.optional", "told"},
       // There are only two revisions here, and both are kept.
       {"revisionHistoryLimit", "no effect when it changes"},
-      // With the type ScheduledUpdate, and with scalingMode DaemonSet: scenarios scheduled*, daemonset*.
+      // These two have an effect with ScheduledUpdate and with DaemonSet: see the scenarios scheduled* and daemonset*.
       {"updateStrategy.scheduledUpdate", "no effect"},
       {"pruneSlurmNodeRecords", "no effect"},
-      // The Controller creates the partition: scenario nodeset_joins.
+      // The Controller creates the partition: see the scenario nodeset_joins.
       {"partition.config", "no effect when it is set"},
-      // With labels of real nodes: workers_know_their_kubernetes_nodes.
+      // This has an effect with the labels of real nodes: see workers_know_their_kubernetes_nodes in tests/e2e/run.py.
       {"nodeFeatureLabels", "no effect"}};
   EXPECT_EQ(op::testing::field_findings("NodeSet", base, kStates), wanted);
 }

@@ -1,5 +1,5 @@
-// Properties of random histories: random acts of users, jobs and administrators and random failures, then rest. Whatever
-// happened, the operator deleted no busy worker and undid no foreign drain, and in the end the declared state is reached.
+// Checks properties of random histories: random acts of users, jobs and administrators and random failures, then rest. Whatever
+// happens, the operator deletes no busy worker and undoes no drain of others. In the end, the declared state is reached.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -31,7 +31,7 @@ bool free_for_jobs(const World& world, const std::string& name) {
   return pod != world.pods.end() && pod->second.ready() && !pod->second.meta.terminating() && pod->second.phase == "Running";
 }
 
-/// Like an administrator's RESUME: a node without slurmd soon goes down again because it does not respond.
+/// Ends a drain as an administrator's RESUME does. A node without a slurmd soon goes down again, because it does not respond.
 void free_node(slurm::Node& node) {
   node.state.flags.erase("DRAIN");
   node.reason = node.state.base == "DOWN" ? slurm::kNotResponding : "";
@@ -167,7 +167,7 @@ RC_GTEST_PROP(NodeSetHistories, EndInTheDeclaredState, ()) {
   RC_ASSERT(rest.intent.remaining.empty());
 }
 
-/// Something that a NodeSet has to repair, one case for each kind of step.
+/// Disturbs a worker in one of several ways, so that the NodeSet has various kinds of steps to take.
 void disturb(World& world, int ordinal, int what) {
   const std::string name = "cpu-" + std::to_string(ordinal);
   slurm::Node& node = world.node(name);
@@ -260,7 +260,7 @@ Items items(const plan::Intent& intent, bool late) {
   return out;
 }
 
-/// The items of `some` that are not in `all`.
+/// Returns the items of `some` that are not in `all`.
 Items missing(const Items& some, const Items& all) {
   Items out;
   std::ranges::set_difference(some, all, std::inserter(out, out.end()));
@@ -282,7 +282,7 @@ RC_GTEST_PROP(NodeSetHistories, StepsOfAllPassesAddUpToTheIntent, ()) {
   }
   // World has checked that every step was in the intent of its own pass.
   for (const std::string& violation : world.violations) RC_FAIL(violation);
-  // All other items were done, and nothing else.
+  // The steps that were done are exactly those of the first intent, apart from the late ones.
   RC_ASSERT(missing(items(world.did, false), items(first.intent, false)) == Items{});
   RC_ASSERT(missing(items(first.intent, false), items(world.did, false)) == Items{});
   Items late = missing(items(first.intent, true), items(world.did, true));

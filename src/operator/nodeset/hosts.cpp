@@ -18,7 +18,8 @@
 namespace op::nodeset {
 namespace {
 
-/// Nothing may wake the key when a worker that was left out of a switch of the scalingMode, or keeps its name, may be replaced.
+/// When to judge again workers that were left out of a switch of the scalingMode, or that keep their names. Nothing may wake
+/// the key when such a worker can be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
 constexpr Change kRenameAgain{core::Duration{30000}, "workers may get the names that their Kubernetes nodes give them"};
 /// A worker that turns out to be busy this soon after its drain got a job that the operator did not know when it chose the
@@ -39,7 +40,7 @@ bool name_unusable(const View& view, const Host& host) {
   return !host.twin.empty() || !hostname_problem(host.slurm_node).empty();
 }
 
-/// Returns what users decided about a worker and a successor with another Slurm name would not have, or "".
+/// Returns what users decided about the worker that a successor with another name in Slurm would not have, or "".
 std::string said_by_people(const View& view, const Slot& worker) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.record != nullptr && outlives_worker(view, *worker.record))
@@ -47,11 +48,11 @@ std::string said_by_people(const View& view, const Slot& worker) {
   return {};
 }
 
-/// Its Kubernetes node now gives its worker another name.
+/// True if the Kubernetes node now gives its worker another name, and a worker can have that name.
 bool wants_name(const View& view, const Slot& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr || !host->fit.starts) return false;
-  // It does not count as renamed if its slurmd registered under another name than its pod has.
+  // If the pod has the name already, the worker is not renamed, even if its slurmd registered under another name.
   return !uses_host_network(view.in.nodeset.spec) && !worker.pod->host_network && worker.node != host->slurm_node &&
          worker.pod->hostname != host->slurm_node && !name_unusable(view, *host);
 }
@@ -62,15 +63,15 @@ bool is_renamed(const View& view, const Slot& worker) {
          view.owner_of_name(worker.key) == NameOwner::kUs;
 }
 
-/// The Kubernetes node where the worker of a record ran; "": unknown, or the record is not ours.
+/// Returns the Kubernetes node where the worker of a record ran. "": it is unknown, or the record is not ours.
 std::string host_of(const View& view, const slurm::Node& record) {
   if (stamped_by_us(view, record)) return core::get_string(*worker_comment(record.comment), {"node"});
   const auto seen = view.in.seen.gone.find(record.name);
   return seen == view.in.seen.gone.end() ? "" : seen->second.kube_node;
 }
 
-/// Records that somebody took from work and whose workers are gone, by Kubernetes node. The next worker there would have
-/// another name and take jobs.
+/// Returns, by Kubernetes node, the records that somebody took out of service and whose workers are gone. The next worker on
+/// that Kubernetes node would have another name and take jobs.
 std::map<std::string, const slurm::Node*, std::less<>> find_held_records(const View& view) {
   std::map<std::string, const slurm::Node*, std::less<>> out;
   if (!view.by_host() || uses_host_network(view.in.nodeset.spec) || !slurm::has_answered(view.in.snapshot)) return out;
@@ -87,7 +88,7 @@ std::map<std::string, const slurm::Node*, std::less<>> find_held_records(const V
 Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr) {
-    // Kubernetes deletes the pods of nodes that are gone, but not those that never started there. Unknown is not gone.
+    // Kubernetes deletes the pods of a node that is gone, but not a pod that never started there. Unknown is not gone.
     return worker.pod->node_name.empty() ? Fate::Cause::kUnplaced : Fate::Cause::kNone;
   }
   if (!host->fit.stays) return Fate::Cause::kUnplaced;
@@ -102,12 +103,13 @@ std::string reason_of(const View& view, const Worker& worker, Fate::Cause cause)
              : "Kubernetes node " + worker.key.kube_node + " does not match any more";
 }
 
-/// Ranks two workers on one host, the better one first: it runs jobs, serves, is ready, is older.
+/// Returns the rank of a worker among those on one host. The better worker has the smaller rank: it runs jobs, serves, is
+/// ready, or is older.
 auto rank_on_host(const Worker& worker) {
   return std::tuple(!worker.busy(), !worker.usable(), !worker.ready(), worker.pod->meta.created, worker.pod->meta.name);
 }
 
-/// Live workers of the other scalingMode that are kept so far.
+/// Returns the live workers of the other scalingMode that are kept so far.
 std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
   std::vector<Worker*> out;
   for (Worker& worker : workers) {
@@ -116,14 +118,14 @@ std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
   return out;
 }
 
-/// Returns what would be lost if the worker were replaced by one of another name, or "". `begun`: it is drained for that.
+/// Returns what would be lost if a worker of another name replaced this one, or "". `begun`: this worker is drained for that.
 std::string why_name_kept(const View& view, const Worker& worker, bool begun, Fates& fates) {
   std::string said = said_by_people(view, worker);
   return said.empty() ? why_record_stays(view, worker, begun, fates) : said;
 }
 
-/// Returns what would be lost with the worker, or "". `begun`: it is drained already. People and jobs may still need it then.
-/// `replaced`: a successor comes to its Kubernetes node.
+/// Returns why the switch of the scalingMode does not replace the worker now, or "". `begun`: the worker is drained for the
+/// switch already. People and jobs may still need it then. `replaced`: a successor comes to its Kubernetes node.
 std::string why_not_switched(const View& view, const Worker& worker, bool begun, bool replaced, Fates& fates) {
   if (std::string why = why_name_kept(view, worker, begun, fates); !why.empty()) return why;
   const Host* host = find_host(view, worker.pod->node_name);
@@ -136,7 +138,8 @@ std::string why_not_switched(const View& view, const Worker& worker, bool begun,
   return {};
 }
 
-/// Those of `others` for whom the new scalingMode has no place: a Kubernetes node takes one worker, if it matches.
+/// Returns those of `others` for which the new scalingMode has no place. A Kubernetes node takes one worker, if the node
+/// matches.
 std::unordered_set<const Worker*> without_place(const View& view, const Workers& workers, const std::vector<Worker*>& others) {
   std::unordered_set<const Worker*> out;
   if (!view.by_host() || view.in.node_loss.holds()) return out;
@@ -154,25 +157,25 @@ std::unordered_set<const Worker*> without_place(const View& view, const Workers&
   return out;
 }
 
-/// Number of places whose workers are missing or not serving yet.
+/// Returns the number of places whose workers are missing or not serving yet.
 std::size_t places_empty(const View& view, const Workers& workers) {
   std::size_t out = places_missing(view, workers);
-  std::unordered_set<std::string_view> served;  // By a numbered worker.
+  std::unordered_set<std::string_view> served;  // Kubernetes nodes with a numbered worker that stays.
   for (const Worker& worker : workers) {
     if (worker.life == Life::kLive && !worker.goes() && worker.key.numbered()) served.insert(worker.pod->node_name);
   }
   for (const Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
     if (!view.of_mode(worker.key) || is_available(view, worker) || set_aside(worker)) continue;
-    // The scheduler may never find room for it: a worker that is bound to its Kubernetes node waits for the one that it
-    // replaces.
+    // The scheduler may never find room for a pending worker. A worker that is bound to its Kubernetes node waits for the end
+    // of the worker that it replaces.
     const bool waits = worker.pod->node_name.empty() && (worker.key.numbered() || served.contains(worker.key.kube_node));
     if (!waits || view.in.now - worker.pod->meta.created < kScheduled) ++out;
   }
   return out;
 }
 
-/// Kubernetes nodes with a worker that stays.
+/// Returns the Kubernetes nodes with a worker that stays.
 std::unordered_set<std::string_view> filled_hosts(const Workers& workers) {
   std::unordered_set<std::string_view> out;
   for (const Worker& worker : workers) {
@@ -284,7 +287,7 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fate
     }
   }
   for (const auto& [order, worker] : ranked) {
-    // It takes jobs, also before minReadySeconds are over.
+    // A usable worker takes jobs, even before minReadySeconds are over.
     const bool serves = worker->usable();
     if (serves && under_way >= most) {
       out.waits = true;
@@ -332,7 +335,7 @@ Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
   const bool alone = !view.in.nodeset.spec.oversubscribe_node || uses_host_network(view.in.nodeset.spec);
   const auto take = [&](const kube::PodRecord& pod, const SlotKey& place) {
     if (!place.numbered()) taken.insert(pod.pinned_to.empty() ? pod.node_name : pod.pinned_to);
-    // A pod created beside it would stay pending, and the scheduler could preempt the old one for a pod of higher priority.
+    // A new pod beside this one would stay pending, and the scheduler could preempt this one for a pod of higher priority.
     if (alone) taken.insert(pod.node_name);
   };
   for (const Worker& worker : fates.workers) {

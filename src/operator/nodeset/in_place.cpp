@@ -1,6 +1,6 @@
-// Changes of the template that need no new workers: features and weight in spec.extraConf, which Slurm can change by a request,
-// and, with DaemonSet, the choice of Kubernetes nodes. The nodes in Slurm are updated (attributes.cpp), and then the pods count
-// as workers of the new template.
+// Handles changes of the template that need no new workers: features and weight in spec.extraConf, which Slurm can change by a
+// request, and, with DaemonSet, the choice of Kubernetes nodes. The nodes in Slurm are updated (attributes.cpp). Then the pods
+// count as workers of the new template.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ std::optional<Halves> halves_of(const api::NodeSetSpec& spec, const std::string&
   return out;
 }
 
-/// The template without extraConf and, with DaemonSet, without what only selects Kubernetes nodes.
+/// Returns the template without extraConf and, with DaemonSet, without what only selects Kubernetes nodes.
 Json other_inputs(const api::NodeSetSpec& spec) {
   Json out = api::revision_data(spec);
   out["spec"].erase("extraConf");
@@ -79,7 +79,7 @@ bool takes_a_request_only(const View& view, const kube::Object& revision) {
   const core::Result<api::NodeSetSpec> earlier = api::with_revision(spec, revision.body);
   if (!earlier || other_inputs(*earlier) != other_inputs(spec)) return false;
   const auto was = halves_of(*earlier, view.in.meta().name), is = halves_of(spec, view.in.meta().name);
-  // Without a weight in the template, slurm.conf may set one, which is not known here.
+  // If the template has no weight, slurm.conf may set one. That weight is not known here.
   return was && is && was->rest == is->rest && (is->weight || !was->weight);
 }
 
@@ -150,7 +150,7 @@ RevisionHashes find_in_place(const View& view) {
 
 bool can_change_in_place(const View& view, const Worker& worker) {
   if (worker.record == nullptr) return false;
-  // A request that changes features may drop the node's topology unless it sends it along.
+  // A request that changes features may drop the node's topology, unless the request sends the topology along.
   if (!worker.record->topology.empty() && !view.in.snapshot->capabilities.topology_update) return false;
   if (was_changed_in_place(worker)) return true;
   const std::string stamp = stamp_of(view, *worker.record);
@@ -160,7 +160,8 @@ bool can_change_in_place(const View& view, const Worker& worker) {
 
 bool has_drifted(const View& view, const Worker& worker) {
   if (view.in.hash.empty() || !was_changed_in_place(worker) || !can_change_in_place(view, worker)) return false;
-  // Changes by administrators on a node that has our stamp are theirs to keep.
+  // If the comment names the newest --conf, the node had the features of that --conf, and an administrator has changed them.
+  // Such changes stay.
   return stamp_of(view, *worker.record) != *view.conf_hash(view.in.hash) &&
          !has_features(*worker.record, template_features(view));
 }
@@ -173,7 +174,8 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft) {
     if (!worker.in_place || !worker.ready() || draft.is_deleted(*worker.pod)) continue;
     if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     const std::string_view revision = worker.pod->meta.label(api::kLabelRevisionHash);
-    // Note this before the node changes: from then on, Slurm's record may have another template than the pod.
+    // Note the pod's revision before the Slurm node changes. From then on, Slurm's record may have another template than the
+    // pod.
     if (!was_changed_in_place(worker)) {
       const core::Json note{{"annotations", {{std::string(api::kAnnotationCreatedRevision), revision}}}};
       draft.step(lane, {"note", "Pod", pod_text(worker)}, "its node is about to get what is new in its template",

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// A settled worker with extraConf `from`, after the change to `to`.
+/// Returns a world with a settled worker whose extraConf was `from`, after the change to `to`.
 World changed(const char* from, const char* to) {
   World world(core::Json{{"replicas", 1}, {"extraConf", from}});
   world.settle();
@@ -80,7 +80,7 @@ TEST(InPlace, ARecordOfAnotherConfIsReplaced) {
   world.settle();
   world.start_pods();
   world.settle();
-  // Its record belongs to a previous pod and could not be deleted.
+  // The worker's record belongs to a previous pod and could not be deleted.
   std::string& comment = world.node("cpu-0").comment;
   const std::size_t at = comment.find("extraConfHash\":\"");
   ASSERT_NE(at, std::string::npos) << comment;

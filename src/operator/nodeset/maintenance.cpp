@@ -18,7 +18,7 @@ namespace {
 const plan::StepId kMake{"make", "reservation"};
 const plan::StepId kSetNodes{"set nodes of", "reservation"};
 const plan::StepId kDelete{"delete", "reservation"};
-/// Nothing wakes the key when somebody changes or deletes a reservation.
+/// How often reservations are read. Nothing wakes the key when somebody changes or deletes a reservation.
 constexpr core::Duration kReadAgain{15000};
 
 using Nodes = std::set<std::string, std::less<>>;
@@ -37,8 +37,8 @@ bool is_ours(const View& view, const slurm::Reservation& reservation) {
          });
 }
 
-/// The nodes that the reservation should cover. A node whose record is to be deleted is taken out once it is drained, because
-/// Slurm keeps the records of reserved nodes and an undrained node would get jobs.
+/// Returns the nodes that the reservation should cover. Slurm keeps the records of reserved nodes, so a node whose record is to
+/// be deleted is taken out. That happens once the node is drained, because an undrained node would get jobs.
 Nodes nodes_to_cover(const View& view, const Workers& workers, const Vacancies& vacancies, const slurm::Reservation* found) {
   Nodes out;
   for (const Worker& worker : workers) {
@@ -59,7 +59,7 @@ Nodes nodes_to_cover(const View& view, const Workers& workers, const Vacancies& 
   return out;
 }
 
-/// Keeps the reservation, for one pass.
+/// Makes, changes or deletes the reservation in one pass.
 class Maintenance {
  public:
   Maintenance(const View& view, const Workers& workers, const Vacancies& vacancies, Finalizer finalizer, Draft& draft)
@@ -83,7 +83,7 @@ class Maintenance {
           fmt::format("spec.updateStrategy.type: ScheduledUpdate needs a reservation, which slurmrestd {} cannot make (25.05 "
                       "and later can): no worker is updated. Upgrade Slurm, or use RollingUpdate",
                       view_.in.snapshot->capabilities.release));
-      // There may be an earlier one that cannot be seen now.
+      // There may be an earlier reservation, but it cannot be seen now. A NodeSet that is being deleted does not wait for it.
       if (view_.in.meta().terminating()) release();
     } else if (read()) {
       keep();
@@ -112,7 +112,7 @@ class Maintenance {
 
   void ask() { draft_.need(need_reservations(view_.in)); }
 
-  /// Reads the reservations. False: they are not known.
+  /// Asks for the reservations if they have to be read again. Returns false if they are not known.
   bool read() {
     const auto& seen = view_.in.seen.reservations;
     draft_.wake_after(kReadAgain, "reservations may be others");
@@ -126,7 +126,7 @@ class Maintenance {
     return seen && !wrote;
   }
 
-  /// True if the reservations were read recently enough to write. Otherwise asks for them.
+  /// True if the reservations were read recently enough to change them. Otherwise asks for them again.
   bool fresh() {
     const bool is = view_.in.mono - view_.in.seen.reservations->asked_at <= view_.in.snapshot->good_for();
     if (!is) ask();
@@ -148,7 +148,7 @@ class Maintenance {
     if (!schedule.problem.empty()) return refuse("InvalidSchedule", "spec.updateStrategy.scheduledUpdate." + schedule.problem);
     const std::optional<Window> window = schedule.window_at(view_.in.now);
     if (found != nullptr && !schedule.made(*found)) {
-      // Slurm deletes a reservation that is over.
+      // This reservation is of another schedule, not of a past window: Slurm deletes a reservation that is over.
       tell("ScheduleChanged", "the reservation of the former schedule is deleted");
       return remove("its schedule has changed");
     }
@@ -179,7 +179,7 @@ class Maintenance {
                              found.name, nodes.size(), to_text({*found.start, *found.end})),
                  true};
     if (!tracked_) track();
-    // Slurm itself drops nodes that it no longer has.
+    // Slurm itself takes nodes that no longer exist out of a reservation.
     Nodes has;
     std::ranges::copy_if(found.nodes, std::inserter(has, has.end()),
                          [&](const std::string& name) { return view_.known_record(name) != nullptr; });
@@ -193,7 +193,8 @@ class Maintenance {
     const core::WallTime now = view_.in.now;
     std::chrono::minutes duration = schedule.duration;
     if (window.start < now && schedule.period.count() > 0) {
-      // Slurm would refuse a start in the past, and count the repetitions from a later start.
+      // Slurm would refuse a start in the past, and would count the repetitions from a later start. So begin with the next
+      // window.
       window = *schedule.window_at(window.end);
     } else if (window.start < now) {
       window.start = now;
@@ -243,7 +244,7 @@ bool in_window(const View& view, const Slot& worker) {
   if (worker.record == nullptr || !worker.record->state.has("MAINTENANCE")) return false;
   const slurm::Reservation* found = find_reservation(view.in);
   if (found == nullptr || !is_ours(view, *found)) return false;
-  // If several reservations are active, the node names only one of them.
+  // Look at the reservation itself: if several reservations are active, the node's record names only one of them.
   return found->holds(worker.node) && found->start && found->end && *found->start <= view.in.now && view.in.now < *found->end;
 }
 
@@ -253,11 +254,11 @@ bool reservations_are_recent(const View& view) {
 }
 
 std::optional<std::string> other_reservation(const View& view, const Slot& worker) {
-  // The NodeSet's own reservation does not count, if it is known which one that is.
+  // The NodeSet's own reservation does not count. Which one that is, is known only once the reservations have been read.
   const bool is = worker.record != nullptr && reserved(*worker.record);
   if (is && (!is_scheduled(view) || !view.in.seen.reservations)) return worker.record->reservation;
   if (!view.in.seen.reservations) return {};
-  // A node does not show a reservation that has not begun.
+  // The record of a node does not show a reservation that has not begun, so search all reservations.
   const auto& all = view.in.seen.reservations->all;
   const auto found = std::ranges::find_if(
       all, [&](const slurm::Reservation& one) { return one.name != self_name(view) && one.holds(worker.node); });

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kOnly = "only ", kOf = " of ", kSince = " Kubernetes nodes match since ";
 
-/// Parses and removes the number at the beginning of the text; 0: there is none.
+/// Parses the number at the beginning of the text and removes it. Returns 0 if there is none.
 int take_number(std::string_view& text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -29,7 +29,7 @@ bool take(std::string_view& text, std::string_view word) {
   return true;
 }
 
-/// The pod is, or should be, on a node that should not have a worker any more.
+/// True if the pod is on, or is bound to, a Kubernetes node that should not have a worker any more.
 bool concerns(const Observed& observed, const kube::PodRecord& pod) {
   const std::optional<SlotKey> place = place_of(pod, observed.meta().name);
   if (!place) return false;
@@ -77,7 +77,7 @@ NodeLoss find_node_loss(const Observed& observed) {
   // A confirmation ends when the workers that it concerns are gone.
   if (out.confirmed && std::ranges::none_of(observed.pods, [&](const kube::PodPtr& pod) { return concerns(observed, *pod); }))
     return {};
-  // A later loss that nobody has confirmed.
+  // This is a later loss, which nobody has confirmed.
   if (out.confirmed && implausible_loss(status.desired, out.now))
     out = {status.desired, out.now, core::format_rfc3339(observed.now), false};
   return implausible_loss(out.before, out.now) ? out : NodeLoss{};

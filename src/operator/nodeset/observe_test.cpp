@@ -81,7 +81,7 @@ class ObserveNodeSet : public ::testing::Test {
     return std::static_pointer_cast<const Observed>(base.observe({"default", "cpu"}, reader_, {{}, mono, {}, {}}));
   }
 
-  /// The Slurm clusters that the plan waits on.
+  /// Returns the Slurm clusters that the plan waits on.
   std::set<slurm::ClusterKey> waits_on() {
     const auto observed = observe();
     const run::Controller& base = controller_;
@@ -139,7 +139,8 @@ TEST_F(ObserveNodeSet, SeesTheKubernetesNodesAsPlacesForWorkers) {
   EXPECT_EQ(seen->hosts.at("kube-1").slurm_node, "kube-1");
   EXPECT_FALSE(seen->no_kube_nodes);
   EXPECT_TRUE(seen->rivals.empty());
-  // If two NodeSets should have a worker there, the one that has workers takes precedence even if it has none there yet.
+  // If two NodeSets should have a worker on one Kubernetes node, the NodeSet that has workers takes precedence, even if it has
+  // none on that node yet.
   Json other = document("NodeSet", "gpu", spec);
   Json theirs = worker("gpu-0", "gpu-uid");
   theirs["metadata"]["labels"][std::string(api::kLabelInstance)] = "gpu";
@@ -386,7 +387,7 @@ TEST_F(ObserveNodeSet, SeesAnOlderNodeSetWithTheSameNameInSlurm) {
   fill(set_.pods, {});
   const Json spec{{"spec", {{"controllerRef", {{"name", "demo"}}}}}};
   Json twin = spec;
-  // Its workers are cpu0, cpu1 ... but would be in our partition.
+  // The workers of the twin are cpu0, cpu1 ..., but they would be in our partition.
   twin["spec"]["template"]["spec"]["hostname"] = "cpu";
   Json older = document("NodeSet", "zz", twin), own = document("NodeSet", "cpu", spec);
   own["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z";
@@ -520,7 +521,7 @@ TEST_F(ObserveNodeSet, HearsAKubeletThatDeletesAPodAsSoonAsItHasEnded) {
   EXPECT_FALSE(seen->seen.gone.at("cpu-1").ended) << "its slurmd may run";
 }
 
-/// The record may belong to a slurmd that lives on, whose jobs are not those of the ended pod.
+/// The record may belong to a slurmd that lives on. The jobs of that slurmd are not those of the ended pod.
 TEST_F(ObserveNodeSet, KnowsOnlyTheSlurmdThatAPodItselfBegan) {
   fill_all();
   const auto began = core::parse_rfc3339("2026-10-31T06:00:00Z").value();

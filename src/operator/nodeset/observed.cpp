@@ -22,19 +22,19 @@ const std::string& hostname_of(const kube::PodRecord& pod) {
   return pod.hostname.empty() ? pod.meta.name : pod.hostname;
 }
 
-/// The node registered from where the pod runs, under any name.
+/// True if the node registered from where the pod runs, under any name.
 bool is_where(const slurm::Node& node, const kube::PodRecord& worker) {
   if (!worker.host_network) return node.hostname == hostname_of(worker);
   if (!worker.pod_ip.empty() && node.address == worker.pod_ip) return true;
   return !worker.node_name.empty() && node.name == worker.node_name.substr(0, worker.node_name.find('.'));
 }
 
-/// The node's slurmd belongs to an earlier pod, or to a machine that is gone.
+/// True if the node's slurmd belongs to an earlier pod, or to a machine that is gone.
 bool began_long_before(const slurm::Node& node, const kube::PodRecord& worker) {
   return !node.slurmd_start_time || *node.slurmd_start_time + kClocksDiffer < worker.meta.created;
 }
 
-/// Our comment names the pod, whatever the features are now.
+/// True if the node has a comment of ours that names the pod, whatever features the node has now.
 bool names_pod(const slurm::Node& node, const kube::PodRecord& worker) {
   const auto comment = worker_comment(node.comment);
   return comment && core::get_string(*comment, {"podName"}) == worker.meta.name &&
@@ -47,14 +47,14 @@ bool slurmd_restarted(const kube::PodRecord& pod) {
   });
 }
 
-/// The pod's own preStop hook has drained the node (earlier releases did not name the pod's UID). This matters to the next
-/// slurmd, and if the deletion of the pod has not been observed yet.
+/// True if the pod's own preStop hook has drained the node. The hooks of earlier releases did not name the pod's UID. The
+/// result matters for the next slurmd, and as long as the deletion of the pod has not been observed.
 bool drained_by(const slurm::Node& node, const kube::PodRecord& pod) {
   const std::optional<std::string> why = slurm::Holds::read(node.reason).why(slurm::Owner::kOperator);
   return why && (why->starts_with(terminating_reason(pod.meta.uid)) || why == "Pod is terminating");
 }
 
-/// An object that cannot be read may exist.
+/// Records which objects the API server has. An object that cannot be read may exist, so it counts as present.
 void read_live(Observed& out, const plan::Facts& facts) {
   const auto read = [&](const LiveObject& object) {
     const auto fact = facts.find(object.id());
@@ -70,8 +70,8 @@ void read_live(Observed& out, const plan::Facts& facts) {
   for (const auto& [node, host] : out.lost_hosts) read(live_host(host));
 }
 
-/// Records the drain of a pod that was seen `before`, if it was. slurmctld's clock may differ from ours, so it counts only for
-/// a drain that began before the first observation.
+/// Records the drain of the pod's Slurm node. `before`: what was seen of the pod before, or null. slurmctld's clock may differ
+/// from ours, so its time counts only for a drain that began before the first observation.
 void note_drain(const Observed& observed, const slurm::Node* node, const SeenPod* before, SeenPod& seen) {
   if (observed.snapshot == nullptr || !observed.snapshot->complete()) {
     if (before == nullptr) return;
@@ -125,7 +125,7 @@ std::map<std::string, std::string, std::less<>> find_lost_hosts(const Observed& 
   if (!observed.by_host() || observed.snapshot == nullptr) return out;
   const std::string& uid = observed.meta().uid;
   for (const auto& [name, node] : observed.snapshot->nodes) {
-    // Most nodes are others': searching the text is cheaper than parsing it.
+    // Most nodes belong to others, and searching the comment is cheaper than parsing it.
     if (node->comment.find(uid) == std::string::npos) continue;
     const auto comment = worker_comment(node->comment);
     if (!comment || core::get_string(*comment, {"nodeSetUID"}) != uid) continue;
@@ -183,7 +183,8 @@ void conclude(Observed& observed, const plan::Facts& answers, const plan::Observ
   observed.slots = read_slots(observed, observing);
   observed.ended = read_ended(observed, observing);
   observed.left_behind = read_left_behind(observed, observing);
-  // If somebody removed the list of Kubernetes nodes, the pods may have been removed as well.
+  // If the list of Kubernetes nodes is in doubt, so are the pods that are gone: whatever removed the nodes may have removed
+  // pods.
   if (observed.node_loss.holds()) {
     observed.ended.clear();
     observed.left_behind.clear();
@@ -207,14 +208,14 @@ std::vector<const slurm::Node*> find_strays(const Observed& observed) {
       if (!pod->host_network) hostnames.insert(hostname_of(*pod));
     }
   }
-  // Slurm has the nodes of all workers.
+  // Slurm has the nodes of all workers, so no stray is looked for.
   if (all_known) return out;
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
-  // The common prefix of the names of its pods.
+  // The names of all pods of the NodeSet begin with this prefix.
   const std::string name_of_pods = observed.meta().name.substr(0, kPodNamePrefix);
   for (const auto& [name, node] : observed.snapshot->nodes) {
     if (names.contains(name) || observed.other_workers.contains(name)) continue;
-    // Searching the text is cheaper than parsing it.
+    // Searching the comment is cheaper than parsing it.
     const bool like_ours = std::ranges::find(node->features, feature) != node->features.end() ||
                            node->comment.find(name_of_pods) != std::string::npos || hostnames.contains(node->hostname);
     if (like_ours) out.push_back(node.get());
@@ -229,7 +230,7 @@ const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodReco
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
   const slurm::Node* found = nullptr;
   for (const slurm::Node* node : observed.strays) {
-    // A node that an earlier pod of the name left has another name than this pod's slurmd will have.
+    // Skip a node that an earlier pod of the same name left: this pod's slurmd will have another name.
     if (!is_where(*node, worker) || !has_registered(worker, *node) || node->state.base == "DOWN") continue;
     if (std::ranges::find(node->features, feature) == node->features.end() && !names_pod(*node, worker)) continue;
     if (found != nullptr) return nullptr;
@@ -245,7 +246,7 @@ const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord&
   for (const slurm::Node* node : observed.strays) {
     if (began_long_before(*node, worker)) continue;
     if (known != nullptr && node->slurmd_start_time <= known->slurmd_start_time) continue;
-    // In a pod's own network, slurmd reports the pod's hostname whatever its node name.
+    // Without host networking, slurmd reports the hostname of its pod, whatever the name of its node.
     if (!worker.host_network && !is_where(*node, worker)) continue;
     if (const auto comment = worker_comment(node->comment); comment && !names_pod(*node, worker)) continue;
     if (node->state.base == "DOWN" && observed.snapshot->work_on(node->name).jobs == 0) continue;

@@ -1,4 +1,5 @@
-// spec.pinToNode: a worker returns to the Kubernetes node on which its ordinal first ran, recorded in status.ordinalToNode.
+// spec.pinToNode: a worker returns to the Kubernetes node on which the previous worker of its ordinal ran. status.ordinalToNode
+// records that node.
 #include <fmt/format.h>
 
 #include <tuple>
@@ -9,11 +10,11 @@
 namespace op::nodeset {
 namespace {
 
-/// How many Kubernetes nodes are read in a pass, and how often.
+/// How many Kubernetes nodes are read live in one pass, and how often.
 constexpr std::size_t kAsked = 8;
 constexpr core::Duration kAskAgain{30000};
 
-/// True if the API server itself reports that the Kubernetes node is gone. A cache that lacks it is not sufficient.
+/// True if the API server itself reports that the Kubernetes node is gone. It is not sufficient that a cache lacks the node.
 bool is_gone(const View& view, const std::string& node, std::size_t& asked, Draft& draft) {
   const LiveObject object = pinned_host(node);
   const auto answer = view.in.live.find(object);

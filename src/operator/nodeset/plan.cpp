@@ -17,7 +17,7 @@
 namespace op::nodeset {
 namespace {
 
-/// `kubectl delete --cascade=orphan`: the workers are to stay.
+/// True if the NodeSet is deleted with `kubectl delete --cascade=orphan`, so that its workers are to stay.
 bool orphans_workers(const kube::ObjectMeta& nodeset) {
   return nodeset.terminating() && kube::has_finalizer(nodeset, "orphan");
 }
@@ -37,7 +37,8 @@ void tell_placeless(const View& view, Draft& draft) {
                   names.size(), core::compress_hostlist(names)));
 }
 
-/// Only running jobs are left, which may take days: no other job starts there.
+/// True if the operator has drained the node, and only jobs or a reservation are left there. No other job starts there, but
+/// this state may last for days.
 bool waits_for_jobs(const slurm::Snapshot& snapshot, const slurm::Node& node) {
   return node.state.has("DRAIN") && slurm::held_by(node.reason, slurm::Owner::kOperator) &&
          (node.state.has("RESERVED") || snapshot.work_on(node.name).jobs > 0);
@@ -115,7 +116,7 @@ Aim choose_goal(const Observed& observed) {
   return out;
 }
 
-/// Checks spec.extraConf. Reports what slurmd would exit at, even if no worker is to be created yet.
+/// Checks spec.extraConf and slurmd's options. Reports what slurmd would exit at, even if no worker is to be created yet.
 ExtraConf check_conf(const View& view, Draft& draft) {
   ExtraConf out;
   if (view.goal != Goal::kServe) return out;
@@ -170,7 +171,8 @@ plan::Plan plan_nodeset(const Observed& observed) {
   const bool mountable = keep_host_keys(view, draft);
   Finalizer finalizer = adopt_orphans(view, draft);
   tell_name_conflicts(view, workers, vacancies, draft);
-  // Adopt orphans first. The vacant places are known before, because the records of vacant places are kept.
+  // Create workers only after all orphans are adopted. The vacant places are chosen before that, because the records of vacant
+  // places are kept.
   if (mountable && std::ranges::none_of(observed.orphans, to_be_adopted))
     finalizer = create_workers(view, vacancies, extra_conf, draining, draft);
   const MaintenanceResult maintenance = keep_reservation(view, workers, vacancies, finalizer, draft);

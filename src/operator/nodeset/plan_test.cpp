@@ -24,7 +24,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using testing::World;
 
-/// Ids of all steps of a plan, except status, events and revisions.
+/// Returns the ids of all steps of a plan, except status, events and revisions.
 std::vector<std::string> ids(const plan::Plan& plan) {
   std::vector<std::string> out;
   for (const auto& [name, lane] : plan.lanes()) {
@@ -38,7 +38,7 @@ std::vector<std::string> ids(const plan::Plan& plan) {
   return out;
 }
 
-/// Ids of the steps of a lane, except events, by group: the steps of a group are sent at once.
+/// Returns the ids of the steps of a lane, except events, by group. The steps of a group are sent at once.
 std::vector<std::vector<std::string>> groups(const plan::Plan& plan, const std::string& lane) {
   std::vector<std::vector<std::string>> out;
   if (!plan.lanes().contains(lane)) return out;
@@ -254,7 +254,7 @@ TEST(NodeSetPlan, VictimsStayVictimsWhenTheirRankChanges) {
   world.add_job({"cpu-2"});
   world.edit("replicas", 2);
   world.settle(3);
-  ASSERT_TRUE(world.node("cpu-1").state.has("DRAIN"));  // The earliest deadline.
+  ASSERT_TRUE(world.node("cpu-1").state.has("DRAIN"));  // cpu-1 has the earliest deadline.
   world.jobs[job].end = world.now + core::Duration{99 * 3600 * 1000};
   world.settle(3);
   EXPECT_FALSE(world.node("cpu-0").state.has("DRAIN"));
@@ -275,7 +275,7 @@ TEST(NodeSetPlan, AStampedWorkerThatSlurmForgotIsKept) {
   World world = serving(2);
   world.nodes.erase("cpu-1");
   world.settle(3);
-  EXPECT_NE(world.pod("cpu-1").condition("SlurmNodeStateUnknown"), nullptr);  // Still stamped.
+  EXPECT_NE(world.pod("cpu-1").condition("SlurmNodeStateUnknown"), nullptr);  // The pod is still marked as seen in Slurm.
   EXPECT_EQ(world.condition("Ready"), "False NotUsable");
   world.edit("replicas", 0);
   world.settle(5);
@@ -331,7 +331,7 @@ TEST(NodeSetPlan, AWorkerForWhichSlurmHasNoRoomIsToldAndNotReplaced) {
   EXPECT_THAT(world.done, Not(Contains(StartsWith("delete Pod"))));
   EXPECT_EQ(world.condition("Degraded"), "True TooManyNodes");
   EXPECT_THAT(world.message("Degraded"), HasSubstr("MaxNodeCount allows (1)"));
-  // With room again it is replaced, because its slurmd was told that it had registered and does not try again.
+  // Once Slurm has room again, the worker is replaced: its slurmd was told that it had registered, and does not try again.
   world.add_to_conf("MaxNodeCount=5");
   for (int minute = 0; minute < 5; ++minute) {
     world.settle();
@@ -366,7 +366,7 @@ TEST(NodeSetPlan, FinishesADeletionThatWasCutShort) {
   ASSERT_FALSE(world.nodes.contains("cpu-2"));
   ASSERT_FALSE(world.pod("cpu-2").meta.terminating());
   world.refuse.clear();
-  world.edit("replicas", 3);  // Wanted again, but slurmd does not register again by itself: it is replaced.
+  world.edit("replicas", 3);  // The worker is wanted again. Its slurmd does not register again by itself, so it is replaced.
   world.settle(10);
   EXPECT_TRUE(world.pod("cpu-2").meta.terminating());
   world.finish_pods();
@@ -434,7 +434,7 @@ TEST(NodeSetPlan, ResumesWhatItsOwnPodSetDown) {
   node.slurmd_start_time = world.now - core::Duration{7200 * 1000};
   node.address = "10.9.9.9";
   world.pod("cpu-1").ready_since = world.now - core::Duration{2000};
-  // The record is that of the previous pod: jobs would be sent to an address where nobody listens.
+  // The record is that of the previous pod. After a resume, jobs would be sent to an address where nobody listens.
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1")));
   node.slurmd_start_time = world.now;
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1"));
@@ -533,7 +533,7 @@ TEST(NodeSetPlan, DeletesRecordsOfWorkersThatAreGone) {
   World world = serving(1);
   world.add_node("cpu-1").state.base = "DOWN";
   world.add_node("cpu-2").comment = R"({"nodeSetUID":"set-uid","podName":"cpu-2","namespace":"default"})";
-  world.add_node("cpu-3");  // It answers and has no comment: a machine outside of Kubernetes with our feature.
+  world.add_node("cpu-3");  // This node answers and has no comment: a machine outside of Kubernetes with our feature.
   world.add_node("cpu-4").comment = R"({"nodeSetUID":"another","podName":"cpu-4","namespace":"default"})";
   world.add_node("cpu-x").state.base = "DOWN";
   world.add_node("cpu-5").state.base = "DOWN";
@@ -544,7 +544,7 @@ TEST(NodeSetPlan, DeletesRecordsOfWorkersThatAreGone) {
   EXPECT_THAT(ids(plan_nodeset(world.observe())), IsEmpty());
 }
 
-/// A NodeSet with host networking whose worker has moved from kube-1 to kube-2, leaving the record kube-1.
+/// Returns a world with host networking whose worker has moved from kube-1 to kube-2 and has left the record kube-1.
 World moved() {
   World world(Json{{"replicas", 1}, {"template", {{"spec", {{"hostNetwork", true}}}}}});
   world.settle(2);
@@ -560,7 +560,7 @@ World moved() {
 
 TEST(NodeSetPlan, WithHostNetworkingDeletesTheRecordOfAWorkerThatMoved) {
   World world = moved();
-  world.add_node("kube-3").state.base = "DOWN";  // It has no comment.
+  world.add_node("kube-3").state.base = "DOWN";  // This record has no comment.
   world.start_pods();
   const plan::Plan plan = plan_nodeset(world.observe());
   ASSERT_THAT(ids(plan), Contains("delete Slurm node kube-1"));
@@ -653,7 +653,7 @@ TEST(NodeSetPlan, AQuotaIsTriedByOneWorkerAndSaysSo) {
   world.settle(2);
   EXPECT_EQ(world.condition("Degraded"), "True StepFailed");
   EXPECT_THAT(world.message("Degraded"), HasSubstr("exceeded quota: pods"));
-  world.settle(200);  // A minute.
+  world.settle(200);  // This takes a minute.
   EXPECT_LE(world.ledger.outcomes().at(kCreatePod.of("default/cpu-0")).count, 10);
   EXPECT_LE(world.ledger.outcomes().at(kCreatePod.of("default/cpu-4")).count, 2);
   world.refuse.clear();
@@ -845,7 +845,7 @@ TEST(NodeSetPlan, ProtectsABusyWorkerByAnOldAnswerToo) {
   world.add_host("kube-0").unschedulable = true;
   world.settle();
   ASSERT_FALSE(is_protected(world.pod("cpu-0")));
-  world.node("cpu-0").state.flags.erase("DRAIN");  // An administrator resumes it.
+  world.node("cpu-0").state.flags.erase("DRAIN");  // An administrator resumes the node.
   world.add_job({"cpu-0"});
   world.snapshot_age = core::Duration{10000};
   world.run(plan_nodeset(world.observe()));
@@ -861,7 +861,7 @@ TEST(NodeSetPlan, ProtectsAResumedWorkerThoughSlurmIsSilentSince) {
     world.health = slurm::Snapshot::Health::kStale;
     world.settle(2);
     ASSERT_FALSE(is_protected(world.pod("cpu-0"))) << "it was drained when Slurm fell silent";
-    world.node("cpu-0").state.flags.erase("DRAIN");  // An administrator resumes it, as Slurm still reports.
+    world.node("cpu-0").state.flags.erase("DRAIN");  // An administrator resumes the node, as Slurm still reports.
     if (busy) world.add_job({"cpu-0"});
     world.run(plan_nodeset(world.observe()));
     EXPECT_TRUE(is_protected(world.pod("cpu-0"))) << busy;
@@ -978,7 +978,7 @@ TEST(NodeSetPlan, CoalescesReports) {
   EXPECT_THAT(world.violations, IsEmpty());
 }
 
-/// The answer came late. The next one will have the same content and wake nobody.
+/// Slurm's answer came late. The next answer will have the same content and wake nobody.
 TEST(NodeSetPlan, ComesAgainForWhatALateAnswerOfSlurmPutOff) {
   World world = serving(1);
   world.pod("cpu-0").conditions.pop_back();
@@ -1010,7 +1010,7 @@ TEST(NodeSetPlan, KeepsOldRevisionsWithinTheLimit) {
   EXPECT_EQ(first["revision"], 1);
   world.edit("extraConf", "TmpDisk=2");
   world.settle(3);
-  ASSERT_EQ(world.revisions().size(), 1U);  // No worker has the first one's label: add_pod sets none.
+  ASSERT_EQ(world.revisions().size(), 1U);  // No worker has the label of the first revision: add_pod sets none.
   EXPECT_EQ(world.revisions().begin()->second["revision"], 2);
   world.edit("revisionHistoryLimit", 1);
   world.edit("extraConf", "Weight=3");
@@ -1047,8 +1047,8 @@ TEST(NodeSetPlan, AnotherVersionOfAChartReplacesNoWorker) {
   EXPECT_EQ(world.pod("cpu-0").meta.uid, uid);
 }
 
-/// An earlier release included chart versions in the template: an upgrade of the operator or the chart must not count as a new
-/// one.
+/// An earlier release included chart versions in the template. An upgrade of the operator or the chart must not count as a new
+/// template.
 TEST(NodeSetPlan, WhatAnEarlierReleaseRecordedIsNoEarlierTemplate) {
   World world = serving_of_chart("1");
   ASSERT_EQ(world.revisions().size(), 1U);
@@ -1384,8 +1384,8 @@ TEST(NodeSetPlan, ACordonIsWhatGoTakesForTrue) {
   for (const char* text : {"", "false", "0", "yes", "tRUE", "true "}) EXPECT_FALSE(drains(text)) << text;
 }
 
-/// The cost for 2,000 workers must be about eight times that for 250. Measures CPU time, the least of five runs, to exclude
-/// other load.
+/// The plan for 2,000 workers must cost about eight times as much as the plan for 250. The test allows less than 16 times as
+/// much. It compares the least CPU time of five runs, to exclude other load.
 TEST(NodeSetPlan, ItsCostGrowsWithItsWorkersAndNotWithTheirSquare) {
   constexpr int kFactor = 8;
   const auto observe = [](int workers) {

@@ -1,4 +1,5 @@
-// Protects workers from being ended by others: the labels that a PodDisruptionBudget and admission policies select.
+// Protects workers from being ended by others. Judges which workers need the labels that a PodDisruptionBudget and admission
+// policies select, and lets workers tolerate a kubelet that is away.
 #include <algorithm>
 
 #include "api/well_known.hpp"
@@ -9,7 +10,7 @@
 namespace op::nodeset {
 namespace {
 
-/// Slurm starts nothing there, and nothing runs.
+/// True if Slurm starts no job on the worker's node, and no job runs there.
 bool at_rest(const Slot& worker) {
   if (worker.record == nullptr || worker.busy()) return false;
   return worker.record->state.drains() || worker.has_flag("FAIL") || worker.record->state.base == "DOWN";
@@ -21,8 +22,8 @@ bool slurmd_runs(const kube::PodRecord& pod) {
   });
 }
 
-/// For a worker without a node in Slurm. It need not be protected if it cannot get one: its slurmd does not run, or its time to
-/// register is over.
+/// Judges a worker without a node in Slurm. It needs no protection if it cannot get a node: its slurmd does not run, or its
+/// time to register is over.
 Protection judge_unregistered(const View& view, const Slot& worker) {
   const auto since = slurmd_runs(*worker.pod) ? worker.may_register_since : std::nullopt;
   const core::Duration left = since ? slurm::kRegistration - (view.in.mono - *since) : core::Duration{0};
@@ -32,8 +33,8 @@ Protection judge_unregistered(const View& view, const Slot& worker) {
   return out;
 }
 
-/// Adds JSON patch operations that make the pod tolerate the taint forever. Of an existing toleration, Kubernetes only allows
-/// its seconds to be changed.
+/// Adds JSON patch operations that make the pod tolerate the taint forever. In an existing toleration, Kubernetes only allows
+/// the seconds to be changed.
 void tolerate_for_ever(core::Json& operations, std::string_view taint, const kube::Patience& has) {
   if (has.index < 0) {
     operations.push_back({{"op", "add"}, {"path", "/spec/tolerations/-"}, {"value", toleration_of(taint)}});
@@ -60,12 +61,14 @@ std::optional<bool> runs_jobs(const View& view, const Slot& worker) {
 Protection judge_protection(const View& view, const Slot& worker) {
   if (!view.in.nodeset.spec.workload_disruption_protection || worker.released) return {false};
   if (!always_protected(view.in.nodeset.spec)) return {runs_jobs(view, worker)};
-  // Without a cordon, whoever drained it in Slurm may end that at any moment. The operator's own deletions need no eviction.
+  // Without a cordon, whoever drained the node in Slurm may resume it at any moment. The operator's own deletions need no
+  // eviction.
   if (!worker.kube_cordon() && !worker.user_cordon) return {true};
-  // A Slurm that does not answer ends no job, so its last answer still protects, unless it may be about an earlier pod.
+  // A Slurm that does not answer ends no job. So its last answer still protects the worker, unless it may be about an earlier
+  // pod.
   if (worker.record != nullptr && (view.slurm_known() || worker.stamped) && !at_rest(worker)) return {true};
   if (!view.slurm_known() || (worker.cleared_for_deletion && worker.record == nullptr)) return {};
-  // Only a fresh answer ends the protection. No fresh answer is requested if it has ended already.
+  // Only a fresh answer ends the protection. If the protection has ended already, no fresh answer is requested.
   if (!view.slurm_fresh()) return {{}, is_protected(*worker.pod) ? std::optional(kFreshAgain) : std::nullopt};
   if (worker.record == nullptr) return judge_unregistered(view, worker);
   return {!at_rest(worker)};

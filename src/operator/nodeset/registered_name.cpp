@@ -18,7 +18,7 @@ namespace {
 
 using core::Json;
 
-/// slurmd(8): short options with a value, in the same word or the next one; -F only in the same word.
+/// Short options of slurmd(8) that take a value, in the same word or the next one. The value of -F is always in the same word.
 constexpr std::string_view kTakeValue = "FLNdfn";
 /// Long options whose value may be the next word.
 constexpr auto kLongTakeValue = std::to_array<std::string_view>(
@@ -44,7 +44,7 @@ struct Word {
 };
 using Words = std::vector<Word>;
 
-/// Length of the command substitution at the beginning of `text`; 0: there is none.
+/// Returns the length of the command substitution at the beginning of `text`. 0: there is none.
 std::size_t substitution(std::string_view text) {
   if (text.starts_with('`')) return std::min(text.find('`', 1), text.size() - 1) + 1;
   if (!text.starts_with("$(")) return 0;
@@ -96,7 +96,7 @@ struct GivenName {
 };
 using GivenNames = std::vector<GivenName>;
 
-/// Position of the letter of an option with a value, in a word such as -DN or -DNx; npos: none.
+/// Returns the position of the letter of an option with a value, in a word such as -DN or -DNx. npos: there is none.
 std::size_t value_option(std::string_view word) {
   if (word.size() < 2 || word[0] != '-') return std::string_view::npos;
   for (std::size_t at = 1; at < word.size() && std::isalpha(static_cast<unsigned char>(word[at])) != 0; ++at) {
@@ -124,13 +124,14 @@ void find_names(std::span<const Word> options, bool in_shell, GivenNames& out) {
   }
 }
 
-/// In a script any command may have an option -N. Only commands count that start slurmd or pass on the container's arguments.
+/// Finds the names in a script. Any command of a script may have an option -N, so only commands count that start slurmd or pass
+/// on the container's arguments.
 void find_in_script(std::string_view script, GivenNames& out) {
   Words words;
   split(script, words);
   for (auto from = words.begin(); from != words.end();) {
     const auto to = std::ranges::find_if(from, words.end(), &Word::ends);
-    // Words before it may be options of another program: numactl -N 0 slurmd.
+    // Words before the one that starts slurmd may be options of another program: numactl -N 0 slurmd.
     const auto starts = std::find_if(from, to, [](const Word& word) {
       return base_name(word.text) == kAppWorker || word.text.find("entrypoint") != std::string::npos || word.text == "$@" ||
              word.text == "$*";
@@ -150,7 +151,7 @@ std::vector<std::string> texts(const Json& slurmd, std::string_view list) {
   return out;
 }
 
-/// The user's environment variables of the container, in their order.
+/// An environment variable that the user sets in the container.
 struct Variable {
   std::string name, value, field;
 };
@@ -186,7 +187,7 @@ GivenNames given_names(const Json& slurmd, Environment env) {
   for (const std::string& arg : texts(slurmd, "args")) split(arg, options);
   const auto daemon = std::ranges::find_if(options, [](const Word& word) { return base_name(word.text) == kAppWorker; });
   find_names({daemon == options.end() ? options.begin() : daemon, options.end()}, false, out);
-  // The images' entrypoint puts these before the arguments.
+  // The entrypoint of the images puts the options in this variable before the arguments.
   for (const Variable& variable : env) {
     if (variable.name != "SLURMD_OPTIONS") continue;
     options.clear();
@@ -196,7 +197,7 @@ GivenNames given_names(const Json& slurmd, Environment env) {
   return out;
 }
 
-/// X for "$(X)", and in a shell also for "$X" and "${X}"; "": not a reference to a variable.
+/// Returns X for "$(X)", and in a shell also for "$X" and "${X}". "": the text does not refer to a variable.
 std::string_view referred(const GivenName& name) {
   std::string_view text = name.text;
   if (text.starts_with("$(") && text.ends_with(')')) return text.substr(2, text.size() - 3);
@@ -219,14 +220,14 @@ class Names {
   [[nodiscard]] bool certain(const GivenName& name, Environment env) const {
     const std::string_view variable = referred(name);
     if (on_host_ && variable == kWorkerName) return true;
-    // The last variable of a name counts, and it can refer only to those before it.
+    // Of several variables with the same name, the last one counts. It can refer only to variables before it.
     for (std::size_t i = variable.empty() ? 0 : env.size(); i-- > 0;) {
       if (env[i].name == variable) return certain(env[i], env.first(i));
     }
     return name.by_shell && !on_host_ && among(kHostnames, name.text);
   }
 
-  /// How a worker is named in Slurm, and how to change that.
+  /// Returns how a worker is named in Slurm, and how to change that.
   [[nodiscard]] std::string rule() const {
     if (on_host_) return "with hostNetwork a worker has the name of its Kubernetes node in Slurm";
     if (by_host_) {

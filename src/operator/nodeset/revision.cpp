@@ -1,4 +1,5 @@
-// The NodeSet's ControllerRevisions: which template is the newest, whether it rolls out, and which others are kept.
+// The NodeSet's ControllerRevisions: which template is the newest, whether it replaces workers, and which other revisions are
+// kept.
 #include "api/revision.hpp"
 
 #include <algorithm>
@@ -24,11 +25,11 @@ std::int64_t number(const kube::Object& revision) {
 }
 
 struct Revisions {
-  kube::ObjectPtr current;  ///< For the present template; null: none yet.
-  kube::ObjectPtr before;   ///< The newest of the others; null: none.
+  kube::ObjectPtr current;  ///< The revision of the present template. Null: there is none yet.
+  kube::ObjectPtr before;   ///< The newest of the other revisions. Null: there is none.
   std::int64_t newest = 0;  ///< Number of `before`.
 
-  /// The API shows that the present template is the newest.
+  /// True if the API shows that the present template is the newest.
   [[nodiscard]] bool up_to_date() const { return current != nullptr && number(*current) > newest; }
 };
 
@@ -46,19 +47,20 @@ Revisions read_revisions(const Observed& in) {
   return out;
 }
 
-/// When the revision last became the newest.
+/// Returns when the revision last became the newest.
 core::WallTime newest_since(const kube::Object& revision) {
   const auto again = core::parse_rfc3339(revision.meta.annotation(api::kAnnotationNewestSince));
   return again ? *again : revision.meta.created;
 }
 
-/// An operator that rolls out templates recorded it.
+/// True if a release of the operator that rolls out templates has recorded the revision.
 bool recorded(const kube::Object& revision) {
   return !revision.meta.annotation(api::kAnnotationRolls).empty();
 }
 
-/// Whether workers of other templates are replaced when this one becomes the newest. What existed before the first revision
-/// that this operator recorded (an earlier release, another operator) is never replaced: nobody has changed the template since.
+/// Returns "true" if workers of other templates are replaced when this one becomes the newest, or "false". What existed before
+/// the first revision that this operator recorded (an earlier release, another operator) is never replaced, because nobody has
+/// changed the template since.
 std::string_view rolls_text(const Observed& in, const kube::Object* current) {
   const bool by_itself = in.nodeset.spec.update_strategy.type != api::UpdateStrategyType::kOnDelete;
   const bool has_earlier = std::ranges::any_of(
@@ -66,8 +68,8 @@ std::string_view rolls_text(const Observed& in, const kube::Object* current) {
   return by_itself && has_earlier ? kTrue : kFalse;
 }
 
-/// The template of workers below the partition when the present one becomes the newest: the previous one, if it had reached all
-/// workers.
+/// Returns the template of workers below the partition when the present template becomes the newest. This is the previous
+/// template if it had reached all workers, or else the one that the previous revision had recorded for these workers.
 std::string base_of_new(const Observed& in, const kube::Object& before) {
   std::string its(before.meta.label(api::kLabelRevisionHash));
   const std::string_view base = before.meta.annotation(api::kAnnotationBaseRevision);
@@ -79,7 +81,7 @@ std::string base_of_new(const Observed& in, const kube::Object& before) {
   return its == in.hash ? "" : its;
 }
 
-/// Annotations for a revision that becomes the newest.
+/// Returns the annotations for a revision that becomes the newest.
 core::Json notes(const View& view, const Revisions& revisions) {
   const std::string_view rolls = rolls_text(view.in, revisions.current.get());
   const std::string base = rolls == kTrue ? base_of_new(view.in, *revisions.before) : "";
@@ -87,7 +89,7 @@ core::Json notes(const View& view, const Revisions& revisions) {
           {std::string(api::kAnnotationBaseRevision), base.empty() ? core::Json(nullptr) : core::Json(base)}};
 }
 
-/// All wanted workers exist and have the newest template.
+/// True if all wanted workers exist and have the newest template, and spec.updateStrategy.rollingUpdate.partition is 0.
 bool is_complete(const View& view, const Workers& workers) {
   const api::UpdateStrategy& strategy = view.in.nodeset.spec.update_strategy;
   return view.goal == Goal::kServe && strategy.rolling_update.partition == 0 &&
@@ -123,7 +125,7 @@ void truncate_history(const View& view, const Workers& workers, std::vector<kube
   for (const kube::PodPtr& orphan : view.in.orphans) used.emplace(orphan->meta.label(api::kLabelRevisionHash));
   for (const Worker& worker : workers) {
     used.emplace(worker.pod->meta.label(api::kLabelRevisionHash));
-    // These show which features of its node have to be removed.
+    // The revision with which the pod was created shows which features of the Slurm node have to be removed.
     used.emplace(worker.pod->meta.annotation(api::kAnnotationCreatedRevision));
   }
   std::erase_if(revisions, [&](const kube::ObjectPtr& revision) {

@@ -1,4 +1,5 @@
-// Which workers are deleted, and how: ranked, drained, their record deleted (the fence), then their pod.
+// Deletes the workers that fates.cpp has chosen. A worker that may run jobs is deleted once it is drained: first its record in
+// Slurm, which is the fence, then its pod. Also deletes pods that have ended.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,19 +16,19 @@ namespace op::nodeset {
 namespace {
 
 constexpr core::Duration kWatchSlurm{300};
-/// How often to look while jobs or a reservation hold a worker. Their end wakes the key by itself.
+/// How often to look while jobs or a reservation hold a worker. The end of a job or of the reservation wakes the key by itself.
 constexpr core::Duration kWatchJobs{60000};
 /// Steps of a fenced deletion: confirm, mark, delete the record, delete the pod, event.
 constexpr std::size_t kFencedSteps = 5;
-/// How late the pod of a worker that never registered may be deleted after the last look at Slurm: it could register and get a
-/// job.
+/// How long after the last look at Slurm the pod of a worker that never registered may be deleted. After that, the worker could
+/// have registered and got a job.
 constexpr core::Duration kStillLost{5000};
-/// How late a pod may be deleted after Slurm was last asked about its node, even if Slurm takes seconds to answer.
+/// How long after Slurm was last asked about a node the node's pod may be deleted. Slurm may take seconds to answer.
 constexpr core::Duration kConfirmed{30000};
 /// After this long without an answer from Slurm, a person should look.
 constexpr core::Duration kSilence{5 * 60 * 1000};
 constexpr std::string_view kWaitingForSlurm = "WaitingForSlurm";
-/// A worker that ends within this time after its replacement is replaced with a backoff.
+/// A worker that ends within this time after it replaced another one is replaced with a backoff.
 constexpr core::Duration kRemember{10 * 60 * 1000};
 
 plan::StepId delete_id(const Worker& worker) {
@@ -64,7 +65,7 @@ void delete_pod(const View& view, const Worker& worker, const std::string& why, 
                                    fmt::format("Deleted Pod {}: {}", worker.pod->meta.name, why)));
 }
 
-/// Asks Slurm a last time about the worker's node. False: not now.
+/// Adds a step that asks Slurm a last time about the worker's node. Returns false if that is not possible now.
 bool confirm_idle(const Worker& worker, const slurm::Drained& drained, std::string why, Draft& draft) {
   plan::Lane& lane = lane_of(worker, draft);
   if (!draft.step(lane, kConfirm.of(worker.node), std::move(why), slurm::confirm_idle(drained))) return false;
@@ -72,11 +73,11 @@ bool confirm_idle(const Worker& worker, const slurm::Drained& drained, std::stri
   return true;
 }
 
-/// The last steps for a worker whose node is known to run nothing, one group each: mark the pod, delete the record, delete the
-/// pod. The mark explains the missing record if the operator dies in between. The deletion of the record is the fence:
-/// slurmctld refuses it while a job holds the node. The pod may be deleted late if Slurm takes seconds to answer, except for a
-/// worker that may register in the meantime. If its slurmd never ran, the late deletion requires the version of the pod that
-/// was seen, with the mark on it.
+/// Adds the last steps for a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. Each
+/// step is a group of its own. The mark explains the missing record if the operator dies in between. The deletion of the record
+/// is the fence: slurmctld refuses it while a job holds the node. The pod may be deleted late if Slurm takes seconds to answer,
+/// except for a worker that may register in the meantime. If slurmd never ran, the late deletion requires the version of the
+/// pod that was seen, with the mark on it.
 template <class Kind>
 void delete_with_record(const View& view, const Worker& worker, const WorkerEvidence<Kind>& evidence, Draft& draft) {
   constexpr bool kUnregistered = std::is_same_v<Kind, slurm::NeverRegistered>;
@@ -96,7 +97,7 @@ void delete_with_record(const View& view, const Worker& worker, const WorkerEvid
   }
   if (!worker.cleared_for_deletion)
     draft.step(lane, {mark_id(worker), why, clear_for_deletion(*worker.pod, evidence), mark_late});
-  // Its kubelet may still start it: the next pass deletes it in the version with the mark.
+  // The kubelet may still start slurmd, so the next pass deletes the pod in the version with the mark.
   if (kUnregistered && !worker.cleared_for_deletion && !slurmd_started(*worker.pod)) return;
   lane.then();
   draft.step(lane, record_id(worker), why, slurm::delete_node(slurm::Owner::kOperator, evidence.node(), why));
@@ -112,8 +113,8 @@ void delete_with_record(const View& view, const Worker& worker, const WorkerEvid
   delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence), draft, late);
 }
 
-/// Deletes the worker without its record. The fence is a live look at the node directly before. A slurmd that never served
-/// needs no look, but the pod is deleted only in the version that was seen.
+/// Deletes the worker's pod and leaves its record. The fence is a live look at the node directly before the deletion. If slurmd
+/// never ran, no look is needed, but the pod is deleted only in the version that was seen.
 void delete_leaving_record(const View& view, const Worker& worker, const WorkerEvidence<slurm::Drained>& evidence,
                            Draft& draft) {
   const std::string& why = worker.fate.reason;
@@ -124,13 +125,14 @@ void delete_leaving_record(const View& view, const Worker& worker, const WorkerE
                      : may_register(worker) ? "its record keeps it from work, should its slurmd register now"
                                             : "its record stays, with the word of who took it from work";
   if (!confirm_idle(worker, evidence.node(), kept, draft)) return;
-  // What users set on the pod itself would be lost, so delete only the version that was seen.
+  // An update would lose what users set on the pod itself, so it deletes only the version that was seen.
   const auto version = worker.updates() ? kube::PodVersion::kAsSeen : kube::PodVersion::kAny;
   delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence, version), draft, kConfirmed);
 }
 
-/// True if the record must stay: it has an administrator's drain that also applies to the next pod of the name, or jobs wait
-/// for the node of a worker that is only replaced, or an earlier worker left it and the next one can use it.
+/// True if the record must stay. An update leaves it to the successor. A worker that got stuck with an outdated template leaves
+/// it if others hold the node, if an earlier worker left the record, or if jobs name the node. Any other worker leaves it if an
+/// administrator's drain, fail or down also applies to the next worker of the name.
 bool leaves_record(const View& view, const Worker& worker) {
   if (worker.record == nullptr) return false;
   if (worker.updates()) return true;
@@ -138,8 +140,8 @@ bool leaves_record(const View& view, const Worker& worker) {
   return outlives_worker(view, *worker.record);
 }
 
-/// Reported once, when the record is deleted: no job is lost if somebody cancels the jobs or scales out before slurmctld
-/// reconfigures.
+/// Reports the pending jobs that require the node, when its record is deleted. Before slurmctld reconfigures, somebody may
+/// still cancel these jobs or scale out.
 void tell_waiting_jobs(const Worker& worker, const WaitingJobsByNode& waiting_jobs, Draft& draft) {
   const std::string names = waiting_text(waiting_jobs, worker.node);
   if (names.empty()) return;
@@ -149,7 +151,7 @@ void tell_waiting_jobs(const Worker& worker, const WaitingJobsByNode& waiting_jo
                   worker.node, names));
 }
 
-/// For a worker without a node in Slurm.
+/// Deletes a worker without a node in Slurm if there is evidence for that. Otherwise reports what the deletion waits for.
 void delete_unregistered(const View& view, const Worker& worker, Draft& draft) {
   const bool stamped = worker.stamped && !worker.cleared_for_deletion && !worker.outdated();
   if (worker.evidence.forgotten) {
@@ -178,18 +180,18 @@ void delete_unregistered(const View& view, const Worker& worker, Draft& draft) {
 /// The progress of a worker's deletion.
 enum class Progress {
   kUnderWay,
-  kHeld,         ///< By jobs, or by a reservation.
+  kHeld,         ///< The worker is not drained yet, or jobs or a reservation hold it.
   kWithheld,     ///< Deletions are stopped, or Slurm is in doubt.
   kAwaitsSlurm,  ///< Slurm's last answer is too old.
 };
 
-/// The deletion may begin.
+/// True if there is evidence that the worker may be deleted.
 bool has_evidence(const Worker& worker) {
   const SlotEvidence& evidence = worker.evidence;
   return evidence.never_started || evidence.drained || evidence.never_registered || evidence.forgotten || evidence.silent;
 }
 
-/// For a worker that ran jobs or may run them.
+/// Deletes a worker that ran jobs or may run them, as soon as Slurm's answers allow it.
 Progress delete_drained(const View& view, const Worker& worker, const WaitingJobsByNode& waiting_jobs, Draft& draft) {
   if (!leaves_record(view, worker)) {
     if (!worker.cleared_for_deletion && !may_register(worker)) draft.intent().add(mark_id(worker));
@@ -200,7 +202,7 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
     for (const plan::StepId& id : {mark_id(worker), record_id(worker), delete_id(worker)}) draft.wish(id);
     return Progress::kUnderWay;
   }
-  // A reservation keeps a record that outlives its worker.
+  // Slurm keeps the record of a reserved node. An update leaves the record anyway.
   const bool is_reserved = worker.record != nullptr && reserved(*worker.record) && !worker.updates();
   const bool held = worker.has_flag("DRAIN") && (worker.work.jobs > 0 || is_reserved);
   draft.wake_after(held && view.slurm_fresh() ? kWatchJobs : kWatchSlurm, "waiting for Slurm to let workers go");
@@ -242,7 +244,7 @@ Progress delete_worker(const View& view, const Worker& worker, const Fates& fate
   }
   if (awaits_pin(view, worker)) return Progress::kUnderWay;
   if (worker.evidence.never_started) {
-    // While Slurm is in doubt, its claims are kept.
+    // While Slurm is in doubt, the worker's claims are kept.
     if (view.in.doubt.empty() && !give_up_claims(view, worker, draft)) return Progress::kUnderWay;
     delete_pod(view, worker, why, kube::delete_pod(pod, *worker.evidence.never_started), draft);
     return Progress::kUnderWay;
@@ -274,8 +276,8 @@ void remember_replacements(const View& view, Draft& draft) {
   }
 }
 
-/// Deletes ended pods so that successors follow. A worker that ends again and again soon after its creation is replaced more
-/// slowly.
+/// Deletes the pod of a worker that has ended, so that a successor follows. A worker that ends again and again soon after its
+/// creation is replaced more slowly.
 void delete_ended(const View& view, const Worker& worker, bool replaced, Draft& draft) {
   if (!worker.evidence.ended) return;
   const plan::StepId id = delete_id(worker);
@@ -296,7 +298,7 @@ void delete_ended(const View& view, const Worker& worker, bool replaced, Draft& 
   delete_pod(view, worker, why, kube::delete_pod(*worker.pod, *worker.evidence.ended), draft);
 }
 
-/// While Slurm does not answer, no worker that has run is deleted. It may never answer.
+/// Reports that Slurm does not answer. No worker that has run is deleted until Slurm answers, and Slurm may never answer.
 void tell_silence(const View& view, Draft& draft) {
   const std::optional<ControllerView>& controller = view.in.controller;
   if (view.goal != Goal::kDrainAll || !controller || view.stops() || view.slurm_known()) return;
@@ -306,7 +308,7 @@ void tell_silence(const View& view, Draft& draft) {
   if (!wait.over()) return;
   std::vector<std::string> ways;
   if (controller->external) {
-    // Its deletion always drains.
+    // The deletion of an external Controller always drains its workers.
     ways.emplace_back("set the annotation " + std::string(api::kAnnotationPodRelease) + ": \"true\" of its worker pods");
     ways.emplace_back("delete these pods");
   } else {

@@ -109,14 +109,14 @@ class NodeSetRunner final : public ScenarioRunner {
     world_.jobs[job.id] = std::move(job);
   }
 
-  /// NAME of "Kind/NAME", which must be of that kind.
+  /// Returns NAME of "Kind/NAME". The kind must be `kind`.
   static std::string name_in(const Json& what, std::string_view kind) {
     const auto [its, name] = split(what.get<std::string>());
     if (its != kind) unknown(what.dump());
     return name;
   }
 
-  /// The time that the status asks users to confirm for a loss of Slurm's state.
+  /// Returns the time with which the status asks users to confirm a loss of Slurm's state.
   std::string told_state_loss() const {
     for (const Json& condition : world_.nodeset()["status"]["conditions"]) {
       const std::string text = condition["message"], before = fmt::format("{}=", api::kAnnotationConfirmStateLoss);
@@ -132,7 +132,7 @@ class NodeSetRunner final : public ScenarioRunner {
     if (orphan) world_.nodeset()["metadata"]["finalizers"].push_back("orphan");
   }
 
-  /// Words without an effect in this world.
+  /// True for words that have no effect in this world.
   static bool is_without_effect(const std::string& verb, const Json& value) {
     const std::set<std::string> words{"slurmctld", "loaded", "registered", "refusal", "bad_text"};
     return words.contains(verb) || (verb == "put" && (value["kind"] == "Pod" || value["kind"] == "Node"));
@@ -320,7 +320,7 @@ class NodeSetRunner final : public ScenarioRunner {
         ADD_FAILURE() << "it does not come to rest:\n" << lines(did_) << last_.describe().dump(1);
     }
     did_ = world_.done;
-    // A deletion under a job, a foreign drain undone.
+    // No worker was deleted under a job, and no drain of others was undone.
     EXPECT_TRUE(world_.violations.empty()) << lines(world_.violations);
   }
 
@@ -366,7 +366,7 @@ class NodeSetRunner final : public ScenarioRunner {
   }
 };
 
-// Outside of the repository's root, no scenario would be found.
+// A test that does not run in the root of the repository would find no scenario.
 TEST(NodeSetScenarios, AreFound) {
   EXPECT_GE(scenario_files({"nodeset"}).size(), 10U);
 }

@@ -20,7 +20,8 @@ constexpr std::array<std::pair<std::string_view, core::Duration>, 5> kPeriods{
 /// Further flags that Slurm stores and shows, and that do not affect nodes and times.
 constexpr std::array<std::string_view, 6> kOthers{"FLEX",    "MAGNETIC", "NO_HOLD_JOBS_AFTER_END",
                                                   "OVERLAP", "STATIC",   "USER_DELETE"};
-/// Flags that the operator sets anyway; and FORCE_START, which allows a start in the past and is not needed.
+/// Flags that are ignored, because the operator sets them anyway. FORCE_START is ignored because it allows a start in the past,
+/// which is not needed.
 constexpr std::array<std::string_view, 4> kImplied{"MAINT", "IGNORE_JOBS", "SPEC_NODES", "FORCE_START"};
 
 bool recurs(std::string_view flag) {
@@ -31,7 +32,7 @@ bool among(const auto& all, std::string_view flag) {
   return std::ranges::find(all, flag) != all.end();
 }
 
-/// In UTC. The epoch began on a Thursday.
+/// True on a Saturday or Sunday, in UTC. The epoch began on a Thursday.
 bool on_weekend(core::WallTime time) {
   const auto day = (time.since_epoch.count() / kDay.count() + 4) % 7;
   return day == 0 || day == 6;
@@ -59,7 +60,7 @@ bool Schedule::made(const slurm::Reservation& reservation) const {
   if (has != flags || !reservation.start || !reservation.end || *reservation.start < start) return false;
   const core::Duration late = *reservation.start - start;
   if (period.count() > 0) return late.count() % period.count() == 0 && *reservation.end - *reservation.start == duration;
-  // A reservation made after its window began lasts for whole minutes from a whole second.
+  // A reservation that is made after its window has begun starts at a whole second and lasts for whole minutes.
   const core::Duration early = start + duration - *reservation.end;
   return early.count() >= 0 && early <= core::Duration{std::chrono::seconds{late.count() > 0 ? 61 : 0}};
 }

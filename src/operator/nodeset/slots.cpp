@@ -16,7 +16,7 @@ namespace {
 
 /// How long a kubelet may take to start the first container of a worker with an outdated template.
 constexpr core::Duration kStart{60 * 1000};
-/// How long the API server's answer that a Kubernetes node is gone is acted on. The node may come back.
+/// How long the operator acts on the API server's answer that a Kubernetes node is gone. The node may come back.
 constexpr core::Duration kHostGone{10000};
 
 Life life_of(const kube::PodRecord& pod) {
@@ -25,7 +25,7 @@ Life life_of(const kube::PodRecord& pod) {
   return Life::kLive;
 }
 
-/// Its kubelet reports why it does not start slurmd or an init container.
+/// True if the pod's kubelet reports why it does not start slurmd or an init container.
 bool held_back(const kube::PodRecord& pod) {
   return std::ranges::any_of(pod.containers, [](const kube::ContainerState& container) {
     const std::string& why = container.waiting_reason;
@@ -48,35 +48,37 @@ struct Judged {
   std::optional<Change> change{};
 };
 
-/// Slurm's answer is too old to conclude anything from what is missing in it.
+/// Returns the result if Slurm's answer is too old to conclude anything from what is missing in it. The next answer may
+/// suffice.
 Judged asks_again(const Observed& in) {
   return {Prospect::kServes, slurm_known(in) ? std::optional(kFreshAgain) : std::nullopt};
 }
 
-/// How much longer the kubelet may take to start the first container. Not positive: overdue. Nothing else reports a volume that
-/// does not exist.
+/// Returns how much longer the kubelet may take to start the first container. Not positive: the start is overdue. nullopt: the
+/// kubelet has started one, or is not to start any. Nothing else reports a volume that does not exist.
 std::optional<core::Duration> start_left(const Observed& in, const kube::PodRecord& pod) {
   const auto since = in.seen.unstarted_since.find(pod.meta.uid);
   if (since == in.seen.unstarted_since.end()) return std::nullopt;
   return kStart - (in.mono - since->second);
 }
 
-/// Judges whether the worker is stuck with an outdated template: it never ran, and a corrected one helps only its successor.
+/// Judges whether the worker is stuck with an outdated template: its slurmd never ran, and a corrected template helps only its
+/// successor.
 Judged judge_start(const Observed& in, const Slot& slot) {
   const kube::PodRecord& pod = *slot.pod;
   if (slot.life != Life::kLive || slot.cleared_for_deletion || pod.ready() || slot.busy()) return {};
   if (in.hash.empty() || pod.meta.label(api::kLabelRevisionHash) == in.wanted_hash(slot.key)) return {};
   if (slot.record == nullptr) {
-    // What was seen may have been the record of an earlier pod of the name.
+    // If slurmd never ran, the node that was seen in Slurm was that of an earlier pod of the name.
     if ((slot.stamped || !slot.suspect.empty()) && slurmd_started(pod)) return {};
   } else if (held_by_others(slot)) {
-    // The drain was meant for an earlier pod of this name: this pod's slurmd never ran.
+    // If this pod's slurmd never ran, the drain was meant for an earlier pod of the name.
     if (slurmd_started(pod)) return {};
   } else if (slot.record->state.base != "DOWN") {
     return {};
   }
   if (pod.node_name.empty()) return {Prospect::kOutdated};
-  // Its kubelet may start slurmd at any moment, unless it reports a problem or has started nothing for long.
+  // The kubelet may start slurmd at any moment, unless the kubelet reports a problem or has started nothing for long.
   if (pod_problems({slot.pod}).empty()) {
     const std::optional<core::Duration> left = start_left(in, pod);
     if (!left) return {};
@@ -86,7 +88,8 @@ Judged judge_start(const Observed& in, const Slot& slot) {
   return slurm_fresh(in) ? Judged{Prospect::kOutdated} : asks_again(in);
 }
 
-/// The annotation's time covers nodes that were missing by then. Nodes that another cluster does not know are not lost.
+/// True if a user has confirmed the loss of the worker's node. The annotation has a time, and covers nodes that were missing by
+/// then. Nodes that are missing in the answers of another cluster are not lost.
 bool loss_confirmed(const Observed& in, const Slot& slot) {
   if (!slot.missing_since || in.snapshot == nullptr || in.snapshot->other_cluster) return false;
   const auto until = core::parse_rfc3339(in.meta().annotation(api::kAnnotationConfirmStateLoss));
@@ -115,7 +118,7 @@ Judged judge_registration(const Observed& in, const Slot& slot) {
   return {in.snapshot->job_names(slot.node) ? Prospect::kServes : Prospect::kLost};
 }
 
-/// It waits for a Kubernetes node that is gone or to which its place is no longer pinned.
+/// True if the pod waits for a Kubernetes node that is gone or to which its place is no longer pinned.
 bool waits_in_vain(const Observed& in, const Slot& slot) {
   const std::string_view pin = slot.pod->meta.annotation(api::kAnnotationPinnedTo);
   return slot.life == Life::kLive && slot.pod->node_name.empty() && !pin.empty() && in.invalid.empty() &&
@@ -143,7 +146,7 @@ std::string timeout_text(const api::DrainPolicy& policy, core::Duration drained_
          ", and spec.drainPolicy.timeout is " + api::format_duration(policy.timeout);
 }
 
-/// Evidence for what spec.drainPolicy allows now.
+/// Returns evidence for what spec.drainPolicy allows now.
 std::optional<slurm::DrainTimedOut> find_timeout(const Observed& in, const Slot& slot, const plan::Observing& observing) {
   const std::optional<api::DrainPolicy>& policy = in.nodeset.spec.drain_policy;
   if (!in.invalid.empty() || !policy || policy->on_timeout == api::OnDrainTimeout::kWait) return std::nullopt;
@@ -166,8 +169,8 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
     if (found) to.emplace(observing, pod, *std::move(found));
   };
   if (slot.record == nullptr) {
-    // A cleared worker was drained before we deleted its record, so nothing can have started on it since. If slurmd never ran,
-    // the stamp comes from an earlier pod.
+    // A worker that was cleared for deletion was drained before the operator deleted its record, so no job can have started on
+    // it since. If its slurmd never ran, the stamp comes from an earlier pod.
     const bool started = slot.prospect != Prospect::kOutdated && (slurmd_started(pod) || !held_back(pod) || slot.host_lost());
     const bool stamped = slot.stamped && !slot.cleared_for_deletion && started;
     if (slot.suspect.empty() || !started)
@@ -176,7 +179,7 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
       attach(out.forgotten, slurm::Forgotten::of(observing, snapshot, node, *slot.missing_since));
     return out;
   }
-  // What is known of its former node says nothing about the node that it may be now.
+  // What is known of the worker's former node says nothing about the node that the worker may be now.
   if (!slot.suspect.empty()) return out;
   out.timed_out = find_timeout(in, slot, observing);
   attach(out.drained, slurm::Drained::of(observing, snapshot, node));
@@ -204,7 +207,7 @@ Slot read_slot(const Observed& in, const kube::PodPtr& pod, SlotKey key, const p
   out.cleared_for_deletion = !cleared_for.empty();
   out.deregistered = out.cleared_for_deletion && !cleared_for.starts_with(slurm::NeverRegistered::kKind);
   if (out.record == nullptr && out.stamped && !out.cleared_for_deletion && pod->ready() && pod->ready_since) {
-    // The condition may be older than the present slurmd.
+    // The condition may be older than the present slurmd, so the later of the two times counts.
     if (const auto since = missing_since(*pod)) out.missing_since = std::max(*since, *pod->ready_since);
   }
   out.loss_confirmed = loss_confirmed(in, out);
@@ -246,7 +249,7 @@ bool Slot::usable() const {
 }
 
 bool held_by_others(const slurm::Node& node) {
-  // The operator always gives a reason.
+  // The operator always gives a reason, so a drain without a reason is somebody else's.
   if (node.state.has("DRAIN") || node.state.has("FAIL"))
     return !slurm::held_by(node.reason, slurm::Owner::kOperator) ||
            slurm::given_by_others(node.reason, slurm::Owner::kOperator);
@@ -280,7 +283,7 @@ std::map<std::string, slurm::SlurmdEnded, std::less<>> read_ended(const Observed
     };
     const LiveObject host = live_host(pod.kube_node);
     if (!absent(live_pod(observed.meta(), pod)) || (!pod.ended && !absent(host))) continue;
-    // An ended pod does not start again.
+    // An ended pod does not start again, so this evidence stays valid.
     const auto good_until = pod.ended ? std::nullopt : std::optional(observed.live.at(host).asked_at + kHostGone);
     out.emplace(node, slurm::SlurmdEnded(observing, {observed.cluster(), node}, *pod.slurmd,
                                          pod.ended ? "its pod has ended" : "its Kubernetes node is gone", good_until));

@@ -14,7 +14,7 @@ namespace {
 
 using testing::World;
 
-/// Two workers, the second of which the operator has drained.
+/// Returns a world with two workers. The operator has drained the second one.
 World with_a_drained_worker() {
   World world(core::Json{{"replicas", 2}});
   world.add_pod(0);

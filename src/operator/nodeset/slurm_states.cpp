@@ -27,21 +27,22 @@ using core::Json;
 constexpr int kReportsPerPass = 20;
 /// After this long, a ready worker is resumed though nothing shows that it registered anew.
 constexpr core::Duration kRegistrationGrace{15000};
-/// If a pod is not known to be deleted this long after its preStop was seen, only its container was restarted.
+/// If a pod is not known to be deleted this long after its preStop hook was seen, only its container was restarted.
 constexpr core::Duration kDeletionTold{60000};
-/// How long after its preStop a slurmd may restart before it ends, because a reconfigure makes it execute itself anew. Slurm
-/// reports both times in whole seconds.
+/// How long after the preStop hook of its pod a slurmd may restart before it ends: a reconfigure makes slurmd execute itself
+/// anew. Slurm reports both times in whole seconds.
 constexpr core::Duration kEnding{2000};
 /// The reason, without prefix, of a node whose pod ended unseen, or was removed while it ran.
 constexpr std::string_view kPodGone = "Pod is gone";
-/// A worker this young will soon be ready and registered. An older one may not be for long.
+/// A worker that is younger than this will soon be ready and registered. For an older worker, that may take long.
 constexpr core::Duration kStarting{60000};
-/// How often the deadline of a worker is written while jobs come and go there.
+/// How often at most the deadline of a worker is written while jobs come and go there.
 constexpr core::Duration kDeadlineEvery{60000};
 /// The worker's deadline if a job has no time limit.
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
-/// The record of its name belongs to an earlier worker whose end nobody saw: jobs would be sent to where no slurmd runs.
+/// True if the record of the worker's name belongs to an earlier worker whose end nobody saw. Slurm would send jobs to where no
+/// slurmd runs.
 bool has_anothers_record(const View& view, const Worker& worker) {
   if (worker.record == nullptr || uses_host_network(view.in.nodeset.spec) || slurmd_started(*worker.pod)) return false;
   return view.is_own_record(*worker.record) && began_before(*worker.record, *worker.pod);
@@ -49,9 +50,10 @@ bool has_anothers_record(const View& view, const Worker& worker) {
 
 /// Returns why the worker's node must not accept jobs, or "".
 std::string drain_reason(const View& view, const Worker& worker) {
-  // Its preStop hook sends the same reason, if it runs and slurmctld answers in time.
+  // The worker's preStop hook sends the same reason, if the hook runs and slurmctld answers in time.
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
-  // The record may be an earlier slurmd's: drained, it keeps this one from getting jobs.
+  // A silent worker needs no drain, unless its record belongs to an earlier slurmd. A drained record keeps the new slurmd from
+  // getting jobs.
   if (worker.silent() && !may_register(worker)) return {};
   if (worker.goes() && !view.stops()) return worker.updates() ? update_reason(view) : leave_reason(view, worker);
   if (worker.kube_cordon()) {
@@ -64,7 +66,7 @@ std::string drain_reason(const View& view, const Worker& worker) {
   return has_anothers_record(view, worker) ? std::string(kPodGone) : "";
 }
 
-/// A node that is down or failing accepts no jobs. Its reason is somebody else's or Slurm's.
+/// True if the node accepts jobs: it is not drained, down or failing.
 bool takes_jobs(const slurm::Node& node) {
   return !node.state.has("DRAIN") && node.state.base != "DOWN" && !node.state.has("FAIL");
 }
@@ -77,7 +79,7 @@ bool renames(const View& view, const Worker& worker) {
   const std::string why = *slurm::Holds::read(worker.record->reason).why(slurm::Owner::kOperator);
   if (!worker.goes()) return (worker.user_cordon || worker.kube_cordon()) && is_purpose(view.in.meta(), why);
   if (!view.in.nodeset.spec.drain_policy) return false;
-  // Only that reason shows what ended there.
+  // Keep a reason that begins with "Pod is ". Only this reason shows what ended there.
   return !is_purpose(view.in.meta(), why) && !why.starts_with("Pod is ");
 }
 
@@ -88,20 +90,21 @@ bool needs_drain(const View& view, const Worker& worker) {
   return worker.goes() ? !worker.has_flag("DRAIN") : takes_jobs(*worker.record);
 }
 
-/// The record is not deleted at once: a successor is created, or Slurm keeps it for jobs or a reservation.
+/// True if the record is not deleted at once, because a successor is created, or because Slurm keeps it for jobs or a
+/// reservation.
 bool record_stays(const View& view, const Vacancies& vacancies, const slurm::Node& node) {
   const std::optional<SlotKey> place = view.place_of(node.name);
   return !place || !place->numbered() || vacancies.places.contains(*place) || view.work_on(node.name).jobs > 0 ||
          node.state.base != "IDLE" || node.state.has("COMPLETING") || node.state.has("RESERVED");
 }
 
-/// Another pod uses, or may use, the Slurm node of a pod that is gone.
+/// True if another pod uses, or may use, the Slurm node of a pod that is gone.
 bool may_be_anothers(const View& view, const std::string& node) {
   return !view.in.namesake.empty() || view.has_worker(node) || view.rival_of(node) != nullptr ||
          view.in.other_workers.contains(node) || view.is_of_other_pod(node);
 }
 
-/// Slurm nodes of pods that are gone: they have no slurmd, but Slurm sends them jobs until it notices.
+/// Returns the Slurm nodes of pods that are gone. They have no slurmd, but Slurm sends them jobs until it notices that.
 std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& vacancies) {
   std::set<std::string> out;
   const std::string prefix = view.node_prefix();
@@ -126,7 +129,7 @@ std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& v
   return {out.begin(), out.end()};
 }
 
-/// Slurm still has jobs there that ended with their pod or its Kubernetes node, unnoticed by Slurm.
+/// True if Slurm still has jobs on the node that ended with the pod or its Kubernetes node, because Slurm has not noticed that.
 bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
   const slurm::Node* node = view.in.snapshot->node(name);
   if (node == nullptr || view.work_on(name).jobs == 0 || may_be_anothers(view, name)) return false;
@@ -135,7 +138,8 @@ bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
   return drained_by_us && node->state.base != "DOWN" && pod.slurmd && (pod.ended || pod.host_gone);
 }
 
-/// Slurm knows the running slurmd, not its predecessor: otherwise jobs would be sent to an address where nobody listens.
+/// True if Slurm knows the running slurmd, not its predecessor. Otherwise jobs would be sent to an address where nobody
+/// listens.
 bool registered_anew(const View& view, const Worker& worker) {
   const slurm::Node& node = *worker.record;
   const auto lasts = [&](const ToldOf& told, core::Duration time) {
@@ -151,18 +155,19 @@ bool registered_anew(const View& view, const Worker& worker) {
   return lasts(view.in.seen.ready, kRegistrationGrace);
 }
 
-/// slurmctld set the node down, but its slurmd answers again. ReturnToService=1 ends that only without a left-over reason and
-/// if the machine has not rebooted.
+/// True if slurmctld set the node down, but its slurmd answers again. ReturnToService=1 ends such a DOWN only if no reason was
+/// left over and the machine has not rebooted.
 bool down_though_back(const Worker& worker) {
   return worker.record != nullptr && slurm::down_by_slurm(*worker.record) && !worker.has_flag("NOT_RESPONDING");
 }
 
-/// Only the operator's hold, or Slurm's down of a slurmd that is back, keeps the worker from accepting jobs.
+/// True if the worker is to accept jobs, and is kept from that by the operator's hold or by a DOWN that slurmctld set for a
+/// slurmd that is back.
 bool wants_resume(const Worker& worker) {
   if (worker.goes() || worker.user_cordon || worker.kube_cordon() || worker.unplaced() || worker.life != Life::kLive)
     return false;
-  // INVALID_REG is Slurm's own drain, which it refuses to end, even if an old reason of ours is there. FAIL is never ours, and
-  // resuming would end it.
+  // INVALID_REG is a drain by Slurm itself. Slurm refuses to end it, even if an old reason of ours is there. FAIL is never
+  // ours, and a resume would end it.
   return (worker.drained_by_us() || down_though_back(worker)) && !worker.has_flag("INVALID_REG") && !worker.has_flag("FAIL");
 }
 
@@ -176,19 +181,20 @@ plan::StepId protect_id(const Worker& worker) {
   return {"mark", "Pod", pod_text(worker)};
 }
 
-/// How long its deadline is not written again: on a node that many jobs share, it changes with each of them.
+/// Returns how long the worker's deadline is not written again. On a node that many jobs share, the deadline changes with each
+/// job.
 core::Duration deadline_waits(const View& view, const Worker& worker) {
   const auto marked = view.in.outcomes.find(protect_id(worker));
   if (marked == view.in.outcomes.end() || marked->second.state != plan::Outcome::State::kDone) return core::Duration{0};
   return kDeadlineEvery - (view.in.mono - marked->second.last);
 }
 
-/// The new value of the deadline annotation; empty: unchanged.
+/// Returns the new value of the deadline annotation; null removes it. nullopt: the annotation stays as it is.
 std::optional<Json> new_deadline(const View& view, const Worker& worker, Draft& draft) {
   std::string deadline;
   if (worker.work.running) deadline = worker.work.deadline ? core::format_rfc3339(*worker.work.deadline) : std::string(kNever);
   const std::string_view told = worker.pod->meta.annotation(api::kAnnotationPodDeadline);
-  // The first deadline and its end are written at once.
+  // The first deadline is written at once, and so is the removal of a deadline.
   const bool waits = !deadline.empty() && !told.empty() && deadline_waits(view, worker).count() > 0;
   if (waits) draft.remember(protect_id(worker));
   if (deadline == told) return std::nullopt;
@@ -197,7 +203,7 @@ std::optional<Json> new_deadline(const View& view, const Worker& worker, Draft& 
   return std::nullopt;
 }
 
-/// A patch of labels and annotations; empty: nothing changes.
+/// Returns a patch of labels and annotations. Empty: nothing changes.
 Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
   const kube::ObjectMeta& meta = worker.pod->meta;
   Json labels = Json::object(), annotations = Json::object();
@@ -212,15 +218,15 @@ Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
     if (std::optional<Json> deadline = new_deadline(view, worker, draft))
       annotations[std::string(api::kAnnotationPodDeadline)] = *std::move(deadline);
   }
-  // It is wanted again before its record was deleted, or somebody resumed it and a job was faster.
+  // The worker is wanted again before its record was deleted. Or somebody resumed the node, and a job started there sooner.
   if (worker.cleared_for_deletion && (!worker.goes() || worker.busy()) && worker.record != nullptr && view.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   const bool says_drain = !meta.annotation(api::kAnnotationFirstConf).empty();
   if (says_drain && worker.record != nullptr && !recorded_drain(view.in, worker.node) && registered_anew(view, worker))
     annotations[std::string(api::kAnnotationFirstConf)] = nullptr;
   Json out = Json::object();
-  // Needs a write only if the pod's name does not determine the node: otherwise the conditions record that it was seen. The
-  // annotation remains if somebody removes the conditions.
+  // The name of the Slurm node needs a write of its own only if the pod does not determine it. Otherwise the conditions record
+  // that Slurm has had the node. The annotation remains if somebody removes the conditions.
   const bool stamps = worker.record != nullptr && view.slurm_known() && stamped_node_name(*worker.pod).empty();
   if (labels.empty() && annotations.empty() && !(stamps && worker.node != slurm_node_name(*worker.pod))) return out;
   if (stamps) annotations[std::string(api::kAnnotationRegistered)] = worker.node;
@@ -229,14 +235,14 @@ Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
   return out;
 }
 
-/// The pod conditions for Slurm's state of the node, from type to message.
+/// Returns the messages of the pod conditions for Slurm's state of the node, by type.
 std::map<std::string, std::string, std::less<>> wanted_conditions(const View& view, const Worker& worker) {
   std::map<std::string, std::string, std::less<>> out;
   const auto add = [&](std::string_view name, std::string_view message) {
     out.emplace(std::string(api::kPodConditionPrefix) + std::string(name), message);
   };
   if (worker.record == nullptr) {
-    // It stays stamped as seen: otherwise its absence could count as evidence later.
+    // Keep the pod marked as seen in Slurm. Otherwise the absence of its node could count as evidence later.
     if (worker.stamped) add("Unknown", missing_text(missing_since(*worker.pod).value_or(view.in.now)));
     return out;
   }
@@ -249,21 +255,21 @@ std::map<std::string, std::string, std::less<>> wanted_conditions(const View& vi
   return out;
 }
 
-/// Slurm has its node now and did not before. A record of an earlier slurmd does not count before the pod's own slurmd has
-/// started.
+/// True if Slurm has the worker's node now and did not have it before. A record of an earlier slurmd does not count before the
+/// pod's own slurmd has started.
 bool appears(const Worker& worker) {
   if (worker.record == nullptr) return false;
   if (worker.stamped) return missing_since(*worker.pod).has_value();
   return slurmd_started(*worker.pod) || !began_before(*worker.record, *worker.pod);
 }
 
-/// The present time, but not before the places that were given, whoever's clock set these.
+/// Returns the present time, but no earlier than the times in `places`, because another clock may have set those.
 core::WallTime registration_time(const View& view, const Places& places) {
   const core::WallTime now = core::whole_seconds(view.in.now);
   return std::max({now, places.given_until.value_or(now), places.due.value_or(now)});
 }
 
-/// Entries of a strategic merge patch, which affects only conditions of these types.
+/// Returns the entries of a strategic merge patch. The patch affects only conditions of the types in it.
 Json condition_changes(const View& view, const Worker& worker) {
   const auto wanted = wanted_conditions(view, worker);
   Json out = Json::array();
@@ -302,7 +308,7 @@ void report(const Worker& worker, Json changes, Draft& draft) {
                               kube::PatchType::kStrategic, "status"));
 }
 
-/// Without the hash of the record's configuration.
+/// Returns the comment without the hash of the record's configuration.
 Json comment_json(const View& view, const Worker& worker) {
   return {{"namespace", view.in.meta().ns},
           {"podName", worker.pod->meta.name},
@@ -311,17 +317,17 @@ Json comment_json(const View& view, const Worker& worker) {
           {"nodeSetUID", view.in.meta().uid}};
 }
 
-/// The new comment of the worker's node; "": it stays.
+/// Returns the new comment of the worker's node. "": the comment stays.
 std::string wanted_comment(const View& view, const Worker& worker) {
   const std::string& have = worker.record->comment;
-  // A comment of an earlier release is not rewritten for that alone.
+  // A comment of an earlier release has no hash. It is not rewritten for that alone.
   if (have == stamped_comment(view, worker, "")) return {};
   const std::string* conf = view.conf_hash(worker.pod->meta.label(api::kLabelRevisionHash));
   std::string stamp = conf == nullptr ? "" : *conf;
   if (!have.empty()) {
     const auto comment = worker_comment(have);
     if (!comment) return {};
-    // Slurm keeps the --conf with which the record was made, whoever uses it now.
+    // Slurm keeps the --conf with which the record was made, whichever worker uses the record now.
     const std::string recorded = core::get_string(*comment, {kStampedConf});
     if (!recorded.empty()) stamp = recorded;
   }
@@ -329,7 +335,7 @@ std::string wanted_comment(const View& view, const Worker& worker) {
   return out == have ? "" : out;
 }
 
-/// The worker was created recently and is about to register.
+/// True if the worker was created recently and is about to register.
 bool starting(const View& view, const Worker& worker) {
   return worker.life == Life::kLive && (worker.record == nullptr || !worker.ready()) &&
          view.in.now - worker.pod->meta.created < kStarting;
@@ -436,7 +442,8 @@ bool awaits_place(const View& view, const Worker& worker) {
 void report_states(const View& view, const Workers& workers, Draft& draft) {
   if (!view.slurm_known()) return;
   int left = kReportsPerPass;
-  // Workers never seen in Slurm come first: later decisions depend on the stamp.
+  // Workers that were never seen in Slurm come first, because the conditions record that they have been seen, and later
+  // decisions depend on that.
   for (const bool first : {true, false}) {
     for (const Worker& worker : workers) {
       if (worker.life != Life::kLive || (first != !worker.stamped) || draft.is_deleted(*worker.pod)) continue;
@@ -458,7 +465,7 @@ void stamp_comments(const View& view, const Workers& workers, Draft& draft) {
   if (std::ranges::any_of(workers, [&](const Worker& worker) { return starting(view, worker); })) return;
   for (const Worker& worker : workers) {
     if (worker.record == nullptr || !worker.ready()) continue;
-    if (worker.goes() && !worker.updates()) continue;  // Its record is deleted with it.
+    if (worker.goes() && !worker.updates()) continue;  // The record is deleted with the worker.
     std::string wanted = wanted_comment(view, worker);
     const plan::StepId id{"comment", "Slurm node", worker.node};
     if (wanted.empty()) continue;

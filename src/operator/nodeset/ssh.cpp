@@ -1,4 +1,4 @@
-// sshd in workers, beside slurmd, for users with a job there. pam_slurm_adopt in the image refuses all others.
+// Runs sshd in workers, beside slurmd, for users with a job there. pam_slurm_adopt in the image refuses all others.
 #include "operator/common/ssh.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ std::string worker_sshd_config(const api::NodeSetSpec& spec) {
   return sshd_config("NodeSet", spec.ssh->extra_sshd_config, host_keys);
 }
 
-/// Null: only the users of the image.
+/// Returns which key of which Secret is the sssd.conf. Null: there is none, so only the users of the image exist.
 const api::SecretKeySelector* sssd_conf(const api::NodeSetSpec& spec) {
   return spec.ssh->sssd_conf_ref && !spec.ssh->sssd_conf_ref->name.empty() ? &*spec.ssh->sssd_conf_ref : nullptr;
 }
@@ -62,15 +62,16 @@ std::vector<std::string_view> ssh_volume_names(const api::NodeSetSpec& spec) {
 void add_ssh_volumes(const Observed& in, Json& volumes) {
   const api::NodeSetSpec& spec = in.nodeset.spec;
   if (!has_sshd(spec)) return;
-  // The file comes from the pod, so that each worker has that of its own template, also below the partition of an update.
+  // The file comes from an annotation of the pod. So each worker has the file of its own template, also below the partition of
+  // an update.
   const Json config{
       {"downwardAPI",
        {{"items", Json::array({{{"path", kSshdConfig},
                                 {"fieldRef",
                                  {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationSshdConfig)}}}}})}}}};
   Json host_keys{{"secret", {{"name", host_keys_of(in.meta()).name}}}};
-  // If an update removes ssh, a worker below its partition starts without the host keys, which are not kept any more. Other
-  // workers wait for them: the kubelet may not see a Secret at once that was created just before the pod.
+  // If an update removes spec.ssh, the host keys are not kept any more, and a worker below the partition starts without them.
+  // Other workers wait for the host keys, because a kubelet may not yet see a Secret that was created just before the pod.
   if (in.host_keys == kube::Presence::kUnknown) host_keys["secret"]["optional"] = true;
   volumes.push_back(projected_volume(kConfigVolume, Json::array({config})));
   volumes.push_back(projected_volume(kHostKeysVolume, Json::array({host_keys})));
@@ -80,7 +81,7 @@ void add_ssh_volumes(const Observed& in, Json& volumes) {
 void add_sshd(const api::NodeSetSpec& spec, Json& slurmd) {
   if (!has_sshd(spec)) return;
   slurmd["ports"].push_back({{"name", kPort}, {"containerPort", api::kPortSsh}, {"protocol", "TCP"}});
-  // The image starts sshd if these are mounted.
+  // The image starts sshd if these files are mounted.
   for (Json& mount : daemon_mounts(spec)) slurmd["volumeMounts"].push_back(std::move(mount));
 }
 

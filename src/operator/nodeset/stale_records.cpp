@@ -1,5 +1,6 @@
-// Stale records of Slurm nodes: of workers that are gone for good, of workers that have moved (with host networking the Slurm
-// node is named after the Kubernetes node), and records whose extraConf or limits do not fit the next worker of the name.
+// Deletes stale records of Slurm nodes: of workers that are gone for good, and of workers that have moved (with host
+// networking, the Slurm node is named after the Kubernetes node). Judges records whose extraConf or limits do not fit the next
+// worker of the name.
 #include <algorithm>
 #include <array>
 
@@ -13,13 +14,14 @@
 namespace op::nodeset {
 namespace {
 
-/// A worker without a Kubernetes node may return to its previous one and find its record there.
+/// True if no worker is missing and each has a Kubernetes node. A worker without a Kubernetes node may return to its previous
+/// one and find its record there.
 bool all_placed(const View& view, const Workers& workers, const Vacancies& vacancies) {
   return vacancies.places.empty() && view.in.orphans.empty() &&
          std::ranges::none_of(workers, [](const Worker& worker) { return worker.pod->node_name.empty(); });
 }
 
-/// slurmctld's reasons for a slurmd that has less than its record. A new record would fit.
+/// slurmctld's reasons for refusing a slurmd that has less than its record says. A new record would fit.
 constexpr std::array<std::string_view, 5> kDiffers{"CoreSpec differ", "Low CPUs", "Low RealMemory", "Low TmpDisk",
                                                    "Low socket*core*thread count"};
 
@@ -35,12 +37,14 @@ bool starts_with_any(const auto& all, const std::string& reason) {
   return std::ranges::any_of(all, [&](std::string_view words) { return reason.starts_with(words); });
 }
 
-/// The record belongs to one of our workers, and Slurm refused its last slurmd. Nobody can resume such a node.
+/// True if the record belongs to one of our workers, and Slurm refused its last slurmd for having less than the record says.
+/// Nobody can resume such a node.
 bool refused_by_slurm(const View& view, const slurm::Node& node) {
   return node.state.has("INVALID_REG") && stamped_by_us(view, node) && starts_with_any(kDiffers, node.reason);
 }
 
-/// The comment names a NodeSet of our name. If the uid differs, that NodeSet is gone: two of a name cannot exist at once.
+/// True if the comment names a NodeSet of our name. If the UID differs, that NodeSet is gone: two NodeSets of one name cannot
+/// exist at once.
 bool names_us(const View& view, const core::Json& comment) {
   return core::get_string(comment, {"nodeSetName"}) == view.in.meta().name &&
          core::get_string(comment, {"namespace"}) == view.in.meta().ns;
@@ -55,7 +59,8 @@ Ours is_ours(const View& view, const slurm::Node& node) {
     if (uid == view.in.meta().uid) return Ours::kYes;
     if (!uid.empty() && !names_us(view, *comment)) return Ours::kNo;
   }
-  // It has no comment. It counts as ours only if nothing answers under its name any more.
+  // The comment does not decide it. A record with our feature counts as ours only if nothing answers under its name any more,
+  // or if the operator holds the node.
   const std::string feature = slurm_node_set_name(view.in.nodeset.spec, view.in.meta().name);
   const bool featured = std::find(node.features.begin(), node.features.end(), feature) != node.features.end();
   if (!featured) return Ours::kNo;
@@ -64,14 +69,15 @@ Ours is_ours(const View& view, const slurm::Node& node) {
   return silent ? Ours::kYes : Ours::kPerhaps;
 }
 
-/// A worker that was bound to a Kubernetes node of that name made the record, and may return.
+/// True if the record's comment names a Kubernetes node of the record's name. A worker that was bound to that Kubernetes node
+/// made the record, and may return.
 bool named_after_host(const slurm::Node& node) {
   const auto comment = worker_comment(node.comment);
   const std::string host = comment ? core::get_string(*comment, {"node"}) : "";
   return !host.empty() && host.substr(0, host.find('.')) == node.name;
 }
 
-/// Deletes records under names that no worker has any more.
+/// Deletes records under numbered names that no worker has any more.
 void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
   if (!view.in.namesake.empty()) return;
   const std::string prefix = view.node_prefix();
@@ -108,7 +114,7 @@ void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRe
   }
 }
 
-/// The pod that the record names is now a worker under another name and does not return to it.
+/// True if the pod that the record names is a worker under another name now. That worker does not return to the record.
 bool is_superseded(const Workers& workers, const slurm::Node& node) {
   const auto comment = worker_comment(node.comment);
   const std::string pod = comment ? core::get_string(*comment, {"podName"}) : "";
@@ -117,17 +123,17 @@ bool is_superseded(const Workers& workers, const slurm::Node& node) {
   });
 }
 
-/// Our preStop hook drained the node before its comment was written.
+/// True if our preStop hook drained the node before its comment was written.
 bool drained_by_pre_stop(const View& view, const slurm::Node& node) {
   return slurm::held_by(node.reason, slurm::Owner::kOperator) && !worker_comment(node.comment) &&
          is_ours(view, node) == Ours::kYes;
 }
 
-/// Deletes records of workers that have another name now: with host networking they may have moved, and otherwise slurmd had
-/// been given a name of its own.
+/// Deletes records of workers that have another name in Slurm now. With host networking, such a worker may have moved.
+/// Otherwise its slurmd had been given a name of its own.
 void delete_moved(const View& view, const Workers& workers, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
   const bool on_host = uses_host_network(view.in.nodeset.spec);
-  // delete_of_hosts handles these.
+  // delete_of_hosts handles such records.
   if (!on_host && (view.by_host() || view.goal != Goal::kServe)) return;
   if (view.stops() || !all_placed(view, workers, vacancies)) return;
   const std::string prefix = view.node_prefix();
@@ -137,9 +143,10 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
     // A reason that somebody else gave for the machine must still be there when a worker returns.
     if (slurm::given_by_others(node->reason, slurm::Owner::kOperator) && !tells_refusal(*node)) continue;
     if (!stamped_by_us(view, *node) && !drained_by_pre_stop(view, *node)) continue;
-    // Without host networking or with DaemonSet, the name follows from the place unless the pod has another node now.
+    // Without host networking, or with DaemonSet, the place determines the name, unless the pod of the record has another node
+    // now.
     if ((!on_host || view.by_host()) && !is_superseded(workers, *node)) continue;
-    // It still matters to jobs that wait for the node.
+    // A hold by others, a reservation, and jobs that wait for the node still need the record.
     if (view.goal == Goal::kServe && (outlives_worker(view, *node) || reserved(*node) || view.in.snapshot->job_names(name)))
       continue;
     // The machine may run a slurmd of its own: a node that answers does not count as left behind.
@@ -155,7 +162,8 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
   }
 }
 
-/// Deletes records of Kubernetes nodes that are gone, with pruneSlurmNodeRecords. Requires the API server's direct answer.
+/// With pruneSlurmNodeRecords, deletes the records of workers whose Kubernetes nodes are gone. Requires the API server's direct
+/// answer.
 void prune_lost(const View& view, StaleRecords& found, Draft& draft) {
   if (view.goal != Goal::kServe || view.stops()) return;
   for (const auto& [name, host] : view.in.lost_hosts) {
@@ -163,7 +171,7 @@ void prune_lost(const View& view, StaleRecords& found, Draft& draft) {
     if (node == nullptr || view.has_worker(name) || view.is_of_other_pod(name) || view.in.other_workers.contains(name))
       continue;
     if (view.rival_of(name) != nullptr || outlives_worker(view, *node)) continue;
-    // Wait until Slurm has noticed the end of slurmd. The node still matters to jobs that wait for it.
+    // Wait until Slurm has noticed the end of slurmd. Jobs that wait for the node still need its record.
     if (node->state.base != "DOWN" || reserved(*node) || view.in.snapshot->job_names(name)) continue;
     if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     ++found.count;
@@ -188,7 +196,8 @@ bool awaits_bound_worker(const View& view, const slurm::Node& node) {
   return comment && !view.in.hosts.contains(core::get_string(*comment, {"node"}));
 }
 
-/// Our worker was the last one behind the node, or our preStop hook drained it before its comment was written.
+/// True if a worker of ours was the last one behind the node, or our preStop hook drained the node before its comment was
+/// written.
 bool left_by_ours(const View& view, const slurm::Node& node) {
   if (stamped_by_us(view, node)) {
     const core::Json comment = *worker_comment(node.comment);
@@ -213,7 +222,7 @@ void delete_of_hosts(const View& view, StaleRecords& found, Draft& draft) {
     if (!left_by_ours(view, *node) || outlives_worker(view, *node) || awaits_bound_worker(view, *node)) continue;
     // Pods of ours without a place are left alone, and so are their records.
     if (std::ranges::any_of(view.in.pods, [&](const kube::PodPtr& pod) { return slurm_node_name(*pod) == name; })) continue;
-    // It still matters to jobs that wait for the node.
+    // Jobs that wait for the node still need its record.
     if (serves && view.in.snapshot->job_names(name)) continue;
     if (!down) {
       if (found.answering.empty()) found.answering = name;
@@ -240,7 +249,7 @@ bool tells_refusal(const slurm::Node& node) {
 
 bool stamped_by_us(const View& view, const slurm::Node& node) {
   const std::string& uid = view.in.meta().uid;
-  // Most nodes are others': searching the text is cheaper than parsing it.
+  // Most nodes belong to others, and searching the comment is cheaper than parsing it.
   if (node.comment.find(uid) == std::string::npos) return false;
   const auto comment = worker_comment(node.comment);
   return comment && core::get_string(*comment, {"nodeSetUID"}) == uid;
@@ -248,7 +257,7 @@ bool stamped_by_us(const View& view, const slurm::Node& node) {
 
 bool has_other_conf(const View& view, const slurm::Node& record, std::string_view revision) {
   const std::string* hash = view.conf_hash(revision);
-  // Most records have this hash: searching the text is cheaper than parsing it.
+  // Most records have this hash, and searching the comment is cheaper than parsing it.
   if (hash == nullptr || record.comment.find(*hash) != std::string::npos) return false;
   const auto comment = worker_comment(record.comment);
   // Workers of a former NodeSet of our name are ours even before their comments are updated. Comments of earlier releases lack
@@ -266,7 +275,7 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
   if (!refused) {
     const std::optional<SlotKey> place = view.place_of(name);
     if (!has_other_conf(view, *record, place ? view.in.wanted_hash(*place) : view.in.hash)) return OldRecord::kStays;
-    // An administrator's drain also applies to the next pod.
+    // An administrator's drain also applies to the next pod, so the record stays unless that drain can be restored.
     const bool taken = state.has("DRAIN") || state.has("FAIL");
     if (slurm::given_by_others(record->reason, slurm::Owner::kOperator) ||
         (taken && !slurm::held_by(record->reason, slurm::Owner::kOperator))) {
@@ -274,15 +283,15 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
       if (drain != Restorable::kNoted && drain != Restorable::kToBeNoted) return OldRecord::kStays;
     }
   }
-  // Our own reservation releases it.
+  // Our own reservation releases the node.
   const bool ours = is_scheduled(view) && record->reservation == reservation_name(view.in.meta());
-  // Jobs that name the node would be lost with it.
+  // Jobs that name the node would be lost with its record.
   if ((reserved(*record) && !ours) || state.has("COMPLETING") || state.base == "ALLOCATED" || state.base == "MIXED" ||
       view.in.snapshot->job_names(name)) {
     return OldRecord::kStays;
   }
   if (drain == Restorable::kToBeNoted) return OldRecord::kAwaitsNote;
-  // The preStop hook leaves a node alone that somebody else or slurmctld drained.
+  // The preStop hook does not set a node DOWN whose drain by somebody else, or by slurmctld, is complete.
   const bool ended = state.base == "DOWN" || ((refused || drain == Restorable::kNoted) && state.base == "IDLE");
   return ended && view.slurm_fresh() && !reserved(*record) ? OldRecord::kDeletedFirst : OldRecord::kAwaitsDown;
 }

@@ -1,5 +1,5 @@
-// What users read: counts, conditions, and events about lasting states. Computed from the facts, and written only when it
-// differs.
+// Writes what users read: counts, conditions, and events about lasting states. The status is computed from the facts, and
+// written only when it differs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using core::Json;
 
 /// Minimum interval for writes of mere counts, which change fast while workers come and go. Conditions are written at once.
 constexpr core::Duration kCountsEvery{500};
-/// Number of refusals after which a node that Slurm does not release is reported: a reservation may hold it.
+/// A node that Slurm does not release is reported after this many refusals. A reservation may hold the node.
 constexpr int kBusyShown = 20;
 constexpr std::string_view kNotUsable = "NotUsable";
 /// How many names a message lists.
@@ -53,7 +53,7 @@ api::NodeSetStatus count(const View& view, const PassResult& result, Draft& draf
     if (state.has("DRAIN")) ++out.slurm_drain;
   }
   if (!slurm::has_answered(view.in.snapshot)) {
-    // Unknown is not zero.
+    // Unknown is not zero, so the last counts stay.
     out.slurm_idle = before.slurm_idle;
     out.slurm_allocated = before.slurm_allocated;
     out.slurm_down = before.slurm_down;
@@ -70,7 +70,7 @@ api::NodeSetStatus count(const View& view, const PassResult& result, Draft& draf
   return out;
 }
 
-/// "cpu-1 is IDLE+DRAIN (bad disk)": why a worker accepts no jobs.
+/// Returns why a worker accepts no jobs: "cpu-1 is IDLE+DRAIN (bad disk)".
 std::string why_unusable(const Worker& worker) {
   if (worker.record == nullptr) return worker.node + " is not registered in Slurm";
   std::string state = worker.record->state.base;
@@ -100,7 +100,8 @@ void tell_suspects(const Workers& workers, Draft& draft) {
   if (!texts.empty()) draft.wrong(kNotRegistered, some(texts));
 }
 
-/// Reports what keeps wanted workers from accepting jobs. True if only users do, and some workers are usable.
+/// Reports what keeps wanted workers from accepting jobs. Returns true if all wanted workers are usable or set aside by users,
+/// and not all of them are set aside.
 bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
   std::vector<std::string> starting, placeless, unusable, aside, refused, old_conf;
   int usable = 0;
@@ -186,7 +187,8 @@ std::string earlier_text(const View& view, const Rollout& rollout) {
   return fmt::format("{} of {} workers still use an earlier template", rollout.earlier, view.desired);
 }
 
-/// More than maxUnavailable are out of service if others than the updated ones do not serve, as those of a scale-out.
+/// Returns how many workers are out of service. This may be more than maxUnavailable, because workers count that are not
+/// updated, such as the new ones of a scale-out.
 std::string out_of_service_text(const Rollout& rollout) {
   const std::string missing = rollout.missing > 0 ? fmt::format(" ({} of them missing)", rollout.missing) : "";
   if (rollout.unavailable <= rollout.most)
@@ -238,7 +240,7 @@ void judge_revisions(const View& view, const Rollout& rollout, Draft& draft) {
   draft.up_to_users("OnDelete", std::move(how));
 }
 
-/// True if the NodeSet's partition exists or none is wanted.
+/// Reports what is wrong with the NodeSet's partition. Returns false if Slurm says that it does not have the wanted partition.
 bool judge_partition(const View& view, Draft& draft) {
   const api::NodeSetPartition& wanted = view.in.nodeset.spec.partition;
   if (view.goal != Goal::kServe || !wanted.enabled) return true;
@@ -258,7 +260,7 @@ bool judge_partition(const View& view, Draft& draft) {
   return false;
 }
 
-/// The places whose workers are still to be created: those of this pass, and those that a worker still occupies.
+/// Returns the places whose workers are still to be created: those of this pass, and those that a worker still occupies.
 std::set<SlotKey> places_to_create(const View& view, const Workers& workers, const Vacancies& vacancies) {
   std::set<SlotKey> out = vacancies.places;
   if (view.goal != Goal::kServe) return out;
@@ -295,7 +297,7 @@ std::set<SlotKey> places_to_create(const View& view, const Workers& workers, con
   return out;
 }
 
-/// Adds what happens to the record under the name of a worker to be created.
+/// Adds to the intent what happens to the record under the name of a worker that is to be created.
 void intend_for_record(const View& view, const PassResult& result, const std::string& node, plan::Intent& intent) {
   const slurm::Node* record = view.known_record(node);
   if (record == nullptr) return;
@@ -312,12 +314,12 @@ void write_intent(const View& view, const PassResult& result, Draft& draft) {
   plan::Intent& intent = draft.intent();
   const kube::ObjectMeta& self = view.in.meta();
   for (const plan::StepId& id : draft.wishes()) {
-    // Drains and marks were added by node and pod; the others change nothing.
+    // Drains and marks were added before, by node and by pod. Events, confirmations and notes change nothing.
     const bool told = id.verb == kDrain.verb || id.is(kClear) || id.is(kEvent) || id.is(kConfirm) || id.is(kNoteDrain);
     if (!told) intent.add(id);
   }
   const std::set<SlotKey> created = places_to_create(view, result.fates.workers, result.vacancies);
-  // With host networking, nodes get their names when their pods are placed.
+  // With host networking, Slurm nodes get their names when their pods are placed.
   const bool named = !uses_host_network(view.in.nodeset.spec);
   NodeNames successors;
   for (const SlotKey& place : created) {
@@ -354,7 +356,7 @@ void judge_scaling(const View& view, const PassResult& result, Draft& draft) {
   if (to_delete > 0) draft.waiting("ScalingIn", fmt::format("deleting {} worker{}", to_delete, to_delete == 1 ? "" : "s"));
 }
 
-/// "pods "cpu-*" is forbidden" for the prefix "cpu-": the same text for every worker.
+/// Replaces the numbers after `prefix`, such as "cpu-", so that every worker has the same text: pods "cpu-*" is forbidden.
 std::string without_ordinals(std::string text, std::string_view prefix) {
   for (std::size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;) {
     at += prefix.size();
@@ -388,7 +390,7 @@ std::vector<Alike> merge_alike(const View& view, std::vector<Problem> found, std
   return out;
 }
 
-/// The event omits the number of further problems, which changes too often.
+/// Reports the problem, and the number of further problems like it. The event omits that number, because it changes too often.
 void add_alike(Alike alike, bool with_event, std::string_view action, Draft& draft) {
   Problem& problem = alike.first;
   if (with_event && problem.wrong()) draft.lasting_event("Warning", problem.reason, action, problem.message);
@@ -427,12 +429,12 @@ void judge_pods(const View& view, const Workers& workers, const ExtraConf& extra
   }
   for (Alike& alike : merge_alike(view, pod_problems(live), kNames)) add_alike(std::move(alike), true, "Run", draft);
   for (Alike& alike : merge_alike(view, refused_files(all), kNames)) add_alike(std::move(alike), true, "Run", draft);
-  // Only if a worker with this template does not run: a running slurmd proves more than our check.
+  // Report doubts only if a worker with this template does not run: a running slurmd proves more than our check.
   if (!extra_conf.doubts.empty() && !pod_problems(current).empty()) draft.wrong("ExtraConfSuspect", extra_conf.doubts, "Run");
 }
 
-/// Reports deleted workers whose finalizers keep them, so that nothing takes their places. If the host is lost, the pod waits
-/// for its kubelet, whatever its finalizers.
+/// Reports deleted workers whose finalizers keep them, because no other worker takes their places. If the host is lost, the pod
+/// waits for its kubelet, whatever finalizers the pod has.
 void tell_held_pods(const View& view, const Workers& workers, Draft& draft) {
   std::vector<Problem> held;
   for (const Worker& worker : workers) {
@@ -454,12 +456,13 @@ void tell_held_pods(const View& view, const Workers& workers, Draft& draft) {
   for (Alike& alike : merge_alike(view, std::move(held), kNames)) add_alike(std::move(alike), true, "Delete", draft);
 }
 
-/// The deletion of the NodeSet waits for records that are not deleted now.
+/// True if the deletion of the NodeSet waits for records that are not deleted while deletions are stopped.
 bool keeps_nodeset(const View& view, const StaleRecords& stale) {
   return view.in.meta().terminating() && view.in.pods.empty() && !stale.withheld.empty();
 }
 
-/// A worker of this NodeSet contributes to the doubt, or would be deleted without it.
+/// True if a worker of this NodeSet contributes to the doubt about Slurm's answers, or if the NodeSet has something that would
+/// be deleted without that doubt.
 bool concerned(const View& view, const PassResult& result) {
   return (view.in.snapshot != nullptr && view.in.snapshot->other_cluster) || !result.scale_in.withheld.empty() ||
          keeps_nodeset(view, result.stale) || result.fates.rollout.withheld ||
@@ -479,7 +482,8 @@ void judge_stop(const View& view, const PassResult& result, Draft& draft) {
   }
 }
 
-/// Set it even if the stop switch or the doubt is the stronger reason: the message records what was lost.
+/// Sets the condition DeletionsStopped for a loss of Kubernetes nodes. Sets it even if the stop switch or the doubt is the
+/// stronger reason, because its message records what was lost.
 void set_node_loss(const View& view, Conditions& conditions) {
   const NodeLoss& loss = view.in.node_loss;
   if (!loss.any()) return;
@@ -511,7 +515,7 @@ void keep_foreign(const View& view, Conditions& conditions, const std::vector<ap
   }
 }
 
-/// Type, status and reason of each condition. A change of these is written at once.
+/// Returns type, status and reason of each condition. A change of these is written at once.
 std::string states_of(const Json* conditions) {
   std::string out;
   if (conditions == nullptr || !conditions->is_array()) return out;
@@ -530,7 +534,7 @@ bool is_minor(const View& view, const Json& patch) {
          states_of(&patch["conditions"]) == states_of(core::find(view.in.object->body, {"status", "conditions"}));
 }
 
-/// The last status write, if it is so recent that mere counts and messages must wait; null: none.
+/// Returns the last write of the status, if it is so recent that mere counts and messages must wait. Null: there is none.
 const std::pair<const plan::StepId, plan::Outcome>* find_recent_status(const View& view) {
   for (auto it = view.in.outcomes.lower_bound(kStatus); it != view.in.outcomes.end() && it->first.is(kStatus); ++it) {
     if (it->second.state == plan::Outcome::State::kDone && view.in.mono - it->second.last < kCountsEvery) return &*it;
@@ -580,7 +584,8 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
   drop("ordinalToNode", before.ordinal_to_node, status.ordinal_to_node);
   drop("drainsToRestore", before.drains_to_restore, status.drains_to_restore);
 
-  // The finalizer's patch and a note use the same resourceVersion: one of the two writes would be refused.
+  // The patch of the finalizer, or the note of a drain, changes the resourceVersion that the status write needs. One of the two
+  // writes would be refused.
   if (result.finalizer == Finalizer::kChanged || result.noted) return;
   std::optional<plan::Step> step = status_step(resources::kNodeSet, *view.in.object, std::move(wanted));
   if (!step) return;
@@ -592,13 +597,13 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
       return;
     }
   }
-  // The variant makes a different status a different step: a status that changes with every pass is not a step repeated in
-  // vain.
+  // The variant makes a different status a different step. So a status that changes with every pass does not count as a step
+  // that is repeated in vain.
   step->id.variant = fmt::format("{}, {} of {} ready", step->reason, status.ready_replicas, status.replicas);
   if (!draft.wish_now(step->id)) return;
   draft.lane("status").add(std::move(*step));
   tell_restored(view, workers, status.drains_to_restore, draft);
-  // Reported once, because the status that is written with it has the new count.
+  // This is reported once, because the status of this pass records the new number of workers.
   if (view.goal == Goal::kServe && view.desired != before.desired) {
     const bool more = view.desired > before.desired;
     draft.event("Normal", more ? "ScalingUp" : "ScalingDown", more ? "ScaleUp" : "ScaleDown",

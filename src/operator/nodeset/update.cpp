@@ -1,4 +1,5 @@
-// RollingUpdate and ScheduledUpdate: which workers of an earlier template are replaced now, each by one of its own name.
+// RollingUpdate and ScheduledUpdate: chooses which workers of an earlier template are replaced now, each by a worker of the
+// same name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,11 +19,11 @@ namespace {
 /// Nothing wakes the key when a job that waits for a node by name is cancelled, or when a worker's time to register is over.
 constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
 
-/// How long an answer of the API server about a template is valid: accepted; refused, which an administrator can change at any
-/// moment; or no answer.
+/// How long an answer of the API server about a template is valid: if the template was accepted, if it was refused, and if
+/// there was no answer. A refusal is asked about again soon, because an administrator can change its cause at any moment.
 constexpr core::Duration kAcceptedFor{10 * 60 * 1000}, kRefusedFor{60000}, kUnansweredFor{5000};
 
-/// Ordinals that no worker and no other pod uses.
+/// Returns the ordinals that no worker and no other pod uses.
 FreeOrdinals free_ordinals(const View& view, const Workers& workers) {
   std::set<int> used;
   for (const Worker& worker : workers) used.insert(worker.key.ordinal);
@@ -66,7 +67,7 @@ std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free,
   const bool held = held_by_others(record) && !tells_refusal(record);
   if (record.state.has("FAIL") || (held && record.state.base == "DOWN" && !record.state.has("DRAIN")))
     return "somebody set " + worker.node + " down or failing";
-  // The record in Slurm reserves the number for the next worker, unless somebody else may hold the node.
+  // The record in Slurm reserves the worker's number for its successor, unless somebody else may hold the node.
   if (worker.key.numbered() && (held || !stamped_by_us(view, record)) && free.has_before(worker.key.ordinal))
     return "another number than that of " + worker.node + " would be the next";
   if (!needs_new_record(view, worker)) return {};
@@ -100,7 +101,8 @@ Rollout::State state_of(const View& view, const ExtraConf& extra_conf, const Rol
   return now ? Rollout::State::kRolls : Rollout::State::kBlocked;
 }
 
-/// It can be drained, or its slurmd never ran. Any other worker is about to register, or is replaced for another reason.
+/// True if the worker can be drained, or its slurmd never registered. Any other worker is about to register, or is replaced for
+/// another reason.
 bool can_go(const Worker& worker) {
   return worker.record != nullptr || worker.evidence.never_started || worker.evidence.never_registered;
 }
@@ -109,20 +111,21 @@ void choose(const View& view, Worker& worker) {
   worker.fate = {Fate::Kind::kUpdate, Fate::Cause::kEarlier, update_reason(view)};
 }
 
-/// This pass writes the drain of others to the status, so that the worker can be replaced.
+/// True if this pass has to write the drain of others to the status first, so that the worker can be replaced.
 bool awaits_note(const View& view, const Worker& worker) {
   return worker.record != nullptr && needs_new_record(view, worker) &&
          judge_restorable(view, worker.key, *worker.record) == Restorable::kToBeNoted;
 }
 
-/// Slurm has not pinged the node yet, as after every drain that ends.
+/// True if the worker is ready but Slurm has not pinged its node yet, as after every drain that ends.
 bool is_about_to_answer(const Worker& worker) {
   return worker.ready() && worker.record != nullptr && worker.record->state.has("NOT_RESPONDING") &&
          worker.record->state.base != "DOWN";
 }
 
-/// Smaller is updated first: workers that do not serve, then idle ones, then those whose jobs end soonest. A busy worker that
-/// made room for idle ones must not be drained again before them only because Slurm has not pinged it yet.
+/// Returns the rank of a worker. Workers with smaller ranks are updated first: those that do not serve, then idle ones, then
+/// those whose jobs end soonest. A busy worker that made room for idle ones must not be drained again before them only because
+/// Slurm has not pinged its node yet.
 auto rank(const View& view, const Worker& worker) {
   const bool serves = is_available(view, worker) || (worker.busy() && is_about_to_answer(worker));
   return std::tuple(serves, worker.busy(), deadline_rank(worker), worker.record != nullptr && reserved(*worker.record),
@@ -132,20 +135,22 @@ auto rank(const View& view, const Worker& worker) {
 /// creationTimestamp is in whole seconds, and a drain is noticed up to two seconds late.
 constexpr core::Duration kCreated{3000};
 
-/// True if a busy worker, drained for a previous template, makes room for idle ones: its jobs may last for days. Its next drain
-/// is younger than the template, so it does this only once per template.
+/// True if a busy worker that was drained for a previous template makes room for idle ones, because its jobs may last for days.
+/// Its next drain is younger than the template, so a worker does this only once per template.
 bool gives_way(const View& view, const Worker& worker, const std::optional<core::WallTime>& template_since) {
   return template_since && worker.busy() && worker.ready() && worker.drained_for &&
          view.in.now - *worker.drained_for < *template_since + kCreated;
 }
 
-/// The API server will refuse the pod however often it is asked. Unlike a quota, which has room once the worker is deleted.
+/// True if the API server will refuse the pod however often it is asked. A quota is different: it has room once the worker is
+/// deleted.
 bool refuses(const core::Error& error) {
   return error.code == core::ErrorCode::kInvalid ||
          (error.code == core::ErrorCode::kForbidden && error.message.find("exceeded quota") == std::string::npos);
 }
 
-/// An admission webhook with side effects is not called in a dry run. Then nothing is known against the pod.
+/// True if the error only says that a dry run is not possible: an admission webhook with side effects is not called in a dry
+/// run. Then nothing is known against the pod.
 bool cannot_be_dry(const core::Error& error) {
   return error.message.find("does not support dry run") != std::string::npos;
 }
@@ -293,7 +298,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
     } else if (drained_for(*worker, reason)) {
       drained.push_back(worker);
     } else if (view.stops()) {
-      out.withheld = true;  // No further worker begins.
+      out.withheld = true;  // No further worker is drained.
     } else if (can_go(*worker)) {
       ranked.emplace_back(rank(view, *worker), worker);
     } else {
@@ -305,7 +310,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   if (!drained.empty() || !ranked.empty()) {
     check_template(view, drained.empty() ? *ranked.front().second : *drained.front(), out);
-    // Those that were drained serve again.
+    // The workers that were drained for the update serve again.
     if (!out.refusal.empty()) return out;
     if (out.unchecked) ranked.clear();
   }
@@ -315,7 +320,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   const std::optional<core::WallTime> template_since = newest_revision_since(view);
   for (Worker* worker : drained) {
     if (idle > 0 && gives_way(view, *worker, template_since)) {
-      --idle;  // It is resumed, and an idle worker takes its turn once it serves.
+      --idle;  // The worker is resumed. Once it serves, an idle worker takes its turn.
     } else {
       choose(view, *worker);
       ++out.under_way;
@@ -324,10 +329,10 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   if (out.state != Rollout::State::kRolls) return out;
   for (const auto& [order, worker] : ranked) {
     const bool serves = is_available(view, *worker);
-    // Workers whose record waits in Slurm come first; with more of them, a number could be given away.
+    // Workers whose record waits in Slurm for a successor come first. If more records waited, a number could be given away.
     const bool room = out.under_way < out.most && (view.by_host() || !free.has_awaited());
     if (!room || (serves && out.unavailable >= out.most)) break;
-    // It counts already, or a worker that serves would take its turn.
+    // A worker whose drain is to be noted counts already. Otherwise a worker that serves would take its turn.
     if (!awaits_note(view, *worker)) choose(view, *worker);
     ++out.under_way;
     if (serves) ++out.unavailable;

@@ -15,10 +15,10 @@
 namespace op::nodeset {
 namespace {
 
-/// How long conditions are based on the last answer of a Slurm that does not answer.
+/// How long conditions are based on Slurm's last answer while Slurm does not answer.
 constexpr core::Duration kShown{30000};
 
-/// Hash of what slurmd gets as --conf.
+/// Returns the hash of what slurmd's --conf is made from.
 std::string hash_of_conf(const std::string& extra_conf, const PodLimits& limits) {
   if (limits.cpus == 0 && limits.memory_mib == 0) return core::short_hash(extra_conf, 10);
   return core::short_hash(fmt::format("{}\n{} {}", extra_conf, limits.cpus, limits.memory_mib), 10);
@@ -120,7 +120,7 @@ std::string View::name_problem(int ordinal) const {
   std::string out = problem_of(ordinal);
   if (out.empty()) return out;
   out += "; neither can be changed: make another NodeSet, with a name and a template.spec.hostname that fit";
-  // Longer numbers make longer names.
+  // Longer numbers make longer names, so the names of lower ordinals may fit.
   int fit = 0;
   while (fit < ordinal && problem_of(fit).empty()) ++fit;
   if (fit > 0) out += fmt::format(", or scale this one to {} at most", fit);
@@ -144,7 +144,7 @@ NameOwner View::owner_of_name(const SlotKey& place) const {
   if (rival_of(node) != nullptr) return NameOwner::kOtherWorker;
   const bool names_nodeset = in.nodeset_names.contains(node) || node == slurm_node_set_name(in.nodeset.spec, in.meta().name);
   if (!slurm::has_answered(in.snapshot)) {
-    // An external slurmctld has nodes of others. Ours has workers, which are created without asking it.
+    // An external slurmctld has nodes of others. Our slurmctld has workers, which are created without asking it.
     return names_nodeset || (in.controller && in.controller->external) ? NameOwner::kUnknown : NameOwner::kUs;
   }
   const slurm::Node* record = in.snapshot->node(node);
@@ -153,7 +153,7 @@ NameOwner View::owner_of_name(const SlotKey& place) const {
 }
 
 bool View::is_own_record(const slurm::Node& record) const {
-  // Searching the text is cheaper than parsing it.
+  // Searching the comment is cheaper than parsing it.
   if (record.comment.find(in.meta().uid) != std::string::npos) return true;
   if (const auto comment = worker_comment(record.comment)) {
     const std::string nodeset = core::get_string(*comment, {"nodeSetName"});

@@ -1,4 +1,4 @@
-// Which workers should exist: ordinals, creation, and the NodeSet's finalizer.
+// Decides which workers should exist: their ordinals, their creation, and the NodeSet's finalizer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,11 +23,12 @@ constexpr core::Duration kAwaitDown{10000};
 constexpr core::Duration kOverdue{30000};
 /// How long a name that another pod has is not tried again.
 constexpr core::Duration kTakenName{60000};
-/// How long a deletion of the NodeSet waits until Slurm answers and has noticed the end of the last slurmd, to delete the
-/// records of its workers. The Controller deletes what is left later.
+/// How long the deletion of a NodeSet waits for Slurm, to delete the records of the workers. Slurm has to answer, and to notice
+/// the end of the last slurmd. Later, the Controller deletes the records that are left.
 constexpr core::Duration kRecordsGrace{5 * 60 * 1000};
 constexpr core::Duration kNextAnswer{300};
-/// When to ask again whether a NodeSet, some of whose workers have no owner, is being deleted.
+/// How long to wait before asking again whether the NodeSet is being deleted. This is asked if some of its workers have no
+/// owner.
 constexpr core::Duration kStaysAgain{5000};
 
 plan::StepId create_id(const View& view, const SlotKey& place) {
@@ -38,7 +39,7 @@ plan::StepId adopt_id(const kube::PodRecord& pod) {
   return {"adopt", "Pod", pod.meta.key().str()};
 }
 
-/// How much longer a terminating pod holds its place.
+/// Returns how much longer a terminating pod holds its place.
 core::Duration holds_for(const View& view, const kube::PodRecord& pod) {
   const auto grace =
       core::get_int(view.in.nodeset.spec.pod_template.spec, {"terminationGracePeriodSeconds"}, kWorkerGraceSeconds);
@@ -53,7 +54,7 @@ bool holds_place(const View& view, const Worker& worker) {
   return holds_for(view, *worker.pod) > core::Duration{0};
 }
 
-/// True if no worker may be created for the place of an orphan, because it will be a worker.
+/// True if no worker may be created for the place of an orphan: the orphan will be a worker, or is terminating and not overdue.
 bool holds_place(const View& view, const kube::PodRecord& orphan) {
   return !orphan.meta.terminating() || holds_for(view, orphan) > core::Duration{0};
 }
@@ -62,7 +63,7 @@ int ordinal_in(const View& view, const kube::PodRecord& pod) {
   return ordinal_of(pod.meta.name, view.in.meta().name + "-").value_or(-1);
 }
 
-/// The API server said recently that another pod has the name.
+/// True if the API server said recently that another pod has the name.
 bool name_taken(const View& view, const SlotKey& place) {
   const plan::Outcome* failed = view.failure(create_id(view, place));
   return failed != nullptr && failed->error && failed->error->code == core::ErrorCode::kAlreadyExists &&
@@ -70,10 +71,10 @@ bool name_taken(const View& view, const SlotKey& place) {
 }
 
 constexpr std::string_view kNameConflict = "HostnameConflict";
-/// The other NodeSet may be deleted, which does not wake this one.
+/// How long to wait before looking again whether a name is free. The deletion of the other NodeSet does not wake this NodeSet.
 constexpr core::Duration kNameMayBeFree{30000};
 
-/// Workers with our feature would be in the other NodeSet's partition.
+/// Reports another NodeSet with the same name in Slurm. Workers with our feature would be in that NodeSet's partition.
 void tell_namesake(const View& view, Draft& draft) {
   if (view.in.namesake.empty()) return;
   draft.wrong(kNameConflict,
@@ -86,7 +87,7 @@ void tell_namesake(const View& view, Draft& draft) {
 
 void tell_taken_names(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
   std::map<std::string, std::string> taken = vacancies.taken;
-  // Include conflicts between existing workers, which earlier versions created.
+  // Include conflicts between existing workers. Earlier releases created such workers.
   for (const Worker& worker : workers) {
     const Rival* rival = view.rival_of(worker.node);
     if (rival != nullptr && rival->nodes.contains(worker.node)) taken.emplace(worker.node, "NodeSet " + rival->nodeset);
@@ -126,7 +127,7 @@ bool has_key(const View& view, Draft& draft) {
   return false;
 }
 
-/// How many creations to try: all, one to see whether they work again, or none yet.
+/// Returns how many creations to try: all, one to see whether creations work again, or none yet.
 std::size_t tries(const View& view, const Vacancies& vacancies, Draft& draft) {
   if (view.spec_changed()) return kCreatesPerPass;
   const plan::Outcome* latest = nullptr;
@@ -149,8 +150,8 @@ plan::Step created_event(const View& view, std::vector<std::string> names) {
   return view.event_step("Normal", "SuccessfulCreate", "Create", "Created Pods " + core::compress_hostlist(std::move(names)));
 }
 
-/// True if the record of an earlier worker is deleted before this one is created. Tried once, because a worker must not wait
-/// for Slurm.
+/// True if the record of an earlier worker is deleted before the next worker is created. The deletion is tried only once,
+/// because a worker must not wait for Slurm.
 bool record_goes_first(const View& view, OldRecord old, Finalizer finalizer, const plan::StepId& id, Draft& draft) {
   // A NodeSet that gets its finalizer now had no worker.
   if (old != OldRecord::kDeletedFirst || finalizer == Finalizer::kChanged) return false;
@@ -166,7 +167,8 @@ bool waits_for_node(const View& view, const std::string& node, OldRecord old, co
     draft.wake_after(kNextAnswer, "waiting for the drain of " + node);
     return true;
   }
-  // Both are steps of this pass. If the API server refuses the first, the record stays.
+  // This pass writes the drain to status.drainsToRestore or removes it from there. The API server may refuse that, so the
+  // worker is created once the status shows the change.
   if (old == OldRecord::kAwaitsNote || forgets_drain(view, node)) {
     draft.wake_after(kNextAnswer, "waiting until status.drainsToRestore tells of node " + node);
     return true;
@@ -178,15 +180,15 @@ bool waits_for_node(const View& view, const std::string& node, OldRecord old, co
   return !wait.over();
 }
 
-/// What workers are created from.
+/// What the workers of a revision are created from.
 struct Recipe {
   std::shared_ptr<const Observed> in;
   core::Json pod;
 };
-/// By revision. A revision is missing if no worker can be created from it now.
+/// The recipes by revision. A revision is missing if no worker can be created from it now.
 using Recipes = std::map<std::string, Recipe, std::less<>>;
 
-/// Returns the same facts with the spec that a revision recorded. Names stay the present ones.
+/// Returns the same facts with the spec that the base revision recorded. Names stay the present ones.
 core::Result<std::shared_ptr<const Observed>> with_base(const Observed& in) {
   const auto base = std::ranges::find_if(
       in.revisions, [&](const kube::ObjectPtr& revision) { return revision->meta.label(api::kLabelRevisionHash) == in.base; });
@@ -203,7 +205,7 @@ Recipes find_recipes(const View& view, const Vacancies& vacancies, const ExtraCo
   for (const SlotKey& place : vacancies.places) {
     const std::string& revision = view.in.wanted_hash(place);
     const bool newest = revision == view.in.hash;
-    // Its problems are reported where they were found.
+    // Problems of the newest revision are reported where they were found.
     if (out.contains(revision) || (newest && (!extra_conf.refusal.empty() || view.in.newer))) continue;
     core::Result<std::shared_ptr<const Observed>> in =
         newest ? std::shared_ptr<const Observed>(&view.in, [](const Observed*) {}) : with_base(view.in);
@@ -217,8 +219,8 @@ Recipes find_recipes(const View& view, const Vacancies& vacancies, const ExtraCo
   return out;
 }
 
-/// For each pod name, the Slurm node that a pod of that name left behind. A worker that has moved between hosts left one on
-/// each: a record that keeps another configuration from the next worker takes precedence, then the latest.
+/// For each pod name, the Slurm node that a pod of that name left behind. A worker that has moved between hosts left a node on
+/// each. A record that has to be deleted before the next worker takes precedence, then the node whose slurmd started last.
 using LeftNodes = std::map<std::string, const slurm::Node*, std::less<>>;
 
 LeftNodes find_left_nodes(const View& view) {
@@ -235,9 +237,9 @@ LeftNodes find_left_nodes(const View& view) {
   return out;
 }
 
-/// The Slurm node of the pod to be created, as far as it is known; "": unknown. It is the node that the previous pod of this
-/// name left under another name, if any: with host networking the next pod may come to the same Kubernetes node, and a slurmd
-/// with a name of its own registers under that name again.
+/// Returns the Slurm node of the pod to be created, as far as it is known. "": it is unknown. If Slurm has no node of the pod's
+/// hostname, it is the node that the previous pod of this name left behind. With host networking, the next pod may come to the
+/// same Kubernetes node. A slurmd with a name of its own registers under that name again.
 std::string node_before(const View& view, const LeftNodes& left, const std::string& pod, const core::Json& body) {
   std::string hostname = core::get_string(body, {"spec", "hostname"});
   if (!hostname.empty() && view.known_record(hostname) != nullptr) return hostname;
@@ -334,7 +336,8 @@ void tell_unmanaged(const View& view, Draft& draft) {
   tell(std::move(relabelled), api::kLabelInstance, view.in.meta().name, "Set the label again, or delete the pods");
 }
 
-/// Until the last pod is gone, its slurmd may register. Only a later answer shows what is left.
+/// True if Slurm was asked after the last pod was gone. Until then, the pod's slurmd may register, so only a later answer shows
+/// what is left.
 bool asked_since_podless(const View& view) {
   return view.in.seen.podless_since && view.in.snapshot->requested_at > *view.in.seen.podless_since;
 }
@@ -354,7 +357,7 @@ FreeOrdinals::FreeOrdinals(const View& view, std::set<int> used) : used_(std::mo
   for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
     const std::optional<int> ordinal = ordinal_of(it->first, prefix);
     if (!ordinal || used_.contains(*ordinal) || view.has_worker(it->first) || view.node_name({*ordinal}) != it->first) continue;
-    // A node that an administrator holds is kept until that many workers are wanted again.
+    // A node that an administrator holds does not come first. Such a node is kept until that many workers are wanted again.
     if (stamped_by_us(view, *it->second) && !held_by_others(*it->second)) awaited_.push_back(*ordinal);
   }
   std::ranges::sort(awaited_, std::greater{});
@@ -401,7 +404,7 @@ Vacancies find_vacancies(const View& view, const Fates& fates, Draft& draft) {
     if (!pod.meta.terminating()) return;
     ++leaving;
     const core::Duration left = holds_for(view, pod);
-    // It is overdue, and Slurm's answer holds its place: the next answer wakes the key.
+    // The pod is overdue, but Slurm's last answer still holds its place. The next answer wakes the key.
     if (left <= core::Duration{0}) return;
     wait = wait ? std::min(*wait, left) : left;
   };
@@ -478,7 +481,7 @@ Finalizer create_workers(const View& view, const Vacancies& vacancies, const Ext
   plan::Lane& lane = draft.lane("create");
   const Finalizer finalizer = keep_finalizer(view, lane, draft);
   if (finalizer == Finalizer::kNotNow) return finalizer;
-  // Names of workers on Kubernetes nodes were checked before.
+  // The names of workers that are bound to Kubernetes nodes were checked before.
   const int last = vacancies.places.empty() ? 0 : vacancies.places.rbegin()->ordinal;
   const std::string problem = view.name_problem(std::max(last, view.desired - 1));
   if (!problem.empty()) draft.wrong("InvalidHostname", problem, "Create");
@@ -495,11 +498,11 @@ Finalizer create_workers(const View& view, const Vacancies& vacancies, const Ext
 Finalizer remove_finalizer(const View& view, const StaleRecords& records, const MaintenanceResult& maintenance, Draft& draft) {
   const bool cluster_ends = view.goal == Goal::kEndAll || (!view.in.controller && view.in.controller_error.empty());
   if (!cluster_ends && view.goal != Goal::kHold) {
-    // A NodeSet that was deleted with its workers orphaned leaves workers that nobody tends: those that Slurm does not know
-    // keep Slurm in doubt. The next NodeSet of its name takes over workers and records.
+    // A NodeSet of our name that was deleted with --cascade=orphan leaves workers that nobody tends. Those that Slurm does not
+    // know keep Slurm in doubt. So do not wait for long: the next NodeSet of the name takes over workers and records.
     const bool in_doubt = !view.in.stopped && !records.withheld.empty() && !view.in.orphans.empty();
     if (records.count > 0 && !in_doubt) return Finalizer::kUnchanged;
-    // Do not wait for longer than an answer is fresh.
+    // Wait for a later answer only while the present answer is fresh.
     if (view.slurm_fresh() && !asked_since_podless(view)) {
       draft.wake_after(kNextAnswer, "waiting for what Slurm has left");
       return Finalizer::kUnchanged;

@@ -28,7 +28,7 @@ using core::Json;
 
 const std::size_t kMaxSteps = plan::PassLimits{}.max_steps;
 
-/// Adds what a step changes. Status, notes in it, events and confirmations change nothing.
+/// Adds to the intent what a step changes. Writes of the status, notes of drains, events and confirmations change nothing.
 void add_step(plan::Intent& into, const plan::Step& step) {
   if (step.id.is(kStatus) || step.id.is(kNoteDrain) || step.id.is(kEvent) || step.id.is(kConfirm)) return;
   if (const auto* drain = dynamic_cast<const slurm::DrainNodes*>(step.act.get())) {
@@ -246,7 +246,7 @@ int World::run(const plan::Plan& plan) {
 }
 
 void World::note_conflicts(const plan::Plan& plan) {
-  std::map<std::string, std::string> deleted;  // Lanes, by pod.
+  std::map<std::string, std::string> deleted;  // The lanes with deletions, by pod.
   for (const auto& [name, lane] : plan.lanes()) {
     for (const auto& group : lane.groups()) {
       for (const plan::Step& step : group) {
@@ -302,7 +302,7 @@ core::Result<void> World::execute(const plan::Act& act) {
     if (it->resource != resources::kNodeSet) return op::testing::World::execute(act);
     Json before = nodeset();
     auto patched = op::testing::World::execute(act);
-    if (find("NodeSet", {"default", name_}) == nullptr) {  // Tests look at it after its deletion.
+    if (find("NodeSet", {"default", name_}) == nullptr) {  // Tests look at the NodeSet after its deletion.
       before["metadata"]["finalizers"] = Json::array();
       store({"NodeSet", {"default", name_}}, std::move(before));
     }
@@ -645,13 +645,13 @@ void World::start_pods() {
       node.state.base = "IDLE";
       node.features = {"cpu"};
       if (const auto weight = conf_weights.find(name); weight != conf_weights.end()) node.weight = weight->second;
-      // Its slurmd sends this.
+      // The pod's slurmd sends this drain.
       if (pod.meta.annotations.contains(api::kAnnotationFirstConf)) {
         node.state.flags.insert("DRAIN");
         node.reason = kDrainedBefore;
       }
     }
-    // Slurm returns a silent node to service, and leaves any other down as it is (ReturnToService=1).
+    // Slurm returns a silent node to service, and leaves any other DOWN node as it is (ReturnToService=1).
     if (node.state.base == "DOWN" && node.reason == slurm::kNotResponding) {
       node.state.base = "IDLE";
       if (!node.state.has("DRAIN") && !node.state.has("FAIL")) node.reason.clear();
@@ -694,7 +694,7 @@ void World::deleted_without_pre_stop(const std::string& name) {
 void World::finish_pods() {
   std::erase_if(pods, [&](const auto& item) {
     if (!item.second.meta.terminating() || !item.second.meta.finalizers.empty()) return false;
-    // Its slurmd does not answer any more, and slurmctld notices it sooner or later.
+    // The pod's slurmd does not answer any more, and slurmctld notices that sooner or later.
     const auto node = nodes.find(node_of(item.second));
     if (node != nodes.end() && node->second.state.base != "DOWN") {
       node->second.state.base = "DOWN";
