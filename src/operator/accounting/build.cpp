@@ -106,12 +106,15 @@ SecretFacts key_in_force(const Observed& observed) {
 
 std::string write_conf_script() {
   // slurmdbd only accepts files of its own user, and slurmdbd.conf only with mode 0600, but files of a Secret belong to root.
+  //
   // slurmdbd parses a line as follows (parse_config.c). # begins a comment, and a backslash quotes the next character. After
   // that, it looks for Key=value, where the value is "text without double quotes" or text without blanks.
+  //
   // slurmdbd -u connects to the database and exits. While it cannot connect, it tries again every few seconds. The cause is
   // written once as this container's termination message, which stays in the pod's status while the next container tries. The
   // kubelet restarts a container more and more slowly, so alternating causes are not reported again, but a cause that stays is.
   // For a new database, 24.11 reports the version NO_VAL.
+  //
   // slurmdbd reports what it thinks of the server's settings only in its log, when it really starts. So it is started once for
   // a database in which nobody can create tables: it checks the settings first, fails at the first table, and exits.
   return "set -eu\n"

@@ -182,6 +182,7 @@ std::string serve_database_script() {
   // The image only needs mariadbd and the files from which its tables are made. A configuration in the image is ignored. An
   // interrupted first start begins again: until it is done, there is no user who could have written anything. The first start
   // does not begin without these files, because mariadbd could not start with the directory that it would leave.
+  //
   // The settings are those that slurmdbd wants. It reports values that are too small. With innodb_snapshot_isolation, which is
   // on from MariaDB 11.6.2, a conflicting read would end slurmdbd.
   return "set -euo pipefail\n"

@@ -19,7 +19,7 @@ namespace {
 bool has_slurmdbd(std::string_view conf, std::string_view host) {
   const std::string slurmdbd = slurmdbd_of(conf);
   const std::string_view there = std::string_view(slurmdbd).substr(0, slurmdbd.rfind(':'));
-  // The Go operator omits the namespace.
+  // The Go operator omits the namespace in the host name.
   return !there.empty() &&
          (there == host || (host.starts_with(there) && host[there.size()] == '.' && there.find('.') == std::string_view::npos));
 }

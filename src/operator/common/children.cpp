@@ -109,8 +109,8 @@ core::Json repaired_ports(const core::Json& intent, const core::Json& observed, 
   return out;
 }
 
-/// True for labels and annotations with which tools find what they manage. Because of such a label on a child, a tool would
-/// claim or prune an object that it does not know.
+/// True for labels and annotations with which tools find what they manage. With one of these on a child, a tool would claim or
+/// prune the child, which it does not know.
 bool belongs_to_tool(std::string_view name) {
   constexpr std::array<std::string_view, 6> kPrefixes{"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "meta.helm.sh/",
                                                       "argocd.argoproj.io/",    "objectset.rio.cattle.io/",  "kapp.k14s.io/"};

@@ -44,7 +44,7 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   const auto differs = [&](const char* field, const std::optional<SecretFacts>& theirs, const SecretFacts& ours,
                            const char* refused) -> std::optional<Problem> {
     if (!theirs || !theirs->usable() || !ours.usable() || theirs->content == ours.content) return {};
-    // A Controller's keys cannot be named later.
+    // The Secrets that a Controller names for its keys cannot be changed later.
     return Problem{
         "AccountingKeyDiffers",
         std::string(field) + ": the key in Secret " + ours.ref.secret + " is another than the one in Secret " +

@@ -198,7 +198,7 @@ TEST(RenderConfig, ATableIsNotMadeSmallerWhileNobodyKnowsWhatIsInIt) {
 
 TEST(RenderConfig, ALongClusterNameIsRefusedBeforeSlurmctldDoes) {
   Observed observed = observed_of(Json::object());
-  observed.controller.spec.cluster_name = std::string(41, 'a');  // For example from <namespace>_<name>.
+  observed.controller.spec.cluster_name = std::string(41, 'a');  // The default, <namespace>_<name>, can be this long.
   const Rendered rendered = render_config(observed, {});
   ASSERT_EQ(rendered.problems.size(), 1U);
   EXPECT_EQ(rendered.problems[0].reason, "ClusterNameTooLong");

@@ -24,7 +24,8 @@ std::string address(const Observed& observed) {
   return controller_endpoint(observed.controller.spec, observed.object->meta.ns, observed.object->meta.name).str();
 }
 
-/// Returns the problems of the keys. They must be the keys of that slurmctld, because it would not accept generated ones.
+/// Returns the problems of the keys. They must be the keys of the external slurmctld, because it would not accept generated
+/// ones.
 std::vector<Problem> external_key_problems(const Observed& observed) {
   std::vector<Problem> out;
   const char* jwt_field = observed.controller.spec.jwt_hs256_key_ref && !observed.controller.spec.jwt_key_ref

@@ -56,9 +56,9 @@ bool has_served(const Observed& observed) {
   return state.served_key == runs;
 }
 
-/// True if Slurm does not answer although it may have jobs: on nodes outside of Kubernetes, or on nodes of workers that were
-/// removed by force. A slurmctld that was never up with the key in force has no jobs, and the key may be why it does not start.
-/// Without a RestApi, Slurm can never be asked, so it does not count.
+/// True if Slurm does not answer although it may have jobs on nodes outside of Kubernetes, or of workers that were removed by
+/// force. False if slurmctld was never up with the key in force: it has no jobs, and the key may be why it does not start.
+/// False without a RestApi, because Slurm can then never be asked.
 bool unheard(const Observed& observed) {
   if (observed.restapis.empty() || answers(observed) || loses_jobs(observed)) return false;
   return has_state(observed) || has_served(observed);

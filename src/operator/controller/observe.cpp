@@ -131,7 +131,7 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
   return out;
 }
 
-/// True if the node was a worker, by our comment or by our reason, and no NodeSet manages it any more.
+/// True if the node is DOWN and was a worker, by the operator's comment or reason, and no NodeSet manages it any more.
 bool left_behind(const Observed& observed, const slurm::Node& node) {
   if (node.state.base != "DOWN" || observed.worker_nodes.contains(node.name)) return false;
   const auto comment = worker_comment(node.comment);

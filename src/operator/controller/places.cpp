@@ -23,10 +23,10 @@ namespace {
 
 /// If no worker has come for kQuiet, the workers that have come form a group. A group is gathered for kGather at most.
 constexpr core::Duration kQuiet{3000}, kGather{30000};
-/// A due time is replaced for workers that came after it only if the new time is later by this.
+/// A due time is replaced for workers that came after it only if the new time is later by this much.
 constexpr core::Duration kRenewal{10000};
-/// The time between two checks whether jobs are still starting, because that wakes nobody. kOften counts at first, and kSeldom
-/// after a minute.
+/// The time between two checks whether jobs are still starting: kOften at first, and kSeldom after a minute. A job that has
+/// started wakes nobody.
 constexpr core::Duration kOften{1000}, kSeldom{5000};
 constexpr core::Duration kLongestPlacesGap{30 * 60 * 1000};
 constexpr const char* kForPlaces = "for the places of workers";
@@ -63,7 +63,7 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
     conf = file_copy(state, "topology.conf");
   } else {
     if (mounts_copies(observed, state)) return {.kind = Kind::kUnknown, .file = {}, .why = {}, .nodes = {}};
-    // Sorted by name, as they are projected.
+    // The ConfigMaps are sorted by name, as they are projected.
     std::map<std::string, const NamedFiles*> maps;
     for (const NamedFiles& map : observed.config_files) {
       if (map.presence != kube::Presence::kPresent) return {.kind = Kind::kUnknown, .file = {}, .why = {}, .nodes = {}};
@@ -102,10 +102,10 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
 
 /// The workers that Slurm has, by their places.
 struct Census {
-  std::vector<std::string> waiting;   ///< The file gives them places that they do not have yet.
-  std::vector<std::string> nameless;  ///< The file does not name them.
+  std::vector<std::string> waiting;   ///< The workers that lack the places that the file gives them.
+  std::vector<std::string> nameless;  ///< The workers that the file does not name.
   core::WallTime oldest{}, newest{};  ///< Since when Slurm has had the workers that were not considered yet, named or not.
-  bool fresh = false;                 ///< There are such workers.
+  bool fresh = false;                 ///< There are workers that were not considered yet.
   bool unseen = false;                ///< Slurm has a worker whose pod does not show it yet.
 };
 

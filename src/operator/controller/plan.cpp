@@ -596,7 +596,7 @@ void remove_finalizer(Draft& draft, const char* why) {
   }
 }
 
-/// Deletes workers whose NodeSet is gone. Nothing else does: the garbage collector is not allowed to.
+/// Deletes workers whose NodeSet is gone. Nothing else deletes them: the garbage collector is not allowed to.
 void delete_left_workers(Draft& draft) {
   constexpr std::size_t kPerPass = 128;
   const Observed& observed = draft.observed;

@@ -553,7 +553,7 @@ std::string condition(const plan::Plan& plan, std::string_view type) {
 }
 
 /// Returns a cluster without workers. The user's Secret has other data than the keyring. `jobs`: the states of the jobs in
-/// Slurm's last answer.
+/// Slurm's last answer, if there are any.
 Observed key_changed(std::optional<std::vector<std::string>> jobs, slurm::Snapshot::Health health) {
   Observed out = changed(true, jobs.value_or(std::vector<std::string>{}));
   auto snapshot = std::make_shared<slurm::Snapshot>(*out.snapshot);

@@ -205,7 +205,7 @@ void note_what_runs(ConfigState& next, const ConfigState& now, const SlurmctldFa
   }
 }
 
-/// Forgets partitions that are no longer wanted or have other settings.
+/// Forgets partitions that were left out and are no longer wanted, or have other settings now.
 void drop_settled(ConfigState& next, const Rendered& wanted) {
   std::erase_if(next.left_out, [&](const auto& item) {
     const auto asked = wanted.partitions.find(item.first);

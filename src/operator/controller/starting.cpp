@@ -11,7 +11,7 @@ namespace {
 /// The minimum time between two notes of one wait, because each note is a write that delays the reconfigure. A pod that is
 /// created within this time after the note still belongs to its load.
 constexpr core::Duration kNoteGap{10000};
-/// The time between two checks whether workers have registered, because that does not wake the Controller.
+/// The time between two checks whether workers have registered. A registration does not wake the Controller.
 constexpr core::Duration kPoll{1000};
 
 /// True if the second load is done. It is not tried again if slurmctld refused it, because the loaded configuration stays. Nor

@@ -236,8 +236,8 @@ void keep_members(conf::Conf& into, const conf::Conf& other, const conf::Conf& b
   }
 }
 
-/// True for a partition as add_nodesets renders it. Such a partition precedes a user's PartitionName=DEFAULT, which does not
-/// affect it.
+/// True for a partition as add_nodesets renders it. Such a partition precedes a user's PartitionName=DEFAULT, so that line does
+/// not affect it.
 bool made_for_nodeset(const conf::Entry& partition, const conf::Conf& before) {
   const std::string& name = partition.head().value;
   const std::string* nodes = find_setting(partition, "Nodes");

@@ -61,7 +61,8 @@ Json build_hosts(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
   kube::StringMap labels = loginset_labels(meta.name);
   labels["kubernetes.io/service-name"] = workers_service_name(observed.loginset.spec.controller_ref.name);
-  // Kubernetes' own controller, which keeps the slices for the workers of this Service, leaves slices with another value alone.
+  // Kubernetes' own controller, which keeps the slices for the workers of this Service, leaves slices with another value of
+  // this label alone.
   labels["endpointslice.kubernetes.io/managed-by"] = "slurm-operator";
   // kube-proxy ignores slices with this label.
   labels["service.kubernetes.io/headless"] = "";

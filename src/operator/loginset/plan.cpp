@@ -102,7 +102,7 @@ void plan_refresh(const Observed& observed, plan::Plan& plan) {
 
 void plan_children(const Observed& observed, plan::Plan& plan) {
   const std::string& name = observed.object->meta.name;
-  // A Secret of that name that users created has their own host keys.
+  // If a user created a Secret of this name, it has the user's own host keys.
   if (observed.host_keys.presence == kube::Presence::kAbsent) {
     plan.lane("keys").add({{"create", "Secret", ssh_host_keys_name(name)},
                            "there are no host keys yet",

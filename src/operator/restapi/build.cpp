@@ -74,14 +74,14 @@ bool has_ipv6(const kube::Object& service) {
   return families != nullptr && families->is_array() && std::ranges::find(*families, core::Json("IPv6")) != families->end();
 }
 
-/// The address on which slurmrestd listens. With EnableIPv6, [::] serves both families, but slurmrestd does not start with it
-/// in a pod without an IPv6 address. Without EnableIPv6, Slurm supports only IPv4.
+/// Returns the address on which slurmrestd listens. With EnableIPv6, [::] serves both families, but slurmrestd does not start
+/// with it in a pod without an IPv6 address. Without EnableIPv6, Slurm supports only IPv4.
 std::string_view any_address(const Observed& observed) {
   const bool both = enables_ipv6(offered_conf(*observed.config_map)) && observed.service && has_ipv6(*observed.service);
   return both ? "[::]" : "0.0.0.0";
 }
 
-/// Without accounting, slurmrestd does not load the plugin for slurmdbd, because it would end the process.
+/// Without accounting, slurmrestd does not load the plugin for slurmdbd, because the plugin would end the process.
 core::Json slurmrestd_container(const Observed& observed) {
   const api::RestApiSpec& spec = observed.restapi.spec;
   core::Json out{

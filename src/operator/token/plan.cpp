@@ -219,7 +219,7 @@ plan::Plan plan(const Observed& observed) {
   }
   for (Problem& problem : step_problems(observed.context.outcomes, out)) problems.push_back(std::move(problem));
 
-  // The result of a token that is minted in this pass shows in the next one. Until then there is nothing to report.
+  // A token that is minted in this pass shows in the next one. Until then there is nothing to report.
   if (problems.empty() && out.step_count() > 0) return out;
 
   const auto issued = issued_at(observed);
