@@ -11,7 +11,7 @@
 namespace op {
 namespace {
 
-/// The progress, kept by the callbacks of the requests.
+/// The progress of a removal. The callbacks of the requests keep it alive.
 struct Removal {
   std::function<void(core::Result<int>)> done;
   std::size_t open = 1;  ///< Open requests, and one for the start.

@@ -101,7 +101,7 @@ TEST_F(LookForOperator, WithoutALeaseOrAHolderThereIsNone) {
   lease("op-1", 1);
   EXPECT_FALSE(result);
   wait(2);
-  lease("", 2);  // It has ended.
+  lease("", 2);  // The operator has ended.
   ASSERT_TRUE(result && *result);
   EXPECT_EQ(**result, "");
 }

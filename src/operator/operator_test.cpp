@@ -26,7 +26,7 @@ Network network() {
   return {[](const slurm::Endpoint&) { return std::make_unique<kube::FakeTransport>(); }, {}};
 }
 
-/// The Secrets with keys that are read, for three namespaces with a cluster each.
+/// Returns the paths of all requests of an operator that acts in these namespaces. Three namespaces have a cluster each.
 std::vector<std::string> keys_read(std::vector<std::string> namespaces) {
   kube::ClientFixture fake;
   kube::Manager manager{fake.loop, fake.random, fake.log, fake.client};

@@ -42,13 +42,14 @@ core::Json slurmdbd_container(const api::AccountingSpec& spec) {
       {"securityContext", ids(false)},
       {"volumeMounts", core::Json::array({read_only_mount(kEtcVolume, kEtc)})},
   };
-  // The port opens once the database is reachable and its tables are of this release. Converting those of an earlier release
-  // may take hours and must not be interrupted, so there is no liveness probe.
+  // The port opens once the database is reachable and its tables are of this release. Converting the tables of an earlier
+  // release may take hours and must not be interrupted, so there is no liveness probe.
   out["readinessProbe"] = probe(kAppAccounting, 3);
   return merge_container(std::move(out), spec.slurmdbd);
 }
 
-/// slurmdbd is started here as well, and ends without the directories of its settings (ArchiveDir, LogFile).
+/// Returns the mounts of the init container. They include those of slurmdbd, because the init container also starts slurmdbd,
+/// which exits if the directories of its settings (ArchiveDir, LogFile) are missing.
 core::Json init_mounts(const api::AccountingSpec& spec) {
   core::Json out =
       core::Json::array({core::Json{{"name", kEtcVolume}, {"mountPath", kEtc}}, read_only_mount(kSourcesVolume, kSources)});
@@ -90,8 +91,9 @@ core::Json sources_volume(const Observed& observed) {
 
 }  // namespace
 
-// Daemons mount copies of the keys that users name; see slinky/keys.hpp. If a cluster has a copy of ours, slurmdbd uses the
-// same key as the cluster's slurmctld. While the user's Secret has the same data, a pod that mounts it stays as it is.
+// Daemons of a cluster mount a copy of the key that users name: see slinky/keys.hpp. The copy of the first cluster that names
+// the same key as slurmdbd decides. While this copy and the user's Secret hold the same data, slurmdbd mounts the user's
+// Secret, so a pod that mounts it stays as it is. Otherwise slurmdbd mounts the copy.
 SecretFacts key_in_force(const Observed& observed) {
   const SecretFacts& named = *observed.slurm_key;
   for (const Cluster& cluster : observed.clusters) {
@@ -103,18 +105,18 @@ SecretFacts key_in_force(const Observed& observed) {
 }
 
 std::string write_conf_script() {
-  // slurmdbd only accepts files of its own user, and slurmdbd.conf only with mode 0600; files of a Secret belong to root.
+  // slurmdbd only accepts files of its own user, and slurmdbd.conf only with mode 0600, but files of a Secret belong to root.
   //
-  // How slurmdbd parses a line (parse_config.c): # begins a comment, a backslash quotes the next character, and after that it
-  // looks for Key=value, where the value is "text without double quotes" or text without blanks.
+  // slurmdbd parses a line as follows (parse_config.c). # begins a comment, and a backslash quotes the next character. After
+  // that, it looks for Key=value, where the value is "text without double quotes" or text without blanks.
   //
-  // slurmdbd -u connects to the database and exits; while it cannot connect, it tries again every few seconds. The cause is
+  // slurmdbd -u connects to the database and exits. While it cannot connect, it tries again every few seconds. The cause is
   // written once as this container's termination message, which stays in the pod's status while the next container tries. The
   // kubelet restarts a container more and more slowly, so alternating causes are not reported again, but a cause that stays is.
   // For a new database, 24.11 reports the version NO_VAL.
   //
-  // slurmdbd's opinion on the server's settings appears only in its log, at a real start. So it is started once for a database
-  // in which nobody can create tables: it checks the settings first, fails at the first table, and exits.
+  // slurmdbd reports what it thinks of the server's settings only in its log, when it really starts. So it is started once for
+  // a database in which nobody can create tables: it checks the settings first, fails at the first table, and exits.
   return "set -eu\n"
          "umask 077\n"
          "from=$1 to=$2 words=$3\n"
@@ -202,7 +204,7 @@ Rendered render_config(const Observed& observed) {
   ours.set("DbdHost", pod_name(observed));
   ours.set("DbdPort", std::to_string(api::kPortSlurmdbd));
   ours.set("SlurmUser", "slurm");
-  // Removed when the container ends: slurmdbd would end the process with this number.
+  // /tmp is removed when the container ends. A slurmdbd that found an old file would end the process with the number in it.
   ours.set("PidFile", "/tmp/slurmdbd.pid");
   ours.set("StorageType", "accounting_storage/mysql");
   ours.set("StorageHost", storage.host);
@@ -256,7 +258,7 @@ core::Json build_stateful_set(const Observed& observed, const std::string& slurm
       {"volumes",
        core::Json::array({sources_volume(observed), core::Json{{"name", kEtcVolume}, {"emptyDir", {{"medium", "Memory"}}}}})},
   };
-  // slurmdbd reads all of it once.
+  // slurmdbd's pod reads all of these only once, so a pod with other data is replaced.
   const kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppAccounting)},
       {std::string(api::kAnnotationSlurmdbdConfHash), core::short_digest(slurmdbd_conf + observed.jwks.value_or(""))},

@@ -48,7 +48,7 @@ class WriteConf : public ::testing::Test {
     fs::permissions(home_ / "bin/slurmdbd", fs::perms::owner_all);
   }
 
-  /// Its exit status and output.
+  /// Runs the script. Returns its exit status and output.
   std::pair<int, std::string> run() {
     fs::remove(home_ / "words");
     kube::System::Command command;
@@ -70,7 +70,7 @@ class WriteConf : public ::testing::Test {
     return {std::stoi(said->substr(at + std::string_view("ended with ").size())), said->substr(0, at)};
   }
 
-  /// The password as slurmdbd parses it (parse_config.c); nullopt: there is no such line.
+  /// Returns the password as slurmdbd parses it (parse_config.c). nullopt: there is no such line.
   [[nodiscard]] std::optional<std::string> password() const {
     static const std::regex kLine(
         "^[[:space:]]*([[:alnum:]_.]+)[[:space:]]*([-*+/]?)=[[:space:]]*((\"([^\"]*)\")|([^[:space:]]+))([[:space:]]|$)");
@@ -138,7 +138,7 @@ TEST_F(WriteConf, SaysOnceWhatKeepsSlurmdbdFromItsDatabase) {
   EXPECT_EQ(run().first, 1);
   EXPECT_EQ(read("words"), "database: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'h'");
   EXPECT_EQ(read("tries"), "x\nx\n") << "a database that is just starting is no fault";
-  // From then on it tries until it succeeds.
+  // The cause is reported now, so the next run tries until it succeeds.
   slurmdbd(counts + "[ $(wc -l <" + (home_ / "tries").string() +
            ") -gt 4 ] && echo 'Slurm Database already at the highest version' && exit 0\n"
            "echo \"slurmdbd: error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'h'\" >&2; exit 1");

@@ -21,7 +21,7 @@ constexpr const char* kSecret = "/run/secrets/mariadb";
 constexpr const char* kPasswordKey = "password";
 constexpr int kPort = 3306;
 constexpr int kPasswordBytes = 24;
-/// InnoDB needs this time to write back its changes before it ends.
+/// In seconds. InnoDB needs this time to write back its changes before it ends.
 constexpr int kTimeToEnd = 300;
 
 core::Json password_secret(const Observed& observed) {
@@ -56,7 +56,8 @@ core::Json mariadb_container(const Observed& observed) {
        core::Json::array({core::Json{{"name", kDataVolume}, {"mountPath", kData}},
                           core::Json{{"name", kRunVolume}, {"mountPath", kRun}}, read_only_mount(kSecretVolume, kSecret)})},
   };
-  // After a crash it reads its log before it opens the port. That may take long and must not be interrupted.
+  // After a crash, MariaDB reads its log before it opens the port. That may take long and must not be interrupted, so there is
+  // no liveness probe.
   out["readinessProbe"] = probe(kDatabaseContainer, 3);
   return merge_container(std::move(out), config.mariadb);
 }
@@ -91,7 +92,7 @@ core::Json database_set(const Observed& observed) {
                                      core::Json{{"name", kSecretVolume},
                                                 {"secret", {{"secretName", name}, {"defaultMode", 0440}, {"items", item}}}}})},
   };
-  // The password is set at the start.
+  // MariaDB takes the password only when it starts, so a pod with another password is replaced.
   const kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kDatabaseContainer)},
       {std::string(api::kAnnotationStoragePasswordHash), salted_digest(meta, observed.password.content)},
@@ -111,7 +112,8 @@ core::Json database_set(const Observed& observed) {
   return out;
 }
 
-/// An existing claim does not follow its template.
+/// Returns a problem if the spec asks for another claim than the one in the StatefulSet. An existing claim does not follow the
+/// template of the StatefulSet.
 std::optional<Problem> volume_problem(const Observed& observed) {
   if (!observed.database_set) return {};
   const core::Json* claims = core::find(observed.database_set->body, {"spec", "volumeClaimTemplates"});
@@ -157,7 +159,7 @@ bool database_ready(const Observed& observed) {
 void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Problem>& problems) {
   const std::string name = database_object_name(observed.object->meta.name);
   plan::Lane& lane = plan.lane("database");
-  // If there is a password already, MariaDB uses it.
+  // An existing password is kept, because MariaDB uses it.
   if (observed.password.presence == kube::Presence::kAbsent) {
     lane.add({{"create", "Secret", name},
               "the MariaDB of this Accounting has no password yet",
@@ -177,12 +179,12 @@ void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Probl
 }
 
 std::string serve_database_script() {
-  // The image only needs mariadbd and the files from which its tables are made; an image's configuration is ignored. An
-  // interrupted first start begins again: until it is done, there is no user who could have written anything. It does not begin
-  // without the files, because mariadbd could not start with what it would leave.
+  // The image only needs mariadbd and the files from which its tables are made. A configuration in the image is ignored. An
+  // interrupted first start begins again: until it is done, there is no user who could have written anything. The first start
+  // does not begin without these files, because mariadbd could not start with the directory that it would leave.
   //
-  // The settings are those that slurmdbd wants: it reports values that are too small, and a conflicting read would end it
-  // (innodb_snapshot_isolation, on from MariaDB 11.6.2).
+  // The settings are those that slurmdbd wants. It reports values that are too small. With innodb_snapshot_isolation, which is
+  // on from MariaDB 11.6.2, a conflicting read would end slurmdbd.
   return "set -euo pipefail\n"
          "umask 077\n"
          "database=$1 user=$2\n"

@@ -23,7 +23,7 @@ TEST(Fields, EachOfAnAccountingHasAnEffectThatIsTakenBack) {
     "extraConf": "DebugLevel=debug\n",
     "service": {"metadata": {"labels": {"b": "c"}, "annotations": {"d": "e"}}, "spec": {"type": "NodePort"}, "port": 80,
                 "nodePort": 30080}})");
-  Findings wanted{{"externalConfig", "no effect"}};  // With external, below.
+  Findings wanted{{"externalConfig", "no effect"}};  // Tested with `external` below.
   // jwtKeyRef takes precedence.
   for (const char* field : {"", ".name", ".key"}) wanted[std::string("jwtHs256KeyRef") + field] = "no effect";
   for (const char* ref : {"slurmKeyRef", "jwtKeyRef", "jwtHs256KeyRef", "jwksKeyRef", "storageConfig.passwordKeyRef"})
@@ -52,11 +52,11 @@ TEST(Fields, EachOfAManagedDatabaseHasAnEffectThatIsTakenBack) {
                       "template": {"metadata": {"labels": {"b": "c"}, "annotations": {"d": "e"}},
                                    "spec": {"nodeSelector": {"f": "g"}}},
                       "persistence": {"storageClassName": "fast"}}})");
-  const Findings wanted{{"externalConfig", "no effect"}, {"jwtHs256KeyRef", "told"},  // With optional.
+  const Findings wanted{{"externalConfig", "no effect"}, {"jwtHs256KeyRef", "told"},  // Told because of `optional`.
                         {"jwtKeyRef.optional", "told"},  {"slurmKeyRef.optional", "told"},
                         {"storageConfig.host", "told"},  {"storageConfig.passwordKeyRef", "told"},
                         {"storageConfig.port", "told"}};
-  // The claim is made once: scenario managed.
+  // The claim is only made at the beginning: see scenario managed.
   EXPECT_EQ(field_findings("Accounting", base, kStates, {"storageConfig/persistence"}), wanted);
 }
 

@@ -26,7 +26,7 @@ std::string secret_name(const Observed& observed, const SecretFacts& key) {
   return "Secret " + observed.object->meta.ns + "/" + key.ref.secret;
 }
 
-/// Returns what is wrong with a key for slurmdbd, or that it is waited for.
+/// Returns the problem with a key for slurmdbd, or what slurmdbd still waits for. nullopt: the key is usable.
 std::optional<Problem> own_key_problem(const Observed& observed, const std::optional<SecretFacts>& key, bool named_here,
                                        const std::string& field) {
   if (!key && !observed.clusters.empty()) {
@@ -46,7 +46,7 @@ std::optional<Problem> own_key_problem(const Observed& observed, const std::opti
   return key_problem(*key, observed.object->meta.ns, whose);
 }
 
-/// Reports clusters with another key than slurmdbd's: it would refuse their slurmctld or their tokens.
+/// Reports clusters whose key differs from slurmdbd's. slurmdbd would refuse their slurmctld or their tokens.
 void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
   const auto look = [&](const std::optional<SecretFacts>& ours, SecretFacts Cluster::*theirs, const char* field) {
     if (!ours || !ours->usable()) return;
@@ -62,7 +62,8 @@ void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
   look(observed.jwt_key, &Cluster::jwt_key, "spec.jwtKeyRef");
 }
 
-/// Reports clusters that name the same Secret but have not all adopted its present data. Each waits until that cuts nobody off.
+/// Reports clusters whose slurmctld is refused by slurmdbd although they name the same key: their copies of the key hold
+/// different data, because not all of them have adopted the key's new data. Each cluster adopts it when that cuts nobody off.
 void find_keys_in_force(const Observed& observed, std::vector<Problem>& out) {
   if (!observed.slurm_key || !observed.slurm_key->usable()) return;
   const std::string ours = key_in_force(observed).content;
@@ -79,7 +80,7 @@ void find_keys_in_force(const Observed& observed, std::vector<Problem>& out) {
                                    some_of(late) + ". See their condition KeyChanged for what they wait for"});
 }
 
-/// The number of a MariaDB error, after "failed: "; 0: none.
+/// Returns the number of a MariaDB error, which follows "failed: ". 0: there is none.
 int error_number(std::string_view cause) {
   constexpr std::string_view kBefore = "failed: ";
   const std::size_t at = cause.find(kBefore);
@@ -90,7 +91,8 @@ int error_number(std::string_view cause) {
   return number;
 }
 
-/// The field that caused a database error, with its value: https://mariadb.com/kb/en/mariadb-error-codes/.
+/// Returns the problem of a database error. It names the field of the spec that caused the error, and the field's value. The
+/// numbers are from https://mariadb.com/kb/en/mariadb-error-codes/.
 Problem database_problem(const Observed& observed, const std::string& cause) {
   const Storage storage = storage_of(*observed.accounting.spec.storage_config, observed.object->meta.name);
   const std::string& user = storage.username;
@@ -127,7 +129,7 @@ Problem database_problem(const Observed& observed, const std::string& cause) {
   }
 }
 
-/// The init container's last termination message; "": slurmdbd has started since, or there was no error.
+/// Returns the init container's last termination message. "": the init container has succeeded since, or there was no error.
 std::string words_of_init(const std::vector<kube::PodPtr>& pods) {
   for (const kube::PodPtr& pod : pods) {
     if (pod->meta.terminating()) continue;
@@ -167,7 +169,8 @@ std::string said_of(const kube::PodRecord& pod, std::string_view thing) {
   return "";
 }
 
-/// The value to set for a server variable that slurmdbd complains about, from its own check (accounting_storage_mysql.c).
+/// Returns a server variable that slurmdbd complains about, with the value to set. The values are from slurmdbd's own check
+/// (accounting_storage_mysql.c).
 std::string advice(const std::string& variable) {
   constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
       {"innodb_buffer_pool_size", "=2G or more"},
@@ -203,7 +206,8 @@ bool serves(const Observed& observed) {
   return std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
 }
 
-/// Controllers whose slurmctld has not yet loaded a configuration with this slurmdbd.
+/// Returns the Controllers whose slurmctld has not yet loaded a configuration with this slurmdbd. Those that are being deleted
+/// or are external do not count.
 std::vector<std::string> outside(const Observed& observed) {
   std::vector<std::string> out;
   for (const Cluster& cluster : observed.clusters) {
@@ -212,8 +216,8 @@ std::vector<std::string> outside(const Observed& observed) {
   return out;
 }
 
-/// Reports whether the Controller does not let its cluster join until somebody changes something: its spec cannot be read, a
-/// cluster before it has its name, or its keys are not those of slurmdbd.
+/// Reports whether the cluster cannot join until somebody changes something. This is so if the spec of its Controller cannot be
+/// read, if an earlier cluster has the same name, or if its keys are not those of slurmdbd.
 bool refused(const Observed& observed, const Cluster& cluster) {
   if (cluster.cluster_name.empty()) return true;
   for (const Cluster& other : observed.clusters) {
@@ -226,7 +230,8 @@ bool refused(const Observed& observed, const Cluster& cluster) {
   return differ(observed.slurm_key, cluster.slurm_key) || differ(observed.jwt_key, cluster.jwt_key);
 }
 
-/// What comes by itself, for clusters that are not with slurmdbd yet, and what only users can resolve.
+/// The clusters that have not joined slurmdbd yet. `waiting`: those that will join by themselves. `up_to_users`: those that
+/// only users can help.
 struct Left {
   std::string waiting;
   std::vector<Problem> up_to_users;
@@ -246,7 +251,8 @@ Left left_out(const Observed& observed, const std::vector<std::string>& left) {
   return out;
 }
 
-/// With an external slurmdbd, only its address counts; with a database, only the fields for who runs it.
+/// Returns the fields that are ignored. With an external slurmdbd, only its address counts. With a database that the operator
+/// runs, the fields for a user's database are ignored, and the other way around.
 std::vector<std::string> ignored_fields(const api::AccountingSpec& spec) {
   std::vector<std::string> out = api::fields_not_acted_on(spec);
   const auto add = [&](const std::string& path, const core::Json& said, const core::Json& unsaid,
@@ -399,7 +405,8 @@ std::vector<Problem> plan_children(const Observed& observed, plan::Plan& plan) {
   return problems;
 }
 
-/// True if this pass has a step that was not refused before. A step that is tried again and again is nothing to wait for.
+/// True if a lane of this pass begins with a step that has not failed before. A step that fails again and again is nothing to
+/// wait for.
 bool changes(const Observed& observed, const plan::Plan& plan) {
   const auto failed = [&](const plan::Step& step) {
     const auto before = observed.context.outcomes.find(step.id);
@@ -424,7 +431,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   const Left left = left_out(observed, outside(observed));
   const bool up =
       serves(observed) && rolled_out(observed.stateful_set.get(), 1) && (!managed(observed) || database_ready(observed));
-  // Changes of the pod must not wait for an answer.
+  // Changes of the pod must not wait for an answer of slurmdbd, so slurmdbd is not asked in a pass with changes.
   const Report report = look_at_slurmdbd(observed, serves(observed), !changes(observed, plan), plan);
   const std::string waiting = !up                     ? made ? starting(observed) : ""
                               : !left.waiting.empty() ? left.waiting
@@ -445,10 +452,9 @@ std::string invalid(const Observed& observed) {
   return "";
 }
 
-/// Waits for all clusters that have this slurmdbd. Those that are being deleted and drain their workers record their last jobs
-/// first. The slurmctld of any other would not start again: it asks for slurmdbd at a name that no longer resolves until it
-/// ends
-/// ("no TRES").
+/// Keeps slurmdbd until no cluster has it any more. Clusters that are being deleted and drain their workers record their last
+/// jobs first. The slurmctld of any other cluster would not start again: it would look for slurmdbd under a name that no longer
+/// resolves, and end ("no TRES").
 void plan_end(const Observed& observed, plan::Plan& plan) {
   const kube::ObjectMeta& meta = observed.object->meta;
   if (!kube::has_finalizer(meta, api::kFinalizerAccounting)) return;
@@ -457,7 +463,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
     plan.lane("tidy").add(
         {{"remove", "finalizer"}, why, kube::remove_finalizer(resources::kAccounting, meta, api::kFinalizerAccounting)});
   };
-  // kubectl delete --cascade=orphan: slurmdbd lives on.
+  // After kubectl delete --cascade=orphan, slurmdbd lives on.
   if (kube::has_finalizer(meta, "orphan")) return let_go("it is deleted without what it owns");
   Referrers clusters{
       .resource = resources::kController, .field = "accountingRef", .name = meta.name, .ending = {}, .others = {}};
@@ -480,7 +486,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
   if (needed->waiting.empty()) return let_go("no cluster needs it any more");
   plan.intent.summary += ": " + needed->waiting;
   std::vector<Problem> problems{{kReasonTerminating, "the Accounting is being deleted", Problem::Kind::kComing}};
-  // In a foreground deletion, Kubernetes deletes them while nobody needs them.
+  // The children are kept while something may use slurmdbd. In a foreground deletion, Kubernetes deletes them otherwise.
   if (needed->at_work && invalid(observed).empty())
     std::ranges::move(plan_children(observed, plan), std::back_inserter(problems));
   const Report report = look_at_slurmdbd(observed, serves(observed), !changes(observed, plan), plan);
@@ -495,7 +501,7 @@ std::string release_to_tell(const Observed& observed) {
     if (pod->meta.terminating()) continue;
     const ImageRelease release = slurm_release("slurmdbd:" + said_of(*pod, "release: "));
     std::string said = to_string(release);
-    // A slurmctld waits for any value.
+    // A slurmctld that waits for the release accepts any value.
     if (pod->ready()) return said.empty() ? "unknown" : said;
     const bool earlier = before.empty() || releases_between(slurm_release("slurmdbd:" + before), release) < 0;
     if (!said.empty() && earlier) return said;

@@ -11,10 +11,11 @@
 namespace op::accounting {
 namespace {
 
-/// Time between two requests: while all is well, while something is not, and while that is new, because it may be solved at
-/// once. A slurmdbd that does not answer may keep slurmrestd waiting, so it is asked less often.
+/// The time between two requests. kSeldom: all is well. kOften: something is wrong. kSoon: something is wrong and the status is
+/// new, so it may be solved at once. kSoonAway: as kSoon, but slurmdbd does not answer. It may keep slurmrestd waiting, so it
+/// is asked less often.
 constexpr core::Duration kSeldom{45000}, kOften{10000}, kSoon{1000}, kSoonAway{2000};
-/// How long it counts as new.
+/// A change of the condition Ready counts as new for this time.
 constexpr core::Duration kNew{2 * 60 * 1000};
 
 /// The result of asking through one cluster.
@@ -23,11 +24,11 @@ enum class Word {
   kUnserved,      ///< Unknown: slurmrestd does not serve accounting, perhaps not yet.
   kAway,          ///< slurmrestd answers but slurmdbd does not.
   kUnregistered,  ///< slurmdbd has no such cluster.
-  kUnconnected,   ///< It has the cluster, but its slurmctld is not connected.
+  kUnconnected,   ///< slurmdbd has the cluster, but the cluster's slurmctld is not connected.
   kGood,
 };
 
-/// What the status said before.
+/// What the last status says about the condition Ready.
 struct Before {
   explicit Before(const Observed& observed) {
     const api::Condition* ready = api::find_condition(observed.accounting.status.conditions, api::kConditionReady);
@@ -35,10 +36,10 @@ struct Before {
     is_new = ready == nullptr || !ready->last_transition_time || observed.context.now - *ready->last_transition_time < kNew;
   }
   bool was_ready = false;
-  bool is_new = false;  ///< That has changed lately.
+  bool is_new = false;  ///< The condition has changed within kNew, or does not exist.
 };
 
-/// A refusal of our token or rate does not show whether slurmdbd is there.
+/// True for a refusal of our token or rate. It does not show whether slurmdbd is there.
 bool says_nothing(core::ErrorCode code) {
   using enum core::ErrorCode;
   return code == kUnauthorized || code == kForbidden || code == kTooManyRequests;
@@ -125,8 +126,8 @@ Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, 
   std::vector<std::string> not_asked;
   std::string away;
   for (const Cluster& cluster : observed.clusters) {
-    // Before it has joined, its slurmrestd knows no slurmdbd or another one; and a cluster that is being deleted may be gone at
-    // any time.
+    // A cluster that has not joined is skipped, because its slurmrestd knows no slurmdbd, or another one. A cluster that is
+    // being deleted is skipped, because it may be gone at any time.
     if (cluster.ends || (!cluster.joined && !cluster.external)) continue;
     if (!cluster.restapi) {
       not_asked.push_back(cluster.name);

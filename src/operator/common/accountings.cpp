@@ -14,23 +14,25 @@
 namespace op {
 namespace {
 
-/// The port does not count: while it changes, the clusters are with this slurmdbd all the same.
+/// True if this slurm.conf has the slurmdbd at this host. The port is ignored: while it changes, the cluster still uses this
+/// slurmdbd.
 bool has_slurmdbd(std::string_view conf, std::string_view host) {
   const std::string slurmdbd = slurmdbd_of(conf);
   const std::string_view there = std::string_view(slurmdbd).substr(0, slurmdbd.rfind(':'));
-  // The Go operator omits the namespace.
+  // The Go operator omits the namespace in the host name.
   return !there.empty() &&
          (there == host || (host.starts_with(there) && host[there.size()] == '.' && there.find('.') == std::string_view::npos));
 }
 
-/// True if the loaded slurm.conf of the Controller has it, or the offered one.
+/// True if the loaded or the offered slurm.conf of the Controller has the slurmdbd at this host.
 bool has_slurmdbd(const kube::Cache<kube::Object>& config_maps, const kube::Object& controller, std::string_view host) {
   const kube::ObjectPtr map = config_maps.find({controller.meta.ns, config_map_name(controller.meta.name)});
   return map && (has_slurmdbd(core::get_string(map->body, {"data", kSlurmConf}), host) ||
                  has_slurmdbd(loaded_file(*map, kSlurmConf), host));
 }
 
-/// The fields of the keys, even if other fields of the Controller cannot be parsed; nullopt: these cannot be either.
+/// Returns a spec with only the fields that name keys, even if other fields of the Controller cannot be parsed. nullopt: the
+/// fields that name keys cannot be parsed either.
 std::optional<api::ControllerSpec> spec_of_keys(const kube::Object& object) {
   api::ControllerSpec out;
   for (const auto& [name, field] : {std::pair("slurmKeyRef", &api::ControllerSpec::slurm_key_ref),
@@ -45,11 +47,11 @@ std::optional<api::ControllerSpec> spec_of_keys(const kube::Object& object) {
   return out;
 }
 
-/// The cluster that has slurmdbd's keys, with its spec.
+/// Returns the cluster whose keys slurmdbd uses, with a spec that names these keys. nullopt: there is none.
 std::optional<std::pair<std::string, api::ControllerSpec>> owner_of_keys(const std::vector<NamedBy>& clusters) {
   const bool some_joined = !clusters.empty() && clusters.front().joined;
   for (const NamedBy& cluster : clusters) {
-    // Those that have joined would be cut off by the key of another one.
+    // With the key of another cluster, slurmdbd would refuse the clusters that have joined.
     if (some_joined && !cluster.joined) break;
     if (cluster.joined) {
       if (auto spec = spec_of_keys(*cluster.object)) return std::pair(cluster.object->meta.name, std::move(*spec));

@@ -9,7 +9,8 @@ namespace {
 constexpr std::string_view kSshdSays = "sshd: ";
 constexpr std::string_view kSssdSays = "sssd: ";
 
-/// A host key that sshd cannot read is an error only if there is no other.
+/// Reports what sshd says about its files. An unreadable host key makes sshd fail only if there is no other one, so messages
+/// about host keys are reported even if sshd succeeds.
 constexpr std::string_view kSshd =
     "mkdir -p /run/sshd; w=$(/usr/sbin/sshd -t 2>&1) && k='load host key \"' || k=\n"
     "w=$(echo \"$w\" | grep -v '^@' | grep \"$k\" | head -n 4)\n"
@@ -61,7 +62,7 @@ std::vector<Problem> refused_files(const std::vector<kube::PodPtr>& pods) {
   for (const kube::PodPtr& pod : pods) {
     if (pod->meta.terminating() || pod->phase == "Failed" || pod->phase == "Succeeded") continue;
     for (const kube::ContainerState& container : pod->containers) {
-      // While the container waits, the message is its kubelet's.
+      // While the container waits, its message comes from the kubelet.
       if (container.name != kCheck || !container.init || !container.waiting_reason.empty()) continue;
       const std::string_view said = container.message;
       const std::size_t sssd = said.starts_with(kSssdSays) ? 0 : said.find("\nsssd: ");

@@ -25,7 +25,7 @@ bool has_other_handler(const core::Json& wanted, const core::Json& there) {
                              [&](const char* handler) { return there.contains(handler) && !wanted.contains(handler); });
 }
 
-/// Adds JSON patch operations that remove such probes from the containers in `list`.
+/// Adds JSON patch operations that remove probes with another handler than the wanted one from the containers in `list`.
 void drop_probes(const core::Json& wanted, const core::Json& there, std::string_view list, core::Json& patch) {
   const core::Json* ours = core::find(wanted, {"spec", "template", "spec", list});
   const core::Json* theirs = core::find(there, {"spec", "template", "spec", list});
@@ -46,7 +46,7 @@ void drop_probes(const core::Json& wanted, const core::Json& there, std::string_
   }
 }
 
-/// Adds JSON patch operations that replace volumes of a wanted name with another type by the wanted ones.
+/// Adds JSON patch operations that replace a volume by the wanted volume of the same name if the two have different types.
 void replace_volumes(const core::Json& wanted, const core::Json& there, core::Json& patch) {
   const core::Json* ours = core::find(wanted, {"spec", "template", "spec", "volumes"});
   const core::Json* theirs = core::find(there, {"spec", "template", "spec", "volumes"});
@@ -64,10 +64,11 @@ void replace_volumes(const core::Json& wanted, const core::Json& there, core::Js
   }
 }
 
-/// Server-side apply finds the ports of a Service by their numbers and protocols. If somebody has changed those of a port of
-/// ours, it would add ours beside that one, and the API server refuses two ports of one name or nodePort. Returns the ports as
-/// they should be: ours, and those of others. Null: an apply is enough. If ours were `wanted_before`, what else is in them was
-/// added by others, and stays.
+/// Returns the ports that the Service should have: ours, and those of others. Null: an apply is enough. Server-side apply finds
+/// the ports of a Service by their numbers and protocols. If somebody has changed the number or protocol of one of our ports,
+/// an apply would add our port beside the changed one, and the API server refuses two ports with the same name or nodePort.
+/// With `wanted_before`, our intent has not changed since it was applied. Then other fields of our ports were added by others,
+/// and stay.
 core::Json repaired_ports(const core::Json& intent, const core::Json& observed, bool wanted_before) {
   const core::Json* ours = core::find(intent, {"spec", "ports"});
   const core::Json* there = core::find(observed, {"spec", "ports"});
@@ -102,14 +103,14 @@ core::Json repaired_ports(const core::Json& intent, const core::Json& observed, 
   }
   for (core::Json port : *there) {
     if (one_of_ours(port, same_name) || one_of_ours(port, same_number)) continue;
-    if (one_of_ours(port, same_node_port)) port.erase("nodePort");  // Kubernetes gives it another.
+    if (one_of_ours(port, same_node_port)) port.erase("nodePort");  // Kubernetes allocates another one.
     out.push_back(std::move(port));
   }
   return out;
 }
 
-/// True for labels and annotations with which tools find what they manage: on a child, a tool would claim or prune an object it
-/// does not know.
+/// True for labels and annotations with which tools find what they manage. With one of these on a child, a tool would claim or
+/// prune the child, which it does not know.
 bool belongs_to_tool(std::string_view name) {
   constexpr std::array<std::string_view, 6> kPrefixes{"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "meta.helm.sh/",
                                                       "argocd.argoproj.io/",    "objectset.rio.cattle.io/",  "kapp.k14s.io/"};
@@ -117,7 +118,7 @@ bool belongs_to_tool(std::string_view name) {
          std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-/// True for annotations that control the operator on a Controller. In a pod template, they would restart slurmctld.
+/// True for annotations of a Controller that control the operator. In a pod template, they would restart slurmctld.
 bool is_switch(std::string_view name) {
   return name.starts_with("controller.slinky.slurm.net/");
 }

@@ -19,7 +19,7 @@ Json intent(int port) {
           {"spec", {{"ports", {{{"name", "a"}, {"port", port}}}}}}};
 }
 
-/// The object after an apply.
+/// Returns the object as the apply leaves it.
 kube::Object applied(const plan::Step& step) {
   const auto* apply = dynamic_cast<const kube::Apply*>(step.act.get());
   kube::Object out;
@@ -47,7 +47,7 @@ TEST(ApplyStep, OnceAndThenOnlyForADifference) {
   EXPECT_FALSE(apply_step(kube::resources::kService, intent(1), &there, "m")) << "it is going anyway";
 }
 
-/// The ports of the Service after the step, which must replace them.
+/// Returns the ports of the Service after the step. Null: the step does not replace them.
 Json replaced_ports(const std::optional<plan::Step>& step) {
   const auto* patch = step ? dynamic_cast<const kube::Patch*>(step->act.get()) : nullptr;
   if (patch == nullptr || patch->resource_version != "7") return nullptr;

@@ -11,7 +11,7 @@
 namespace op {
 namespace {
 
-/// When the event was last seen. Some controllers write the old fields, others the new ones.
+/// Returns the time when the event was last seen. Some controllers write the old fields, others the new ones.
 core::WallTime last_seen(const core::Json& event) {
   core::WallTime last;
   for (const std::string& text :

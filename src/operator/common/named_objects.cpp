@@ -147,7 +147,8 @@ SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const 
       read_key(recorder, ns, {.secret = keyring_name(controller), .key = std::string(api::kKeySlurm), .generated = true});
   if (!out.meta) return out;
   out.digest = out.meta->annotation(api::kAnnotationSlurmKeyHash);
-  // A keyring of an earlier version has no note. The note of another or former Controller cannot be checked.
+  // A keyring of an earlier version of the operator has no note. A note is salted with the UID of the Controller, so it cannot
+  // be checked without a controller owner.
   const std::string_view note = out.meta->annotation(api::kAnnotationDataHash);
   const kube::OwnerReference* owner = out.meta->controller_owner();
   out.edited = !note.empty() && owner != nullptr &&

@@ -26,7 +26,7 @@ class Reader final : public kube::Recorder {
   }
   kube::Named<kube::MetadataRecord> metadata(const kube::Resource&, const kube::Key&) override { return {}; }
 
-  std::map<std::string, Json> data;  ///< By "Secret ns/name"; others are absent.
+  std::map<std::string, Json> data;  ///< The objects by "Secret ns/name". All others are absent.
   bool synced = true;
 
  private:

@@ -12,9 +12,10 @@ namespace op {
 std::optional<std::string> told_by_events(const plan::Context& context, const api::Condition* ready, std::string_view kind,
                                           const kube::ObjectMeta& object, std::string_view reason, plan::Plan& plan) {
   constexpr core::Duration kMade{15000};
-  /// How often they are read again: one cause may be solved and another remain.
+  /// The time between two reads of the events. One cause may be solved while another remains.
   constexpr core::Duration kReadAgain{60000};
-  /// The pod was gone for a moment before we wrote that it is not ready, and the clocks are of different machines.
+  /// Events may be older than the condition by this time. The pod was gone for a moment before the operator wrote that it is
+  /// not ready, and the times come from the clocks of different machines.
   constexpr core::Duration kSlack{60000};
   if (ready == nullptr || ready->status == api::ConditionStatus::kTrue || !ready->last_transition_time) return {};
   const core::Duration left = kMade - (context.now - *ready->last_transition_time);

@@ -10,7 +10,8 @@
 namespace op {
 namespace {
 
-/// For objects with exactly one of several members: if a user sets another member, removes ours.
+/// Removes our member of an object if the user sets another one. Apart from the members in `kept`, such an object has exactly
+/// one member.
 void drop_replaced_alternatives(core::Json& base, const core::Json& over, std::initializer_list<const char*> kept) {
   if (!base.is_object() || !over.is_object()) return;
   bool names_one = false;
@@ -33,7 +34,7 @@ void drop_replaced_probe_handler(core::Json& base, const core::Json& over) {
   }
 }
 
-/// Drops our alternatives in items of a list that the user sets as well.
+/// Calls drop_replaced_alternatives for the items of a list that the user sets as well. An item is found by its name.
 void drop_in_list(core::Json& base, const core::Json& over, const char* list) {
   if (!base.contains(list) || !over.contains(list) || !over[list].is_array()) return;
   for (const core::Json& wanted : over[list]) {

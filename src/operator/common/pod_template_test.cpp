@@ -112,7 +112,7 @@ TEST(PodTemplate, ManyContainersAreMergedInOneGo) {
   api::PodTemplate over;
   over.spec = {{"containers", core::Json::array()}};
   for (int i = 0; i < 30'000; ++i) over.spec["containers"].push_back({{"name", "c" + std::to_string(i)}});
-  // CPU time of this process, however busy the machine is.
+  // Measures the CPU time of this process, which does not depend on how busy the machine is.
   const std::clock_t began = std::clock();
   const core::Json pod = merge_pod_template({{"containers", {{{"name", "c7"}, {"image", "x"}}}}}, over, {}, {}, {});
   EXPECT_EQ(pod["spec"]["containers"].size(), 30'000U);

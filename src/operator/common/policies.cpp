@@ -28,7 +28,7 @@ std::string label(const Json& object, std::string_view name) {
 
 // --- Terms of the object ---
 
-/// The user or the operator has already deleted it.
+/// Somebody has already deleted the object, such as the user or the operator.
 Clause ending() {
   return {"ending", "has(oldObject.metadata.deletionTimestamp)", [](const Deletion& d) { return terminating(d.object); }};
 }
@@ -71,9 +71,9 @@ Clause no_worker() {
           [](const Deletion& d) { return d.resource.plural != "pods" || label(d.object, api::kLabelName) != kAppWorker; }};
 }
 
-// --- Terms of its namespace, and of the parameter ---
+// --- Terms of the object's namespace, and of the parameter ---
 
-/// Its namespace is being deleted.
+/// The object's namespace is being deleted.
 Clause namespace_ends() {
   return {"namespaceEnds",
           "(has(namespaceObject.metadata.deletionTimestamp) || request.userInfo.username.endsWith(':namespace-controller'))",

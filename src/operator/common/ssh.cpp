@@ -19,7 +19,8 @@ std::string host_key_name(const char* type) {
   return fmt::format("ssh_host_{}_key", type);
 }
 
-/// Like sshd, searches after the options for a word with a key type that is followed by base64 beginning with the same type.
+/// True if the line has a public key. Like sshd, looks for a key type that is followed by base64 whose data begins with the
+/// same type. Options may precede the type.
 bool is_public_key(std::string_view line) {
   std::vector<std::string> words(1);
   bool quoted = false;
@@ -45,11 +46,11 @@ bool is_public_key(std::string_view line) {
 struct UsersLines {
   std::string_view outside;  ///< Before the first Match block.
   std::string_view blocks;   ///< The Match blocks and everything after them.
-  /// Keywords that apply to everybody, in lower case; with the name for subsystems: "subsystem sftp".
+  /// Keywords that apply to everybody, in lower case. A subsystem is listed with its name: "subsystem sftp".
   std::set<std::string, std::less<>> said;
 };
 
-/// Removes the next word of a line like sshd: words are separated by blanks, and one '=' may follow the first.
+/// Removes the next word of the line, and returns it. As in sshd, blanks separate words, and one '=' may follow a word.
 std::string next_word(std::string_view& line) {
   constexpr std::string_view kBlanks = " \t\r";
   const auto skip_blanks = [&] { line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size())); };

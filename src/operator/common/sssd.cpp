@@ -12,16 +12,17 @@ constexpr std::string_view kGiven = "/mnt/sssd";
 constexpr std::string_view kPipesVolume = "sssd-pipes";
 constexpr std::string_view kPipes = "/var/lib/sss/pipes";
 
-/// SSSD and its clients require its file, directories and sockets to belong to root, but volumes in a pod with an fsGroup have
-/// that group, which new files inherit. SSSD is restarted when it ends. A shell handles TERM only while it waits for a
-/// background command.
+/// SSSD and its clients require that SSSD's file, directories and sockets belong to root. But in a pod with an fsGroup, volumes
+/// have that group, and new files inherit it. SSSD is restarted when it ends. The script waits for background commands, because
+/// a shell handles TERM at once only while it waits.
 constexpr std::string_view kRun =
     "trap 'kill $! || true; exit 0' TERM\n"
     "until install -m 0600 /mnt/sssd/sssd.conf /etc/sssd/sssd.conf; do sleep 2 & wait $!; done\n"
     "cd /var/lib/sss/pipes && mkdir -p private && chown 0:0 . private && chmod 00755 . && chmod 00750 private\n"
     "while true; do sssd -i --logger=stderr & wait $!; sleep 2 & wait $!; done\n";
 
-/// The daemon starts afterwards and soon needs the groups of its partitions. But a daemon without users is better than none.
+/// Waits until SSSD answers, for 30 s at most. The daemon starts afterwards and soon needs the groups of its partitions. But a
+/// daemon without users is better than none.
 constexpr std::string_view kAnswers =
     "n=0; until [ -S /var/lib/sss/pipes/nss ] || [ $n = 150 ]; do n=$((n + 1)); sleep 0.2; done";
 

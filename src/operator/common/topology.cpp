@@ -9,11 +9,11 @@
 namespace op {
 namespace {
 
-/// With this name, the strings stay valid when the file is removed: without one, Slurm has a flat topology of this name.
+/// Without a topology.yaml, Slurm has a flat topology of this name. So topology strings stay valid when the file is removed.
 constexpr std::string_view kTopologyName = "default";
 constexpr std::size_t kMaxName = 64;
 constexpr std::size_t kHashLength = 10;
-/// Characters of a name. Slurm parses lists of names as hostlists.
+/// The characters that a name may have. Slurm parses lists of names as hostlists.
 constexpr std::string_view kNameAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
 constexpr std::string_view kSwitch = "      - switch: ", kChildren = "        children: ", kBlock = "      - block: ";
 
@@ -24,7 +24,8 @@ std::vector<std::string> split(std::string_view text, char at) {
   return out;
 }
 
-/// The units of a topology string, from the widest to the narrowest; empty if the string is not from this file's topology.
+/// Returns the units of a topology string, from the widest to the narrowest. Empty: the string is not from this file's
+/// topology.
 std::vector<std::string> way_of(std::string_view topology) {
   std::vector<std::string> out = split(topology, ':');
   if (out.empty() || out.front() != kTopologyName) return {};
@@ -48,7 +49,7 @@ bool is_leaf(const TopologyUnits& units, std::string_view name) {
   return std::ranges::none_of(units, [&](const auto& unit) { return unit.second == name; });
 }
 
-/// The units above `name`, from the top down.
+/// Returns the units above `name`, from the top down.
 std::vector<std::string> above(const TopologyUnits& units, std::string_view name) {
   std::vector<std::string> out;
   auto unit = units.find(name);

@@ -44,7 +44,7 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   const auto differs = [&](const char* field, const std::optional<SecretFacts>& theirs, const SecretFacts& ours,
                            const char* refused) -> std::optional<Problem> {
     if (!theirs || !theirs->usable() || !ours.usable() || theirs->content == ours.content) return {};
-    // A Controller's keys cannot be named later.
+    // The Secrets that a Controller names for its keys cannot be changed later.
     return Problem{
         "AccountingKeyDiffers",
         std::string(field) + ": the key in Secret " + ours.ref.secret + " is another than the one in Secret " +
@@ -55,7 +55,7 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   };
   if (auto problem = differs("spec.slurmKeyRef", facts.slurm_key, observed.slurm_key, "this cluster")) return problem;
   if (auto problem = differs("spec.jwtKeyRef", facts.jwt_key, observed.jwt_key, "the Tokens of this cluster")) return problem;
-  // slurmctld would wait forever for the number of its cluster, with its port open.
+  // Beside an older slurmdbd, slurmctld would wait forever for the number of its cluster, with its port open.
   const std::string served = read_config_state(observed.config_map.get()).served_release;
   const ImageRelease slurmctld =
       slurm_release(served.empty() ? slurmctld_image(observed.controller.spec) : "slurmctld:" + served);
@@ -67,8 +67,8 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   return {};
 }
 
-/// Returns which keys must be compared before the cluster may join, and cannot be yet, or nullopt. slurmctld would try in vain
-/// to speak to a slurmdbd with another key.
+/// Returns which keys must be compared before the cluster may join but cannot be compared yet, or nullopt. slurmctld would try
+/// in vain to speak to a slurmdbd with another key.
 std::optional<Problem> keys_unknown(const Observed& observed) {
   const AccountingFacts& facts = *observed.accounting;
   for (const auto& [field, theirs, ours] : {std::tuple("spec.slurmKeyRef", &facts.slurm_key, &observed.slurm_key),
@@ -89,7 +89,8 @@ const kube::ContainerState* join_of(const kube::PodRecord& pod) {
   return pod.meta.terminating() || found == pod.containers.end() ? nullptr : &*found;
 }
 
-/// The pod whose slurmctld started from its state because slurmdbd did not answer when it should have joined; "": none.
+/// Returns the pod whose slurmctld started from its state because slurmdbd did not answer when the cluster should have joined,
+/// or "".
 std::string missed_join(const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     const kube::ContainerState* join = join_of(*pod);
@@ -113,7 +114,7 @@ void add_accounting(conf::Conf& out, const Observed& observed, const ConfigState
   const std::string_view before = slurm_conf(state.offered);
   const std::string now = slurmdbd_of(before);
   const bool is_new = !state.exists();
-  // The Go operator omits the namespace.
+  // The Go operator omits the namespace in the host name.
   const bool has =
       now == facts.slurmdbd.str() || now == Endpoint{accounting_object_name(facts.name), facts.slurmdbd.port}.str();
   const bool reached = is_new || has || facts.serving || observed.controller.spec.external;
@@ -155,10 +156,10 @@ std::string joins(const Observed& observed, const ConfigState& state) {
 }
 
 std::string join_script() {
-  // The mark names the slurmdbd that gave slurmctld its number. If slurmdbd does not answer, the number stays: without it
-  // slurmctld would wait, and with it slurmctld starts from its state. One that was never with a slurmdbd has no last_tres
-  // there, and would end ("no TRES"), so it waits here. The message about a slurmctld that is newer than its
-  // slurmdbd is written once, in the container's termination message.
+  // The mark is a file that names the slurmdbd that gave slurmctld its number. If slurmdbd does not answer, the number stays:
+  // without it slurmctld would wait, and with it slurmctld starts from its state. The state of a slurmctld that was never with
+  // a slurmdbd has no last_tres. Such a slurmctld would end ("no TRES"), so it waits here. The message about a slurmctld that
+  // is newer than its slurmdbd is written once, in the container's termination message.
   return "set -u\n"
          "state=$1 slurmdbd=$2 release=$3 told=$4 words=$5 mark=$1/slurm-operator.slurmdbd\n"
          "trap 'exit 1' TERM\n"
@@ -181,7 +182,8 @@ std::string join_script() {
          "answers() { timeout 3 bash -c \"exec 3<>'/dev/tcp/${slurmdbd%:*}/${slurmdbd##*:}'\" 2>/dev/null; }\n"
          // The operator publishes the release of a slurmdbd shortly after it begins to answer.
          "known() { [ -z \"$release\" ] || [ -s \"$release\" ]; }\n"
-         // A slurmctld that was killed before its first write of the usage would never start again.
+         // A slurmctld that joined, but was killed before its first write of the usage, would never start again. So it joins
+         // anew.
          "[ -e \"$state/assoc_usage\" ] || [ ! -e \"$mark\" ] || rm -f \"$state/clustername\" \"$mark\"\n"
          "[ \"$(cat \"$mark\" 2>/dev/null)\" != \"$slurmdbd\" ] || [ ! -e \"$state/clustername\" ] || exit 0\n"
          "if [ -e \"$state/clustername\" ] && [ -e \"$state/last_tres\" ] && ! answers; then\n"
@@ -189,7 +191,7 @@ std::string join_script() {
          "  exit 0\n"
          "fi\n"
          "echo \"waiting for slurmdbd at $slurmdbd\"\n"
-         // Most answer soon, and some never.
+         // Most slurmdbds answer soon, and some never do, so later pauses are longer.
          "tries=0\n"
          "until known && answers; do\n"
          "  tries=$((tries + 1)) pause=0.2\n"
@@ -204,7 +206,7 @@ std::string join_script() {
 std::string release_map(const std::string& ns, const std::string& slurmdbd) {
   constexpr std::string_view kOurs = "-accounting";
   std::string_view host = std::string_view(slurmdbd).substr(0, slurmdbd.rfind(':'));
-  // The Go operator omits the namespace.
+  // The Go operator omits the namespace in the host name.
   if (const std::string suffix = "." + ns; host.ends_with(suffix)) host.remove_suffix(suffix.size());
   return host.ends_with(kOurs) && host.find('.') == std::string_view::npos ? std::string(host) : "";
 }

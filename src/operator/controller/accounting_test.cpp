@@ -23,7 +23,7 @@ using core::Json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// A port that answers or does not.
+/// A port on which a socket listens, or which refuses connections.
 class Port {
  public:
   explicit Port(bool listens) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -49,7 +49,7 @@ class Port {
   std::string name_;
 };
 
-/// Runs the script of the init container on a directory instead of the state.
+/// Runs the scripts of init containers on a directory in place of slurmctld's state.
 class Join : public ::testing::Test {
  protected:
   Join() : state_(fs::path(::testing::TempDir()) / ("join-" + std::to_string(getpid()))) {

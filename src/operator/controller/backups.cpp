@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kCondition = "BackupsReady";
 constexpr const char* kOtherSlurmctlds = "OtherSlurmctlds";
 
-/// It is ready and not terminating.
+/// True if the pod is ready and not terminating.
 bool stands_by(const kube::PodPtr& pod) {
   return !pod->meta.terminating() && pod->ready();
 }
@@ -29,7 +29,7 @@ bool as_wanted(const Observed& observed, const kube::PodPtr& pod) {
   return stands_by(pod) && pod->meta.label(api::kLabelRevisionHash) == revision;
 }
 
-/// The StatefulSet's status is up to date with its spec.
+/// True if the StatefulSet's status is up to date with its spec, or does not say for which spec it is.
 bool seen_by_kubernetes(const kube::Object& set) {
   const std::int64_t seen = core::get_int(set.body, {"status", "observedGeneration"});
   return seen == 0 || seen == set.meta.generation;
@@ -44,7 +44,8 @@ std::vector<std::string> names_of(const std::vector<kube::PodPtr>& pods, bool (*
   return out;
 }
 
-/// How long the primary may take to start once its backups are deleted: the serving one has a minute to write its state.
+/// How long the primary may take to start once its backups are deleted. The backup that serves has a minute of it to write its
+/// state.
 constexpr core::Duration kHandOver{120000};
 /// How long to wait for Slurm to show whether a backup serves.
 constexpr core::Duration kUnheard{60000};
@@ -55,7 +56,7 @@ bool has_begun(const kube::PodRecord& pod, std::string_view container) {
   });
 }
 
-/// The primary's pod while it is not ready; null: it is ready, or there is none.
+/// Returns the primary's pod while it is not ready. Null: the pod is ready, or there is none.
 const kube::PodRecord* primary_to_be(const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     if (!pod->meta.terminating() && !pod->ready()) return pod.get();
@@ -63,7 +64,7 @@ const kube::PodRecord* primary_to_be(const Observed& observed) {
   return nullptr;
 }
 
-/// When the backups began to hand over to this pod of the primary, as recorded; nullopt: they have not.
+/// Returns when the backups began to hand over to this pod of the primary, as recorded. nullopt: they have not.
 std::optional<core::WallTime> noted_hand_over(const Observed& observed, const kube::PodRecord& primary) {
   if (!observed.backup_set) return {};
   const std::string_view note = observed.backup_set->meta.annotation(api::kAnnotationHandedOver);
@@ -73,27 +74,27 @@ std::optional<core::WallTime> noted_hand_over(const Observed& observed, const ku
   return at ? std::optional(*at) : std::nullopt;
 }
 
-/// Since when the condition has been false; nullopt: it is not.
+/// Returns since when the condition BackupsReady has been False. nullopt: it is not False.
 std::optional<core::WallTime> false_since(const Observed& observed) {
   const api::Condition* before = api::find_condition(observed.controller.status.conditions, kCondition);
   return before != nullptr && before->status == api::ConditionStatus::kFalse ? before->last_transition_time : std::nullopt;
 }
 
-/// Since when the backups hand over or should; nullopt: they should not. They do so once for each pod of the primary: if its
-/// machine is lost, its kubelet's last report stays.
+/// Returns since when the backups have handed over, or now if they should begin. nullopt: they should not hand over. They do so
+/// once for each pod of the primary, because the last report of a pod's kubelet stays if its machine is lost.
 std::optional<core::WallTime> hands_over_since(const Observed& observed) {
   const kube::PodRecord* primary = primary_to_be(observed);
   if (primary == nullptr) return {};
   const core::WallTime now = observed.context.now;
   if (const auto noted = noted_hand_over(observed, *primary)) return now - *noted < kHandOver ? noted : std::nullopt;
   if (!has_begun(*primary, kWaitBackup)) return {};
-  // If Slurm does not show whether a backup serves, the waiting primary does: it sees the backup's heartbeat.
+  // If Slurm does not show whether a backup serves, a primary that waits shows it: it sees the backup's heartbeat.
   const auto since = false_since(observed);
   const bool unheard = observed.restapis.empty() || (since && now - *since >= kUnheard);
   return backup_serves(observed) || unheard ? std::optional(now) : std::nullopt;
 }
 
-/// The primary still waits after the hand-over, and the operator does nothing more about it.
+/// True if the primary still waits after the hand-over, and the operator does nothing more about it.
 bool waits_in_vain(const Observed& observed) {
   const kube::PodRecord* primary = primary_to_be(observed);
   return primary != nullptr && noted_hand_over(observed, *primary) && has_begun(*primary, kWaitBackup) &&
@@ -125,7 +126,7 @@ bool backup_hands_over(const Observed& observed) {
 }
 
 bool stale_backup(const Observed& observed, const ConfigState& state) {
-  // If a backup crashes with the offered content, the rollout finds out whether the primary accepts it.
+  // If a backup crashes with the offered content, the rollout finds out whether the primary accepts that content.
   const bool crashes = std::ranges::any_of(observed.backup_pods, [&](const kube::PodPtr& pod) {
     return pod->meta.annotation(api::kAnnotationSlurmConfigHash) == state.offered_hash &&
            std::ranges::any_of(pod->containers, [](const kube::ContainerState& container) {
@@ -146,8 +147,8 @@ bool primary_may_restart(const Observed& observed, const ConfigState& state) {
 }
 
 std::optional<OtherSlurmctlds> find_other_slurmctlds(const Observed& observed) {
-  // An applied StatefulSet is ours, and goes back to one pod if somebody scales it. Unless it was handed back to the other
-  // operator since: only that one's pods have its label.
+  // A StatefulSet that the operator has applied is ours, and goes back to one pod if somebody scales it. It is not ours any
+  // more if it was handed back to the Go operator since. Only pods of the Go operator have the label kLabelControllerActive.
   const kube::ObjectPtr& set = observed.stateful_set;
   if (!set || set->meta.terminating()) return {};
   const bool labelled = std::ranges::any_of(
@@ -274,7 +275,7 @@ void set_backups_condition(Conditions& conditions, Draft& draft) {
   append(draft.problems, pod_problems(observed.backup_pods));
   append(draft.problems, refused_files(observed.backup_pods));
   if (all) return;
-  // They are replaced with each configuration.
+  // Backups are replaced with each configuration, so a backup that is not ready yet is no error.
   const auto since = false_since(observed);
   const core::Duration left = since ? kOverdue - (observed.context.now - *since) : kOverdue;
   if (left > core::Duration{0}) {

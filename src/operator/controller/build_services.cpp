@@ -17,7 +17,8 @@ core::Json headless(const kube::StringMap& selector, std::string_view port_name,
           {"ports", core::Json::array({service_port(port_name, port, port_name)})}};
 }
 
-/// A standby refers clients to another slurmctld, and clients that know all of them try these.
+/// Returns the selector of all slurmctlds. Clients may reach any of them: a standby refers clients to another slurmctld, and
+/// clients that know all slurmctlds try the others.
 kube::StringMap slurmctlds(const Observed& observed) {
   const std::string& name = observed.object->meta.name;
   return backups(observed) > 0 ? slurmctld_selector(name) : selector_labels(kAppController, name);
@@ -30,12 +31,12 @@ core::Json build_service(const Observed& observed) {
   const api::ServiceSpec& over = observed.controller.spec.service;
   core::Json out = owned_child(kube::resources::kService, {meta.ns, controller_object_name(meta.name)}, resources::kController,
                                meta, controller_labels(meta.name), over.metadata);
-  // Whether slurmctld is ready or not, there is no other, and an endpoint that comes and goes only adds delay. The selector
-  // works without a running operator.
+  // slurmctld stays reachable while it is not ready. Without backups there is no other slurmctld, and an endpoint that comes
+  // and goes only adds delay. The selector works without a running operator.
   core::Json spec{{"publishNotReadyAddresses", true}};
   core::Json ports = core::Json::array(
       {service_port(kAppController, over.port != 0 ? over.port : api::kPortSlurmctld, kAppController, over.node_port)});
-  // slurm.conf tells every client port 6817, so that port is served in addition to another one.
+  // slurm.conf names port 6817 to every client, so the Service has that port in addition to another one.
   if (over.port != 0 && over.port != api::kPortSlurmctld) {
     ports.push_back(service_port("slurmctld-rpc", api::kPortSlurmctld, kAppController));
   }

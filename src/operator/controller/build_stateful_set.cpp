@@ -29,9 +29,9 @@ constexpr const char* kLogDirectory = "/var/log/slurm";
 constexpr const char* kSlurmdbdVolume = "slurmdbd";
 constexpr const char* kSlurmdbdDirectory = "/mnt/slurmdbd";
 
-/// For clusters without a RestApi. Does what the operator does over REST: reconfigures slurmctld if it does not know the
-/// partition that marks slurm.conf. A refused configuration is tried again more and more rarely, and jobs that are starting are
-/// waited for, a minute at most: see prologs.hpp.
+/// Returns the script of a sidecar for clusters without a RestApi. The sidecar does what the operator does over REST: it
+/// reconfigures slurmctld if slurmctld does not know the partition that marks slurm.conf. It tries a refused configuration
+/// again after a minute. Before a reconfigure, it waits for jobs that are starting, for a minute at most: see prologs.hpp.
 std::string reconfigure_script() {
   return "set -u\n"
          "trap 'exit 0' TERM\n"
@@ -59,10 +59,10 @@ std::string reconfigure_script() {
          "done\n";
 }
 
-/// Waits until no backup serves. A serving backup writes the time and its number, which is not 0, to the file "heartbeat" four
-/// times per SlurmctldTimeout, and at least every 30 seconds (slurmctld/heartbeat.c). A backup that takes over begins with that
-/// after it has read the state. Slurm's own request to a backup to step down gives up after half a minute, and the primary then
-/// reads a state that lacks what the backup has not written yet.
+/// Returns the script that waits until no backup serves. A serving backup writes the time and its number, which is not 0, to
+/// the file "heartbeat" four times per SlurmctldTimeout, and at least every 30 seconds (slurmctld/heartbeat.c). A backup that
+/// takes over begins to write the file after it has read the state. Slurm's own request to a backup to step down gives up after
+/// half a minute, and the primary then reads a state that lacks what the backup has not written yet.
 std::string wait_backup_script(const std::string& state) {
   return "trap 'exit 1' TERM\n"
          "timeout=$(sed -n 's/^ *SlurmctldTimeout *= *\\([0-9][0-9]*\\).*/\\1/Ip' /etc/slurm/slurm.conf | tail -n 1)\n"
@@ -134,7 +134,7 @@ core::Json item(std::string_view key, std::string_view path) {
   return core::Json::array({{{"key", key}, {"path", path}}});
 }
 
-/// The ConfigMaps that the user names, without duplicates.
+/// Returns the names of the ConfigMaps that the user names, without duplicates.
 std::set<std::string> names_of_etc(const api::ControllerSpec& spec) {
   std::set<std::string> names;
   for (const auto* refs : {&spec.config_file_refs, &spec.prolog_script_refs, &spec.epilog_script_refs,
@@ -144,8 +144,8 @@ std::set<std::string> names_of_etc(const api::ControllerSpec& spec) {
   return names;
 }
 
-/// The user's files come first; if two ConfigMaps have the same file, the later name wins. slurm.conf comes last, so that no
-/// user's file can replace it.
+/// Returns the volume sources of /etc/slurm. The user's files come first. If two ConfigMaps have the same file, the ConfigMap
+/// with the later name wins. slurm.conf comes after them, so that no user's file can replace it.
 core::Json etc_sources(const Observed& observed, const ConfigState& state) {
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json sources = core::Json::array();
@@ -167,7 +167,7 @@ core::Json etc_sources(const Observed& observed, const ConfigState& state) {
   return sources;
 }
 
-/// Which slurmctld a pod runs.
+/// The slurmctld that a pod runs.
 enum class Role { kPrimary, kBackup };
 
 core::Json volumes(const Observed& observed, const ConfigState& state, Role role) {
@@ -178,7 +178,7 @@ core::Json volumes(const Observed& observed, const ConfigState& state, Role role
       {{"name", kSocketVolume}, {"emptyDir", core::Json::object()}},
       memory_volume(kLogVolume),
   });
-  // Contains slurmdbd's release, which can change without a new pod.
+  // This volume has slurmdbd's release, which can change without a new pod.
   if (const std::string map = release_map(observed.object->meta.ns, joins(observed, state));
       !map.empty() && role == Role::kPrimary) {
     const std::string release(kReleaseFile);
@@ -246,7 +246,7 @@ core::Json init_containers(const Observed& observed, const ConfigState& state, R
          {"volumeMounts", core::Json::array({mount(kEtcVolume, "/etc/slurm", true), mount(kStateVolume, directory, true)})}});
   }
   const std::string slurmdbd = joins(observed, state);
-  // After the last backup has ended.
+  // In the primary's pod, this container runs after the last backup has ended.
   if (const std::vector<std::string> numbers = noted_numbers(state); !slurmdbd.empty() && !numbers.empty()) {
     core::Json command = core::Json::array({"bash", "-c", wait_number_script(), "bash", directory});
     for (const std::string& word : numbers) command.push_back(word);
@@ -283,8 +283,8 @@ std::string observed_annotation(const Observed& observed, std::string_view name)
   return core::get_string(observed.stateful_set->body, {"spec", "template", "metadata", "annotations", name});
 }
 
-/// Clients in slurmctld's own pod reach it without its Service: through the Service they would have an address of their host,
-/// and slurmctld calls a waiting srun back at the address from which it came.
+/// Lets clients in slurmctld's own pod reach slurmctld without its Service. Through the Service, they would have an address of
+/// their host, and slurmctld calls a waiting srun back at the address from which it came.
 void name_itself(core::Json& pod, const std::string& own) {
   constexpr const char* kItself = "127.0.0.1";
   core::Json& aliases = pod["hostAliases"];
@@ -294,7 +294,7 @@ void name_itself(core::Json& pod, const std::string& own) {
   alias["hostnames"].push_back(own);
 }
 
-/// Two slurmctlds on one machine would be lost together.
+/// Returns an affinity that keeps slurmctlds apart: two on one machine would be lost together.
 core::Json apart(const kube::ObjectMeta& meta) {
   const core::Json term{{"topologyKey", "kubernetes.io/hostname"},
                         {"labelSelector", {{"matchLabels", slurmctld_selector(meta.name)}}}};
@@ -310,7 +310,8 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
       // Environment variables named after Services could be taken for settings of the daemon.
       {"enableServiceLinks", false},
       {"terminationGracePeriodSeconds", 60},
-      // slurmctld looks for the hosts of workers, and of each srun, and does nothing else while no DNS knows a name.
+      // slurmctld resolves the names of workers' hosts and of each srun's host, and does nothing else while no DNS knows a
+      // name.
       {"dnsConfig",
        {{"searches",
          core::Json::array({workers_domain(observed.object->meta.ns, observed.object->meta.name, observed.cluster_domain)})}}},
@@ -430,10 +431,10 @@ core::Json build_backup_set(const Observed& observed, const ConfigState& state, 
   return out;
 }
 
-/// The claim itself was changed to the wanted size, as its StorageClass allows.
+/// True if the claim itself has what is wanted: users may have changed its size, as its StorageClass allows.
 bool claim_follows(const Observed& observed, core::Json wanted) {
   if (!observed.claim) return false;
-  // Any volume: the claim names the one that it is bound to.
+  // If no volume is named, any volume is right: the claim names the one that it is bound to.
   if (core::get_string(wanted, {"volumeName"}).empty()) wanted.erase("volumeName");
   return core::contains(observed.claim->body, {{"spec", std::move(wanted)}});
 }

@@ -26,8 +26,9 @@ Json pod_template(const Observed& observed) {
   return build_stateful_set(observed, state, observed.keyring.digest)["spec"]["template"];
 }
 
-// An operator version with another template restarts slurmctld of every cluster when it is installed. If this test fails, look
-// for a way around that. If there is none, add it to the release notes and put the new hash here.
+// A version of the operator with another template restarts the slurmctld of every cluster when that version is installed. If
+// this test fails, look for a way to avoid that. If there is none, add the restart to the release notes and put the new hash
+// here.
 TEST(StatefulSet, TemplateIsTheSameInEveryVersion) {
   EXPECT_EQ(core::sha256_hex(core::canonical(pod_template(observed_of(Json::object())))).substr(0, 16), "57807c06cbfa550e");
 }
@@ -73,14 +74,14 @@ TEST(StatefulSet, ClientsInThePodReachSlurmctldWithoutItsService) {
       << "those of users stay";
 }
 
-/// It looks for the host of each srun that it has something to tell, under its job lock.
+/// slurmctld looks for the host of each srun that it has something to tell, under its job lock.
 TEST(StatefulSet, SlurmctldKnowsTheNamesOfWorkersAndLoginNodes) {
   Observed observed = observed_of(Json::object());
   observed.cluster_domain = "example.com";
   const std::string domain =
       fmt::format("slurm-workers-{}.{}.svc.example.com", observed.object->meta.name, observed.object->meta.ns);
   EXPECT_EQ(pod_template(observed)["spec"]["dnsConfig"], Json({{"searches", {domain}}}));
-  // As with all else, the user's win.
+  // As with all other fields, the user's settings win.
   observed.controller.spec.pod_template.spec = {{"dnsPolicy", "None"},
                                                 {"dnsConfig", {{"nameservers", {"192.0.2.53"}}, {"searches", Json::array()}}}};
   EXPECT_EQ(pod_template(observed)["spec"]["dnsConfig"], Json({{"nameservers", {"192.0.2.53"}}, {"searches", {domain}}}));
@@ -105,7 +106,8 @@ TEST(StatefulSet, ReconfigureSidecarKnowsTheMark) {
       << sidecar["command"][2];
 }
 
-/// The pauses and the output of the sidecar before it reconfigures, with this output of squeue.
+/// Runs the sidecar until it reconfigures, with `squeue` as the script of squeue. Returns its output and the number of its
+/// pauses.
 std::string waited_before_reconfigure(const char* squeue) {
   const std::filesystem::path bin = std::filesystem::path(::testing::TempDir()) / ("sidecar-" + std::to_string(getpid()));
   std::filesystem::create_directories(bin);
@@ -136,7 +138,8 @@ TEST(StatefulSet, ReconfigureSidecarWaitsForJobsThatStart) {
   EXPECT_EQ(waited_before_reconfigure("[ $(wc -l <\"$pauses\") -gt 3 ] || echo '9 RUNNING Prolog'"), "4\n");
 }
 
-// Decides whether a node that an administrator set down, or that did not respond, accepts jobs again when it registers.
+// ReturnToService decides whether a node that an administrator set down, or that did not respond, accepts jobs again when it
+// registers.
 TEST(RenderConfig, SaysWhatReturnsToService) {
   const std::string conf = render_config(observed_of(Json::object()), {}).files.at("slurm.conf");
   EXPECT_NE(conf.find("\nReturnToService=1\n"), std::string::npos) << conf;
@@ -195,7 +198,7 @@ TEST(RenderConfig, ATableIsNotMadeSmallerWhileNobodyKnowsWhatIsInIt) {
 
 TEST(RenderConfig, ALongClusterNameIsRefusedBeforeSlurmctldDoes) {
   Observed observed = observed_of(Json::object());
-  observed.controller.spec.cluster_name = std::string(41, 'a');  // For example from <namespace>_<name>.
+  observed.controller.spec.cluster_name = std::string(41, 'a');  // The default, <namespace>_<name>, can be this long.
   const Rendered rendered = render_config(observed, {});
   ASSERT_EQ(rendered.problems.size(), 1U);
   EXPECT_EQ(rendered.problems[0].reason, "ClusterNameTooLong");

@@ -17,10 +17,10 @@ namespace op::controller {
 namespace {
 
 constexpr const char* kTryAgain = "slurm-operator.try-again";
-/// The last word of a record for which slurmctld has passed the init container: it does not wait for that one again.
+/// The last word of a record once slurmctld has passed the init container. slurmctld does not wait for that record again.
 constexpr std::string_view kPassed = " passed";
 
-/// The digits after `before` in the text from `at` on. Moves `at` to them; "": there are none.
+/// Returns the digits after `before` in the text from `at` on, and moves `at` to them. "": there are none.
 std::string digits_after(const std::string& text, std::string_view before, std::size_t& at) {
   at = text.find(before, at);
   if (at == std::string::npos) return "";
@@ -41,7 +41,8 @@ const kube::ContainerState* state_of(const kube::PodRecord& pod, std::string_vie
   return found == pod.containers.end() ? nullptr : &*found;
 }
 
-/// True if the present template has the init container: without it slurmctld would be restarted.
+/// True if a present template has the init container. Without the record, slurmctld would be restarted, because the template
+/// would change.
 bool waits_in_template(const Observed& observed) {
   for (const kube::ObjectPtr& set : {observed.stateful_set, observed.backup_set}) {
     const core::Json* init = set ? core::find(set->body, {"spec", "template", "spec", "initContainers"}) : nullptr;
@@ -91,7 +92,8 @@ std::vector<std::string> noted_numbers(const ConfigState& state) {
 }
 
 std::string wait_number_script() {
-  // If the number is gone, slurmctld takes slurmdbd's, for which join_script waits. The primary's mark tells a backup.
+  // If the number in the state is gone, slurmctld takes slurmdbd's number, and join_script waits for slurmdbd. The mark of the
+  // primary also tells its backups to pass.
   return std::string(
              "set -u\n"
              "state=$1 ours=$2 theirs=$3 note=$4 mark=$1/slurm-operator.numbers\n"

@@ -33,14 +33,14 @@ bool is_reserved(std::string_view file) {
   return std::ranges::find(kReserved, file) != std::end(kReserved);
 }
 
-/// Total size: the limit of a ConfigMap, names not counted (MaxSecretSize in Kubernetes).
+/// The largest total size of the files, which is the limit of a ConfigMap (MaxSecretSize in Kubernetes). Names are not counted.
 constexpr std::size_t kMostFiles = std::size_t{1024} * 1024;
 
-/// In seconds. A slurmctld that takes longer to reload its state in a reconfigure needs more: otherwise a backup would take
-/// over.
+/// In seconds. A slurmctld that takes longer to reload its state in a reconfigure needs a longer timeout: otherwise a backup
+/// would take over.
 constexpr int kSlurmctldTimeout = 6;
 
-/// The default of the Go operator. IgnoreSystemd, because a pod has no systemd.
+/// The default of the Go operator. IgnoreSystemd is set because a pod has no systemd.
 constexpr std::string_view kDefaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n";
 
 void check_presence(const std::vector<NamedFiles>& maps, std::string_view field, std::string_view ns,
@@ -55,7 +55,7 @@ void check_presence(const std::vector<NamedFiles>& maps, std::string_view field,
   }
 }
 
-/// The ConfigMaps that the user names, without duplicates, in the order in which they are projected into /etc/slurm.
+/// Returns the ConfigMaps that the user names, without duplicates, in the order in which they are projected into /etc/slurm.
 std::map<std::string_view, const NamedFiles*> maps_of_etc(const Observed& observed) {
   std::map<std::string_view, const NamedFiles*> out;
   for (const auto* maps :
@@ -91,7 +91,7 @@ void check_hidden(const Observed& observed, std::vector<Problem>& warnings) {
   }
 }
 
-/// Adds the users' files for slurmctld; see kUsers. If two have the same name, the later ConfigMap wins.
+/// Adds the users' files for slurmctld: see kUsers. If two files have the same name, the later ConfigMap wins.
 void add_files(const Observed& observed, Rendered& out) {
   struct Source {
     std::string_view map;
@@ -176,9 +176,9 @@ conf::Conf base_conf(const Observed& observed) {
   out.set("SlurmdUser", "root");
   out.set("SlurmdPort", std::to_string(api::kPortSlurmd));
   out.set("SlurmdSpoolDir", "/var/spool/slurmd");
-  // A node that did not respond returns by itself. Any other DOWN stays, also an administrator's: with 2 it would end with the
-  // next registration, and every reconfigure makes all slurmds register. The operator resumes what Slurm itself sets down
-  // otherwise.
+  // With 1, a node that did not respond returns by itself. Any other DOWN stays, also an administrator's. With 2, it would end
+  // with the next registration, and every reconfigure makes all slurmds register. The operator resumes nodes that Slurm itself
+  // sets DOWN for another cause.
   out.set("ReturnToService", "1");
   // Dynamic nodes need room in the node table. This is the largest size without special cases in Slurm.
   out.set("MaxNodeCount", "65533");
@@ -199,25 +199,26 @@ void add_scripts(conf::Conf& out, const Observed& observed) {
   };
   add("PrologSlurmctld", kEtc, observed.prolog_slurmctld);
   add("EpilogSlurmctld", kEtc, observed.epilog_slurmctld);
-  // slurmd gets these with the configuration, next to its slurm.conf: by name, without a path.
+  // slurmd gets these scripts with the configuration, next to its slurm.conf. So they are named without a path.
   add("Prolog", "", observed.prolog);
   add("Epilog", "", observed.epilog);
 }
 
-/// What prevents a NodeSet of this name in Slurm: slurmctld refuses a file with the name of one of its nodes, and does not
-/// start with it. nullopt: nothing; "": unknown yet.
+/// Returns whose name prevents a NodeSet of this name in Slurm. slurmctld refuses a slurm.conf with a NodeSet that has the name
+/// of a node, and does not start with it. nullopt: nothing prevents the NodeSet. "": unknown yet.
 std::optional<std::string> find_namesake(const Observed& observed, const ConfigState& state, const std::string& name) {
   const auto maker = std::ranges::find_if(
       observed.nodesets, [&](const NodeSetFacts& nodeset) { return ordinal_of(name, nodeset.host_prefix).has_value(); });
   const bool workers_name = maker != observed.nodesets.end();
   std::string whose = workers_name ? "a worker of NodeSet " + maker->object : "a node";
-  // Slurm's last answer counts while it does not answer: a file that changes with each silence would be offered anew each time.
+  // While Slurm does not answer, its last answer counts. A file that changes with each silence would be offered anew each time.
   if (slurm::has_answered(observed.snapshot) && observed.snapshot->node(name) != nullptr) return whose;
-  // Slurm has not answered yet: a cluster that is not new may have any node, and a new one a record of such a worker.
+  // While Slurm has not answered yet, a cluster that has loaded a configuration may have any node. Any other cluster may have a
+  // record of a worker of this name.
   const bool unknown = !slurm::has_answered(observed.snapshot) && state.exists() && !observed.restapis.empty() &&
                        (workers_name || !state.accepted_hash.empty());
   if (!unknown && !observed.worker_nodes.contains(name)) return {};
-  // An existing NodeSet keeps the name: Slurm does not accept the worker.
+  // An existing NodeSet keeps the name: Slurm does not accept a worker of this name.
   if (conf::parse(conf::Kind::kSlurm, slurm_conf(state.offered)).conf.record("NodeSet", name) != nullptr) return {};
   return unknown && !workers_name ? std::string() : whose;
 }
@@ -263,7 +264,7 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
       }
     }
     std::string wrong = line ? "" : line.error().message;
-    // Without an error, another partition may be the cause, which is still being determined.
+    // Without a refusal of its own, this partition may not be the cause. The cause is still being determined.
     const LeftOut* known = state.known_against(name, nodeset.partition_config);
     if (line && known != nullptr && !known->refusal.empty()) {
       wrong = "slurmctld refuses it, and keeps the previous configuration: " + known->refusal +
@@ -282,8 +283,9 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
   }
 }
 
-/// With `kubectl delete --cascade=orphan`, or if somebody removes the finalizer, workers remain without their NodeSet. Its
-/// lines stay as slurmctld accepted them, because it ends the jobs of a partition that is removed.
+/// Keeps the lines of NodeSets that are gone while some of their workers remain. That happens with `kubectl delete
+/// --cascade=orphan`, or if somebody removes the finalizer. The lines stay as slurmctld accepted them, because slurmctld ends
+/// the jobs of a partition that is removed.
 void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered) {
   if (observed.left_nodesets.empty()) return;
   const auto files = state.accepted_hash.empty() ? state.offered : state.accepted_files();
@@ -305,7 +307,8 @@ void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigS
   }
 }
 
-/// The kubelet would consider slurmctld and slurmd dead and end them with their jobs.
+/// Returns a problem if the user disables HTTP in slurmctld and slurmd while pods have HTTP probes. The kubelet would consider
+/// these daemons dead and end them with their jobs.
 std::optional<conf::Problem> probes_problem(const Observed& observed, const conf::Conf& user) {
   if (observed.http_probed.empty()) return {};
   constexpr std::string_view kKey = "CommunicationParameters", kWord = "disable_http";
@@ -329,7 +332,7 @@ std::string cgroup_conf(const Observed& observed) {
   return std::string(kDefaultCgroupConf);
 }
 
-/// Everything else that slurmctld reads when it reconfigures.
+/// Returns everything apart from slurm.conf that slurmctld reads when it reconfigures.
 std::string other_inputs(const Observed& observed, const std::string& topology) {
   core::Json out = core::Json::object();
   for (const NamedFiles& map : observed.config_files) out["files"][map.name] = map.files;
@@ -338,7 +341,7 @@ std::string other_inputs(const Observed& observed, const std::string& topology) 
       if (!map.binary.empty()) out["binary"][map.name] = map.binary;
     }
   }
-  // slurmctld sends these to every slurmd with the configuration. It reads its own scripts when it runs them.
+  // slurmctld sends these scripts to every slurmd with the configuration. It reads its own scripts when it runs them.
   for (const NamedFiles& map : observed.prolog) out["prolog"][map.name] = map.files;
   for (const NamedFiles& map : observed.epilog) out["epilog"][map.name] = map.files;
   if (observed.jwks) out["jwks"] = observed.jwks->files;
@@ -392,8 +395,9 @@ std::string own_map_named(const Observed& observed) {
   return "";
 }
 
-// Lines with ### are a banner that slurmctld logs at each start if others may write to its volume. After a rollback, each
-// slurmd has another slurm.conf for a moment, which slurmctld logs as an error of each node.
+// The command leaves out two kinds of lines. Lines with ### are a banner that slurmctld logs at each start if others may write
+// to its volume. After a rollback, each slurmd has another slurm.conf for a moment, and slurmctld logs that as an error of each
+// node.
 std::string log_hint(const Observed& observed, std::string_view refusal) {
   if (refusal.starts_with(kEndsWithIt)) return "";
   const kube::ObjectMeta& meta = observed.object->meta;
@@ -490,7 +494,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   out.files[std::string(kSlurmConf)] = text + conf::marker_partition(slurm::Owner::kOperator, out.hash) + "\n";
   if (std::string cgroup = cgroup_conf(observed); !cgroup.empty()) out.files[std::string(kCgroupConf)] = std::move(cgroup);
   if (!topology.text.empty()) out.files[std::string(kTopologyYaml)] = std::move(topology.text);
-  // slurmctld would not start without it.
+  // slurmctld would not start without this file.
   if (const std::string* kept = file_copy(state, kTopologyYaml); out.keeps_pod && kept != nullptr)
     out.files.emplace(std::string(kUsers) + std::string(kTopologyYaml), *kept);
   return out;

@@ -31,7 +31,7 @@ bool some_appears_or_goes(const slurm::Change& change) {
                              [&](const std::string& node) { return has(change.before, node) != has(change.now, node); });
 }
 
-/// True if what slurm.conf is made from has changed.
+/// True if a change of the Accounting may change slurm.conf.
 bool accounting_changed(const Object& before, const Object& after) {
   const auto serving = [](const Object& accounting) -> std::string {
     const core::Json* conditions = core::find(accounting.body, {"status", "conditions"});
@@ -74,7 +74,7 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
   wiring.makes(kube::resources::kStatefulSet);
   wiring.makes(kube::resources::kPodDisruptionBudget);
   wiring.makes(resources::kServiceMonitor);
-  // Witnesses: see rotation.hpp.
+  // The ephemeral containers of a key rotation: see rotation.hpp.
   wiring.rights.add(kube::resources::kPod, {"patch"}, "ephemeralcontainers");
   wiring.reads(kube::resources::kCustomResourceDefinition);
 
@@ -128,7 +128,8 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
         return keys;
       },
       [](const kube::NodeRecord& before, const kube::NodeRecord& after) { return before.meta.labels != after.meta.labels; });
-  // Workers whose NodeSet is gone keep its partition in slurm.conf; workers with HTTP probes keep a parameter out of it.
+  // Workers whose NodeSet is gone keep the partition of that NodeSet in slurm.conf. Workers with HTTP probes keep a parameter
+  // out of slurm.conf.
   wiring.wakes<PodRecord>(
       *this, caches_.pods,
       [this](const PodRecord& pod) -> Keys {
@@ -139,7 +140,7 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
       },
       appears_or_goes);
 
-  // A worker's pod shows since when Slurm has its node, as its NodeSet has written.
+  // A worker's pod shows since when Slurm has had its node: the NodeSet writes it there.
   wiring.wakes<PodRecord>(
       *this, caches_.pods,
       [this](const PodRecord& pod) -> Keys {

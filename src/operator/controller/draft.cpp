@@ -14,8 +14,8 @@
 namespace op::controller {
 namespace {
 
-/// Removes `maxUnavailable`, which the Go operator or an earlier release set and which excludes `minAvailable`. Server-side
-/// apply keeps fields that others set. With neither of the two, no eviction is allowed.
+/// Removes `maxUnavailable`, which the Go operator or an earlier release set. It excludes `minAvailable`, but server-side apply
+/// keeps fields that others set. With neither of the two, no eviction is allowed.
 std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
   constexpr const char* kField = "maxUnavailable";
   if (budget == nullptr || budget->meta.terminating() || core::find(budget->body, {"spec", kField}) == nullptr) return {};
@@ -26,8 +26,8 @@ std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
                                             kube::PatchType::kJson)};
 }
 
-/// The workers' PodDisruptionBudget. The Go operator's has no labels, so our caches do not have it; if none is cached, it is
-/// read live. nullopt: unknown yet; null: there is none.
+/// Returns the workers' PodDisruptionBudget. nullopt: unknown yet. Null: there is none. If none is cached, it is read live,
+/// because the one of the Go operator has no labels, and our caches do not have it.
 std::optional<kube::ObjectPtr> find_budget(Draft& draft) {
   constexpr core::Duration kReadAgain{5000};
   const Observed& observed = draft.observed;
@@ -66,7 +66,6 @@ bool claim_goes(const Observed& observed) {
   return observed.claim && observed.claim->meta.terminating();
 }
 
-/// slurmctld's state goes with its pod, and nobody has given it up.
 bool state_at_stake(const Observed& observed) {
   if ((observed.controller.spec.persistence.enabled && !claim_goes(observed)) || !observed.stateful_set) return false;
   // A slurmctld that crashes repeatedly still has the state with which it served: only its container is restarted.

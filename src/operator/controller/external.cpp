@@ -1,5 +1,5 @@
-// A slurmctld that somebody else runs. The operator talks to it and creates what workers need in Kubernetes. Its configuration,
-// keys and state are not the operator's.
+// Plans for a slurmctld that somebody else runs. The operator talks to it and creates what workers need in Kubernetes. The
+// configuration, keys and state of that slurmctld are not the operator's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ std::string address(const Observed& observed) {
   return controller_endpoint(observed.controller.spec, observed.object->meta.ns, observed.object->meta.name).str();
 }
 
-/// The keys must be that slurmctld's: it would not accept generated ones.
+/// Returns the problems of the keys. They must be the keys of the external slurmctld, because it would not accept generated
+/// ones.
 std::vector<Problem> external_key_problems(const Observed& observed) {
   std::vector<Problem> out;
   const char* jwt_field = observed.controller.spec.jwt_hs256_key_ref && !observed.controller.spec.jwt_key_ref
@@ -42,7 +43,7 @@ std::vector<Problem> external_key_problems(const Observed& observed) {
   return out;
 }
 
-/// Fields that say how to run slurmctld.
+/// Returns the fields that are not acted on. These include the fields that say how to run slurmctld.
 std::vector<std::string> ignored_fields(const Observed& observed) {
   const api::ControllerSpec& spec = observed.controller.spec;
   const core::Json none = core::Json::object();

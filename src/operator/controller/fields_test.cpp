@@ -11,7 +11,7 @@ using namespace op::testing;
 
 const kube::Key kKey{"default", "x"};
 
-/// Makes a pod of each StatefulSet ready, whose slurmctld runs with the files it found at its start.
+/// Makes a pod of each StatefulSet ready. slurmctld runs in it with the files that it found at its start.
 void start_pods(World& world) {
   for (const char* name : {"x-controller", "x-controller-backup"}) {
     const Json* set = world.find("StatefulSet", {"default", name});
@@ -80,15 +80,15 @@ TEST(Fields, EachOfAControllerHasAnEffectThatIsTakenBack) {
       "enabled": true, "labels": {"b": "c"}, "annotations": {"d": "e"}, "interval": "30s", "scrapeTimeout": "10s",
       "endpoints": [{"path": "/metrics/jobs"}], "tokenSecretRef": {"name": "mine", "key": "k"}}}})");
   Findings wanted{
-      {"deletionPolicy", "no effect"},  // At the end: scenario deletion.
-      {"externalConfig", "no effect"},  // With external, below.
+      {"deletionPolicy", "no effect"},  // Tested in scenario deletion.
+      {"externalConfig", "no effect"},  // Tested with `external` below.
   };
   // jwtKeyRef takes precedence.
   for (const char* field : {"", ".name", ".key"}) wanted[std::string("jwtHs256KeyRef") + field] = "no effect";
   for (const char* ref :
        {"slurmKeyRef", "jwtKeyRef", "jwtHs256KeyRef", "jwksKeyRef", "sssdConfRef", "metrics.serviceMonitor.tokenSecretRef"})
     wanted[std::string(ref) + ".optional"] = "told";
-  // They make a claim, where none is named.
+  // These fields describe the claim that is made if none is named.
   for (const char* field : {"accessModes", "dataSource", "dataSourceRef", "resources", "selector", "storageClassName",
                             "volumeAttributesClassName", "volumeMode", "volumeName"})
     wanted[std::string("persistence.") + field] = "no effect";
@@ -101,8 +101,8 @@ TEST(Fields, EachOfAControllerThatIsNearlyEmptyHasAnEffectThatIsTakenBack) {
   const Findings wanted{{"deletionPolicy", "no effect"},
                         {"externalConfig", "no effect"},
                         {"jwtHs256KeyRef.optional", "told"},
-                        {"reconfigure", "no effect"}};  // With inplaceReconfigure.
-  // The claim is made once: scenario persistence_fixed.
+                        {"reconfigure", "no effect"}};  // Has an effect only with inplaceReconfigure.
+  // The claim is only made at the beginning: see scenario persistence_fixed.
   EXPECT_EQ(field_findings("Controller", base, kStates, {"persistence"}), wanted);
 }
 
@@ -111,7 +111,7 @@ TEST(Fields, EachOfAnExternalControllerHasAnEffectThatIsTakenBack) {
     "slurmKeyRef": {"name": "mine", "key": "k"}, "jwtKeyRef": {"name": "mine", "key": "k"},
     "jwtHs256KeyRef": {"name": "other", "key": "k"}, "external": true,
     "externalConfig": {"host": "h.example.org", "port": 6900}, "clusterName": "site"})");
-  Findings wanted{{"deletionPolicy", "no effect"}};  // It is Drain.
+  Findings wanted{{"deletionPolicy", "no effect"}};  // The deletion policy of an external cluster is always Drain.
   for (const char* field : {"", ".name", ".key"}) wanted[std::string("jwtHs256KeyRef") + field] = "no effect";
   for (const char* field : {"configFileRefs",
                             "epilogScriptRefs",

@@ -25,18 +25,20 @@ std::string in_template(const kube::Object& stateful_set) {
   return core::get_string(stateful_set.body, {"spec", "template", "metadata", "annotations", api::kAnnotationSlurmKeyHash});
 }
 
-/// The digest of slurmctld's key; "": it cannot be compared, because there is no slurmctld or another operator created it.
+/// Returns the digest of slurmctld's key. "": it cannot be compared, because there is no slurmctld or another operator created
+/// it.
 std::string in_force(const Observed& observed) {
   if (!observed.stateful_set || observed.stateful_set->meta.annotation(kube::kIntentHash).empty()) return "";
   return key_by(observed, in_template(*observed.stateful_set));
 }
 
-/// A user accepts the loss of jobs although Slurm does not answer.
+/// True if a user accepts the loss of jobs although Slurm does not answer.
 bool loses_jobs(const Observed& observed) {
   return is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs));
 }
 
-/// The jobs for which `counts` is true, from Slurm's last answer.
+/// Returns the jobs for which `counts` is true, from Slurm's last answer. None if a user accepts the loss of jobs and Slurm
+/// does not answer.
 std::vector<std::string> jobs(const Observed& observed, bool (*counts)(const slurm::Job&)) {
   std::vector<std::string> out;
   if (!observed.snapshot || (!answers(observed) && loses_jobs(observed))) return out;
@@ -46,7 +48,7 @@ std::vector<std::string> jobs(const Observed& observed, bool (*counts)(const slu
   return out;
 }
 
-/// True if a slurmctld was up with the key in force; if that cannot be compared, with any key.
+/// True if slurmctld was up with the key in force. If the keys cannot be compared, true if it was up with any key.
 bool has_served(const Observed& observed) {
   const ConfigState state = read_config_state(observed.config_map.get());
   const std::string runs = in_force(observed);
@@ -55,15 +57,16 @@ bool has_served(const Observed& observed) {
 }
 
 /// True if Slurm does not answer although it may have jobs on nodes outside of Kubernetes, or of workers that were removed by
-/// force. With a key with which it was never up, it has no jobs, and the key may be why it does not start. Without a RestApi,
-/// it can never be asked.
+/// force. False if slurmctld was never up with the key in force: it has no jobs, and the key may be why it does not start.
+/// False without a RestApi, because Slurm can then never be asked.
 bool unheard(const Observed& observed) {
   if (observed.restapis.empty() || answers(observed) || loses_jobs(observed)) return false;
   return has_state(observed) || has_served(observed);
 }
 
-/// Slurm is asked as well, because the cache of pods may be behind and there may be daemons outside of Kubernetes. While it
-/// does not answer, jobs in its last answer count, but their absence does not.
+/// Returns what another key waits for, with what users can do about each. "": nothing. Slurm is asked as well, because the
+/// cache of pods may be behind and there may be daemons outside of Kubernetes. While Slurm does not answer, the jobs in its
+/// last answer count, but their absence does not.
 std::string waits_for(const Observed& observed, bool state_at_stake) {
   const std::string lose = std::string(api::kAnnotationLoseJobs) + ": \"true\"";
   std::string out;
@@ -88,7 +91,7 @@ std::string waits_for(const Observed& observed, bool state_at_stake) {
   return out;
 }
 
-/// The recipe that copies the key.
+/// Returns the recipe that copies the key.
 Json copy_of(const SecretFacts& source) {
   return {{"$copy", key_in(source, source.ref.key)}};
 }
@@ -97,7 +100,7 @@ Json data_of(const Observed& observed) {
   return {{observed.keyring.ref.key, copy_of(observed.slurm_key)}};
 }
 
-/// `content`: what the copy holds now, or after the write.
+/// Returns the metadata of the copy. `content`: what the copy holds now, or after the write.
 Json metadata(const Observed& observed, const std::string& digest, const std::string& content) {
   const kube::ObjectMeta& meta = observed.object->meta;
   kube::StringMap notes{{std::string(api::kAnnotationSlurmKeyHash), digest},
@@ -123,7 +126,7 @@ plan::Step create(const Observed& observed) {
 /// Whether slurmctld's pod is replaced even if the key has the same digest.
 enum class Template { kAsItIs, kAnew };
 
-/// Writing other data ends a rotation.
+/// Returns the step that patches the copy. If `data` is not null, it replaces the data and ends a rotation.
 plan::Step patch(const Observed& observed, const std::string& digest, const std::string& content, Json data, const char* why,
                  Template pod = Template::kAsItIs) {
   Json change{{"metadata", metadata(observed, digest, content)}};
@@ -149,8 +152,8 @@ bool is_keyring(const Observed& observed) {
   return copy.label(api::kLabelName) == kAppController && copy.label(api::kLabelInstance) == observed.object->meta.name;
 }
 
-/// True if the keyring belongs to a former Controller and is about to be garbage collected. If that Controller was deleted
-/// alone, its keyring has no owner.
+/// True if the keyring is being deleted, or belongs to a former Controller and is about to be garbage collected. If that
+/// Controller was deleted alone, its keyring has no owner.
 bool goes(const Observed& observed) {
   const kube::OwnerReference* owner = observed.keyring.meta->controller_owner();
   return observed.keyring.meta->terminating() || (owner != nullptr && owner->uid != observed.object->meta.uid);
@@ -188,7 +191,7 @@ Problem edited(const Observed& observed) {
               observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
 }
 
-/// The condition shows that other data wait. Nothing else does if both StatefulSet and copy are gone.
+/// True if the condition KeyChanged shows that other data waited. If both StatefulSet and copy are gone, nothing else shows it.
 bool other_data_waited(const Observed& observed) {
   return api::find_condition(observed.controller.status.conditions, api::kConditionKeyChanged) != nullptr;
 }
@@ -213,14 +216,15 @@ bool labelled(const SecretFacts& copy) {
          !copy.meta->annotation(api::kAnnotationDataHash).empty();
 }
 
-/// True if the user's Secret has the data that the copy had before the edit, even in another object.
+/// True if the copy was edited and the user's Secret has the data that the copy had before the edit. The Secret may be another
+/// object than before.
 bool has_former_data(const Observed& observed) {
   return observed.keyring.edited && observed.keyring.meta->annotation(api::kAnnotationDataHash) ==
                                         keyring_note(observed.object->meta.uid, observed.slurm_key.content);
 }
 
-/// A rotation that cannot continue ends at once if nobody depends on it, with a restart of slurmctld, which may have loaded any
-/// of its steps.
+/// Continues a rotation. If it cannot continue and nobody depends on it, ends it at once with a restart of slurmctld, because
+/// slurmctld may have loaded the files of any step.
 void go_on(const Observed& observed, bool state_at_stake, Keyring& out) {
   const SecretFacts& copy = observed.keyring;
   const bool begins = copy.rotation->begins();

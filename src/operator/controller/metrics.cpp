@@ -21,7 +21,7 @@ bool monitored(const Observed& observed, const ConfigState& state) {
   return metrics.enabled && metrics.service_monitor.enabled && metrics_refused(observed, state).empty();
 }
 
-/// True if this Controller, not a user, created it.
+/// True if this Controller, not a user, created the ServiceMonitor.
 bool is_ours(const Observed& observed) {
   const kube::OwnerReference* owner = observed.service_monitor ? observed.service_monitor->meta.controller_owner() : nullptr;
   return owner != nullptr && owner->uid == observed.object->meta.uid;
@@ -34,7 +34,7 @@ core::Json endpoint(const api::ServiceMonitor& monitor, const api::MetricEndpoin
   };
   add("interval", of.interval, monitor.interval);
   add("scrapeTimeout", of.scrape_timeout, monitor.scrape_timeout);
-  // Two Services have these labels and this port: each path would be scraped twice.
+  // Two Services have these labels and this port. Without this rule, each path would be scraped twice.
   out["relabelings"] = core::Json::array(
       {{{"action", "keep"}, {"sourceLabels", core::Json::array({"__meta_kubernetes_service_name"})}, {"regex", service}}});
   if (monitor.token_secret_ref) {
@@ -86,7 +86,7 @@ core::Json build_service_monitor(const Observed& observed) {
     for (const char* path : {"/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler"})
       endpoints.push_back(endpoint(monitor, {path, "", ""}, name));
   }
-  // A standby redirects Prometheus to the primary, whose figures would be there twice.
+  // A standby redirects Prometheus to the primary. Prometheus must not follow, or it would have the primary's figures twice.
   if (backups(observed) > 0) {
     for (core::Json& one : endpoints) one["followRedirects"] = false;
   }

@@ -49,7 +49,8 @@ bool owner_is_gone(const Caches& caches, const kube::PodRecord& worker) {
   return nodeset == nullptr || nodeset->meta.uid != owner->uid;
 }
 
-/// Only these fields are parsed: a partition with jobs must not be removed because another field cannot be parsed.
+/// Returns the facts about a NodeSet. Parses only the fields that they need: a partition with jobs must not be removed because
+/// another field cannot be parsed.
 NodeSetFacts nodeset_facts(const kube::Object& object) {
   NodeSetFacts facts{object.meta.name,   slurm_node_set_name(object), false, "", object.meta.terminating(), "",
                      host_prefix(object)};
@@ -66,13 +67,14 @@ NodeSetFacts nodeset_facts(const kube::Object& object) {
   return facts;
 }
 
-/// Slurm's name of the cluster, even if other fields of the Controller cannot be parsed.
+/// Returns Slurm's name of the cluster, even if other fields of the Controller cannot be parsed.
 std::string name_of(const kube::Object& controller) {
   const std::string given = core::get_string(controller.body, {"spec", "clusterName"});
   return given.empty() ? controller.meta.ns + "_" + controller.meta.name : given;
 }
 
-/// Two clusters with the same name count as one in accounting and in reports.
+/// Returns the "ns/name" of an older Controller with the same cluster name, or "". Two clusters with the same name count as one
+/// in accounting and in reports.
 std::string find_older_cluster(const Caches& caches, const Observed& self) {
   const kube::ObjectMeta& ours = self.object->meta;
   const std::string name = name_of(*self.object);
@@ -82,7 +84,7 @@ std::string find_older_cluster(const Caches& caches, const Observed& self) {
     if (theirs.uid == ours.uid || core::get_bool(other->body, {"spec", "external"}) ||
         !same_cluster_name(name_of(*other), name))
       continue;
-    // Who of them keeps the name depends on who has joined.
+    // Which of the Controllers with one Accounting keeps the name depends on which has joined: see AccountingFacts::namesake.
     if (self.accounting && self.accounting->exists && accounting_ref(*other) == accounting_ref(*self.object)) continue;
     if (std::tie(theirs.created, theirs.ns, theirs.name) < std::tie(ours.created, ours.ns, ours.name))
       return theirs.key().str();
@@ -102,7 +104,7 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
   out.slurmdbd = accounting_endpoint(accounting.spec, key.ns, key.name);
   out.external = accounting.spec.external;
   const api::Condition* serving = api::find_condition(accounting.status.conditions, api::kConditionServing);
-  // Of an external one, only at the address that the spec has now.
+  // For an external slurmdbd, the condition counts only if it is about the present spec, which has the address.
   out.serving = serving != nullptr && serving->status == api::ConditionStatus::kTrue &&
                 (!out.external || serving->observed_generation == object->meta.generation);
   out.terminating = object->meta.terminating();
@@ -129,7 +131,7 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
   return out;
 }
 
-/// True if the node was a worker, by our comment or by our reason, and no NodeSet manages it any more.
+/// True if the node is DOWN and was a worker, by the operator's comment or reason, and no NodeSet manages it any more.
 bool left_behind(const Observed& observed, const slurm::Node& node) {
   if (node.state.base != "DOWN" || observed.worker_nodes.contains(node.name)) return false;
   const auto comment = worker_comment(node.comment);
@@ -146,8 +148,8 @@ bool left_behind(const Observed& observed, const slurm::Node& node) {
   });
 }
 
-/// The name in Slurm of a worker's NodeSet that is gone. With host networking, the hostname in its template is unknown and
-/// assumed to be missing.
+/// Returns the name in Slurm of the NodeSet of this worker. The NodeSet is gone. With host networking, the hostname in its
+/// template is unknown and assumed to be missing.
 std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::string& nodeset) {
   api::NodeSetSpec spec;
   if (worker.meta.name.starts_with(nodeset + "-")) {
@@ -158,7 +160,8 @@ std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::strin
   return slurm_node_set_name(spec, nodeset);
 }
 
-/// slurmctld's pod may mount that Secret for its JWT key as well.
+/// Returns the pods that mount the Secret of the key itself. slurmctld's pod may mount that Secret for its JWT key as well, so
+/// pods that mount the keyring do not count.
 std::vector<std::string> old_mounts(const Observed& observed, const std::vector<kube::PodPtr>& workers) {
   std::vector<std::string> out;
   for (const auto* pods : {&observed.pods, &workers}) {
@@ -197,7 +200,8 @@ std::vector<std::string> find_http_probed(const Observed& observed) {
   return out;
 }
 
-/// While Slurm does not answer, no worker is known to have missed anything.
+/// Returns the creation times of workers that may run and have not registered. Empty while Slurm does not answer: then no
+/// worker is known to have missed anything.
 std::vector<core::WallTime> find_starting(const std::vector<kube::PodPtr>& workers, const slurm::SnapshotPtr& snapshot) {
   std::vector<core::WallTime> out;
   if (!snapshot || !snapshot->complete()) return out;
@@ -210,7 +214,8 @@ std::vector<core::WallTime> find_starting(const std::vector<kube::PodPtr>& worke
   return out;
 }
 
-/// The Prometheus operator may not be installed. A watch of a kind that is not served never returns anything.
+/// Reads the ServiceMonitor if its kind exists: the Prometheus operator may not be installed. A watch of a kind that is not
+/// served never returns anything.
 void read_service_monitor(kube::Recorder& recorder, Observed& out) {
   const api::Controller& controller = out.controller;
   const bool was = api::find_condition(controller.status.conditions, api::kConditionMetricsServed) != nullptr;
@@ -221,7 +226,7 @@ void read_service_monitor(kube::Recorder& recorder, Observed& out) {
   const kube::ObjectMeta& meta = out.object->meta;
   const kube::Named<kube::Object> named =
       recorder.object(resources::kServiceMonitor, {meta.ns, controller_object_name(meta.name)});
-  // It is unknown yet, or the kind is so new that it is not served.
+  // The ServiceMonitor is not known yet, or the kind is so new that it is not served.
   if (named.presence == kube::Presence::kUnknown) out.service_monitors = kube::Presence::kUnknown;
   out.service_monitor = named.record;
 }
@@ -278,7 +283,8 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   std::ranges::sort(nodesets, {}, [](const auto& item) { return item.first; });
   for (const auto& [order, nodeset] : nodesets) out->nodesets.push_back(nodeset_facts(*nodeset));
   for (const kube::ObjectPtr& restapi : caches_.restapis.by_index(kIndexController, out->cluster)) {
-    // With foreground deletion, the RestApi waits for its slurmrestd, which may wait for the Controller: our finalizer decides.
+    // In a foreground deletion, a RestApi waits for its slurmrestd, which may wait for the Controller. So our finalizer shows
+    // whether the RestApi still serves.
     const bool serves = kube::has_finalizer(restapi->meta, api::kFinalizerRestApi);
     out->restapis.push_back({restapi->meta.name, restapi->meta.terminating() && serves});
   }
@@ -301,7 +307,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     if (facts == out->nodesets.end()) {
       out->left_nodesets.emplace(slurm_name_by_worker(*pod, nodeset), nodeset);
     } else if (pod->meta.controller_owner() == nullptr) {
-      // Kubernetes removes the finalizer once it has released the workers.
+      // Kubernetes has released this worker, and the NodeSet may have lost the finalizer "orphan" since.
       facts->ending = false;
     }
     if (!owner_is_gone(caches_, *pod)) continue;

@@ -21,11 +21,12 @@
 namespace op::controller {
 namespace {
 
-/// When no worker has come for the first time, those that have come form a group. It is gathered for the second time at most.
+/// If no worker has come for kQuiet, the workers that have come form a group. A group is gathered for kGather at most.
 constexpr core::Duration kQuiet{3000}, kGather{30000};
-/// How long before a waiting note may be renewed for workers that came after it.
+/// A due time is replaced for workers that came after it only if the new time is later by this much.
 constexpr core::Duration kRenewal{10000};
-/// How often to check whether jobs are still starting, which wakes nobody: at first, and after a minute.
+/// The time between two checks whether jobs are still starting: kOften at first, and kSeldom after a minute. A job that has
+/// started wakes nobody.
 constexpr core::Duration kOften{1000}, kSeldom{5000};
 constexpr core::Duration kLongestPlacesGap{30 * 60 * 1000};
 constexpr const char* kForPlaces = "for the places of workers";
@@ -35,7 +36,7 @@ struct TopologyOfUser {
   enum class Kind {
     kNone,        ///< There is no file, or it names no nodes.
     kUnknown,     ///< The files are not known.
-    kUnreadable,  ///< It cannot be parsed, because of `why`.
+    kUnreadable,  ///< The file cannot be parsed, because of `why`.
     kTooNew,      ///< slurmctld does not read this kind of file.
     kNames,
   };
@@ -45,7 +46,7 @@ struct TopologyOfUser {
   bool all = false;  ///< Nodes that are not named have a place anyway.
 };
 
-/// topology.conf is read only if a setting asks for it.
+/// True if slurmctld reads topology.conf. It does so only if a setting asks for it.
 bool reads_topology_conf(const ConfigState& state) {
   const auto plugin = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(state.offered)).conf.get("TopologyPlugin");
   return plugin && *plugin != "topology/flat" && *plugin != "topology/default";
@@ -57,12 +58,12 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
   if (observed.controller.spec.topology) return out;
   const std::string *yaml = nullptr, *conf = nullptr;
   if (knows_files(state.offered)) {
-    // The present files of the user's ConfigMaps may be refused.
+    // The copies count, because the present files of the user's ConfigMaps may be refused.
     yaml = file_copy(state, kTopologyYaml);
     conf = file_copy(state, "topology.conf");
   } else {
     if (mounts_copies(observed, state)) return {.kind = Kind::kUnknown, .file = {}, .why = {}, .nodes = {}};
-    // Sorted by name, as they are projected.
+    // The ConfigMaps are sorted by name, as they are projected.
     std::map<std::string, const NamedFiles*> maps;
     for (const NamedFiles& map : observed.config_files) {
       if (map.presence != kube::Presence::kPresent) return {.kind = Kind::kUnknown, .file = {}, .why = {}, .nodes = {}};
@@ -101,10 +102,10 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
 
 /// The workers that Slurm has, by their places.
 struct Census {
-  std::vector<std::string> waiting;   ///< The file gives them places that they do not have yet.
-  std::vector<std::string> nameless;  ///< The file does not name them.
+  std::vector<std::string> waiting;   ///< The workers that lack the places that the file gives them.
+  std::vector<std::string> nameless;  ///< The workers that the file does not name.
   core::WallTime oldest{}, newest{};  ///< Since when Slurm has had the workers that were not considered yet, named or not.
-  bool fresh = false;                 ///< There are such workers.
+  bool fresh = false;                 ///< There are workers that were not considered yet.
   bool unseen = false;                ///< Slurm has a worker whose pod does not show it yet.
 };
 
@@ -121,7 +122,7 @@ Census take_census(const Observed& observed, const TopologyOfUser& topology, con
       out.unseen = true;
       continue;
     }
-    // A worker that was given a place individually is not in the file.
+    // A worker that is not in the file may have been given a place individually.
     const bool named = topology.nodes.has(name);
     if (!named && !topology.all && node->topology.empty()) out.nameless.push_back(name);
     if (given && (!since || *since < *given)) continue;
@@ -134,7 +135,7 @@ Census take_census(const Observed& observed, const TopologyOfUser& topology, con
   return out;
 }
 
-/// How much longer to wait for other workers that belong to the group.
+/// Returns how much longer to wait for other workers that belong to the group.
 core::Duration left_to_gather(const Observed& observed, const Census& census) {
   // A clock that was set back is no reason to wait.
   const core::Duration all = kGather - (observed.context.now - census.oldest);
@@ -147,7 +148,7 @@ plan::StepId places_id(core::WallTime due) {
   return kReconfigure.of(kForPlaces, core::format_rfc3339(due));
 }
 
-/// The last try, as long as it is too early for the next one; null: the next one may begin.
+/// Returns the last try, as long as it is too early for the next one. Null: the next one may begin.
 const std::pair<const plan::StepId, plan::Outcome>* recent_try(const Observed& observed, core::Duration* left = nullptr) {
   for (const auto& entry : observed.context.outcomes) {
     const auto& [id, outcome] = entry;
@@ -177,7 +178,7 @@ void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan) 
   if (topology.kind != Kind::kNames || observed.restapis.empty()) return next.places.reset();
   const core::WallTime now = core::whole_seconds(observed.context.now);
   if (next.places && next.places->due && has_given(observed, *next.places->due)) next.places = Places{next.places->due, {}};
-  // No worker can lack a place.
+  // Without workers, no worker can lack a place.
   if (!next.places && observed.worker_pods.empty()) next.places = Places{now, {}};
   if (!answers(observed)) return;
 
@@ -243,7 +244,7 @@ void set_places_condition(Conditions& conditions, const Observed& observed, cons
                "without a RestApi, workers that register are given the places that " + file +
                    " gives them at the next change of the configuration, or by `scontrol reconfigure`");
   }
-  // It is unknown now, so the condition stays.
+  // The places are not known now, so the condition stays.
   if (topology.kind == Kind::kUnknown || !answers(observed)) {
     if (const api::Condition* told = api::find_condition(observed.controller.status.conditions, api::kConditionPlaced))
       set(told->status, told->reason, told->message);

@@ -37,19 +37,20 @@ constexpr int kJwtKeyBytes = 32;
 
 // ---- running ----
 
-/// True if the key may be in the keyring, which has not been read yet: each Secret is watched on its own.
+/// True if the key may be in the keyring and the keyring has not been read yet. Each Secret is watched on its own.
 bool copy_unknown(const Observed& observed, const SecretFacts& key) {
   return &key == &observed.slurm_key && observed.keyring.presence == kube::Presence::kUnknown;
 }
 
-/// True if a generated key is gone while the cluster runs with it: slurmctld exists, which needs both keys, or workers exist,
-/// which need the first. With another key, the daemons would not understand each other.
+/// True if a generated key is gone while the cluster runs with it. slurmctld needs both keys, and workers need the auth/slurm
+/// key. With another key, the daemons would not understand each other.
 bool lost(const Observed& observed, const SecretFacts& key) {
   if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return false;
   if (&key == &observed.slurm_key && !restored_key(observed).is_null()) return false;
   if (&key == &observed.slurm_key && !observed.workers.empty()) return true;
   if (!observed.stateful_set) return false;
-  // A StatefulSet of a former Controller, which was deleted with its keys, is about to be garbage collected.
+  // A StatefulSet of a former Controller does not count. That Controller was deleted with its keys, and its StatefulSet is
+  // about to be garbage collected.
   const kube::OwnerReference* owner = observed.stateful_set->meta.controller_owner();
   return owner == nullptr || owner->uid == observed.object->meta.uid;
 }
@@ -61,7 +62,8 @@ void plan_keys(Draft& draft) {
     if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return;
     // Workers that are deleted do not wake the Controller.
     if (lost(observed, key)) return draft.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be made anew");
-    // Only if there is no Secret at all: an existing key is never replaced, because state and workers depend on it.
+    // A key is made only if there is no Secret at all. An existing key is never replaced, because state and workers depend on
+    // it.
     core::Json recipe = &key == &observed.slurm_key ? restored_key(observed) : nullptr;
     const char* why =
         recipe.is_null() ? "no key is named, and none was generated yet" : "it is gone, and daemons have its copy";
@@ -91,7 +93,8 @@ std::string refusal_text(const Observed& observed, const ConfigState& state) {
          log_hint(observed, state.refused_reason);
 }
 
-/// True if what users ask for was refused and is not in force. Slurm's answers can turn it into the accepted content again.
+/// True if what users ask for was refused and is not in force. Slurm's answers can make the wanted content equal to the
+/// accepted one again.
 bool is_refused(const ConfigState& state, const Rendered& wanted) {
   return state.refuses(wanted) && wanted.hash != state.accepted_hash;
 }
@@ -125,8 +128,8 @@ bool ends_slurmctld(const Observed& observed) {
   return observed.stateful_set && has_state(observed) && !slurmctld_crashes(observed);
 }
 
-/// Replaces slurmctld's pod if its template has changed, unless jobs would be lost with it. `renew`, if any, comes directly
-/// before. `state`: the content of the ConfigMap after this pass.
+/// Replaces slurmctld's pod if its template has changed, unless jobs would be lost with it. The step `renew`, if any, comes
+/// directly before that. `state`: the content of the ConfigMap after this pass.
 void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, std::optional<plan::Step> renew,
                        const ConfigState& state, bool backups_change) {
   constexpr core::Duration kLookAgain{10000};
@@ -146,7 +149,7 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
       lane.add(look_for_prologs(observed, state));
       lane.then();
     }
-    // A job may have been submitted since that snapshot.
+    // A job may have been submitted since the last snapshot.
     if ((apply || renew) && state_at_stake(observed) && !observed.restapis.empty()) {
       lane.add({{"look for", "jobs"},
                 "slurmctld's pod is to be replaced, and its state goes with it",
@@ -161,7 +164,7 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
     return;
   }
   draft.plan.wake_after(kLookAgain, "jobs keep slurmctld's pod");
-  // Without the number of jobs, because each new message is a new event.
+  // The message does not have the number of jobs, because each new message is a new event.
   draft.problems.push_back(
       {"RestartWithheld",
        "slurmctld's pod has to be replaced, because its template or a key has changed, but all jobs would be lost with its "
@@ -174,8 +177,8 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
            ", or when the Controller has the annotation " + std::string(api::kAnnotationLoseJobs) + ": \"true\""});
 }
 
-/// Keeps the ConfigMap `name`, which is `there` or null, with the copies of the user's files in `content`. Removes what others
-/// have added, because slurmctld would find it in its /etc/slurm.
+/// Returns the step that makes the ConfigMap `name` have the copies of the user's files in `content`. `there`: the existing
+/// ConfigMap, or null. Removes what others have added, because slurmctld would find it in its /etc/slurm.
 std::optional<plan::Step> keep_copies(const Observed& observed, const ConfigState& state, const std::string& name,
                                       const kube::ObjectPtr& there, const std::map<std::string, std::string>& content) {
   if (!there && !mounts_copies(observed, state)) return {};
@@ -227,7 +230,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const bool replaces =
       made && ends_slurmctld(observed) && !jobs_at_stake(observed) && primary_may_restart(observed, next) &&
       (keyring.renew || apply_step(kube::resources::kStatefulSet, set, observed.stateful_set.get(), kManagerController));
-  // Until the ConfigMap shows that the load is done.
+  // The outcome of the reload is kept until the ConfigMap shows that the load is done.
   if (now.starting_at) draft.plan.remember(reload_id(*now.starting_at));
   const std::set<std::string> ends =
       needs_load(observed, next) ? load_ends_jobs(observed, next, wanted) : std::set<std::string>{};
@@ -246,7 +249,8 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const auto apart = accepted_apart(next);
   auto accepted = keep_copies(observed, next, accepted_files_name(name), observed.accepted_copies, apart);
   const bool settled = !config_map && !copies;
-  // Copies of the accepted content are written before others replace them, and deleted when nothing refers to them any more.
+  // Copies of the accepted content are written before copies of the offered content replace them. They are deleted when nothing
+  // refers to them any more.
   if (!apart.empty()) lane.add(std::exchange(accepted, {}));
   lane.then();
   lane.add(std::move(copies));
@@ -260,7 +264,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   if (made) {
     bool backups_change = false;
     if (backups(observed) > 0) {
-      // All backups must find it.
+      // All backups must find the renewed key.
       lane.add(std::exchange(keyring.renew, {}));
       lane.then();
       backups_change = plan_backups(draft, lane, next, keyring.digest);
@@ -270,7 +274,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   }
   draft.plan.lane("release").add(tell_release(observed));
   if (draft.waiting.empty()) draft.plan.lane("mend").add(replace_pod_without_usage(observed, next));
-  // Not if a restart waits for the backups, because the content may need that restart.
+  // Nothing is loaded while a restart waits for the backups, because the content may need that restart.
   if (settled && draft.waiting.empty() && !stale_backup(observed, next)) {
     add_load_steps(observed, next, wanted, draft.plan);
     add_reload_step(observed, next, draft.plan);
@@ -286,9 +290,9 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
         *ends.begin(), api::kAnnotationRemoveNow, *ends.begin());
   }
   if (draft.waiting.empty() && awaits_load(observed, next)) draft.waiting = kNotLoaded;
-  // Even if Slurm itself, asked just before, reports a starting job.
+  // The wait may also be for a starting job that only Slurm itself, asked just before the load, has reported.
   if (const auto left = wait_left(observed, next)) draft.plan.wake_after(*left, kWaitsForProlog);
-  // Jobs that end wake nobody here.
+  // The end of a job does not wake the Controller.
   if (!next.cut_short.empty()) draft.plan.wake_after(kDoubtPoll, "jobs that were cut short may have ended");
   if (held_back(observed, next)) {
     draft.waiting = kWaitsForProlog;
@@ -399,8 +403,8 @@ const api::Condition* ready_before(const Observed& observed) {
   return api::find_condition(observed.controller.status.conditions, api::kConditionReady);
 }
 
-/// Reports a slurmctld whose port is open, so that its pod is ready, but which answers nobody. One that has just started may
-/// take its time.
+/// Reports a slurmctld whose port is open, so that its pod is ready, but which answers nobody. A slurmctld that has just
+/// started may take its time.
 std::optional<Problem> silence_of(const Observed& observed, plan::Plan& plan) {
   constexpr std::string_view kReason = "SlurmctldSilent";
   constexpr core::Duration kPatience{30000};
@@ -571,7 +575,7 @@ void plan_key_removal(Draft& draft) {
     if (key->meta->label(api::kLabelInstance) == observed.object->meta.name) keys.push_back(key);
   }
   if (keys.empty()) return;
-  // Read it live: if a user replaced the StatefulSet's claim, whatever its labels, no cache has it.
+  // The claim is read live: a user may have replaced the StatefulSet's claim by one with other labels, which no cache has.
   const std::string claim = state_claim_name(observed.object->meta.name);
   const core::Result<core::Json>* left = read_live(draft, kube::resources::kPersistentVolumeClaim, claim);
   if (left == nullptr || *left) return;
@@ -592,7 +596,7 @@ void remove_finalizer(Draft& draft, const char* why) {
   }
 }
 
-/// Deletes workers whose NodeSet is gone. Nothing else does: the garbage collector is not allowed to.
+/// Deletes workers whose NodeSet is gone. Nothing else deletes them: the garbage collector is not allowed to.
 void delete_left_workers(Draft& draft) {
   constexpr std::size_t kPerPass = 128;
   const Observed& observed = draft.observed;
@@ -605,9 +609,10 @@ void delete_left_workers(Draft& draft) {
   }
 }
 
-/// True if the Controller is deleted with `kubectl delete --cascade=orphan` and the cluster lives on. Kubernetes shows it by a
-/// finalizer, which it removes once the Controller's children have no owner any more. From then on slurmctld's StatefulSet
-/// shows it, read live because a cache may be behind that of Controllers. nullopt: unknown yet.
+/// True if the Controller is deleted with `kubectl delete --cascade=orphan` and the cluster lives on. Kubernetes shows this by
+/// the finalizer "orphan", and removes it once the Controller's children have no owner any more. From then on, slurmctld's
+/// StatefulSet shows it, or the workers' Service if slurmctld is external. The object is read live, because its cache may be
+/// behind that of Controllers. nullopt: unknown yet.
 std::optional<bool> goes_alone(Draft& draft) {
   const kube::ObjectMeta& meta = draft.observed.object->meta;
   if (kube::has_finalizer(meta, "orphan")) return true;

@@ -26,7 +26,7 @@ using testing::observed_of;
 
 constexpr core::MonoTime kNow{core::Duration{1000000}};
 
-/// `count` records of workers whose NodeSet is gone, in an answer of that age.
+/// Returns facts with `count` records of workers whose NodeSet is gone. Slurm's answer has this age.
 Observed with_records(int count, core::Duration age) {
   Observed out = observed_of(Json::object());
   out.context.mono = kNow;
@@ -50,7 +50,8 @@ std::size_t deleted_records(const plan::Plan& plan) {
   return lane == plan.lanes().end() ? 0 : lane->second.groups().front().size();
 }
 
-/// A Controller that is being deleted, with a worker whose NodeSet is gone. No cache shows that it is deleted alone.
+/// Returns a Controller that is being deleted, with a worker whose NodeSet is gone. No cache shows that the Controller is
+/// deleted alone.
 Observed ending() {
   Observed out = observed_of(Json::object());
   auto object = std::make_shared<kube::Object>(*out.object);
@@ -79,7 +80,7 @@ kube::ContainerState slurmctld(bool ready, bool started, bool crashed = false) {
   return out;
 }
 
-/// A serving slurmctld whose template has changed, with these states of jobs; nullopt: Slurm does not answer.
+/// Returns a serving slurmctld whose template has changed. `jobs`: the states of its jobs. nullopt: Slurm does not answer.
 Observed changed(bool persistent, std::optional<std::vector<std::string>> jobs) {
   Observed out = observed_of({{"persistence", {{"enabled", persistent}}}});
   out.stateful_set = *kube::record_from_json<kube::Object>(
@@ -110,7 +111,7 @@ bool replaces(const Observed& observed) {
   return plan(observed).describe().dump().find("apply StatefulSet x-controller") != std::string::npos;
 }
 
-/// A slurmctld outside of Kubernetes, whose last answer has that age and which runs somebody else's job.
+/// Returns a slurmctld outside of Kubernetes that runs somebody else's job. Its last answer has this age.
 Observed outside(core::Duration age) {
   Observed out = observed_of({{"external", true},
                               {"externalConfig", {{"host", "h"}, {"port", 6817}}},
@@ -203,7 +204,8 @@ TEST(StateInMemory, IsThoughtToBeThereWhileSlurmctldIsNotReady) {
   EXPECT_FALSE(replaces(served)) << "it was up in this pod, and has that state still";
 }
 
-/// slurmctld runs without its ConfigMap, and no NodeSet asks for the partition gpu any more. slurmctld has it and another one.
+/// Returns a slurmctld that runs without its ConfigMap. It has the partition gpu, for which no NodeSet asks any more, and
+/// another one.
 Observed without_map(const std::vector<std::string>& jobs) {
   Observed out = changed(true, jobs);
   auto snapshot = std::make_shared<slurm::Snapshot>(*out.snapshot);
@@ -267,7 +269,7 @@ TEST(Withheld, WhatJobsNeedIsOfferedThoughSlurmctldsPodIsNotReady) {
     state.offered["slurm.conf"] = "GresTypes=nic\n";
     state.offered_hash = "new";
     state.offered_asked = render_config(observed, state).asked;
-    // Its machine is cut off from Kubernetes but not from slurmrestd.
+    // slurmctld's machine is cut off from Kubernetes but not from slurmrestd.
     return next_config_state(state, [&](const ConfigState& of) { return render_config(observed, of); }, {});
   };
   const auto offers = [&](const ConfigState& state) {
@@ -380,7 +382,7 @@ TEST(Withheld, IsLookedAtWhileWhatASlowSlurmSaysIsFresh) {
     EXPECT_EQ(looks_again(), std::nullopt) << "it goes";
     snapshot->requested_at = kNow - snapshot->good_for() - core::Duration{1};
     ASSERT_TRUE(looks_again());
-    // The next answer will have that age when it arrives.
+    // When the next answer arrives, its age will be `cost`.
     EXPECT_LT(*looks_again(), snapshot->good_for() - cost) << "or each look may miss it: " << cost.count();
   }
 }
@@ -491,7 +493,7 @@ TEST(Withheld, WhatMayHaveBeenLoadedBetweenTheAcceptedAndTheOneThatSlurmctldCras
   state.accepted_hash = "one";
   state.offered_hash = "three";
   state.accepted["slurm.conf"] = "NodeSet=cpu Feature=cpu\nPartitionName=cpu Nodes=cpu MaxTime=5\n";
-  // The second content had the partition gpu as well and was loaded, which was never recorded.
+  // The second content also had the partition gpu. slurmctld loaded that content, and this was never recorded.
   state.offered["slurm.conf"] =
       "NodeSet=cpu Feature=cpu\nNodeSet=gpu Feature=gpu\nPartitionName=cpu Nodes=cpu MaxTime=9\n"
       "PartitionName=gpu Nodes=gpu Odd=1\nPartitionName=site Nodes=nosuch\n";
@@ -539,7 +541,7 @@ TEST(Withheld, KindsOfGresAreTakenFromJobsWhereTheConfigMapIsGone) {
   EXPECT_NE(conf().find("\nGresTypes=shard,gpu\n"), std::string::npos) << conf();
 }
 
-/// The condition that the plan writes, as "status reason: message".
+/// Returns the condition that the plan writes, as "status reason: message".
 std::string condition(const plan::Plan& plan, std::string_view type) {
   const Json written = plan.describe();
   for (const Json& item : written["lanes"]["status"][0][0]["do"]["patch"]["status"]["conditions"]) {
@@ -550,7 +552,8 @@ std::string condition(const plan::Plan& plan, std::string_view type) {
   return "none";
 }
 
-/// A cluster without workers whose user's Secret has other data. `jobs`: Slurm's last answer; nullopt: it never answered.
+/// Returns a cluster without workers. The user's Secret has other data than the keyring. `jobs`: the states of the jobs in
+/// Slurm's last answer, if there are any.
 Observed key_changed(std::optional<std::vector<std::string>> jobs, slurm::Snapshot::Health health) {
   Observed out = changed(true, jobs.value_or(std::vector<std::string>{}));
   auto snapshot = std::make_shared<slurm::Snapshot>(*out.snapshot);
@@ -778,7 +781,8 @@ TEST(Claim, ALostOneDoesNotMendItself) {
             "True ClaimPending: PersistentVolumeClaim state is Pending; slurmctld is starting");
 }
 
-/// A cluster that runs without NodeSet a's partition, which was refused at 0 s. `trying`: it is offered once more.
+/// Returns a cluster that runs without the partition of NodeSet a, which was refused at 0 s. `trying`: the partition is offered
+/// once more.
 Observed without_partition(bool trying, int seconds) {
   Observed out = observed_of(Json::object());
   auto object = std::make_shared<kube::Object>(*out.object);
@@ -838,7 +842,7 @@ TEST(Files, OfAllThatTheSpecNamesFitIntoOneConfigMap) {
   };
   observed.config_files = {files("small", "a.conf", 24), files("big", "job_submit.lua", 900 * 1024)};
   observed.prolog = {files("scripts", "prolog.sh", 100 * 1024)};
-  // It replaces the file of another ConfigMap.
+  // This file replaces the file of the same name of another ConfigMap.
   observed.epilog = {files("as-well", "job_submit.lua", 900 * 1024)};
   observed.prolog_slurmctld = {files("more", "ctld.sh", 24 * 1024 - 24)};
   EXPECT_TRUE(render_config(observed, ConfigState{}).ok());

@@ -13,17 +13,17 @@
 namespace op::controller {
 namespace {
 
-/// Time between the first two notes of affected jobs; doubled with each.
+/// The time between the first two notes of affected jobs. It doubles with each note.
 constexpr core::Duration kFirstGap{1000};
-/// An annotation has room for this many and more.
+/// The largest number of jobs that are noted. An annotation has room for more.
 constexpr std::size_t kMostNoted = 10000;
 
 bool over_limit(const Observed& observed, const ConfigState& state) {
   return state.held_since && observed.context.now - *state.held_since >= kPrologLimit;
 }
 
-/// Since when Slurm, asked just before, has reported a starting job or has not answered; nullopt: the last check succeeded, or
-/// something else was wanted since.
+/// Returns since when Slurm, asked just before a load, has reported a starting job or has not answered. nullopt: the last check
+/// succeeded, or something else was wanted since.
 std::optional<core::MonoTime> looks_fail_since(const Observed& observed) {
   const auto look = observed.context.outcomes.find(kLookForStarting);
   if (look == observed.context.outcomes.end() || !look->second.error) return {};
@@ -50,7 +50,7 @@ bool starts_slowly(const ConfigState& state) {
   return starts_slowly(state.offered) || starts_slowly(state.accepted);
 }
 
-/// True if Slurm could be asked but does not answer.
+/// True if jobs may take time to start, and Slurm could be asked but does not answer.
 bool is_blind(const Observed& observed, const ConfigState& state) {
   const bool told = observed.snapshot && observed.snapshot->complete();
   return !told && !observed.restapis.empty() && starts_slowly(state);
@@ -84,13 +84,13 @@ void note_prologs(const Observed& observed, bool due, bool loaded, ConfigState& 
   const std::set<std::int64_t> starting = starting_jobs(observed);
   const core::WallTime now = core::whole_seconds(observed.context.now);
   const bool waits = !starting.empty() || is_blind(observed, next) || looks_fail_since(observed);
-  // If jobs start all the time, a moment without any may be missed, so a look without one does not end the wait. A clock that
-  // was set back must not prolong it.
+  // If jobs start all the time, a moment without a starting job may be missed. So a pass that sees no starting job does not end
+  // the wait. A clock that was set back must not prolong the wait.
   if (!next.held_since && !waits) return;
   if (!next.held_since || *next.held_since > now) next.held_since = now;
   if (!over_limit(observed, next)) return;
-  // Other jobs may start at any moment, and each note is a write that delays the reconfigure: write more and more rarely in one
-  // wait.
+  // Other jobs may start at any moment, and each note is a write that delays the reconfigure. So notes are written more and
+  // more rarely in one wait.
   if (starting.empty()) return;
   if (next.cut_short_at && *next.cut_short_at > *next.held_since && *next.cut_short_at <= now) {
     const core::Duration gap = std::max(kFirstGap, *next.cut_short_at - *next.held_since - kPrologLimit);

@@ -11,7 +11,7 @@
 namespace op::controller {
 namespace {
 
-/// Number of releases from the one that was last up to the wanted one; 0: unknown.
+/// Returns the number of releases from the one that was last up to the wanted one. 0: they are the same, or one is unknown.
 int releases_ahead(const Observed& observed, const ConfigState& state) {
   return releases_between(slurm_release("slurmctld:" + state.served_release),
                           slurm_release(slurmctld_image(observed.controller.spec)));
@@ -54,7 +54,8 @@ std::optional<HeldRelease> hold_release(const Observed& observed) {
   const ConfigState state = read_config_state(observed.config_map.get());
   if (!observed.stateful_set || !changes_release(observed, state)) return {};
   std::optional<Problem> problem;
-  // Whoever scaled it to 0 may have restored another state. If a pod is missing only for a moment, the state is unchanged.
+  // A user who scaled the StatefulSet to 0 may have restored another state. If a pod is missing only for a moment, the state is
+  // unchanged.
   const bool scaled_to_0 = observed.pods.empty() && core::get_int(observed.stateful_set->body, {"spec", "replicas"}, 1) == 0;
   if (std::string why = scaled_to_0 ? "" : why_refused(observed, state); !why.empty()) {
     problem = Problem{"ReleaseRefused", std::move(why)};

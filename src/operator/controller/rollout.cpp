@@ -22,7 +22,7 @@ namespace op::controller {
 namespace {
 
 constexpr std::string_view kOurAnnotations = "slinky.slurm.net/";
-/// The first wait between the refresh of the volume and the reconfigure. Doubled with each try.
+/// The first wait between the refresh of the volume and the reconfigure. It doubles with each try.
 constexpr core::Duration kFirstWait{500};
 constexpr core::Duration kLongestWait{30000};
 /// One refusal may be a passing fault of a starting process. A second one is caused by the file.
@@ -30,16 +30,16 @@ constexpr int kTriesUntilRefused = 2;
 /// A slurmctld that crashed this often with a content that was never accepted does not start with it.
 constexpr int kCrashesUntilRefused = 2;
 
-/// How often to check for jobs that have ended, which wakes nobody here.
+/// The time between two checks whether jobs have ended. The end of a job does not wake the Controller.
 constexpr core::Duration kJobsPoll{5000};
-/// How long a refused content waits for its next try. Doubled with each.
+/// How long a refused content waits for its next try. The time doubles with each refusal.
 constexpr core::Duration kFirstRetry{60000};
 constexpr core::Duration kLongestRetry{30 * 60 * 1000};
 
 struct Refresh {
   std::string hash;
   int count = 0;
-  /// As in the pod's annotation.
+  /// Returns the value of the pod's annotation.
   [[nodiscard]] std::string str() const { return hash + "." + std::to_string(count); }
 };
 
@@ -74,8 +74,8 @@ bool crashing(const kube::PodRecord& pod) {
   });
 }
 
-/// Digest of the pod template that slurmctld runs with, without the operator's own annotations and without topology.yaml, which
-/// follows from the offered content. "" while the pod is about to be replaced.
+/// Returns a digest of the pod template that slurmctld runs with. Leaves out the operator's own annotations, and topology.yaml,
+/// which follows from the offered content. "" while the pod is about to be replaced.
 std::string slurmctld_digest(const Observed& observed) {
   const kube::PodRecord* pod = running_pod(observed);
   if (!observed.stateful_set || pod == nullptr) return "";
@@ -106,14 +106,14 @@ std::string slurmctld_digest(const Observed& observed) {
 }
 
 plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
-  // In any version: the pod's status changes all the time, and nobody else writes this annotation.
+  // The patch applies to any version of the pod: its status changes all the time, and nobody else writes this annotation.
   return {refresh_id(refresh), "the kubelet of pod " + pod.meta.name + " is to refresh the configuration",
           kube::patch_any_version(
               kube::resources::kPod, pod.meta,
               {{"metadata", {{"annotations", {{std::string(api::kAnnotationConfigRefresh), refresh.str()}}}}}})};
 }
 
-/// The error of a slurmctld that crashes repeatedly with the offered content; nullopt: none does.
+/// Returns the error of a slurmctld that crashes repeatedly with the offered content. nullopt: none does.
 std::optional<std::string> words_of_crashes(const Observed& observed, const ConfigState& state) {
   for (const kube::PodPtr& pod : observed.pods) {
     // A content that is offered to a pod that already crashes is not the cause.
@@ -137,7 +137,7 @@ bool offers_partitions(const Observed& observed, const ConfigState& state) {
   });
 }
 
-/// The partitions among `names` that are offered with other settings than accepted.
+/// Returns the partitions among `names` that are offered with other settings than the accepted ones.
 std::vector<std::string> changed_partitions(const ConfigState& state, const std::map<std::string, std::string>& names) {
   const auto read = [](const std::map<std::string, std::string>& files) {
     return slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(files)).conf;
@@ -174,8 +174,8 @@ bool try_due(const std::optional<core::WallTime>& refused_at, int refusals, core
   return refused_at && (now >= try_at(*refused_at, refusals) || now < *refused_at);
 }
 
-/// True if the refused content may be tried again without a restart of slurmctld, because that would be an outage with each
-/// try.
+/// True if it is time to try the refused content again, and slurmctld need not restart for it. A restart would be an outage
+/// with each try.
 bool tries_again(const ConfigState& state, const Rendered& wanted, core::WallTime now) {
   if (!try_due(state.refused_at, state.refusals, now)) return false;
   // slurmctld joins an Accounting with a restart: see accounting.hpp.
@@ -190,13 +190,14 @@ bool runs_offered(const ConfigState& now, const SlurmctldFacts& slurmctld) {
   return now.exists() && slurmctld.loaded == now.offered_hash;
 }
 
-/// Accepts what slurmctld runs with. Forgets refusals if another slurmctld than the one that refused is up.
+/// Records that slurmctld has accepted the content with which it runs. Forgets refusals if another slurmctld than the one that
+/// refused is up.
 void note_what_runs(ConfigState& next, const ConfigState& now, const SlurmctldFacts& slurmctld) {
   if (!runs_offered(now, slurmctld)) return;
   next.accepted_hash = now.offered_hash;
   next.accepted.clear();
   std::erase_if(next.left_out, [](const auto& item) { return item.second.trying; });
-  // It was accepted after all, perhaps at a later start.
+  // The content was accepted after all, perhaps at a later start.
   if (next.refused_hash == now.offered_hash) next.forget_refusal();
   if (slurmctld.ready && !slurmctld.made_of.empty() && slurmctld.made_of != next.refused_by) {
     next.forget_refusal();
@@ -204,7 +205,7 @@ void note_what_runs(ConfigState& next, const ConfigState& now, const SlurmctldFa
   }
 }
 
-/// Forgets partitions that are no longer wanted or have other settings.
+/// Forgets partitions that were left out and are no longer wanted, or have other settings now.
 void drop_settled(ConfigState& next, const Rendered& wanted) {
   std::erase_if(next.left_out, [&](const auto& item) {
     const auto asked = wanted.partitions.find(item.first);
@@ -231,7 +232,8 @@ void refuse_offered(ConfigState& next, const std::string& asked, const Slurmctld
   }
 }
 
-/// Handles a refusal of what users ask for: leaves out its new partitions, or, if there are none, refuses it as a whole.
+/// Handles a refusal of what users ask for. Leaves out the partitions that are new or have changed. If there are none, records
+/// that the content was refused as a whole.
 Rendered blame(ConfigState& next, Rendered wanted, bool offers_wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   std::vector<std::string> changed = changed_partitions(next, wanted.partitions);
   // Skip partitions that were left out before and only stay for their jobs, without users' settings.
@@ -247,7 +249,7 @@ Rendered blame(ConfigState& next, Rendered wanted, bool offers_wanted, const Slu
     item = {.config = wanted.partitions.at(name), .refusal = "", .refusals = item.refusals};
   }
   wanted = render(next);
-  // Nothing else was new.
+  // Nothing else was new, so this partition is the cause.
   if (offers_wanted && changed.size() == 1 && wanted.hash == next.accepted_hash) {
     LeftOut& guilty = next.left_out[changed.front()];
     guilty.refusal = *slurmctld.refusal;
@@ -269,7 +271,8 @@ Rendered end_try(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurm
   return render(next);
 }
 
-/// The rest is loaded: add one more partition, which may be the cause or was refused long enough ago.
+/// Adds one more partition when the rest of the content is loaded. This partition may be the cause of the refusal, or it was
+/// refused long enough ago.
 Rendered try_a_partition(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   const auto suspect = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.refusal.empty(); });
   if (suspect != next.left_out.end()) {
@@ -286,7 +289,7 @@ Rendered try_a_partition(ConfigState& next, Rendered wanted, const SlurmctldFact
 enum class Move { kStay, kRollBack, kOffer };
 
 // clang-format off
-/// The content offered, whether the wanted one was refused, slurmctld:
+/// The columns: the content offered, whether the wanted one was refused, slurmctld, and the move.
 /// wanted   no       whatever it runs                             stay
 /// wanted   now      has just refused it                          roll back, if anything was ever accepted
 /// wanted   before   is up, and has not answered: it is a try     stay
@@ -307,7 +310,7 @@ Move choose(const ConfigState& now, const ConfigState& next, const Rendered& wan
   }
   if (was_refused && !(runs_offered(now, slurmctld) && slurmctld.ready && tries_again(next, wanted, slurmctld.now)))
     return Move::kStay;
-  // The same hash with other files: somebody has edited them.
+  // If the hash is the same and the files differ, somebody has edited the files.
   return next.offered_hash == wanted.hash && next.offered == wanted.files ? Move::kStay : Move::kOffer;
 }
 
@@ -366,7 +369,7 @@ namespace {
 
 using Files = std::map<std::string, std::string>;
 
-/// The users' files, or all others. Without the entry that says that the former are known.
+/// Returns the users' files, or all other files. Leaves out the entry that says that the users' files are known.
 Files part_of(const Files& content, bool users) {
   Files out;
   for (const auto& [name, text] : content) {
@@ -384,7 +387,7 @@ std::string users_digest(const Files& users) {
   return core::short_digest(core::canonical(core::Json(users)));
 }
 
-/// The data as in a ConfigMap.
+/// Returns the text and the binary data of a ConfigMap.
 core::Json members_of(const core::Json& config_map) {
   const core::Json none = core::Json::object();
   return core::Json::array({config_map.value("data", none), config_map.value("binaryData", none)});
@@ -444,7 +447,7 @@ ConfigState read_config_state(const kube::Object* config_map) {
       }
     }
   }
-  // Somebody edited the data, so slurmctld was never offered this, and the annotations describe something that is gone.
+  // If somebody edited the data, slurmctld was never offered them, and the annotations describe something that is gone.
   const std::string_view written = config_map->meta.annotation(api::kAnnotationDataHash);
   if (!written.empty() && written != data_digest(out)) {
     out.offered.clear();
@@ -593,8 +596,8 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   if (slurmctld.release) next.served_release = *slurmctld.release;
   if (!slurmctld.pod.empty()) next.served_by = slurmctld.pod;
   note_what_runs(next, now, slurmctld);
-  // Store it, because the present evidence may be gone when it matters: this process, or the last worker. The key shows it for
-  // good.
+  // It is stored that slurmctld has run, because the present evidence may be gone when it matters: this process, or the last
+  // worker. Once the key is stored, it shows this for good.
   next.ran = next.served_key.empty() && (next.ran || (slurmctld.ran && next.accepted_hash.empty()));
   Rendered wanted = render(next);
   // A content that was loaded once can be loaded again, so a refusal of it is a passing fault.
@@ -621,10 +624,10 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   if (!next.refuses(wanted)) next.forget_refusal();
   if (next.refused_hash.empty() && next.left_out.empty()) next.refused_by.clear();
 
-  // A starting slurmctld must find the one content by which it is judged, although its silence would keep other things in it.
-  // This does not apply to what jobs need that it has reported: a pod that is not ready may run a slurmctld that answers, on a
-  // machine that is cut off. A slurmctld that crashed before it had this content is not judged by it, and must get what it may
-  // start with.
+  // A starting slurmctld must find the one content by which it is judged, so the content stays. Otherwise the silence of this
+  // slurmctld could change what is kept in the content. This does not apply to what jobs need that Slurm has reported: a pod
+  // that is not ready may run a slurmctld that answers, on a machine that is cut off. A slurmctld that crashed before it had
+  // this content is not judged by it, and must get what it may start with.
   const bool judged = !slurmctld.ready && !slurmctld.fails && !slurmctld.failed_before;
   const bool starts = offers_asked && !refuses && judged && next.left_out == now.left_out && !lacks_withheld(next, wanted);
   switch (starts && !offers_wanted && !next.refuses(wanted) ? Move::kStay : choose(now, next, wanted, slurmctld)) {
@@ -660,9 +663,9 @@ SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state
   const std::string made_with = ready ? std::string(pod->meta.annotation(api::kAnnotationSlurmKeyHash)) : "";
   return {
       loaded_config_hash(observed), find_refusal(observed, state), made_of, ready, observed.context.now,
-      // While a key rotates, slurmctld may have either.
+      // While a key rotates, slurmctld may have either key.
       observed.keyring.rotation ? "" : key_by(observed, made_with), made_with,
-      // Without a StatefulSet, another cluster answers.
+      // Without a StatefulSet, it is another cluster that answers.
       observed.stateful_set && has_run(observed, state),
       known ? std::optional(to_string(slurm_release(made_image(*observed.stateful_set, kAppController)))) : std::nullopt,
       ready && !observed.controller.spec.persistence.enabled ? pod->meta.uid : "",
@@ -708,8 +711,8 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
 }
 
 bool restart_crashed(const Observed& observed, const ConfigState& state) {
-  // Without a volume, a new pod would lose the state of a slurmctld that ever ran. It is not needed: if the kubelet restarts
-  // the container, that reads the offered content.
+  // Without a volume, a new pod would lose the state of a slurmctld that ever ran. No new pod is needed: when the kubelet
+  // restarts the container, slurmctld reads the offered content.
   const bool ran = !state.accepted_hash.empty() || observed.workers_registered;
   if (ran && !observed.controller.spec.persistence.enabled) return false;
   const kube::PodRecord* pod = running_pod(observed);
@@ -774,7 +777,7 @@ std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigS
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || state.scripts_hash.empty() || state.scripts_hash == scripts_digest(observed)) return {};
   const Refresh done = read_refresh(*pod);
-  // The count increases while the hash stays: this has no meaning for the configuration.
+  // Only the count increases. The hash stays, so this has no meaning for the configuration.
   return refresh_step(*pod, {done.hash.empty() ? state.offered_hash : done.hash, done.count + 1});
 }
 
@@ -788,7 +791,7 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || !state.exists() || crashing(*pod)) return;
   const std::optional<std::string> loaded = loaded_config_hash(observed);
-  // It was refused and there is no accepted content: trying again would not help.
+  // If the content was refused and there is no accepted content, trying again would not help.
   if (!loaded || (state.offered_hash == state.refused_hash && !state.can_roll_back())) return;
 
   const Refresh done = read_refresh(*pod);
@@ -796,8 +799,8 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
   if (*loaded == state.offered_hash) {
     // After a rollback the volume still has the refused content, which slurmctld must not find when it restarts.
     if (stale_volume) plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
-    // A slurmctld of 26.05 continues with the old configuration, but sends the refused files to each slurmd that starts until
-    // it has read others.
+    // A slurmctld of 26.05 that has refused files continues with the old configuration. But until it has read other files, it
+    // sends the refused ones to each slurmd that starts.
     if (state.refused_hash.empty() || done.hash != state.offered_hash) return;
   }
   if (done.hash != state.offered_hash) {
@@ -815,7 +818,7 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
   if (!answered) {
     if (held_back(observed, state)) return plan.wake_after(kPrologPoll, kWaitsForProlog);
     if (!load_ends_jobs(observed, state, wanted).empty()) return plan.wake_after(kJobsPoll, "the configuration would end jobs");
-    // It was not tried yet, or failed; the engine spaces the tries.
+    // The reconfigure was not tried yet, or it failed. The engine spaces the tries.
     plan.lane("load")
         .add(look_for_prologs(observed, state))
         .then()
@@ -823,10 +826,10 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
               slurm::reconfigure(observed.cluster)});
     return;
   }
-  // slurmctld has read the former files again, which is all that was needed; or trying does not help.
+  // Nothing is left to do if slurmctld has read the former files again, or if trying does not help.
   constexpr int kTriesOfFormer = 4;
   if (*loaded == state.offered_hash && (tried->state == plan::Outcome::State::kDone || done.count >= kTriesOfFormer)) return;
-  // It loaded what the volume still had: refresh once more and wait longer.
+  // slurmctld loaded what the volume still had. So the volume is refreshed once more, after a longer wait.
   if (!waited(observed, tried->last, wait_of_try(done.count, kFirstWait, kLongestWait), plan, kNotLoaded)) return;
   plan.lane("load").add(refresh_step(*pod, {done.hash, done.count + 1}));
   plan.wake_after(kFirstWait, kNotLoaded);

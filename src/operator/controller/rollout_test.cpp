@@ -171,7 +171,7 @@ TEST(ConfigState, WithoutCopiesOfAnEarlierReleaseIsNotKnown) {
   };
   EXPECT_EQ(without_copies(), state);
   EXPECT_FALSE(knows_files(state));
-  // A content that is known to have none needs no other ConfigMap.
+  // A content that is known to have no users' files needs no other ConfigMap.
   state.offered["/"] = state.accepted["/"] = "";
   EXPECT_EQ(without_copies(), state);
   EXPECT_TRUE(knows_files(state));
@@ -361,7 +361,7 @@ TEST(ConfigState, HandEditsAreUndone) {
 
 using Partitions = std::map<std::string, std::string>;
 
-/// A slurm.conf with NodeSets' partitions and one more line.
+/// Renders a slurm.conf with the partitions of NodeSets and one more line.
 Render wants(Partitions partitions, const std::string& other = "") {
   return [partitions = std::move(partitions), other](const ConfigState& state) {
     Rendered out;

@@ -24,18 +24,18 @@ namespace {
 
 using core::Json;
 
-/// How long after its signer has loaded another file a message may still arrive: tokens live for a minute and credentials for
-/// two (AuthInfo's ttl= and cred_expire=). The shorter time is for messages without a kid, which a daemon with both keys checks
-/// with its signing key; there are no such credentials.
+/// How long a message may still arrive after its signer has loaded another file. Tokens live for a minute, and credentials for
+/// two (AuthInfo's ttl= and cred_expire=). kWithoutKidMayArrive is for messages without a kid, which a daemon with both keys
+/// checks with its signing key. There are no credentials without a kid.
 constexpr core::Duration kSignedMayArrive{180000}, kWithoutKidMayArrive{90000};
 /// A slurmd reads its keys before it begins to register, that is, within this time after its reported start.
 constexpr core::Duration kBeginsToRegister{30000};
 constexpr int kShortestKey = 16;
-/// How many more witnesses may follow one that failed.
+/// A pod gets no more witnesses once this many have failed. A witness is an ephemeral container: see rotation.hpp.
 constexpr int kMostWitnesses = 5;
 /// How often to check the progress of the daemons.
 constexpr core::Duration kKeyPoll{1000};
-/// Pause between two attempts to reach daemons that have not loaded the files. Doubled with each.
+/// The pause between two attempts to reach daemons that have not loaded the files. It doubles with each attempt.
 constexpr core::Duration kLoadAgain{15000};
 constexpr core::Duration kLongestLoadAgain{10 * 60 * 1000};
 constexpr std::size_t kWitnessesPerPass = 64;
@@ -58,7 +58,7 @@ bool may_have_read(const kube::PodRecord& pod) {
   return !not_yet && pod.phase != "Failed" && pod.phase != "Succeeded";
 }
 
-/// The pods of slurmctld and workers, except those that have not read a key yet and those that have ended.
+/// Returns the pods of slurmctld and workers, except those that have not read a key yet and those that have ended.
 std::vector<kube::PodPtr> daemons(const Observed& observed) {
   std::vector<kube::PodPtr> out;
   for (const auto* pods : {&observed.pods, &observed.worker_pods}) {
@@ -131,7 +131,7 @@ std::string joined(const std::vector<std::string>& items) {
 /// What a pod shows about the files of this step.
 struct Witness {
   std::optional<core::WallTime> done;  ///< When the files were there.
-  bool waits = false;                  ///< A witness is waiting for them.
+  bool waits = false;                  ///< A witness is waiting for the files.
   int failed = 0;  ///< Number of witnesses that were killed, perhaps with the machine. They are not restarted.
 };
 
@@ -158,7 +158,8 @@ plan::Step add_witness(const Observed& observed, const kube::PodRecord& pod, int
                        {"imagePullPolicy", "IfNotPresent"},
                        {"command", wait_for_keys(generation)},
                        {"volumeMounts", Json::array({read_only_mount(kEtcVolume, "/etc/slurm")})}};
-  // In any version: the pod's status changes all the time, and nobody else adds a container of this name.
+  // The patch applies to any version of the pod: its status changes all the time, and nobody else adds a container of this
+  // name.
   return {
       {"add", "witness", pod.meta.name, generation},
       "its kubelet is to tell when it has refreshed the keys",
@@ -192,7 +193,7 @@ Json without_jwks() {
           {std::string(api::kKeyLoginGeneration), nullptr}};
 }
 
-/// The user has withdrawn the change or wants yet another key. All daemons still sign with the old one.
+/// Ends a rotation because the user has withdrawn the change or wants yet another key. All daemons still sign with the old one.
 plan::Step give_up(const Observed& observed) {
   return write_keyring(observed, "give up", "the Secret has other data again", std::nullopt, without_jwks());
 }
@@ -206,7 +207,7 @@ plan::Step renew_logins(const Observed& observed) {
                        {{std::string(api::kKeyLoginJwks), login}, {std::string(api::kKeyLoginGeneration), generation}});
 }
 
-/// Records since when all login pods sign with the new key, or that one does not.
+/// Records since when all login pods sign with the new key, or that a login pod does not.
 plan::Step note_logins(const Observed& observed, std::optional<core::WallTime> since) {
   KeyRotation noted = rotation_of(observed);
   noted.logins_at = since;
@@ -269,7 +270,7 @@ enum class Logins {
   kNew,
 };
 
-/// Adds the login pods that are waited for.
+/// Returns the keys with which login pods sign. Adds the login pods that are waited for to `waits`.
 Logins await_logins(const Observed& observed, std::vector<std::string>& waits) {
   const KeyRotation& now = rotation_of(observed);
   std::vector<std::string> ending, former, starting, silent;
@@ -297,7 +298,7 @@ Logins await_logins(const Observed& observed, std::vector<std::string>& waits) {
   return starting.empty() ? Logins::kNew : Logins::kStart;
 }
 
-/// Backups of slurmctld that are not known to have started with the files of this step.
+/// Returns the backups of slurmctld that are not known to have started with the files of this step.
 std::vector<std::string> backups_behind(const Observed& observed) {
   const std::string generation = rotation_of(observed).generation();
   std::vector<std::string> out;
@@ -314,7 +315,8 @@ std::vector<std::string> backups_behind(const Observed& observed) {
   return out;
 }
 
-/// The next step, once every daemon has loaded this one; nullopt: it has to wait, and `told` says for what.
+/// Returns the next step. Every daemon has loaded the files of the present one. nullopt: the next step has to wait. If it waits
+/// until messages have expired, `told` says so.
 std::optional<plan::Step> next_step(const Observed& observed, Logins logins_have, std::string& told) {
   const KeyRotation& now = rotation_of(observed);
   if (now.step == KeyStep::kAlone) return end_rotation(observed);
@@ -421,7 +423,7 @@ void add_key_load(const Observed& observed, const ConfigState& state, const Rota
   const plan::StepId id{"load", "keys", noted.generation()};
   plan.remember(id);
   const std::string slurmctld = uid_of_slurmctld(observed);
-  // A reconfigure interrupts every daemon for a moment, whether it helps or not.
+  // A reconfigure interrupts every daemon for a moment, whether it helps or not. So there is a pause between attempts.
   const auto last = observed.context.outcomes.find(id);
   if (last != observed.context.outcomes.end()) {
     const core::Duration pause = wait_of_try(last->second.count, kLoadAgain, kLongestLoadAgain);

@@ -8,14 +8,14 @@
 namespace op::controller {
 namespace {
 
-/// Minimum time between two notes of one wait, each of which is a write that delays the reconfigure; and how long after the
-/// note a pod may be created and still belong to its load.
+/// The minimum time between two notes of one wait, because each note is a write that delays the reconfigure. A pod that is
+/// created within this time after the note still belongs to its load.
 constexpr core::Duration kNoteGap{10000};
-/// How often to check whether workers have registered, because that wakes nobody here.
+/// The time between two checks whether workers have registered. A registration does not wake the Controller.
 constexpr core::Duration kPoll{1000};
 
-/// True if the second load is done. If slurmctld refused it, it is not tried again, because the loaded configuration stays. If
-/// its reply was lost, the next one would be lost too with a slow slurmctld.
+/// True if the second load is done. It is not tried again if slurmctld refused it, because the loaded configuration stays. Nor
+/// is it tried again if its reply was lost: with a slow slurmctld, the next reply would be lost too.
 bool reloaded(const Observed& observed, core::WallTime noted) {
   const auto found = observed.context.outcomes.find(reload_id(noted));
   if (found == observed.context.outcomes.end()) return false;
@@ -24,7 +24,7 @@ bool reloaded(const Observed& observed, core::WallTime noted) {
   return outcome.state == plan::Outcome::State::kDone || refused(&outcome) || lost;
 }
 
-/// Since when the running slurmctld is ready; nullopt: it is not.
+/// Returns since when the running slurmctld is ready. nullopt: it is not ready.
 std::optional<core::WallTime> ready_since(const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     if (!pod->meta.terminating() && pod->ready()) return pod->ready_since.value_or(pod->meta.created);
@@ -39,7 +39,7 @@ bool awaits_workers(const Observed& observed, core::WallTime noted) {
   return std::ranges::any_of(observed.starting, [&](core::WallTime created) { return created <= noted + kNoteGap; });
 }
 
-/// slurmctld runs with the offered content, as far as is known.
+/// True if the second load is to be done, slurmctld runs, and it has the offered content as far as is known.
 bool reload_is_due(const Observed& observed, const ConfigState& state) {
   return state.starting_at && !reloaded(observed, *state.starting_at) && runs(observed) &&
          loaded_config_hash(observed) == state.offered_hash;
@@ -57,7 +57,7 @@ void note_starting(const Observed& observed, ConfigState& next) {
   const bool on_its_way = next.exists() && !next.accepted_hash.empty() && next.offered_hash != next.accepted_hash &&
                           next.offered_hash != next.refused_hash;
   if (!on_its_way || observed.workers.empty() || observed.restapis.empty()) return;
-  // It is unknown which slurmds a slurmctld contacts that has just started.
+  // It is unknown which slurmds are contacted by a slurmctld that has just started.
   const bool known = ready_since(observed) && observed.snapshot && observed.snapshot->complete();
   if (known && observed.starting.empty()) return;
   const bool old = next.starting_at && (*next.starting_at > now || (known && now - *next.starting_at >= kNoteGap));

@@ -35,7 +35,7 @@ std::optional<Problem> blindness(const Observed& observed) {
   return {};
 }
 
-/// True if Slurm would accept the topology string without a file: it then has one flat topology, "default", which accepts
+/// True if Slurm would accept the topology string without a file. Slurm then has one flat topology, "default", which accepts
 /// anything.
 bool is_for_flat(std::string_view topology) {
   while (topology.starts_with("default:")) {
@@ -46,8 +46,8 @@ bool is_for_flat(std::string_view topology) {
   return false;
 }
 
-/// The field was removed. The file, `out.text`, stays until no Slurm node uses a unit of it: with a user's file in its place
-/// slurmctld would not start. NodeSets remove these places from the nodes.
+/// Removes the file, `out.text`, after spec.topology was removed. The file stays until no Slurm node uses a unit of it: with a
+/// user's file in its place, slurmctld would not start. NodeSets remove these places from the nodes.
 void let_go(const Observed& observed, TopologyFile& out) {
   if (out.text.empty()) return;
   if (!release_without_topology_yaml(observed).empty()) return out.text.clear();
@@ -139,7 +139,8 @@ TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
     out.warnings.push_back(std::move(*problem));
     return out;
   }
-  // Kubernetes reported no nodes: unknown is not empty. And the units that Slurm nodes use are known only while Slurm answers.
+  // If Kubernetes reports no nodes, they are unknown, because unknown is not empty. The units that Slurm nodes use are known
+  // only while Slurm answers.
   if (observed.no_kube_nodes || (!answers(observed) && state.exists())) {
     out.keeps_pod = out.text.empty() && mounts_unnamed(observed, state);
     return out;
@@ -148,7 +149,7 @@ TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
   TopologyUnits units, wanted;
   for (const std::string& topology : observed.places) add_units(units, spec.type, topology, {});
   wanted = units;
-  std::map<std::string_view, const std::string*> named;  // By topology, one node that has it: many have the same.
+  std::map<std::string_view, const std::string*> named;  // One node for each topology, because many have the same.
   if (answers(observed)) {
     const TopologyUnits before = read_topology(out.text);
     for (const auto& [name, node] : observed.snapshot->nodes) {

@@ -42,19 +42,19 @@ const std::string* find_setting(const conf::Entry& entry, std::string_view key) 
   return found == entry.settings.end() ? nullptr : &found->value;
 }
 
-/// The user has asked to remove it now, whatever runs.
+/// True if the user has asked to remove `what` now, whatever runs.
 bool to_go_now(const Observed& observed, const std::string& what) {
   const auto listed = split_list(observed.object->meta.annotation(api::kAnnotationRemoveNow));
   return std::ranges::find(listed, what) != listed.end();
 }
 
-/// Adds a NodeSet's partition without the settings that users gave it.
+/// Adds a NodeSet's partition with State=DRAIN, without the settings that users gave it.
 void add_drained(conf::Conf& out, const std::string& name) {
   out.add_record("NodeSet", name, "Feature=" + name);
   out.add_record("PartitionName", name, "Nodes=" + name + " State=DRAIN");
 }
 
-/// Adds all partitions of NodeSets that only `offered` has.
+/// Adds all partitions of NodeSets that only `offered` has, with add_drained().
 void add_drained_of(conf::Conf& out, const conf::Conf& offered) {
   for (const conf::Entry& entry : offered.entries()) {
     const std::string& name = entry.head().value;
@@ -63,20 +63,21 @@ void add_drained_of(conf::Conf& out, const conf::Conf& offered) {
   }
 }
 
-/// The configuration that slurmctld had, as far as is known.
+/// Returns the configuration that slurmctld had, as far as is known.
 conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   if (!state.accepted_hash.empty()) {
     conf::Conf out = parse_conf(state.accepted_files());
     if (state.offered_hash == state.accepted_hash) return out;
     const bool answers = slurm::has_answered(observed.snapshot) && observed.snapshot->complete();
     const conf::Conf offered = parse_conf(state.offered);
-    // slurmctld does not start with the offered file. But in between it may have loaded a file that was never recorded. The
-    // NodeSet partitions of that file are also in the offered one.
+    // slurmctld does not start with the offered file. But after the accepted file, it may have loaded a file that was never
+    // recorded. The NodeSet partitions of that file are also in the offered one.
     if (!answers && slurmctld_crashes(observed) && !observed.restapis.empty()) {
       add_drained_of(out, offered);
       return out;
     }
-    // slurmctld has loaded the offered file and the state does not record it yet, or it does not answer and may have.
+    // slurmctld may have loaded the offered file although the state does not record it yet. If Slurm answers, it shows which of
+    // the offered partitions slurmctld has.
     for (const conf::Entry& entry : offered.entries()) {
       const conf::Setting& head = entry.head();
       if (entry.record() && out.record(head.key, head.value) == nullptr &&
@@ -115,7 +116,7 @@ conf::Conf read_loaded(const Observed& observed) {
   conf::Conf out;
   if (!observed.stateful_set) return out;
   if (!slurm::has_answered(observed.snapshot)) {
-    // Slurm cannot be asked. Each NodeSet may have had a partition with jobs: pending jobs need no worker.
+    // Slurm cannot be asked, so each NodeSet may have had a partition with jobs. Pending jobs need no worker.
     std::set<std::string> names;
     for (const NodeSetFacts& nodeset : observed.nodesets) names.insert(nodeset.slurm_name);
     for (const auto& [name, object] : observed.left_nodesets) names.insert(name);
@@ -140,8 +141,8 @@ void add_loaded_gres(conf::Conf& out, const Observed& observed) {
   if (!list.empty()) out.set("GresTypes", list);
 }
 
-/// Nothing is known to have been accepted, because somebody deleted or edited the ConfigMap. A file written since then, before
-/// Slurm answered, does not show what slurmctld has.
+/// True if no content is known to have been accepted, for example because somebody deleted or edited the ConfigMap. A file
+/// written since then, before Slurm answered, does not show what slurmctld has.
 bool was_lost(const ConfigState& state) {
   return state.accepted_hash.empty();
 }
@@ -170,7 +171,7 @@ bool fresh(const Observed& observed) {
 
 using Uses = std::vector<std::string> (*)(const slurm::Job&);
 
-/// Adds the jobs that have not ended and use it.
+/// Adds the jobs that have not ended and use `name`.
 void find_jobs(Withheld& item, const Observed& observed, std::string_view name, Uses uses) {
   if (!slurm::has_answered(observed.snapshot)) return;
   for (const auto& [id, job] : observed.snapshot->jobs) {
@@ -183,7 +184,8 @@ void find_jobs(Withheld& item, const Observed& observed, std::string_view name, 
   }
 }
 
-/// slurmctld accepts no jobs in the partition: the snapshot shows it, and was requested after the reconfigure that caused it.
+/// True if slurmctld accepts no jobs in the partition. The snapshot shows it, and was requested after the reconfigure that
+/// caused it.
 bool takes_no_jobs(const Observed& observed, const std::string& name) {
   const auto found = observed.snapshot->partitions.find(name);
   if (found == observed.snapshot->partitions.end()) return true;
@@ -213,7 +215,7 @@ std::optional<Withheld> judge_partition(const Observed& observed, const ConfigSt
     return {};
   find_jobs(item, observed, name, [](const slurm::Job& job) { return split_list(job.partition); });
   if (!item.jobs.empty()) return item;
-  // The offered file already leaves it out for good reasons, and slurmctld has yet to load that file.
+  // The offered file already leaves out the partition for good reasons, and slurmctld has yet to load that file.
   if (state.exists() && state.offered_hash != state.accepted_hash && !state.accepted_hash.empty() &&
       parse_conf(state.offered).record("PartitionName", name) == nullptr)
     return {};
@@ -222,7 +224,7 @@ std::optional<Withheld> judge_partition(const Observed& observed, const ConfigSt
   return item;
 }
 
-/// Keeps what the partition names: slurmctld refuses a partition with unknown nodes or NodeSets.
+/// Keeps the nodes and NodeSets that the partition names, because slurmctld refuses a partition with unknown ones.
 void keep_members(conf::Conf& into, const conf::Conf& other, const conf::Conf& before, const conf::Entry& partition) {
   const std::string* nodes = find_setting(partition, "Nodes");
   if (nodes == nullptr) return;
@@ -234,7 +236,8 @@ void keep_members(conf::Conf& into, const conf::Conf& other, const conf::Conf& b
   }
 }
 
-/// True for a partition as add_nodesets renders it. It precedes a user's PartitionName=DEFAULT, which does not affect it.
+/// True for a partition as add_nodesets renders it. Such a partition precedes a user's PartitionName=DEFAULT, so that line does
+/// not affect it.
 bool made_for_nodeset(const conf::Entry& partition, const conf::Conf& before) {
   const std::string& name = partition.head().value;
   const std::string* nodes = find_setting(partition, "Nodes");
@@ -246,7 +249,7 @@ std::string name_of_item(const std::string& item) {
   return item.substr(0, item.find_first_of(":("));
 }
 
-/// Partitions that are wanted and that the offered file lacks.
+/// Returns the partitions that are wanted and that the offered file lacks.
 std::set<std::string> lacking_partitions(const ConfigState& state, const Rendered& wanted) {
   std::set<std::string> out;
   if (!wanted.ok()) return out;
@@ -257,7 +260,7 @@ std::set<std::string> lacking_partitions(const ConfigState& state, const Rendere
         entry.record() && head.key == "PartitionName" && !conf::is_marker(slurm::Owner::kOperator, head.value);
     if (partition && offered.record(head.key, head.value) == nullptr) out.insert(head.value);
   }
-  // Include those of NodeSets that were left out because slurmctld may have refused them.
+  // Partitions of NodeSets are included even if they were left out because slurmctld may have refused them.
   for (const auto& [name, config] : wanted.partitions) {
     if (offered.record("PartitionName", name) == nullptr) out.insert(name);
   }
@@ -405,8 +408,8 @@ std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan) {
   constexpr core::Duration kJobsMayHaveEnded{5000}, kSoon{1000};
   if (withheld.empty() || observed.restapis.empty()) return;
-  // Soon, because a partition takes its steps, or the last answer is too old: a slow Slurm is polled every 15 s, and its answer
-  // is fresh for only 2 s of these. A Slurm that does not answer wakes the key when it does.
+  // The key is planned again soon if a partition takes its steps, or if the last answer is too old. A slow Slurm is polled
+  // every 15 s, and its answer is fresh for only 2 s of these. A Slurm that does not answer wakes the key when it does.
   const bool soon = slurm::has_answered(observed.snapshot) && observed.snapshot->complete() &&
                     std::ranges::any_of(withheld, [](const Withheld& item) { return item.jobs.empty(); });
   plan.wake_after(soon ? kSoon : kJobsMayHaveEnded, "what is withheld may be free to go");

@@ -24,19 +24,20 @@ constexpr std::string_view kAuthorizedKeys = "authorized_keys";
 constexpr std::string_view kKeysDirectory = "/etc/ssh/authorized_keys.d";
 constexpr int kPrivateMode = 0600, kPublicMode = 0644;
 
-/// sackd, which runs as user slurm, must own its key, and sshd's files must belong to root alone, so no fsGroup suits both.
-/// Users of earlier releases mount additional files next to the key. The termination message names the rotation of the keys.
+/// Copies the key and the configuration, because no fsGroup suits both daemons: sackd, which runs as user slurm, must own its
+/// key, and sshd's files must belong to root alone. Users of earlier releases mount additional files next to the key. The
+/// termination message names the rotation of the keys.
 constexpr std::string_view kInitConfScript =
     R"(for f in /mnt/slurm/*.key /mnt/slurm/*.jwks /mnt/slurm/*.conf; do [ -f "$f" ] || continue; to=/mnt/etc/slurm/${f##*/};)"
     R"( cp "$f" "$to" && chown 401:401 "$to" || exit 1;)"
     R"( case $f in *.conf) chmod 0644 "$to";; *) chmod 0600 "$to"; esac || exit 1; done;)"
     R"( f=/mnt/slurm/login-generation; [ ! -f "$f" ] || cat "$f" >/dev/termination-log)";
 
-/// Waits until there are no sessions, even while they cannot be counted. Once the pod terminates, the kubelet waits for
-/// terminationGracePeriodSeconds and cannot be told to wait less. So the script stops by itself when the cluster was deleted,
-/// because srun may hang then: DNS works, but has not known the name of slurmctld's Service for a minute. $0 is that name, $1 a
-/// name that always exists. An external slurmctld has no Service and outlives its Controller, and its address, which may be an
-/// IP address, shows nothing.
+/// Waits until there are no sessions. Also waits while the sessions cannot be counted. Once the pod terminates, the kubelet
+/// waits for terminationGracePeriodSeconds and cannot be told to wait less. So the script stops by itself when the cluster was
+/// deleted, because srun may hang then. The cluster counts as deleted if DNS works, but has not known the name of slurmctld's
+/// Service for a minute. $0 is that name, and $1 is a name that always exists. An external slurmctld has no Service, and its
+/// address, which may be an IP address, shows nothing. It outlives its Controller, so $0 is then the name that always exists.
 constexpr std::string_view kPreStop =
     R"sh(idle() { count && [ "$n" = 0 ]; };)sh"
     R"sh( gone() { getent hosts "$1" >/dev/null && ! getent hosts "$0" >/dev/null; };)sh"
@@ -46,7 +47,7 @@ constexpr std::string_view kPreStop =
     R"sh( [ "$g" -lt 30 ] || exit 0; sleep 2; done)sh";
 constexpr int kGraceSeconds = 24 * 60 * 60;
 
-/// The port on which sshd listens, as set by the user.
+/// Returns the port on which sshd listens: the one that the user sets, or the default.
 int ssh_port(const api::LoginSetSpec& spec) {
   if (const Json* ports = core::find(spec.login, {"ports"}); ports != nullptr && ports->is_array()) {
     for (const Json& port : *ports) {
@@ -57,8 +58,8 @@ int ssh_port(const api::LoginSetSpec& spec) {
   return api::kPortSsh;
 }
 
-/// Ready if sackd gives out credentials, sshd listens, and users can be looked up. A connection to sshd would be logged each
-/// time. Reports the sessions in any case.
+/// Returns the script of the readiness probe. A pod is ready if sackd gives out credentials, sshd listens, and users can be
+/// looked up. The script does not connect to sshd, because sshd would log each connection. It reports the sessions in any case.
 std::string readiness_script(const api::LoginSetSpec& spec) {
   std::string out = report_script();
   out += fmt::format(
@@ -68,7 +69,7 @@ std::string readiness_script(const api::LoginSetSpec& spec) {
   return out;
 }
 
-/// The files that sshd and SSSD read.
+/// Returns the mounts of the files that sshd and SSSD read.
 Json daemon_mounts(const Observed& observed) {
   Json out = Json::array({read_only_mount("ssh-config", fmt::format("/etc/ssh/{}", kSshdConfig), kSshdConfig)});
   for (const std::string& key : usable_host_keys(observed.host_keys))
@@ -150,15 +151,15 @@ Json volumes(const Observed& observed) {
 
 std::string login_sshd_config(const Observed& observed) {
   const api::LoginSetSpec& spec = observed.loginset.spec;
-  // The image creates missing host keys, different ones in each pod.
+  // Only the host keys of the Secret are listed. The image creates the missing ones, which differ between pods.
   std::vector<std::string> host_keys;
   for (const std::string& key : usable_host_keys(observed.host_keys)) {
     if (!key.ends_with(".pub")) host_keys.push_back("/etc/ssh/" + key);
   }
   std::string out = sshd_config("LoginSet", spec.extra_sshd_config, host_keys);
-  // The mode of a volume's directory lets everybody write to it, which StrictModes refuses in AuthorizedKeysFile. A Match block
-  // overrides what users set for everybody. Without users' keys, it applies only to root, so that users' own settings stay in
-  // force for the others.
+  // The mode of a volume's directory lets everybody write to it, and StrictModes refuses such a directory in
+  // AuthorizedKeysFile. So a command prints the keys. A Match block overrides what users set for everybody. Without
+  // authorizedKeysRefs, the block applies only to root, so that users' own settings stay in force for the others.
   out += fmt::format(
       "\n"
       "# rootSshAuthorizedKeys and authorizedKeysRefs\n"
@@ -175,7 +176,7 @@ kube::StringMap hashes(const Observed& observed) {
     const auto found = observed.host_keys.record->contents.find(key);
     if (found != observed.host_keys.record->contents.end()) host_keys += key + '\n' + found->second + '\n';
   }
-  // While a key rotates, its pods are replaced once, with keys that they can keep.
+  // While a key rotates, login pods are replaced only once, with keys that they can keep.
   const std::optional<KeyRotation>& rotation = observed.keyring.rotation;
   const bool new_logins = rotation && rotation->step == KeyStep::kLogins;
   kube::StringMap out{
@@ -203,8 +204,8 @@ void add_conf_server(Json& container, const std::string& servers) {
   env.push_back({{"name", kSackdOptions}, {"value", ours}});
 }
 
-/// Settings that our init containers lack come from the container login. With a quota on the namespace, every container needs
-/// resources; those of `check` are used before the others', not in addition.
+/// Copies settings that our init containers lack from the container login. With a quota on the namespace, every container needs
+/// resources. Those of `check` do not add to the others', because it ends before the others start.
 void like_login(const Json& login, Json& container) {
   const std::string name = core::get_string(container, {"name"});
   if (name != kInitConf && name != kCheck && name != kSessions) return;
@@ -273,7 +274,7 @@ core::Json build_deployment(const Observed& observed) {
   };
   kube::ObjectMeta owner = meta;
   api::PodTemplate over = spec.pod_template;
-  // Otherwise a new chart version would end the sessions.
+  // Chart versions are dropped from the template: otherwise, a new chart version would end the sessions.
   api::drop_chart_versions(owner.labels);
   api::drop_chart_versions(over.metadata.labels);
   Json pod_template = merge_pod_template(std::move(pod), over, owner, loginset_labels(meta.name), hashes(observed));

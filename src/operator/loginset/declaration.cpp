@@ -29,9 +29,9 @@ LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domai
   wiring.makes(kube::resources::kService);
   wiring.makes(kube::resources::kDeployment);
   wiring.makes(kube::resources::kEndpointSlice);
-  // Annotations by which a kubelet refreshes authorized keys at once, and by which idle pods go first.
+  // Pods get annotations by which a kubelet refreshes authorized keys at once, and by which idle pods are deleted first.
   wiring.rights.add(kube::resources::kPod, {"patch"});
-  // How many sessions they have.
+  // The log of a pod says how many sessions it has.
   wiring.rights.add(kube::resources::kPod, {"get"}, "log");
 
   wiring.wakes<Object>(*this, caches_.loginsets, kube::self<Object>());
@@ -44,7 +44,7 @@ LoginSetController::LoginSetController(Wiring& wiring, std::string cluster_domai
   for (kube::Cache<Object>* children : {&caches_.services, &caches_.config_maps, &caches_.deployments}) {
     wiring.wakes<Object>(*this, *children, kube::controller_owner<Object>(resources::kLoginSet.kind));
   }
-  // While the LoginSet is being deleted, it does not own that one.
+  // An EndpointSlice is found by its labels, because a LoginSet that is being deleted does not own it.
   wiring.wakes<Object>(*this, caches_.endpoint_slices, instance_of<Object>(kAppLogin));
   // Login pods must not be newer than slurmctld.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {

@@ -15,13 +15,13 @@ using core::Json;
 
 constexpr std::size_t kLongestLabel = 63;
 
-/// As the kubelet names it.
+/// Returns the name of the pod's host, as the kubelet sets it.
 const std::string& host_of(const kube::PodRecord& pod) {
   return pod.hostname.empty() ? pod.meta.name : pod.hostname;
 }
 
-/// Pods that are not ready, or wait for their sessions, have an srun as well. In the network of its Kubernetes node a pod has
-/// that one's name.
+/// True if the name of the pod's host can be resolved by our slice. Pods that are not ready or wait for their sessions are
+/// included, because srun may run there as well. A pod with hostNetwork has the name of its Kubernetes node, so it is left out.
 bool has_name(const kube::PodPtr& pod) {
   const std::string& host = host_of(*pod);
   return !pod->pod_ip.empty() && !pod->host_network && pod->phase != "Succeeded" && pod->phase != "Failed" &&
@@ -32,7 +32,8 @@ bool is_ipv6(const kube::PodPtr& pod) {
   return pod->pod_ip.find(':') != std::string::npos;
 }
 
-/// A slice is of one family. All pods have the same: the first of the cluster.
+/// Returns the pods with a name, sorted. A slice has addresses of one family. Normally all pods have the same family, the first
+/// of the cluster. If not, pods with an IPv6 address are left out.
 std::vector<kube::PodPtr> named_pods(const Observed& observed) {
   std::vector<kube::PodPtr> out;
   std::ranges::copy_if(observed.pods, std::back_inserter(out), has_name);
@@ -41,7 +42,8 @@ std::vector<kube::PodPtr> named_pods(const Observed& observed) {
   return out;
 }
 
-/// The slice of this LoginSet, or one that no LoginSet owns any more: its labels tell of which name that was.
+/// Returns the slice if it belongs to this LoginSet. A slice without a controller owner belongs to it if its labels name this
+/// LoginSet.
 kube::ObjectPtr own_hosts(const Observed& observed) {
   if (!observed.hosts) return nullptr;
   const kube::ObjectMeta& there = observed.hosts->meta;
@@ -59,14 +61,15 @@ Json build_hosts(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
   kube::StringMap labels = loginset_labels(meta.name);
   labels["kubernetes.io/service-name"] = workers_service_name(observed.loginset.spec.controller_ref.name);
-  // Kubernetes' own controller, which keeps the slices of this Service's workers, leaves those of others alone.
+  // Kubernetes' own controller, which keeps the slices for the workers of this Service, leaves slices with another value of
+  // this label alone.
   labels["endpointslice.kubernetes.io/managed-by"] = "slurm-operator";
-  // It is no business of kube-proxy's.
+  // kube-proxy ignores slices with this label.
   labels["service.kubernetes.io/headless"] = "";
   Json out =
       owned_child(kube::resources::kEndpointSlice, {meta.ns, login_hosts_name(meta.name)}, resources::kLoginSet, meta, labels);
-  // Pods may wait for their sessions for a day after the LoginSet was deleted: the slice is theirs as well. In a foreground
-  // deletion, which deletes what the LoginSet owns, it is theirs alone.
+  // After the LoginSet was deleted, pods may wait for their sessions for a day, so they own the slice as well. While the
+  // LoginSet is terminating, only the pods own it, because a foreground deletion deletes what the LoginSet owns.
   Json& owners = out["metadata"]["ownerReferences"];
   if (meta.terminating()) owners.clear();
   const std::vector<kube::PodPtr> pods = named_pods(observed);
@@ -81,13 +84,13 @@ Json build_hosts(const Observed& observed) {
 }
 
 void plan_hosts(const Observed& observed, plan::Plan& plan) {
-  // Whether it has a slurmctld is not known.
+  // Without a Controller that can be read, it is not known whether slurmctld runs in Kubernetes.
   if (!observed.controller_exists || !observed.controller_error.empty()) return;
   Json hosts = build_hosts(observed);
   const bool wanted = !observed.external && !hosts["endpoints"].empty();
-  // One of somebody else's is not seen: the apply looks whose it is, and refuses.
+  // A slice of somebody else counts as missing: the apply checks whose it is, and refuses.
   const kube::ObjectPtr there = own_hosts(observed);
-  // The type of its addresses cannot be changed.
+  // The address type of a slice cannot be changed.
   const bool fits = !there || core::get_string(there->body, {"addressType"}) == core::get_string(hosts, {"addressType"});
   plan::Lane& lane = plan.lane("hosts");
   if (wanted && fits) {

@@ -23,7 +23,7 @@ bool rolled_out(const Observed& observed) {
   return op::rolled_out(observed.deployment.get(), observed.loginset.spec.replicas);
 }
 
-/// Everything that the pod mounts exists.
+/// True if everything that the pod mounts exists.
 bool mountable(const Observed& observed) {
   const bool users_known = !observed.loginset.spec.sssd_conf_ref || observed.sssd_conf.usable();
   return observed.keyring.usable() && users_known && observed.config_map && !usable_host_keys(observed.host_keys).empty();
@@ -85,7 +85,8 @@ void plan_status(const Observed& observed, const std::vector<Problem>& problems,
   plan.lane("status").add(status_step(resources::kLoginSet, object, std::move(status)));
 }
 
-/// The kubelet refreshes what a pod mounts at once if an annotation of the pod changes, and otherwise within a minute or two.
+/// Makes kubelets refresh the authorized keys. A kubelet refreshes what a pod mounts at once if an annotation of the pod
+/// changes, and otherwise within a minute or two.
 void plan_refresh(const Observed& observed, plan::Plan& plan) {
   const std::string digest = core::short_digest(observed.loginset.spec.root_ssh_authorized_keys + '\n' + observed.users_keys);
   for (const kube::PodPtr& pod : observed.pods) {
@@ -101,13 +102,13 @@ void plan_refresh(const Observed& observed, plan::Plan& plan) {
 
 void plan_children(const Observed& observed, plan::Plan& plan) {
   const std::string& name = observed.object->meta.name;
-  // A Secret of that name that users created has their own host keys.
+  // If a user created a Secret of this name, it has the user's own host keys.
   if (observed.host_keys.presence == kube::Presence::kAbsent) {
     plan.lane("keys").add({{"create", "Secret", ssh_host_keys_name(name)},
                            "there are no host keys yet",
                            kube::create(kube::resources::kSecret, build_host_keys(observed))});
   }
-  // sshd_config names the host keys.
+  // sshd_config names the host keys, so it is written only when they exist.
   bool refreshed = !usable_host_keys(observed.host_keys).empty();
   if (refreshed) {
     std::optional<plan::Step> config =
@@ -118,7 +119,7 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
   if (refreshed) plan_refresh(observed, plan);
   plan.lane("network").add(
       apply_step(kube::resources::kService, build_service(observed), observed.service.get(), kManagerLoginSet));
-  // Pods that start now must find the sshd_config of their annotation.
+  // Pods that start now must find the sshd_config whose hash is in their annotation.
   if (!refreshed || !observed.controller_exists || !observed.controller_error.empty() || !mountable(observed) || observed.newer)
     return;
   core::Json deployment = build_deployment(observed);
@@ -126,7 +127,8 @@ void plan_children(const Observed& observed, plan::Plan& plan) {
       make_way_step(kube::resources::kDeployment, deployment, observed.deployment.get(), observed.context.outcomes);
   std::optional<plan::Step> apply =
       apply_step(kube::resources::kDeployment, std::move(deployment), observed.deployment.get(), kManagerLoginSet);
-  // In a later pass, when the caches show the pods' deletion costs: ReplicaSets use a cache as well.
+  // The Deployment changes in a later pass, when the caches show the pods' deletion costs: Kubernetes' controller of
+  // ReplicaSets uses a cache as well.
   if (!rank_pods(observed, apply.has_value(), plan)) return;
   plan::Lane& lane = plan.lane("pod");
   lane.add(std::move(way));
@@ -140,8 +142,8 @@ plan::Plan plan(const Observed& observed) {
   plan::Plan out;
   if (!observed.object) return out;
   if (observed.object->meta.terminating()) {
-    // Its children are deleted with it, so nothing has to be done before. In a foreground deletion it exists until its last pod
-    // is gone, and slurmctld finds the pods until then.
+    // Kubernetes deletes the children with the LoginSet, so nothing has to be done before. In a foreground deletion, the
+    // LoginSet exists until its last pod is gone, and slurmctld finds the pods until then.
     if (observed.parse_error.empty()) plan_hosts(observed, out);
     std::vector<Problem> problems = waits_for_sessions(observed, out);
     problems.insert(problems.begin(), Problem{kReasonTerminating, "the LoginSet is being deleted", Problem::Kind::kComing});

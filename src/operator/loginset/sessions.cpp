@@ -20,8 +20,9 @@ constexpr std::string_view kSaid = "sessions=";
 /// Kubernetes' own annotation: of the ready pods, a ReplicaSet deletes those with the lowest cost first.
 constexpr const char* kDeletionCost = "controller.kubernetes.io/pod-deletion-cost";
 
-/// Each report is used once, so that it soon shows if the probe stops reporting. Before the container login starts, the
-/// directory is closed to users. A shell handles TERM only while it waits for a background command.
+/// Copies each report to the log once, so that it soon shows if the probe stops reporting. Before the container login starts,
+/// the script closes the directory to users. It waits for a background sleep, because a shell handles TERM at once only while
+/// it waits.
 constexpr std::string_view kTell =
     "trap 'exit 0' TERM\n"
     "chmod 0700 /run/slurm-sessions || exit 1\n"
@@ -30,7 +31,7 @@ constexpr std::string_view kTell =
     "  echo \"sessions=${n:-unknown}\"\n"
     "  sleep 5 & wait $!\n"
     "done 2>/dev/null\n";
-/// Longer than the interval between two reports.
+/// A line of the log counts for this time, which is longer than the interval between two reports.
 constexpr std::chrono::seconds kFresh{15};
 constexpr core::Duration kWhileTurning{5000};
 constexpr core::Duration kWhileWaiting{10000};
@@ -54,7 +55,7 @@ std::string cost_of(const Count& count) {
   return std::to_string(count.value_or(std::numeric_limits<std::int32_t>::max()));
 }
 
-/// No pod will be deleted: no more run than wanted, and all have the newest template.
+/// True if no pod will be deleted: no more pods run than are wanted, and all have the newest template.
 bool settled(const Observed& observed) {
   const kube::Object& deployment = *observed.deployment;
   const auto count = [&](const char* which) { return core::get_int(deployment.body, {"status", which}); };

@@ -25,7 +25,7 @@ core::Json ids(bool group_of_files) {
   return out;
 }
 
-/// The container's port of that name, or 0.
+/// Returns the number of the container's port that has the name of slurmrestd's port, or 0.
 int port_of(const core::Json& container) {
   const core::Json* ports = core::find(container, {"ports"});
   if (ports == nullptr || !ports->is_array()) return 0;
@@ -35,8 +35,8 @@ int port_of(const core::Json& container) {
   return 0;
 }
 
-/// The port on which slurmrestd listens: the container's, which the Service and probes find by its name, and which users can
-/// set in two places.
+/// Returns the port on which slurmrestd listens. It is the container's port of the name that the Service and the probes use.
+/// Users can set it in two places.
 int listening_port(const core::Json& container, const api::RestApiSpec& spec) {
   if (const core::Json* theirs = container_in(spec.pod_template, kAppRestApi)) {
     if (const int port = port_of(*theirs); port != 0) return port;
@@ -45,12 +45,12 @@ int listening_port(const core::Json& container, const api::RestApiSpec& spec) {
   return port != 0 ? port : api::kPortSlurmrestd;
 }
 
-/// True if this word makes slurmrestd listen on that port. It accepts "host:port", "[address]:port" and "unix:path".
+/// True if this word makes slurmrestd listen on that port. slurmrestd accepts "host:port", "[address]:port" and "unix:path".
 bool names_port(std::string_view word, int port) {
   return word.ends_with(":" + std::to_string(port)) && !word.starts_with('-') && !word.starts_with("unix:");
 }
 
-/// True if users already make slurmrestd listen on that port. It cannot do so twice.
+/// True if users already make slurmrestd listen on that port. slurmrestd cannot listen there twice.
 bool listens_at(const core::Json& container, int port) {
   const core::Json* args = core::find(container, {"args"});
   if (args != nullptr && args->is_array() && std::ranges::any_of(*args, [&](const core::Json& word) {
@@ -68,20 +68,20 @@ bool listens_at(const core::Json& container, int port) {
          });
 }
 
-/// True if pods have IPv6 addresses: the API server gives the Service all families of the cluster.
+/// True if the Service has IPv6 addresses. Then pods have them as well.
 bool has_ipv6(const kube::Object& service) {
   const core::Json* families = core::find(service.body, {"spec", "ipFamilies"});
   return families != nullptr && families->is_array() && std::ranges::find(*families, core::Json("IPv6")) != families->end();
 }
 
-/// The address on which slurmrestd listens. With EnableIPv6, [::] serves both families, but slurmrestd does not start with it
-/// in a pod without an IPv6 address. Without EnableIPv6, Slurm supports only IPv4.
+/// Returns the address on which slurmrestd listens. With EnableIPv6, [::] serves both families, but slurmrestd does not start
+/// with it in a pod without an IPv6 address. Without EnableIPv6, Slurm supports only IPv4.
 std::string_view any_address(const Observed& observed) {
   const bool both = enables_ipv6(offered_conf(*observed.config_map)) && observed.service && has_ipv6(*observed.service);
   return both ? "[::]" : "0.0.0.0";
 }
 
-/// Without accounting, the plugin for slurmdbd would end the process.
+/// Without accounting, slurmrestd does not load the plugin for slurmdbd, because the plugin would end the process.
 core::Json slurmrestd_container(const Observed& observed) {
   const api::RestApiSpec& spec = observed.restapi.spec;
   core::Json out{
@@ -91,7 +91,7 @@ core::Json slurmrestd_container(const Observed& observed) {
       {"args", core::Json::array({"-s", observed.accounting ? "openapi/slurmctld,openapi/slurmdbd" : "openapi/slurmctld"})},
       {"env", core::Json::array({{{"name", "SLURM_JWT"}, {"value", "daemon"}},
                                  {{"name", "SLURMRESTD_SECURITY"}, {"value", "disable_unshare_files,disable_unshare_sysv"}},
-                                 // It gets requests every second, and would log each of them.
+                                 // slurmrestd gets requests every second, and would log each of them.
                                  {{"name", "SLURMRESTD_DEBUG"}, {"value", "error"}}})},
       {"ports", core::Json::array({{{"name", kAppRestApi}, {"containerPort", api::kPortSlurmrestd}, {"protocol", "TCP"}}})},
       {"securityContext", ids(false)},
@@ -150,9 +150,9 @@ core::Json build_deployment(const Observed& observed) {
                      container_image(spec.pod_template, kAppRestApi, spec.slurmrestd, kDefaultSlurmrestdImage),
                      spec.pod_template);
   }
-  // slurmrestd reads its configuration once. It has no auth/slurm key, because it uses its callers' tokens. Only those settings
-  // matter to it for which slurmctld restarts as well, and the address of slurmdbd. With an external slurmctld, slurmrestd is
-  // the only reader of the file, so all of it counts.
+  // slurmrestd reads its configuration once. It has no auth/slurm key, because it uses its callers' tokens. Its pods are
+  // replaced only for settings for which slurmctld restarts as well, and for the address of slurmdbd. With an external
+  // slurmctld, slurmrestd is the only reader of the file, so all of it counts.
   const std::string digest = observed.external     ? core::short_digest(text)
                              : observed.accounting ? slurmrestd_digest(text)
                                                    : restart_digest(text);

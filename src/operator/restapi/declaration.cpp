@@ -26,7 +26,7 @@ RestApiController::RestApiController(Wiring& wiring) : TypedController(restapi::
   wiring.reconciles(resources::kRestApi);
   wiring.makes(kube::resources::kService);
   wiring.makes(kube::resources::kDeployment);
-  // For keys, and for what pod templates name.
+  // Both are read for what pod templates name, and Secrets also for spec.sssdConfRef.
   wiring.reads(kube::resources::kSecret);
   wiring.reads(kube::resources::kConfigMap);
 

@@ -13,7 +13,7 @@
 namespace op::restapi {
 namespace {
 
-/// Everything that the pod mounts exists.
+/// True if everything that the pod mounts exists.
 bool mountable(const Observed& observed) {
   return observed.config_map && core::find(observed.config_map->body, {"data", kSlurmConf}) != nullptr &&
          (!observed.restapi.spec.sssd_conf_ref || observed.sssd_conf.usable());
@@ -102,7 +102,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
     return;
   }
   plan.intent.summary += ": " + needed->waiting;
-  // The drains that need slurmrestd may need one that does not exist yet or has to be replaced.
+  // Drains need a slurmrestd. It may not exist yet, or may have to be replaced.
   if (observed.parse_error.empty() && needed->at_work) plan_children(observed, plan);
   plan_status(observed, {{"Terminating", "the RestApi is being deleted", Problem::Kind::kComing}}, false, needed->waiting,
               plan);

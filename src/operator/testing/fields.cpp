@@ -34,7 +34,7 @@ std::string dotted(const Pointer& pointer) {
   return out;
 }
 
-/// Fields that validation rules of the CRD compare with their old values.
+/// Finds the fields that validation rules of the CRD compare with their old values.
 void find_fixed(const Json& schema, const Pointer& here, std::set<Pointer>& out) {
   for (const Json& rule : schema.value("x-kubernetes-validations", Json::array())) {
     if (rule["rule"].get_ref<const std::string&>().find("oldSelf") == std::string::npos) continue;
@@ -107,7 +107,8 @@ class Search {
     });
   }
 
-  /// Uses one world for all specs or, if the change is refused, one for each.
+  /// Returns the states after these specs. Uses one world for all specs. If the CRD refuses the changes between them, uses one
+  /// world for each spec.
   std::vector<State> states(const std::vector<Json>& specs) {
     if (!refused(specs)) return states_(specs);
     std::vector<State> out;
@@ -115,7 +116,7 @@ class Search {
     return out;
   }
 
-  /// `inner`: its members are checked one by one. `must`: it cannot be removed.
+  /// Checks one field. `inner`: its members are checked one by one. `must`: the field cannot be removed.
   void field(const Json& property, const Pointer& here, bool inner, bool must) {
     const bool there = base_.contains(here);
     const Json initial = property.value("default", Json());
@@ -197,7 +198,7 @@ Json without_versions(Json json) {
     if (!value.is_object() || value.value("type", Json()) != api::kConditionFieldsNotActedOn)
       out.push_back(without_versions(std::move(value)));
   }
-  // World appends an item that returns to a list of named items.
+  // An item that was removed from a list of named items and returns is at the end, so the order does not count.
   if (std::all_of(out.begin(), out.end(), [](const Json& value) { return value.is_object() && value.contains("name"); })) {
     std::sort(out.begin(), out.end(), [](const Json& a, const Json& b) { return a["name"].dump() < b["name"].dump(); });
   }
@@ -216,7 +217,7 @@ State state_of(const World& world, const char* kind) {
         }
       }
     }
-    // A newly minted token differs.
+    // The values of Secrets do not count, because a newly minted token differs.
     if (type == "Secret") {
       for (auto& [key, value] : object["data"].items()) value = "";
     }

@@ -14,16 +14,17 @@ namespace {
 
 /// The lifespan of a token that `scontrol token lifespan=infinite` asks for: INT_MAX - 1 seconds.
 constexpr core::Duration kLongestLifetime{(2147483647LL - 1) * 1000};
-/// New Tokens cannot have a shorter lifetime. Older ones would be renewed all the time.
+/// New Tokens cannot have a shorter lifetime. An older Token with a shorter one would be renewed all the time.
 constexpr core::Duration kShortestLifetime{10000};
-/// The sleep uses another clock than the token's age: when that one is corrected, the next pass must not be far away.
+/// The wait uses another clock than the token's age. When the clock of the age is corrected, the next pass must not be far
+/// away.
 constexpr core::Duration kLongestSleep{5 * 60 * 1000};
 
 core::Duration lifetime_of(const api::TokenSpec& spec) {
   return std::clamp(spec.lifetime.value_or(api::kDefaultTokenLifetime), kShortestLifetime, kLongestLifetime);
 }
 
-/// Hash of everything that determines the token, except the time.
+/// Returns a hash of everything that determines the token, except the time.
 std::string input_hash(const Observed& observed) {
   const api::TokenSpec& spec = observed.token.spec;
   return core::short_digest(spec.username + "\n" + std::to_string(lifetime_of(spec).count()) + "\n" + observed.key.ref.secret +
@@ -39,7 +40,7 @@ core::Json mint(const Observed& observed) {
         {"lifetimeSeconds", lifetime_of(spec).count() / 1000}}}};
 }
 
-/// The Secret gets the Token's labels: tools that copy Secrets select by them.
+/// Returns the labels of the Secret. They include the Token's labels, because tools that copy Secrets select Secrets by them.
 kube::StringMap labels(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
   kube::StringMap out;
@@ -56,7 +57,7 @@ kube::StringMap lasting_annotations(const Observed& observed) {
   return out;
 }
 
-/// The annotations, including those of a token that is minted now.
+/// Returns the annotations of the Secret, including those of a token that is minted now.
 kube::StringMap annotations(const Observed& observed) {
   kube::StringMap out = lasting_annotations(observed);
   out.emplace(kAnnotationIssuedAt, core::format_rfc3339(observed.context.now));
@@ -65,7 +66,8 @@ kube::StringMap annotations(const Observed& observed) {
   return out;
 }
 
-/// The Token's metadata that the Secret lacks. What the Token no longer has stays, because it may be somebody else's.
+/// Returns the labels and annotations of the Token that the Secret lacks. Those that the Token no longer has stay on the
+/// Secret, because somebody else may have set them.
 core::Json lacking_metadata(const Observed& observed, const kube::ObjectMeta& secret) {
   core::Json out = core::Json::object();
   const auto compare = [&out](const char* field, const kube::StringMap& wanted, const kube::StringMap& have) {
@@ -89,13 +91,14 @@ core::Json new_secret(const Observed& observed) {
   return out;
 }
 
-/// The data key under which our Secret has the token, if it differs from the wanted one; else "".
+/// Returns the data key under which our Secret has the token if it differs from the wanted key, or "".
 std::string_view key_before(const Observed& observed) {
   const std::string_view written = observed.secret.record->meta.annotation(kAnnotationSecretKey);
   return written == observed.target.key ? std::string_view{} : written;
 }
 
-/// A patch with a new token. Also takes over Secrets of the Go operator, whose owner was the key's Secret.
+/// Returns a patch with a new token. The patch also takes over a Secret of the Go operator, whose owner is the Secret of the
+/// key.
 core::Json renewal(const Observed& observed) {
   core::Json meta{
       {"labels", labels(observed)},
@@ -119,7 +122,7 @@ std::optional<core::WallTime> issued_at(const Observed& observed) {
   return time ? std::optional(*time) : std::nullopt;
 }
 
-/// How much longer a token without refresh is valid; nullopt: there is none, or it is refreshed.
+/// Returns how much longer a token without refresh is valid. nullopt: there is no token, or it is refreshed.
 std::optional<core::Duration> time_left(const Observed& observed) {
   const auto issued = issued_at(observed);
   if (observed.token.spec.refresh || !issued) return {};
@@ -142,12 +145,12 @@ Decision renewal_due(const Observed& observed) {
   if (!observed.token.spec.refresh) return {};
   const auto issued = issued_at(observed);
   if (!issued) return {"it does not say when it was issued", {}};
-  // A token that was issued in the future is replaced as well: if the clock was set back, the age does not show that a token
+  // A token that was issued in the future is replaced as well. If the clock was set back, the age does not show that a token
   // has expired.
   const core::Duration due = lifetime_of(observed.token.spec) * 4 / 5;
   const core::Duration age = observed.context.now - *issued;
   if (age >= due || age < core::Duration{-60000}) return {"it has reached four fifths of its life", {}};
-  // A wrong clock that is corrected must be noticed in time, because the wait uses another clock.
+  // The wait uses another clock than the age, so it is limited: a wrong clock that is corrected must be noticed in time.
   return {"", std::min(due - age, lifetime_of(observed.token.spec) / 10)};
 }
 
@@ -205,7 +208,7 @@ void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem
 
 plan::Plan plan(const Observed& observed) {
   plan::Plan out;
-  // The garbage collector deletes its Secret by the owner reference.
+  // The garbage collector deletes the Secret of a deleted Token, because the Token owns it.
   if (!observed.object || observed.object->meta.terminating()) return out;
   const kube::Object& object = *observed.object;
   std::vector<Problem> problems;
@@ -232,7 +235,7 @@ plan::Plan plan(const Observed& observed) {
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.token.spec));
   set_summary(conditions, ready, problems,
               ready || expired || std::ranges::any_of(problems, &Problem::wrong) ? "" : "the token is being created");
-  // Its name cannot be guessed if it is derived from the user's name.
+  // The message names the Secret, because its name cannot be guessed if it is derived from the username.
   if (ready)
     conditions.set(api::kConditionReady, true, "Ready",
                    "the token is in Secret " + observed.target.name + ", key " + observed.target.key);
