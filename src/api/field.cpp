@@ -14,7 +14,7 @@ using core::Json;
 constexpr std::size_t kShownValue = 80;
 constexpr std::size_t kMaxDuration = 64;
 
-/// For members without a default, absent and zero mean the same.
+/// Reports whether the value is zero or empty. For members without a default, this means the same as absent.
 bool is_zero(const Json& json) {
   if (json.is_number()) return json == 0;
   if (json.is_boolean()) return !json.get<bool>();

@@ -58,7 +58,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     } else {
       done(core::fail(core::ErrorCode::kUnavailable, place_ + ": " + why));
     }
-    // Last: the timer's callback keeps this object.
+    // Must come last, because the timer's callback keeps this object alive.
     timer_.cancel();
   }
 

@@ -563,7 +563,7 @@ TEST_F(TargetTest, ApplyTakesNothingOverThatItHadNotSeenAndThatHasAnotherOwner) 
   api.take("PATCH").reply(201, intent);
   EXPECT_TRUE(result.value);
 
-  // Where no controller is to own it, it is told by its labels.
+  // An object that no controller is to own is recognized by its labels.
   const auto ownerless = std::make_shared<Apply>(resources::kConfigMap, labelled("m"), "controller");
   ownerless->unseen = true;
   for (const Json& theirs : {foreign, live}) {
@@ -672,7 +672,7 @@ TEST_F(TargetTest, ADryRunSaysWhetherAnObjectWouldBeCreated) {
   };
   ask(201, labelled("p"));
   EXPECT_TRUE(result.value);
-  // The name is checked last.
+  // The API server checks the name last, so such an object is valid.
   ask(409, status_json(409, "AlreadyExists"));
   EXPECT_TRUE(result.value);
   ask(422, status_json(422, "Invalid"));

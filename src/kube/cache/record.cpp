@@ -155,7 +155,8 @@ std::string pin_of(dom::element spec) {
   return found.value_or("");
 }
 
-/// No type of Kubernetes is nested that deep. A server that later receives the value refuses it and names the path.
+/// Cuts what is nested deeper than `levels`. No type of Kubernetes is nested that deep. A server that later receives the cut
+/// value refuses it and names the path.
 void cut_deep(core::Json& value, std::size_t levels) {
   if (!value.is_structured()) return;
   if (levels == 0) {

@@ -10,7 +10,8 @@ namespace kube {
 namespace {
 
 constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
-constexpr core::Duration kTimeoutMargin{10000};  ///< The server ends a watch. Only if it does not, we do so after this margin.
+/// The server ends a watch. If it does not, we end the watch after this margin.
+constexpr core::Duration kTimeoutMargin{10000};
 constexpr std::size_t kKeepLineBuffer = 256U << 10U;
 /// After this many WatchLists that ended early without a reason, list in pages.
 constexpr int kMaxBrokenWatchLists = 2;
