@@ -162,7 +162,7 @@ core::Result<ReleaseFacts> read_facts(Api& api, const kube::Key& key) {
                       std::move(*lists[3]),   std::move(*lists[4]), std::move(*lists[5])};
 }
 
-/// Returns what operator_runs returns, also if we may not look.
+/// Lists the pods and Leases of operators for operator_runs, and returns its result. Returns an error if we may not list them.
 core::Result<std::string> look_for_operator(Api& api, const std::string& ns) {
   const std::string name(api::kOperatorName);
   auto found = api.lists({{.resource = kube::resources::kPod, .label_selector = std::string(api::kLabelName) + "=" + name},

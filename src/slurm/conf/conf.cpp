@@ -76,7 +76,7 @@ constexpr auto kRepeatedKeys =
 /// --conf takes the parameters of NodeName= except these: slurmctld sees for itself where the node is.
 constexpr auto kNotInNodeConf = std::to_array<std::string_view>({"NodeAddr", "NodeHostname", "Port", "SuspendTime"});
 
-/// isspace(3), without the end of a line.
+/// The characters of isspace(3), except the end of a line.
 constexpr std::string_view kBlanks = " \t\r\v\f";
 
 bool blank(char c) {
@@ -337,7 +337,7 @@ std::string_view name_of_item(std::string_view item) {
   return item.substr(0, item.find('='));
 }
 
-/// Returns the operator's items and those of the user with other names.
+/// Returns the operator's items, and those items of the user whose names differ from the names of the operator's items.
 std::string unite(std::string_view base, std::string_view user) {
   std::vector<std::string> items = split_list(base);
   for (std::string& item : split_list(user)) {
