@@ -168,7 +168,7 @@ class SlurmSite::Slurmd final : public SlurmProcess {
       failed_ = true;  // its name cannot be resolved
       return;
     }
-    cluster->slurmds[node_] = pod_.uid();  // start_slurmd asks for its keys
+    cluster->slurmds[node_] = pod_.uid();  // start_slurmd asks for the keys of this pod
     failed_ = !cluster->slurm->start_slurmd(node_, argument(pod_, container_, "--conf"), pod_.ip(), pod_.uid(), "",
                                             pod_.machine_started());
     if (failed_) cluster->slurmds.erase(node_);

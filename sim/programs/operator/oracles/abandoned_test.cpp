@@ -53,7 +53,7 @@ TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftThatWentAlone) {
   ASSERT_NO_FATAL_FAILURE(leave_unmarked_records());
   SimSlurm& slurm = *world.slurm();
   world.remove(slinky::resources::kNodeSet, "cpu", "Orphan");
-  // Like the operator, which then waits for no record.
+  // Sets the finalizers as the operator does, which then waits for no record.
   world.merge(slinky::resources::kNodeSet, "cpu", {{"metadata", {{"finalizers", Json::array({"orphan"})}}}});
   const auto alone = [&] { return world.find(slinky::resources::kNodeSet, "cpu") == nullptr; };
   ASSERT_TRUE(world.loop().run_until(alone, core::Duration{20000}));

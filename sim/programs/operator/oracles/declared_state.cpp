@@ -36,7 +36,7 @@ std::optional<int> weight_of(const Json& nodeset) {
   return at == std::string::npos ? std::nullopt : std::optional(number(std::string_view(conf).substr(at + 7), 1));
 }
 
-/// slurmctld finds the pod by its name.
+/// Reports whether the slice has the pod with its name and address, because slurmctld finds the pod by its name.
 bool has_host(const Json& slice, const Json& pod) {
   return std::ranges::any_of(slice.value("endpoints", Json::array()), [&](const Json& endpoint) {
     return text_at(endpoint, {"hostname"}) == text_at(pod, {"metadata", "name"}) &&
@@ -91,7 +91,8 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     out.push_back("NodeSet " + name + " has a reservation that it does not want");
   const std::int64_t wanted = wished_workers(api_, nodeset);
   std::int64_t have = 0, left = 0;
-  // Only people return nodes that people took out of service. Unless all are out, the NodeSet is still ready.
+  // Nodes that people took out of service stay out until people return them. Unless all nodes are out, the NodeSet is still
+  // ready.
   int usable = 0, aside = 0, others = 0;
   const bool stopped = condition_true(nodeset, api::kConditionDeletionsStopped);
   const std::string newest = stopped ? "" : rolled_revision(nodeset);
@@ -210,7 +211,7 @@ void DeclaredState::unmet_controller(const kube::Key& key, const Json& object, s
   if (cluster->slurm->configuration() != conf) {
     out.push_back("slurmctld of " + key.str() + " runs with another configuration than the ConfigMap's");
   }
-  // No history requests that.
+  // No history asks to withhold a partition.
   for (const auto& [name, partition] : cluster->slurm->partitions()) {
     if (partition.state == "DRAIN") out.push_back("partition " + name + " is withheld still");
   }

@@ -23,7 +23,7 @@ void without_chance(Json& value) {
       "startTime", "startedAt", "finishedAt",
       // Kubernetes nodes, addresses and volumes that happened to be free. The comments of Slurm nodes use "node".
       "nodeName", "node", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "volumeName", "containerID",
-      // As many as a key's rotation needed.
+      // There are as many of these containers as the rotation of a key needed.
       "ephemeralContainers", "ephemeralContainerStatuses"};
   // A cluster's keys are random, and so are their digests and everything that contains these: only their presence counts.
   static const std::set<std::string> kDrawn{std::string(api::kAnnotationSlurmKeyHash),

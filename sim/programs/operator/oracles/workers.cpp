@@ -56,7 +56,7 @@ void WorkerOracle::worker_deletion(const Json& pod) {
   const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});
   const bool space_goes = space == nullptr || terminating(*space);
   if (owner == nullptr && space_goes) return;
-  // While it waits for a Controller, the operator deletes nothing.
+  // While there is no Controller, the operator waits for one and deletes nothing.
   if (owner == nullptr && loop_.clock().mono() - gone_.at(controller) > kLookAndWrite) {
     return violation_(fmt::format("worker {} was deleted while there was no Controller {}", key_of(pod), controller.str()));
   }
