@@ -194,7 +194,7 @@ class SlurmSite::Slurmd final : public SlurmProcess {
   [[nodiscard]] std::string node() const override { return node_; }
 
  private:
-  /// The slurmd that registered last under a name owns it.
+  /// Reports whether this slurmd was the last to start under its name, and so owns the name.
   [[nodiscard]] bool mine() const {
     const Cluster* cluster = site_.at_host(host_);
     if (cluster == nullptr) return false;

@@ -83,7 +83,7 @@ void SimSlurm::stop_slurmd(const std::string& name) {
   watch_silence(name);
 }
 
-/// The processes have ended. slurmctld learns that from the silence, or from the next slurmd of the name.
+/// The processes of the jobs have ended. slurmctld learns that from the silence, or from the next slurmd of the name.
 void SimSlurm::doom_jobs(const std::string& name) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(name) || job.completing || job.doomed) continue;

@@ -91,7 +91,7 @@ std::string hash_in_force(const NodeSetSpec& spec, std::vector<const Json*> revi
   for (const Json* revision : revisions) {
     std::string recorded = core::get_string(*revision, {"metadata", "labels", kLabelRevisionHash});
     if (recorded == hash) return hash;
-    // A revision of another operator is named differently.
+    // Skips revisions of another operator, whose names do not end with the hash.
     if (recorded.empty() || !core::get_string(*revision, {"metadata", "name"}).ends_with("-" + recorded)) continue;
     const core::Result<NodeSetSpec> read = with_revision(spec, *revision);
     if (read && revision_hash(*read) == hash) return recorded;
@@ -133,7 +133,7 @@ core::Result<Json> apply_revision(const Json& nodeset, const Json& revision) {
   // patch removes its fields.
   const bool runs = wanted->ssh && wanted->ssh->enabled;
   Json out = merge_patch(runs ? recorded_data(read->spec) : revision_data(read->spec), revision_data(*wanted));
-  // An empty object would lack required fields.
+  // Removes `ssh` as a whole, because an empty object would lack required fields.
   if (!wanted->ssh && read->spec.ssh && read->spec.ssh->enabled) out["spec"]["ssh"] = nullptr;
   return out;
 }

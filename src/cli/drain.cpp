@@ -265,7 +265,7 @@ ResumeFacts read_resume_facts(Api& api, const kube::PodRecord& pod) {
   if (const auto object = api.get(slinky::resources::kNodeSet, {pod.meta.ns, nodeset});
       object && core::get_int(*object, {"status", "desired"}) < core::get_int(*object, {"status", "replicas"}))
     out.scales_in = nodeset;
-  // An external slurmctld has no pod here.
+  // An external slurmctld has no pod here, so users call scontrol without kubectl exec.
   const std::string cluster(pod.meta.label(api::kLabelCluster));
   const auto controller = api.get(slinky::resources::kController, {pod.meta.ns, cluster});
   const bool here = controller && !core::get_bool(*controller, {"spec", "external"});

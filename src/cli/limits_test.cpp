@@ -111,7 +111,7 @@ TEST(Limits, OfMinutes) {
   cluster.normal->limits.tres = {{"MaxTRESMinsPerJob", {{"cpu", 50}}}};
   EXPECT_THAT(numbers(only(cluster)), ElementsAre(50, -1, 60, 10));
   EXPECT_TRUE(only(cluster).never());
-  // The past usage of a QOS is in no list.
+  // No list contains the past usage of a QOS.
   cluster.normal->limits.tres = {{"GrpTRESMins", {{"cpu", 50}}}};
   EXPECT_THAT(numbers(only(cluster)), ElementsAre(50, -1, 60, -1));
   EXPECT_FALSE(only(cluster).over);

@@ -22,7 +22,7 @@ constexpr std::string_view kUsedAdvice =
     "higher "
     "limit.";
 
-// Slurm's src/common/job_state_reason.c.
+// The reasons of Slurm's src/common/job_state_reason.c, with what they mean and what helps.
 constexpr auto kReasons = std::to_array<Entry>({
     {"None", {"Slurm has not looked at the job yet, or is about to start it.", ""}},
     {"Priority",

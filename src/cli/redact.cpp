@@ -46,7 +46,7 @@ bool of_ldap(std::string_view name) {
   return contains_any(lower(name), kNames);
 }
 
-/// Reports whether a name stands for a secret value. A name that ends with what it says about a secret ("token_file") does not.
+/// Reports whether a name stands for a secret value. A name that continues and is only about a secret ("token_file") does not.
 bool sensitive(std::string_view name) {
   const std::string word = lower(name);
   constexpr std::array<std::string_view, 16> kAboutOne{"missing", "taken",    "refused", "expired", "name", "ref",
@@ -203,7 +203,8 @@ class Scanner {
     return static_cast<std::size_t>(std::ranges::find_if(rest_, is_space) - rest_.begin());
   }
   [[nodiscard]] std::size_t line_length() const { return std::min(rest_.find_first_of("\r\n"), rest_.size()); }
-  /// Returns the length up to the quote that closes the one written last. In a document within a string, that quote is escaped.
+  /// Returns the length up to the quote that closes the quote written last. In a document within a string, that quote is
+  /// escaped.
   [[nodiscard]] std::size_t quoted_length() const {
     const char quote = out_.back();
     const bool escaped = out_.size() > 1 && out_[out_.size() - 2] == '\\';

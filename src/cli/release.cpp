@@ -132,7 +132,7 @@ void note_keys(const Json& controller, ReleasePlan& plan) {
   }
 }
 
-/// The backups of both operators must not stand by at the same time.
+/// Notes that the backups of both operators must not stand by at the same time.
 void note_backups(const Json& controller, ReleasePlan& plan) {
   const auto read = api::from_json<api::ControllerSpec>(controller.value("spec", Json::object()));
   if (!read || slinky::backups_of(*read) == 0) return;

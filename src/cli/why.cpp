@@ -114,7 +114,7 @@ Json limit_json(const JobLimit& limit, bool named) {
           {"jobs", std::move(jobs)}};
 }
 
-/// Says what in the job, or around it, the reason is about.
+/// Returns the details that the reason is about: of the job, or of what the job waits for.
 std::vector<std::string> details_of_reason(const QueuedJob& job, const ClusterFacts& facts) {
   std::vector<std::string> out;
   const auto is = [&](std::initializer_list<std::string_view> reasons) {

@@ -115,7 +115,7 @@ std::size_t digits_at(std::string_view name) {
   return start;
 }
 
-/// Calls `each` for the ranges in one pair of brackets until it returns true. Returns false if a range is malformed.
+/// Calls `each` for the ranges in one pair of brackets until `each` returns true. Returns false if a range is malformed.
 template <class Each>
 bool for_ranges(std::string_view ranges, Each each) {
   for (std::size_t start = 0; start <= ranges.size();) {

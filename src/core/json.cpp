@@ -36,8 +36,8 @@ bool keyed_by(const Json& list, const char* key) {
   return true;
 }
 
-/// Maps each value of the key to the place of the first item with this value. Ignores items without the key, or with another
-/// type than string. Lists that users write may be long, so items are looked up in a map.
+/// Maps each text of the key to the place of the first item with this text. Ignores items that do not have the key as a string.
+/// Lists that users write may be long, so items are looked up in a map.
 std::unordered_map<std::string_view, std::size_t> items_by(const Json& list, const char* key) {
   std::unordered_map<std::string_view, std::size_t> out;
   for (std::size_t i = 0; i < list.size(); ++i) {

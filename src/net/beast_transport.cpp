@@ -290,7 +290,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
   Endpoint endpoint;
   TransportOptions options;
   core::Result<TlsContext> tls = TlsContext();
-  std::uint64_t generation = 0;  ///< The context for the endpoint.
+  std::uint64_t generation = 0;  ///< The number of the endpoint. Connections to an earlier one are not kept.
   RequestId last_id = 0;
   std::map<RequestId, ExchangePtr> exchanges;
   std::deque<ExchangePtr> waiting;

@@ -216,7 +216,7 @@ TEST_F(NetTest, APeerThatIsGoneWithoutAWordIsNoticed) {
   EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 30'000);
 }
 
-// One thread resolves all names, and may be waiting for DNS.
+// An address must not wait for the one thread that resolves all names.
 TEST_F(NetTest, AnAddressIsNotResolved) {
   const auto threads = [] {
     const std::filesystem::directory_iterator tasks("/proc/self/task");
@@ -359,7 +359,7 @@ TEST_F(NetTest, WhatIsPastItsDeadlineIsNotSent) {
 }
 
 TEST_F(NetTest, AStaleConnectionIsTriedOnceMore) {
-  // Answers the first request of each connection and closes it at the second.
+  // Answers the first request of each connection, and closes the connection at the second request.
   std::map<int, int> seen;
   RawServer server(loop.context(), [&](int connection, const std::string&, const RawServer::Socket& socket) {
     if (++seen[connection] == 1) return RawServer::say(socket, kOk);

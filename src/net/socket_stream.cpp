@@ -81,7 +81,8 @@ struct SslDeleter {
 struct Wire {
   tcp::socket& socket;
   ErrorCode tried{};
-  /// How much one call may still read. Without a limit, a peer that sends non-data without pause could block the loop.
+  /// How much one call may still read. Without a limit, a peer that sends records without data all the time could block the
+  /// loop.
   std::size_t left = 0;
 
   template <typename Call>

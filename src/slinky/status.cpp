@@ -39,7 +39,7 @@ bool waits_for_image(std::string_view reason) {
   return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
 }
 
-/// The kubelet alternates between ErrImagePull and ImagePullBackOff. The cause in the message stays the same.
+/// Returns the cause, which stays the same while the kubelet alternates between ErrImagePull and ImagePullBackOff.
 std::string pull_failure(const kube::ContainerState& container) {
   constexpr std::string_view kCause = "ErrImagePull: ";
   const bool tries = container.waiting_reason == "ErrImagePull" || container.waiting_reason == "ImagePullBackOff";

@@ -38,7 +38,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
 
   using SeriesKey = std::tuple<std::string, std::string, std::string, std::string, std::string>;
   struct Series {
-    Key event;  ///< The event's own key.
+    Key event;  ///< The key of the event itself.
     int count = 1;
     int written = 0;  ///< The count that was last sent; 0: the event is not created yet.
     core::WallTime last;

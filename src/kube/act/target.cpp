@@ -45,7 +45,7 @@ bool would_show(const CacheView& view, const Wanted& wanted) {
   if (!view.scope.ns.empty() && view.scope.ns != wanted.key.ns) return false;
   if (!matches_labels(view.scope.label_selector, wanted.labels)) return false;
   if (view.scope.field_selector.empty()) return true;
-  // Other field selectors cannot be evaluated here: such a cache counts only while it holds the object.
+  // Other field selectors cannot be evaluated here. A cache with such a selector counts only while it holds the object.
   return view.scope.field_selector == "metadata.name=" + wanted.key.name;
 }
 
@@ -197,7 +197,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void make_jwks(const core::Json& recipe, ThenBytes then) { add_jwk(recipe, core::Json::array(), std::move(then)); }
 
-  /// Adds one key after the other until `keys` has all of them.
+  /// Adds the keys of the recipe to `keys`, one after the other.
   void add_jwk(const core::Json& recipe, core::Json keys, ThenBytes then) {
     const core::Json* sources = core::find(recipe, {"keys"});
     if (sources == nullptr || !sources->is_array() || sources->empty())
@@ -476,7 +476,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     done({core::Json::object(), {gone_gate(act.resource, act.key, act.uid)}});
   }
 
-  /// A precondition failed. That is a success if the object with this uid is gone.
+  /// Handles a failed precondition. The act succeeds if the object with this uid is gone.
   void look_gone(const Resource& resource, const Key& key, const std::string& uid, core::Error error, Done done) {
     client.get(resource, key,
                [weak = weak_from_this(), resource, key, uid, error = std::move(error), done](core::Result<core::Json> live) {

@@ -285,7 +285,7 @@ TEST(Decode, ATaskOfAnArrayHasANumberOfItsOwn) {
   EXPECT_FALSE(jobs->rows[1]->runs_on("n1")) << "it is ending";
 }
 
-// An odd row affects only what depends on it.
+// An odd row affects only what depends on this row.
 TEST(Decode, TakesAnOddRowForWhatForbidsMost) {
   const auto jobs = decode_jobs(R"({"jobs":[{"job_id":1,"nodes":"n1"},{"job_id":2,"job_state":["RUNNING"],"nodes":"n[1-"},)"
                                 R"({"job_state":["RUNNING"],"nodes":"n3"},{"job_state":["RUNNING"],"nodes":"n4"},)"

@@ -291,8 +291,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
 
   SnapshotPtr snapshot = std::make_shared<const Snapshot>();
   std::optional<std::int64_t> partitions_update, nodes_update, jobs_update;
-  /// The time of the partitions in the snapshot, also while it is stale. None if they may have changed, whatever slurmctld says
-  /// about changes.
+  /// The time of the partitions in the snapshot, even in a stale one. None if the partitions may have changed, whatever
+  /// slurmctld says about changes.
   std::optional<std::int64_t> read_partitions;
   bool started = false;
   bool running = false;

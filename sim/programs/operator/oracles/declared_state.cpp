@@ -120,7 +120,8 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     // A kubelet without connection cannot report that its pod has failed.
     if (!runs_slurmd(*site->second, node_name, pod)) out.push_back("pod " + key.str() + " has no slurmd");
     const Json* host = api_.peek(kinds::kNode, {"", text_at(pod, {"spec", "nodeName"})});
-    // The node of a worker of the newest template has all features of the template and of its Kubernetes node, in whatever way.
+    // The node of a worker of the newest template has all features of the template and of its Kubernetes node, however it got
+    // them.
     if (host != nullptr) unmet_features(nodeset, pod, *host, *node, out);
     const std::optional<int> weight = weight_of(nodeset);
     if (weight && !newest.empty() && label(pod, api::kLabelRevisionHash) == newest && node->weight != *weight)
@@ -374,7 +375,7 @@ std::vector<std::string> DeclaredState::unmet() const {
     (void)key;
   });
   for (const auto& [host, cluster] : site_.clusters()) unmet_slurm(*cluster, out);
-  // Workers left behind by a NodeSet that was deleted alone: slurm.conf no longer describes it.
+  // Workers that a NodeSet left behind, because it was deleted without them. slurm.conf no longer describes the NodeSet.
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
     if (!acts_in(namespaces_, key.ns) || !is_worker(pod) || !terminating(pod)) continue;

@@ -114,7 +114,7 @@ TEST_F(OraclesTest, WhereSlurmRefusesAWorkerTheReasonTellsWhetherItsRecordOutliv
   change.reason = "disk is failing";
   ASSERT_EQ(world.slurm()->update_node("cpu-1", change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
   ASSERT_THAT(world.settle(core::Duration{180000}), IsEmpty());
-  world.loop().run_for(core::Duration{400000});  // slurmctld sets it DOWN meanwhile, and extends the reason
+  world.loop().run_for(core::Duration{400000});  // slurmctld sets the node DOWN meanwhile, and extends the reason
   EXPECT_THAT(world.oracles().unmet(), IsEmpty());
   EXPECT_NE(world.slurm()->node("cpu-1"), nullptr) << "a next worker of the name is to be drained as well";
   EXPECT_THAT(violations(), IsEmpty());

@@ -184,7 +184,7 @@ void JobOracle::listen() {
       if (said.empty() || said.back().second != is) said.emplace_back(now, is);
     }
     if (table != "pods") return;
-    // A pod that never ran had no state.
+    // The pod of a slurmctld that never ran had no state to lose.
     if (label(pod, api::kLabelName) == "slurmctld" && core::get_string(pod, {"status", "phase"}) == "Running" &&
         terminating(pod) && !terminating(change->before ? change->before->body : pod))
       restarted_[{change->key.ns, label(pod, api::kLabelInstance)}] =

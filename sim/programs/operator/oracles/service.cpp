@@ -21,9 +21,9 @@ using core::Json;
 namespace kinds = kube::resources;
 
 constexpr Duration kLook{2000};
-/// A token is renewed at four fifths of its lifetime, so nobody ever finds it expired.
+/// No token should ever be found expired, because a token is renewed at four fifths of its lifetime.
 constexpr Duration kTokenExpired{4000};
-/// A slurmrestd pod that was harmed starts again.
+/// The time in which a slurmrestd pod that was harmed starts again.
 constexpr Duration kRestAway{90000};
 /// The time for polls, the live look, and slurmd's answer.
 constexpr Duration kHeldBack{90000};
