@@ -739,7 +739,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
 
   // ------------------------------------------------------------------------------------------------------------------- others
 
-  /// Returns the controller of the object; null if it is deleted, or there is none.
+  /// Returns the controller of the object; null if the controller is deleted, or there is none.
   [[nodiscard]] StoredPtr controller_of(const Json& object) const {
     const auto place = by_uid.find(controller_uid(object));
     return place == by_uid.end() ? nullptr : api.store().find(place->second.table, place->second.key);

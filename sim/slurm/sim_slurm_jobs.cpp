@@ -231,7 +231,7 @@ void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
   tell_loss(job, loss);
 }
 
-/// The node's jobs end with it: they are requeued, or fail. Epilogs are not awaited.
+/// The node's jobs end with the node: they are requeued, or fail. Epilogs are not awaited.
 void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(node)) continue;

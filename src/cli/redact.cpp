@@ -73,7 +73,7 @@ bool is_quote(char c) {
   return c == '"' || c == '\'';
 }
 
-/// Reports whether the next item of an argument list is a secret value: "--token".
+/// Reports whether the argument ("--token") says that the next item of an argument list is a secret value.
 bool names_secret(std::string_view argument) {
   return argument.starts_with('-') && argument.find('=') == std::string_view::npos && sensitive(argument);
 }

@@ -43,7 +43,7 @@ bool renewed(const Json& lease, core::WallTime now) {
   return now - *at < std::chrono::seconds(core::get_int(lease, {"spec", "leaseDurationSeconds"}, 15)) + kSkew;
 }
 
-/// Reports whether its flags limit this operator to namespaces other than this one.
+/// Reports whether the flags of an operator's pod limit the operator to namespaces other than this one.
 bool acts_elsewhere(const Json& pod, const std::string& ns) {
   const Json* containers = core::find(pod, {"spec", "containers"});
   if (containers == nullptr || !containers->is_array()) return false;

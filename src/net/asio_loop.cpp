@@ -24,7 +24,7 @@ struct AsioLoop::Impl {
   core::SystemClock clock;
   std::size_t threads;
   TimerId last_id = 0;
-  std::unordered_map<TimerId, Pending> pending;  ///< Outlives the context: destroying its handlers may cancel timers.
+  std::unordered_map<TimerId, Pending> pending;  ///< Outlives the context, whose handlers may cancel timers when destroyed.
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> work;
   std::unique_ptr<asio::signal_set> signals;

@@ -81,7 +81,7 @@ struct SslDeleter {
 struct Wire {
   tcp::socket& socket;
   ErrorCode tried{};
-  /// How much one call may still read. Without a limit, a peer that sends records without data all the time could block the
+  /// How much one call may still read. Without a limit, a peer that never stops sending records without data could block the
   /// loop.
   std::size_t left = 0;
 

@@ -187,7 +187,7 @@ TEST_F(TargetTest, DeletesNeedAUidAndPodsNeedEvidence) {
   EXPECT_TRUE(api.sent.empty());
 }
 
-/// A kind of evidence that is defined outside of src/kube.
+/// A kind of evidence, as other folders define their own.
 class TestEvidence final : public PodEvidence {
  public:
   TestEvidence(const PodRecord& pod, std::optional<core::MonoTime> good_until)

@@ -352,8 +352,8 @@ Blame JobOracle::blame_for_cut(const SlurmSite::Cluster& cluster, const SimJob& 
   return lately(job.started, fair_ ? kLook : kNews) ? Blame::kAccident : Blame::kReconfigure;
 }
 
-/// Reports whether the operator may not have reported the worker's end to slurmctld. The end was recent, or slurmctld was down
-/// and has only just returned.
+/// Reports whether the operator may not have reported the worker's end to slurmctld, because the end was recent, or because
+/// slurmctld was down and has only just returned.
 bool JobOracle::untold(const SlurmSite::Cluster& cluster, const Worker& worker) const {
   const core::MonoTime up = cluster.slurm->up_since();
   return lately(worker.gone, kGoneNews) || (worker.gone && *worker.gone <= up && lately(up, kNews));

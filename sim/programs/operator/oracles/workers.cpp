@@ -39,7 +39,7 @@ void WorkerOracle::listen() {
   });
 }
 
-/// Judges by Slurm's own state at the moment of the call.
+/// Judges the deletion of a worker by Slurm's own state at the moment of the call.
 void WorkerOracle::worker_deletion(const Json& pod) {
   if (terminating(pod)) return;
   const kube::Key controller{namespace_of(pod), label(pod, api::kLabelCluster)};
