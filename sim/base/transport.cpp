@@ -255,7 +255,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     if (!node) return;
     node.mapped()->timer.cancel();
     close_stream(*node.mapped());
-    // Its callbacks may be running, so it is destroyed in a later turn.
+    // The callbacks of the call may be running, so the call is destroyed in a later turn.
     client.after(core::Duration{0}, [call = node.mapped()] {});
   }
 

@@ -52,7 +52,7 @@ Flags parse(int argc, char** argv) {
     if (word.starts_with('-')) {
       ++i;
     } else if (const std::size_t colon = word.rfind(':'); colon != std::string::npos) {
-      // slurmrestd also opens an IPv4 socket for it if slurm.conf does not enable IPv6.
+      // For [::], slurmrestd also opens an IPv4 socket if slurm.conf does not enable IPv6.
       out.listen.address = word.starts_with("[::]") ? "0.0.0.0" : word.substr(0, colon);
       out.listen.port = static_cast<std::uint16_t>(std::stoi(word.substr(colon + 1)));
     }

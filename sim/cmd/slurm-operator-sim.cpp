@@ -1,5 +1,5 @@
-// slurm-operator-sim: runs histories from seeds, judged by oracles; each fault alone at each write; and measurements of large
-// worlds.
+// slurm-operator-sim: runs histories from seeds, which oracles judge. Also tries each fault alone at each write, and measures
+// large worlds.
 
 #include <fmt/format.h>
 

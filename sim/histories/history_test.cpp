@@ -1,4 +1,4 @@
-// Histories of the smallest program: all that the simulator has to be told of one.
+// Tests histories of the smallest program, the example. This file has all that the simulator must be told for them.
 #include "sim/histories/history.hpp"
 
 #include <gmock/gmock.h>

@@ -8,18 +8,18 @@ namespace {
 
 using core::Duration;
 
-/// Long enough for the effects of a write, and for watches to be opened again.
+/// The time of a fault of watches: enough for the effects of a write, and for watches to be opened again.
 constexpr Duration kOfWatches{3000};
-/// Twice the server's interval of bookmarks.
+/// The time without bookmarks: twice the server's interval of bookmarks.
 constexpr Duration kOfBookmarks{20000};
 constexpr Duration kOfApi{10000};
-/// Longer than the operator waits for slurmrestd.
+/// The time of a fault of Slurm: longer than the operator waits for slurmrestd.
 constexpr Duration kOfSlurm{20000};
 constexpr Duration kForward{std::chrono::minutes{5}};
 constexpr Duration kBack{std::chrono::minutes{-5}};
-/// Longer than a pass.
+/// The latency of a slow slurmrestd: longer than a pass.
 constexpr Duration kLatency{2000};
-/// A Lease lasts 15 s.
+/// The time for which a leader is away. A Lease lasts 15 s.
 constexpr Duration kOfLeader{40000};
 
 void spell(World& world, double& rate, Duration length) {

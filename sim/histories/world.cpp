@@ -64,7 +64,7 @@ void World::note_of(int slot, const std::string& what) {
 
 void World::crash(int slot, core::Duration delay) {
   note_of(slot, "dies");
-  // The caller may be this very operator.
+  // The caller may be the process that is destroyed here.
   loop_.after(core::Duration{0}, [this, slot] { slots_[static_cast<std::size_t>(slot)].process.reset(); });
   loop_.after(delay + core::Duration{1}, [this, slot] { start(slot); });
 }

@@ -34,7 +34,7 @@ bool follows_owners(const KubeKind& kind) {
   return !kNot.contains(kind.resource.plural);
 }
 
-/// While only its creator has written an object, the creator owns everything.
+/// Returns who owns the fields of an object. While only its creator has written the object, the creator owns all of them.
 FieldOwners owners_of(const KubeKind& kind, const Stored& stored) {
   if (!stored.owners.empty()) return stored.owners;
   return {{"Update " + stored.creator, fields_of(stored.body, kind.custom)}};

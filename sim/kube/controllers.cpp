@@ -236,7 +236,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     if (change.type != Change::Type::kDeleted) {
       if (!owner_uids(change.object).empty() || terminating(change.object->body)) queue_garbage(place);
     }
-    // The owners that wait for it, and the objects that it owned.
+    // Looks again at the owners that wait for the object, and at the objects that it owned.
     for (const std::string& uid : owner_uids(change.object)) {
       const auto owner = by_uid.find(uid);
       if (owner != by_uid.end()) queue_garbage(owner->second);
@@ -407,7 +407,8 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
       } else if (ended(it->second.second)) {
         delete_pod(it->second.first, it->second.second, who);
       } else if (is_ready(it->second.second) || !ordered) {
-        // With parallel pod management, a pod that is not ready does not delay others: a template that repairs it replaces it.
+        // With parallel pod management, a pod that is not ready does not delay the others. So a template that repairs it can
+        // replace it.
         continue;
       }
       settled = false;
@@ -738,7 +739,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
 
   // ------------------------------------------------------------------------------------------------------------------- others
 
-  /// Returns the controller of the object; null if it is deleted, or there is none.
+  /// Returns the controller of the object; null if the controller is deleted, or there is none.
   [[nodiscard]] StoredPtr controller_of(const Json& object) const {
     const auto place = by_uid.find(controller_uid(object));
     return place == by_uid.end() ? nullptr : api.store().find(place->second.table, place->second.key);

@@ -275,7 +275,7 @@ Problems stateful_set_update(const Json& before, const Json& after) {
            "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"}};
 }
 
-/// Tolerations may be added, and their durations may change.
+/// Reports whether the change only adds tolerations, or changes how long they last.
 bool only_adds_tolerations(const Json& before, const Json& after) {
   const auto list = [](const Json& pod) {
     Json out = pod["spec"].value("tolerations", Json::array());

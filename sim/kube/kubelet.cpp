@@ -125,7 +125,8 @@ void Kubelets::Impl::crash(const std::string& name) {
   lose(name);
 }
 
-/// The kubelet is back: it forgets its pods and adopts those that the API server has for it.
+/// The kubelet is back. It drops pods that the API server no longer has, reports or restarts its other pods, and notices new
+/// ones.
 void Kubelets::Impl::come_back(const std::string& name, bool restarted) {
   ++nodes[name].outage;
   if (restarted) {

@@ -15,7 +15,7 @@ namespace res = kube::resources;
 
 namespace {
 
-/// Runs until it is terminated. In an init container, ends at once with 0.
+/// Runs until it is terminated. In an init container that is no sidecar, ends at once with 0.
 class DefaultProcess final : public Process {
  public:
   explicit DefaultProcess(bool ends) : ends_(ends) {}
@@ -49,7 +49,7 @@ void Kubelets::Impl::notice(const kube::Key& key) {
   if (terminating(object)) return stop(pod);
 }
 
-/// Adds the containers that were added to an existing pod.
+/// Adds the ephemeral containers that were added to an existing pod.
 bool Kubelets::Impl::add_ephemeral(Pod& pod) {
   bool added = false;
   for (const Json& spec : pod.object["spec"].value("ephemeralContainers", Json::array())) {
@@ -235,7 +235,7 @@ void Kubelets::Impl::observe(const PodPtr& pod, Container& container) {
   container.ready = !container.probed("readinessProbe") || (!nodes[pod->node].loaded && container.process->ready());
 }
 
-/// Calls `call` unless the container has ended or is being ended by then.
+/// Calls `call` after the delay, unless the container has ended or its pod is being stopped by then.
 void Kubelets::Impl::later_in_run(Duration delay, const PodPtr& pod, const Container& container,
                                   std::function<void(Impl&, const PodPtr&, Container&)> call) {
   later(delay, pod, [name = container.name(), run = container.restarts, call = std::move(call)](Impl& self, const PodPtr& p) {
@@ -244,7 +244,7 @@ void Kubelets::Impl::later_in_run(Duration delay, const PodPtr& pod, const Conta
   });
 }
 
-/// Only consecutive failures count: an answer resets them.
+/// Only failures in a row count: an answer of the container resets them.
 void Kubelets::Impl::look_for_life(const PodPtr& pod, Container& container) {
   if (!alive(*pod, container)) return doubt(pod, container);
   container.failing.reset();
@@ -319,7 +319,7 @@ void Kubelets::Impl::stop(const PodPtr& pod) {
   if (std::exchange(pod->stopping, true)) return;
   for (Container& container : pod->containers) {
     container.replaced = false;
-    // The reason why it did not start is dropped.
+    // Drops the reason why the container did not start.
     container.waiting = container.terminated || container.process        ? ""
                         : pod->object["spec"].contains("initContainers") ? "PodInitializing"
                                                                          : "ContainerCreating";
@@ -374,7 +374,7 @@ void Kubelets::Impl::finish_stop(const PodPtr& pod) {
 void Kubelets::Impl::forget(const std::string& uid) {
   const auto it = pods.find(uid);
   if (it == pods.end()) return;
-  // The node cannot know yet: its processes continue until it is connected again.
+  // A node without connection cannot know that the pod is deleted. Its processes continue until the node is connected again.
   if (!connected(it->second->node) && able(*it->second)) return;
   drop(it->second);
 }

@@ -365,7 +365,7 @@ ApplyResult apply_config(const Json& live, const FieldOwners& owners, const Json
       std::erase_if(fields, [&](const FieldPath& field) { return starts_with(field, item); });
     }
     for (const FieldPath& field : fields) {
-      // The path is still inside of what we apply: the field became an object or a list, or the other way round.
+      // Something that we apply lies below this path, because the field became an object or a list.
       const auto inside = wanted.lower_bound(field);
       if (inside != wanted.end() && starts_with(*inside, field)) continue;
       remove_path(result.object, field, 0, "");

@@ -11,10 +11,10 @@ namespace {
 
 using core::Json;
 
-/// More plans than are made between a plan and the end of its execution.
+/// So many plans are remembered. This is more than are made between a plan and the end of its execution.
 constexpr std::size_t kPlans = 64;
 
-/// Returns the begin of every HS256 token.
+/// Returns the beginning of every HS256 token.
 std::string token_header() {
   const std::string token = core::sign_hs256("", Json::object());
   return token.substr(0, token.find('.'));
@@ -56,7 +56,7 @@ void SecretOracle::learn_secret(const Json& secret) {
     if (text.size() < 16 || key == api::kKeyGeneration || key == api::kKeyLoginGeneration) continue;
     const auto bytes = core::base64_decode(text);
     if (bytes && bytes->starts_with(token_header())) {
-      // All tokens have the same begin, and so do all their encodings.
+      // All tokens have the same beginning, and so do all their encodings.
       for (const std::string& form : {token_header(), core::base64_encode(token_header()), hex(token_header())}) {
         learn_form(form);
       }

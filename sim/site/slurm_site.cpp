@@ -41,7 +41,8 @@ std::string bytes_of(std::string base64url) {
   return core::base64_decode(base64url).value_or("");
 }
 
-/// slurm.jwks takes precedence over slurm.key. slurmctld finds it beside slurm.conf, slurmd through the environment variable.
+/// slurm.jwks takes precedence over slurm.key. slurmctld finds slurm.jwks beside slurm.conf, slurmd finds it through the
+/// environment variable.
 SlurmKeys keys_of(const PodView& pod, const std::string& container) {
   const std::map<std::string, std::string> env = pod.env(container);
   const auto told = env.find("SLURM_SACK_JWKS");
@@ -114,7 +115,7 @@ class SlurmSite::SlurmProcess : public Process {
   ~SlurmProcess() override { site_.processes_.erase(number_); }
   [[nodiscard]] std::optional<int> exit_code() const override { return failed_ ? std::optional(1) : std::nullopt; }
   [[nodiscard]] const PodView& pod() const { return pod_; }
-  /// The host of the slurmctld that it belongs to, or waits for.
+  /// The host of the slurmctld that the process belongs to, or waits for.
   [[nodiscard]] const std::string& host() const { return host_; }
   [[nodiscard]] virtual std::string node() const { return ""; }
 
@@ -168,7 +169,7 @@ class SlurmSite::Slurmd final : public SlurmProcess {
       failed_ = true;  // its name cannot be resolved
       return;
     }
-    cluster->slurmds[node_] = pod_.uid();  // start_slurmd asks for its keys
+    cluster->slurmds[node_] = pod_.uid();  // start_slurmd asks for the keys of this pod
     failed_ = !cluster->slurm->start_slurmd(node_, argument(pod_, container_, "--conf"), pod_.ip(), pod_.uid(), "",
                                             pod_.machine_started());
     if (failed_) cluster->slurmds.erase(node_);
@@ -194,7 +195,7 @@ class SlurmSite::Slurmd final : public SlurmProcess {
   [[nodiscard]] std::string node() const override { return node_; }
 
  private:
-  /// The slurmd that registered last under a name owns it.
+  /// Reports whether this slurmd was the last to start under its name, and so owns the name.
   [[nodiscard]] bool mine() const {
     const Cluster* cluster = site_.at_host(host_);
     if (cluster == nullptr) return false;

@@ -365,7 +365,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
 
   // --- Tables ---------------------------------------------------------------------------------------------------------
 
-  /// Reports whether a table that last changed at `changed` is reported as unchanged; `missed` is a change without notice.
+  /// Reports whether a table that last changed at `changed` is reported as unchanged. `missed` is the time of a change without
+  /// notice.
   static bool unchanged(std::optional<std::int64_t> since, std::int64_t changed, std::int64_t missed) {
     return since && (*since - 1 >= changed || changed == missed);
   }
@@ -409,7 +410,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     count_allocated();
     const auto since = call.update_time();
     if (unchanged(since, slurm.nodes_changed(), missed.nodes)) return {304, {}, ""};
-    // It requests the partitions with the same time, and treats "no change" as a failure.
+    // slurmrestd requests the partitions with the same time, and treats their "no change" as a failure.
     if (!slurm.release_at_least(26, 5, 3) && unchanged(since, slurm.partitions_changed(), missed.partitions)) {
       return answer(call, 500, Json::object(),
                     error_json(-1, "Unspecified error", "Unable to query partitions", "_dump_nodes"));
@@ -446,7 +447,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
             {"nodes", job.nodes.empty() ? "" : write_hostlist(job.nodes)},
             {"required_nodes", required.empty() ? "" : write_hostlist(required)},
             {"start_time", job.start == 0 ? triple(0) : triple(job.start)},
-            // A job without a limit has an end in a year.
+            // Slurm gives a job without a limit an end in a year.
             {"end_time", job.end != 0     ? triple(job.end)
                          : job.start != 0 ? triple(job.start + 31536000)
                                           : triple(0)},
@@ -728,7 +729,7 @@ class SlurmTransport final : public net::HttpTransport {
   };
 
   static constexpr const char* kRefusedText = "slurmrestd: connection refused";
-  /// The answer to any request.
+  /// The answer of another cluster's slurmrestd to any request.
   static constexpr const char* kOfAnother =
       R"({"nodes":[],"jobs":[],"partitions":[],"reservations":[],"last_update":{"set":true,"infinite":false,"number":1},)"
       R"("pings":[{"hostname":"elsewhere","responding":true,"pinged":"UP","mode":"primary","primary":true}],)"

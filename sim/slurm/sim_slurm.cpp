@@ -200,7 +200,8 @@ void SimSlurm::put_in_force(Loaded loaded) {
   }
   partitions_ = std::move(loaded.partitions);
   for (auto& [id, job] : jobs_) {
-    // "Invalid req_nodes for JobId": nodes required by name are looked up again, even for running jobs, and are missing.
+    // Nodes that a job requires by name are looked up again, even for running jobs. A missing one is an "Invalid req_nodes for
+    // JobId".
     const bool lost = !job.ended() && !job.completing &&
                       std::any_of(job.request.required_nodes.begin(), job.request.required_nodes.end(),
                                   [&](const std::string& n) { return !nodes_.contains(n); });
@@ -261,7 +262,7 @@ core::Result<void> SimSlurm::start() {
   for (auto& [name, slurmd] : slurmds_) {
     // slurmctld notifies the slurmds that it knows from before.
     if (slurmd.registered && nodes_.contains(name)) slurmd.fetched = configuration_;
-    // A slurmd that found no slurmctld at its start retries; one that lost its record does not.
+    // A slurmd that found no slurmctld at its start retries. A slurmd that lost its record does not.
     if (!slurmd.registered && !slurmd.refused) {
       later(options_.config_retry,
             [this, node = name, incarnation = slurmd.incarnation] { register_slurmd(node, incarnation); });

@@ -118,7 +118,7 @@ bool SimSlurm::try_start(SimJob& job) {
       if (*alive) touch_jobs();
     });
   job.end = job.request.limit ? job.start + job.request.limit->count() / 1000 : 0;
-  // A working node needs no reason (before 26.05 an old one stays until then).
+  // A node with a job needs no reason. Before 26.05, an old reason stays until a job starts.
   for (const std::string& name : job.nodes) nodes_[name].reason.clear();
   touch_jobs();
   touch_nodes();
@@ -185,7 +185,7 @@ void SimSlurm::end_job(SimJob& job, SimJob::State state) {
   });
 }
 
-/// The node is drained, and the job starts again elsewhere.
+/// The prolog has failed: the node is drained, and the job starts again elsewhere.
 void SimSlurm::fail_prolog(std::int64_t id, std::uint64_t turn) {
   const auto it = jobs_.find(id);
   if (it == jobs_.end() || turns_[id] != turn || !up_) return;
@@ -211,7 +211,8 @@ bool SimSlurm::in_prolog(const SimJob& job) const {
   return job.state == SimJob::State::kRunning && loop_.clock().mono() < job.prolog_until;
 }
 
-/// Launches that wait for a prolog exist only in slurmctld's memory: the job counts as running until somebody cancels it.
+/// Launches that wait for a prolog exist only in slurmctld's memory. A job whose launch is lost counts as running until it is
+/// cancelled.
 void SimSlurm::lose_launches(JobLoss::Cause cause) {
   for (auto& [id, job] : jobs_) {
     if (!in_prolog(job) || job.unlaunched) continue;
@@ -230,7 +231,7 @@ void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
   tell_loss(job, loss);
 }
 
-/// The node's jobs end with it: they are requeued, or fail. Epilogs are not awaited.
+/// The node's jobs end with the node: they are requeued, or fail. Epilogs are not awaited.
 void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(node)) continue;

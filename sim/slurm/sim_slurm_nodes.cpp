@@ -26,7 +26,7 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
   if (update.comment) node.comment = *update.comment;
   if (update.extra) node.extra = *update.extra;
   if (update.weight) node.weight = *update.weight;
-  // The next registration checks whether the machine has it.
+  // The next registration checks whether the machine has these GRES.
   if (update.gres) node.gres = *update.gres;
   if (update.features) {
     node.features = node.active_features = *update.features;
@@ -105,7 +105,7 @@ SlurmErrno SimSlurm::delete_node(const std::string& name, const std::string& use
   return SlurmErrno::kSuccess;
 }
 
-/// A running slurmd does not notice it.
+/// Removes the record of a node. A running slurmd does not notice this.
 void SimSlurm::forget_record(const std::string& name) {
   nodes_.erase(name);
   for (auto& [partition, value] : partitions_) value.members.erase(name);

@@ -11,7 +11,7 @@ namespace sim {
 namespace {
 
 constexpr std::int64_t kHour = 3600, kDay = 24 * kHour;
-/// The maximum age of a begin.
+/// The start of a new reservation may be this long ago, in seconds.
 constexpr std::int64_t kLateStart = 30;
 constexpr std::array<std::pair<const char*, std::int64_t>, 5> kPeriods{
     {{"HOURLY", kHour}, {"DAILY", kDay}, {"WEEKDAY", kDay}, {"WEEKEND", kDay}, {"WEEKLY", 7 * kDay}}};

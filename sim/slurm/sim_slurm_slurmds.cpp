@@ -83,7 +83,7 @@ void SimSlurm::stop_slurmd(const std::string& name) {
   watch_silence(name);
 }
 
-/// The processes have ended. slurmctld learns that from the silence, or from the next slurmd of the name.
+/// The processes of the jobs have ended. slurmctld learns that from the silence, or from the next slurmd of the name.
 void SimSlurm::doom_jobs(const std::string& name) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(name) || job.completing || job.doomed) continue;
@@ -144,7 +144,7 @@ void SimSlurm::register_slurmd(const std::string& name, std::uint64_t incarnatio
   if (it == slurmds_.end() || it->second.incarnation != incarnation || it->second.registered) return;
   Slurmd& slurmd = it->second;
   if (!up_ || !slurmd.finds || !keys_.accept(slurmd.keys)) {
-    // It does not get its configuration.
+    // The slurmd does not get its configuration, so it tries again later.
     later(options_.config_retry, [this, name, incarnation] { register_slurmd(name, incarnation); });
     return;
   }
@@ -155,7 +155,7 @@ void SimSlurm::register_slurmd(const std::string& name, std::uint64_t incarnatio
     return moved(name);
   }
   if (nodes_.size() >= max_nodes_ || node_sets_.contains(name)) {
-    // slurmctld logs it, but answers with success.
+    // slurmctld logs the refusal, but answers with success.
     slurmd.refused = true;
     return moved(name);
   }
@@ -179,7 +179,7 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
       node.features = node.active_features = split(value, ',');
     } else if (key == "state") {
       node.drain = lower(value).starts_with("drain");
-      // With ReturnToService=2 the same registration ends a DOWN of its own.
+      // With ReturnToService=2, the registration that sets the node DOWN also ends this DOWN.
       node.down = lower(value) == "down" && return_to_service_ != 2;
     } else if (key == "reason") {
       reason = value;

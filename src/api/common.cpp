@@ -35,7 +35,7 @@ core::Json list_of(core::Json items) {
   return {{"type", "array"}, {"nullable", true}, {"items", std::move(items)}};
 }
 
-/// Accepts an explicit null, or what the schema accepts.
+/// Returns the schema, extended so that it also accepts an explicit null.
 core::Json or_null(core::Json schema) {
   schema["nullable"] = true;
   return schema;

@@ -17,7 +17,7 @@ constexpr const char* kPowers = "[1,2,4,8,16,32,64,128,256,512,1024,2048,4096,81
 constexpr std::size_t kMaxTopologyLabels = 10;
 constexpr std::size_t kMaxLabelName = 253 + 1 + 63;
 
-/// Requires that each item is a valid name of a Kubernetes label. No node could have any other.
+/// Requires that each item is a valid name of a Kubernetes label. No node could have a label with another name.
 Field label_names(Field list) {
   list.schema["items"]["pattern"] = "^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
   list.schema["items"]["maxLength"] = kMaxLabelName;
@@ -219,7 +219,8 @@ const FieldList& field_list(const Controller*) {
                   std::to_string(kMaxNameWithBackups),
               "must have at most " + std::to_string(kMaxNameWithBackups) + " characters when spec.ha.enabled is true",
               "metadata.name")
-          // Setting the default name explicitly is not a change. The rule cannot see the namespace, which has no underscore.
+          // Setting the default name, NAMESPACE_NAME, explicitly is not a change. The rule cannot see the namespace, so it
+          // compares only what follows the last underscore. A namespace has no underscore.
           .rule(
               "(has(self.spec) && has(self.spec.clusterName) ? self.spec.clusterName : '') == "
               "(has(oldSelf.spec) && has(oldSelf.spec.clusterName) ? oldSelf.spec.clusterName : '') || "

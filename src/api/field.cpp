@@ -14,7 +14,7 @@ using core::Json;
 constexpr std::size_t kShownValue = 80;
 constexpr std::size_t kMaxDuration = 64;
 
-/// For members without a default, absent and zero mean the same.
+/// Reports whether the value is zero or empty. For members without a default, this means the same as absent.
 bool is_zero(const Json& json) {
   if (json.is_number()) return json == 0;
   if (json.is_boolean()) return !json.get<bool>();
@@ -47,7 +47,8 @@ class Validator {
   std::vector<std::string> problems;
 
   void value(const Json& schema, const Json& json, const std::string& path) {
-    if (json.is_null()) return;  // Means the same as absent.
+    // null means the same as an absent value.
+    if (json.is_null()) return;
     if (schema.value("x-kubernetes-int-or-string", false)) {
       if (!json.is_number_integer() && !json.is_string()) refuse(path, json, "must be a number or a string");
       if (json.is_string()) string(schema, json, path);

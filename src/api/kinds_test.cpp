@@ -119,7 +119,7 @@ TEST(Kinds, SchemasAreStructural) {
       if (schema.contains("default")) {
         EXPECT_THAT(validate(schema, schema["default"], path), IsEmpty());
       }
-      // An optional field of a required list would be a contradiction.
+      // A schema must not require a field that it does not declare.
       for (const Json& name : schema.value("required", Json::array())) {
         EXPECT_TRUE(schema["properties"].contains(name.get<std::string>())) << path << " " << name;
       }

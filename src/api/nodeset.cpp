@@ -6,7 +6,8 @@ using core::Json;
 
 namespace {
 
-/// The schema of a pod template. Its hostname is the prefix of the workers' hostnames: DNS labels that end with an ordinal.
+/// Returns the schema of a worker's pod template. Its hostname is the prefix of the workers' hostnames, which end with an
+/// ordinal. These are DNS labels.
 Json worker_template_schema() {
   Json schema = Codec<PodTemplate>::schema();
   Json& hostname = schema["properties"]["spec"]["properties"]["hostname"];

@@ -80,7 +80,8 @@ class Table {
     const Json required = schema.value("required", Json::array());
     for (const std::string& name : order) {
       const Json& property = schema["properties"][name];
-      if (!property.contains("description")) continue;  // A core type that is passed on. Kubernetes documents it.
+      // The member belongs to a type of Kubernetes, which Kubernetes documents.
+      if (!property.contains("description")) continue;
       const Field* field = list == nullptr ? nullptr : find(*list, name);
       const bool ignored = field != nullptr && field->is_not_acted_on;
       const bool must =

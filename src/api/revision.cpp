@@ -42,7 +42,7 @@ Json without_empty_fields(Json fields) {
   return fields;
 }
 
-/// Removes what the chart of another operator may or may not put into a template.
+/// Removes labels that the chart of another operator may put into a template, and empty fields.
 PodTemplate without_chart(PodTemplate pod_template) {
   StringMap& labels = pod_template.metadata.labels;
   drop_chart_versions(labels);
@@ -91,7 +91,7 @@ std::string hash_in_force(const NodeSetSpec& spec, std::vector<const Json*> revi
   for (const Json* revision : revisions) {
     std::string recorded = core::get_string(*revision, {"metadata", "labels", kLabelRevisionHash});
     if (recorded == hash) return hash;
-    // A revision of another operator is named differently.
+    // Skips revisions of another operator, whose names do not end with the hash.
     if (recorded.empty() || !core::get_string(*revision, {"metadata", "name"}).ends_with("-" + recorded)) continue;
     const core::Result<NodeSetSpec> read = with_revision(spec, *revision);
     if (read && revision_hash(*read) == hash) return recorded;
@@ -129,10 +129,11 @@ core::Result<Json> apply_revision(const Json& nodeset, const Json& revision) {
   if (!read) return core::fail(core::ErrorCode::kInvalid, read.error().message);
   const core::Result<NodeSetSpec> wanted = with_revision(read->spec, revision);
   if (!wanted) return std::unexpected(wanted.error());
-  // A merge patch only removes fields that its base has, so a disabled sshd counts if an sshd is to run.
+  // A merge patch only removes fields that its base has. If an sshd is to run, the base includes a disabled sshd, so that the
+  // patch removes its fields.
   const bool runs = wanted->ssh && wanted->ssh->enabled;
   Json out = merge_patch(runs ? recorded_data(read->spec) : revision_data(read->spec), revision_data(*wanted));
-  // An empty object would lack required fields.
+  // Removes `ssh` as a whole, because an empty object would lack required fields.
   if (!wanted->ssh && read->spec.ssh && read->spec.ssh->enabled) out["spec"]["ssh"] = nullptr;
   return out;
 }

@@ -103,7 +103,7 @@ TEST(Revision, WhatAnEarlierReleaseRecordedStaysInForce) {
     EXPECT_EQ(*apply_revision(body_of(now), one), Json::object()) << now;
   }
   EXPECT_EQ(hash_in_force(spec_of(body_of(kOther)), {&one, &two}), hash_of(kOther));
-  // One belongs to another operator and is unreadable.
+  // One revision is unreadable, and the other belongs to another operator.
   two["metadata"]["name"] = "cpu-x";
   one["data"] = 7;
   EXPECT_EQ(hash_in_force(spec_of(body_of(kOne)), {&one, &two}), hash_of(kPlain));
@@ -127,7 +127,7 @@ TEST(Revision, WhatWasRecordedIsPutBack) {
       const NodeSetSpec before = spec_of(nodeset);
       nodeset.merge_patch(*patch);
       EXPECT_EQ(revision_hash(spec_of(nodeset)), hash_of(to)) << from << "\n" << to << "\n" << patch->dump();
-      // The rest stays.
+      // Other fields stay.
       EXPECT_EQ(spec_of(nodeset).replicas, before.replicas);
       EXPECT_EQ(spec_of(nodeset).min_ready_seconds, before.min_ready_seconds);
     }

@@ -21,7 +21,7 @@ constexpr const char* kName = "^[a-z0-9][a-z0-9_.+-]*$";
 /// A time in the notation of Slurm or Kubernetes. A plain number is minutes.
 constexpr const char* kTime =
     R"(^(unlimited|default|[0-9]+|[0-9]+(:[0-9]+){1,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$)";
-/// The same, except plain numbers other than 0: their unit would be ambiguous.
+/// Like kTime, without "unlimited" and without plain numbers other than 0, whose unit would be ambiguous.
 constexpr const char* kSeconds =
     R"(^(default|0|[0-9]+(:[0-9]+){1,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$)";
 

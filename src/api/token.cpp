@@ -20,7 +20,7 @@ bool fits_in_name(std::string_view username) {
   for (std::size_t i = 0; i < username.size(); ++i) {
     if (is_word(username[i])) continue;
     const bool inside = i > 0 && i + 1 < username.size();
-    // Dots separate words.
+    // A dot may only stand between two words.
     const bool joins =
         username[i] == '-' || (username[i] == '.' && inside && is_word(username[i - 1]) && is_word(username[i + 1]));
     if (!joins || i + 1 == username.size()) return false;

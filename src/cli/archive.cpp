@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kBlock = 512;
 constexpr std::size_t kName = 100, kPrefix = 155;
-/// The longest name of a namespace. Two folders of this length fit into a path, besides ours.
+/// The longest name of a namespace. A path has room for two folders of this length, besides our own folder.
 constexpr std::size_t kFolder = 63;
 
 class Header {

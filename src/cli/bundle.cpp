@@ -30,7 +30,7 @@ constexpr int kLines = 5000;
 constexpr int kBytes = 8 << 20;
 /// The maximum number of workers whose logs are read. Only those that are not ready count.
 constexpr std::size_t kWorkerLogs = 20;
-/// The type of Helm's Secrets with releases. They are long and compressed, and appear in no log.
+/// The type of the Secrets in which Helm keeps releases. Their values are long and compressed, and appear in no log.
 constexpr std::string_view kHelmRelease = "helm.sh/release.v1";
 constexpr std::string_view kServiceAccountToken = "kubernetes.io/service-account-token";
 constexpr std::string_view kIntroduction =

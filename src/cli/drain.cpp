@@ -226,7 +226,7 @@ bool is_own_cordon(const kube::PodRecord& pod, std::string_view why) {
   return why == slinky::pod_cordon_reason(pod) || why == slinky::plain_cordon_reason(pod);
 }
 
-/// Returns what about its Kubernetes node keeps a worker drained.
+/// Returns the causes in its Kubernetes node that keep a worker drained.
 std::vector<std::string> causes_of_host(const ResumeFacts& facts) {
   std::vector<std::string> out;
   if (facts.host == nullptr) return out;
@@ -265,7 +265,7 @@ ResumeFacts read_resume_facts(Api& api, const kube::PodRecord& pod) {
   if (const auto object = api.get(slinky::resources::kNodeSet, {pod.meta.ns, nodeset});
       object && core::get_int(*object, {"status", "desired"}) < core::get_int(*object, {"status", "replicas"}))
     out.scales_in = nodeset;
-  // An external slurmctld has no pod here.
+  // An external slurmctld has no pod here, so users call scontrol without kubectl exec.
   const std::string cluster(pod.meta.label(api::kLabelCluster));
   const auto controller = api.get(slinky::resources::kController, {pod.meta.ns, cluster});
   const bool here = controller && !core::get_bool(*controller, {"spec", "external"});
@@ -409,7 +409,7 @@ ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& fact
   const auto word = slurm_word(pod);
   const bool drained = word && (word->state.has("DRAIN") || word->state.base == "DOWN" || word->state.has("FAIL"));
   const DrainOwner owner = drained ? drain_owner(word->reason) : DrainOwner{};
-  // Without the annotation, a reason of ours belongs to a drain that was just taken back.
+  // If the pod lacks the annotation of the drain, a reason of ours belongs to a drain that was just taken back.
   const bool own = is_own_cordon(pod, owner.why) || (!out.remove && owner.why.starts_with(kReasonBegins));
   if (owner.others) {
     causes.push_back(fmt::format(

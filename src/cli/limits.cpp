@@ -33,7 +33,7 @@ std::int64_t count_of(const slurm::accounting::TresCounts& counts, std::string_v
   return it == counts.end() ? 0 : it->second;
 }
 
-/// Returns how long it may run, in minutes.
+/// Returns how long the job may run, in minutes.
 std::optional<std::int64_t> minutes_of(const QueuedJob& job, const ClusterFacts& facts) {
   if (const auto* minutes = std::get_if<std::int64_t>(&job.time_limit)) return *minutes;
   if (std::holds_alternative<slurm::Infinite>(job.time_limit)) return {};
@@ -51,7 +51,7 @@ std::optional<std::int64_t> minutes_left(const QueuedJob& job, core::WallTime no
   return std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::minutes>(*job.end - now).count(), 0);
 }
 
-/// What a job counts against a limit while it runs.
+/// Returns what a job counts against a limit while it runs.
 std::optional<std::int64_t> weight_of(const QueuedJob& job, Measure measure, std::string_view tres, core::WallTime now) {
   if (measure == Measure::kJobs || measure == Measure::kSubmitted) return job.count();
   const std::int64_t has = count_of(job.has, tres);
@@ -64,7 +64,7 @@ struct Counting {
   const QueuedJob& job;
   const ClusterFacts& facts;
 
-  /// Several jobs on one node have one node together.
+  /// Returns the number of nodes that the jobs have. A node with several jobs counts once.
   [[nodiscard]] std::int64_t nodes_of(const std::vector<const QueuedJob*>& jobs) const {
     std::set<std::string> nodes;
     for (const QueuedJob* other : jobs) {
@@ -138,7 +138,7 @@ struct Counting {
       case Measure::kLeastTres:
         return limit.limit - *limit.asks;
       case Measure::kUsedMinutes:
-        // Slurm starts a job that may go beyond it, unless AccountingStorageEnforce has `safe`.
+        // Slurm starts a job that may go beyond the limit, unless AccountingStorageEnforce has `safe`.
         if (!limit.in_use || !limit.asks || *limit.asks == 0) return {};
         return *limit.in_use - limit.limit;
       case Measure::kUsedWall:
@@ -153,7 +153,7 @@ struct Counting {
       case Measure::kTres:
       case Measure::kRunMinutes:
         if (!limit.in_use || !limit.asks) return {};
-        // A job that asks for none of it is not held by it.
+        // A job that asks for nothing of what the limit counts is not held by it.
         if (*limit.asks == 0) return std::min<std::int64_t>(*limit.in_use - limit.limit, 0);
         return *limit.in_use + *limit.asks - limit.limit;
     }
@@ -188,7 +188,7 @@ const Qos* find_qos(const ClusterFacts& facts, std::string_view name) {
   return it == facts.qos.end() ? nullptr : it->get();
 }
 
-/// Returns the QOS whose limits hold for the job. Where both set one, that of the first counts.
+/// Returns the QOS whose limits hold for the job. If two of them set the same limit, the limit of the first one counts.
 std::vector<const Qos*> qos_of(const QueuedJob& job, const ClusterFacts& facts) {
   const auto* partition = facts.partition(first_partition(job));
   const Qos* own = find_qos(facts, job.qos);
@@ -217,7 +217,7 @@ std::string whose(const Qos& qos, const LimitKind& kind, const QueuedJob& job) {
   return "QOS " + qos.name;
 }
 
-/// Names of limits, with their TRES, that a QOS sets: those of associations do not count then.
+/// The limits that a QOS sets: names and TRES. The same limits of associations do not count then.
 using Taken = std::set<std::pair<std::string, std::string>>;
 
 bool taken_by_qos(const Taken& taken, const LimitKind& kind, const std::string& tres) {
@@ -227,7 +227,7 @@ bool taken_by_qos(const Taken& taken, const LimitKind& kind, const std::string& 
   return taken.contains({std::string(kind.name), tres});
 }
 
-/// The association of the job, and those above it.
+/// The association of the job, and the associations above it.
 class Chain {
  public:
   Chain(const QueuedJob& job, const ClusterFacts& facts) : facts_(facts) {
@@ -237,7 +237,7 @@ class Chain {
         continue;
       }
       if (row->user != job.user || !same(row->account, job.account)) continue;
-      // One for the partition comes before the one for all.
+      // An association for the partition comes before the one for all partitions.
       if (row->partition.empty() ? links_.empty() : row->partition == first_partition(job)) links_ = {row.get()};
     }
     std::string account = folded(job.account);
@@ -249,7 +249,7 @@ class Chain {
   }
   [[nodiscard]] const std::vector<const Association*>& links() const { return links_; }
 
-  /// True if the job counts for the association: it is of it, or of one below it.
+  /// True if the job counts for the association, because it belongs to this association or to one below it.
   [[nodiscard]] bool counts(const Association& of, const QueuedJob& other) const {
     if (!of.user.empty()) {
       return other.user == of.user && same(other.account, of.account) &&
@@ -292,7 +292,7 @@ std::string holder_kind_of(const Association& row) {
   return row.user.empty() ? "account" : "user";
 }
 
-/// LimitFactor of a QOS multiplies these.
+/// Multiplies the limit by the LimitFactor of a QOS, if LimitFactor applies to this kind of limit.
 std::int64_t scaled(const LimitKind& kind, std::int64_t limit, double factor) {
   if (kind.name != "GrpTRES" && kind.name != "MaxTRESPerJob") return limit;
   return static_cast<std::int64_t>(static_cast<double>(limit) * factor);
@@ -344,7 +344,7 @@ std::vector<JobLimit> limits_of(const QueuedJob& job, const ClusterFacts& facts)
     for_limits(row->limits, [&](const LimitKind& kind, const std::string& tres, std::int64_t limit) {
       if (taken_by_qos(taken, kind, tres)) return;
       const bool group = kind.name.starts_with("Grp");
-      // Of the others, the one nearest to the job is in force, for its own association.
+      // Of each other limit, the one nearest to the job is in force. It counts the jobs of the job's own association.
       if (!group && !inherited.insert({std::string(kind.name), tres}).second) return;
       const Association& counted = group ? *row : *links.front();
       JobLimit found{&kind, tres, holder_kind_of(*row), name_of(*row), "", scaled(kind, limit, factor)};

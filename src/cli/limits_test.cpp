@@ -85,7 +85,7 @@ TEST(Limits, OfTres) {
   EXPECT_THAT(numbers(only(cluster)), ElementsAre(6, 2, 2, -2));
   cluster.normal->limits.tres = {{"MaxTRESPerUser", {{"mem", 2560}}}};
   EXPECT_THAT(numbers(only(cluster)), ElementsAre(2560, 2048, 1024, 512));
-  // The job asks for none of it.
+  // The job asks for no such license.
   cluster.normal->limits.tres = {{"GrpTRES", {{"license/idl", 0}}}};
   EXPECT_THAT(numbers(only(cluster)), ElementsAre(0, 0, 0, 0));
   EXPECT_FALSE(only(cluster).holds());
@@ -111,7 +111,7 @@ TEST(Limits, OfMinutes) {
   cluster.normal->limits.tres = {{"MaxTRESMinsPerJob", {{"cpu", 50}}}};
   EXPECT_THAT(numbers(only(cluster)), ElementsAre(50, -1, 60, 10));
   EXPECT_TRUE(only(cluster).never());
-  // The past usage of a QOS is in no list.
+  // No list contains the past usage of a QOS.
   cluster.normal->limits.tres = {{"GrpTRESMins", {{"cpu", 50}}}};
   EXPECT_THAT(numbers(only(cluster)), ElementsAre(50, -1, 60, -1));
   EXPECT_FALSE(only(cluster).over);
@@ -287,7 +287,7 @@ TEST(Limits, AreFreeWhenEnoughJobsHaveEnded) {
   auto first = queued_job(3, "RUNNING", "bob", "cpu=1,node=1");
   first->end = kTestNow + std::chrono::minutes{1};
   cluster.facts.jobs.push_back(first);
-  // 6 in use and 2 wanted: 3 must go.
+  // 6 CPUs are in use, the limit is 5, and the job asks for 2: 3 CPUs must become free.
   EXPECT_EQ(free_by(only(cluster)), kTestNow + std::chrono::minutes{20});
   cluster.normal->limits.tres["GrpTRES"] = {{"cpu", 7}};
   EXPECT_EQ(free_by(only(cluster)), kTestNow + std::chrono::minutes{1});

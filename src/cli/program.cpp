@@ -157,7 +157,7 @@ std::vector<std::string> without_help(std::vector<std::string> arguments) {
   return arguments;
 }
 
-/// Returns the help of a command. That of the root also lists `help`, which is not in the tree.
+/// Returns the help of a command. The help of the root also lists `help`, which is not in the tree.
 std::string help_of(const CLI::App& app, const CLI::App& root) {
   std::string text = app.help();
   if (&app == &root) text += "  help                        Explain a command\n";

@@ -30,7 +30,8 @@ using testing::Not;
 /// What slurmrestd replies, by service and path: "slurm-restapi/openapi/v3".
 using Slurm = std::map<std::string, std::string, std::less<>>;
 
-/// Answers every request with this status, unless the status is 0. Answers for slurmrestds behind the proxy of Services.
+/// Answers every request with this status. If the status is 0, answers in place of slurmrestds behind the proxy of Services,
+/// and passes on all other requests.
 class Gatekeeper final : public net::HttpTransport {
  public:
   Gatekeeper(core::Loop& loop, net::HttpTransport& behind, const int& status, const Slurm& slurm)
@@ -94,7 +95,7 @@ struct ProgramTest : testing::Test {
   std::string out, err;
   core::Duration patience = 10min;
   int refuse = 0;  ///< The status of all answers of the API server; 0: normal answers.
-  Slurm slurm;     ///< Nothing: no slurmrestd has an endpoint.
+  Slurm slurm;     ///< Empty: no slurmrestd has an endpoint.
 
   ProgramTest() {
     kube.add_namespace("hpc");

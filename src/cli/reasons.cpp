@@ -22,7 +22,7 @@ constexpr std::string_view kUsedAdvice =
     "higher "
     "limit.";
 
-// Slurm's src/common/job_state_reason.c.
+// The reasons of Slurm's src/common/job_state_reason.c, with what they mean and what helps.
 constexpr auto kReasons = std::to_array<Entry>({
     {"None", {"Slurm has not looked at the job yet, or is about to start it.", ""}},
     {"Priority",
@@ -104,7 +104,7 @@ constexpr auto kReasons = std::to_array<Entry>({
     {"NvidiaImexChannels", {"All NVIDIA IMEX channels are in use.", ""}},
     {"FedJobLock", {"Clusters of the federation agree about who runs it.", ""}},
     {"DeadLine", {"It cannot end before its --deadline.", "It never starts as it is: change the deadline or the time limit."}},
-    // Of jobs that ended, or were requeued.
+    // Reasons of jobs that have ended or were requeued.
     {"JobLaunchFailure", {"It could not be launched: its user, files or the prolog were at fault.", kLookAtIt}},
     {"NonZeroExitCode", {"Its script ended with an error.", ""}},
     {"RaisedSignal", {"A signal ended it.", ""}},
@@ -138,7 +138,7 @@ constexpr auto kLimits = std::to_array<LimitKind>({
     {"MinTRESPerJob", Measure::kLeastTres},
 });
 
-/// Takes the first of the words that `text` begins with. Returns its index, or -1.
+/// Removes the first of the words that `text` begins with. Returns its index, or -1.
 template <std::size_t N>
 int take(std::string_view& text, const std::array<std::string_view, N>& words) {
   for (std::size_t i = 0; i < N; ++i) {
@@ -149,7 +149,7 @@ int take(std::string_view& text, const std::array<std::string_view, N>& words) {
   return -1;
 }
 
-/// What follows the TRES in a reason, and the limit, for "Grp", "Max" and "Min".
+/// A form of reasons with a TRES: what precedes the TRES ("Grp", "Max" or "Min"), what follows it, and the limit that is meant.
 struct Form {
   std::string_view begins, ends, name;
 };
@@ -167,12 +167,12 @@ constexpr auto kTresForms = std::to_array<Form>({
     {"Min", "", "MinTRESPerJob"},
     {"Min", "NotSatisfied", "MinTRESPerJob"},
 });
-// Longer words first.
+// Longer words come first, because the first word that fits is taken.
 constexpr std::array<std::string_view, 11> kTresWords{"Unknown", "Billing", "License", "Energy", "Memory", "GRES",
                                                       "Node",    "CPU",     "Cpu",     "Mem",    "BB"};
 constexpr std::array<std::string_view, 11> kTresNames{"?",    "billing", "license/", "energy", "mem", "gres/",
                                                       "node", "cpu",     "cpu",      "mem",    "bb/"};
-/// Reasons of limits without TRES, without "QOS" or "Assoc" and "Limit".
+/// Reasons without a TRES, and the limits that they mean. "QOS", "Assoc" and "Limit" are already cut off.
 constexpr auto kPlainForms = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"GrpJobs", "GrpJobs"},
     {"GrpSubmitJobs", "GrpSubmitJobs"},
@@ -191,7 +191,7 @@ constexpr auto kPlainForms = std::to_array<std::pair<std::string_view, std::stri
 bool NamedLimit::covers(std::string_view of_tres) const {
   if (tres == of_tres) return true;
   if (tres.ends_with('/')) return of_tres.starts_with(tres);
-  // Slurm says "Unknown" for those that have no word.
+  // Slurm says "Unknown" for a TRES that has no word of its own.
   return tres == "?" && !of_tres.empty() && std::ranges::none_of(kTresNames, [&](std::string_view known) {
            return known.ends_with('/') ? of_tres.starts_with(known) : of_tres == known;
          });
@@ -205,7 +205,7 @@ std::optional<NamedLimit> limit_of_reason(std::string_view reason) {
   std::string_view rest = reason.substr(assoc ? 5 : qos ? 3 : 0);
   out.of_qos = !assoc;
   if (rest.ends_with(kLimitWord)) rest.remove_suffix(kLimitWord.size());
-  // Without either word, it is a limit of a QOS for each account or user of it.
+  // Without "Assoc" or "QOS", a reason is about a limit of a QOS only if that limit is for each of its accounts or users.
   const bool each = rest.ends_with("PerAccount") || rest.ends_with("PerUser");
   if (!assoc && !qos && (!each || rest.size() != reason.size())) return {};
   if (const auto plain = std::ranges::find(kPlainForms, rest, [](const auto& form) { return form.first; });

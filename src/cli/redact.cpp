@@ -15,7 +15,7 @@ namespace {
 
 using core::Json;
 
-/// Shorter values are no secrets worth the name, and would remove words from every text.
+/// Shorter values are not searched for, because this would remove words from every text.
 constexpr std::size_t kShortest = 6;
 /// Lines of a secret value that are at least this long are also searched for one by one, because a log is split into lines.
 constexpr std::size_t kShortestLine = 16;
@@ -39,13 +39,14 @@ bool contains_any(std::string_view word, std::span<const std::string_view> parts
   return std::ranges::any_of(parts, [&](std::string_view part) { return word.find(part) != std::string_view::npos; });
 }
 
-/// Reports whether this is a configuration file of LDAP (sssd.conf, nslcd.conf, slapd.conf): a space may precede a value there.
+/// Reports whether this names a password in a file of LDAP (sssd.conf, nslcd.conf, slapd.conf): a space may precede a value
+/// there.
 bool of_ldap(std::string_view name) {
   constexpr std::array<std::string_view, 3> kNames{"authtok", "bindpw", "rootpw"};
   return contains_any(lower(name), kNames);
 }
 
-/// Reports whether a name stands for a secret value, unless the name continues and is only about a secret ("token_file").
+/// Reports whether a name stands for a secret value. A name that continues and is only about a secret ("token_file") does not.
 bool sensitive(std::string_view name) {
   const std::string word = lower(name);
   constexpr std::array<std::string_view, 16> kAboutOne{"missing", "taken",    "refused", "expired", "name", "ref",
@@ -72,7 +73,7 @@ bool is_quote(char c) {
   return c == '"' || c == '\'';
 }
 
-/// Reports whether the next item of an argument list is a secret value: "--token".
+/// Reports whether the argument ("--token") says that the next item of an argument list is a secret value.
 bool names_secret(std::string_view argument) {
   return argument.starts_with('-') && argument.find('=') == std::string_view::npos && sensitive(argument);
 }
@@ -202,7 +203,8 @@ class Scanner {
     return static_cast<std::size_t>(std::ranges::find_if(rest_, is_space) - rest_.begin());
   }
   [[nodiscard]] std::size_t line_length() const { return std::min(rest_.find_first_of("\r\n"), rest_.size()); }
-  /// Returns the length up to the quote that closes the one written last. In a document within a string, that quote is escaped.
+  /// Returns the length up to the quote that closes the quote written last. In a document within a string, that quote is
+  /// escaped.
   [[nodiscard]] std::size_t quoted_length() const {
     const char quote = out_.back();
     const bool escaped = out_.size() > 1 && out_[out_.size() - 2] == '\\';

@@ -43,7 +43,7 @@ bool renewed(const Json& lease, core::WallTime now) {
   return now - *at < std::chrono::seconds(core::get_int(lease, {"spec", "leaseDurationSeconds"}, 15)) + kSkew;
 }
 
-/// Reports whether its flags limit this operator to namespaces other than this one.
+/// Reports whether the flags of an operator's pod limit the operator to namespaces other than this one.
 bool acts_elsewhere(const Json& pod, const std::string& ns) {
   const Json* containers = core::find(pod, {"spec", "containers"});
   if (containers == nullptr || !containers->is_array()) return false;
@@ -132,7 +132,7 @@ void note_keys(const Json& controller, ReleasePlan& plan) {
   }
 }
 
-/// The backups of both operators must not stand by at the same time.
+/// Notes that the backups of both operators must not stand by at the same time.
 void note_backups(const Json& controller, ReleasePlan& plan) {
   const auto read = api::from_json<api::ControllerSpec>(controller.value("spec", Json::object()));
   if (!read || slinky::backups_of(*read) == 0) return;
@@ -162,7 +162,7 @@ core::Result<ReleaseFacts> read_facts(Api& api, const kube::Key& key) {
                       std::move(*lists[3]),   std::move(*lists[4]), std::move(*lists[5])};
 }
 
-/// Returns what operator_runs returns, also if we may not look.
+/// Lists the pods and Leases of operators for operator_runs, and returns its result. Returns an error if we may not list them.
 core::Result<std::string> look_for_operator(Api& api, const std::string& ns) {
   const std::string name(api::kOperatorName);
   auto found = api.lists({{.resource = kube::resources::kPod, .label_selector = std::string(api::kLabelName) + "=" + name},

@@ -40,7 +40,7 @@ class ServiceProxy final : public net::HttpTransport {
 
 /// How long to wait for a slurmrestd that does not answer.
 constexpr core::Duration kPatience{6000};
-/// The operator uses this user as well. It may see all jobs.
+/// The operator uses this user as well. The user may see all jobs.
 constexpr const char* kUser = "slurm";
 
 slinky::ServingObserved serving_facts(const core::Json& controller, const std::vector<core::Json>& restapis) {
@@ -96,7 +96,7 @@ core::Error SlurmAccess::no_answer(const core::Error& error) {
   core::Error out = error;
   if (error.code == core::ErrorCode::kCancelled) return out;
   out.message = "Slurm does not answer: " + slinky::one_line(error.message);
-  // The API server itself has answered.
+  // kUnavailable would mean that the API server does not answer, but it has answered.
   if (out.code == core::ErrorCode::kUnavailable) out.code = core::ErrorCode::kInternal;
   return out;
 }

@@ -41,7 +41,7 @@ bool is_external(const Json& controller) {
   return core::get_bool(controller, {"spec", "external"});
 }
 
-/// Returns what slurmctld has loaded: the reason of the most telling condition.
+/// Returns the state of the configuration: reason and message of ConfigAccepted if it is False, otherwise of Reconfigured.
 Json configuration_json(const Json& controller) {
   if (is_external(controller)) return nullptr;
   const Json* accepted = condition_of(controller, "ConfigAccepted");
@@ -363,7 +363,7 @@ core::Result<StatusFacts> read_status(Api& api, const std::string& ns, const std
                   {}};
   if (!name.empty() && out.controllers.empty())
     return core::fail(core::ErrorCode::kNotFound, fmt::format("there is no cluster (Controller) {} in namespace {}", name, ns));
-  // For one cluster, show only its own.
+  // For one cluster, show only the cluster's own Accounting.
   if (!name.empty()) {
     std::erase_if(out.accountings,
                   [&](const Json& object) { return clusters_json(kube::parse_meta(object), out.controllers).empty(); });

@@ -22,7 +22,7 @@ using core::Json;
 using slurm::accounting::Association;
 using slurm::accounting::folded;
 
-/// SLURMDB_FS_USE_PARENT: its users share as if they were those of the account above.
+/// SLURMDB_FS_USE_PARENT: the users of such an account share as if they were users of the account above.
 constexpr std::int64_t kSharesOfParent = 0x7FFFFFFF;
 
 // Reading.
@@ -101,7 +101,7 @@ Json usage_json(const slurm::accounting::Share* share) {
   }
   Json out{{"tresMinutes", std::move(minutes)}};
   out["ofParent"] = share->usage ? Json(*share->usage) : Json();
-  // That of an account means nothing.
+  // The factor of an account means nothing.
   out["fairShareFactor"] = share->is_user && share->factor ? Json(*share->factor) : Json();
   return out;
 }
@@ -134,7 +134,7 @@ class AccountTree {
     for (const auto& [name, row] : accounts_) {
       if (!accounts_.contains(folded(row->parent_account))) add(name, 0, out);
     }
-    // A ring of parents has no top.
+    // Adds the accounts that are left. Their parents form a ring, which has no top.
     for (const auto& [name, row] : accounts_) add(name, 0, out);
     return out;
   }
@@ -220,7 +220,7 @@ std::string limits_text(const Json& limits) {
   return out;
 }
 
-/// Only what people are billed for: CPUs and GRES.
+/// Returns only the minutes of what people are billed for: CPUs and GRES.
 std::string minutes_text(const Json& usage) {
   std::string out;
   if (!usage.is_object()) return out;

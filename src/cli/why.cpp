@@ -41,12 +41,12 @@ void read_limits(Api& api, SlurmAccess& slurm, const Json& controller, const std
   facts.associations = std::move(*associations);
   std::erase_if(facts.associations,
                 [&](const auto& row) { return slurm::accounting::folded(row->cluster) != slurm::accounting::folded(cluster); });
-  // Without them, only past usage is unknown.
+  // Without the shares, only past usage is unknown.
   auto shares = slurm.await<ClusterFacts::Rows<rows::Share>>(api, [&](auto done) { slurm.client().shares(std::move(done)); });
   if (shares) facts.shares = std::move(*shares);
 }
 
-/// Slurm's name of the cluster.
+/// Returns Slurm's name of the cluster.
 std::string cluster_of_job(const Json& controller, const QueuedJob& job) {
   if (!job.cluster.empty()) return job.cluster;
   const kube::Key key = kube::key_of(controller);
@@ -114,7 +114,7 @@ Json limit_json(const JobLimit& limit, bool named) {
           {"jobs", std::move(jobs)}};
 }
 
-/// Says what in the job, or around it, the reason is about.
+/// Returns the details that the reason is about: of the job, or of what the job waits for.
 std::vector<std::string> details_of_reason(const QueuedJob& job, const ClusterFacts& facts) {
   std::vector<std::string> out;
   const auto is = [&](std::initializer_list<std::string_view> reasons) {
@@ -199,7 +199,7 @@ bool counts_jobs(const Json& limit) {
   return !core::get_string(limit, {"counts"}).empty();
 }
 
-/// What to say of a limit that Slurm does not name. A reason that is a limit proves that slurm.conf enforces them.
+/// Returns the note on a limit that Slurm does not name. If the reason of the job is a limit, slurm.conf enforces limits.
 const char* note_of_other(bool enforced) {
   return enforced ? "holds it as well" : "holds it if slurm.conf enforces limits";
 }
@@ -363,7 +363,7 @@ Json why_document(const WhyFacts& facts) {
   const auto is_named = [&](const JobLimit& limit) {
     return named && limit.of_qos() == named->of_qos && limit.kind->name == named->name && named->covers(limit.tres);
   };
-  // Slurm names the first that holds the job.
+  // Slurm names the first limit that holds the job.
   const auto first = std::ranges::find_if(limits, [&](const JobLimit& limit) { return is_named(limit) && limit.holds(); });
   const bool counted = first != limits.end();
   for (auto limit = limits.begin(); limit != limits.end(); ++limit) {

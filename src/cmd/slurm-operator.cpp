@@ -13,10 +13,12 @@
 
 namespace {
 
-/// The memory for answers of Slurm that are not decoded yet. Even with the decoded ones, it stays below the chart's limit.
+/// The memory for answers of Slurm that are not decoded yet. Even together with decoded answers, it stays below the chart's
+/// limit.
 constexpr std::size_t kSlurmReplies = 1UL << 30;
 
-/// `unless` names an operator, "namespace/name": the budgets are removed only without it. "" removes them in any case.
+/// `unless` names an operator, "namespace/name". The budgets are removed only if no such operator is there. "": they are
+/// removed in any case.
 int remove_budgets(kube::App& app, const std::vector<std::string>& namespaces, const std::string& unless) {
   core::Result<int> removed = 0;
   std::string stay;

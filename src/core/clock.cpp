@@ -12,7 +12,7 @@ using std::chrono::days;
 using std::chrono::milliseconds;
 using std::chrono::sys_days;
 
-/// Reads exactly `n` digits at `at` and advances `at`. Returns -1 if there are not so many.
+/// Reads exactly `n` digits at `at` and advances `at`. Returns -1 if fewer digits follow.
 int read_digits(std::string_view text, std::size_t& at, std::size_t n) {
   if (at + n > text.size()) return -1;
   int value = 0;

@@ -11,7 +11,7 @@ TEST(Hash, Sha256OfKnownTexts) {
 }
 
 TEST(Hash, ShortHashIsStableAndSafe) {
-  // Names in clusters contain these characters, so they must never change.
+  // The names of objects in clusters contain such hashes, so the hash of a text must never change.
   EXPECT_EQ(short_hash("abc", 10), "7q5dlcxxpp");
   EXPECT_EQ(short_hash("abc", 5), short_hash("abc", 10).substr(0, 5));
   EXPECT_NE(short_hash("abd", 10), short_hash("abc", 10));

@@ -95,7 +95,7 @@ struct Range {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
   std::size_t width = 0;
-  /// Reports whether the range contains the number, written with that many digits.
+  /// Reports whether the range contains the number when it is written with `digits` digits.
   [[nodiscard]] bool has(std::uint64_t value, std::size_t digits) const {
     if (value < low || value > high) return false;
     const std::size_t plain = fmt::formatted_size("{}", value);
@@ -115,7 +115,7 @@ std::size_t digits_at(std::string_view name) {
   return start;
 }
 
-/// Calls `each` for the ranges in one pair of brackets until it returns true. Returns false if a range is malformed.
+/// Calls `each` for the ranges in one pair of brackets until `each` returns true. Returns false if a range is malformed.
 template <class Each>
 bool for_ranges(std::string_view ranges, Each each) {
   for (std::size_t start = 0; start <= ranges.size();) {
@@ -151,12 +151,12 @@ bool item_names(std::string_view item, std::string_view name) {
   return found;
 }
 
-/// A prefix and a width: names whose numbers are padded to that width. Width 0: not padded.
+/// The names with one prefix whose numbers are padded to one width. Width 0: the numbers are not padded.
 using Class = std::pair<std::string, std::size_t>;
 
 struct Split {
   std::string prefix;
-  std::string_view digits;  ///< The number at the end; empty if there is none that fits.
+  std::string_view digits;  ///< The digits at the end, at most kMaxDigits of them.
 };
 
 Split split_name(const std::string& name) {

@@ -8,8 +8,8 @@ namespace {
 }
 }  // namespace
 }  // namespace core
-// Makes the JSON library throw if a key that is read is missing. That is a bug, but an abort would also end all other tests, or
-// the whole program.
+// Makes the JSON library throw if a key that is read is missing. A missing key is a bug, but an abort would also end all other
+// tests, or the whole program.
 #define JSON_ASSERT(rule) ((rule) ? static_cast<void>(0) : core::broken(#rule))
 #include <fmt/format.h>
 
@@ -36,8 +36,8 @@ bool keyed_by(const Json& list, const char* key) {
   return true;
 }
 
-/// Returns the items that have the key as a string; of several with one value, the first. Lists of users may be long, so items
-/// are looked up in a map.
+/// Maps each text of the key to the place of the first item with this text. Ignores items that do not have the key as a string.
+/// Lists that users write may be long, so items are looked up in a map.
 std::unordered_map<std::string_view, std::size_t> items_by(const Json& list, const char* key) {
   std::unordered_map<std::string_view, std::size_t> out;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -52,7 +52,8 @@ bool empty_value(const Json& value) {
   return value.is_null() || ((value.is_object() || value.is_array()) && value.empty());
 }
 
-/// Reports whether the place holds a quantity. Servers rewrite those ("0.5" becomes "500m"), so they are compared by value.
+/// Reports whether the place holds a quantity. Servers rewrite quantities ("0.5" becomes "500m"), so they are compared by
+/// value.
 bool holds_quantities(std::string_view parent, std::string_view key) {
   return parent == "limits" || parent == "requests" || parent == "capacity" || parent == "hard" || key == "sizeLimit" ||
          key == "divisor";
@@ -62,7 +63,8 @@ bool is_any_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Reports whether the value is a false, "" or 0 of a member. In maps whose keys users choose, it would be a real value.
+/// Reports whether the value is false, "" or 0, and belongs to a field of the API. In a map whose keys users choose, such a
+/// value is real.
 bool zero_member(const Json& value, std::string_view parent) {
   const bool empty_text = value.is_string() && value.get_ref<const std::string&>().empty();
   const bool zero = value == false || empty_text || (value.is_number() && value == 0);
@@ -72,7 +74,7 @@ bool zero_member(const Json& value, std::string_view parent) {
 }
 
 /// Reports whether absence means the same as false, "" or 0. It does for most members, because the API server does not store
-/// such values; the listed ones are exceptions.
+/// such values. The members that are listed here are exceptions.
 bool absent_is_zero(const Json& value, std::string_view parent, std::string_view key) {
   return zero_member(value, parent) &&
          !is_any_of(key, {"automountServiceAccountToken", "enableServiceLinks", "allowPrivilegeEscalation", "hostUsers",
@@ -83,7 +85,8 @@ bool absent_is_zero(const Json& value, std::string_view parent, std::string_view
 /// Reports whether the API server replaces a "" or 0 of this member by its default, so that it means the same as absence.
 bool zero_is_default(const Json& value, std::string_view parent, std::string_view key) {
   if (!zero_member(value, parent)) return false;
-  if (key == "type") return parent == "spec";  // The type of a Service. That of a hostPath is kept.
+  // This is the type of a Service. The API server does not replace the type of a hostPath.
+  if (key == "type") return parent == "spec";
   if (key == "path") return parent == "httpGet";
   if (key == "apiVersion") return parent == "fieldRef";
   return is_any_of(

@@ -8,7 +8,7 @@
 namespace core {
 namespace {
 
-// Without a random source no key is safe, and no caller could handle the error.
+// Throws on failure, because without a random source no key is safe, and no caller could handle the error.
 void fill(void* out, std::size_t n) {
   if (n > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
       RAND_bytes(static_cast<unsigned char*>(out), static_cast<int>(n)) != 1) {

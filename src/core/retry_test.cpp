@@ -7,7 +7,7 @@
 namespace core {
 namespace {
 
-/// The table of the header, with all codes.
+/// The table of retry.hpp, with all codes.
 const std::map<ErrorCode, Retry> kTable = {
     {ErrorCode::kInvalid, Retry::kNotByItself},
     {ErrorCode::kNotFound, Retry::kNotByItself},

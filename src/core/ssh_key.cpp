@@ -26,7 +26,7 @@ struct FreeKey {
 };
 using Key = std::unique_ptr<EVP_PKEY, FreeKey>;
 
-// If OpenSSL cannot make a key, nothing works, and no caller could handle the error.
+// Throws on failure: if OpenSSL cannot make a key, nothing works, and no caller could handle the error.
 Key made(EVP_PKEY* key) {
   if (key == nullptr) throw std::runtime_error("OpenSSL cannot make an SSH key");
   return Key(key);
@@ -36,7 +36,7 @@ void check(bool ok) {
   if (!ok) throw std::runtime_error("OpenSSL does not tell the parts of an SSH key");
 }
 
-// The types of RFC 4251, section 5.
+// Functions that write the types of RFC 4251, section 5.
 std::string uint32(std::uint32_t n) {
   return {static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8), static_cast<char>(n)};
 }
@@ -51,7 +51,7 @@ std::string mpint(const Key& key, const char* name) {
   std::string out(static_cast<std::size_t>(BN_num_bytes(number)), '\0');
   BN_bn2bin(number, reinterpret_cast<unsigned char*>(out.data()));
   BN_clear_free(number);
-  // Otherwise the highest bit would make the number negative.
+  // Adds a zero byte, because the highest bit would make the number negative.
   if (!out.empty() && (static_cast<unsigned char>(out.front()) & 0x80U) != 0) out.insert(out.begin(), '\0');
   return text(out);
 }
@@ -101,7 +101,8 @@ std::string random_bytes(std::size_t n) {
   return out;
 }
 
-/// Writes OpenSSH's PROTOCOL.key without a passphrase. The check numbers only detect a wrong one, so they are constant.
+/// Writes the format of OpenSSH's PROTOCOL.key, without a passphrase. The check numbers serve only to detect a wrong
+/// passphrase, so they are constant.
 SshKeyPair written(Parts parts, std::string_view comment) {
   constexpr std::size_t kBlock = 8, kLine = 70;
   const std::string public_blob = text(parts.name) + parts.public_part;

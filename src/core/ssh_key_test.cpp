@@ -51,7 +51,7 @@ TEST(SshKey, IsReadByOpenssh) {
   const std::filesystem::path file = std::filesystem::temp_directory_path() /
                                      ("ssh_key_test-" + std::to_string(::testing::UnitTest::GetInstance()->random_seed()));
   for (const SshKeyType type : {SshKeyType::kRsa, SshKeyType::kEcdsa, SshKeyType::kEd25519}) {
-    // The highest bit of a number is set in some keys only.
+    // Only some keys contain a number whose highest bit is set, so several keys are tried.
     for (int i = 0; i < (type == SshKeyType::kRsa ? 1 : 8); ++i) {
       const SshKeyPair pair = make_ssh_key(type, "a comment");
       std::ofstream(file) << pair.private_key;

@@ -196,7 +196,8 @@ plan::ActPtr add_finalizer(const Resource& resource, const ObjectMeta& object, s
   act->uid = object.uid;
   act->finalizer = true;
   if (object.finalizers.empty()) {
-    // Adding the whole list would overwrite a list that somebody else began meanwhile, so this requires the version we saw.
+    // Adding the whole list would overwrite a list that somebody else began meanwhile, so the patch requires the version we
+    // saw.
     act->resource_version = object.resource_version;
     act->patch = {{{"op", "add"}, {"path", "/metadata/finalizers"}, {"value", {finalizer}}}};
   } else {

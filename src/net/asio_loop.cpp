@@ -24,12 +24,12 @@ struct AsioLoop::Impl {
   core::SystemClock clock;
   std::size_t threads;
   TimerId last_id = 0;
-  std::unordered_map<TimerId, Pending> pending;  ///< Declared before the context, whose handlers may cancel timers.
+  std::unordered_map<TimerId, Pending> pending;  ///< Outlives the context, whose handlers may cancel timers when destroyed.
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> work;
   std::unique_ptr<asio::signal_set> signals;
   std::function<void(int)> on_signal;
-  std::unique_ptr<asio::thread_pool> pool;  ///< Declared last, to be joined before what its work posts to.
+  std::unique_ptr<asio::thread_pool> pool;  ///< Declared last: it is joined while the context still exists.
 
   void fire(TimerId id) {
     const auto node = pending.extract(id);
@@ -49,7 +49,7 @@ AsioLoop::AsioLoop(std::size_t threads) : impl_(new Impl(threads)) {}
 
 AsioLoop::~AsioLoop() {
   if (impl_->pool) impl_->pool->join();
-  // Destroying the calls may cancel other timers, so the map itself must not be under destruction.
+  // Destroying a callback may call cancel(), so the map is emptied before its callbacks are destroyed.
   const auto pending = std::exchange(impl_->pending, {});
 }
 
@@ -80,7 +80,7 @@ void AsioLoop::offload(core::Callback work, core::Callback then) {
   if (!impl_->pool) impl_->pool = std::make_unique<asio::thread_pool>(impl_->threads);
   asio::post(*impl_->pool, [impl = impl_.get(), work = std::move(work), then = std::move(then)]() mutable {
     work();
-    work = nullptr;  // destroys what it owns on this thread, before `then` may touch the same
+    work = nullptr;  // destroys what `work` owns on this thread, before `then` may use the same objects
     asio::post(impl->context, std::move(then));
   });
 }

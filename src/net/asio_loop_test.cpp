@@ -90,7 +90,7 @@ TEST(AsioLoop, MayGoWithCallsWaiting) {
   loop->after(1h, [owner] {});
   loop->post([owner] {});
   owner.reset();
-  loop.reset();  // destroying the calls cancels their timers
+  loop.reset();  // destroying the callbacks cancels the timers that they own
 }
 
 }  // namespace

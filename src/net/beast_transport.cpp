@@ -24,8 +24,8 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-constexpr core::Duration kPatience{2000};  // for an address, if there are more to try
-constexpr std::size_t kReadBytes = 4096;   // every connection keeps this much, and watches are many
+constexpr core::Duration kPatience{2000};  // for one address, if there are others to try
+constexpr std::size_t kReadBytes = 4096;   // each connection keeps a buffer of this size, and there are many watches
 
 bool is_idempotent(const std::string& method) {
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" || method == "DELETE";
@@ -73,7 +73,7 @@ std::string serialize(const HttpRequest& request, const Endpoint& endpoint) {
   return out;
 }
 
-/// Detects a peer that vanished within half a minute, even if there is nothing to send, as on a watch.
+/// Detects within half a minute that a peer has vanished, even if there is nothing to send, as on a watch.
 void ask_whether_alive(tcp::socket& socket) {
   const auto set = [&](int level, int option, int value) {
     setsockopt(socket.native_handle(), level, option, &value, sizeof value);
@@ -82,7 +82,7 @@ void ask_whether_alive(tcp::socket& socket) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);  // In milliseconds. The others are in seconds, and a count.
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);  // In milliseconds. KEEPIDLE and KEEPINTVL are in seconds.
 }
 
 class Connection;
@@ -106,7 +106,7 @@ struct Exchange {
   [[nodiscard]] bool counts() const { return !streaming && !request.urgent; }
 
   // State of the current attempt.
-  bool sent_any = false;   ///< Some of its bytes may have been sent.
+  bool sent_any = false;   ///< Some bytes of the request may have been sent.
   bool heard_any = false;  ///< Some bytes of a reply arrived.
   HttpResponse response;
 };
@@ -174,8 +174,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
   core::Timer& idle_timer() { return idle_timer_; }
 
-  ExchangePtr exchange;  ///< The request that it carries.
-  bool used = false;     ///< It has completed a request, so it may be stale.
+  ExchangePtr exchange;  ///< The request that the connection carries.
+  bool used = false;     ///< The connection has completed a request, so it may be stale.
   std::uint64_t generation = 0;
 
  private:
@@ -290,7 +290,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
   Endpoint endpoint;
   TransportOptions options;
   core::Result<TlsContext> tls = TlsContext();
-  std::uint64_t generation = 0;  ///< The context for the endpoint.
+  std::uint64_t generation = 0;  ///< The number of the endpoint. Connections to an earlier one are not kept.
   RequestId last_id = 0;
   std::map<RequestId, ExchangePtr> exchanges;
   std::deque<ExchangePtr> waiting;
@@ -332,7 +332,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     exchange->timer.set(exchange->request.timeout, [this, raw = exchange.get()] {
       const ExchangePtr held = exchanges.at(raw->id);
       const bool silent = held->streaming && held->heard_any;
-      // Whatever silenced one kept connection silenced the others too, and each would cost a request its full timeout.
+      // What silenced one kept connection silenced the others too, and each of them would cost a request its full timeout.
       const bool deaf = held->connection && held->connection->used && !held->heard_any;
       if (deaf) drop_idle_ones();
       fail_exchange(held, fmt::format("{} after {} ms", silent ? "silence" : "no reply", held->request.timeout.count()));
@@ -518,7 +518,7 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     finish(exchange, std::unexpected(std::move(error)));
   }
 
-  /// Makes the last callback of a request.
+  /// Calls the last callback of a request.
   void finish(const ExchangePtr& exchange, core::Result<void> result) {
     const auto self = shared_from_this();  // the callback may destroy the transport
     exchange->finished = true;

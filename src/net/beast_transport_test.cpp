@@ -216,7 +216,7 @@ TEST_F(NetTest, APeerThatIsGoneWithoutAWordIsNoticed) {
   EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 30'000);
 }
 
-// One thread resolves all names, and may be waiting for DNS.
+// An address must not wait for the one thread that resolves all names.
 TEST_F(NetTest, AnAddressIsNotResolved) {
   const auto threads = [] {
     const std::filesystem::directory_iterator tasks("/proc/self/task");
@@ -295,7 +295,7 @@ TEST_F(NetTest, TheDeadlineRunsInTheQueueToo) {
   EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable) << "it was never sent";
 }
 
-// A server of somebody else must not be able to fill our memory.
+// A server that is not ours must not be able to fill our memory.
 TEST_F(NetTest, RepliesShareOneBudgetAndNoneTakesItAll) {
   HttpServer server(loop, {}, [](const HttpRequest& request, Responder responder) {
     responder.respond({200, {}, std::string(std::stoul(request.target.substr(1)), 'x')});
@@ -320,7 +320,7 @@ TEST_F(NetTest, RepliesShareOneBudgetAndNoneTakesItAll) {
   EXPECT_TRUE(fetch(two, {.target = "/500"}));
 }
 
-// Otherwise bytes that the kernel still holds after the deadline of a write would arrive after the lease.
+// Otherwise, bytes that the kernel still holds at the deadline of a write could arrive after the Lease has expired.
 TEST_F(NetTest, NothingOfAWriteArrivesAfterItsDeadline) {
   tcp::acceptor acceptor(loop.context(), tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   BeastTransport transport(loop, local(acceptor.local_endpoint().port()));
@@ -359,7 +359,7 @@ TEST_F(NetTest, WhatIsPastItsDeadlineIsNotSent) {
 }
 
 TEST_F(NetTest, AStaleConnectionIsTriedOnceMore) {
-  // Answers the first request of each connection and closes it at the second.
+  // Answers the first request of each connection, and closes the connection at the second request.
   std::map<int, int> seen;
   RawServer server(loop.context(), [&](int connection, const std::string&, const RawServer::Socket& socket) {
     if (++seen[connection] == 1) return RawServer::say(socket, kOk);
@@ -515,8 +515,8 @@ TEST_F(NetTest, SilenceEndsAStreamAndPiecesPutItOff) {
   ASSERT_TRUE(run_until([&] { return end.has_value(); }));
   ASSERT_FALSE(*end);
   EXPECT_THAT(end->error().message, HasSubstr("silence after 1000 ms"));
-  // On a stalled machine the silence may be noticed before the last piece, but never earlier after the previous one. If pieces
-  // did not extend the timeout, the end would come 200 ms after one. A piece may be reported a moment late.
+  // The stream ends 1000 ms after a piece. On a stalled machine, this piece may not be the last one. If pieces did not extend
+  // the timeout, the stream would end 200 ms after a piece. The 300 ms allow for a piece that is reported late.
   EXPECT_GE(loop.clock().mono() - last, 700ms);
 }
 

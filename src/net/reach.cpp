@@ -15,7 +15,7 @@ namespace {
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
 
-/// Lives until it has called `done`: its own callbacks keep it.
+/// Lives until it has called `done`: its own callbacks keep it alive.
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
   Attempt(AsioLoop& loop, const std::string& host, std::uint16_t port, std::function<void(core::Result<void>)> done)
@@ -47,7 +47,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     });
   }
 
-  /// `why`: "" if it is connected.
+  /// `why` is "" if the connection was made.
   void end(const std::string& why) {
     if (!done_) return;
     const auto done = std::exchange(done_, nullptr);
@@ -58,7 +58,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     } else {
       done(core::fail(core::ErrorCode::kUnavailable, place_ + ": " + why));
     }
-    // Last: the timer's callback keeps this object.
+    // Must come last, because the timer's callback keeps this object alive.
     timer_.cancel();
   }
 

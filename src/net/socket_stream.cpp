@@ -81,7 +81,8 @@ struct SslDeleter {
 struct Wire {
   tcp::socket& socket;
   ErrorCode tried{};
-  /// How much one call may still read. Without a limit, a peer that sends non-data without pause could block the loop.
+  /// How much one call may still read. Without a limit, a peer that never stops sending records without data could block the
+  /// loop.
   std::size_t left = 0;
 
   template <typename Call>
@@ -130,7 +131,8 @@ struct Wire {
   }
 };
 
-/// Sets the peer's host name or IP address to verify. Returns false if it is not valid: nothing would be verified.
+/// Sets the peer's host name or IP address to verify. Returns false if the name is not valid, because then nothing would be
+/// verified.
 bool set_peer_name(SSL* ssl, const std::string& name) {
   if (name.empty() || name.contains('\0')) return false;
   ErrorCode error;
@@ -156,8 +158,8 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
     SSL_set_bio(ssl.get(), bio, bio);
   }
 
-  /// Calls `call`, an OpenSSL function that returns more than 0 when done, now and whenever the socket is ready for it. `done`
-  /// gets the return value in a later turn, even if `call` is done at once.
+  /// Calls `call`, an OpenSSL function that returns more than 0 when done. Calls it now, and again whenever the socket is ready
+  /// for it. `done` gets the return value in a later turn, even if `call` is done at once.
   void drive(std::function<int(SSL*)> call, IoHandler done) {
     ErrorCode error;
     socket.non_blocking(true, error);

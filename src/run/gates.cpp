@@ -35,7 +35,8 @@ void Gates::tick() {
 void Gates::check() {
   std::vector<PassPtr> opened;
   for (const auto& [key, pass] : held_) {
-    // One closed gate holds the key whatever the others are, so not all of hundreds are checked at every change of a cache.
+    // One closed gate holds the key, so the check stops at it. A key may have hundreds of gates, and each change of a cache
+    // checks them.
     while (!pass->gates.empty() && pass->gates.back()->open()) pass->gates.pop_back();
     if (!pass->gates.empty() && loop_.clock().mono() >= pass->settle_at) settle(*pass);
     if (pass->gates.empty()) opened.push_back(pass);

@@ -110,7 +110,8 @@ void Passes::caches_changed() {
 void Passes::stop() {
   halt();
   due_.cancel();
-  // A pass that only waits for a gate does nothing any more, unless the outcome of its last write is unknown.
+  // A pass that only waits for a gate does nothing any more. But if the outcome of its last write is unknown, the write may
+  // still be carried out.
   for (const PassPtr& pass : gates_.drop_all()) {
     unsettled_ = unsettled_ || pass->may_still_write();
     pass->move_to(PassState::kDone);
@@ -262,7 +263,7 @@ void Passes::finish(const PassPtr& pass) {
   work_ended(*pass);
   const core::Duration rest = stopping_ ? core::Duration{0} : rest_of(*pass);
   if (rest > core::Duration{0}) {
-    // Until then the key counts as being processed, so that its own events do not wake it.
+    // During the rest, the key counts as being processed, so that its own events do not wake it.
     loop_.after(rest, guarded([this, key] {
                   queue_.done(key, now());
                   pump_soon();
@@ -295,7 +296,7 @@ PassMetrics::PassEnd Passes::requeue(const Pass& pass) {
   return pass.plan.wake() || pass.withheld_until ? PassMetrics::PassEnd::kRequeueAfter : PassMetrics::PassEnd::kSuccess;
 }
 
-/// A key that takes long to plan and has nothing to do is planned once for many events of a storm, not for each.
+/// A key that has nothing to do, but takes long to plan, is planned once for many events of a storm, not once for each event.
 core::Duration Passes::rest_of(const Pass& pass) {
   if (pass.plan.step_count() > pass.withheld) return core::Duration{0};
   return std::min(kLongestRest, pass.planning * kRestFactor);

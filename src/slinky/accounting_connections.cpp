@@ -89,7 +89,8 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
   }
 
   /// Returns the clusters whose slurmrestd asks this database, the oldest first. The slurmrestd of a cluster that has not
-  /// joined asks none, or another one. The operator cannot see whether an external slurmctld has joined, and believes the user.
+  /// joined asks no database, or another one. The operator cannot see whether an external slurmctld has joined, and believes
+  /// the user.
   [[nodiscard]] std::vector<slurm::ClusterKey> clusters_of(const kube::Key& key) const {
     std::vector<slurm::ClusterKey> out;
     const kube::ObjectPtr object = accountings.find(key);

@@ -116,7 +116,7 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
     if (!serving) {
       const auto gone = known.find(cluster);
       if (gone == known.end()) return;
-      // First, so that the last change still finds whose cluster it was.
+      // Disconnects before the entry is erased, so that slurm_moved() still finds the Controller for the last change.
       gone->second.connection.disconnect();
       known.erase(gone);
       return;

@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using core::Json;
 
-/// A slurmrestd that never answers.
+/// A slurmrestd that refuses every connection.
 class NoServer final : public net::HttpTransport {
  public:
   NoServer(core::Loop& loop, int& asked) : loop_(loop), asked_(asked) {}
@@ -182,7 +182,7 @@ TEST_F(SlurmConnectionsTest, WhatHasJustBecomeReadyIsAskedAtOnce) {
   loop.run_ready();
   answer_key();
   loop.advance(60s);
-  // Right after an attempt, with the next one seconds away.
+  // Waits for an attempt, so that the next one is seconds away.
   for (const int before = asked; asked == before;) loop.advance(100ms);
   const int before = asked;
   loop.advance(2s);
@@ -203,7 +203,7 @@ TEST_F(SlurmConnectionsTest, TellsWhatSlurmSaysAndReadsTheKeyAgain) {
   EXPECT_EQ(wiring.woken, std::vector<std::string>{"some ns/x"}) << "its health changed";
   EXPECT_GT(heard, 0);
   loop.advance(6s);
-  answer_key();  // a connection may fail because of its key
+  answer_key();  // the key is read again, because a connection may fail because of it
   EXPECT_EQ(endpoints.size(), 1U) << "the same key changes nothing";
 }
 

@@ -39,7 +39,7 @@ bool waits_for_image(std::string_view reason) {
   return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
 }
 
-/// The kubelet alternates between ErrImagePull and ImagePullBackOff. The cause in the message stays the same.
+/// Returns the cause, which stays the same while the kubelet alternates between ErrImagePull and ImagePullBackOff.
 std::string pull_failure(const kube::ContainerState& container) {
   constexpr std::string_view kCause = "ErrImagePull: ";
   const bool tries = container.waiting_reason == "ErrImagePull" || container.waiting_reason == "ImagePullBackOff";
@@ -122,7 +122,7 @@ void Conditions::set(std::string_view type, api::ConditionStatus status, std::st
   condition.observed_generation = generation_;
   const api::Condition* old = api::find_condition(previous_, type);
   const bool same = old != nullptr && old->status == status && old->last_transition_time;
-  // Whole seconds, as written: otherwise a time would differ from itself once read back.
+  // Cuts the time to whole seconds, as it is written. Otherwise it would differ from itself once it is read back.
   const core::WallTime now{core::Duration{now_.since_epoch.count() / 1000 * 1000}};
   condition.last_transition_time = same ? *old->last_transition_time : now;
   const auto place = std::find_if(conditions_.begin(), conditions_.end(), [&](const auto& c) { return c.type == type; });
@@ -266,7 +266,7 @@ std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods) {
   std::vector<Problem> out;
   for (const kube::PodPtr& pod : pods) {
     if (pod->meta.terminating()) continue;
-    // The pod has ended, so nothing starts in it any more: how its containers ended is no separate problem.
+    // In a pod that has ended, nothing starts any more, so the end of a container is no separate problem.
     const bool ended = pod->phase == "Failed" || pod->phase == "Succeeded";
     for (const kube::ContainerState& container : pod->containers) {
       if (ended) break;

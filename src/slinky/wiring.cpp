@@ -28,7 +28,7 @@ void Wiring::list_changed(const slurm::ListChange& change, const kube::Key& of) 
 }
 
 void Wiring::wake_here(std::string_view controller, const kube::Key& key) {
-  // What is of the whole cluster is in no namespace.
+  // An object without a namespace belongs to the whole Kubernetes cluster.
   if (key.ns.empty() || acts_in(key.ns)) wake(controller, key);
 }
 

@@ -23,7 +23,7 @@ std::optional<core::WallTime> time_of(const kube::PodCondition* condition, std::
 
 /// This many workers may always be missing: administrators delete a node or two.
 constexpr std::size_t kFew = 2;
-/// In large clusters one in this many may be missing.
+/// In large clusters, one in this many workers may be missing.
 constexpr std::size_t kFewOf = 20;
 
 /// Reports whether Slurm should have the worker's node. With host networking the node's name may be unknown.
@@ -108,7 +108,7 @@ std::string doubt_of(const std::vector<kube::PodPtr>& workers, const slurm::Snap
     }
   }
   const std::size_t all = known.size() + missing;
-  // Workers that became ready after the loss do not make it smaller.
+  // Workers that became ready after the loss are not counted, because they do not make the loss smaller.
   const auto stayed = static_cast<std::size_t>(std::ranges::count_if(
       known, [&](const kube::PodRecord* pod) { return !first || (pod->ready_since && *pod->ready_since <= *first); }));
   if (missing > std::max(kFew, (stayed + missing) / kFewOf) || missing > stayed)

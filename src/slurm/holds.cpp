@@ -14,7 +14,7 @@ std::string prefix_of(Owner owner) {
   return std::string(to_string(owner)) + ": ";
 }
 
-/// Replaces what would read as the beginning of another hold.
+/// Replaces each separator that would begin another hold.
 std::string without_prefixes(std::string_view why) {
   std::string out(why);
   for (const Owner owner : kOwners) {

@@ -139,8 +139,9 @@ void OperatorWorkload::act_apart() {
   if (!mode_actions_.empty() && modes_.chance(0.2)) act_one(mode_actions_, modes_);
 }
 
-/// Repeats, once slurmctld is up. A suspended job would hold its workers for ever. A worker that cannot start under a name that
-/// an administrator holds is not replaced, nor is a worker of many that Slurm has forgotten.
+/// Does what people would do by hand, again and again. Most of it needs slurmctld. A suspended job would hold its workers for
+/// ever. The operator does not replace a worker that cannot start under a name that an administrator holds, nor workers if
+/// Slurm has forgotten many of them.
 void OperatorWorkload::help_by_hand() {
   world_.loop().after(Duration{10000}, [this] { help_by_hand(); });
   look_after_orphans();
@@ -175,7 +176,7 @@ void OperatorWorkload::help_by_hand() {
     world_.merge(slinky::resources::kController, World::kCluster,
                  {{"metadata", {{"annotations", {{std::string(api::kAnnotationLoseJobs), "true"}}}}}});
   }
-  // This includes NodeSets that are being deleted.
+  // Looks at all NodeSets, including those that are being deleted.
   const bool blank = std::ranges::any_of(
       world_.api().store().all(table_name(slinky::resources::kNodeSet)),
       [](const auto& entry) { return entry.second->body.dump().find("\"SlurmStateLost\"") != std::string::npos; });
@@ -184,7 +185,7 @@ void OperatorWorkload::help_by_hand() {
     const SimNode* node = slurm->node(node_name);
     const bool held = node != nullptr && (node->drain || node->down) && !given_by_operator(node->reason);
     const bool cannot_start = world_.find(kinds::kPod, name)->dump().find(kNoImage) != std::string::npos;
-    // A new Controller does not know the key of the previous one's workers.
+    // A new Controller does not know the key of the workers of the previous Controller.
     const bool cut_off = rekeyed_ && slurm->slurmd_runs(node_name) && !slurm->hears(node_name);
     if (!(blank && node == nullptr) && !(held && cannot_start) && !cut_off) continue;
     helped_ = true;
@@ -202,7 +203,7 @@ std::vector<std::string> OperatorWorkload::calm() {
   const Json* named = world_.find(slinky::resources::kController, World::kCluster);
   if (core::get_string(*named, {"spec", "extraConf"}) == kRefusedConf)
     world_.merge(slinky::resources::kController, World::kCluster, {{"spec", {{"extraConf", "MessageTimeout=99\n"}}}});
-  // Nor is an Accounting created by itself.
+  // A deleted Accounting does not come back by itself either.
   if (with_accounting_ && world_.find(slinky::resources::kAccounting, kAccounting) == nullptr) world_.apply(accounting_json());
   for (const std::string& name : world_.names(slinky::resources::kNodeSet)) {
     world_.merge(slinky::resources::kNodeSet, name, {{"spec", {{"slurmd", {{"image", nullptr}}}}}});
@@ -235,7 +236,7 @@ std::vector<std::string> OperatorWorkload::calm() {
     world_.apply(restapi_json());
   }
   const Json workers = worker_starts();
-  // Actions that wait for the end of a doubt run with the next event after it.
+  // While deletions are stopped because of a doubt, actions wait. They run with the next event after the end of the doubt.
   const bool withheld = std::ranges::any_of(world_.names(slinky::resources::kNodeSet), [this](const std::string& name) {
     const Json* nodeset = world_.find(slinky::resources::kNodeSet, name);
     return nodeset != nullptr && condition_true(*nodeset, api::kConditionDeletionsStopped);
@@ -251,11 +252,12 @@ std::vector<std::string> OperatorWorkload::calm() {
     const bool waited = world_.oracles().ok();
     return {(waited ? "the declared state is not reached: " : "at the violation there lacked: ") + first_few(unmet)};
   }
-  // The end of a job is written to its workers.
+  // Jobs end now, because the operator writes the end of a job to its workers.
   if (SimSlurm* slurm = world_.slurm()) slurm->cancel_all();
   std::vector<std::string> wrong = check_rest(world_, program_.oracles(), kRest);
   program_.oracles().service().expect(false);
-  // Nothing done since the storm concerns workers, except that they end with the state of a slurmctld without a volume.
+  // Nothing done since the storm concerns workers, so none may have started. But without a volume, workers end with slurmctld's
+  // state.
   if (!volatile_ && !helped_ && !withheld) differences(workers, worker_starts(), "starts", wrong);
   if (const std::vector<std::string> later = world_.oracles().unmet(); !later.empty()) {
     wrong.push_back("the declared state did not last: " + first_few(later));

@@ -121,7 +121,8 @@ void OperatorWorkload::fill_child_actions() {
   actions_.push_back({3, [this] { harm_child(child_kinds()[random_.below(child_kinds().size())]); }});
 }
 
-/// A NodeSet of their name adopts them. Nothing else would end them with their cluster.
+/// Takes care of workers without a NodeSet: creates one of their name, which adopts them. If the cluster ends, deletes them,
+/// because nothing else would.
 bool OperatorWorkload::look_after_orphans() {
   bool adopted = false;
   const Json* cluster = world_.find(slinky::resources::kController, World::kCluster);

@@ -66,7 +66,7 @@ const kube::Resource& OperatorWorkload::kind_of_input(const std::string& name) {
   return name == kSlurmKeySecret || name == kJwtKeySecret ? kinds::kSecret : kinds::kConfigMap;
 }
 
-/// A key keeps its value. A file always has a new version.
+/// Creates or updates an input. A key keeps its value. A file always gets a new version.
 void OperatorWorkload::put_input(const std::string& name) {
   if (kind_of_input(name) == kinds::kSecret) {
     std::string& key = keys_[name];
@@ -89,7 +89,7 @@ void OperatorWorkload::put_slurm_key_back() {
   put_input(kSlurmKeySecret);
 }
 
-/// The copy may be deleted with its Controller while daemons continue.
+/// Remembers the key that daemons run with. The copy in the keyring may be deleted with its Controller while daemons continue.
 void OperatorWorkload::note_key() {
   const Json* keyring = world_.find(kinds::kSecret, slinky::keyring_name(World::kCluster));
   if (keyring == nullptr) return;

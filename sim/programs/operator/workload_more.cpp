@@ -48,7 +48,7 @@ void OperatorWorkload::fill_more() {
                       world_.kube().nodes().preempt({World::kNamespace, pod});
                     }});
   extra_.push_back({2, [=, this] {
-                      // slurmctld waits longer than this, and so do the clients of slurmd.
+                      // slurmctld waits longer than the load lasts, and so do the clients of slurmd.
                       const std::string node = kube_node();
                       world_.oracles().note("machine " + node + " is under load");
                       world_.kube().nodes().load_node(node, true);
@@ -56,7 +56,8 @@ void OperatorWorkload::fill_more() {
                                           [this, node] { world_.kube().nodes().load_node(node, false); });
                     }});
   extra_.push_back({1, [=, this] {
-                      // For longer than Kubernetes leaves pods on an unreachable machine by itself, with long jobs.
+                      // Cuts a machine off for longer than Kubernetes leaves pods on an unreachable machine by itself, while
+                      // long jobs run.
                       const std::string node = kube_node();
                       if (SimSlurm* slurm = world_.slurm()) {
                         JobRequest job;
@@ -73,7 +74,7 @@ void OperatorWorkload::fill_more() {
                                           [this, node] { world_.kube().nodes().heal_node(node); });
                     }});
   extra_.push_back({1, [this] {
-                      // For minutes. Each answer still comes before the client gives up.
+                      // Slurm is slow for minutes. Each answer still comes before the client gives up.
                       history_.set_latency(Duration{more_.between(2000, 5000)});
                       world_.oracles().note(fmt::format("Slurm takes {} ms for each answer", history_.latency().count()));
                       world_.loop().after(Duration{more_.between(60000, 240000)}, [this] { history_.reset_latency(); });

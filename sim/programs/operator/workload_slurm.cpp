@@ -32,7 +32,7 @@ void OperatorWorkload::submit_job(const std::string& partition) {
   job.exclusive = random_.chance(0.3);
   job.requeue = random_.chance(0.7);
   if (random_.chance(0.5)) job.limit = Duration{600000};
-  // Such a job is no accident that an oracle could excuse: any user may submit it.
+  // Gives some jobs a name with an odd byte. No oracle excuses its effects, because any user may submit such a job.
   if (job.duration.count() % 8 == 0) job.name = {'w', kOddByte};
   if (has_prologs_ && prologs_.chance(0.25)) job.prolog = Duration{prologs_.between(3000, 70000)};
   (void)slurm->submit(job);
@@ -144,7 +144,7 @@ void OperatorWorkload::give_memory_back(SimSlurm& slurm) {
     const bool failed = node.reason == "Prolog error" || node.reason == "Epilog error";  // perhaps of an earlier record
     const bool lacked = failed || node.reason.starts_with("Low RealMemory") ||
                         (!node.down && (node.reason.starts_with(kBadPower) || node.reason.starts_with(kBadDisk)));
-    // An ended drain leaves the DOWN of a worker that ended under its reason, although the successor is up.
+    // When a drain has ended, a DOWN that a worker's end left under its reason stays, although the worker's successor is up.
     const Json* pod = world_.find(kinds::kPod, name);
     const bool serves =
         pod != nullptr && slurm.slurmd_ready(name) && core::find(*pod, {"metadata", "deletionTimestamp"}) == nullptr;

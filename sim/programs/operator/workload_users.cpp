@@ -147,7 +147,7 @@ void OperatorWorkload::fill_user_actions() {
                         world_.merge(slinky::resources::kController, World::kCluster, {{"spec", {{"extraConf", conf}}}});
                       }});
   actions_.push_back({1, [this] {
-                        // slurmctld refuses it, which the operator cannot know.
+                        // slurmctld refuses this configuration, which the operator cannot know.
                         const Json conf(kRefusedConf);
                         world_.merge(slinky::resources::kController, World::kCluster, {{"spec", {{"extraConf", conf}}}});
                       }});

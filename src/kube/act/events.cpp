@@ -38,7 +38,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
 
   using SeriesKey = std::tuple<std::string, std::string, std::string, std::string, std::string>;
   struct Series {
-    Key event;  ///< The event's own key.
+    Key event;  ///< The key of the event itself.
     int count = 1;
     int written = 0;  ///< The count that was last sent; 0: the event is not created yet.
     core::WallTime last;
@@ -56,7 +56,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
 
   struct Job {
     SeriesKey key;
-    core::Json create;  ///< null: patch the count.
+    core::Json create;  ///< The event to create; null: patch the count.
   };
   std::deque<Job> queue;
   std::size_t in_flight = 0;
@@ -108,7 +108,8 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     pump();
   }
 
-  /// A new event is worth more than the count of an old one. A series dropped here starts anew.
+  /// Drops the series that has been quiet for longest, because a new event is worth more than the count of an old one. A
+  /// dropped series starts anew.
   void forget_quietest() {
     auto quietest = series.end();
     for (auto it = series.begin(); it != series.end(); ++it) {
@@ -121,7 +122,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     ++running.count;
     running.last = loop.clock().wall();
     running.last_seen = now();
-    // The count is written ever more rarely, and only when it grows: at rest nothing is written.
+    // Writes the count when it has doubled, or when it has not been written for long. At rest, nothing is written.
     const bool due = running.count >= 2 * running.written || now() - running.last_written >= options.series_refresh;
     if (due && !running.queued) enqueue_patch(key, running);
   }

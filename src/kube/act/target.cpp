@@ -45,13 +45,13 @@ bool would_show(const CacheView& view, const Wanted& wanted) {
   if (!view.scope.ns.empty() && view.scope.ns != wanted.key.ns) return false;
   if (!matches_labels(view.scope.label_selector, wanted.labels)) return false;
   if (view.scope.field_selector.empty()) return true;
-  // Other field selectors cannot be evaluated here: such a cache counts only while it holds the object.
+  // Other field selectors cannot be evaluated here. A cache with such a selector counts only while it holds the object.
   return view.scope.field_selector == "metadata.name=" + wanted.key.name;
 }
 
 /// Returns true if the cache does not lag behind the write.
 bool shows(const CacheView& view, const Wanted& wanted) {
-  // A cache that is not synced proves nothing yet. Its first list will be newer than the write.
+  // A cache that is not synced does not lag behind: its first list will be newer than the write.
   if (!view.cache->synced()) return true;
   const auto [uid, version] = view.cache->identity(wanted.key);
   const bool held = !uid.empty() && uid == wanted.uid;
@@ -180,7 +180,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                 });
   }
 
-  /// Copies only what the plan saw: something newer may no longer be wanted.
+  /// Copies the value only in the version that the plan saw. A newer version may no longer be wanted.
   void copy(const core::Json& recipe, ThenBytes then) {
     read_secret(recipe, "Secret",
                 [recipe, then = std::move(then)](core::Result<std::pair<core::Json, std::string>> source) mutable {
@@ -197,7 +197,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void make_jwks(const core::Json& recipe, ThenBytes then) { add_jwk(recipe, core::Json::array(), std::move(then)); }
 
-  /// Adds one key after the other until `keys` has all of them.
+  /// Adds the keys of the recipe to `keys`, one after the other.
   void add_jwk(const core::Json& recipe, core::Json keys, ThenBytes then) {
     const core::Json* sources = core::find(recipe, {"keys"});
     if (sources == nullptr || !sources->is_array() || sources->empty())
@@ -237,7 +237,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         resources::kServiceAccount, request,
         [key, then = std::move(then)](core::Result<core::Json> reply) {
           if (!reply) {
-            // A lost token exists nowhere, so there is nothing to settle.
+            // A token whose reply was lost exists nowhere, so there is nothing to settle.
             reply.error().code = core::code_of_read(reply.error().code);
             return then(std::unexpected(reply.error().with("token of ServiceAccount " + key.str())));
           }
@@ -274,7 +274,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           {ends ? gone_gate(resource, key_of(reply), core::get_string(identity, {"uid"})) : version_gate(resource, reply)}});
   }
 
-  /// Reports whether a deleted object still exists, until its grace period is over and its finalizers are removed.
+  /// Reports whether a deleted object still exists for a while, because its grace period is not over or it has finalizers.
   static bool lives_on(const core::Json& object) {
     const core::Json* finalizers = core::find(object, {"metadata", "finalizers"});
     return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr &&
@@ -306,9 +306,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// An object of that name exists. It is ours if an earlier attempt of this create made it, and its reply was lost or a cache
-  /// is behind. Then the create succeeds, and the key waits until the caches show the object. An object whose labels have
-  /// changed does not count, because the caches may never show it.
+  /// Handles a create that failed because an object of that name exists. The object is ours if an earlier attempt of this
+  /// create made it, and its reply was lost or a cache is behind. Then the create succeeds, and the key waits until the caches
+  /// show the object. An object whose labels have changed does not count, because the caches may never show it.
   void look_whose(std::shared_ptr<const Create> act, core::Error error, Done done) {
     client.get(act->resource, key_of(act->object),
                [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
@@ -347,8 +347,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return wanted == nullptr || (there != nullptr && there->uid == wanted->uid);
   }
 
-  /// An earlier release may have made the object with another owner of ours, and without labels. An object without a controller
-  /// is recognized by its labels.
+  /// True if the existing object may be taken over. An earlier release may have made it with another owner of ours, and without
+  /// labels. An object that is to have no controller is recognized by its labels.
   static bool may_take_over(const core::Json& intent, const core::Json& live) {
     const ObjectMeta want = parse_meta(intent), have = parse_meta(live);
     const OwnerReference* wanted = want.controller_owner();
@@ -419,7 +419,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return all;
   }
 
-  /// The API server answers as for an invalid object, but the real cause is that the object is not the one we saw.
+  /// Reports whether the object is not the one that the plan saw. The API server answers this as if the object were invalid.
   static bool precondition_failed(const Patch& act, const core::Error& error) {
     if (error.http_status != 422) return false;
     if (act.type == PatchType::kJson) {
@@ -476,7 +476,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     done({core::Json::object(), {gone_gate(act.resource, act.key, act.uid)}});
   }
 
-  /// A precondition failed. That is a success if the object with this uid is gone.
+  /// Handles a failed precondition. The act succeeds if the object with this uid is gone.
   void look_gone(const Resource& resource, const Key& key, const std::string& uid, core::Error error, Done done) {
     client.get(resource, key,
                [weak = weak_from_this(), resource, key, uid, error = std::move(error), done](core::Result<core::Json> live) {
@@ -555,7 +555,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     client.list_all(act->resource, act->ns, options, std::move(answered));
   }
 
-  /// A fact becomes part of Observed, which contains no secrets: replaces values by their lengths.
+  /// Replaces the values of a Secret by their lengths. The object becomes part of Observed as a fact, and Observed contains no
+  /// secrets.
   static core::Json without_secrets(const Resource& resource, core::Json object) {
     if (core::Json* meta = object.contains("metadata") ? &object["metadata"] : nullptr) meta->erase("managedFields");
     if (resource != resources::kSecret || !object.contains("data")) return object;
@@ -650,7 +651,7 @@ class Target::Impl::Gate final : public plan::Gate, public std::enable_shared_fr
   }
 
   std::weak_ptr<Impl> owner_;
-  // Those who wait hold const gates; a read still changes what the gate waits for.
+  // Mutable, because those who wait hold const gates, and a read changes what the gate waits for.
   mutable Wanted wanted_;
   mutable bool reading_ = false;
   mutable core::Duration wait_ = kFirstReread;

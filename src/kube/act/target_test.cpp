@@ -77,7 +77,7 @@ TEST_F(TargetTest, AStreamThatHasPassedTheWriteOpensTheGateToo) {
   run(create(resources::kPod, labelled("p")));
   api.take("POST").reply(201, labelled("p", "10"));
   EXPECT_FALSE(open());
-  pods.bookmark("11");  // Created and deleted again, both unseen.
+  pods.bookmark("11");  // The object was created and deleted again, and the cache saw neither.
   EXPECT_TRUE(open());
 }
 
@@ -187,7 +187,7 @@ TEST_F(TargetTest, DeletesNeedAUidAndPodsNeedEvidence) {
   EXPECT_TRUE(api.sent.empty());
 }
 
-/// A kind of evidence from another room.
+/// A kind of evidence, as other folders define their own.
 class TestEvidence final : public PodEvidence {
  public:
   TestEvidence(const PodRecord& pod, std::optional<core::MonoTime> good_until)
@@ -549,7 +549,7 @@ TEST_F(TargetTest, ApplyTakesNothingOverThatItHadNotSeenAndThatHasAnotherOwner) 
   EXPECT_EQ(result.value.error().code, ErrorCode::kAlreadyExists);
   EXPECT_FALSE(api.has("PATCH", ""));
 
-  // An object that lost its labels is still ours, and so is one that an earlier release made for several owners.
+  // An object that lost its labels is still ours. So is an object that an earlier release made for several owners.
   run(unseen);
   Json live = intent;
   live["metadata"].erase("labels");
@@ -563,7 +563,7 @@ TEST_F(TargetTest, ApplyTakesNothingOverThatItHadNotSeenAndThatHasAnotherOwner) 
   api.take("PATCH").reply(201, intent);
   EXPECT_TRUE(result.value);
 
-  // Where no controller is to own it, it is told by its labels.
+  // An object that no controller is to own is recognized by its labels.
   const auto ownerless = std::make_shared<Apply>(resources::kConfigMap, labelled("m"), "controller");
   ownerless->unseen = true;
   for (const Json& theirs : {foreign, live}) {
@@ -672,7 +672,7 @@ TEST_F(TargetTest, ADryRunSaysWhetherAnObjectWouldBeCreated) {
   };
   ask(201, labelled("p"));
   EXPECT_TRUE(result.value);
-  // The name is checked last.
+  // The API server checks the name last, so such an object is valid.
   ask(409, status_json(409, "AlreadyExists"));
   EXPECT_TRUE(result.value);
   ask(422, status_json(422, "Invalid"));

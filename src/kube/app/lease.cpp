@@ -188,7 +188,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     const bool held = leading;
     end();
     if (writing) {
-      // Only the answer shows what the write left on the server.
+      // Waits for the answer, because only the answer shows what the write left on the server.
       when_written = [this, done = std::move(done)] { give_up(done, true); };
     } else if (held) {
       give_up(std::move(done), true);

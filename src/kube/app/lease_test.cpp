@@ -33,7 +33,7 @@ class LeaseTest : public testing::Test, protected ClientFixture {
     election.start();
     loop.run_ready();
   }
-  /// Answers a write with what was written.
+  /// Answers a write with the object that was written.
   void accept(std::string_view method = "PUT") {
     const auto sent = api.take(method);
     Json stored = sent.body();

@@ -290,7 +290,7 @@ TEST_F(ManagerTest, WatchesStartInTheSameOrderWhoeverAsksFirst) {
   EXPECT_EQ(order({resources::kPod, resources::kService, resources::kConfigMap}), once);
 }
 
-/// Pods contain digests of their keys: if these changed, every restart of the operator would restart every slurmctld.
+/// Pods contain digests of their keys. If the digests changed, every restart of the operator would restart every slurmctld.
 TEST_F(ManagerTest, DigestsOfSecretsAreTheSameInEveryProcessAndRelease) {
   auto& secrets = manager->cache<SecretRecord>(resources::kSecret, {"ns", "", ""});
   start();
@@ -717,7 +717,7 @@ TEST_F(ManagerTest, NamedObjectsAreWatchedForAsLongAsAKeyNamesThem) {
   EXPECT_EQ(api.watches.size(), 2U);
 }
 
-// Each watch is a socket.
+// Each watch is a socket, so many objects must not have a watch each.
 TEST_F(ManagerTest, ManyNamedObjectsAreWatchedTogether) {
   controller->reads_secrets = 1000;
   api.put(kSecrets, {{"metadata", {{"namespace", "ns"}, {"name", "named-3"}}}});

@@ -106,7 +106,7 @@ ContainerState container_state(dom::element status, bool init) {
     result.waiting_reason = text(inner, "reason");
     result.message = text(inner, "message");
     result.crashed = result.waiting_reason == "CrashLoopBackOff";
-    // The kubelet's own message contains only the length of the back-off.
+    // Takes the message of the last end, because the kubelet's own message contains only the length of the back-off.
     if (result.crashed && has_last && last["terminated"].get(inner) == simdjson::SUCCESS)
       result.message = text(inner, "message");
   } else if (state["terminated"].get(inner) == simdjson::SUCCESS) {
@@ -155,7 +155,8 @@ std::string pin_of(dom::element spec) {
   return found.value_or("");
 }
 
-/// No type of Kubernetes is nested that deep. A server that later receives the value refuses it and names the path.
+/// Cuts what is nested deeper than `levels`. No type of Kubernetes is nested that deep. A server that later receives the cut
+/// value refuses it and names the path.
 void cut_deep(core::Json& value, std::size_t levels) {
   if (!value.is_structured()) return;
   if (levels == 0) {

@@ -10,7 +10,8 @@ namespace kube {
 namespace {
 
 constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
-constexpr core::Duration kTimeoutMargin{10000};  ///< The server ends a watch. Only if it does not, we do so after this margin.
+/// The server ends a watch. If it does not, we end the watch after this margin.
+constexpr core::Duration kTimeoutMargin{10000};
 constexpr std::size_t kKeepLineBuffer = 256U << 10U;
 /// After this many WatchLists that ended early without a reason, list in pages.
 constexpr int kMaxBrokenWatchLists = 2;
@@ -195,7 +196,7 @@ struct Watch::Impl {
     return target;
   }
 
-  /// Also draws a random server_timeout.
+  /// Returns the target of a watch that begins at `position`. Also draws a random server_timeout.
   [[nodiscard]] std::string watch_target(const std::string& position) {
     const auto spread = static_cast<std::uint64_t>((options.timeout_most - options.timeout_least).count()) + 1;
     server_timeout = options.timeout_least + core::Duration{static_cast<core::Duration::rep>(random->below(spread))};
@@ -369,7 +370,7 @@ struct Watch::Impl {
     if (type == "BOOKMARK") {
       if (meta.resource_version.empty()) return core::fail(core::ErrorCode::kInvalid, "bookmark without resourceVersion");
       if (!initial) {
-        // The server's data went back in time (a restored backup), so it cannot confirm what we hold beyond that.
+        // The server's data went back in time (a restored backup), so the server cannot confirm the newer objects that we hold.
         if (!rv_at_least(meta.resource_version, rv)) return core::fail(core::ErrorCode::kExpired, "resourceVersion went back");
         bookmarks_seen = true;
         rv = meta.resource_version;

@@ -519,7 +519,7 @@ struct Pages {
 };
 
 void next_page(std::shared_ptr<Pages> pages) {
-  // If the client is destroyed, the callback is never called.
+  // The reference to the client is safe: if the client is destroyed, the callback is never called.
   pages->client.list(pages->resource, pages->ns, pages->options, [pages](core::Result<core::Json> reply) {
     if (!reply && reply.error().code == core::ErrorCode::kExpired && ++pages->restarts <= Client::kMaxListRestarts) {
       // The reply's token would continue with the current state, and the list would match no version.

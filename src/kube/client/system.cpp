@@ -80,7 +80,7 @@ core::Result<std::string> run(const System::Command& command) {
   posix_spawn_file_actions_adddup2(&actions, out.fds[1], 1);
   posix_spawn_file_actions_adddup2(&actions, err.fds[1], 2);
   std::vector<std::string> env;
-  // Of two variables with the same name the first counts.
+  // The command's own variables come first, because the first of two variables with the same name counts.
   for (const auto& [name, value] : command.env) env.push_back(name + "=" + value);
   for (char** e = environ; *e != nullptr; ++e) env.emplace_back(*e);
   std::vector<char*> argv_pointers;

@@ -33,7 +33,8 @@ void tune_malloc() {
   // NOLINTEND(concurrency-mt-unsafe)
 }
 
-/// Returns memory that lists, watches and OpenAPI documents no longer need. Otherwise the memory stays at its peak.
+/// Gives memory back to the system, once lists, watches and OpenAPI documents no longer need it. Otherwise the memory stays at
+/// its peak.
 void trim_memory(core::Loop& loop) {
   malloc_trim(0);
   loop.after(std::chrono::seconds(30), [&loop] { trim_memory(loop); });

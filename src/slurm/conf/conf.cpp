@@ -76,7 +76,7 @@ constexpr auto kRepeatedKeys =
 /// --conf takes the parameters of NodeName= except these: slurmctld sees for itself where the node is.
 constexpr auto kNotInNodeConf = std::to_array<std::string_view>({"NodeAddr", "NodeHostname", "Port", "SuspendTime"});
 
-/// isspace(3), without the end of a line.
+/// The characters of isspace(3), except the end of a line.
 constexpr std::string_view kBlanks = " \t\r\v\f";
 
 bool blank(char c) {
@@ -283,8 +283,8 @@ std::string without_escapes(std::string_view text) {
   return out;
 }
 
-/// Lines without comments, joined without a separator where one ends with a backslash, then unescaped, as in Slurm's
-/// parse_config.c. The number is that of the first line.
+/// Returns the lines with their numbers, as Slurm's parse_config.c reads them: removes comments, then joins a line that ends
+/// with a backslash with the next one, then removes escapes. A joined line has the number of its first line.
 std::vector<std::pair<int, std::string>> logical_lines(std::string_view text) {
   std::vector<std::pair<int, std::string>> out;
   int number = 0;
@@ -337,7 +337,7 @@ std::string_view name_of_item(std::string_view item) {
   return item.substr(0, item.find('='));
 }
 
-/// Returns the operator's items and those of the user with other names.
+/// Returns the operator's items, and those items of the user whose names differ from the names of the operator's items.
 std::string unite(std::string_view base, std::string_view user) {
   std::vector<std::string> items = split_list(base);
   for (std::string& item : split_list(user)) {
@@ -528,8 +528,8 @@ Merged merge(const Conf& base, const Conf& user, Kind kind) {
 }
 
 const std::vector<std::string_view>& restart_keys() {
-  // A reconfigure starts a new process that takes over the sockets and identity of the old one: slurm.conf(5), scontrol(1)
-  // "reconfigure".
+  // A reconfigure does not change these keys, because it starts a new process that takes over the sockets and identity of the
+  // old one: slurm.conf(5), scontrol(1) "reconfigure".
   static const std::vector<std::string_view> keys{"AuthType",          "ClusterName",   "CredType",      "HashPlugin",
                                                   "SlurmUser",         "SlurmctldHost", "SlurmctldPort", "SlurmdPort",
                                                   "StateSaveLocation", "TLSType"};

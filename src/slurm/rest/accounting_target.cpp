@@ -14,8 +14,8 @@ namespace {
 using core::ErrorCode;
 using plan::ActResult;
 
-/// slurmrestd does not notice that the client is gone. A write may take effect until its own timeout ends, which is a little
-/// longer than the client's.
+/// slurmrestd does not notice that the client is gone. A write may take effect until slurmrestd's own timeout ends, which is a
+/// little longer than the client's.
 constexpr core::Duration kWriteSettled{3000};
 constexpr core::Duration kLongestAccountingWrite{11000};
 
@@ -123,8 +123,8 @@ struct AccountingTarget::Impl : std::enable_shared_from_this<AccountingTarget::I
   };
   using BatchPtr = std::shared_ptr<Batch>;
 
-  /// Writes that come while a batch of their database is under way are the next batch. They share its reads, and new QOS share
-  /// a request.
+  /// Writes that come while a batch of their database is under way form the next batch. The writes of a batch share its reads,
+  /// and its new QOS share a request.
   void write(const std::shared_ptr<const WriteQos>& act, Done done) {
     begin(act->database, "write QOS " + act->name, std::move(done), [act](Impl& self, const WorkPtr& work) {
       const auto [waiting, idle] = self.waiting_writes.try_emplace(act->database);
@@ -164,7 +164,7 @@ struct AccountingTarget::Impl : std::enable_shared_from_this<AccountingTarget::I
     });
   }
 
-  /// Fails all writes that are left, and begins with the next batch.
+  /// Fails all writes that are left in the batch, and begins with the next batch.
   void end(const BatchPtr& batch, const core::Error& error) {
     for (const Write& each : std::exchange(batch->writes, {})) fail(each.work, error);
     next_batch(batch->database);
@@ -193,7 +193,7 @@ struct AccountingTarget::Impl : std::enable_shared_from_this<AccountingTarget::I
         created.push_back(std::move(each));
       }
     }
-    // Held open until all requests are on their way.
+    // This keeps the batch open until all requests are on their way.
     batch->open = 1;
     if (!created.empty()) post(batch, std::move(created));
     for (Write& each : changed) post(batch, {std::move(each)});
@@ -219,7 +219,7 @@ struct AccountingTarget::Impl : std::enable_shared_from_this<AccountingTarget::I
       if (result) {
         batch->writes.insert(batch->writes.end(), writes.begin(), writes.end());
       } else if (writes.size() > 1 && is_refusal(result.error())) {
-        // slurmdbd has rolled back all for one of them. Send each alone.
+        // slurmdbd has rolled back all writes because of one of them. Send each write alone.
         for (const Write& each : writes) self->post(batch, {each});
       } else {
         for (const Write& each : writes) self->fail(each.work, result.error());
@@ -299,8 +299,8 @@ struct AccountingTarget::Impl : std::enable_shared_from_this<AccountingTarget::I
     });
   }
 
-  /// Asks each slurmctld, and then slurmdbd. slurmdbd also knows the jobs of unknown clusters, but no jobs that never were
-  /// eligible.
+  /// Asks each slurmctld for jobs with the QOS, and then slurmdbd. slurmdbd also knows the jobs of clusters that the operator
+  /// does not know, but no jobs that never were eligible.
   void look_at_jobs(const WorkPtr& work, const std::string& name, std::int64_t id, std::vector<ClusterKey> left) {
     if (left.empty()) return look_at_records(work, name, id, {"suspended", "pending", "running"});
     const ClusterKey cluster = std::move(left.back());

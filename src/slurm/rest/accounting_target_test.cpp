@@ -130,7 +130,7 @@ TEST_F(AccountingTargetTest, NewQosShareARequestAndChangesDoNot) {
   std::vector<std::size_t> sizes;
   for (const Json& each : posted) sizes.push_back(each["qos"].size());
   EXPECT_THAT(sizes, UnorderedElementsAre(2, 1, 1));
-  // Two lists, and at most one poll a second.
+  // The writes read the list twice. Polls read it at most once a second.
   EXPECT_LE(http.asked("GET", kDb + "/qos/"), reads + 2 + 20);
 }
 

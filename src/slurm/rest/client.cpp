@@ -111,8 +111,8 @@ void Client::node(const std::string& name, Done<Node> done) {
   connection_->get_list<Node>(
       "node/" + percent_encode(name), decode_nodes,
       [name, done = std::move(done)](core::Result<Decoded<Node>> decoded, int status) {
-        // For an unknown node, Slurm answers HTTP 200 with an error of number 0 and no nodes. An empty reply is an error of its
-        // own.
+        // For an unknown node, Slurm answers HTTP 200 with an error of number 0 and no nodes. An empty reply means another
+        // error.
         const bool whole = decoded && (status == 200 || status == 404 || status == 422 || status == 500);
         const bool no_such = whole && decoded->rows.empty() &&
                              std::ranges::all_of(decoded->envelope.errors,

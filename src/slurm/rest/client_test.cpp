@@ -60,7 +60,7 @@ TEST_F(ClientTest, OnlyTablesMayBeLarge) {
   client.diag([](const auto&) {});
   (void)node("n1");
   (void)reconfigure();
-  // A slurmrestd with endless answers must not fill our memory with a ping.
+  // A slurmrestd with endless answers must not fill our memory, not even with the answer to a ping.
   for (const char* path : {"/openapi/v3", "/ping/", "/diag/", "/node/n1", "/reconfigure/"}) {
     const auto sent = std::ranges::find_if(http.log, [&](const auto& request) { return request.target.ends_with(path); });
     ASSERT_NE(sent, http.log.end()) << path;

@@ -13,7 +13,7 @@ constexpr core::Duration kShortestWrite{200};
 /// The longest timeout for a table.
 constexpr core::Duration kMostPatience{60000};
 
-/// Returns the first part of all paths.
+/// Returns the first part of all paths of the scope.
 std::string place_of(Scope scope) {
   return scope == Scope::kCluster ? "slurm" : "slurmdb";
 }

@@ -77,7 +77,7 @@ Node node_of(od::object object) {
     }
   }
   if (node.name.empty()) throw Nonsense{"a node without a name"};
-  // Slurm's own name for an unknown state. It only proves that the node exists.
+  // UNKNOWN is Slurm's own name for an unknown state. Such a row only proves that the node exists.
   if (node.state.base.empty()) node.state.base = "UNKNOWN";
   return node;
 }
@@ -114,8 +114,8 @@ void read_detail(std::string_view key, od::value value, JobDetails& details) {
   }
 }
 
-/// A job with an unreadable state holds its nodes. A job with unreadable nodes holds all nodes. Sets `cluster` to the
-/// ClusterName in the row, if any. `details` is null if nobody asks for them.
+/// A job with an unreadable state counts as holding its nodes. A job with unreadable nodes counts as holding all nodes. Sets
+/// `cluster` to the ClusterName in the row, if any. `details` is null if nobody asks for them.
 Job job_of(od::object object, std::string& cluster, JobDetails* details) {
   Job job;
   std::optional<core::WallTime> end;
@@ -173,7 +173,8 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
       read_detail(key, value, *details);
     }
   }
-  // slurmctld remembers thousands of ended jobs, and each may have had thousands of nodes.
+  // Expands node lists only for jobs that hold nodes: slurmctld remembers thousands of ended jobs, each with up to thousands of
+  // nodes.
   if (job.holds_nodes()) {
     if (auto names = core::expand_hostlist(nodes)) {
       job.nodes = *std::move(names);
@@ -181,8 +182,8 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
       job.nodes_unknown = true;
     }
   }
-  // -w may name more nodes than -N takes. When Slurm reconfigures, it looks up all of them and fails the job, even a running
-  // one, if one is gone (_sync_detail_bitmaps).
+  // -w may name more nodes than -N takes. When Slurm reconfigures, it looks up all named nodes. If one of them is gone, it
+  // fails the job, even a running one (_sync_detail_bitmaps).
   if (job.holds_nodes() && !job.required_nodes.empty() && job.required_nodes != nodes) {
     if (auto named = core::expand_hostlist(job.required_nodes)) {
       const std::set<std::string, std::less<>> held(job.nodes.begin(), job.nodes.end());
@@ -227,7 +228,7 @@ Partition partition_of(od::object object) {
   return partition;
 }
 
-/// A reservation with unreadable nodes has all nodes.
+/// A reservation with unreadable nodes counts as a reservation of all nodes.
 Reservation reservation_of(od::object object) {
   Reservation out;
   for (auto field : object) {

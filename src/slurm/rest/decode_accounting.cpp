@@ -95,7 +95,7 @@ bool take_qos_limit(Limits& limits, std::string_view path, od::value value) {
   return true;
 }
 
-/// Removes and returns a number that stands among the limits but is none.
+/// Removes and returns a number that stands among the limits but is no limit.
 Number taken(Limits& limits, std::string_view name) {
   const auto it = limits.counts.find(name);
   if (it == limits.counts.end()) return Unset{};

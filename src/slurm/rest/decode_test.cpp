@@ -234,7 +234,7 @@ TEST(Decode, RepairsTextThatIsNoUtf8) {
   EXPECT_EQ(escape->rows[0]->real_memory_mib, 7);
 }
 
-// Ten thousand foreign jobs that name ten thousand nodes each.
+// Four thousand jobs of others, each of which names ten thousand nodes.
 TEST(Decode, NamesOfManyNodesStayAsTheyAreWritten) {
   std::string rows;
   for (int id = 1; id <= 2000; ++id) {
@@ -269,7 +269,7 @@ TEST(Decode, AJobThatRunsNeedsAllNodesThatItNames) {
   }
 }
 
-// The last task of an array has the number of the array, which alone means all tasks.
+// The last task of an array has the same number as the array. Alone, this number means all tasks.
 TEST(Decode, ATaskOfAnArrayHasANumberOfItsOwn) {
   const auto jobs = decode_jobs(R"({"jobs":[{"job_id":2,"job_state":["RUNNING"],"nodes":"n1","batch_flag":true,"requeue":false,
       "array_job_id":{"set":true,"infinite":false,"number":2},"array_task_id":{"set":true,"infinite":false,"number":0}},
@@ -285,7 +285,7 @@ TEST(Decode, ATaskOfAnArrayHasANumberOfItsOwn) {
   EXPECT_FALSE(jobs->rows[1]->runs_on("n1")) << "it is ending";
 }
 
-// An odd row affects only what depends on it.
+// An odd row affects only what depends on this row.
 TEST(Decode, TakesAnOddRowForWhatForbidsMost) {
   const auto jobs = decode_jobs(R"({"jobs":[{"job_id":1,"nodes":"n1"},{"job_id":2,"job_state":["RUNNING"],"nodes":"n[1-"},)"
                                 R"({"job_state":["RUNNING"],"nodes":"n3"},{"job_state":["RUNNING"],"nodes":"n4"},)"

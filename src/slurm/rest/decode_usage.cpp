@@ -103,7 +103,7 @@ QueuedJob queued_job_of(od::object object) {
 QueuedJob ended_job_of(od::object object) {
   QueuedJob job;
   walk(object, "", [&](std::string_view path, od::value value) {
-    // Its steps are no jobs.
+    // The steps of a job are no jobs.
     if (path == "steps") return true;
     if (path == "array/job_id") {
       job.array = integer_of(value);

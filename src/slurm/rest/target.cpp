@@ -18,11 +18,11 @@ using plan::ActResult;
 
 /// Before a drain, up to this many nodes are read one by one. For more nodes the whole table is read.
 constexpr std::size_t kReadSingly = 8;
-/// slurmrestd does not notice that we gave up, and may continue until its own timeout, which is a little longer than ours.
+/// slurmrestd does not notice that we gave up. It may continue until its own timeout, which is a little longer than ours.
 constexpr core::Duration kSettled{3000};
 constexpr core::Duration kLongestWrite{11000};
 
-/// A reason on a node in service is left over from an earlier drain (before 26.05).
+/// Reports whether the node is kept from work. If it is not, its reason is left over from an earlier drain (before 26.05).
 bool kept_from_work(const Node& node) {
   return node.state.has("DRAIN") || node.state.has("FAIL") || node.state.base == "DOWN";
 }
@@ -164,13 +164,14 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   /// How to drain a node.
   struct DrainWish {
-    bool write = true;                    ///< False: it drains already, and the owner's hold is there or must not be added.
+    /// False: the node drains already, and the owner's hold is there or must not be added.
+    bool write = true;
     std::optional<std::string> reason{};  ///< Absent: the node keeps its reason.
   };
 
   /// Drains schedulable nodes, and nodes that only stopped responding, with the owner's reason. A node that somebody else set
-  /// down or failing keeps its reason, which names its owner. A node that already drains is left alone, unless only other
-  /// programs of ours hold it.
+  /// down or failing keeps its reason, which names its owner. A node that already drains is left alone in most cases. It gets
+  /// the owner's hold if only other programs of ours hold it, and a new reason if `renames` asks for it.
   static DrainWish drain_wish(const Node& node, const How& how) {
     const auto& [owner, reason, renames] = how;
     const std::optional<std::string> word = Holds::read(node.reason).why(owner);
@@ -181,7 +182,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     const bool kept = node.state.base == "DOWN" || node.state.has("FAIL");
     if (kept && holds.none() && (node.state.has("FAIL") || given_by_others(node.reason, owner)) && !down_by_slurm(node))
       return {};
-    if (!kept || down_by_slurm(node)) holds = {};  // Left over.
+    if (!kept || down_by_slurm(node)) holds = {};  // These holds are left over.
     return {true, holds.hold(owner, reason).reason()};
   }
 
@@ -414,7 +415,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
              });
   }
 
-  /// Returns those jobs of the evidence that still run there.
+  /// Returns those jobs of the evidence that still run on its node and may be ended.
   static EndingJobs left_of(const DrainTimedOut& evidence, const LiveJobs& live) {
     EndingJobs out;
     for (const DrainTimedOut::OneJob& one : evidence.jobs()) {
@@ -483,18 +484,19 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// If the snapshot still has a node that is gone, it is old, or slurmctld reported no change. The next poll must read all.
+  /// If the snapshot still has a node that is gone, the snapshot is old, or slurmctld reported no change. The next poll must
+  /// read all.
   void ask_for_all_if_known(const JobPtr& job, const std::string& name) {
     if (clusters.snapshot(job->cluster)->node(name) != nullptr) clusters.poll_all_next(job->cluster);
   }
 
-  /// The node is already gone.
+  /// Succeeds without a deletion, because the node is already gone.
   void found_none(const JobPtr& job, const std::string& name) {
     ask_for_all_if_known(job, name);
     succeed(job, {{"deleted", false}});
   }
 
-  /// The record that kept its slurmd drained is gone.
+  /// Fails, because the record that kept the node's slurmd drained is gone.
   void miss(const JobPtr& job, const std::string& name) {
     ask_for_all_if_known(job, name);
     fail(job, {ErrorCode::kConflict, "Slurm no longer has node " + name, 0, {}, {}});

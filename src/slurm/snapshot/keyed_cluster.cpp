@@ -35,7 +35,7 @@ struct KeyedCluster::Impl : std::enable_shared_from_this<Impl> {
     reading = false;
     if (!read_key) return;
     if (asked != wishes) return read();
-    // Whoever declares the connection reports a missing key; this only retries.
+    // A missing key is only read again here. Whoever declares the connection reports it.
     if (!bytes || bytes->empty()) return read_after(kReadAgain);
     clusters.set(cluster, endpoint, *bytes);
   }

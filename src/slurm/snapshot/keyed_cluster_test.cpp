@@ -42,7 +42,7 @@ class KeyedClusterTest : public testing::Test {
   KeyedCluster::ReadKey reader(const std::string& name = "key") {
     return [this, name](KeyedCluster::KeyDone done) { asked.emplace_back(name, std::move(done)); };
   }
-  /// Answers the only read under way. Returns what was read.
+  /// Answers the only read under way. Returns the name of the key that was read.
   std::string answer(core::Result<std::string> bytes) {
     EXPECT_EQ(asked.size(), 1U);
     const auto [name, done] = std::move(asked.front());

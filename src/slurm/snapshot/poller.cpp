@@ -129,8 +129,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     client.nodes(known ? nodes_update : std::nullopt, take(round, &Round::nodes, &Impl::have_nodes));
   }
 
-  /// slurmrestd needs slurmdbd to write partitions, and so cannot do it while slurmdbd is away. That they are unchanged,
-  /// slurmctld says without it.
+  /// slurmrestd needs slurmdbd to list partitions. While slurmdbd is away, slurmrestd can only say that they are unchanged,
+  /// because slurmctld alone tells it so.
   void ask_partitions(const RoundPtr& round) {
     auto store = take(round, &Round::partitions, &Impl::have_nodes);
     if (!round->whole) return client.partitions(partitions_update, std::move(store));
@@ -220,7 +220,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     made->error_code = error.code;
     made->from_server = error.http_status != 0;
     made->other_cluster = error.reason == kOtherCluster;
-    // Removes the name of the request that found out, so that all give the same error.
+    // Removes the name of the request that found out, so that all requests give the same error.
     if (const std::size_t colon = made->error.rfind(": "); made->other_cluster && colon != std::string::npos)
       made->error.erase(0, colon + 2);
     return made;
@@ -291,8 +291,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
 
   SnapshotPtr snapshot = std::make_shared<const Snapshot>();
   std::optional<std::int64_t> partitions_update, nodes_update, jobs_update;
-  /// The time of the partitions in the snapshot, also while it is stale. None if they may have changed, whatever slurmctld says
-  /// about changes.
+  /// The time of the partitions in the snapshot, even in a stale one. None if the partitions may have changed, whatever
+  /// slurmctld says about changes.
   std::optional<std::int64_t> read_partitions;
   bool started = false;
   bool running = false;

@@ -228,7 +228,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
   [[nodiscard]] AccountingClient* way_to(const AccountingKey& database) const {
     const auto rank = [](Connection& connection) {
       const Capabilities* server = connection.client.capabilities();
-      if (server == nullptr) return 1;  // It is away, or was never asked.
+      if (server == nullptr) return 1;  // slurmrestd is away, or was never asked.
       if (!server->slurmdb) return 0;
       return connection.poller.snapshot()->complete() ? 3 : 2;
     };

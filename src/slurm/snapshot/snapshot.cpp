@@ -26,7 +26,7 @@ Work both(const Work& a, const Work& b) {
 
 }  // namespace
 
-/// How many failures in a row are reported. A single one is an accident that the next round corrects.
+/// Failures are reported once there are this many in a row. A single failure is an accident that the next round corrects.
 constexpr int kTold = 3;
 
 bool Snapshot::silent() const {

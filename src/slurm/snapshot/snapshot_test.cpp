@@ -35,7 +35,7 @@ TEST(Job, HoldsNodesInEveryStateInWhichSlurmKeepsThem) {
   EXPECT_FALSE(job(1, "COMPLETED", {}, {})->holds_nodes());
 }
 
-/// The same with the index that the poller makes, and without.
+/// Calls `check` twice: without the index that the poller makes, and with it.
 void look(Snapshot& snapshot, const std::function<void(const std::string& how)>& check) {
   check("not indexed");
   snapshot.job_index = JobIndex::of(snapshot.jobs);

@@ -13,7 +13,7 @@ using core::Json;
 
 namespace {
 
-/// The operator may not have reported a worker's end to Slurm for this long: Slurm, the API server and the operator itself may
+/// For this long, the operator may not have reported a worker's end to Slurm: Slurm, the API server and the operator itself may
 /// be down one after the other.
 constexpr core::Duration kUnheardEnd{180000};
 
@@ -41,8 +41,8 @@ void AbandonedRecords::listen() {
   });
 }
 
-/// The record of a worker that is being deleted. It has no comment if nobody owned the worker, and it is out of reach while
-/// there is no Controller.
+/// Notes the record of a worker that is gone, if the worker had no owner or there is no Controller. Without an owner, nobody
+/// gave the record a comment. Without a Controller, the record is out of reach.
 void AbandonedRecords::abandon_record(const Json& pod) {
   const kube::Key controller{namespace_of(pod), label(pod, api::kLabelCluster)};
   gone_[{controller, slurm_node_of(pod)}] = loop_.clock().mono();
@@ -50,8 +50,9 @@ void AbandonedRecords::abandon_record(const Json& pod) {
   abandoned_.insert({controller, slurm_node_of(pod)});
 }
 
-/// The records of a NodeSet that was deleted while slurmctld was down: it waits for slurmctld, but not for ever. A NodeSet
-/// deleted with --cascade=orphan waits for nothing: what it leaves is for the next one of its name.
+/// Notes the records of a NodeSet that was deleted while slurmctld was down: a NodeSet waits for slurmctld, but not for ever.
+/// Also notes the records of a NodeSet that was deleted with --cascade=orphan. Such a NodeSet waits for nothing, and leaves its
+/// records to the next NodeSet of its name.
 void AbandonedRecords::abandon_left(const Json& nodeset) {
   const kube::Key controller{namespace_of(nodeset), text_at(nodeset, {"spec", "controllerRef", "name"})};
   const SlurmSite::Cluster* cluster = site_.find(controller);
@@ -59,8 +60,8 @@ void AbandonedRecords::abandon_left(const Json& nodeset) {
   if (cluster != nullptr && (alone || !cluster->slurm->up())) abandon_records(controller);
 }
 
-/// The record of a worker with scalingMode DaemonSet that was deleted recently: only the machine's name shows whose a record
-/// without a comment is.
+/// Notes the record of a worker with scalingMode DaemonSet that was deleted recently, when its machine is renamed. If the
+/// record has no comment, only the machine's name shows whose record it is.
 void AbandonedRecords::abandon_renamed(const std::string& was) {
   const core::MonoTime now = loop_.clock().mono();
   for (const auto& [host, cluster] : site_.clusters()) {

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace kinds = kube::resources;
 
-/// Without a comment nobody can tell whose the records are when their cluster returns.
+/// When the cluster of these records returns, nobody can tell whose they are, because they have no comment.
 TEST_F(OraclesTest, RecordsOfWorkersThatWentWithoutAControllerAreNobodys) {
   world.pause(0, core::Duration{60000});
   for (const char* node : {"cpu-0", "cpu-1"}) {
@@ -53,7 +53,7 @@ TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftThatWentAlone) {
   ASSERT_NO_FATAL_FAILURE(leave_unmarked_records());
   SimSlurm& slurm = *world.slurm();
   world.remove(slinky::resources::kNodeSet, "cpu", "Orphan");
-  // Like the operator, which then waits for no record.
+  // Sets the finalizers as the operator does, which then waits for no record.
   world.merge(slinky::resources::kNodeSet, "cpu", {{"metadata", {{"finalizers", Json::array({"orphan"})}}}});
   const auto alone = [&] { return world.find(slinky::resources::kNodeSet, "cpu") == nullptr; };
   ASSERT_TRUE(world.loop().run_until(alone, core::Duration{20000}));
@@ -62,7 +62,7 @@ TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftThatWentAlone) {
   EXPECT_NE(slurm.node("cpu-0"), nullptr);
 }
 
-/// With scalingMode DaemonSet, only the machine's name shows whose a record without a comment is.
+/// With scalingMode DaemonSet, only the machine's name shows whose record it is if the record has no comment.
 class RenamedMachineTest : public OraclesTest {
  protected:
   static constexpr const char* kMachine = "kube-0";

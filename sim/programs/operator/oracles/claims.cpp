@@ -45,7 +45,8 @@ void ClaimOracle::listen() {
     const bool gone = change->type == Change::Type::kDeleted;
     if (table == table_name(slinky::resources::kNodeSet) && !gone) note_nodeset(body);
     if (table == "pods" && is_worker(body)) gone ? note_gone(body) : note_worker(body, change->type == Change::Type::kAdded);
-    // Only the operator deletes these here. They disappear a moment later, when Kubernetes has seen that no pod uses them.
+    // Here, only the operator deletes claims of workers. A claim disappears a moment later, when Kubernetes has seen that no
+    // pod uses it.
     if (table != "persistentvolumeclaims" || label(body, api::kLabelName) != slinky::kAppWorker) return;
     if ((gone || terminating(body)) && deleted_.insert(text_at(body, {"metadata", "uid"})).second) judge(body);
   });
@@ -114,7 +115,7 @@ bool ClaimOracle::goes_for_good(const Json& pod) const {
   });
 }
 
-/// Checks a deletion by Kubernetes: the claim's owner is deleted.
+/// Checks the deletion of a claim by Kubernetes, which follows from the deletion of the claim's owner.
 void ClaimOracle::judge_garbage(const kube::Key& key, const std::string& owner) {
   collected_[key] = {owner, loop_.clock().mono()};
   if (alone_.contains(owner)) return violation_("claim " + key.str() + " is deleted, though its NodeSet went alone");

@@ -36,7 +36,7 @@ std::optional<int> weight_of(const Json& nodeset) {
   return at == std::string::npos ? std::nullopt : std::optional(number(std::string_view(conf).substr(at + 7), 1));
 }
 
-/// slurmctld finds the pod by its name.
+/// Reports whether the slice has the pod with its name and address, because slurmctld finds the pod by its name.
 bool has_host(const Json& slice, const Json& pod) {
   return std::ranges::any_of(slice.value("endpoints", Json::array()), [&](const Json& endpoint) {
     return text_at(endpoint, {"hostname"}) == text_at(pod, {"metadata", "name"}) &&
@@ -91,7 +91,8 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     out.push_back("NodeSet " + name + " has a reservation that it does not want");
   const std::int64_t wanted = wished_workers(api_, nodeset);
   std::int64_t have = 0, left = 0;
-  // Only people return nodes that people took out of service. Unless all are out, the NodeSet is still ready.
+  // Nodes that people took out of service stay out until people return them. Unless all nodes are out, the NodeSet is still
+  // ready.
   int usable = 0, aside = 0, others = 0;
   const bool stopped = condition_true(nodeset, api::kConditionDeletionsStopped);
   const std::string newest = stopped ? "" : rolled_revision(nodeset);
@@ -119,7 +120,8 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     // A kubelet without connection cannot report that its pod has failed.
     if (!runs_slurmd(*site->second, node_name, pod)) out.push_back("pod " + key.str() + " has no slurmd");
     const Json* host = api_.peek(kinds::kNode, {"", text_at(pod, {"spec", "nodeName"})});
-    // The node of a worker of the newest template has all features of the template and of its Kubernetes node, in whatever way.
+    // The node of a worker of the newest template has all features of the template and of its Kubernetes node, however it got
+    // them.
     if (host != nullptr) unmet_features(nodeset, pod, *host, *node, out);
     const std::optional<int> weight = weight_of(nodeset);
     if (weight && !newest.empty() && label(pod, api::kLabelRevisionHash) == newest && node->weight != *weight)
@@ -210,7 +212,7 @@ void DeclaredState::unmet_controller(const kube::Key& key, const Json& object, s
   if (cluster->slurm->configuration() != conf) {
     out.push_back("slurmctld of " + key.str() + " runs with another configuration than the ConfigMap's");
   }
-  // No history requests that.
+  // No history asks to withhold a partition.
   for (const auto& [name, partition] : cluster->slurm->partitions()) {
     if (partition.state == "DRAIN") out.push_back("partition " + name + " is withheld still");
   }
@@ -373,7 +375,7 @@ std::vector<std::string> DeclaredState::unmet() const {
     (void)key;
   });
   for (const auto& [host, cluster] : site_.clusters()) unmet_slurm(*cluster, out);
-  // Workers left behind by a NodeSet that was deleted alone: slurm.conf no longer describes it.
+  // Workers that a NodeSet left behind, because it was deleted without them. slurm.conf no longer describes the NodeSet.
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
     if (!acts_in(namespaces_, key.ns) || !is_worker(pod) || !terminating(pod)) continue;

@@ -15,10 +15,11 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// The operator may not know anything newer than this: a watch may be late, Slurm slow, the operator paused.
+/// The operator may not have heard of what happened within this time: a watch may be late, Slurm slow, the operator paused.
 constexpr core::Duration kUnheard{90000};
 
-/// Includes hosts that are not ready, because what is known of their pods is old.
+/// Reports whether workers on the host may be drained because of it. Includes hosts that are not ready, because what is known
+/// of their pods is old.
 bool host_cordoned(const Json& node) {
   return host_goes(node) || !condition_true(node, "Ready");
 }

@@ -23,7 +23,7 @@ void without_chance(Json& value) {
       "startTime", "startedAt", "finishedAt",
       // Kubernetes nodes, addresses and volumes that happened to be free. The comments of Slurm nodes use "node".
       "nodeName", "node", "podIP", "podIPs", "hostIP", "hostIPs", "clusterIP", "clusterIPs", "volumeName", "containerID",
-      // As many as a key's rotation needed.
+      // There are as many of these containers as the rotation of a key needed.
       "ephemeralContainers", "ephemeralContainerStatuses"};
   // A cluster's keys are random, and so are their digests and everything that contains these: only their presence counts.
   static const std::set<std::string> kDrawn{std::string(api::kAnnotationSlurmKeyHash),
@@ -63,7 +63,7 @@ std::pair<std::string, Json> lasting(const std::string& table, const kube::Key& 
   const bool tells_keys = table == "configmaps" && meta["annotations"].contains(api::kAnnotationSlurmKeyHash);
   if (table == "statefulsets.apps" || table == "deployments.apps" || tells_keys)
     meta["annotations"][std::string(kube::kIntentHash)] = "(drawn)";
-  // The number behind the digest counts how often a kubelet was hurried.
+  // The number behind the digest counts how often a kubelet was made to refresh its volumes at once.
   const std::string refresh = annotation(body, api::kAnnotationConfigRefresh);
   if (!refresh.empty()) meta["annotations"][std::string(api::kAnnotationConfigRefresh)] = refresh.substr(0, refresh.find('.'));
   if (table == "pods" && !is_worker(body) && meta["labels"].contains(api::kLabelRevisionHash)) {

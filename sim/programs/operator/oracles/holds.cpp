@@ -17,10 +17,11 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// The operator may not know anything newer than this: a watch may be late, or an answer of a slow Slurm.
+/// The operator may not have heard of what happened within this time: a watch may be late, or an answer of a slow Slurm.
 constexpr core::Duration kDrainNews{40000};
 
-/// Reports whether a DOWN has a reason of somebody other than the operator and slurmctld, who must then resume the node.
+/// Reports whether somebody other than the operator and slurmctld gave the reason of a DOWN, and therefore must resume the
+/// node.
 bool down_by_somebody(const std::string& reason) {
   return !reason.empty() && !given_by_operator(reason) && !reason.ends_with("Not responding") &&
          reason != "Node unexpectedly rebooted";
@@ -73,8 +74,8 @@ bool HoldOracle::wants_bound_worker(const kube::Key& controller, const std::stri
   });
 }
 
-/// Reports whether a NodeSet wants a worker for that node, the operator knows it, and it is not only because another worker has
-/// just ended.
+/// Reports whether a NodeSet wants a worker for that node, and the operator knows it. False if the only cause may be that
+/// another worker has just ended.
 bool HoldOracle::wants_worker(const kube::Key& controller, const std::string& node) const {
   const std::size_t dash = node.rfind('-');
   if (wants_bound_worker(controller, node)) return true;
@@ -174,12 +175,13 @@ void HoldOracle::updated(const SlurmSite::Cluster& cluster, const SimNode& node,
   if (user == kSlurmAdmin) {
     if (hold.drain && frees) freed_.insert(place);
     hold.since = loop_.clock().mono();
-    // Whoever's reason the node has owns the drain, no matter who set it. The operator records that reason.
+    // The drain belongs to whoever gave the node's reason, no matter who set the drain. The operator records that reason.
     const bool gives = state == "DRAIN" || state == "DOWN" || hold.drain;
     if (gives) hold.reason = update.reason && !update.reason->empty() ? *update.reason : node.reason;
     if (gives && hold.reason.empty()) hold.reason = "drained without a reason";
     hold.drain = state == "DRAIN" || (state == "DOWN" && node.drain) || (hold.drain && !frees);
-    // UNDRAIN keeps a DOWN, even one of a preStop, with the reason of the drain: that looks like a DOWN by the administrator.
+    // UNDRAIN keeps a DOWN, even one of a preStop, and the drain's reason with it. So it looks like a DOWN by the
+    // administrator.
     const bool left_down = state == "UNDRAIN" && node.down && down_by_somebody(node.reason);
     hold.down = state == "DOWN" || left_down || (hold.down && (!frees || state == "UNDRAIN"));
     return;

@@ -58,9 +58,10 @@ TEST_F(OraclesTest, WhatAnAdminFreedIsNotDrainedAgainByItsNextRecord) {
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("node cpu-1 registers drained, as it was before an admin freed it")));
 }
 
-/// Slurm stores one reason and no owner: nobody can distinguish that DOWN from one that the administrator set.
+/// Slurm stores one reason and no owner. So nobody can distinguish the DOWN that UNDRAIN leaves from a DOWN that the
+/// administrator set.
 TEST_F(OraclesTest, TheDownThatAnAdminsUndrainLeavesUnderItsReasonOutlivesTheWorkerToo) {
-  world.pause(0, core::Duration{60000});  // it would delete the record at once
+  world.pause(0, core::Duration{60000});  // the operator would delete the record at once
   world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
   world.remove(kinds::kPod, "cpu-1");
   const auto gone = [&] { return world.find(kinds::kPod, "cpu-1") == nullptr; };
@@ -82,7 +83,7 @@ TEST_F(OraclesTest, TheDownThatAnAdminsUndrainLeavesUnderItsReasonOutlivesTheWor
   EXPECT_THAT(violations(), IsEmpty());
 }
 
-/// Slurm has overwritten the administrator's reason, so nobody can know of it.
+/// Slurm has overwritten the administrator's reason, so nobody can know the reason.
 TEST_F(OraclesTest, TheRecordOfAWorkerThatSlurmRefusesMayGoWithTheAdminsWord) {
   set_state("cpu-0", "DRAIN", kSlurmAdmin);
   world.loop().run_for(core::Duration{120000});
@@ -95,7 +96,7 @@ TEST_F(OraclesTest, TheRecordOfAWorkerThatSlurmRefusesMayGoWithTheAdminsWord) {
 
 /// Slurm overwrites an administrator's reason with every registration that it refuses, and with no other.
 TEST_F(OraclesTest, WhereSlurmRefusesAWorkerTheReasonTellsWhetherItsRecordOutlivesIt) {
-  world.pause(0, core::Duration{60000});  // it would delete the record at once
+  world.pause(0, core::Duration{60000});  // the operator would delete the record at once
   world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", 1}}}});
   world.slurm()->set_memory(500);
   world.slurm()->reload_slurmd("cpu-1");
@@ -113,7 +114,7 @@ TEST_F(OraclesTest, WhereSlurmRefusesAWorkerTheReasonTellsWhetherItsRecordOutliv
   change.reason = "disk is failing";
   ASSERT_EQ(world.slurm()->update_node("cpu-1", change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
   ASSERT_THAT(world.settle(core::Duration{180000}), IsEmpty());
-  world.loop().run_for(core::Duration{400000});  // slurmctld sets it DOWN meanwhile, and extends the reason
+  world.loop().run_for(core::Duration{400000});  // slurmctld sets the node DOWN meanwhile, and extends the reason
   EXPECT_THAT(world.oracles().unmet(), IsEmpty());
   EXPECT_NE(world.slurm()->node("cpu-1"), nullptr) << "a next worker of the name is to be drained as well";
   EXPECT_THAT(violations(), IsEmpty());

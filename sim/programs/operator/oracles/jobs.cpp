@@ -18,9 +18,9 @@ namespace kinds = kube::resources;
 
 /// The time from a deletion to the preStop by the kubelet.
 constexpr core::Duration kPreStop{5000};
-/// The operator may not know anything newer than this: a watch may be late, Slurm slow, the operator paused.
+/// The operator may not have heard of what happened within this time: a watch may be late, Slurm slow, the operator paused.
 constexpr core::Duration kNews{90000};
-/// The limit for a deleted worker, if Slurm, the API server and the operator itself are down one after the other.
+/// The same for the end of a worker, because Slurm, the API server and the operator itself may be down one after the other.
 constexpr core::Duration kGoneNews{180000};
 /// The effect of a Controller's deletion may only show after SlurmdTimeout.
 constexpr core::Duration kAfterEnd{600000};
@@ -102,7 +102,7 @@ JobOracle::JobOracle(core::Loop& loop, KubeApi& api, SlurmSite& site, Tell viola
   listen();
 }
 
-/// Processes end later, when nobody judges any more.
+/// Slurm's processes end later than the oracle, so nobody must judge their losses any more.
 JobOracle::~JobOracle() {
   for (const auto& [host, cluster] : site_.clusters()) cluster->slurm->on_job_loss = nullptr;
 }
@@ -184,7 +184,7 @@ void JobOracle::listen() {
       if (said.empty() || said.back().second != is) said.emplace_back(now, is);
     }
     if (table != "pods") return;
-    // A pod that never ran had no state.
+    // The pod of a slurmctld that never ran had no state to lose.
     if (label(pod, api::kLabelName) == "slurmctld" && core::get_string(pod, {"status", "phase"}) == "Running" &&
         terminating(pod) && !terminating(change->before ? change->before->body : pod))
       restarted_[{change->key.ns, label(pod, api::kLabelInstance)}] =
@@ -229,7 +229,7 @@ bool JobOracle::cluster_ends(const kube::Key& controller) const {
   return goes && core::get_string(*object, {"spec", "deletionPolicy"}) != "Drain";
 }
 
-/// Without a RestApi nobody sees the jobs.
+/// Reports whether the cluster has a RestApi. Without one, nobody sees the jobs.
 bool JobOracle::has_restapi(const kube::Key& controller) const {
   return std::ranges::any_of(api_.store().all(table_name(slinky::resources::kRestApi)), [&](const auto& entry) {
     return entry.first.ns == controller.ns && !terminating(entry.second->body) &&
@@ -237,12 +237,13 @@ bool JobOracle::has_restapi(const kube::Key& controller) const {
   });
 }
 
-/// Without a volume slurmctld's state ends with its pod, no matter who deletes it. But the operator does not delete it for a
-/// change while there are jobs that it can have seen.
+/// Reports whether the user chose the risk that slurmctld's state is lost. Without a volume, the state ends with slurmctld's
+/// pod, no matter who deletes it. But the operator must not delete the pod for a change while there are jobs that it can have
+/// seen.
 bool JobOracle::state_was_users(const kube::Key& controller, const SimJob& job) const {
   const Json* object = api_.peek(slinky::resources::kController, controller);
   if (object == nullptr || core::get_bool(*object, {"spec", "persistence", "enabled"}, true)) return false;
-  // Without a RestApi nobody can see jobs; if there are workers, there may be some.
+  // Without a RestApi, nobody can see jobs. If there are workers, there may be jobs.
   const bool seen = has_restapi(controller);
   const bool workers = std::ranges::any_of(api_.store().all("pods"), [&](const auto& entry) {
     return entry.first.ns == controller.ns && is_worker(entry.second->body) &&
@@ -267,8 +268,8 @@ std::string JobOracle::annotation(const kube::Key& controller, std::string_view 
   return object == nullptr ? "" : sim::annotation(*object, name);
 }
 
-/// A label marks workers with jobs, once the operator has seen the jobs. It maintains the label only for workers of NodeSets;
-/// on others the label does not change.
+/// Reports whether the operator may not have seen the job before the worker was deleted. Once the operator has seen the jobs of
+/// a worker, it marks the worker with a label. It maintains the label only for workers of NodeSets.
 bool JobOracle::unseen(const SlurmSite::Cluster& cluster, const SimJob& job, const Worker& worker) const {
   if (!cluster.slurm->up() || !has_restapi(cluster.controller)) return true;
   core::MonoTime from = std::max(job.started, cluster.slurm->up_since());
@@ -278,22 +279,22 @@ bool JobOracle::unseen(const SlurmSite::Cluster& cluster, const SimJob& job, con
   return from + kGoneNews > to;
 }
 
-/// The worker was drained and idle, so that it could be evicted. Then an administrator freed its node, and it was evicted
-/// before the operator could have seen that (docs/reference/limits.md).
+/// Reports whether the worker was evicted before the operator could have seen that an administrator had freed its node
+/// (docs/reference/limits.md). Before that, the worker was drained and idle, so that it could be evicted.
 bool JobOracle::freed_unseen(const SimJob& job, const Worker& worker) const {
   return worker.open && worker.freed && *worker.open <= *worker.freed && *worker.freed <= job.started &&
          *worker.deleted - *worker.freed <= kNews;
 }
 
-/// The record was deleted, and the pod right after it. In between a restart of the machine made slurmd register, with a record
-/// of its own that nobody had drained.
+/// Reports whether the operator deleted the record, and the pod right after it, but a restart of the machine made slurmd
+/// register in between. That made a new record, which nobody had drained.
 bool JobOracle::began_anew(const SlurmSite::Cluster& cluster, const Worker& worker) const {
   const SimNode* record = cluster.slurm->node(worker.node);
   return worker.by == Blame::kOperator && worker.off && worker.fenced && *worker.off <= *worker.fenced && record != nullptr &&
          record->made >= *worker.fenced && *worker.deleted <= *worker.fenced + kPreStop;
 }
 
-/// The slurmd ended while the job ran.
+/// Returns who is to blame if the slurmd ended while the job ran.
 Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& job, const std::string& node) const {
   const auto runs = cluster.slurmds.find(node);
   const auto newest = last_.find({cluster.controller, node});
@@ -312,7 +313,8 @@ Blame JobOracle::blame_for_end(const SlurmSite::Cluster& cluster, const SimJob& 
   return worker.by == Blame::kOperator && age * 1000 < kNews.count() ? Blame::kNewWorker : worker.by;
 }
 
-/// The operator set the node DOWN. It may do so if the pod is deleted and its machine is no longer part of the cluster.
+/// Returns who is to blame for a DOWN by the operator. A DOWN is excused if the pod is deleted and its machine is no longer
+/// part of the cluster.
 Blame JobOracle::blame_for_down(const SlurmSite::Cluster& cluster, const std::string& node) const {
   const auto newest = last_.find({cluster.controller, node});
   if (newest == last_.end()) return Blame::kOperatorDown;
@@ -340,8 +342,8 @@ core::MonoTime JobOracle::starting_since(const SlurmSite::Cluster& cluster) cons
   return since;
 }
 
-/// slurmctld was reconfigured or restarted during the prolog. The operator waits a minute for all jobs together, because on a
-/// busy cluster some job may always be starting.
+/// Returns who is to blame if slurmctld was reconfigured or restarted during the prolog. The operator waits a minute for all
+/// jobs together, because on a busy cluster some job may always be starting.
 Blame JobOracle::blame_for_cut(const SlurmSite::Cluster& cluster, const SimJob& job) const {
   constexpr core::Duration kWaited{58000};
   /// The time from the operator's last look at the jobs to the write, or to the end of slurmctld's pod.
@@ -350,24 +352,24 @@ Blame JobOracle::blame_for_cut(const SlurmSite::Cluster& cluster, const SimJob& 
   return lately(job.started, fair_ ? kLook : kNews) ? Blame::kAccident : Blame::kReconfigure;
 }
 
-/// The operator may not have reported the worker's end to slurmctld: it was recent, or slurmctld was down and has only just
-/// returned.
+/// Reports whether the operator may not have reported the worker's end to slurmctld, because the end was recent, or because
+/// slurmctld was down and has only just returned.
 bool JobOracle::untold(const SlurmSite::Cluster& cluster, const Worker& worker) const {
   const core::MonoTime up = cluster.slurm->up_since();
   return lately(worker.gone, kGoneNews) || (worker.gone && *worker.gone <= up && lately(up, kNews));
 }
 
-/// No slurmd had registered on the node when the job started.
+/// Returns who is to blame if no slurmd had registered on the node when the job started.
 Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::string& node) const {
   const auto newest = last_.find({cluster.controller, node});
   if (newest == last_.end()) return Blame::kGoneWorker;
   const Worker& worker = workers_.at(newest->second);
   if (!worker.owned) return Blame::kUser;
-  // While slurmctld was down, nobody could report the end.
+  // While slurmctld was down, nobody could report the worker's end.
   if (worker.ended && lately(cluster.slurm->up_since(), kNews)) return Blame::kAccident;
   if (worker.off) return !worker.ended || lately(worker.ended, kGoneNews) ? Blame::kAccident : Blame::kGoneWorker;
-  // The successor exists already. The record does not belong to workers in between whose slurmd never started, nor to any
-  // before the one that registered last.
+  // A successor exists already. If its slurmd has not registered, the record belongs to the last earlier worker whose slurmd
+  // ever ran.
   auto was = workers_.find(worker.before);
   while (was != workers_.end() && !site_.slurmd_ever_ran(was->first)) was = workers_.find(was->second.before);
   const SimNode* record = cluster.slurm->node(node);
@@ -381,8 +383,9 @@ Blame JobOracle::blame_for_start(const SlurmSite::Cluster& cluster, const std::s
   return worker.cut ? Blame::kAccident : Blame::kDyingWorker;
 }
 
-/// The job ran on a node that the operator had drained in order to delete its worker, for as long as the NodeSet allows
-/// (docs/how-to/scale.md lists the causes that the policy covers); and the NodeSet has, or recently had, this policy.
+/// Reports whether the job ran on a node that the operator had drained in order to delete its worker, for as long as the
+/// NodeSet's policy asks (docs/how-to/scale.md lists the causes that the policy covers). The NodeSet must have this policy, or
+/// have had it recently.
 bool JobOracle::policy_allows(const SlurmSite::Cluster& cluster, const SimJob& job, const JobLoss& loss) const {
   const std::string wanted = loss.cause == JobLoss::Cause::kRequeued ? "Requeue" : "Cancel";
   if (loss.pending) return false;

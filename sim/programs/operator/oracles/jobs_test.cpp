@@ -57,17 +57,17 @@ class JobOracleTest : public testing::Test {
     world.kube().nodes().preempt({World::kNamespace, "cpu-0"});
     world.loop().run_for(Duration{1000});
   }
-  /// Deletes the NodeSet alone: its workers continue.
+  /// Deletes the NodeSet without its workers, which continue.
   void leave_workers() {
     world.remove(slinky::resources::kNodeSet, "cpu", "Orphan");
     world.loop().run_for(Duration{1000});
     ASSERT_EQ(core::find(*world.find(kinds::kPod, "cpu-0"), {"metadata", "ownerReferences"}), nullptr);
   }
-  /// Starts a job on workers that their NodeSet has left, long after that is known.
+  /// Starts a job on workers that their NodeSet has just left, and runs on for long after that.
   void start_job_on_left_workers() {
     world.slurm()->cancel(job);
     world.loop().run_for(Duration{10000});
-    world.pause(0, Duration{5000});  // it would close the partition
+    world.pause(0, Duration{5000});  // the operator would close the partition
     leave_workers();
     job = submit(2);
     world.loop().run_for(Duration{240000});
@@ -75,7 +75,7 @@ class JobOracleTest : public testing::Test {
     ASSERT_EQ(state(), SimJob::State::kRunning);
     ASSERT_THAT(losses(), IsEmpty());
   }
-  /// The machine returns while the record is being deleted, and gets a job, which nobody can know.
+  /// Restarts the machine, deletes the record when slurmd runs, and starts a job there, of which the operator cannot know.
   void start_job_on_one_that_began_anew() {
     world.slurm()->cancel(job);
     world.loop().run_for(Duration{10000});
@@ -231,7 +231,7 @@ TEST_F(JobOracleTest, ButNoBudgetCountsOneThatIsPendingThoughItsSlurmdHasStarted
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
-/// The worker is cordoned and idle. An administrator resumes it, and `since` later it is evicted.
+/// The worker is cordoned and idle. An administrator resumes its node. After the time `since`, the worker is evicted.
 class FreedWorkerTest : public JobOracleTest {
  protected:
   void evict_after(Duration since) {
@@ -358,7 +358,7 @@ TEST_F(JobOracleTest, OrAfterItsWorkerIsGoneWhoeverDeletedTheOneBefore) {
     world.merge(slinky::resources::kNodeSet, "cpu", {{"spec", {{"replicas", replicas}}}});
     ASSERT_THAT(world.settle(Duration{60000}), IsEmpty());
   }
-  world.pause(0, std::chrono::hours{1});  // it would drain the node
+  world.pause(0, std::chrono::hours{1});  // the operator would drain the node
   Caller scheduler;
   scheduler.user = "system:kube-scheduler";
   Deletion at_once;
@@ -389,7 +389,7 @@ TEST_F(JobOracleTest, OrWhenSlurmctldIsBackAfterLongThoughTheSuccessorIsThere) {
   ASSERT_THAT(world.slurm()->jobs().at(job).nodes, ElementsAre("cpu-0")) << "nobody could tell slurmctld";
   EXPECT_THAT(losses(), ElementsAre(Pair(Blame::kUser, 1)));
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
-  // After this the operator has had enough time.
+  // After this time, the operator must have reported the end of the worker.
   world.loop().run_for(Duration{91000});
   job = submit(1);
   world.loop().run_for(Duration{2000});

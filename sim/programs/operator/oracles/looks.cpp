@@ -17,7 +17,7 @@ void Looks::listen() {
   api_.store().listen([this](const std::string& table, const ChangePtr& change) {
     const Json& body = change->object->body;
     if (table != "pods" || change->type != Change::Type::kAdded || !is_worker(body)) return;
-    // An earlier look was at an earlier pod.
+    // An earlier look was at an earlier pod, so it does not count for this one.
     const auto asked = asked_.find(slurm_node_of(body));
     if (asked != asked_.end()) asked->second.idle_and_held = false;
   });

@@ -58,7 +58,7 @@ void ReplicaOracle::note_worker(const Change& change) {
   ++live_[owner];
 }
 
-/// Checks that the Kubernetes node matches, or did recently, and that it has no other worker.
+/// Checks that the Kubernetes node of a new worker matches the NodeSet, or did recently, and that the node has no other worker.
 void ReplicaOracle::judge_bound(const Json& made) {
   const std::string owner = owner_uid(made, "NodeSet"), host = pinned_to(made);
   const Json* machine = api_.peek(kube::resources::kNode, {"", host});

@@ -21,13 +21,13 @@ using core::Json;
 namespace kinds = kube::resources;
 
 constexpr Duration kLook{2000};
-/// A token is renewed at four fifths of its lifetime, so nobody ever finds it expired.
+/// No token should ever be found expired, because a token is renewed at four fifths of its lifetime.
 constexpr Duration kTokenExpired{4000};
-/// A slurmrestd pod that was harmed starts again.
+/// The time in which a slurmrestd pod that was harmed starts again.
 constexpr Duration kRestAway{90000};
-/// Polls, the live look, and slurmd's answer.
+/// The time for polls, the live look, and slurmd's answer.
 constexpr Duration kHeldBack{90000};
-/// The operator waits for starting workers and for prologs.
+/// The time for which the operator waits for starting workers and for prologs.
 constexpr Duration kOutdated{120000};
 /// The limit for the requests of a cluster of a few workers within a minute, in the worst weather. Measured: see
 /// docs/development.md.
@@ -109,8 +109,8 @@ void ServiceOracle::look_at_tokens() {
   }
 }
 
-/// Reports whether its pods are on unreachable machines. Kubernetes leaves them there for five minutes, and creates no others
-/// meanwhile.
+/// Reports whether all pods of the RestApi are on unreachable machines. Kubernetes leaves them there for five minutes, and
+/// creates no others meanwhile.
 bool ServiceOracle::waits_for_machines(const kube::Key& restapi) const {
   bool any = false;
   for (const auto& [key, stored] : api_.store().all("pods")) {

@@ -29,7 +29,7 @@ void TokenOracle::listen() {
   });
 }
 
-/// A token that is not refreshed changes only if its Token or its key changes: see also listen.
+/// A token that is not refreshed changes only if its Token or its key changes, or if its Secret is deleted: see listen().
 void TokenOracle::learn_token(const Json& secret) {
   const std::string uid = owner_uid(secret, "Token");
   const kube::Key key{namespace_of(secret), name_of(secret)};

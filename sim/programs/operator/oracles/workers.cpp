@@ -39,7 +39,7 @@ void WorkerOracle::listen() {
   });
 }
 
-/// Judges by Slurm's own state at the moment of the call.
+/// Judges the deletion of a worker by Slurm's own state at the moment of the call.
 void WorkerOracle::worker_deletion(const Json& pod) {
   if (terminating(pod)) return;
   const kube::Key controller{namespace_of(pod), label(pod, api::kLabelCluster)};
@@ -50,13 +50,13 @@ void WorkerOracle::worker_deletion(const Json& pod) {
   // The model knows whether the pod runs slurmd; a kubelet's report may be old.
   const bool runs = runs_slurmd(*cluster, node, pod);
   if (ended(pod) && (jobs.empty() || !runs)) return;
-  // Jobs of an earlier pod of that name are not this pod's.
+  // A pod that never started has no jobs: they are jobs of an earlier pod of its name.
   if (never_started(pod)) return;
   const Json* owner = api_.peek(slinky::resources::kController, controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});
   const bool space_goes = space == nullptr || terminating(*space);
   if (owner == nullptr && space_goes) return;
-  // While it waits for a Controller, the operator deletes nothing.
+  // While there is no Controller, the operator waits for one and deletes nothing.
   if (owner == nullptr && loop_.clock().mono() - gone_.at(controller) > kLookAndWrite) {
     return violation_(fmt::format("worker {} was deleted while there was no Controller {}", key_of(pod), controller.str()));
   }

@@ -15,7 +15,7 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// See docs/conditions.md.
+/// A warning is repeated after this time at the earliest: see docs/conditions.md.
 constexpr core::Duration kToldAgain{std::chrono::minutes{10}};
 
 /// Returns the part of a path after `part`, up to the next "/".

@@ -15,7 +15,7 @@ namespace {
 using core::Json;
 using testing::IsEmpty;
 
-/// With one namespace, only that is read; with several, the caches contain all.
+/// An operator for one namespace reads only this one. With several namespaces, its caches contain all namespaces.
 TEST(NamespacesTest, OfOthersNothingIsWritten) {
   OperatorWorld world({}, {.namespaces = {World::kNamespace, "a third one"}});
   for (const char* ns : {World::kNamespace, kOtherNamespace}) {
