@@ -19,8 +19,8 @@ constexpr std::size_t kMaxLabelName = 253 + 1 + 63;
 
 /// Requires that each item is a valid name of a Kubernetes label. No node could have a label with another name.
 Field label_names(Field list) {
-  list.schema["items"]["pattern"] = "^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
-  list.schema["items"]["maxLength"] = kMaxLabelName;
+  list.limits["items"]["pattern"] = "^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
+  list.limits["items"]["maxLength"] = kMaxLabelName;
   return list;
 }
 

@@ -170,6 +170,13 @@ void differing(const Json& a, const Json& b, const std::string& path, std::vecto
 
 }  // namespace
 
+Json Field::schema() const {
+  if (type_schema == nullptr) return limits;
+  Json out = type_schema();
+  out.merge_patch(limits);
+  return out;
+}
+
 Field& Field::describe(std::string text) {
   description = std::move(text);
   return *this;
@@ -183,36 +190,36 @@ Field& Field::required() {
   return *this;
 }
 Field& Field::nullable() {
-  schema["nullable"] = true;
+  limits["nullable"] = true;
   return *this;
 }
 Field& Field::minimum(std::int64_t n) {
-  schema["minimum"] = n;
+  limits["minimum"] = n;
   return *this;
 }
 Field& Field::maximum(std::int64_t n) {
-  schema["maximum"] = n;
+  limits["maximum"] = n;
   return *this;
 }
 Field& Field::min_length(std::size_t n) {
-  schema["minLength"] = n;
+  limits["minLength"] = n;
   return *this;
 }
 Field& Field::max_length(std::size_t n) {
-  schema["maxLength"] = n;
+  limits["maxLength"] = n;
   return *this;
 }
 Field& Field::items(std::size_t least, std::size_t most) {
-  if (least > 0) schema["minItems"] = least;
-  schema["maxItems"] = most;
+  if (least > 0) limits["minItems"] = least;
+  limits["maxItems"] = most;
   return *this;
 }
 Field& Field::pattern(std::string regex, std::size_t longest) {
-  schema["pattern"] = std::move(regex);
+  limits["pattern"] = std::move(regex);
   return max_length(longest);
 }
 Field& Field::one_line() {
-  schema["pattern"] = kOneLinePattern;
+  limits["pattern"] = kOneLinePattern;
   return *this;
 }
 Field& Field::rule(std::string cel, std::string message, std::string at) {
@@ -223,7 +230,8 @@ Field& Field::immutable() {
   return rule("self == oldSelf", "cannot be changed; delete the object and create it again");
 }
 Field& Field::schema_of(Json new_schema) {
-  schema = std::move(new_schema);
+  type_schema = nullptr;
+  limits = std::move(new_schema);
   return *this;
 }
 Field& Field::not_acted_on() {
@@ -257,10 +265,10 @@ Json FieldList::schema() const {
   Json names = Json::array();
   for (const Field& field : fields_) {
     if (field.is_embedded) {
-      properties.update(field.schema["properties"]);
+      properties.update(field.schema()["properties"]);
       continue;
     }
-    Json property = field.schema;
+    Json property = field.schema();
     if (!field.description.empty()) property["description"] = field.description;
     if (field.default_value) property["default"] = *field.default_value;
     append_rules(property, field.rules);
@@ -295,7 +303,7 @@ void FieldList::read(void* object, const Json& json) const {
       field.read(object, it == json.end() ? kAbsent : *it);
     } else if (field.is_raw) {
       Json part = Json::object();
-      for (const auto& [name, unused] : field.schema["properties"].items()) {
+      for (const auto& [name, unused] : field.limits["properties"].items()) {
         if (auto it = json.find(name); it != json.end() && !it->is_null()) part[name] = *it;
       }
       field.read(object, part);
@@ -313,6 +321,19 @@ std::vector<std::string> validate(const Json& schema, const Json& json, const st
     validator.value(schema, json, path);
   }
   return std::move(validator.problems);
+}
+
+Json without_texts(Json schema) {
+  if (!schema.is_object()) return schema;
+  schema.erase("x-kubernetes-validations");
+  schema.erase("description");
+  if (const auto properties = schema.find("properties"); properties != schema.end()) {
+    for (auto& [name, property] : properties->items()) property = without_texts(std::move(property));
+  }
+  for (const char* below : {"items", "additionalProperties"}) {
+    if (const auto found = schema.find(below); found != schema.end()) *found = without_texts(std::move(*found));
+  }
+  return schema;
 }
 
 void apply_defaults(const Json& schema, Json& json) {

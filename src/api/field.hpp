@@ -85,9 +85,15 @@ class Field {
   /// Writes the field even if it is zero (absent: null), so that a merge patch resets it. For status.
   Field& always();
 
+  /// Returns the type and limits of the member, without description and default.
+  [[nodiscard]] core::Json schema() const;
+
   std::string name;
   std::string description;
-  core::Json schema;  ///< The type and limits of the member, without description and default.
+  /// Returns the schema of the member's type. Null: `limits` is the whole schema. It is not stored, because every struct around
+  /// the member would keep another copy.
+  core::Json (*type_schema)() = nullptr;
+  core::Json limits = core::Json::object();  ///< What the field adds to the schema of its type, or replaces in it.
   std::vector<Rule> rules;
   bool is_required = false;
   bool is_not_acted_on = false;
@@ -137,6 +143,8 @@ class FieldList {
 /// Returns everything in `json` that the schema refuses, each as "path: value, allowed". Unknown fields and CEL rules are left
 /// to the API server.
 std::vector<std::string> validate(const core::Json& schema, const core::Json& json, const std::string& path);
+/// Returns the schema without descriptions and CEL rules, which validate() does not read.
+core::Json without_texts(core::Json schema);
 /// Fills in the schema's defaults as the API server does: only in objects that are present.
 void apply_defaults(const core::Json& schema, core::Json& json);
 /// Returns the paths among fields marked not_acted_on() at which `json` differs from `initial`.
@@ -308,7 +316,7 @@ Field field(std::string name, Member Owner::*member) {
   using Inner = detail::Inner<Member>;
   Field f;
   f.name = std::move(name);
-  f.schema = Codec<Member>::schema();
+  f.type_schema = &Codec<Member>::schema;
   f.is_optional = Inner::kOptional;
   f.is_raw = std::is_same_v<Member, core::Json>;
   if constexpr (Described<typename Inner::type>) f.child = &Codec<typename Inner::type>::list();
@@ -340,14 +348,13 @@ template <class Owner>
 Field embed_raw(core::Json Owner::*member, core::Json properties) {
   Field f = field("", member);
   f.is_embedded = true;
-  f.schema = {{"type", "object"}, {"properties", std::move(properties)}};
-  return f;
+  return f.schema_of({{"type", "object"}, {"properties", std::move(properties)}});
 }
 
 /// Reads a struct, with defaults applied. Error: kInvalid. The message names every wrong path, its value and what is allowed.
 template <Described T>
 core::Result<T> from_json(const core::Json& json, const std::string& path = "") {
-  static const core::Json kSchema = Codec<T>::schema();
+  static const core::Json kSchema = without_texts(Codec<T>::schema());
   if (std::vector<std::string> problems = validate(kSchema, json, path); !problems.empty()) {
     std::string text;
     for (const std::string& problem : problems) text += (text.empty() ? "" : "; ") + problem;

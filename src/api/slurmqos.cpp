@@ -43,7 +43,7 @@ Field wall(std::string name, std::optional<IntOrString> QosLimits::*member, cons
 
 Field tres(std::string name, TresMap QosLimits::*member, const std::string& text) {
   Field out = field(std::move(name), member);
-  core::Json& item = out.schema["additionalProperties"];
+  core::Json& item = out.limits["additionalProperties"];
   item["minimum"] = 0;
   item["maximum"] = kMaxTres;
   item["pattern"] = kTres;
