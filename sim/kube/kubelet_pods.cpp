@@ -15,7 +15,7 @@ namespace res = kube::resources;
 
 namespace {
 
-/// Runs until it is terminated. In an init container that is no sidecar, ends at once with 0.
+/// A process that runs until it is terminated. In an init container that is not a sidecar, it exits at once with code 0.
 class DefaultProcess final : public Process {
  public:
   explicit DefaultProcess(bool ends) : ends_(ends) {}

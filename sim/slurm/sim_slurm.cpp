@@ -161,7 +161,7 @@ core::Result<SimSlurm::Loaded> SimSlurm::load(const std::string& text) const {
   for (const ConfWords& words : *lines) {
     const auto& [key, value] = words.front();
     if (key != "nodeset") continue;
-    // A stored node with the name of a NodeSet ends slurmctld (24.11 and later).
+    // slurmctld exits if its stored state has a node with the name of a NodeSet (24.11 and later).
     if (nodes_.contains(value)) return core::fail(core::ErrorCode::kInvalid, "NodeSet " + value + " has the name of a node");
     out.node_sets[value] = word(words, "feature");
   }

@@ -8,7 +8,7 @@ namespace {
 
 /// The limit for names of Kubernetes objects.
 constexpr std::size_t kMaxObjectName = 253;
-/// The number of readable characters kept of a username that is not a valid object name.
+/// If a username does not fit in an object name, its readable part is made from this many of its first characters.
 constexpr std::size_t kReadablePart = 40;
 
 bool is_word(char c) {

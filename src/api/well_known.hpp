@@ -109,7 +109,7 @@ inline constexpr std::string_view kAnnotationSshHostKeysHash = "slinky.slurm.net
 inline constexpr std::string_view kAnnotationConfigRefresh = "slinky.slurm.net/config-refresh";
 /// On slurmctld's pods: a digest of the settings that only take effect on a restart.
 inline constexpr std::string_view kAnnotationRestartHash = "slinky.slurm.net/restart-hash";
-/// On slurmctld's pod template: the configuration for which a slurmctld that did not start was given a new pod.
+/// On slurmctld's pod template: the hash of the configuration for which the pod of a crashing slurmctld was last replaced.
 inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/restarted-for";
 /// On a ConfigMap: the last configuration that slurmctld accepted, for rolling back. operator/controller/rollout.hpp explains
 /// these annotations.

@@ -29,10 +29,10 @@ namespace cli {
 
 // Exit codes of the program.
 inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;   ///< An error, printed on stderr.
-inline constexpr int kUsage = 2;    ///< The command line is wrong.
-inline constexpr int kNotYet = 3;   ///< The state was not reached within --timeout, depends on somebody, or is not certain.
-inline constexpr int kRefused = 4;  ///< Refused because it would do harm. stderr says why, and what to do.
+inline constexpr int kFailed = 1;         ///< An error, printed on stderr.
+inline constexpr int kUsage = 2;          ///< The command line is wrong.
+inline constexpr int kNotYet = 3;         ///< The wanted state is not reached yet, waits for a person, or is not certain.
+inline constexpr int kRefused = 4;        ///< Refused because it would do harm. stderr says why, and what to do.
 inline constexpr int kInterrupted = 130;  ///< The user interrupted.
 
 /// The options that all commands have.

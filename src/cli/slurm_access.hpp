@@ -20,7 +20,8 @@ class SlurmAccess {
 
   template <class Row>
   using Rows = std::vector<std::shared_ptr<const Row>>;
-  /// Calls `start` with a callback, as Api::await does. The error says that Slurm does not answer.
+  /// Calls `start` with a callback, as Api::await does. The error says that Slurm does not answer, or that the user
+  /// interrupted.
   template <class T>
   core::Result<T> await(Api& api, const std::function<void(std::function<void(core::Result<T>)>)>& start) {
     auto answer = api.await<T>(start);

@@ -21,7 +21,7 @@ enum class ErrorCode {
   kNotFound,         ///< 404, or a Slurm node that does not exist.
   kAlreadyExists,    ///< 409 AlreadyExists.
   kConflict,         ///< 409 Conflict: a precondition or resourceVersion did not hold.
-  kExpired,          ///< 410: the resourceVersion is too old (or too new): list again.
+  kExpired,          ///< 410: the resourceVersion is too old (or too new): list again. Or evidence is too old: observe again.
   kForbidden,        ///< 403.
   kUnauthorized,     ///< 401: renew the credentials.
   kTooManyRequests,  ///< 429: honour retry_after.

@@ -13,8 +13,8 @@
 //     The value of another Secret, read live. Nothing is written if that Secret has another uid or version than the plan saw
 //     (Conflict), or if it has no such key (NotFound).
 //   {"$jwks": {"signs": 0, "keys": [{"namespace", "name", "key", "uid", "resourceVersion"}, ...]}}
-//     A slurm.jwks of Slurm (jwks(5) of auth/slurm) with the values of Secrets, each read like $copy. `signs` is the index of
-//     the key that signs; all keys verify. A key has the same "kid" in each such file.
+//     A slurm.jwks of auth/slurm (https://slurm.schedmd.com/authentication.html) with the values of Secrets, each read like
+//     $copy. `signs` is the index of the key that signs; all keys verify. A key has the same "kid" in each such file.
 //   {"$requestToken": {"serviceAccount": {"namespace", "name"}, "audiences": [...], "expirationSeconds": 3600, ...}}
 //     A token of a service account, base64. The other members are the spec of the TokenRequest, including "boundObjectRef".
 //

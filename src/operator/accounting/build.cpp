@@ -258,7 +258,8 @@ core::Json build_stateful_set(const Observed& observed, const std::string& slurm
       {"volumes",
        core::Json::array({sources_volume(observed), core::Json{{"name", kEtcVolume}, {"emptyDir", {{"medium", "Memory"}}}}})},
   };
-  // slurmdbd's pod reads all of these only once, so a pod with other data is replaced.
+  // slurmdbd's pod reads its configuration, keys and password only once. The template has their digests, so that the pod is
+  // replaced when one of them changes.
   const kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppAccounting)},
       {std::string(api::kAnnotationSlurmdbdConfHash), core::short_digest(slurmdbd_conf + observed.jwks.value_or(""))},

@@ -20,7 +20,7 @@ namespace op::accounting {
 struct Report {
   bool answers = false;   ///< slurmdbd has answered through at least one cluster.
   std::string away;       ///< Why slurmdbd answers through no cluster, in Slurm's words; "": it answers or was not asked.
-  std::string waiting;    ///< What is missing for some clusters.
+  std::string waiting;    ///< What some clusters lack until slurmdbd serves them: an answer, a registration or a connection.
   std::string not_asked;  ///< The clusters through which slurmdbd cannot be asked.
 };
 /// Asks again if that is due and `may_ask` is true: the answer may take as long as Slurm waits for slurmdbd. `reachable`:

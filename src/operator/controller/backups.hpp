@@ -27,7 +27,7 @@ namespace op::controller {
 /// The init container of the primary's pod that waits until no backup serves.
 inline constexpr const char* kWaitBackup = "wait-backup";
 
-/// Returns the number of standby slurmctlds.
+/// Returns the number of standby slurmctlds that the spec asks for.
 int backups(const Observed& observed);
 
 /// True if the pod of the primary is ready.

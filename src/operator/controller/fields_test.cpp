@@ -11,7 +11,8 @@ using namespace op::testing;
 
 const kube::Key kKey{"default", "x"};
 
-/// Makes a pod of each StatefulSet ready. slurmctld runs in it with the files that it found at its start.
+/// Creates a ready pod for each StatefulSet, and replaces a pod of another template. After that, slurmctld has loaded the
+/// present files.
 void start_pods(World& world) {
   for (const char* name : {"x-controller", "x-controller-backup"}) {
     const Json* set = world.find("StatefulSet", {"default", name});

@@ -57,8 +57,9 @@ bool has_served(const Observed& observed) {
 }
 
 /// True if Slurm does not answer although it may have jobs on nodes outside of Kubernetes, or of workers that were removed by
-/// force. False if slurmctld was never up with the key in force: it has no jobs, and the key may be why it does not start.
-/// False without a RestApi, because Slurm can then never be asked.
+/// force. False if slurmctld crashes or has not started in its pod, and was never up with the key in force: it has no jobs, and
+/// the key may be why it does not start. False without a RestApi, because Slurm can then never be asked. False if a user
+/// accepts the loss of jobs.
 bool unheard(const Observed& observed) {
   if (observed.restapis.empty() || answers(observed) || loses_jobs(observed)) return false;
   return has_state(observed) || has_served(observed);
@@ -250,7 +251,7 @@ Keyring with_copy(const Observed& observed, bool state_at_stake) {
   if (copy.usable() && copy.rotation) {
     go_on(observed, state_at_stake, out);
   } else if (copy.edited && !copy.meta->annotation(api::kAnnotationKeyRotation).empty()) {
-    // Nobody knows which daemon has loaded which step.
+    // The copy was edited during a rotation, so nobody knows of which step each daemon has loaded the files.
     out.waits_for = waits_for(observed, state_at_stake);
     if (!out.waits_for.empty() || !source.usable()) {
       out.problem = edited(observed);

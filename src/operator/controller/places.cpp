@@ -103,7 +103,7 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
 /// The workers that Slurm has, by their places.
 struct Census {
   std::vector<std::string> waiting;   ///< The workers that lack the places that the file gives them.
-  std::vector<std::string> nameless;  ///< The workers that the file does not name.
+  std::vector<std::string> nameless;  ///< The workers that the file does not name and that have no other place.
   core::WallTime oldest{}, newest{};  ///< Since when Slurm has had the workers that were not considered yet, named or not.
   bool fresh = false;                 ///< There are workers that were not considered yet.
   bool unseen = false;                ///< Slurm has a worker whose pod does not show it yet.

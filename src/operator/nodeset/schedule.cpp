@@ -20,8 +20,8 @@ constexpr std::array<std::pair<std::string_view, core::Duration>, 5> kPeriods{
 /// Further flags that Slurm stores and shows, and that do not affect nodes and times.
 constexpr std::array<std::string_view, 6> kOthers{"FLEX",    "MAGNETIC", "NO_HOLD_JOBS_AFTER_END",
                                                   "OVERLAP", "STATIC",   "USER_DELETE"};
-/// Flags that are ignored, because the operator sets them anyway. FORCE_START is ignored because it allows a start in the past,
-/// which is not needed.
+/// Flags that are ignored. The operator always sets MAINT and IGNORE_JOBS. Slurm sets SPEC_NODES itself, because the
+/// reservation names its nodes. FORCE_START allows a start in the past, which is not needed.
 constexpr std::array<std::string_view, 4> kImplied{"MAINT", "IGNORE_JOBS", "SPEC_NODES", "FORCE_START"};
 
 bool recurs(std::string_view flag) {

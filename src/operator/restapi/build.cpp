@@ -97,7 +97,7 @@ core::Json slurmrestd_container(const Observed& observed) {
       {"securityContext", ids(false)},
       {"volumeMounts", core::Json::array({{{"name", kEtcVolume}, {"mountPath", "/etc/slurm"}, {"readOnly", true}}})},
   };
-  // slurmrestd answers /livez and /readyz only with a token.
+  // The probes only open a connection, because slurmrestd answers /livez and /readyz only with a token.
   out["startupProbe"] = probe(kAppRestApi, 60);
   out["livenessProbe"] = probe(kAppRestApi, 60);
   out["readinessProbe"] = probe(kAppRestApi, 3);

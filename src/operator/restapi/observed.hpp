@@ -29,7 +29,7 @@ struct Observed {
   std::vector<Problem> missing;  ///< Missing Secrets and ConfigMaps that the pod's spec names.
   kube::ObjectPtr config_map;    ///< The Controller's "X-config".
   std::vector<std::string>
-      ending_nodesets;  ///< NodeSets of the same Controller that are being deleted: they may need us to drain.
+      ending_nodesets;  ///< NodeSets of the same Controller that are being deleted. They may need slurmrestd to drain workers.
   std::vector<std::string> ending_workers;  ///< Workers of a Controller that is being deleted with deletionPolicy: Drain.
   bool lasting_nodesets = false;            ///< There are NodeSets that are not being deleted.
 

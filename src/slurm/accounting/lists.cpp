@@ -6,7 +6,8 @@
 namespace slurm::accounting {
 namespace {
 
-/// After a write, the next poll starts this many times the list's cost after the last one, instead of cost_factor times.
+/// After a write or poll_often(), the time from the start of a poll to the next is at least the duration of the poll times this
+/// factor. Otherwise the factor is cost_factor.
 constexpr int kSoonFactor = 4;
 
 /// A poll that starts this long after a write counts as later than the write.

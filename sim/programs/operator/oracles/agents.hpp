@@ -9,7 +9,7 @@
 
 namespace sim {
 
-/// The begin of the operators' User-Agent.
+/// The beginning of the operators' User-Agent.
 inline constexpr std::string_view kOperatorAgent = "slurm-operator";
 /// The user who changes nodes by hand. Only this user may undo these drains.
 inline constexpr std::string_view kSlurmAdmin = "admin";

@@ -193,7 +193,8 @@ void HoldOracle::updated(const SlurmSite::Cluster& cluster, const SimNode& node,
   if (!hold.drain && !hold.down) return;
   if (hold.drain && state.empty() && update.reason == hold.reason) return;  // the drain is restored
   if (state == "DRAIN" && !update.reason) hold.drain = true;
-  // Slurm has no conditional writes: what an administrator does between our look and our write is lost.
+  // Slurm has no conditional writes, so the operator may overwrite what an administrator does between the operator's look and
+  // its write.
   if ((frees || (update.reason && user == "slurm")) && asked && hold.since >= *asked) {
     foreign_.erase(place);
     return;
