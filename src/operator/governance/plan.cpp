@@ -236,6 +236,11 @@ class Planner {
       draft.message = wanted.error().message;
       return tell(resource, std::move(draft));
     }
+    if (std::string problem = acct::qos_name_problem(group.name); !problem.empty()) {
+      draft.reason = "Unsupported";
+      draft.message = std::move(problem) + ". Give the QOS another name";
+      return tell(resource, std::move(draft));
+    }
     if (state != Known::kYes) return tell(resource, unknown(std::move(draft)));
     enforces(resource) ? enforce(resource, group, *std::move(wanted), std::move(draft))
                        : compare(resource, group, *wanted, std::move(draft));

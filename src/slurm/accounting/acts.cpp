@@ -30,9 +30,10 @@ std::string some_users(const std::vector<std::string>& users) {
 
 std::string use_of_qos(std::string_view qos, const accounting::View& view) {
   const std::string name = accounting::folded(qos);
-  std::vector<std::string> associations, preemptors;
+  std::vector<std::string> associations, limited, preemptors;
   for (const auto& [key, row] : *view.associations.rows) {
     if (accounting::folded(row->default_qos) == name) associations.push_back(association_text(*row));
+    if (row->qos.size() == 1 && accounting::folded(row->qos.front()) == name) limited.push_back(association_text(*row));
   }
   for (const auto& [key, row] : *view.qos.rows) {
     const bool preempts =
@@ -40,7 +41,9 @@ std::string use_of_qos(std::string_view qos, const accounting::View& view) {
     if (preempts && accounting::folded(row->name) != name) preemptors.push_back("QOS " + row->name);
   }
   if (!associations.empty()) return "it is the default of " + some_users(associations);
-  return preemptors.empty() ? "" : "it is preempted by " + some_users(preemptors);
+  if (!preemptors.empty()) return "it is preempted by " + some_users(preemptors);
+  // slurmdbd would leave an empty list, and an association with an empty list may use all that the account above it may.
+  return limited.empty() ? "" : "it is the only QOS that may be used by " + some_users(limited);
 }
 
 std::optional<UnusedQos> UnusedQos::of(const plan::Observing& observing, AccountingKey database, const accounting::Qos& qos,

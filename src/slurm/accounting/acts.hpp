@@ -30,7 +30,8 @@ class UnusedQos final : public plan::Evidence {
 
  private:
   UnusedQos(const plan::Observing& observing, AccountingKey database, const accounting::Qos& qos, core::MonoTime good_until)
-      : Evidence(observing, "UnusedQos", "no association has it as its default, and no QOS preempts it", good_until),
+      : Evidence(observing, "UnusedQos", "no association has it as its default or its only QOS, and no QOS preempts it",
+                 good_until),
         database_(std::move(database)),
         name_(qos.name),
         id_(qos.id) {}
@@ -41,8 +42,8 @@ class UnusedQos final : public plan::Evidence {
 };
 
 /// Returns who uses the QOS, for messages: "it is the default of account physics, user ann, cluster c", or "it is preempted by
-/// QOS gpu". Returns "" if neither associations nor QOS do. With a reference to a deleted QOS in its list, slurmrestd of 24.11
-/// cannot list any QOS.
+/// QOS gpu", or "it is the only QOS that may be used by account nvidia, cluster c". Returns "" if nobody does. With a reference
+/// to a deleted QOS in its list, slurmrestd of 24.11 cannot list any QOS.
 [[nodiscard]] std::string use_of_qos(std::string_view qos, const accounting::View& view);
 
 /// Joins users of a QOS for a message: the first few, and how many more there are.

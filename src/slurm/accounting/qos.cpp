@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 #include <set>
 #include <utility>
@@ -502,6 +503,23 @@ std::string folded(std::string_view name) {
   std::string out(name);
   std::ranges::transform(out, out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   return out;
+}
+
+std::string qos_name_problem(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kTruths{"y", "yes", "t", "on", "n", "no", "f", "off"};
+  const std::string text = folded(name);
+  std::string taken_for;
+  if (text.empty() || text.front() == '~' || text == "null") {
+    taken_for = "no value";
+  } else if (std::ranges::find(kTruths, text) != kTruths.end()) {
+    taken_for = "a truth value";
+  } else {
+    char* end = nullptr;
+    (void)std::strtod(text.c_str(), &end);
+    if (end == text.c_str() + text.size()) taken_for = "a number";
+  }
+  if (taken_for.empty()) return {};
+  return "slurmrestd takes the name \"" + std::string(name) + "\" for " + taken_for + ", and would change another QOS or none";
 }
 
 }  // namespace slurm::accounting

@@ -95,4 +95,9 @@ struct Difference {
 /// Returns the name in lower case. Slurm compares names of QOS, accounts and users without case.
 [[nodiscard]] std::string folded(std::string_view name);
 
+/// Returns why slurmrestd would take the name for another one, or "". It reads the parts of a request's path as values: `007`
+/// is the number 7, `on` is true (data_convert_type() in Slurm's src/common/data.c). In a list of QOS, a number is the id of
+/// one.
+[[nodiscard]] std::string qos_name_problem(std::string_view name);
+
 }  // namespace slurm::accounting

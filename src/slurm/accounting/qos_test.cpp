@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include "slurm/accounting/acts.hpp"
 #include "slurm/rest/decode_accounting.hpp"
 
 namespace slurm::accounting {
@@ -112,6 +113,31 @@ TEST(Qos, SettingsHaveFields) {
 }
 
 // As the chart of a user has them, for v0.0.44.
+TEST(Qos, NamesThatSlurmrestdTakesForOtherValues) {
+  for (const char* name : {"007", "7", "1e3", "0x1f", "inf", "nan", "t", "On", "no", "off", "null", "~"})
+    EXPECT_NE(qos_name_problem(name), "") << name;
+  for (const char* name : {"gpu", "normal", "7b", "1-2", "one", "true", "none", "in"})
+    EXPECT_EQ(qos_name_problem(name), "") << name;
+}
+
+TEST(Qos, TheOnlyOneOfAnAssociationIsInUse) {
+  std::map<std::string, std::shared_ptr<const Association>> rows;
+  const auto add = [&](const char* account, std::vector<std::string> qos) {
+    auto row = std::make_shared<Association>();
+    row->cluster = "site";
+    row->account = account;
+    row->qos = std::move(qos);
+    rows[row->key()] = row;
+  };
+  add("nvidia", {"Own"});
+  add("science", {"own", "normal"});
+  View view;
+  view.qos.rows = std::make_shared<const std::map<std::string, std::shared_ptr<const Qos>>>();
+  view.associations.rows = std::make_shared<const std::map<std::string, std::shared_ptr<const Association>>>(std::move(rows));
+  EXPECT_EQ(use_of_qos("own", view), "it is the only QOS that may be used by account nvidia, cluster site");
+  EXPECT_EQ(use_of_qos("normal", view), "");
+}
+
 TEST(Qos, AConfigInTheSpellingOfADataParserIsTranslated) {
   const auto read = read_qos(Json::parse(R"({
     "description": "for GPUs", "priority": {"set": true, "number": 100}, "flags": ["DENY_LIMIT", "NoDecay"],

@@ -72,6 +72,8 @@ void AccountingClient::qos(const std::string& name, std::function<void(core::Res
     }
     done(core::fail(core::ErrorCode::kNotFound, "slurmdbd has no QOS " + name));
   };
+  if (std::string problem = accounting::qos_name_problem(name); !problem.empty())
+    return done(core::fail(core::ErrorCode::kUnsupported, std::move(problem)));
   connection_->get_table<accounting::Qos>("qos/" + percent_encode(name), {}, decode_qos, found, Scope::kAccounting);
 }
 
@@ -97,6 +99,8 @@ void AccountingClient::write_qos(std::vector<QosWrite> writes, std::function<voi
 }
 
 void AccountingClient::delete_qos(const std::string& name, std::function<void(core::Result<void>)> done) {
+  if (std::string problem = accounting::qos_name_problem(name); !problem.empty())
+    return done(core::fail(core::ErrorCode::kUnsupported, std::move(problem)));
   connection_->write("DELETE", "qos/" + percent_encode(name), nullptr, std::move(done), Scope::kAccounting);
 }
 

@@ -40,7 +40,7 @@ std::optional<ErrorCode> by_number(std::int64_t number, RequestKind kind) {
     case 5004:  // SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT
     case 5005:  // SLURM_PROTOCOL_SOCKET_ZERO_BYTES_SENT
     case 7000:  // ESLURM_DB_CONNECTION
-    case 7006:  // ESLURM_DB_CONNECTION_INVALID
+    case 7008:  // ESLURM_DB_CONNECTION_INVALID
       return lost;
     case 1804:  // SLURMCTLD_COMMUNICATIONS_BACKOFF
       return ErrorCode::kTooManyRequests;
