@@ -25,6 +25,8 @@ Cluster read_cluster(const Caches& caches, kube::Recorder& recorder, const Named
               .keyring = {},
               .ends = object.meta.terminating(),
               .said = {}};
+  // slurmctld uses slurmdbd, even if its Controller cannot be read any more.
+  out.offered = named.joined;
   api::Controller controller;
   if (!read_object(object, controller).empty()) return out;
   out.slurm_key = read_key(recorder, ns, slurm_key_ref(controller.spec, object.meta.name));
@@ -35,7 +37,6 @@ Cluster read_cluster(const Caches& caches, kube::Recorder& recorder, const Named
   out.restapi = std::ranges::any_of(caches.restapis.by_index(kIndexController, out.key),
                                     [](const kube::ObjectPtr& restapi) { return !restapi->meta.terminating(); });
   const kube::ObjectPtr config_map = caches.config_maps.find({ns, config_map_name(object.meta.name)});
-  out.offered = named.joined;
   out.joined = config_map && joined_slurmdbd(*config_map) == slurmdbd;
   return out;
 }
