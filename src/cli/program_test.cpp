@@ -360,6 +360,9 @@ TEST_P(AccountsTest, WhyWithoutListsOfLimits) {
   change({{"spec", {{"accountingRef", nullptr}}}});
   ASSERT_EQ(run({"why", "3", "-n", "hpc"}), kDone) << err;
   EXPECT_THAT(out, HasSubstr("Limits are not shown: the cluster has no accounting"));
+  forget("/partitions/");
+  ASSERT_EQ(run({"why", "3", "-n", "hpc"}), kDone) << err;
+  EXPECT_THAT(out, HasSubstr("Limits are not shown: Slurm does not answer: "));
 }
 
 TEST_P(AccountsTest, WhatWhyNeeds) {

@@ -328,7 +328,11 @@ core::Result<WhyFacts> read_why(Api& api, const std::string& ns, const std::stri
   if (!out.job->pending()) return out;
   auto partitions = (*slurm)->await<ClusterFacts::Rows<slurm::accounting::PartitionRules>>(
       api, [&](auto done) { (*slurm)->client().partition_rules(std::move(done)); });
-  if (!partitions) return std::unexpected(partitions.error());
+  if (!partitions) {
+    // slurmrestd reads the names in a partition's rules from slurmdbd, which may be away.
+    out.cluster.no_limits = partitions.error().message;
+    return out;
+  }
   out.cluster.partitions = std::move(*partitions);
   read_limits(api, **slurm, *controller, cluster_of_job(*controller, *out.job), out.cluster);
   return out;
