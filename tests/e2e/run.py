@@ -1271,9 +1271,10 @@ def volumes_outlast_workers(ns):
         runs_well(ns, f"grep -x 'was here {i}' /scratch/mark", *there, "-w", f"vol-{i}")
     policy = lambda **when: ns.patch("nodesets.slinky.slurm.net", "vol", {"spec": {"persistentVolumeClaimRetentionPolicy": when}})
     policy(whenScaled="Delete")
+    busy = lambda: [name for name in ("vol-0", "vol-1") if "nodeset.slinky.slurm.net/pod-busy" in ns.get("pod", name)["metadata"]["labels"]]
+    wait("the operator knows that the jobs before have ended", lambda: not busy())
     job = runs(ns, ns.submit_until_told(*there, "-w", "vol-1", "--no-requeue"))
-    wait("the operator knows who is busy", lambda: [
-        name for name in ("vol-0", "vol-1") if "nodeset.slinky.slurm.net/pod-busy" in ns.get("pod", name)["metadata"]["labels"]] == ["vol-1"])
+    wait("the operator knows who is busy", lambda: busy() == ["vol-1"])
     ns.patch("nodesets.slinky.slurm.net", "vol", {"spec": {"replicas": 1}})
     wait("the idle one goes, with its claim", lambda: list(claims()) == ["scratch-vol-1"])
     ends_well(ns, job)
