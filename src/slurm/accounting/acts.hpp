@@ -13,6 +13,7 @@
 
 #include "plan/evidence.hpp"
 #include "plan/plan.hpp"
+#include "slurm/accounting/entities.hpp"
 #include "slurm/accounting/qos.hpp"
 #include "slurm/accounting/rows.hpp"
 
@@ -71,6 +72,60 @@ struct DeleteQos final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
+/// Creates an account or a user with its associations, or changes settings of an existing one. A setting `Association` that is
+/// false deletes that association, unless an unfinished job uses it. Errors: kConflict if it exists and was to be created, or is
+/// gone and was to be changed; kUnsupported, with the name of a setting that this release cannot express; kBusy, with the jobs
+/// or rows that keep an association from being deleted; kInvalid if slurmdbd did not store some settings.
+struct WriteEntity final : plan::Act {
+  AccountingKey database;
+  accounting::EntityKind kind = accounting::EntityKind::kAccount;
+  std::string name;
+  bool create = false;
+  accounting::Settings settings;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Evidence that nobody else uses an account or a user, according to complete lists: an account has no child and no user, and a
+/// user has no association but the known ones.
+class UnusedEntity final : public plan::Evidence {
+ public:
+  /// `known`: the associations of a user that may be deleted with it. Returns nullopt if use_of_entity() says that it is used,
+  /// if a list is incomplete or old, and for root.
+  static std::optional<UnusedEntity> of(const plan::Observing& observing, AccountingKey database, accounting::EntityKind kind,
+                                        const std::string& name, const std::set<accounting::Place>& known,
+                                        const accounting::View& view);
+  [[nodiscard]] const AccountingKey& database() const { return database_; }
+  [[nodiscard]] accounting::EntityKind entity() const { return entity_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::set<accounting::Place>& known() const { return known_; }
+
+ private:
+  UnusedEntity(const plan::Observing& observing, AccountingKey database, accounting::EntityKind kind, std::string name,
+               std::set<accounting::Place> known, core::MonoTime good_until);
+  AccountingKey database_;
+  accounting::EntityKind entity_;
+  std::string name_;
+  std::set<accounting::Place> known_;
+};
+
+/// Returns who uses the account or user, for messages: "it has the users ann, bob", "it is the parent of account optics",
+/// "it has associations that this object has not made: chemistry@site". Returns "" if nobody does. It also returns a text if
+/// slurmdbd would delete associations of another account: it takes `_` and `%` in names for wildcards.
+[[nodiscard]] std::string use_of_entity(accounting::EntityKind kind, std::string_view name,
+                                        const std::set<accounting::Place>& known, const accounting::View& view);
+
+/// Deletes an account or a user with its associations. Succeeds if there is none. Errors: kExpired if the evidence is too old;
+/// kBusy if a live read of slurmdbd finds others that use it, or an unfinished job.
+struct DeleteEntity final : plan::Act {
+  explicit DeleteEntity(UnusedEntity why) : evidence(std::move(why)) {}
+  UnusedEntity evidence;
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
+plan::ActPtr write_entity(AccountingKey database, accounting::EntityKind kind, std::string name, bool create,
+                          accounting::Settings settings);
+plan::ActPtr delete_entity(UnusedEntity evidence);
 plan::ActPtr write_qos(AccountingKey database, std::string name, std::int64_t id, accounting::Settings settings);
 plan::ActPtr delete_qos(UnusedQos evidence);
 

@@ -40,6 +40,8 @@ enum class FieldForm {
   kCount,     ///< A number or kUnlimited.
   kMinutes,   ///< Minutes or kUnlimited.
   kTres,      ///< A number or kUnlimited, for each TRES.
+  kTruth,     ///< true or false. The default is false.
+  kShares,    ///< A number, or "parent". The default is 1.
 };
 
 struct QosField {

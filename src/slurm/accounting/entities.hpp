@@ -1,0 +1,96 @@
+// Accounts, users and their associations in the neutral form of qos.hpp: as settings.
+//
+//   Settings wanted{{"Description", "Physics"}, {"site: Association", true}, {"site: GrpTRES/cpu", 64}};
+//   for (const Difference& each : differences(wanted, account_settings(account, rows))) ...
+//
+// An account has settings of its own (kAccountFields), and so has a user (kUserFields). A setting of an association stands
+// behind the place of the association: "site: GrpJobs" for an account in cluster site, "physics@site: FairShare" for a user in
+// account physics, "physics/debug@site: GrpTRES/cpu" for the user's association for partition debug. field_of(), tres_of(),
+// default_of(), value_of() and differences() of qos.hpp take these settings as well.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/json.hpp"
+#include "core/result.hpp"
+#include "slurm/accounting/qos.hpp"
+#include "slurm/accounting/rows.hpp"
+
+namespace slurm::accounting {
+
+/// Slurm's built-in account and user. They always exist and are never deleted.
+inline constexpr std::string_view kRoot = "root";
+
+enum class EntityKind { kAccount, kUser };
+/// Returns "account" or "user", for messages.
+[[nodiscard]] std::string_view name_of(EntityKind kind);
+
+/// Where an association is. All names are in lower case, except the partition's.
+struct Place {
+  std::string account;  ///< "" in the settings of an account, because it is that account.
+  std::string partition;
+  std::string cluster;
+  /// Returns "site", "physics@site" or "physics/debug@site".
+  [[nodiscard]] std::string text() const;
+  /// Returns the setting for a field here: "physics@site: GrpJobs".
+  [[nodiscard]] std::string setting(std::string_view field) const;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+/// Returns the place of a setting, or nullopt if it has none ("Description").
+[[nodiscard]] std::optional<Place> place_of(std::string_view setting);
+/// Returns the setting without its place: "GrpJobs" of "site: GrpJobs".
+[[nodiscard]] std::string_view without_place(std::string_view setting);
+
+/// True: the association exists. It is the only setting whose reset deletes something.
+inline constexpr std::string_view kAssociation = "Association";
+/// The parent of an account. The default is kRoot.
+inline constexpr std::string_view kParent = "Parent";
+/// True: the association has the default account of its user in its cluster. Slurm clears it when another one is set.
+inline constexpr std::string_view kDefaultAccount = "Default";
+inline constexpr std::string_view kCoordinators = "Coordinators";
+inline constexpr std::string_view kDefaultQos = "DefaultQOS";
+/// The list of QOS that the association may use. Empty: what its parent may use.
+inline constexpr std::string_view kQosList = "QOS";
+inline constexpr std::string_view kFairShare = "FairShare";
+
+/// Description, Organization, Coordinators.
+extern const std::array<QosField, 3> kAccountFields;
+/// AdminLevel: "None", "Operator" or "Administrator".
+extern const std::array<QosField, 1> kUserFields;
+/// The settings of an association: the five above that have one, Priority, and its limits by the names of sacctmgr(1).
+extern const std::array<QosField, 21> kAssociationFields;
+
+/// Returns all settings of an account. `rows`: its associations that have no user, each with its own limits.
+[[nodiscard]] Settings account_settings(const Account& account, const std::vector<std::shared_ptr<const Association>>& rows);
+/// Returns all settings of a user. `rows`: its associations, each with its own limits.
+[[nodiscard]] Settings user_settings(const User& user, const std::vector<std::shared_ptr<const Association>>& rows);
+
+/// An account or user as slurmdbd has it.
+struct Entity {
+  std::string name;  ///< As slurmdbd spells it.
+  Settings settings;
+};
+/// Returns the account or user of this name, or nullopt. The name is compared without case.
+[[nodiscard]] std::optional<Entity> find_entity(EntityKind kind, std::string_view name, const View& view);
+/// Returns all of them by name in lower case.
+[[nodiscard]] std::map<std::string, Entity, std::less<>> entities(EntityKind kind, const View& view);
+
+/// Returns why slurmrestd or slurmdbd cannot address the account or user of this name, or "".
+[[nodiscard]] std::string entity_name_problem(EntityKind kind, std::string_view name);
+
+/// Returns the body of an association for POST associations. `found`: its settings now, without place; empty for a new one.
+/// `wanted`: the settings to change, without place. It contains all TRES limits and the list of QOS, because slurmrestd clears
+/// the former and writes inherited values of the latter if a request omits them. It names the parent only if that changes,
+/// because slurmdbd skips all other changes of a request that names the same parent again. Error: kUnsupported, with the name
+/// of a setting that cannot be written.
+[[nodiscard]] core::Result<core::Json> association_body(EntityKind kind, const std::string& name, const Place& place,
+                                                        const Settings& found, const Settings& wanted,
+                                                        std::string_view data_parser);
+
+}  // namespace slurm::accounting
