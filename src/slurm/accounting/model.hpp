@@ -45,7 +45,7 @@ struct Qos {
 
 struct Account {
   std::string name, description, organization;
-  std::set<std::string> coordinators;  ///< Those of the account itself, without those of its parents.
+  std::set<std::string> coordinators{};  ///< Those of the account itself, without those of its parents.
   friend bool operator==(const Account&, const Account&) = default;
 };
 
