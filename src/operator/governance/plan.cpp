@@ -337,7 +337,7 @@ class Planner {
     const Settings found = group.found ? group.found->settings : Settings{};
     Settings target = now.settings;
     if (group.found) add_resets(claim, draft.applied, target);
-    if (claim.subject == Subject::kUser) add_default_account(found, target);
+    if (claim.subject == Subject::kUser) add_default_account(std::get<api::SlurmUserSpec>(claim.spec), found, target);
     const std::string stuck = remove_stuck(group, found, target);
     const std::vector<acct::Difference> left = acct::differences(target, found);
     if (group.found && left.empty()) {
@@ -379,8 +379,8 @@ class Planner {
     }
   }
 
-  /// A user without a default account cannot submit jobs. Chooses one in each cluster that has none.
-  static void add_default_account(const Settings& found, Settings& target) {
+  /// A user without a default account cannot submit jobs. Where a cluster has none, the first association becomes it.
+  static void add_default_account(const api::SlurmUserSpec& spec, const Settings& found, Settings& target) {
     std::set<std::string> has;
     for (const auto* settings : {&found, &target}) {
       for (const auto& [setting, value] : *settings) {
@@ -390,8 +390,10 @@ class Planner {
         if (association == target.end() || association->second == true) has.insert(place->cluster);
       }
     }
-    for (const acct::Place& place : default_places(target, "")) {
-      if (!has.contains(place.cluster)) target[place.setting(acct::kDefaultAccount)] = true;
+    for (const api::UserAssociation& each : spec.associations) {
+      for (const acct::Place& place : default_places(target, acct::folded(each.account))) {
+        if (has.insert(place.cluster).second) target[place.setting(acct::kDefaultAccount)] = true;
+      }
     }
   }
 

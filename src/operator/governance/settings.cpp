@@ -204,10 +204,10 @@ std::set<slurm::accounting::Place> default_places(const Settings& settings, cons
   for (const auto& [setting, value] : settings) {
     const auto place = slurm::accounting::place_of(setting);
     if (!place || slurm::accounting::without_place(setting) != slurm::accounting::kAssociation || value != true) continue;
-    if (!account.empty() && place->account != account) continue;
+    if (place->account != account) continue;
     // The association for all partitions has precedence. Its partition is "".
     const auto [it, added] = by_cluster.emplace(place->cluster, *place);
-    if (!added && place->account == it->second.account && place->partition < it->second.partition) it->second = *place;
+    if (!added && place->partition < it->second.partition) it->second = *place;
   }
   std::set<slurm::accounting::Place> out;
   for (auto& [cluster, place] : by_cluster) out.insert(std::move(place));

@@ -26,8 +26,8 @@ namespace op::governance {
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmUserSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns, for each cluster in which the settings of a user have an association, the one that makes `account` the default
-/// account. If `account` is "", any account is taken.
+/// Returns, for each cluster in which the settings of a user have an association in `account`, the one that makes it the
+/// default account.
 [[nodiscard]] std::set<slurm::accounting::Place> default_places(const slurm::accounting::Settings& settings,
                                                                 const std::string& account);
 
