@@ -11,13 +11,17 @@ Caches::Caches(Wiring& wiring) : accountings(wiring.cache(caches::kAccountings))
 GovernanceController::GovernanceController(Wiring& wiring)
     : TypedController(governance::plan), wiring_(wiring), caches_(wiring) {
   wiring.run(*this);
-  wiring.reconciles(resources::kSlurmQos);
+  for (const kube::Resource* resource : {&resources::kSlurmQos, &resources::kSlurmAccount, &resources::kSlurmUser})
+    wiring.reconciles(*resource);
 
   wiring.wakes<Object>(*this, caches_.accountings, kube::self<Object>(), intent_changed);
-  wiring.wakes<Object>(*this, caches_.qos, [](const Object& qos) -> Keys {
-    const kube::Key key = accounting_ref(qos);
+  const auto accounting_of = [](const Object& object) -> Keys {
+    const kube::Key key = accounting_ref(object);
     return key.name.empty() ? Keys{} : Keys{key};
-  });
+  };
+  wiring.wakes<Object>(*this, caches_.qos, accounting_of);
+  wiring.wakes<Object>(*this, wiring.cache(caches::kSlurmAccounts), accounting_of);
+  wiring.wakes<Object>(*this, wiring.cache(caches::kSlurmUsers), accounting_of);
   wiring.wakes_on_lists(name(), [](const slurm::ListChange&, const kube::Key& of) -> Keys { return {of}; });
 }
 
