@@ -158,6 +158,8 @@ const FieldList& field_list(const EntityStatus*) {
                    .always()
                    .describe("The generation of the object that this status describes."))
           .add(field("ready", &EntityStatus::ready).always().describe("Whether Slurm has it as declared here."))
+          .add(field("created", &EntityStatus::created)
+                   .describe("Whether Slurm has had it since this object owns it. Absent: the object owns nothing yet."))
           .add(field("applied", &EntityStatus::applied)
                    .describe("The settings that this object has made in Slurm, by the names of sacctmgr. A setting of an "
                              "association has its place before it: \"physics@site: GrpTRES/cpu\". Wall times are in minutes."))

@@ -14,6 +14,7 @@
 #include "api/slurmqos.hpp"
 #include "core/json.hpp"
 #include "kube/object.hpp"
+#include "operator/common/slinky.hpp"
 #include "slurm/accounting/entities.hpp"
 
 namespace op::governance {

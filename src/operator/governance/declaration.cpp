@@ -6,7 +6,11 @@ namespace op::governance {
 
 using kube::Object;
 
-Caches::Caches(Wiring& wiring) : accountings(wiring.cache(caches::kAccountings)), qos(wiring.cache(caches::kSlurmQos)) {}
+Caches::Caches(Wiring& wiring)
+    : accountings(wiring.cache(caches::kAccountings)),
+      qos(wiring.cache(caches::kSlurmQos)),
+      accounts(wiring.cache(caches::kSlurmAccounts)),
+      users(wiring.cache(caches::kSlurmUsers)) {}
 
 GovernanceController::GovernanceController(Wiring& wiring)
     : TypedController(governance::plan), wiring_(wiring), caches_(wiring) {
@@ -19,9 +23,8 @@ GovernanceController::GovernanceController(Wiring& wiring)
     const kube::Key key = accounting_ref(object);
     return key.name.empty() ? Keys{} : Keys{key};
   };
-  wiring.wakes<Object>(*this, caches_.qos, accounting_of);
-  wiring.wakes<Object>(*this, wiring.cache(caches::kSlurmAccounts), accounting_of);
-  wiring.wakes<Object>(*this, wiring.cache(caches::kSlurmUsers), accounting_of);
+  for (kube::Cache<Object>* cache : {&caches_.qos, &caches_.accounts, &caches_.users})
+    wiring.wakes<Object>(*this, *cache, accounting_of);
   wiring.wakes_on_lists(name(), [](const slurm::ListChange&, const kube::Key& of) -> Keys { return {of}; });
 }
 

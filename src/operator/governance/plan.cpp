@@ -382,7 +382,7 @@ class Planner {
   /// A user without a default account cannot submit jobs. Where a cluster has none, the first association becomes it.
   static void add_default_account(const api::SlurmUserSpec& spec, const Settings& found, Settings& target) {
     std::set<std::string> has;
-    for (const auto* settings : {&found, &target}) {
+    for (const Settings* settings : std::initializer_list<const Settings*>{&found, &target}) {
       for (const auto& [setting, value] : *settings) {
         const auto place = acct::place_of(setting);
         if (!place || acct::without_place(setting) != acct::kDefaultAccount || value != true) continue;
