@@ -4,7 +4,6 @@
 #include <tuple>
 #include <utility>
 
-
 namespace op::governance {
 namespace {
 

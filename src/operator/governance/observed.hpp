@@ -19,9 +19,9 @@ namespace op::governance {
 
 struct Observed {
   plan::Context context;
-  kube::Key key;                 ///< The key of the Accounting.
-  kube::ObjectPtr accounting;    ///< Null if it does not exist.
-  std::vector<Claim> claims;     ///< The resources of the Accounting, the oldest first.
+  kube::Key key;               ///< The key of the Accounting.
+  kube::ObjectPtr accounting;  ///< Null if it does not exist.
+  std::vector<Claim> claims;   ///< The resources of the Accounting, the oldest first.
 
   slurm::AccountingKey database;
   /// The lists of slurmdbd; nullopt while no cluster is known whose slurmrestd can ask it.

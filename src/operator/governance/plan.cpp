@@ -164,7 +164,8 @@ class Planner {
     const acct::View& view = *observed_.view;
     std::vector<ListState> needed{state_of(view.qos)};
     if (subject != Subject::kQos) {
-      for (ListState each : {state_of(view.accounts), state_of(view.users), state_of(view.associations), state_of(view.clusters)})
+      for (ListState each :
+           {state_of(view.accounts), state_of(view.users), state_of(view.associations), state_of(view.clusters)})
         needed.push_back(std::move(each));
     }
     const auto it = std::ranges::find(needed, false, &ListState::complete);
@@ -368,7 +369,8 @@ class Planner {
       const auto place = acct::place_of(setting);
       const std::string_view field = acct::without_place(setting);
       if (place) {
-        // The settings of an association that is deleted are deleted with it. A default account is replaced by another one only.
+        // The settings of an association that is deleted are deleted with it. A default account is replaced by another one
+        // only.
         if (field == acct::kDefaultAccount) continue;
         if (field == acct::kAssociation && !claim.deletes()) continue;
         if (field != acct::kAssociation && !target.contains(place->setting(acct::kAssociation))) continue;
@@ -401,7 +403,8 @@ class Planner {
   static std::string remove_stuck(const Group& group, const Settings& found, Settings& target) {
     std::string stuck;
     std::erase_if(target, [&](const auto& each) {
-      const bool list = group.subject == Subject::kQos ? each.first == kPreempt : acct::without_place(each.first) == acct::kQosList;
+      const bool list =
+          group.subject == Subject::kQos ? each.first == kPreempt : acct::without_place(each.first) == acct::kQosList;
       if (!list || !each.second.empty() || acct::value_of(found, each.first).empty()) return false;
       stuck = each.first;
       return true;
@@ -445,10 +448,10 @@ class Planner {
     draft.reason = "Writing";
     draft.message = before;
     if (const plan::Outcome* failed = failure(id)) tell_failure(*failed, draft);
-    plan::ActPtr act = group.subject == Subject::kQos
-                           ? slurm::write_qos(observed_.database, group.name, create ? 0 : group.found->id, std::move(changes))
-                           : slurm::write_entity(observed_.database, entity_kind(group.subject), group.name, create,
-                                                 std::move(changes));
+    plan::ActPtr act =
+        group.subject == Subject::kQos
+            ? slurm::write_qos(observed_.database, group.name, create ? 0 : group.found->id, std::move(changes))
+            : slurm::write_entity(observed_.database, entity_kind(group.subject), group.name, create, std::move(changes));
     draft.write = plan::Step{std::move(id), before, std::move(act)};
     const std::string created = drift ? " had been deleted, and was created again" : " was created";
     draft.event = event(claim, drift ? "Warning" : "Normal",
@@ -492,7 +495,8 @@ class Planner {
     if (group.owner != nullptr) {
       const bool noted = handed_over(claim, *group.owner) || !group.owner->enforces();
       if (noted || (known(claim.subject) == Known::kYes && !group.found)) {
-        return let_go(claim, group, words.resource.kind + " " + group.owner->object->meta.name + " has the " + word + " now", "");
+        return let_go(claim, group, words.resource.kind + " " + group.owner->object->meta.name + " has the " + word + " now",
+                      "");
       }
       return out_.waits_on(observed_.database);
     }
@@ -512,8 +516,8 @@ class Planner {
     draft.applied = applied_settings(claim);
     if (known(claim.subject) != Known::kYes) {
       draft = unknown(std::move(draft), claim.subject);
-      draft.message += ". Until the " + word + " can be deleted this object stays; with spec.deletionPolicy Orphan it goes, and the " +
-                       word + " stays";
+      draft.message += ". Until the " + word +
+                       " can be deleted this object stays; with spec.deletionPolicy Orphan it goes, and the " + word + " stays";
       return tell(claim, std::move(draft));
     }
     if (!group.found) return let_go(claim, group, "slurmdbd has no such " + word, "");
@@ -635,8 +639,10 @@ class Planner {
         out_.lane("events").add(of(claim, *std::move(degraded)));
       Json status{{"observedGeneration", meta.generation}, {"ready", synced}, {"conditions", conditions.json()}};
       if (draft.id != 0) {
-        if (claim.subject == Subject::kQos) status["id"] = draft.id;
-        else status["created"] = true;
+        if (claim.subject == Subject::kQos)
+          status["id"] = draft.id;
+        else
+          status["created"] = true;
       }
       if (draft.owns) status["applied"] = json_from(draft.applied);
       if (auto step = status_step(words.resource, *claim.object, std::move(status))) {

@@ -68,7 +68,8 @@ class Check {
   }
 
   void clusters(const std::set<std::string>& absent) {
-    const bool none = std::ranges::none_of(out_.settings, [](const auto& each) { return acct::place_of(each.first).has_value(); });
+    const bool none =
+        std::ranges::none_of(out_.settings, [](const auto& each) { return acct::place_of(each.first).has_value(); });
     report({absent.begin(), absent.end()}, none, "ClusterUnknown", "no such cluster has joined the Accounting: ", {});
   }
 
@@ -92,9 +93,16 @@ class Check {
       absent.insert(place->account);
       return true;
     });
-    const bool none = std::ranges::none_of(out_.settings, [](const auto& each) { return acct::place_of(each.first).has_value(); });
-    report({absent.begin(), absent.end()}, none && !absent.empty(), "AccountMissing",
-           "spec.associations: slurmdbd has no account ", Subject::kAccount);
+    const bool none =
+        std::ranges::none_of(out_.settings, [](const auto& each) { return acct::place_of(each.first).has_value(); });
+    // A new user waits for the account that is to be its default, if a resource declares that.
+    const auto& spec = std::get<api::SlurmUserSpec>(claim_.spec);
+    const std::string first =
+        acct::folded(spec.default_account.value_or(spec.associations.empty() ? "" : spec.associations.front().account));
+    const bool waits =
+        !names_.users.contains(claim_.name) && absent.contains(first) && declared_.contains({Subject::kAccount, first});
+    report({absent.begin(), absent.end()}, none || waits, "AccountMissing", "spec.associations: slurmdbd has no account ",
+           Subject::kAccount);
   }
 
   /// Removes QOS that do not exist. An association whose list became empty could use all that its parent may use, so nothing is

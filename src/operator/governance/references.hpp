@@ -19,8 +19,8 @@ struct Names {
   explicit Names(const slurm::accounting::View& view);
   std::set<std::string, std::less<>> qos, users;
   std::set<std::string> clusters;
-  std::set<std::string, std::less<>> tres;                    ///< Empty while the list is incomplete.
-  std::set<std::pair<std::string, std::string>> accounts;     ///< Cluster and account, of each association of an account.
+  std::set<std::string, std::less<>> tres;                 ///< Empty while the list is incomplete.
+  std::set<std::pair<std::string, std::string>> accounts;  ///< Cluster and account, of each association of an account.
 };
 
 /// Names that are declared by resources that are not being deleted.

@@ -68,7 +68,8 @@ class Reader {
 
   /// Reads the members that are among `fields`. `place`: what their settings begin with.
   template <std::size_t N>
-  void members(const Json& json, const std::string& above, const std::array<QosField, N>& fields, const std::string& place = "") {
+  void members(const Json& json, const std::string& above, const std::array<QosField, N>& fields,
+               const std::string& place = "") {
     for (const auto& [member, value] : json.items()) {
       // The members have the names of sacctmgr, but begin with a small letter.
       const auto field = std::ranges::find_if(fields, [&](const QosField& each) {
@@ -293,7 +294,8 @@ core::Result<Settings> declared(const api::SlurmUserSpec& spec, const std::set<s
       reader.association(json["associations"][i], path, place);
     }
   }
-  if (!has_default) reader.refuse("spec.defaultAccount", "\"" + *spec.default_account + "\": no association is in this account");
+  if (!has_default)
+    reader.refuse("spec.defaultAccount", "\"" + *spec.default_account + "\": no association is in this account");
   if (!wanted.empty()) {
     for (const slurm::accounting::Place& place : default_places(reader.settings, wanted))
       reader.settings[place.setting(slurm::accounting::kDefaultAccount)] = true;

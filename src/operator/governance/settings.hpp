@@ -16,8 +16,8 @@ namespace op::governance {
 /// Returns the settings that the spec declares, those of spec.config included. Error: kInvalid, with the path of what is wrong.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmQosSpec& spec);
 
-/// Returns the settings that the spec declares: those of the account, and those of its association in each of `clusters` that it
-/// names. If it names none, in each of them. Error: kInvalid, with the path of what is wrong.
+/// Returns the settings that the spec declares: those of the account, and those of its association in each of `clusters` that
+/// it names. If it names none, in each of them. Error: kInvalid, with the path of what is wrong.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAccountSpec& spec,
                                                                  const std::set<std::string>& clusters);
 

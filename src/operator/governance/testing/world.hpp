@@ -1,5 +1,5 @@
-// A small slurmdbd beside the small Kubernetes of op::testing::World, for tests of governance plans. It has QOS, TRES, clusters,
-// accounts and users.
+// A small slurmdbd beside the small Kubernetes of op::testing::World, for tests of governance plans. It has QOS, TRES,
+// clusters, accounts and users.
 //
 //   World world;
 //   world.put({{"kind", "SlurmQos"}, ...});
@@ -215,7 +215,8 @@ class World : public op::testing::World {
 
   core::Result<void> run(const slurm::WriteEntity& act) {
     if (auto broken = fault({"Slurm", {"", "entities"}}); !broken) return broken;
-    if (act.create == entities.contains({act.kind, act.name})) return core::fail(core::ErrorCode::kConflict, "it is another one");
+    if (act.create == entities.contains({act.kind, act.name}))
+      return core::fail(core::ErrorCode::kConflict, "it is another one");
     write_entity({act.kind, act.name}, act.settings);
     return {};
   }
