@@ -400,6 +400,7 @@ shows slurm "[o['SlurmUser/ann']['spec'], 'SlurmUser/none' in o]" \
   --set users.ann.associations[0].fairShare=3,users.none=null
 shows slurm "[$account['spec']['accountingRef'], o['SlurmQos/gpu']['spec']['accountingRef']]" '[{"name": "slurm"}, {"name": "slurm"}]' \
   --set accounting.enabled=true --set-json 'accounts.physics={},qos.gpu={}'
+shows slurm "[k for k in o if k.startswith('Slurm')]" '[]' --set accounting.enabled=true,accounts=null,users=null,qos=null
 refuses slurm 'accounts.physics: needs accounting.enabled' --set accounts.physics.fairShare=5
 refuses slurm 'users.ann: needs accounting.enabled' --set users.ann.associations[0].account=physics
 refuses slurm 'share' --set accounting.enabled=true,accounts.physics.share=5
