@@ -33,9 +33,13 @@ void read_into(Claim& claim) {
 }  // namespace
 
 const SubjectTexts& texts(Subject subject) {
-  static const SubjectTexts kQos{"QOS", "a QOS", "Qos", resources::kSlurmQos, api::kFinalizerSlurmQos};
-  static const SubjectTexts kAccount{"account", "an account", "Account", resources::kSlurmAccount, api::kFinalizerSlurmAccount};
-  static const SubjectTexts kUser{"user", "a user", "User", resources::kSlurmUser, api::kFinalizerSlurmUser};
+  static const SubjectTexts kQos{"QOS",     "a QOS",      "QosCreated",         "QosUpdated",           "QosDeleted",
+                                 "QosKept", "QosMissing", resources::kSlurmQos, api::kFinalizerSlurmQos};
+  static const SubjectTexts kAccount{
+      "account",     "an account",     "AccountCreated",         "AccountUpdated",           "AccountDeleted",
+      "AccountKept", "AccountMissing", resources::kSlurmAccount, api::kFinalizerSlurmAccount};
+  static const SubjectTexts kUser{"user",     "a user",      "UserCreated",         "UserUpdated",           "UserDeleted",
+                                  "UserKept", "UserMissing", resources::kSlurmUser, api::kFinalizerSlurmUser};
   switch (subject) {
     case Subject::kAccount:
       return kAccount;

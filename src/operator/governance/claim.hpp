@@ -24,9 +24,10 @@ enum class Subject { kQos, kAccount, kUser };
 
 /// The words and names for a subject.
 struct SubjectTexts {
-  std::string_view word;    ///< In messages and step ids: "QOS", "account".
-  std::string_view a_word;  ///< "a QOS", "an account".
-  std::string_view event;   ///< In reasons: "Qos", "Account".
+  std::string_view word;                             ///< In messages and step ids: "QOS".
+  std::string_view a_word;                           ///< "a QOS".
+  std::string_view created, updated, deleted, kept;  ///< Reasons of events.
+  std::string_view missing;                          ///< A reason of the condition Synced.
   const kube::Resource& resource;
   std::string_view finalizer;
 };

@@ -290,7 +290,7 @@ class Planner {
   /// Compares, for policy Observe.
   void compare(const Claim& claim, const Group& group, const Settings& wanted, Draft draft) {
     if (!group.found) {
-      draft.reason = std::string(texts(group.subject).event) + "Missing";
+      draft.reason = texts(group.subject).missing;
       draft.message = "slurmdbd has no " + group.text() + ", and policy is Observe";
       return tell(claim, std::move(draft));
     }
@@ -456,8 +456,8 @@ class Planner {
     const std::string created = drift ? " had been deleted, and was created again" : " was created";
     draft.event = event(claim, drift ? "Warning" : "Normal",
                         drift    ? "DriftMended"
-                        : create ? std::string(words.event) + "Created"
-                                 : std::string(words.event) + "Updated",
+                        : create ? std::string(words.created)
+                                 : std::string(words.updated),
                         "Sync", group.text() + (create ? created : ": " + before));
     out_.waits_on(observed_.database);
   }
@@ -568,8 +568,7 @@ class Planner {
                 std::move(act)});
       if (failure(delete_id(group)) == nullptr) {
         lane.then();
-        lane.add(event(claim, "Normal", std::string(texts(group.subject).event) + "Deleted", "Delete",
-                       group.text() + " was deleted"));
+        lane.add(event(claim, "Normal", std::string(texts(group.subject).deleted), "Delete", group.text() + " was deleted"));
         // The object is gone at once, so its status is not written.
         lane.then();
         return add_release(lane, claim, "the " + std::string(texts(group.subject).word) + " is deleted");
@@ -581,7 +580,7 @@ class Planner {
   void let_go(const Claim& claim, const Group& group, const std::string& why, const std::string& kept) {
     plan::Lane& lane = lane_of(claim);
     if (!kept.empty()) {
-      lane.add(event(claim, "Normal", std::string(texts(group.subject).event) + "Kept", "Delete",
+      lane.add(event(claim, "Normal", std::string(texts(group.subject).kept), "Delete",
                      group.text() + " stays in slurmdbd: " + kept));
       lane.then();
     }
