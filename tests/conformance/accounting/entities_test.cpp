@@ -302,7 +302,10 @@ TEST_F(EntitiesOfSlurmdbd, UsersHaveLevelsAndPartitions) {
   EXPECT_EQ(show("user=ann partition=all", "Account,Partition"), "physics|all");
   EXPECT_THAT(write(kUser, "ann", {{"physics@local: Association", false}}),
               HasSubstr("also delete physics/all@local of user ann"));
-  const Association base{.cluster = "local", .account = "physics", .user = "ann"};
+  Association base;
+  base.cluster = "local";
+  base.account = "physics";
+  base.user = "ann";
   EXPECT_FALSE(ask<void>([&](auto done) { rest().delete_association(base, std::move(done)); })) << "more than one";
   EXPECT_EQ(show("user=ann", "Account").size(), std::string("physics\nphysics").size());
   ASSERT_EQ(write(kUser, "ann", {{"physics/all@local: Association", false}, {"AdminLevel", "None"}}), "");
