@@ -1,8 +1,5 @@
 // Governance: the QOS, accounts and users of an Accounting, as its users declare them. Key: "ns/name" of the Accounting,
 // because the resources of one Accounting are planned together. What wakes it is in declaration.cpp.
-//
-// Folder src/operator/governance: the controller of SlurmQos, SlurmAccount and SlurmUser. Uses operator/common, and no other
-// controller.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,7 @@
 // What all acts on an accounting database share: their start, their end with gates, and the batches of writes.
+//
+// Folder src/slurm/rest: clients of slurmrestd, all that differs between releases, and the target of acts. Uses net; the
+// target also uses slurm/snapshot.
 #pragma once
 
 #include <functional>

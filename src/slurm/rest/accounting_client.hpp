@@ -2,9 +2,6 @@
 // connection and negotiation it shares.
 //
 //   client.accounting().qos([](const auto& rows) { ... });
-//
-// Folder src/slurm/rest: clients of slurmrestd, all that differs between releases, and the target of acts. Uses net; the
-// target also uses slurm/snapshot.
 #pragma once
 
 #include <functional>
