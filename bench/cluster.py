@@ -403,7 +403,7 @@ done
 
 
 def entities():
-    """In the order of their names: users first, which Slurm needs last."""
+    """Users first, which Slurm needs last."""
     out = []
     for i in range(ENTITIES):
         qos, account, user = f"d-q-{i}", f"d-a-{i}", f"d-u-{i}"
