@@ -277,6 +277,38 @@ spec:
   return kind;
 }
 
+Kind slurmassociation_kind() {
+  Kind kind = {"SlurmAssociation",
+               "slurmassociations",
+               "slurmassociation",
+               {"slassoc"},
+               &Codec<SlurmAssociation>::list(),
+               {},
+               false,
+               R"(apiVersion: slinky.slurm.net/v1beta1
+kind: SlurmAssociation
+metadata:
+  name: ann-debug
+spec:
+  accountingRef:
+    name: slurm
+  account: physics
+  user: ann
+  partition: debug
+  limits:
+    maxJobs: 2
+)"};
+  kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "Whose slurmdbd has the association.", 0},
+                  {"ACCOUNT", "string", ".spec.account", "The account.", 0},
+                  {"USER", "string", ".spec.user", "The user. Empty: the account itself.", 0},
+                  {"PARTITION", "string", ".spec.partition", "The partition. Empty: all of them.", 0},
+                  kSynced,
+                  kReason,
+                  kReady,
+                  kAge};
+  return kind;
+}
+
 Json column_json(const PrinterColumn& column) {
   Json out = {{"name", column.name}, {"type", column.type}, {"jsonPath", column.json_path}};
   if (!column.description.empty()) out["description"] = column.description;
@@ -294,9 +326,9 @@ void make_conditions_a_map(Json& schema) {
 }  // namespace
 
 const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> kKinds = {controller_kind(),   restapi_kind(),    nodeset_kind(),
-                                           loginset_kind(),     accounting_kind(), slurmqos_kind(),
-                                           slurmaccount_kind(), slurmuser_kind(),  token_kind()};
+  static const std::vector<Kind> kKinds = {controller_kind(),       restapi_kind(),  nodeset_kind(),      loginset_kind(),
+                                           accounting_kind(),       slurmqos_kind(), slurmaccount_kind(), slurmuser_kind(),
+                                           slurmassociation_kind(), token_kind()};
   return kKinds;
 }
 

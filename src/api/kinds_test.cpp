@@ -363,6 +363,12 @@ TEST(Kinds, EveryFieldOfASlurmUserSurvivesARoundTrip) {
   const Mutation<SlurmUser> mutation(*find_kind("SlurmUser"), {{"spec", spec}});
   EXPECT_THAT(mutation.changed, IsSupersetOf({"spec.adminLevel", "spec.associations", "status.applied"}));
 }
+TEST(Kinds, EveryFieldOfASlurmAssociationSurvivesARoundTrip) {
+  const Json spec = {
+      {"accountingRef", {{"name", "a"}}}, {"account", "a"}, {"limits", {{"grpJobs", 1}, {"grpTRES", {{"cpu", 1}}}}}};
+  const Mutation<SlurmAssociation> mutation(*find_kind("SlurmAssociation"), {{"spec", spec}});
+  EXPECT_THAT(mutation.changed, IsSupersetOf({"spec.user", "spec.partition", "spec.limits.grpTRES", "status.applied"}));
+}
 TEST(Kinds, EveryFieldOfATokenSurvivesARoundTrip) {
   const Json spec = {{"username", "u"}, {"jwtKeyRef", {{"name", "n"}, {"key", "k"}}}};
   const Mutation<Token> mutation(*find_kind("Token"), {{"spec", spec}});

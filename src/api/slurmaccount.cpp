@@ -153,7 +153,7 @@ const FieldList& field_list(const SlurmAccountSpec*) {
 
 const FieldList& field_list(const EntityStatus*) {
   static const FieldList kList =
-      FieldList("The observed state of an account or a user.")
+      FieldList("The observed state of an account, a user or an association.")
           .add(field("observedGeneration", &EntityStatus::observed_generation)
                    .always()
                    .describe("The generation of the object that this status describes."))
@@ -241,6 +241,62 @@ const FieldList& field_list(const SlurmUser*) {
                                      "use, and the limits, shares and QOS there.")
                                      .add(field("spec", &SlurmUser::spec))
                                      .add(field("status", &SlurmUser::status));
+  return kList;
+}
+
+const FieldList& field_list(const SlurmAssociationSpec*) {
+  using S = SlurmAssociationSpec;
+  static const FieldList kList =
+      FieldList(std::string("The desired state of an association.") + kSetHere)
+          .add(accounting_ref(&S::accounting_ref, "association"))
+          .add(field("account", &S::account)
+                   .required()
+                   .immutable()
+                   .min_length(1)
+                   .pattern(kName, kMaxName)
+                   .describe("The account. The operator waits until it exists. Immutable."))
+          .add(
+              field("user", &S::user)
+                  .min_length(1)
+                  .pattern(kName, kMaxName)
+                  .describe("The user. The operator waits until the user exists. Unset: the association of the account itself, "
+                            "for limits that it has in some clusters only. Immutable."))
+          .add(field("partition", &S::partition)
+                   .pattern(kOptionalName, kMaxName)
+                   .describe(
+                       "The partition to which the association of the user is confined. Empty: all partitions. Immutable."))
+          .add(names(
+              "clusters", &S::clusters, kLowerName, 0,
+              "The names of the clusters in which the association is. Empty: all clusters of the Accounting that have the "
+              "account, and those that join later."))
+          .add(fair_share(&S::fair_share))
+          .add(priority(&S::priority))
+          .add(default_qos(&S::default_qos))
+          .add(qos(&S::qos))
+          .add(field("limits", &S::limits).describe("Limits on the jobs of the association."))
+          .add(adoption(&S::adoption, "an association", "resource"))
+          .add(policy(&S::policy))
+          .add(field("deletionPolicy", &S::deletion_policy)
+                   .has_default()
+                   .describe(
+                       "Delete: the association of a user is deleted with this object, once no unfinished job uses it. The "
+                       "settings of the association of an account are reset to Slurm's defaults. Orphan: all is kept."))
+          .rule("(has(self.user) ? self.user : '') == (has(oldSelf.user) ? oldSelf.user : '')",
+                "cannot be changed, added or removed", "user")
+          .rule("(has(self.partition) ? self.partition : '') == (has(oldSelf.partition) ? oldSelf.partition : '')",
+                "cannot be changed, added or removed", "partition")
+          .rule("has(self.user) || !has(self.partition) || self.partition == ''", "needs user", "partition")
+          .rule(default_qos_is_allowed());
+  return kList;
+}
+
+const FieldList& field_list(const SlurmAssociation*) {
+  static const FieldList kList =
+      FieldList(
+          "A SlurmAssociation is an association that no SlurmUser declares: of a user with an account, or the limits that an "
+          "account has in some clusters only.")
+          .add(field("spec", &SlurmAssociation::spec))
+          .add(field("status", &SlurmAssociation::status));
   return kList;
 }
 

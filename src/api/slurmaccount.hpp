@@ -1,4 +1,5 @@
-// SlurmAccount and SlurmUser: an account, and a user with its associations, in the accounting database of an Accounting.
+// SlurmAccount, SlurmUser and SlurmAssociation: an account, a user with its associations, and an association that neither
+// declares, in the accounting database of an Accounting.
 #pragma once
 
 #include <array>
@@ -36,7 +37,7 @@ struct SlurmAccountSpec {
   QosDeletion deletion_policy = QosDeletion::kDelete;
 };
 
-/// The status of a SlurmAccount or a SlurmUser.
+/// The status of a SlurmAccount, a SlurmUser or a SlurmAssociation.
 struct EntityStatus {
   std::int64_t observed_generation = 0;
   bool ready = false;
@@ -83,6 +84,26 @@ struct SlurmUser {
   EntityStatus status;
 };
 
+struct SlurmAssociationSpec {
+  AccountingReference accounting_ref;
+  std::string account;
+  std::optional<std::string> user;    ///< Absent: the association of the account itself.
+  std::string partition;              ///< "": all partitions. Only with a user.
+  std::vector<std::string> clusters;  ///< Empty: all clusters of the Accounting.
+  std::optional<IntOrString> fair_share, priority;
+  std::optional<std::string> default_qos;
+  std::optional<std::vector<std::string>> qos;
+  AssociationLimits limits;
+  Adoption adoption = Adoption::kNever;
+  DriftPolicy policy = DriftPolicy::kEnforce;
+  QosDeletion deletion_policy = QosDeletion::kDelete;
+};
+
+struct SlurmAssociation {
+  SlurmAssociationSpec spec;
+  EntityStatus status;
+};
+
 const FieldList& field_list(const AssociationLimits*);
 const FieldList& field_list(const SlurmAccountSpec*);
 const FieldList& field_list(const EntityStatus*);
@@ -90,5 +111,7 @@ const FieldList& field_list(const SlurmAccount*);
 const FieldList& field_list(const UserAssociation*);
 const FieldList& field_list(const SlurmUserSpec*);
 const FieldList& field_list(const SlurmUser*);
+const FieldList& field_list(const SlurmAssociationSpec*);
+const FieldList& field_list(const SlurmAssociation*);
 
 }  // namespace api

@@ -160,6 +160,7 @@ inline constexpr std::string_view kFinalizerAccounting = "accounting.slinky.slur
 inline constexpr std::string_view kFinalizerSlurmQos = "slurmqos.slinky.slurm.net/delete";
 /// SlurmAccount and SlurmUser: likewise the account or user in Slurm.
 inline constexpr std::string_view kFinalizerSlurmAccount = "slurmaccount.slinky.slurm.net/delete";
+inline constexpr std::string_view kFinalizerSlurmAssociation = "slurmassociation.slinky.slurm.net/delete";
 inline constexpr std::string_view kFinalizerSlurmUser = "slurmuser.slinky.slurm.net/delete";
 
 /// Workers tolerate this taint (NoExecute).

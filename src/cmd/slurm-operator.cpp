@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   kube::App app({.name = "slurm-operator",
                  .version = SLURM_OPERATOR_VERSION,
                  .about = "Makes slinky.slurm.net resources (Controller, RestApi, NodeSet, LoginSet, Accounting, SlurmQos, "
-                          "SlurmAccount, SlurmUser, Token) a running Slurm cluster."});
+                          "SlurmAccount, SlurmUser, SlurmAssociation, Token) a running Slurm cluster."});
   op::OperatorOptions options;
   bool only_remove_budgets = false;
   std::string unless_operator;

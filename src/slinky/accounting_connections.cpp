@@ -1,6 +1,7 @@
 #include "slinky/accounting_connections.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -23,13 +24,14 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
         qos(w.cache(caches::kSlurmQos)),
         accounts(w.cache(caches::kSlurmAccounts)),
         users(w.cache(caches::kSlurmUsers)),
+        associations(w.cache(caches::kSlurmAssociations)),
         heard(std::move(h)) {}
   ~Impl() { clusters.unlisten(listener); }
 
   core::Loop& loop;
   slurm::Clusters& clusters;
   Wiring& wiring;
-  kube::Cache<kube::Object>&accountings, &controllers, &config_maps, &qos, &accounts, &users;
+  kube::Cache<kube::Object>&accountings, &controllers, &config_maps, &qos, &accounts, &users, &associations;
   std::function<void()> heard;
   slurm::Clusters::ListenerId listener = 0;
   std::map<slurm::AccountingKey, kube::Key> known;  ///< The databases that are polled, and their Accountings.
@@ -46,7 +48,7 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
       });
     }
     // There may be thousands of these, and only whether there are any matters here.
-    for (kube::Cache<kube::Object>* cache : {&accounts, &users}) {
+    for (kube::Cache<kube::Object>* cache : {&accounts, &users, &associations}) {
       cache->listen([this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
         if (before && after && accounting_ref(*before) == accounting_ref(*after)) return;
         for (const kube::ObjectPtr& object : {before, after}) {
@@ -84,8 +86,9 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
   void look(const kube::Key& key) {
     const slurm::AccountingKey database = accounting_key(key.ns, key.name);
     const std::vector<kube::ObjectPtr> resources = qos.by_index(kIndexAccounting, key.str());
-    const bool entities =
-        !accounts.by_index(kIndexAccounting, key.str()).empty() || !users.by_index(kIndexAccounting, key.str()).empty();
+    const bool entities = std::ranges::any_of(std::array{&accounts, &users, &associations}, [&](const auto* cache) {
+      return !cache->by_index(kIndexAccounting, key.str()).empty();
+    });
     const bool needed = entities || !resources.empty();
     const std::vector<slurm::ClusterKey> over = needed ? clusters_of(key) : std::vector<slurm::ClusterKey>{};
     const bool moved = over.empty() ? known.erase(database) > 0 : known.emplace(database, key).second;

@@ -1,5 +1,5 @@
 // Selects the accounting databases that are polled, and the clusters whose slurmrestds are asked. The databases are those of
-// Accountings that a SlurmQos, SlurmAccount or SlurmUser names. The clusters are those whose slurmctld has joined them.
+// Accountings that a SlurmQos, SlurmAccount, SlurmUser or SlurmAssociation names. The clusters are those whose slurmctld has joined them.
 // slurm::Clusters polls.
 //
 //   AccountingConnections connections(loop, clusters, wiring, [] { ... });

@@ -66,6 +66,7 @@ const CacheOf<kube::Object> kTokens{resources::kToken};
 const CacheOf<kube::Object> kSlurmQos{resources::kSlurmQos, "", {{kIndexAccounting, accounting_of}}};
 const CacheOf<kube::Object> kSlurmAccounts{resources::kSlurmAccount, "", {{kIndexAccounting, accounting_of}}};
 const CacheOf<kube::Object> kSlurmUsers{resources::kSlurmUser, "", {{kIndexAccounting, accounting_of}}};
+const CacheOf<kube::Object> kSlurmAssociations{resources::kSlurmAssociation, "", {{kIndexAccounting, accounting_of}}};
 const CacheOf<kube::PodRecord> kPods{kinds::kPod,
                                      kChildSelector,
                                      {{kIndexOwner, owner_of<kube::PodRecord>},

@@ -30,6 +30,7 @@ const kube::Resource kToken = own("Token", "tokens");
 const kube::Resource kSlurmQos = own("SlurmQos", "slurmqoses");
 const kube::Resource kSlurmAccount = own("SlurmAccount", "slurmaccounts");
 const kube::Resource kSlurmUser = own("SlurmUser", "slurmusers");
+const kube::Resource kSlurmAssociation = own("SlurmAssociation", "slurmassociations");
 const kube::Resource kServiceMonitor{"monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors", true};
 }  // namespace resources
 

@@ -11,11 +11,22 @@ namespace {
 
 namespace acct = slurm::accounting;
 
+template <class Spec>
+std::string name_of(const Spec& spec, const kube::Object& object) {
+  return acct::folded(spec.name.value_or(object.meta.name));
+}
+std::string name_of(const api::SlurmAssociationSpec& spec, const kube::Object& /*object*/) {
+  std::string out = acct::folded(spec.account);
+  if (spec.user) out += "/" + acct::folded(*spec.user);
+  // Partitions are compared with case.
+  return spec.partition.empty() ? out : out + "/" + spec.partition;
+}
+
 template <class Kind>
 void read_into(Claim& claim) {
   Kind kind;
   claim.parse_error = read_object(*claim.object, kind);
-  claim.name = acct::folded(kind.spec.name.value_or(claim.object->meta.name));
+  claim.name = name_of(kind.spec, *claim.object);
   claim.adoption = kind.spec.adoption;
   claim.policy = kind.spec.policy;
   claim.deletion_policy = kind.spec.deletion_policy;
@@ -40,7 +51,18 @@ const SubjectTexts& texts(Subject subject) {
       "AccountKept", "AccountMissing", resources::kSlurmAccount, api::kFinalizerSlurmAccount};
   static const SubjectTexts kUser{"user",     "a user",      "UserCreated",         "UserUpdated",           "UserDeleted",
                                   "UserKept", "UserMissing", resources::kSlurmUser, api::kFinalizerSlurmUser};
+  static const SubjectTexts kAssociation{"association",
+                                         "an association",
+                                         "AssociationCreated",
+                                         "AssociationUpdated",
+                                         "AssociationDeleted",
+                                         "AssociationKept",
+                                         "AssociationMissing",
+                                         resources::kSlurmAssociation,
+                                         api::kFinalizerSlurmAssociation};
   switch (subject) {
+    case Subject::kAssociation:
+      return kAssociation;
     case Subject::kAccount:
       return kAccount;
     case Subject::kUser:
@@ -54,7 +76,15 @@ acct::EntityKind entity_kind(Subject subject) {
   return subject == Subject::kAccount ? acct::EntityKind::kAccount : acct::EntityKind::kUser;
 }
 
+EntityName entity_of(const Claim& claim) {
+  if (claim.subject != Subject::kAssociation) return {claim.subject, claim.name};
+  const auto& spec = std::get<api::SlurmAssociationSpec>(claim.spec);
+  if (spec.user) return {Subject::kUser, acct::folded(*spec.user)};
+  return {Subject::kAccount, acct::folded(spec.account)};
+}
+
 bool Claim::built_in() const {
+  if (subject == Subject::kAssociation) return false;
   return name == (subject == Subject::kQos ? acct::kNormalQos : acct::kRoot);
 }
 
@@ -75,6 +105,9 @@ Claim read_claim(Subject subject, kube::ObjectPtr object) {
       break;
     case Subject::kUser:
       read_into<api::SlurmUser>(claim);
+      break;
+    case Subject::kAssociation:
+      read_into<api::SlurmAssociation>(claim);
       break;
   }
   return claim;

@@ -1,8 +1,8 @@
-// A resource of an Accounting as the plan sees it: what it declares, and what its status has noted. SlurmQos, SlurmAccount and
-// SlurmUser share the rules of ownership, drift and deletion, so they share this form.
+// A resource of an Accounting as the plan sees it: what it declares, and what its status has noted. All kinds share the rules
+// of ownership, drift and deletion, so they share this form.
 //
-// Folder src/operator/governance: the controller of SlurmQos, SlurmAccount and SlurmUser. Uses operator/common, and no other
-// controller.
+// Folder src/operator/governance: the controller of SlurmQos, SlurmAccount, SlurmUser and SlurmAssociation. Uses
+// operator/common, and no other controller.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 namespace op::governance {
 
 /// What a resource declares in slurmdbd.
-enum class Subject { kQos, kAccount, kUser };
+enum class Subject { kQos, kAccount, kUser, kAssociation };
 
 /// The words and names for a subject.
 struct SubjectTexts {
@@ -35,15 +35,16 @@ struct SubjectTexts {
   std::string_view finalizer;
 };
 [[nodiscard]] const SubjectTexts& texts(Subject subject);
-/// Requires a subject other than kQos.
+/// Requires kAccount or kUser.
 [[nodiscard]] slurm::accounting::EntityKind entity_kind(Subject subject);
 
 struct Claim {
   kube::ObjectPtr object;
   Subject subject = Subject::kQos;
-  std::string name;         ///< The name in Slurm, in lower case.
+  /// The name in Slurm, in lower case. Of an association: "ACCOUNT", "ACCOUNT/USER" or "ACCOUNT/USER/PARTITION".
+  std::string name;
   std::string parse_error;  ///< "" if the object was read.
-  std::variant<api::SlurmQosSpec, api::SlurmAccountSpec, api::SlurmUserSpec> spec;
+  std::variant<api::SlurmQosSpec, api::SlurmAccountSpec, api::SlurmUserSpec, api::SlurmAssociationSpec> spec;
   api::Adoption adoption = api::Adoption::kNever;
   api::DriftPolicy policy = api::DriftPolicy::kEnforce;
   api::QosDeletion deletion_policy = api::QosDeletion::kDelete;
@@ -65,12 +66,21 @@ struct Claim {
   [[nodiscard]] std::string label() const;
 };
 
+/// The account or user in whose settings those of a claim stand.
+struct EntityName {
+  Subject subject = Subject::kAccount;  ///< kAccount or kUser.
+  std::string name;                     ///< In lower case.
+  friend auto operator<=>(const EntityName&, const EntityName&) = default;
+};
+/// Returns the account or user of a claim: itself, or the one whose association it is. Requires a subject other than kQos.
+[[nodiscard]] EntityName entity_of(const Claim& claim);
+
 [[nodiscard]] Claim read_claim(Subject subject, kube::ObjectPtr object);
 
 /// Returns the settings of status.applied that this release knows.
 [[nodiscard]] slurm::accounting::Settings applied_settings(const Claim& claim);
 
-/// Returns the associations of a user that status.applied has.
+/// Returns the places of the associations that status.applied has.
 [[nodiscard]] std::set<slurm::accounting::Place> made_places(const Claim& claim);
 
 }  // namespace op::governance

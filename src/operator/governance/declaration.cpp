@@ -10,12 +10,14 @@ Caches::Caches(Wiring& wiring)
     : accountings(wiring.cache(caches::kAccountings)),
       qos(wiring.cache(caches::kSlurmQos)),
       accounts(wiring.cache(caches::kSlurmAccounts)),
-      users(wiring.cache(caches::kSlurmUsers)) {}
+      users(wiring.cache(caches::kSlurmUsers)),
+      associations(wiring.cache(caches::kSlurmAssociations)) {}
 
 GovernanceController::GovernanceController(Wiring& wiring)
     : TypedController(governance::plan), wiring_(wiring), caches_(wiring) {
   wiring.run(*this);
-  for (const kube::Resource* resource : {&resources::kSlurmQos, &resources::kSlurmAccount, &resources::kSlurmUser})
+  for (const kube::Resource* resource :
+       {&resources::kSlurmQos, &resources::kSlurmAccount, &resources::kSlurmUser, &resources::kSlurmAssociation})
     wiring.reconciles(*resource);
 
   wiring.wakes<Object>(*this, caches_.accountings, kube::self<Object>(), intent_changed);
@@ -23,7 +25,7 @@ GovernanceController::GovernanceController(Wiring& wiring)
     const kube::Key key = accounting_ref(object);
     return key.name.empty() ? Keys{} : Keys{key};
   };
-  for (kube::Cache<Object>* cache : {&caches_.qos, &caches_.accounts, &caches_.users})
+  for (kube::Cache<Object>* cache : {&caches_.qos, &caches_.accounts, &caches_.users, &caches_.associations})
     wiring.wakes<Object>(*this, *cache, accounting_of);
   wiring.wakes_on_lists(name(), [](const slurm::ListChange&, const kube::Key& of) -> Keys { return {of}; });
 }

@@ -11,6 +11,8 @@ namespace {
 void find_unused(const run::Observation& context, Observed& out) {
   for (const Claim& claim : out.claims) {
     if (!claim.object->meta.terminating()) continue;
+    // An association is deleted by a write of its user.
+    if (claim.subject == Subject::kAssociation) continue;
     if (claim.subject != Subject::kQos) {
       if (auto evidence = slurm::UnusedEntity::of(context.observing, out.database, entity_kind(claim.subject), claim.name,
                                                   made_places(claim), *out.view))
@@ -34,8 +36,9 @@ std::shared_ptr<const Observed> GovernanceController::observe_typed(const kube::
   out->context = context;
   out->key = key;
   out->database = accounting_key(key.ns, key.name);
-  for (const auto& [subject, cache] : {std::pair{Subject::kQos, &caches_.qos}, std::pair{Subject::kAccount, &caches_.accounts},
-                                       std::pair{Subject::kUser, &caches_.users}}) {
+  for (const auto& [subject, cache] :
+       {std::pair{Subject::kQos, &caches_.qos}, std::pair{Subject::kAccount, &caches_.accounts},
+        std::pair{Subject::kUser, &caches_.users}, std::pair{Subject::kAssociation, &caches_.associations}}) {
     for (const kube::ObjectPtr& object : cache->by_index(kIndexAccounting, key.str()))
       out->claims.push_back(read_claim(subject, object));
   }

@@ -106,6 +106,13 @@ class Planner {
     }
     if (!observed.view) return;
     names_ = Names(*observed.view);
+    for (const Claim& claim : observed.claims) {
+      if (claim.object->meta.terminating() || claim.subject == Subject::kQos || !claim.enforces()) continue;
+      if (const auto settings = declared_by(claim)) {
+        auto& all = claim.subject == Subject::kAssociation ? apart_ : inline_;
+        all[entity_of(claim)].emplace_back(&claim, *settings);
+      }
+    }
     for (const auto& [name, row] : *observed.view->qos.rows)
       found_.emplace(std::pair(Subject::kQos, acct::folded(name)), Found{row->id, acct::settings_of(*row)});
     for (const Subject subject : {Subject::kAccount, Subject::kUser}) {
@@ -125,10 +132,7 @@ class Planner {
       if (group.noted == 0) group.noted = claim.id;
     }
     for (auto& [key, group] : groups) {
-      if (known(group.subject) != Known::kNo) {
-        const auto it = found_.find(key);
-        if (it != found_.end()) group.found = it->second;
-      }
+      if (known(group.subject) != Known::kNo) group.found = find(group);
       // The owner's note has precedence over that of the resource that it takes over from.
       if (group.owner != nullptr && group.owner->id != 0) group.noted = group.owner->id;
       if (group.noted == 0 && group.found && was_created(group)) group.noted = group.found->id;
@@ -147,6 +151,39 @@ class Planner {
 
  private:
   // --- What is known of slurmdbd ---
+
+  /// Returns what slurmdbd has of the group. Of an association: the settings at the places that the resources declare, or have
+  /// made.
+  [[nodiscard]] std::optional<Found> find(const Group& group) const {
+    if (group.subject != Subject::kAssociation) {
+      const auto it = found_.find({group.subject, group.name});
+      return it == found_.end() ? std::nullopt : std::optional(it->second);
+    }
+    const EntityName entity = entity_of(*group.claims.front());
+    const auto it = found_.find({entity.subject, entity.name});
+    if (it == found_.end()) return std::nullopt;
+    std::set<acct::Place> places;
+    for (const Claim* claim : group.claims) {
+      places.merge(places_of(applied_settings(*claim)));
+      if (const auto settings = declared_by(*claim)) places.merge(places_of(*settings));
+    }
+    Found out;
+    for (const auto& [setting, value] : it->second.settings) {
+      const auto place = acct::place_of(setting);
+      if (!place || !places.contains(*place)) continue;
+      out.settings[setting] = value;
+      if (acct::without_place(setting) == acct::kAssociation && value == true) out.id = 1;
+    }
+    return out.id == 0 ? std::nullopt : std::optional(std::move(out));
+  }
+
+  static std::set<acct::Place> places_of(const Settings& settings) {
+    std::set<acct::Place> out;
+    for (const auto& [setting, value] : settings) {
+      if (auto place = acct::place_of(setting)) out.insert(*std::move(place));
+    }
+    return out;
+  }
 
   /// The health of a list.
   struct ListState {
@@ -266,14 +303,17 @@ class Planner {
         return declared(std::get<api::SlurmAccountSpec>(claim.spec), names_.clusters);
       case Subject::kUser:
         return declared(std::get<api::SlurmUserSpec>(claim.spec), names_.clusters);
+      case Subject::kAssociation:
+        return declared(std::get<api::SlurmAssociationSpec>(claim.spec), names_.clusters);
       default:
         return declared(std::get<api::SlurmQosSpec>(claim.spec));
     }
   }
 
   static std::string name_problem(const Group& group) {
-    return group.subject == Subject::kQos ? acct::qos_name_problem(group.name)
-                                          : acct::entity_name_problem(entity_kind(group.subject), group.name);
+    if (group.subject == Subject::kQos) return acct::qos_name_problem(group.name);
+    const EntityName entity = entity_of(*group.claims.front());
+    return acct::entity_name_problem(entity_kind(entity.subject), entity.name);
   }
 
   /// Takes over the notes of other resources, before they remove them.
@@ -312,11 +352,44 @@ class Planner {
     return draft;
   }
 
-  [[nodiscard]] static bool is_ours(const Claim& claim, const Group& group) {
-    return !group.found || group.noted == group.found->id || claim.adoption == api::Adoption::kAdopt;
+  [[nodiscard]] bool is_ours(const Claim& claim, const Group& group) const {
+    if (!group.found || group.noted == group.found->id || claim.adoption == api::Adoption::kAdopt) return true;
+    // The association of an account belongs to the SlurmAccount, which leaves the settings to this one.
+    return of_declared_account(claim);
+  }
+
+  /// Reports whether it is the association of an account that a SlurmAccount declares.
+  [[nodiscard]] bool of_declared_account(const Claim& claim) const {
+    if (claim.subject != Subject::kAssociation) return false;
+    const EntityName entity = entity_of(claim);
+    return entity.subject == Subject::kAccount && declared_.contains({entity.subject, entity.name});
+  }
+
+  /// Returns the SlurmAccount or SlurmUser that declares settings of the association as well, or null.
+  [[nodiscard]] const Claim* declared_inline(const Claim& claim, const Settings& wanted) const {
+    if (claim.subject != Subject::kAssociation) return nullptr;
+    const auto all = inline_.find(entity_of(claim));
+    if (all == inline_.end()) return nullptr;
+    for (const auto& [other, settings] : all->second) {
+      for (const auto& [setting, value] : wanted) {
+        if (settings.contains(setting)) return other;
+      }
+    }
+    return nullptr;
   }
 
   void enforce(const Claim& claim, const Group& group, Settings wanted, Draft draft) {
+    if (of_declared_account(claim)) {
+      std::erase_if(wanted, [](const auto& each) { return acct::without_place(each.first) == acct::kAssociation; });
+    }
+    if (const Claim* other = declared_inline(claim, wanted)) {
+      draft.owns = false;
+      draft.id = 0;
+      draft.reason = "Conflicted";
+      draft.message = texts(other->subject).resource.kind + " " + other->object->meta.name + " declares settings of " +
+                      group.text() + " as well. Remove them from one of the two";
+      return tell(claim, std::move(draft));
+    }
     if (!is_ours(claim, group)) {
       draft.id = 0;
       draft.owns = false;
@@ -338,7 +411,7 @@ class Planner {
     const Settings found = group.found ? group.found->settings : Settings{};
     Settings target = now.settings;
     if (group.found) add_resets(claim, draft.applied, target);
-    if (claim.subject == Subject::kUser) add_default_account(std::get<api::SlurmUserSpec>(claim.spec), found, target);
+    add_default_account(claim, found, target);
     const std::string stuck = remove_stuck(group, found, target);
     const std::vector<acct::Difference> left = acct::differences(target, found);
     if (group.found && left.empty()) {
@@ -363,9 +436,9 @@ class Planner {
   }
 
   /// Adds Slurm's defaults for settings that are not declared any more. With deletionPolicy Orphan, associations stay.
-  static void add_resets(const Claim& claim, const Settings& applied, Settings& target) {
+  void add_resets(const Claim& claim, const Settings& applied, Settings& target) const {
     for (const auto& [setting, value] : applied) {
-      if (target.contains(setting)) continue;
+      if (target.contains(setting) || is_apart(claim, setting)) continue;
       const auto place = acct::place_of(setting);
       const std::string_view field = acct::without_place(setting);
       if (place) {
@@ -373,7 +446,8 @@ class Planner {
         // only.
         if (field == acct::kDefaultAccount) continue;
         if (field == acct::kAssociation && !claim.deletes()) continue;
-        if (field != acct::kAssociation && !target.contains(place->setting(acct::kAssociation))) continue;
+        const std::string association = place->setting(acct::kAssociation);
+        if (field != acct::kAssociation && applied.contains(association) && !target.contains(association)) continue;
       }
       // sacctmgr gives a new account its own name for these.
       const bool named = claim.subject == Subject::kAccount && !place && acct::default_of(setting).is_string();
@@ -381,8 +455,25 @@ class Planner {
     }
   }
 
+  /// Reports whether a SlurmAssociation declares the setting, which a SlurmAccount or a SlurmUser has made.
+  [[nodiscard]] bool is_apart(const Claim& claim, const std::string& setting) const {
+    if (claim.subject != Subject::kAccount && claim.subject != Subject::kUser) return false;
+    const auto all = apart_.find(entity_of(claim));
+    return all != apart_.end() &&
+           std::ranges::any_of(all->second, [&](const auto& each) { return each.second.contains(setting); });
+  }
+
   /// A user without a default account cannot submit jobs. Where a cluster has none, the first association becomes it.
-  static void add_default_account(const api::SlurmUserSpec& spec, const Settings& found, Settings& target) {
+  void add_default_account(const Claim& claim, const Settings& own, Settings& target) const {
+    std::vector<std::string> accounts;
+    Settings found = own;
+    if (const auto* user = std::get_if<api::SlurmUserSpec>(&claim.spec)) {
+      for (const api::UserAssociation& each : user->associations) accounts.push_back(acct::folded(each.account));
+    } else if (const auto* association = std::get_if<api::SlurmAssociationSpec>(&claim.spec);
+               association && association->user) {
+      accounts.push_back(acct::folded(association->account));
+      if (const auto it = found_.find({Subject::kUser, entity_of(claim).name}); it != found_.end()) found = it->second.settings;
+    }
     std::set<std::string> has;
     for (const Settings* settings : std::initializer_list<const Settings*>{&found, &target}) {
       for (const auto& [setting, value] : *settings) {
@@ -392,8 +483,8 @@ class Planner {
         if (association == target.end() || association->second == true) has.insert(place->cluster);
       }
     }
-    for (const api::UserAssociation& each : spec.associations) {
-      for (const acct::Place& place : default_places(target, acct::folded(each.account))) {
+    for (const std::string& account : accounts) {
+      for (const acct::Place& place : default_places(target, account)) {
         if (has.insert(place.cluster).second) target[place.setting(acct::kDefaultAccount)] = true;
       }
     }
@@ -448,10 +539,9 @@ class Planner {
     draft.reason = "Writing";
     draft.message = before;
     if (const plan::Outcome* failed = failure(id)) tell_failure(*failed, draft);
-    plan::ActPtr act =
-        group.subject == Subject::kQos
-            ? slurm::write_qos(observed_.database, group.name, create ? 0 : group.found->id, std::move(changes))
-            : slurm::write_entity(observed_.database, entity_kind(group.subject), group.name, create, std::move(changes));
+    plan::ActPtr act = group.subject == Subject::kQos
+                           ? slurm::write_qos(observed_.database, group.name, create ? 0 : group.found->id, std::move(changes))
+                           : entity_write(claim, create, std::move(changes));
     draft.write = plan::Step{std::move(id), before, std::move(act)};
     const std::string created = drift ? " had been deleted, and was created again" : " was created";
     draft.event = event(claim, drift ? "Warning" : "Normal",
@@ -460,6 +550,13 @@ class Planner {
                                  : std::string(words.updated),
                         "Sync", group.text() + (create ? created : ": " + before));
     out_.waits_on(observed_.database);
+  }
+
+  /// An association is written by a change of its account or user.
+  [[nodiscard]] plan::ActPtr entity_write(const Claim& claim, bool create, Settings changes) const {
+    const EntityName entity = entity_of(claim);
+    return slurm::write_entity(observed_.database, entity_kind(entity.subject), entity.name,
+                               create && claim.subject != Subject::kAssociation, std::move(changes));
   }
 
   static void tell_failure(const plan::Outcome& failed, Draft& draft) {
@@ -529,13 +626,20 @@ class Planner {
 
   /// Returns who uses it, or "".
   [[nodiscard]] std::string use_of(const Group& group, const Claim& claim) const {
+    if (group.subject == Subject::kAssociation) return {};  // The act looks for jobs.
     return group.subject == Subject::kQos
                ? slurm::use_of_qos(group.name, *observed_.view)
                : slurm::use_of_entity(entity_kind(group.subject), group.name, made_places(claim), *observed_.view);
   }
 
   /// Returns the act that deletes it, or null without evidence that nobody uses it.
-  [[nodiscard]] plan::ActPtr deletion(const Group& group) const {
+  [[nodiscard]] plan::ActPtr deletion(const Group& group, const Claim& claim) const {
+    if (group.subject == Subject::kAssociation) {
+      Settings resets, changes;
+      add_resets(claim, applied_settings(claim), resets);
+      for (const acct::Difference& each : acct::differences(resets, group.found->settings)) changes[each.setting] = each.wanted;
+      return entity_write(claim, false, std::move(changes));
+    }
     if (group.subject == Subject::kQos) {
       const auto evidence = observed_.unused.find(group.name);
       return evidence == observed_.unused.end() ? nullptr : slurm::delete_qos(evidence->second);
@@ -561,7 +665,7 @@ class Planner {
         tell_failure(*failed, draft);
       }
     }
-    plan::ActPtr act = use.empty() ? deletion(group) : nullptr;
+    plan::ActPtr act = use.empty() ? deletion(group, claim) : nullptr;
     if (act) {
       plan::Lane& lane = lane_of(claim);
       lane.add({delete_id(group), texts(group.subject).resource.kind + " " + claim.object->meta.name + " is being deleted",
@@ -658,7 +762,10 @@ class Planner {
 
   const Observed& observed_;
   plan::Plan out_;
+  using BySettings = std::map<EntityName, std::vector<std::pair<const Claim*, Settings>>>;
   std::map<std::pair<Subject, std::string>, Found> found_;
+  BySettings inline_;  ///< What SlurmAccounts and SlurmUsers declare.
+  BySettings apart_;   ///< What SlurmAssociations declare.
   Names names_;
   Declared declared_;
 };

@@ -29,9 +29,17 @@ class Check {
       qos();
       const std::vector<std::string> absent = keep(acct::kCoordinators, names_.users);
       report(absent, false, "UserMissing", "spec.coordinators: slurmdbd has no user ", Subject::kUser);
+    } else if (claim_.subject == Subject::kUser) {
+      const auto& spec = std::get<api::SlurmUserSpec>(claim_.spec);
+      clusters(unknown_clusters(spec, names_.clusters));
+      accounts(acct::folded(spec.default_account.value_or(spec.associations.empty() ? "" : spec.associations.front().account)));
+      qos();
     } else {
-      clusters(unknown_clusters(std::get<api::SlurmUserSpec>(claim_.spec), names_.clusters));
-      accounts();
+      const auto& spec = std::get<api::SlurmAssociationSpec>(claim_.spec);
+      clusters(unknown_clusters(spec, names_.clusters));
+      if (spec.user && !names_.users.contains(acct::folded(*spec.user)))
+        report({*spec.user}, true, "UserMissing", "spec.user: slurmdbd has no user ", Subject::kUser);
+      accounts("");
       qos();
     }
     return std::move(out_);
@@ -84,25 +92,26 @@ class Check {
     report({absent.begin(), absent.end()}, true, "ParentMissing", "spec.parent: slurmdbd has no account ", Subject::kAccount);
   }
 
-  /// Removes the associations in accounts that do not exist.
-  void accounts() {
+  /// Removes the associations in accounts that do not exist. `first`: the account that is to be the default of a new user.
+  void accounts(const std::string& first) {
     std::set<std::string> absent;
     std::erase_if(out_.settings, [&](const auto& each) {
       const auto place = acct::place_of(each.first);
-      if (!place || names_.accounts.contains({place->cluster, place->account})) return false;
-      absent.insert(place->account);
+      if (!place) return false;
+      const std::string account = place->account.empty() ? entity_of(claim_).name : place->account;
+      if (names_.accounts.contains({place->cluster, account})) return false;
+      absent.insert(account);
       return true;
     });
     const bool none =
         std::ranges::none_of(out_.settings, [](const auto& each) { return acct::place_of(each.first).has_value(); });
     // A new user waits for the account that is to be its default, if a resource declares that.
-    const auto& spec = std::get<api::SlurmUserSpec>(claim_.spec);
-    const std::string first =
-        acct::folded(spec.default_account.value_or(spec.associations.empty() ? "" : spec.associations.front().account));
     const bool waits =
         !names_.users.contains(claim_.name) && absent.contains(first) && declared_.contains({Subject::kAccount, first});
-    report({absent.begin(), absent.end()}, none || waits, "AccountMissing", "spec.associations: slurmdbd has no account ",
-           Subject::kAccount);
+    report(
+        {absent.begin(), absent.end()}, none || waits, "AccountMissing",
+        (claim_.subject == Subject::kUser ? "spec.associations" : "spec.account") + std::string(": slurmdbd has no account "),
+        Subject::kAccount);
   }
 
   /// Removes QOS that do not exist. An association whose list became empty could use all that its parent may use, so nothing is

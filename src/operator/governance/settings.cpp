@@ -154,8 +154,9 @@ class Reader {
       if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
       return out;
     }
-    const bool time =
-        field.form == FieldForm::kMinutes || field.form == FieldForm::kSeconds || field.form == FieldForm::kOptional;
+    // The only optional time is PreemptExemptTime of a QOS. The priority of an association is an optional number.
+    const bool time = field.form == FieldForm::kMinutes || field.form == FieldForm::kSeconds ||
+                      (field.form == FieldForm::kOptional && field.name != "Priority");
     std::optional<std::int64_t> out = time ? read_time(text) : whole(text);
     // sacctmgr rounds up to whole minutes too.
     if (out && field.form == FieldForm::kMinutes) *out = (*out + 59) / 60;
@@ -304,6 +305,16 @@ core::Result<Settings> declared(const api::SlurmUserSpec& spec, const std::set<s
   return std::move(reader.settings);
 }
 
+core::Result<Settings> declared(const api::SlurmAssociationSpec& spec, const std::set<std::string>& clusters) {
+  Reader reader;
+  const Json json = api::to_json(spec);
+  const std::string account = spec.user ? slurm::accounting::folded(spec.account) : "";
+  for (const std::string& cluster : chosen(spec.clusters, clusters))
+    reader.association(json, "spec", {account, spec.partition, cluster});
+  if (!reader.problems.empty()) return core::fail(core::ErrorCode::kInvalid, reader.problems);
+  return std::move(reader.settings);
+}
+
 std::set<std::string> unknown_clusters(const api::SlurmAccountSpec& spec, const std::set<std::string>& clusters) {
   return missing(spec.clusters, clusters);
 }
@@ -312,6 +323,10 @@ std::set<std::string> unknown_clusters(const api::SlurmUserSpec& spec, const std
   std::set<std::string> out;
   for (const api::UserAssociation& each : spec.associations) out.merge(missing(each.clusters, clusters));
   return out;
+}
+
+std::set<std::string> unknown_clusters(const api::SlurmAssociationSpec& spec, const std::set<std::string>& clusters) {
+  return missing(spec.clusters, clusters);
 }
 
 }  // namespace op::governance

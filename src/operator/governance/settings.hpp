@@ -26,6 +26,10 @@ namespace op::governance {
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmUserSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
+/// Returns the settings of one association in each of the clusters that it names, or in all.
+[[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAssociationSpec& spec,
+                                                                 const std::set<std::string>& clusters);
+
 /// Returns, for each cluster in which the settings of a user have an association in `account`, the one that makes it the
 /// default account.
 [[nodiscard]] std::set<slurm::accounting::Place> default_places(const slurm::accounting::Settings& settings,
@@ -34,6 +38,8 @@ namespace op::governance {
 /// Returns the names of clusters in the spec that are not among `clusters`.
 [[nodiscard]] std::set<std::string> unknown_clusters(const api::SlurmAccountSpec& spec, const std::set<std::string>& clusters);
 [[nodiscard]] std::set<std::string> unknown_clusters(const api::SlurmUserSpec& spec, const std::set<std::string>& clusters);
+[[nodiscard]] std::set<std::string> unknown_clusters(const api::SlurmAssociationSpec& spec,
+                                                     const std::set<std::string>& clusters);
 
 /// Reads a time in the notation of Slurm ("1-12:00:00", "30:00", or minutes: "90") or of Kubernetes ("36h"). Returns seconds,
 /// or nullopt.
