@@ -75,7 +75,7 @@ definitions() {
     fi
   done
   kubectl wait --for=condition=Established --timeout=120s \
-    crd/{controllers,restapis,nodesets,loginsets,accountings,slurmqoses,slurmaccounts,slurmusers,tokens}.slinky.slurm.net >/dev/null || fail "definitions" "not established"
+    crd/{controllers,restapis,nodesets,loginsets,accountings,slurmqoses,slurmaccounts,slurmusers,slurmassociations,tokens}.slinky.slurm.net >/dev/null || fail "definitions" "not established"
 }
 
 controllers() {
@@ -241,6 +241,21 @@ slurmaccounts() {
   change slurmaccounts '{"spec":{"accountingRef":{"name":"b"}}}' spec.accountingRef 'cannot be changed'
   change slurmaccounts '{"spec":{"name":"other"}}' spec.name 'cannot be changed, added or removed'
   columns slurmaccounts 'NAME ACCOUNTING PARENT SYNCED REASON READY AGE'
+}
+
+slurmassociations() {
+  local ref='accountingRef: {name: a}, account: physics'
+  accept SlurmAssociation "{$ref}"
+  accept SlurmAssociation "{$ref, user: ann, partition: debug, clusters: [site], fairShare: 3, priority: 4, defaultQOS: gpu, qos: [gpu], limits: {maxJobs: 4}}"
+  refuse SlurmAssociation '{accountingRef: {name: a}}' spec.account 'Required value'
+  refuse SlurmAssociation "{$ref, partition: debug}" spec.partition 'needs user'
+  refuse SlurmAssociation "{$ref, user: 'a b'}" spec.user 'should match'
+  manifest SlurmAssociation "{$ref, user: ann}" | kubectl create -f - >/dev/null || fail "create a SlurmAssociation" ""
+  change slurmassociations '{"spec":{"limits":{"maxJobs":4}}}'
+  change slurmassociations '{"spec":{"account":"b"}}' spec.account 'cannot be changed'
+  change slurmassociations '{"spec":{"user":"bob"}}' spec.user 'cannot be changed, added or removed'
+  change slurmassociations '{"spec":{"partition":"debug"}}' spec.partition 'cannot be changed, added or removed'
+  columns slurmassociations 'NAME ACCOUNTING ACCOUNT USER PARTITION SYNCED REASON READY AGE'
 }
 
 slurmusers() {
@@ -419,6 +434,7 @@ nodesets
 slurmqoses
 slurmaccounts
 slurmusers
+slurmassociations
 tokens
 all_defaults
 echo "$passed passed, $failed failed"
