@@ -75,10 +75,11 @@ struct DeleteQos final : plan::Act {
 };
 
 /// Creates an account or a user with its associations, or changes settings of an existing one. A setting `Association` that is
-/// false deletes that association, unless an unfinished job uses it. The entity is written first, then its associations, and
-/// associations are deleted last. Errors: kConflict if it exists and was to be created, or is gone and was to be changed, or if
-/// an association to be changed is gone; kUnsupported, with the name of a setting that this release cannot express; kBusy, with
-/// the jobs or rows that keep an association from being deleted; kInvalid if slurmdbd did not store some settings.
+/// false deletes that association, unless an unfinished job uses it. The entity is written first, then its associations, then
+/// the coordinators of an account, and associations are deleted last. Errors: kConflict if it exists and was to be created, or
+/// is gone and was to be changed, or if an association to be changed is gone; kUnsupported, with the name of a setting that
+/// this release cannot express; kBusy, with the jobs or rows that keep an association from being deleted; kInvalid if slurmdbd
+/// did not store some settings.
 struct WriteEntity final : plan::Act {
   AccountingKey database;
   accounting::EntityKind kind = accounting::EntityKind::kAccount;

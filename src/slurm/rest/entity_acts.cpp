@@ -78,7 +78,8 @@ struct EntityActs::Write {
   bool open = true;       ///< The act is not answered.
   std::string name;       ///< As slurmdbd spells it.
   Settings wanted, found;
-  bool own = false;               ///< Settings of its own differ, or it is to be created.
+  bool own = false;               ///< Settings of its own differ, beside coordinators, or it is to be created.
+  bool coordinate = false;        ///< Its coordinators differ.
   std::vector<Place> associate;   ///< The associations to create or change.
   std::vector<Place> dissociate;  ///< The associations to delete.
 
@@ -214,7 +215,7 @@ void EntityActs::decide(const WritePtr& write, const Entity* live) {
     if (auto place = accounting::place_of(each.setting)) {
       changed.insert(*std::move(place));
     } else {
-      write->own = true;
+      (each.setting == accounting::kCoordinators ? write->coordinate : write->own) = true;
     }
   }
   for (const Place& place : changed) {
@@ -228,7 +229,7 @@ void EntityActs::decide(const WritePtr& write, const Entity* live) {
       return fail_write(write, error_of(ErrorCode::kConflict, place.text() + ": there is no association any more"));
     }
   }
-  if (write->own || !write->associate.empty() || !write->dissociate.empty()) return;
+  if (write->own || write->coordinate || !write->associate.empty() || !write->dissociate.empty()) return;
   write->open = false;
   succeed(write->work, {{"written", write->restored}});
 }
@@ -306,12 +307,25 @@ std::vector<WritePtr> in_order(const std::vector<WritePtr>& writes) {
 }  // namespace
 
 void EntityActs::write_accounts(const BatchPtr& batch) {
-  const auto row_of = [batch](const Write& write) {
+  // Coordinators follow later, because they may be users who are created in this account.
+  post_accounts(batch, false, [this, batch] { write_users(batch); });
+}
+
+void EntityActs::write_coordinators(const BatchPtr& batch) {
+  const bool any = std::ranges::any_of(batch->writes, [](const WritePtr& each) { return each->open && each->coordinate; });
+  if (!any) return begin_deletions(batch);
+  // By its new association an account has those of the accounts above it.
+  read(batch, {List::kAccounts}, [this, batch] { post_accounts(batch, true, [this, batch] { begin_deletions(batch); }); });
+}
+
+void EntityActs::post_accounts(const BatchPtr& batch, bool coordinators, std::function<void()> then) {
+  const auto row_of = [batch, coordinators](const Write& write) {
     accounting::Account out;
     out.name = write.name;
     out.description = value_of(write.wanted, write.found, accounting::kDescription);
     out.organization = value_of(write.wanted, write.found, accounting::kOrganization);
-    for (const core::Json& name : value_of(write.wanted, write.found, accounting::kCoordinators)) out.coordinators.insert(name);
+    const Settings& from = coordinators ? write.wanted : write.found;
+    for (const core::Json& name : accounting::value_of(from, accounting::kCoordinators)) out.coordinators.insert(name);
     const auto& rows = *batch->view->accounts.rows;
     if (const auto live = rows.find(write.name); live != rows.end()) {
       for (const std::string& name : live->second->inherited_coordinators) {
@@ -321,15 +335,15 @@ void EntityActs::write_accounts(const BatchPtr& batch) {
     return out;
   };
   const auto step = std::make_shared<Step>();
-  step->requests = requests_of(batch->writes, [](const Write& each) -> std::size_t {
-    return each.open && each.own && each.kind() == EntityKind::kAccount ? 1 : 0;
+  step->requests = requests_of(batch->writes, [coordinators](const Write& each) -> std::size_t {
+    return each.open && each.kind() == EntityKind::kAccount && (coordinators ? each.coordinate : each.own) ? 1 : 0;
   });
   step->send = [row_of](AccountingClient& to, const std::vector<WritePtr>& writes, auto done) {
     std::vector<accounting::Account> rows;
     for (const WritePtr& each : writes) rows.push_back(row_of(*each));
     to.write_accounts(rows, std::move(done));
   };
-  step->then = [this, batch] { write_users(batch); };
+  step->then = std::move(then);
   run(batch, step);
 }
 
@@ -365,7 +379,7 @@ void EntityActs::write_associations(const BatchPtr& batch) {
     }
     to.write_associations(rows, std::move(done));
   };
-  step->then = [this, batch] { begin_deletions(batch); };
+  step->then = [this, batch] { write_coordinators(batch); };
   run(batch, step);
 }
 

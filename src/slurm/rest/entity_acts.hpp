@@ -46,9 +46,11 @@ class EntityActs final : public AccountingActs {
   /// Sends the requests of a step one after the other, and calls its `then`. If a request for several writes is refused, each
   /// write is sent alone.
   void run(const BatchPtr& batch, const std::shared_ptr<Step>& step);
+  void post_accounts(const BatchPtr& batch, bool coordinators, std::function<void()> then);
   void write_accounts(const BatchPtr& batch);
   void write_users(const BatchPtr& batch);
   void write_associations(const BatchPtr& batch);
+  void write_coordinators(const BatchPtr& batch);
   void begin_deletions(const BatchPtr& batch);
   void delete_next(const BatchPtr& batch, std::vector<Deletion> left, std::vector<Deletion> held, bool progress);
   void read_back(const BatchPtr& batch);

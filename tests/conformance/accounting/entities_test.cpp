@@ -140,7 +140,7 @@ TEST_F(EntitiesOfSlurmdbd, EveryFieldIsWhatSacctmgrShowsAndIsResetAlone) {
       wanted[setting] = none;
       EXPECT_TRUE(slurm::accounting::differences(wanted, found(kind, name)).empty());
     }
-    sacctmgr("modify " + std::string(name_of(kind)) + " where name=" + name + " account=physics set qos=\\'\\'");
+    sacctmgr("modify " + std::string(name_of(kind)) + " where name=" + name + " account=physics set qos=");
   }
   ASSERT_EQ(write(kUser, "ann", {{"physics@local: FairShare", "parent"}}), "");
   EXPECT_EQ(show("user=ann", "Share"), "parent");
@@ -169,7 +169,7 @@ TEST_F(EntitiesOfSlurmdbd, AListOfQosCannotBeEmptied) {
   EXPECT_THAT(said, HasSubstr("Unsupported local: QOS: slurmrestd cannot empty the list. Run " + command));
   EXPECT_TRUE(post({{kAccount, "physics", {"", "", "local"}, {}, {{"Parent", "root"}}}}));
   EXPECT_EQ(show("account=physics", "QOS"), "gpu") << "slurmrestd ignores an empty list";
-  sacctmgr("modify account where name=physics cluster=local set qos=\\'\\'");
+  sacctmgr("modify account where name=physics cluster=local set qos=");
   EXPECT_EQ(show("account=physics", "QOS"), "");
   EXPECT_TRUE(until([&] { return found(kAccount, "physics")["local: QOS"].empty(); }));
 }
