@@ -53,7 +53,7 @@ class Passes {
   Passes(core::Loop& loop, core::Random& random, core::Logger& logger, plan::Executor& executor, PassOptions options,
          Callbacks callbacks, PassMetrics* metrics = nullptr);
 
-  /// Adds a controller, which must outlive this object. Requires a unique name.
+  /// Adds a controller, which must live until its last pass has ended. Requires a unique name.
   void add(Controller& controller);
   /// Returns the number of a controller in WorkKeys. Requires that the controller exists.
   [[nodiscard]] std::uint32_t id_of(std::string_view controller) const;
