@@ -54,7 +54,7 @@ class Evidence {
   [[nodiscard]] const std::string& detail() const { return detail_; }
   /// Reports whether the evidence may still be acted on.
   [[nodiscard]] bool good_at(core::MonoTime now) const { return !good_until_ || now <= *good_until_; }
-  /// nullopt: for ever, because what it states cannot be undone, or because the act is conditional on the object's version.
+  /// nullopt: forever, because what it states cannot be undone, or because the act is conditional on the object's version.
   [[nodiscard]] const std::optional<core::MonoTime>& good_until() const { return good_until_; }
 
  protected:

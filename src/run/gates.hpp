@@ -3,7 +3,7 @@
 // A pass is held while one of its gates is closed. Gates are checked whenever a cache changes, and once a second. When a pass
 // has been held for `cap`, its closed gates are settled (plan::Gate::settle), and again after each further `cap`. If the
 // outcome of a gate's write can be read, the pass continues to wait for the caches. Otherwise the gate is dropped, because the
-// key must not wait for ever for a server that may never return.
+// key must not wait forever for a server that may never return.
 #pragma once
 
 #include <functional>

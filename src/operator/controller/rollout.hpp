@@ -33,13 +33,14 @@
 // "X-config" refers to them, and those of the accepted content are deleted only when it no longer refers to them.
 //
 // wanted != offered, and not refused -> offer it, keeping what was accepted
-// wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs (a missing file, plugin or
-//                                       user may be there now), and once more after 1, 2, 4 ... 30 minutes. Other content for the
-//                                       same request of users also counts as refused: Slurm's answers, or their absence, do not
-//                                       make it better
+// wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs (a missing file,
+//                                       plugin or user may be there now), and once more after 1, 2, 4 ... 30 minutes. Other
+//                                       content for the same request of users also counts as refused: Slurm's answers, or
+//                                       their absence, do not make it better
 // refused, with NodeSets' partitions that differ from the accepted ones
-//                                    -> offer it without these; once that is accepted, add them one at a time. A partition that is
-//                                       refused alone is the cause, stays out, and is tried again like a refused content
+//                                    -> offer it without these; once that is accepted, add them one at a time. A partition
+//                                       that is refused alone is the cause, stays out, and is tried again like a refused
+//                                       content
 // offered != loaded                  -> make the kubelet refresh the volume, then reconfigure, until loaded == offered
 // clang-format on
 //
