@@ -15,11 +15,12 @@
 namespace core {
 
 /// Expands a hostlist in its order and keeps duplicates. A range is padded to the width of its first number. A name may have
-/// several brackets; the last varies fastest. Error: kInvalid (brackets, ranges, more than 1,000,000 names).
+/// several brackets; the last varies fastest. Error: kInvalid (malformed brackets or ranges, more than 1,000,000 names).
 Result<std::vector<std::string>> expand_hostlist(std::string_view text);
 
 /// Reports whether a hostlist contains the name. Does not expand the hostlist: a user's `-w node[0-99999]` is a few bytes, and
-/// a thousand such jobs must stay cheap. A malformed hostlist contains every name.
+/// a thousand such jobs must stay cheap. A hostlist with malformed brackets contains every name. An item with a malformed range
+/// contains every name that has the item's text before the brackets, and then a digit.
 bool hostlist_names(std::string_view text, std::string_view name);
 
 /// Looks up a set of names in many hostlists.
@@ -27,8 +28,9 @@ class HostIndex {
  public:
   /// Keeps views, so the names must outlive this object.
   explicit HostIndex(std::vector<std::string_view> names);
-  /// Calls `each` for the names that the hostlist contains, for some perhaps twice. The cost of a range depends on how many of
-  /// the names it contains, not on its length.
+  /// Calls `each` for the names that the hostlist contains, perhaps more than once for the same name. The cost of a range
+  /// depends on how many of the names it contains, not on its length. Items with brackets that do not have the form
+  /// prefix[ranges] are compared with all names.
   void look_up(std::string_view text, const std::function<void(std::string_view name)>& each) const;
 
  private:
@@ -41,7 +43,7 @@ class HostIndex {
   std::map<std::string_view, std::vector<Entry>> numbered_;  ///< By prefix. Sorted by the number at the end.
 };
 
-/// Collects many hostlists and looks up names in them. The size of a range does not depend on its length, and overlapping
+/// Collects many hostlists and looks up names in them. A long range takes no more memory than a short one, and overlapping
 /// ranges are merged.
 class HostSet {
  public:
@@ -58,7 +60,8 @@ class HostSet {
   std::set<std::string, std::less<>> others_;  ///< Items of any other form.
 };
 
-/// Returns one hostlist for these names: sorted, without duplicates, with ranges for the numbers at the ends of names.
+/// Returns one hostlist for these names, without duplicates. The names that do not end with a number come first, sorted. Then
+/// come the others, sorted by prefix, with ranges for their numbers.
 std::string compress_hostlist(std::vector<std::string> names);
 
 }  // namespace core

@@ -20,26 +20,26 @@ using Json = nlohmann::json;
 /// Error: kInvalid with the byte offset.
 Result<Json> parse_json(std::string_view text);
 
-/// Returns the member at a path of keys, or nullptr if a part is absent or has another type.
+/// Returns the member at a path of keys, of any type. Returns nullptr if a key is absent, or if its parent is not an object.
 const Json* find(const Json& root, std::initializer_list<std::string_view> path);
-/// Returns the string, integer or boolean at a path, or the fallback.
+/// Returns the string, integer or boolean at a path, or the fallback if the member is absent or has another type.
 std::string get_string(const Json& root, std::initializer_list<std::string_view> path, std::string_view fallback = "");
 long long get_int(const Json& root, std::initializer_list<std::string_view> path, long long fallback = 0);
 bool get_bool(const Json& root, std::initializer_list<std::string_view> path, bool fallback = false);
 
 /// Returns true if `observed` contains everything in `intent` with the same value. It may contain more, such as defaults from
 /// the server. Lists whose items have a "name" (containers, volumes, ports ...) are matched by it, other lists by order and
-/// length. What the API server does not store may be absent: null, empty containers, and in members also false, "" and 0,
-/// except where absence means something else (labels, runAsUser ...). Where the API server replaces a "" or 0 by a default
-/// (imagePullPolicy, protocol, a probe's periodSeconds ...), any value matches. Resource quantities (under limits, requests,
-/// capacity, hard, sizeLimit, divisor) are compared by value.
+/// length. Values that the API server does not store may be absent: null, empty objects and lists, and below the top level also
+/// false, "" and 0, except where absence means something else (labels, runAsUser ...). Where the API server replaces a "" or 0
+/// with a default (imagePullPolicy, protocol, a probe's periodSeconds ...), any value matches. Resource quantities (under
+/// limits, requests, capacity, hard, sizeLimit, divisor) are compared by value.
 bool contains(const Json& observed, const Json& intent);
 
 /// Returns the dotted paths ("spec.replicas", "spec.template.containers[0].image") at which two documents differ.
 std::vector<std::string> diff_paths(const Json& a, const Json& b);
 
 /// Merges `over` onto `base`, similar to a strategic merge: objects by key, lists of named items by "name" (env, containers,
-/// volumes), lists of volumeMounts by "mountPath". Other lists are replaced, and null removes.
+/// volumes), lists of volumeMounts by "mountPath". Other lists are replaced. A null in `over` removes the member.
 Json merge(Json base, const Json& over);
 
 /// Removes members that are null or an empty list, at any depth: in a manifest they mean the same as absent ones.

@@ -22,8 +22,8 @@ class Loop {
   virtual TimerId after(Duration delay, Callback call) = 0;
   /// Cancels a timer. Ignores unknown and past ids.
   virtual void cancel(TimerId id) = 0;
-  /// Runs `work` on another thread (in the simulator: in place), then `then` on the loop. `work` may only touch what it owns or
-  /// what never changes.
+  /// Runs `work` on another thread (in the simulator: on the loop, in a later turn), then `then` on the loop. `work` may only
+  /// touch what it owns or what never changes.
   virtual void offload(Callback work, Callback then) = 0;
 };
 

@@ -18,11 +18,11 @@ class Random {
   virtual std::uint64_t below(std::uint64_t bound) = 0;
   /// Returns n bytes that are good enough for keys (production: from OpenSSL).
   virtual std::string bytes(std::size_t n) = 0;
-  /// Returns a new key pair. May be called on another thread than the other functions. In production, OpenSSL makes a key of
+  /// Returns a new key pair. May be called from another thread than the other functions. In production, OpenSSL makes a key of
   /// the given type. Other implementations return an Ed25519 key for every type, which suffices to tell keys apart.
   virtual SshKeyPair ssh_key(SshKeyType, std::string_view comment) { return ssh_key_of_seed(bytes(32), comment); }
-  /// Returns an independent source for a part of the program. Its values depend only on the name, not on what else was drawn or
-  /// on the order in which parts were made.
+  /// Returns an independent source for a part of the program. In the simulator, its values depend only on the seed and the
+  /// name, not on what else was drawn or on the order in which parts were made.
   [[nodiscard]] virtual std::unique_ptr<Random> stream(std::string_view name) const = 0;
   /// Returns a value in [0, 1).
   double unit() { return static_cast<double>(below(1ULL << 53)) / static_cast<double>(1ULL << 53); }

@@ -25,11 +25,11 @@ enum class ErrorCode {
   kForbidden,        ///< 403.
   kUnauthorized,     ///< 401: renew the credentials.
   kTooManyRequests,  ///< 429: honour retry_after.
-  kUnavailable,      ///< The request was not carried out: refused connection, 503, a closed circuit.
+  kUnavailable,      ///< The request was not carried out: refused connection, 503, nothing sent in time.
   kUnknownOutcome,   ///< The reply was lost: the request may or may not have been carried out.
   kBusy,             ///< Slurm still uses the object (ESLURM 2016 and the like): wait.
   kUnsupported,      ///< This server cannot do it.
-  kInternal,         ///< 5xx, or a malformed reply.
+  kInternal,         ///< Another 5xx, or a malformed reply.
   kCancelled,        ///< We cancelled it.
 };
 

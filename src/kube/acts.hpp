@@ -59,8 +59,8 @@ struct Apply final : plan::Act {
 
 enum class PatchType { kMerge, kJson, kStrategic };
 
-/// A patch. uid and resource_version, if set, are preconditions: in the metadata of a merge patch, or as test operations of a
-/// JSON patch.
+/// A patch. uid and resource_version, if set, are preconditions: in the metadata of a merge or strategic patch, or as test
+/// operations of a JSON patch. Error: kConflict if a precondition does not hold.
 struct Patch final : plan::Act {
   Resource resource;
   Key key;
@@ -117,8 +117,9 @@ class Ended final : public PodEvidence {
   using PodEvidence::PodEvidence;
 };
 
-/// Deletes an object with preconditions; its dependents are deleted in the background. A missing object counts as done. Errors:
-/// kInvalid without a uid, or for a pod without evidence about exactly this pod; kExpired if the evidence is no longer good.
+/// Deletes an object with preconditions; its dependents are deleted in the background. If the object with this uid is gone,
+/// that counts as done. Errors: kInvalid without a uid, or for a pod without evidence about exactly this pod; kExpired if the
+/// evidence is no longer good; kConflict if the object no longer has the required version.
 struct Delete final : plan::Act {
   Resource resource;
   Key key;
@@ -145,7 +146,7 @@ struct Evict final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Reads an object live, for Plan::need.
+/// Reads an object live, for Plan::need. Of a Secret, Get and List return the lengths of the values instead of the values.
 struct Get final : plan::Act {
   Resource resource;
   Key key;

@@ -7,8 +7,8 @@
 
 namespace kube {
 
-/// Reports whether the labels satisfy a selector such as "a=b,c!=d,e in (x,y),f notin (z),g,!h". A selector that cannot be
-/// parsed does not match.
+/// Reports whether the labels satisfy a selector such as "a=b,c!=d,e in (x,y),f notin (z),g,!h". An empty selector matches
+/// everything. A selector that cannot be parsed matches nothing.
 bool matches_labels(std::string_view selector, const StringMap& labels);
 
 }  // namespace kube

@@ -69,7 +69,7 @@ ObjectMeta parse_meta(const core::Json& object);
 /// A whole object, for kinds with few objects: our own resources and owned children.
 struct Object {
   ObjectMeta meta;
-  core::Json body;  ///< Without metadata.managedFields.
+  core::Json body;  ///< Without metadata.managedFields and kubectl's last-applied-configuration.
 };
 
 /// A condition in the status of a pod or a node.
@@ -173,8 +173,9 @@ struct SchedulingPodRecord : PodRecord {
   std::vector<std::string> gates;  ///< The scheduling gates of the pod that are not removed yet.
   std::string scheduler, priority_class;
   std::int32_t priority = 0;
-  /// What the pod takes of a node, as the scheduler counts: the larger of the sum of its containers and the most that an init
-  /// container takes together with the sidecars before it; else the pod-level requests; plus the overhead.
+  /// What the pod takes of a node, as the scheduler counts. For each resource, that is the pod-level request if there is one.
+  /// Otherwise it is the sum of the containers and sidecars, or the most that an init container takes together with the
+  /// sidecars before it, whichever is larger. The overhead is added.
   ResourceAmounts requests;
   std::vector<Toleration> tolerations;
   StringMap node_selector;
@@ -204,7 +205,8 @@ core::Json meta_json(const Key& key, const StringMap& labels = {}, const StringM
 /// Returns a controller owner reference with blockOwnerDeletion, for metadata.ownerReferences.
 core::Json owner_reference_json(const Resource& resource, const ObjectMeta& owner);
 
-/// Compares resourceVersions of one resource, as KEP-5504 allows: by length, then by bytes.
+/// Reports whether the resourceVersion `have` is `want` or newer. Both belong to one resource. Compares them by length, then by
+/// bytes, as KEP-5504 allows. Returns true if `want` is "".
 bool rv_at_least(std::string_view have, std::string_view want);
 
 }  // namespace kube

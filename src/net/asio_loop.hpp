@@ -25,7 +25,7 @@ class AsioLoop final : public core::Loop {
  public:
   /// `threads` run offloaded work. They start with the first work.
   explicit AsioLoop(std::size_t threads = 2);
-  /// Waits for offloaded work that has begun.
+  /// Waits for all offloaded work, including work that has not begun. Pending callbacks are destroyed without a call.
   ~AsioLoop() override;
 
   [[nodiscard]] const core::Clock& clock() const override;

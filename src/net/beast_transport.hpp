@@ -21,20 +21,21 @@ struct TransportOptions {
   std::size_t max_connections = 32;          ///< Limits unary requests that are not urgent.
   core::Duration idle_timeout{60000};        ///< A kept connection is closed after this long without use.
   std::size_t max_reply_bytes = 64UL << 20;  ///< The limit for unary requests that have no limit of their own.
-  std::shared_ptr<ReplyBudget> budget{};     ///< Limits the bodies of unary replies until they are read; null: no limit.
+  std::shared_ptr<ReplyBudget> budget{};     ///< Limits the bodies of unary replies, until they are destroyed; null: no limit.
 };
 
 class BeastTransport final : public HttpTransport {
  public:
-  /// With a malformed certificate or key, every request fails with kInvalid. set_endpoint reports it at once.
+  /// With a malformed certificate or key, or an unknown scheme, every request fails with kInvalid. set_endpoint reports it at
+  /// once.
   BeastTransport(AsioLoop& loop, Endpoint endpoint, TransportOptions options = {});
   /// Cancels all requests.
   ~BeastTransport() override;
 
-  /// Errors beyond those of HttpTransport: kInvalid (malformed request or certificate), kInternal (reply too long). A request
-  /// that fails on a kept connection before any byte of its reply is tried once more on a new connection, if nothing of it was
-  /// sent or its method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE). If it timed out instead, it is not tried again, and
-  /// the kept connections are closed.
+  /// Errors beyond those of HttpTransport: kInvalid (malformed request or certificate), kInternal (the reply exceeds its limit
+  /// or the budget). A request that fails on a kept connection before any byte of its reply is tried once more on a new
+  /// connection, if nothing of it was sent or its method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE). If it timed out
+  /// instead, it is not tried again, and the kept connections that carry no request are closed.
   RequestId send(HttpRequest request, Done done) override;
   RequestId stream(HttpRequest request, StreamHandler handler) override;
   void cancel(RequestId id) override;

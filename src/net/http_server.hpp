@@ -21,7 +21,8 @@
 namespace net {
 
 /// Answers one request, now or later, once. Copies refer to the same request. If the last copy is destroyed without an answer,
-/// the client gets a 500. Calls after the client has gone do nothing. Use it on the loop's thread only.
+/// the client gets a 500. If it is destroyed between begin() and end(), the connection is closed. Calls after the client has
+/// gone do nothing. Use it on the loop's thread only.
 class Responder {
  public:
   /// Sends the whole answer.
@@ -52,11 +53,12 @@ struct ServerOptions {
   bool use_tls = false;
   Tls tls{};
   std::size_t max_request_bytes = 8UL << 20;  ///< Longer bodies get 413.
-  core::Duration idle_timeout{60000};         ///< The time from one answer to the end of the next request.
-  std::size_t max_connections = 4096;         ///< A further connection closes the one that has been idle longest.
+  core::Duration idle_timeout{60000};         ///< The time from the connection or one answer to the end of the next request.
+  /// A further connection closes the one that has been idle longest. If none is idle, the new connection is closed.
+  std::size_t max_connections = 4096;
 };
 
-/// Parses "host:port", "[::1]:port" or ":port" (all addresses). Error: kInvalid.
+/// Parses "address:port", "[::1]:port", or for all addresses ":port" or "port". Error: kInvalid.
 core::Result<ServerOptions> parse_listen_address(const std::string& text);
 
 class HttpServer {

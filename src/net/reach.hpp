@@ -1,4 +1,4 @@
-// Whether something listens at a host and port.
+// Checks whether something listens at a host and port.
 #pragma once
 
 #include <cstdint>

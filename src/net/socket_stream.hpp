@@ -37,7 +37,7 @@ class SocketStream {
   boost::asio::ip::tcp::socket& socket();
   /// Tries the addresses in turn, each but the last for at most `patience`. The error is that of the last.
   void connect(const std::vector<boost::asio::ip::tcp::endpoint>& addresses, core::Duration patience, Handler handler);
-  /// Only calls back on a plain stream. Verifies the name, as a host name or an IP address, unless skip_verify is set.
+  /// Verifies the name, as a host name or an IP address, unless skip_verify is set. On a plain stream, only calls the handler.
   void handshake_client(const std::string& name, bool skip_verify, Handler handler);
   void handshake_server(Handler handler);
   /// At most one read and one write may be under way. The buffers must live until the handler is called.

@@ -1,5 +1,5 @@
-// Certificates and keys as PEM texts, and the endpoint of a client. Other code reads the files (kube/client/credentials),
-// because they rotate.
+// Certificates and keys as PEM texts, and the endpoint of a client. Other code reads the files (net/tls_files.hpp,
+// kube/client/credentials.hpp), because they rotate.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ struct TlsFilesOptions {
 /// Reads the files periodically, off the loop, and passes on new contents. Compares contents, because a swapped link may not
 /// change names and times.
 ///
-/// Guarantees: a pair that `use` refuses (after half of a swap) is offered again each time, and a pair that it took is not.
+/// Guarantees: a pair that `use` refuses (after half of a swap) is offered again each time, and a pair that `use` took is not.
 class TlsFiles {
  public:
   /// Uses a new pair. On an error the old pair stays in use.
@@ -30,7 +30,8 @@ class TlsFiles {
   TlsFiles(const TlsFiles&) = delete;
   TlsFiles& operator=(const TlsFiles&) = delete;
 
-  /// Reads the files now, before the first connection. Errors: kNotFound (a file), and those of an invalid Tls.
+  /// Reads the files now, before the first connection. Counts them as used, so `use` is not called for them. Does not check
+  /// their contents. Error: kNotFound (a file).
   [[nodiscard]] core::Result<Tls> read();
   /// Reads the files every interval from now on. Calls `failed` each time a pair is not used.
   void watch(std::function<void(const core::Error&)> failed);

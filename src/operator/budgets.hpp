@@ -19,9 +19,11 @@ namespace op {
 void remove_budgets(kube::Client& client, const std::vector<std::string>& namespaces,
                     std::function<void(core::Result<int>)> done);
 
-/// Checks whether the operator of that name exists: while it does, the budgets must stay. Uninstalling its release deletes its
-/// Deployment, but applying the Job for that like any other object does not. A running operator renews its Lease, and releases
-/// it at its end. Calls `done` within a minute and a half: with what exists, with "" for nothing, or with the error of a read.
+/// Checks whether the operator of that name exists: while it does, the budgets must stay. `helm uninstall` deletes the
+/// operator's Deployment, but somebody may have applied the Job that removes the budgets like any other object. A running
+/// operator renews its Lease, and releases it at its end. Calls `done` within a minute and a half: with what exists, with ""
+/// for nothing, or with an error. Errors: those of a read, and kConflict if the Deployment is gone but the Lease is still
+/// renewed.
 void look_for_operator(core::Loop& loop, kube::Client& client, const kube::Key& name,
                        std::function<void(core::Result<std::string>)> done);
 

@@ -1,8 +1,8 @@
 // Destruction needs evidence: a value that states why an act cannot lose work.
 //
-// Evidence is issued only while a controller observes. To issue it takes an Observing, which only the runtime makes, and only
-// to pass it to `observe`. `observe` attaches the evidence that the facts allow to what it copies, and the plan selects from
-// it. A plan that deletes a worker without a reason does not compile.
+// Evidence is issued only while a controller observes. Issuing it requires an Observing. Only the runtime makes one, and passes
+// it to `observe`. `observe` attaches the evidence that the facts allow to what it copies, and the plan selects from it. A plan
+// that deletes a worker without evidence does not compile.
 //
 // Each room defines its own kinds of evidence about its own subjects (kube::PodEvidence, slurm::NodeEvidence): classes derived
 // from Evidence, each with a function that checks facts and issues it. An act takes the kind that it needs. When the target
@@ -28,7 +28,7 @@ struct Observer;
 
 namespace plan {
 
-/// The key to issuing evidence. It cannot be copied, so an observation cannot keep it for the plan.
+/// The permission to issue evidence. It cannot be copied, so `observe` cannot keep it for the plan.
 class Observing {
  public:
   Observing(const Observing&) = delete;
@@ -54,7 +54,7 @@ class Evidence {
   [[nodiscard]] const std::string& detail() const { return detail_; }
   /// Reports whether the evidence may still be acted on.
   [[nodiscard]] bool good_at(core::MonoTime now) const { return !good_until_ || now <= *good_until_; }
-  /// nullopt: for ever, because what it states cannot be undone, or because the act is conditional on the object's version.
+  /// nullopt: forever, because what it states cannot be undone, or because the act is conditional on the object's version.
   [[nodiscard]] const std::optional<core::MonoTime>& good_until() const { return good_until_; }
 
  protected:

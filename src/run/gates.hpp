@@ -1,8 +1,9 @@
 // Holds passes until the caches show what they wrote.
 //
-// A pass is held while one of its gates is closed. Gates are checked whenever a cache changes, and once a second. A gate that
-// stays closed for `cap` is settled (plan::Gate::settle). If its outcome can be read, the pass continues to wait for the
-// caches. Otherwise the gate is dropped: cached state older than the write proves nothing.
+// A pass is held while one of its gates is closed. Gates are checked whenever a cache changes, and once a second. When a pass
+// has been held for `cap`, its closed gates are settled (plan::Gate::settle), and again after each further `cap`. If the
+// outcome of a gate's write can be read, the pass continues to wait for the caches. Otherwise the gate is dropped, because the
+// key must not wait forever for a server that may never return.
 #pragma once
 
 #include <functional>

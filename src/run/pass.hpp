@@ -24,13 +24,13 @@ namespace run {
 /// | observing | done | `observe` threw, or the manager is stopping. |
 /// | planning | needing | The plan asks for facts that are not known yet: they are read live. |
 /// | planning | acting | The plan has steps. |
-/// | planning | done | It has none, or they may not be carried out (dry run, stopping); or `plan` threw, or asks without end. |
+/// | planning | done | It has no steps or may not act (dry run, stopping), or `plan` threw or asked for facts too many times. |
 /// | needing | observing | All facts are answered, even if some with errors. |
 /// | acting | gated | The steps were tried, and the caches do not show all of their writes yet. |
 /// | acting | done | The steps were tried, and there is nothing to wait for, or the manager is stopping. |
-/// | gated | done | The caches show the writes, or they were waited for long enough and nobody can tell. |
+/// | gated | done | The caches show the writes, or their outcome cannot be read (run/gates.hpp), or the manager is stopping. |
 ///
-/// Until the pass is done, its key is not processed again. All states but `gated` count against max_in_flight.
+/// Until the pass is done, its key is not processed again. Passes that are not `gated` or `done` count against max_in_flight.
 enum class PassState { kObserving, kPlanning, kNeeding, kActing, kGated, kDone };
 
 std::string_view to_string(PassState state);
@@ -72,7 +72,7 @@ struct Pass {
 
   /// Returns the steps that were tried, without incidental ones (plan::Act::incidental).
   [[nodiscard]] std::vector<const plan::Step*> tried() const;
-  /// Reports whether a reply was lost and the gate that waits for the outcome is still closed.
+  /// Reports whether a reply was lost and a gate is still closed, so that the write may still be carried out.
   [[nodiscard]] bool may_still_write() const;
   /// Returns the fields of all its log lines, followed by `more`.
   [[nodiscard]] std::vector<core::Field> fields(std::vector<core::Field> more) const;

@@ -1,8 +1,8 @@
 // Runs the passes of all keys: takes a key from the queue and moves its pass from state to state (run/pass.hpp) until it is
 // done. Then decides when the key is processed again.
 //
-// A key is held until its gates are open. After a pass that did something the key gets another pass; at rest nothing runs. A
-// step that repeats is withheld for a while (run/repeats.hpp), together with the later groups of its lane.
+// A key is held until its gates are open. After a pass that tried a step, the key gets another pass. When there is nothing to
+// do, nothing runs. A step that repeats is withheld for a while (run/repeats.hpp), together with the later groups of its lane.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ struct PassOptions {
   /// get at most a quarter, or a sixteenth if half of all are in use, so that one slow system does not delay the others.
   std::size_t max_in_flight = 64;
   bool dry_run = false;            ///< Log plans without executing them.
-  core::Duration gate_cap{30000};  ///< A gate that is closed for this long is settled by a live read.
+  core::Duration gate_cap{30000};  ///< After this time, closed gates are settled by a live read (run/gates.hpp).
   QueueOptions queue;
   /// Called on the loop with every plan as its controller made it, before it is executed.
   std::function<void(const plan::Plan&)> on_plan;
@@ -53,7 +53,7 @@ class Passes {
   Passes(core::Loop& loop, core::Random& random, core::Logger& logger, plan::Executor& executor, PassOptions options,
          Callbacks callbacks, PassMetrics* metrics = nullptr);
 
-  /// Adds a controller, which must outlive this object. Requires a unique name.
+  /// Adds a controller, which must live until its last pass has ended. Requires a unique name.
   void add(Controller& controller);
   /// Returns the number of a controller in WorkKeys. Requires that the controller exists.
   [[nodiscard]] std::uint32_t id_of(std::string_view controller) const;

@@ -35,8 +35,8 @@ struct WorkKey {
 struct QueueOptions {
   core::Duration backoff_base{20};
   core::Duration backoff_cap{30000};
-  /// The worth of one point of priority: a ready key overtakes keys that became ready up to this much earlier. So a key of
-  /// priority -100 waits at most 10 s behind new keys, and none starves.
+  /// The worth of one point of priority: for each point more, a ready key overtakes keys that became ready up to this much
+  /// earlier. So a key of priority -100 waits at most 10 s behind new keys, and no key starves.
   core::Duration per_priority{100};
 };
 
@@ -66,8 +66,8 @@ class WorkQueue {
   [[nodiscard]] std::optional<core::MonoTime> next_due() const;
   [[nodiscard]] bool has_ready(core::MonoTime now) const;
   [[nodiscard]] std::size_t depth() const { return items_.size(); }  ///< Waiting, ready, or due to run again.
-  /// The counts of client-go's metrics, for one controller: `due` are the keys whose time has come, including those being
-  /// processed; `adds` is how often a key became due.
+  /// The counts of client-go's metrics, for one controller. `due` are the keys whose time has come, including those that must
+  /// run again after their current pass. `adds` is how often a key became due.
   struct Counts {
     std::size_t due = 0;
     std::uint64_t adds = 0;

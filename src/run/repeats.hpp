@@ -19,14 +19,14 @@ class Repeats {
   static constexpr core::Duration kWindow{60000};
   static constexpr core::Duration kLongest{300000};
   static constexpr core::Duration kLongestElse{10000};  ///< The limit for acts with an opposite: plan::Act::withhold.
-  /// A step that has not run for this long counts from the start again.
+  /// A step that was withheld and has not run for this long counts from the start again.
   static constexpr core::Duration kForgotten{600000};
 
-  /// Records that the step ran. Returns true if it is withheld from now on.
+  /// Records that the step ran. Returns true for the run with which withholding begins.
   bool done(const plan::Step& step, core::MonoTime now);
   /// Returns when the step may run; nullopt if it may run now.
   [[nodiscard]] std::optional<core::MonoTime> withheld_until(const plan::Step& step, core::MonoTime now) const;
-  /// Drops the steps that have not been repeated.
+  /// Drops the steps whose next run would count from the start again.
   void forget(core::MonoTime now);
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
 

@@ -32,7 +32,7 @@ class Shutdown {
   [[nodiscard]] bool begun() const { return state_ != State::kRunning; }
   /// Calls `done` in a later turn, once everything has ended. The first call starts the grace period; later calls wait as well.
   void begin(std::function<void()> done);
-  /// Called when the lease was lost. Passes under way end without a grace period. The owner ends the process.
+  /// Called when the lease was lost. No pass begins any more, and no grace period starts. The owner ends the process.
   void lease_lost();
   /// Called when a pass has ended.
   void pass_ended();

@@ -1,4 +1,4 @@
-// Reads the ConfigMap "X-config" of a Controller, for those other than the Controller itself.
+// Reads the ConfigMap "X-config" of a Controller, and the slurm.conf in it.
 #pragma once
 
 #include <map>

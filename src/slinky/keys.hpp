@@ -1,8 +1,8 @@
 // What observers may know about key Secrets: whether they exist, and a digest that detects changes.
 //
-// Daemons do not mount the Secret of slurmKeyRef. When its data change, the kubelet replaces the file in running pods, and the
-// next reconfigure makes slurmctld and the slurmds load it one after the other. Daemons mount the operator's copy instead, the
-// keyring, which changes only when no daemon loses its connection by that (operator/controller/keyring.hpp).
+// Daemons do not mount the Secret of slurmKeyRef. When the data of a mounted Secret change, the kubelet replaces the file in
+// running pods, and the next reconfigure makes slurmctld and the slurmds load it one after the other. Daemons mount the
+// operator's copy instead, the keyring. It changes only when no daemon loses its connection (operator/controller/keyring.hpp).
 #pragma once
 
 #include <optional>

@@ -32,7 +32,7 @@ class LocalWiring final : public Wiring {
   std::vector<std::string> woken;      ///< "restapi ns/x", in this order.
   std::vector<std::string> elsewhere;  ///< Namespaces in which nothing is to be done.
 
-  /// Makes every cache that was asked for show those of these documents that it selects. The caches are then synced.
+  /// Fills each cache that was declared so far with the documents that it selects. The caches are then synced.
   void show(const std::vector<const core::Json*>& documents, const std::string& rv) {
     for (const auto& show_in : shows_) show_in(documents, rv);
   }

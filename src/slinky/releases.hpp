@@ -34,8 +34,8 @@ int releases_between(ImageRelease from, ImageRelease to);
 /// Since 24.11, Slurm reads the state of the three previous releases and works with their daemons.
 inline constexpr int kMostReleasesApart = 3;
 
-/// The data key for slurmdbd's release in the ConfigMap of an Accounting: the output of `slurmdbd -V` of the slurmdbd that last
-/// answered, or that starts first. {0, 0} if slurmdbd has not reported it.
+/// The data key for slurmdbd's release in the ConfigMap of an Accounting (operator/accounting/plan.hpp, release_to_tell).
+/// slurmdbd_release returns this release, or {0, 0} if slurmdbd has not reported it.
 inline constexpr std::string_view kReleaseFile = "release";
 ImageRelease slurmdbd_release(const kube::Object* config_map);
 

@@ -70,8 +70,8 @@ struct Problem {
   [[nodiscard]] bool wrong() const { return kind == Kind::kWrong; }
 };
 
-/// Sets Ready, Progressing and Degraded. `waiting` is what the object still waits for when nothing is wrong. `up_to_users` are
-/// problems that are no errors and that only users can resolve; Progressing reports them.
+/// Sets Ready, Progressing and Degraded. `waiting` is what the object still waits for, or "". `up_to_users` are problems that
+/// are no errors and that only users can resolve. Ready and Progressing report them if nothing is wrong or awaited.
 void set_summary(Conditions& conditions, bool ready, const std::vector<Problem>& problems, const std::string& waiting,
                  const std::vector<Problem>& up_to_users = {});
 
@@ -102,10 +102,11 @@ plan::Step event_step(const kube::Resource& kind, const kube::ObjectMeta& object
 std::optional<plan::Step> degraded_event(const kube::Resource& kind, const kube::ObjectMeta& object,
                                          const std::vector<api::Condition>& before, const Conditions& after);
 
-/// Makes a foreign text safe for our messages: replaces control characters, including line ends, and limits it to 600 bytes.
+/// Makes a foreign text safe for our messages: replaces control characters, including line ends, and cuts the text after 600
+/// bytes. A text that was cut ends with "...".
 std::string one_line(std::string text);
 /// Extracts from the end of a daemon's log why it ended: its errors up to the first fatal one, or else its last line. Returns
-/// one line of at most 600 bytes.
+/// one line, cut like that of one_line.
 std::string last_words(std::string_view log);
 /// Returns the problems in the status of pods: images that cannot be pulled, crash loops with their message, unschedulable and
 /// failed pods, and containers that cannot be created.
@@ -115,7 +116,7 @@ std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods);
 std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot);
 
 /// Returns the problems of earlier attempts at this key's steps (a quota, a refused template, a conflict), as the API server
-/// put them.
+/// put them. An error that usually passes, such as a conflict, counts only after five failures in a row.
 std::vector<Problem> step_problems(const plan::Outcomes& outcomes);
 /// Considers only steps that `plan` contains or remembers: a step that is no longer wanted will never succeed.
 std::vector<Problem> step_problems(plan::Outcomes outcomes, const plan::Plan& plan);

@@ -47,7 +47,7 @@ class Wiring {
   }
 
   /// Wakes the controller's keys when a record changes: `map` returns the keys for the old and for the new record. `filter`, if
-  /// given, selects the changes that count.
+  /// given, selects the changes that count. Added and deleted records always count.
   template <class Record>
   void wakes(const run::Controller& who, kube::Cache<Record>& source, kube::Mapper<Record> map,
              kube::Filter<Record> filter = {}) {
@@ -55,8 +55,8 @@ class Wiring {
                          [this, name = who.name()](const kube::Key& key) { wake_here(name, key); });
   }
 
-  /// Returns the keys that a change of Slurm concerns. `of` is the Controller of the cluster; its name is "" if the cluster has
-  /// none, because its connection comes from an address (slinky/secret_key.hpp).
+  /// Returns the keys that a change of Slurm concerns. `of` is the Controller of the cluster. Its name is "" if the cluster has
+  /// no Controller, because the program knows the address of a slurmrestd (slinky/slurm_connections.hpp).
   using SlurmMapper = std::function<Keys(const slurm::Change& change, const kube::Key& of)>;
   /// Wakes the controller's keys after each poll of Slurm.
   void wakes_on_slurm(std::string controller, SlurmMapper map);

@@ -22,8 +22,9 @@ std::optional<int> ordinal_of(std::string_view name, std::string_view prefix);
 bool uses_host_network(const api::NodeSetSpec& spec);
 /// Returns the name of the Slurm node that was first seen for a worker; "" if none was seen or recorded.
 std::string_view stamped_node_name(const kube::PodRecord& pod);
-/// Returns the name of the worker's Slurm node: the stamped name; else the pod's hostname, or with host networking the name of
-/// its Kubernetes node; else the pod's name. Later changes of the NodeSet have no influence.
+/// Returns the name of the worker's Slurm node: the stamped name; else, without host networking, the pod's hostname (from its
+/// spec or the label for it); else the name of its Kubernetes node; else the pod's name. Later changes of the NodeSet have no
+/// influence.
 std::string slurm_node_name(const kube::PodRecord& pod);
 /// Parses the comment of a Slurm node that names its pod and NodeSet; nullopt if it is not one of ours.
 std::optional<core::Json> worker_comment(const std::string& comment);

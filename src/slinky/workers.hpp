@@ -35,7 +35,8 @@ namespace slinky {
 [[nodiscard]] std::string registered_text(core::WallTime since);
 [[nodiscard]] std::optional<core::WallTime> registered_since(const kube::PodRecord& pod);
 
-/// Returns the creation time of the youngest pod. The state of a slurmctld without a volume is no older.
+/// Returns the creation time of the youngest pod; the epoch if there is none. The state of a slurmctld without a volume is no
+/// older.
 [[nodiscard]] core::WallTime youngest(const std::vector<kube::PodPtr>& pods);
 
 /// Returns why Slurm's answers must not lead to deletions, or "". They must not if they come from another cluster, or if Slurm

@@ -27,9 +27,11 @@ class Leadership {
 
   void start();
   [[nodiscard]] bool leads() const { return leads_; }
-  /// Another process may have led before: what was read before may lack its last writes.
+  /// Returns true with an election. Then another process may have led before, and what was read earlier may lack its last
+  /// writes.
   [[nodiscard]] bool elected() const { return election_ != nullptr; }
-  /// Ends the leadership. With `writes_under_way` the Lease is not released but expires, so that no one else begins before.
+  /// Ends the leadership. With `writes_under_way` the Lease is not released but expires, so that no other process begins while
+  /// these writes may still be carried out.
   void give_up(bool writes_under_way, std::function<void()> done);
 
  private:

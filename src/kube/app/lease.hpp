@@ -2,10 +2,11 @@
 //
 // Guarantees: no two processes that use this class have a deadline() in the future at once, whatever their wall clocks say.
 //
-// A holder counts as alive while the Lease changes, measured by our own clock, never by the timestamps in it. A leader that has
-// not renewed for renew_deadline may not write: the client refuses, 5 s before anyone else can begin. A later renewal restores
-// it, because nobody else has written the Lease in between. So an API server that takes 5 s for every answer prevents writes,
-// but does not cost the lease. The lease is lost retry_period before anyone else can begin, and `on_lost` ends the process.
+// A holder counts as alive while the Lease changes, measured by our own clock, never by the timestamps in the Lease. A leader
+// that has not renewed for renew_deadline may not write: the client refuses, by default 5 s before anyone else can begin. A
+// later renewal restores the right to write, because nobody else has written the Lease in between. So an API server that takes
+// 5 s for every answer prevents writes, but does not cost the lease. The lease is lost retry_period before anyone else can
+// begin, and `on_lost` ends the process.
 #pragma once
 
 #include <functional>
@@ -33,7 +34,7 @@ class LeaderElection {
  public:
   struct Callbacks {
     std::function<void()> on_leading;
-    std::function<void(std::string why)> on_lost;  ///< Called once. The election has ended.
+    std::function<void(std::string why)> on_lost;  ///< Called at most once. The election has ended.
     /// Called when the holder changes, to another process or to us; may be unset.
     std::function<void(const std::string& holder)> on_holder;
     std::function<void()> on_slow_renewal{};  ///< The Lease must be read before it is renewed; may be unset.

@@ -7,11 +7,15 @@
 //   auto& pods = manager.cache<kube::PodRecord>(kube::resources::kPod, {.label_selector = "..."});
 //   NodeSetController controller(nodesets, pods, ...);
 //   manager.add(controller);
-//   kube::listen<kube::Object>(nodesets, kube::self<kube::Object>(), {}, [&](const kube::Key& key) { manager.wake("nodeset",
-//   key); }); manager.add_target(slurm_target); manager.start();
-//   ... manager.stop([&] { loop.stop(); });
+//   kube::listen<kube::Object>(nodesets, kube::self<kube::Object>(), {},
+//                              [&](const kube::Key& key) { manager.wake("nodeset", key); });
+//   manager.add_target(slurm_target);
+//   manager.start();
+//   ...
+//   manager.stop([&] { loop.stop(); });
 //
-// Requires: objects passed to the manager outlive it; caches, controllers and targets are added before start().
+// Requires: the loop, the client and the like outlive the manager; controllers and targets live until stop() has called back
+// and no plan of theirs is under way; caches, controllers and targets are added before start().
 // Guarantees: a controller is called for one key at a time; passes begin only when all caches are synced and this process
 // leads; no act is executed after stop() has called back.
 #pragma once
@@ -50,8 +54,8 @@ struct ManagerOptions : run::PassOptions {
   std::optional<LeaseOptions> election;  ///< The election. Without it, this process leads at once.
   /// Called when the lease was lost: the process must end now.
   std::function<void(std::string why)> on_lost;
-  /// Must be equal in every process: controllers store hashes in annotations, to detect changes also across their own restart.
-  /// "": a random salt.
+  /// Must be equal in every process: controllers store hashes in annotations, to detect changes even after a restart. "": a
+  /// random salt.
   std::string secret_salt = "slurm-operator";
 };
 
@@ -72,7 +76,7 @@ class Manager final : private CacheDirectory {
     return result;
   }
 
-  /// Adds a controller, which must outlive the manager. Its name must be unique.
+  /// Adds a controller, which must live until its last pass has ended. Its name must be unique.
   void add(run::Controller& controller);
 
   /// Adds a target for other acts (slurm::Target). The manager has its own target for kube acts.
@@ -91,9 +95,9 @@ class Manager final : private CacheDirectory {
 
   [[nodiscard]] bool synced() const;  ///< All caches hold a complete list.
   [[nodiscard]] bool leading() const;
-  /// Called when an election is won: what was read before may lack the last writes of the previous leader.
+  /// Sets the callback for a won election. What was read before may lack the last writes of the previous leader.
   void on_leading(std::function<void()> callback);
-  /// Called for each system that a plan waits on (Plan::waits_on), each time it is planned.
+  /// Sets the callback for each system that a plan waits on (Plan::waits_on). It is called with every such plan.
   void on_waiting(std::function<void(const std::string& system)> callback);
   [[nodiscard]] bool idle() const;  ///< No pass runs, and no key is ready, held or due for a retry.
   [[nodiscard]] const run::Passes& passes() const;
@@ -115,10 +119,11 @@ class Manager final : private CacheDirectory {
 /// Returns the keys that a change of a record concerns. Called with the old and with the new record.
 template <class Record>
 using Mapper = std::function<std::vector<Key>(const Record&)>;
-/// Returns true if the change matters.
+/// Returns true if the change of a record matters.
 template <class Record>
 using Filter = std::function<bool(const Record& before, const Record& after)>;
-/// Calls `wake` for each key that a change in the cache concerns. With a filter, only for changes that pass it.
+/// Calls `wake` for each key that a change in the cache concerns. A filter selects among the changes of records that exist
+/// before and after. Added and deleted records always count.
 template <class Record>
 void listen(Cache<Record>& source, Mapper<Record> map, Filter<Record> filter, std::function<void(const Key&)> wake) {
   source.listen(

@@ -29,7 +29,7 @@ class CacheBase {
   virtual ~CacheBase() = default;
   /// False until the first complete list, then always true: after a lost watch the contents are old but complete.
   [[nodiscard]] virtual bool synced() const = 0;
-  /// Returns the newest resourceVersion that the stream has shown, in objects or bookmarks.
+  /// Returns the newest resourceVersion that the stream has shown, in lists, objects or bookmarks.
   [[nodiscard]] virtual const std::string& resource_version() const = 0;
   [[nodiscard]] virtual std::size_t size() const = 0;
   /// Returns the uid and resourceVersion of the record with this key; empty strings if there is none.
@@ -47,7 +47,8 @@ class Cache final : public CacheBase {
 
   void add_index(std::string name, IndexFunction function);
   void listen(Listener listener) { listeners_.push_back(std::move(listener)); }
-  /// Called after any change of the contents or the resourceVersion, and after the first sync. Listeners of changes come first.
+  /// Calls `listener` after any change of the contents or the resourceVersion, and after the first sync. The listeners of
+  /// listen() are called before.
   void listen_changed(std::function<void()> listener) { changed_.push_back(std::move(listener)); }
 
   [[nodiscard]] Ptr find(const Key& key) const;

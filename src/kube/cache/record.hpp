@@ -1,6 +1,7 @@
 // Creates the records of caches directly from parsed JSON text.
 //
-// metadata.managedFields is never kept. Of Secret values only salted hashes and sizes are kept.
+// metadata.managedFields and the annotation kubectl.kubernetes.io/last-applied-configuration are never kept. Of Secret values
+// only salted hashes and sizes are kept.
 #pragma once
 
 #include <functional>
@@ -18,8 +19,8 @@ class element;
 namespace kube {
 
 struct ParseContext {
-  std::string secret_salt;  ///< Salts the hashes together with the Secret's uid, so that they can be neither looked up nor
-                            ///< compared between Secrets.
+  std::string secret_salt;  ///< Salts the hashes of Secret values, so that they cannot be looked up. value_hashes are also
+                            ///< salted with the Secret's uid, so that they cannot be compared between Secrets.
 };
 
 /// Parses a record. Error: kInvalid if it is not an object with metadata.name.
@@ -64,9 +65,9 @@ class DocumentParser {
   DocumentParser(const DocumentParser&) = delete;
   DocumentParser& operator=(const DocumentParser&) = delete;
   /// Calls `use` with the parsed text; the element is only valid during the call. Error: kInvalid. Where a custom resource
-  /// accepts any content, users can store values that simdjson refuses, together with the whole text. They are converted:
-  /// integers beyond 64 bits become floating-point numbers, as in the API server, and anything nested deeper than 1000 levels
-  /// becomes a string.
+  /// accepts any content, users can store values that simdjson refuses, and simdjson then refuses the whole text. Such values
+  /// are converted: integers beyond 64 bits become floating-point numbers, as in the API server, and anything nested deeper
+  /// than 1000 levels becomes a string.
   core::Result<void> parse(std::string_view text, const Use& use);
 
  private:

@@ -3,8 +3,8 @@
 // Guarantees: the sink receives whole lists or single changes, in the order of resourceVersions. While a list is under way or
 // has failed, the sink keeps its contents.
 //
-// The first list is a consistent read: a watch that sends initial events (WatchList) without a resourceVersion or, if the
-// server refuses that, a paged list. A lost watch resumes at the last resourceVersion seen. After a 410 the watch lists again,
+// Every list is a consistent read: a watch that sends initial events (WatchList) without a resourceVersion or, if the server
+// refuses that, a paged list. A lost watch resumes at the last resourceVersion seen. After a 410 or 404 the watch lists again,
 // and the cache keeps its old contents meanwhile. Backoff and timeouts have client-go's values.
 #pragma once
 
@@ -96,7 +96,7 @@ struct WatchOptions {
   core::Duration very_short{1000};       ///< A watch that ends sooner, without an event, counts as a failure.
   core::Duration head_timeout{30000};
   core::Duration slow_list{10000};          ///< Warn if the initial events of a WatchList take longer.
-  core::Duration list_silence{30000};       ///< The longest silence before the initial events end.
+  core::Duration list_silence{30000};       ///< The longest silence while a list is under way.
   core::Duration bookmark_silence{180000};  ///< The longest silence once the server has sent bookmarks (one a minute).
   int page_size = 500;
   bool watch_list = true;  ///< False: always list in pages.
@@ -119,7 +119,7 @@ class Watch {
 
   void start();
   void stop();
-  /// The contents are in doubt: lists again at once, unless a list is under way.
+  /// Lists again at once, unless a list is under way. Call it if the contents are in doubt.
   void relist();
   /// Begins a new list, even if one is under way, so that its contents are no older than this call.
   void relist_from_now();

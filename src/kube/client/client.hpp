@@ -118,13 +118,13 @@ class Client {
               const WriteOptions& options = {});
 
   /// A streamed GET (watch, list). A status other than 200 ends the stream with a typed error from the body, without a call of
-  /// on_head. Not retried. `accept` "" means plain JSON; see kMetadataOnly.
+  /// on_head. Not retried, except once with a new token after a 401. `accept` "" means plain JSON; see kMetadataOnly.
   StreamId stream(const std::string& target, core::Duration timeout, net::StreamHandler handler, std::string accept = "");
   void cancel_stream(StreamId id);
 
   [[nodiscard]] const ClientOptions& options() const;
   /// Returns until when writes may be under way: the end of the lease minus the margin; nullopt if we do not lead; the end of
-  /// time if writes are not fenced. For writers to other servers, which the lease fences too.
+  /// time if writes are not fenced. For code that writes to other servers: the lease also fences these writes.
   [[nodiscard]] std::optional<core::MonoTime> write_deadline() const;
   /// Replaces the fence. For the election, which needs the client itself.
   void set_lease_deadline(std::function<std::optional<core::MonoTime>()> hook);

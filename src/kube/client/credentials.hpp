@@ -6,8 +6,8 @@
 //   (*credentials)->on_change([&](const net::Endpoint& e) { (void)transport.set_endpoint(e); });
 //   kube::Client client(loop, random, transport, **credentials, options);
 //
-// Tokens and certificates are read again while the process runs, because the kubelet rotates them: the token every 60 s, the CA
-// and the client certificate every 5 min, and both after a 401. Files are read and plugins run off the loop.
+// Files with tokens and certificates are read again while the process runs, because the kubelet rotates them: all files every
+// 60 s if the token is in a file, or else every 5 min, and after a 401. Files are read and plugins run off the loop.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ class Credentials {
   /// Returns the bearer token to send now; "" if none is needed (a client certificate); nullopt if refresh() must be called
   /// first.
   [[nodiscard]] virtual std::optional<std::string> token() const = 0;
-  /// Gets a new token from a file or plugin, then calls `done`. Calls while one is under way share its result. Error:
-  /// kUnauthorized if the credentials cannot be renewed.
+  /// Gets a new token from a file or plugin, then calls `done`. Calls while one is under way share its result. Errors:
+  /// kUnauthorized if the credentials come from no file or plugin, or the error of reading the file or running the plugin.
   virtual void refresh(Done done) = 0;
   /// Returns the namespace of the context or the pod; "default" if neither has one.
   [[nodiscard]] virtual std::string default_namespace() const = 0;
@@ -67,10 +67,12 @@ class StaticCredentials final : public Credentials {
 };
 
 /// Parses a kubeconfig and opens a context ("": its current-context). `path` may be several paths joined by ':'. They are
-/// merged as by kubectl: the first definition of a name counts. Errors: kNotFound, or kInvalid with the place.
+/// merged as by kubectl: the first definition of a name counts. Errors: kNotFound, kInvalid with the place, or kUnsupported for
+/// a setting that cannot be honoured (proxy-url, impersonation ...).
 core::Result<std::unique_ptr<Credentials>> kubeconfig_credentials(core::Loop& loop, const System& system,
                                                                   const std::string& path, const std::string& context = "");
-/// Reads KUBERNETES_SERVICE_HOST/PORT and /var/run/secrets/kubernetes.io/serviceaccount. Error: kNotFound outside of a pod.
+/// Reads KUBERNETES_SERVICE_HOST/PORT and /var/run/secrets/kubernetes.io/serviceaccount. Error: kNotFound outside of a pod, or
+/// if a file is missing.
 core::Result<std::unique_ptr<Credentials>> in_cluster_credentials(core::Loop& loop, const System& system);
 /// Uses `kubeconfig` if set; else $KUBECONFIG; else the pod's service account; else ~/.kube/config.
 core::Result<std::unique_ptr<Credentials>> discover_credentials(core::Loop& loop, const std::string& kubeconfig = "",

@@ -14,7 +14,7 @@
 
 namespace op::accounting {
 
-/// The clusters that slurmdbd has, as it answers through the slurmrestd of one of them.
+/// The clusters that slurmdbd has, as it reports them through the slurmrestd of one of them.
 struct Said {
   core::Result<std::vector<slurm::accounting::Cluster>> clusters;
   core::MonoTime asked_at;

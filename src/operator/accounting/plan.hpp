@@ -1,7 +1,7 @@
 // Plans what an Accounting needs. Lanes: "guard" (finalizer), "database" (of a managed one: Secret, Service, StatefulSet),
 // "network" (Service), "pod" (ConfigMap, StatefulSet), "events", "status", "tidy" (removal of the finalizer).
 //
-// Only the init container of slurmdbd's pod reads the password of the database and writes slurmdbd.conf. The ConfigMap has all
+// In slurmdbd's pod, only the init container reads the password of the database. It writes slurmdbd.conf. The ConfigMap has all
 // lines except the line with the password.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Checks whether daemons accept the files that users give them. The init container `check` tries it in the image of the
+// Checks whether daemons accept the files that users give them. The init container `check` tries the files in the image of the
 // daemons.
 //
 // The container writes the errors of the daemons to its termination message and always succeeds: a pod whose sshd or SSSD does

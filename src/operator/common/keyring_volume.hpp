@@ -7,11 +7,10 @@
 
 namespace op {
 
-/// Returns the volume with slurm.key and, while a key rotates, slurm.jwks.
+/// The volume with slurm.key and, while a key rotates, slurm.jwks.
 inline constexpr std::string_view kEtcVolume = "slurm-etc";
 
-/// Returns the init container of login pods that copies the key. Its termination message names the rotation that the files
-/// belong to.
+/// The init container of login pods that copies the key. Its termination message names the rotation that the files belong to.
 inline constexpr std::string_view kInitConf = "initconf";
 
 /// Returns the source of a projected volume for the additional files of the keyring while its key rotates.
@@ -20,8 +19,9 @@ core::Json project_rotation(std::string_view keyring);
 core::Json project_login_rotation(std::string_view keyring);
 /// Returns the command of a container that waits until /etc/slurm has the files of this step.
 core::Json wait_for_keys(std::string_view generation);
-/// Returns the environment variables with which slurmd finds both files. Without them, slurmd looks next to the configuration
-/// that it has fetched, except for the file that was there when it started. slurm.jwks takes precedence over slurm.key.
+/// Returns the environment variables with which slurmctld and slurmd find both files. Without them, slurmd looks next to the
+/// configuration that it has fetched, except for the file that was there when it started. slurm.jwks takes precedence over
+/// slurm.key.
 core::Json keys_env();
 /// Marks a pod template if the daemon in this container reads what project_rotation mounts. Users may have replaced any part of
 /// the template.

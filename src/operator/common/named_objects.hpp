@@ -27,7 +27,8 @@ std::vector<Problem> missing_objects(kube::Recorder& recorder, const std::string
                                      std::initializer_list<NamedContainer> containers);
 
 SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyRef& ref);
-/// Returns the keyring of a Controller. It is not usable if it does not show which key it is a copy of.
+/// Returns the keyring of a Controller. It is not usable if it was edited, is being deleted, or does not show which key it is a
+/// copy of.
 SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const std::string& controller);
 
 }  // namespace op

@@ -26,8 +26,8 @@ std::string container_image(const api::PodTemplate& over, std::string_view name,
                             std::string_view fallback);
 
 /// Returns {"metadata", "spec"}: the pod spec with the template of the user merged over it. The pods also get the labels and
-/// annotations of the owner, except those that belong to tools; those of the template override them. `labels` cannot be
-/// overridden, because selectors depend on them.
+/// annotations of the owner, except those that belong to tools; those of the template override them. `labels` and `annotations`
+/// cannot be overridden: selectors depend on the labels.
 core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::ObjectMeta& owner,
                               const kube::StringMap& labels, const kube::StringMap& annotations);
 

@@ -1,4 +1,4 @@
-// Carries out operator/common/ports.hpp.
+// Executes the act of operator/common/ports.hpp.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Asks whether something listens at a host and port. operator/common/port_target.hpp carries it out.
+// An act that asks whether something listens at a host and port. operator/common/port_target.hpp executes it.
 #pragma once
 
 #include "operator/common/slinky.hpp"

@@ -1,4 +1,4 @@
-// The operator's code names what programs about our resources share (slinky/) as its own.
+// Lets the operator's code use the names of slinky/, which other programs share, without a prefix.
 #pragma once
 
 namespace slinky {}

@@ -26,8 +26,8 @@ inline constexpr std::string_view kTopologyRoot = "k8s";
 /// can create missing switches (switch_record_add_switch) and never refuses its own state because a switch is missing.
 [[nodiscard]] std::string topology_of(const api::Topology& spec, const kube::ObjectMeta& kube_node);
 
-/// True if the topology string consists only of units of topology_of, for any spec. Units that others name never begin like
-/// these.
+/// True if the topology string consists only of units of topology_of, for any spec. Assumes that nobody else gives a unit a
+/// name that is kTopologyRoot or begins with it and a slash.
 [[nodiscard]] bool is_from_labels(std::string_view topology);
 
 /// True if topology_of gives such a topology string for this spec, for some values.

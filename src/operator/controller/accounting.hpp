@@ -7,8 +7,8 @@
 //
 // A slurmctld without a number waits at its start for slurmdbd, with its port open. Therefore a new cluster waits in the init
 // container, where it shows, and so does a slurmctld that is newer than its slurmdbd, before it touches its state. A running
-// cluster joins when slurmdbd answers. If slurmdbd goes away meanwhile, a slurmctld that was never with one waits. From then on
-// slurmctld also starts without slurmdbd and keeps the records for it.
+// cluster joins when slurmdbd answers. If slurmdbd goes away meanwhile, a slurmctld that was never with one waits. Once it has
+// joined, slurmctld also starts without slurmdbd and keeps the records for it.
 //
 // Folder src/operator/controller: the controller of Controllers: slurmctld and its configuration. Uses operator/common, and no
 // other controller.
@@ -41,7 +41,8 @@ inline constexpr const char* kJoin = "accounting";
 /// release ("": nobody reports it), a file that records what was reported about it, and the file for the termination message.
 std::string join_script();
 
-/// Returns the ConfigMap with the release of the slurmdbd at "host:port", if the operator runs that slurmdbd, or "".
+/// Returns the name of the ConfigMap with the release of the slurmdbd at "host:port", if the operator runs that slurmdbd, or
+/// "".
 std::string release_map(const std::string& ns, const std::string& slurmdbd);
 
 /// Returns the step that makes the kubelet deliver the release at once to a slurmctld that waits for it.

@@ -10,7 +10,8 @@
 //   the new backups are ready -> the primary's pod is replaced if its template has changed
 //
 // While a backup serves, because the primary's pod is not ready, the backups are left alone. A primary that returns waits in
-// its pod until no backup serves (kWaitBackup). Then all backups are deleted, and created again once the primary has started.
+// its pod until no backup serves (kWaitBackup). As soon as it waits, all backups are deleted. They are created again once the
+// primary has started, or after two minutes.
 #pragma once
 
 #include <string>

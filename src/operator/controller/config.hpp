@@ -17,7 +17,7 @@ inline constexpr std::string_view kNodeSetNameTaken = "NodeSetNameTaken";
 struct ConfigState;
 
 struct Rendered {
-  /// Files of the ConfigMap; empty when there are problems.
+  /// Files of the ConfigMaps by name, including the users' files (kUsers in rollout.hpp); empty when there are problems.
   std::map<std::string, std::string> files;
   /// Hash of everything that slurmctld reads when it reconfigures. It is part of slurm.conf, and visible over REST once it is
   /// loaded.

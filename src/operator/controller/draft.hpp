@@ -38,15 +38,16 @@ bool jobs_at_stake(const Observed& observed);
 
 /// Adds our finalizer: workers and RestApis are deleted before the Controller.
 void plan_guard(Draft& draft);
-/// Creates the copy of the auth/slurm key that daemons mount, if that is possible at once.
+/// Plans the copy of the auth/slurm key that daemons mount (keyring.hpp), and the ephemeral containers of a rotation. The
+/// caller adds Keyring::renew.
 Keyring plan_copy(Draft& draft);
 /// Adds the headless Service of all workers and their PodDisruptionBudget.
 void plan_workers_objects(Draft& draft);
 /// Deletes records of workers that no NodeSet manages any more.
 void plan_records(Draft& draft);
 
-/// Sets KeyChanged if something is wrong with the key. Only this condition says what is waited for, because each new message of
-/// Degraded is a new event.
+/// Sets KeyChanged while the key rotates, or if something is wrong with it. Only this condition says what is waited for,
+/// because each new message of Degraded is a new event.
 void set_key_condition(Conditions& conditions, Draft& draft, const Keyring& keyring);
 /// Returns the problem that slurmctld refuses our tokens, because the key is not the one with which it runs.
 std::vector<Problem> token_problems(const Observed& observed);

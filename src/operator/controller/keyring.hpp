@@ -22,7 +22,8 @@
 namespace op::controller {
 
 struct Keyring {
-  /// Creates a missing copy, or restores an edited one, with the key in force. No daemon loses its connection.
+  /// Creates a missing copy, restores an edited one with the key in force, adds missing metadata, or begins or continues a
+  /// rotation. No daemon loses its connection.
   std::optional<plan::Step> mend;
   /// Brings another key into force. Must be followed at once by the restart of slurmctld.
   std::optional<plan::Step> renew;

@@ -75,7 +75,7 @@ struct AccountingFacts {
   /// the image of its StatefulSet. {0, 0}: unknown.
   ImageRelease slurmdbd_release{};
   std::string told_release{};     ///< The release in the Accounting's ConfigMap; "": not reported yet.
-  bool slurmdbd_changes = false;  ///< The StatefulSet has an image with which no slurmdbd answers yet.
+  bool slurmdbd_changes = false;  ///< The StatefulSet has a template with which no slurmdbd is ready yet.
   /// A Controller with the same cluster name that names this Accounting too, and has joined it or is older.
   std::string namesake;
   bool namesake_joined = false;

@@ -29,7 +29,8 @@ void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan);
 /// Adds the step that assigns places when it is due. `state`: as stored.
 void add_places_step(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
-/// Sets Placed if a file of the user's names nodes or cannot be parsed. `frozen`: Keyring::freezes.
+/// Sets Placed if a file of the user's names nodes, cannot be parsed, or is of a kind that this slurmctld does not read.
+/// `frozen`: Keyring::freezes.
 void set_places_condition(Conditions& conditions, const Observed& observed, const ConfigState& state, bool frozen);
 
 }  // namespace op::controller

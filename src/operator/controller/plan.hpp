@@ -1,7 +1,9 @@
 // Plans what a Controller needs: keys, configuration, Services, the StatefulSet of slurmctld, and the order in which they end.
 //
-// Lanes: "guard" (our finalizer), "keys" (generated Secrets), "network" (Services), "pdb" (the workers' PodDisruptionBudget),
-// "pod" (ConfigMap, then StatefulSet), "load" (loading a changed configuration into slurmctld, see rollout.hpp), "events",
+// Lanes: "guard" (our finalizer), "keys" (generated Secrets, keyring), "witnesses" (see rotation.hpp), "network" (Services),
+// "pdb" (PodDisruptionBudgets of workers and slurmctlds), "records" (records in Slurm that NodeSets left behind), "pod"
+// (ConfigMaps, then StatefulSets), "load" (loading a changed configuration into slurmctld, see rollout.hpp), "release"
+// (slurmdbd's release for a slurmctld that waits), "mend" (see usage_missing.hpp), "metrics" (ServiceMonitor), "events",
 // "status", "workers" and "tidy" (the end).
 #pragma once
 

@@ -4,8 +4,8 @@
 //
 // So a reconfigure or restart waits while a job is starting, and a restart also while Slurm does not answer, but for a minute
 // at most: otherwise users with long prologs would never get a configuration loaded, and what would repair Slurm would never be
-// loaded. An event names the jobs that were starting then, and a condition does while they run. Slurm's REST API does not show
-// whether their scripts run. The ConfigMap stores the wait and the affected jobs (rollout.hpp).
+// loaded. An event names the jobs that were starting then, and a condition names them while they run. Slurm's REST API does not
+// show whether their scripts run. The ConfigMap stores the wait and the affected jobs (rollout.hpp).
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ std::optional<core::Duration> wait_left(const Observed& observed, const ConfigSt
 /// True if a reconfigure or restart has to wait.
 bool held_back(const Observed& observed, const ConfigState& state);
 
-/// Returns the step that asks Slurm once more just before the reconfigure or restart. nullopt: jobs start at once, or the wait
-/// is over.
+/// Returns the step that asks Slurm once more just before the reconfigure or restart. nullopt: jobs start at once, the wait is
+/// over, or there is no RestApi through which to ask.
 std::optional<plan::Step> look_for_prologs(const Observed& observed, const ConfigState& state);
 
 /// Returns the event about jobs whose launch is about to be lost, if there are new ones.

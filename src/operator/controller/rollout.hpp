@@ -30,16 +30,17 @@
 // find the set that was last accepted, whatever has happened to those ConfigMaps. The ConfigMap "X-config-files" has copies for
 // the offered content and is projected into the pod. "X-config-files-accepted" has copies for the accepted content, if they
 // differ. Copies are found by their digests, because the three ConfigMaps are not written at once: copies are written before
-// "X-config" refers to them, and those of the accepted content are deleted only when it does not any more.
+// "X-config" refers to them, and those of the accepted content are deleted only when it no longer refers to them.
 //
 // wanted != offered, and not refused -> offer it, keeping what was accepted
-// wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs (a missing file, plugin or
-//                                       user may be there now), and once more after 1, 2, 4 ... 30 minutes. Other content for the
-//                                       same request of users also counts as refused: Slurm's answers, or their absence, do not
-//                                       make it better
+// wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs (a missing file,
+//                                       plugin or user may be there now), and once more after 1, 2, 4 ... 30 minutes. Other
+//                                       content for the same request of users also counts as refused: Slurm's answers, or
+//                                       their absence, do not make it better
 // refused, with NodeSets' partitions that differ from the accepted ones
-//                                    -> offer it without these; once that is accepted, add them one at a time. A partition that is
-//                                       refused alone is the cause, stays out, and is tried again like a refused content
+//                                    -> offer it without these; once that is accepted, add them one at a time. A partition
+//                                       that is refused alone is the cause, stays out, and is tried again like a refused
+//                                       content
 // offered != loaded                  -> make the kubelet refresh the volume, then reconfigure, until loaded == offered
 // clang-format on
 //
@@ -135,7 +136,7 @@ struct SlurmctldFacts {
   std::string made_of;                 ///< Digest of the pod template (image, volumes ...). "": unknown.
   bool ready = false;                  ///< The pod is ready.
   core::WallTime now{};
-  std::string key{};                     ///< Digest of the auth/slurm key. "": slurmctld is not up.
+  std::string key{};                     ///< Digest of the auth/slurm key. "": slurmctld is not up, or the key rotates.
   std::string made_with{};               ///< Digest of the key with which the pod was made.
   bool ran = false;                      ///< See has_run.
   std::optional<std::string> release{};  ///< The release in the image tag. nullopt: slurmctld is not up. "": the tag has none.
@@ -162,7 +163,8 @@ std::optional<std::string> loaded_config_hash(const Observed& observed);
 std::optional<std::string> find_refusal(const Observed& observed, const ConfigState& state);
 
 /// True if slurmctld crashes and the offered content is no longer the one with which it was first seen to crash. A new pod
-/// starts at once, while the kubelet waits up to five minutes before each restart.
+/// starts at once, while the kubelet waits up to five minutes before each restart. False if slurmctld's state would be lost
+/// with its pod.
 bool restart_crashed(const Observed& observed, const ConfigState& state);
 
 /// The id of the steps that reconfigure slurmctld. The name of a step says what for.
@@ -173,7 +175,7 @@ bool refused(const plan::Outcome* outcome);
 bool answers(const Observed& observed);
 /// Returns the running pod of slurmctld, or null.
 const kube::PodRecord* running_pod(const Observed& observed);
-/// Returns how long to wait after the try with the number `count`. The time doubles with each try.
+/// Returns how long to wait after the try with the number `count`. The time doubles with each try, from `first` to `longest`.
 core::Duration wait_of_try(int count, core::Duration first, core::Duration longest);
 /// True if slurmctld's pod runs and does not crash repeatedly.
 bool runs(const Observed& observed);
@@ -187,7 +189,7 @@ bool has_run(const Observed& observed, const ConfigState& state);
 /// True if slurmctld crashes repeatedly.
 bool slurmctld_crashes(const Observed& observed);
 /// True if slurmctld has run in its present pod. A slurmctld that is not ready, because it is busy or its Kubernetes node does
-/// not respond, still has its state. One that crashes may need another template.
+/// not respond, still has its state. False for a slurmctld that crashes, because it may need another template.
 bool has_state(const Observed& observed);
 
 /// Returns when slurmctld last answered the reconfigure for the content for which its pod was refreshed. nullopt: unknown.

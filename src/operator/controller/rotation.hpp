@@ -6,7 +6,7 @@
 // clang-format off
 //             slurm.key  other.key  slurm.jwks          login.jwks          who is understood meanwhile
 //   both      old        new        old signs, and new                      everybody signs with the old key
-//   logins    old        new        old signs, and new  new signs, and old  all but login pods have both, as have new login pods
+//   logins    old        new        old signs, and new  new signs, and old  everybody has both, except older login pods
 //   switched  new        old        new signs, and old  new signs, and old  everybody has both
 //   alone     new                                                           everybody signs with the new one
 // clang-format on

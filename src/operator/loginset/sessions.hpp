@@ -37,9 +37,9 @@ core::Json sessions_mount();
 using Count = std::optional<int>;
 Count read_count(const plan::Facts& facts, const kube::PodRecord& pod);
 
-/// Call it before pods may be deleted: `changes` (what is about to be applied would delete some), or a rollout is under way.
-/// Reads the number of sessions on the pods, and makes ReplicaSets delete those with the fewest first. Returns true when that
-/// is done and pods may be deleted.
+/// Call it before the Deployment is applied. `changes`: the apply would change the Deployment, so pods may be deleted. In this
+/// case, and during a rollout, reads the number of sessions on the pods, and makes ReplicaSets delete those with the fewest
+/// first. Returns true if pods may be deleted, because that is done or not necessary.
 bool rank_pods(const Observed& observed, bool changes, plan::Plan& plan);
 
 /// Returns what terminating pods wait for. Reads their sessions.

@@ -1,6 +1,6 @@
 // The pod of a worker, as users of the Go operator v1.2.1 expect it.
 //
-// The pod is built once a pass without an ordinal, and then completed for each worker. It is not part of any hash:
+// The pod is built once per pass without an ordinal, and then completed for each worker. It is not part of any hash:
 // api/revision.hpp says what rolls workers out.
 //
 // Folder src/operator/nodeset: the controller of NodeSets: workers. Uses operator/common, and no other controller.
@@ -26,7 +26,7 @@ inline constexpr std::int64_t kWorkerGraceSeconds = 30;
 [[nodiscard]] bool leaves_state_open(const api::NodeSetSpec& spec, std::string_view nodeset);
 /// Returns the value of `slurmd --conf`: "Features=<nodeset>[,<user's features>] <the rest of extraConf>". Keys are
 /// case-insensitive, "Feature" counts as "Features", and the values of a repeated key are joined by commas. Error: kInvalid for
-/// an item without '='.
+/// an item without '=', and for NodeName.
 core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_view nodeset);
 
 /// The limits of the container slurmd, which its entrypoint turns into CoreSpecCount and MemSpecLimit of --conf.
@@ -34,8 +34,8 @@ struct PodLimits {
   std::int64_t cpus = 0;        ///< POD_CPUS; 0: all.
   std::int64_t memory_mib = 0;  ///< POD_MEMORY; 0: all.
 };
-/// Returns the limits. `slurmd` is spec.slurmd of a NodeSet. The container slurmd in `pod_spec`, spec.template.spec, takes
-/// precedence.
+/// Returns the limits. `slurmd` is spec.slurmd of a NodeSet, and `pod_spec` is spec.template.spec. In increasing precedence,
+/// the limits come from the pod level of `pod_spec`, from `slurmd`, and from the container slurmd in `pod_spec`.
 PodLimits pod_limits(const core::Json& slurmd, const core::Json& pod_spec);
 
 /// Returns the reason, without prefix, with which the preStop hook drains the node of the worker.

@@ -55,7 +55,8 @@ class NodeSelection {
 /// or the first label of its name, or "10-0-0-5" for a node that is named by its address.
 [[nodiscard]] std::string daemon_hostname(const kube::NodeRecord& node);
 
-/// The names of all pods of a NodeSet begin with this many characters of its name.
+/// The names of all pods of a NodeSet begin with its name, cut to at most this many characters and without '-' and '.' at the
+/// end.
 inline constexpr std::size_t kPodNamePrefix = 52;
 /// Returns the name of the pod on a Kubernetes node. It is unique, whatever the lengths of the two names.
 [[nodiscard]] std::string daemon_pod_name(std::string_view nodeset, std::string_view kube_node);

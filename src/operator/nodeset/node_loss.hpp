@@ -32,7 +32,7 @@ struct NodeLoss {
 
 struct Observed;
 /// Returns the loss compared with the number of nodes that the status recorded for the same spec. After a change of the spec, a
-/// loss is intended.
+/// new loss is intended. A loss that the condition reports already continues, even after a change of the spec.
 [[nodiscard]] NodeLoss find_node_loss(const Observed& observed);
 
 }  // namespace op::nodeset

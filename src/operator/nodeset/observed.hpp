@@ -30,7 +30,7 @@ namespace op::nodeset {
 
 /// The facts about the Controller that a NodeSet needs.
 struct ControllerView {
-  kube::ObjectMeta meta;
+  kube::ObjectMeta meta;  ///< Without deletion_timestamp until the Controller announces that its cluster ends.
   Endpoint endpoint;
   std::string conf_servers{};      ///< The slurmctlds that slurmd can contact, backups included.
   KeyRef slurm_key;                ///< The key that the user names, or the generated one.
@@ -42,10 +42,11 @@ struct ControllerView {
   core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits forever.
   std::optional<std::size_t> max_nodes{};     ///< MaxNodeCount of slurm.conf.
   std::optional<api::Topology> topology{};    ///< spec.topology.
-  TopologyUnits loaded_units{};               ///< The content of the loaded topology.yaml. Read only if `topology` is set.
-  bool topology_goes = false;                 ///< The topology.yaml that was made for a former spec.topology still exists.
-  std::optional<Places> places{};             ///< A topology file of the user's assigns places to workers: see read_places.
-  bool contains_jobs = true;                  ///< PrologFlags in slurm.conf has Contain, as far as is known.
+  /// The units in the loaded topology.yaml, without those that are about to be removed. Read only if `topology` is set.
+  TopologyUnits loaded_units{};
+  bool topology_goes = false;      ///< The topology.yaml that was made for a former spec.topology still exists.
+  std::optional<Places> places{};  ///< A topology file of the user's assigns places to workers: see read_places.
+  bool contains_jobs = true;       ///< PrologFlags in slurm.conf has Contain, as far as is known.
   /// Whether the copy of the key that workers mount exists. kAbsent only if there is nothing to copy either.
   kube::Presence key = kube::Presence::kUnknown;
 };
@@ -57,8 +58,8 @@ struct SeenPod {
   std::string name, kube_node, slurm_node;
   std::optional<core::WallTime> slurmd{};  ///< When its slurmd was started, according to Slurm's last record.
   bool ended = false;                      ///< The phase of the pod is or was Failed or Succeeded.
-  bool placed = false;                     ///< The Kubernetes node of the pod was known,
-  bool host_gone = false;                  ///< and is not any more.
+  bool placed = false;                     ///< The Kubernetes node of the pod is or was known.
+  bool host_gone = false;                  ///< The Kubernetes node was known and is not known any more.
   /// The drain of the Slurm node by the operator, for the deletion of the pod.
   struct Drain {
     core::WallTime at;      ///< When the drain began, by slurmctld's clock.
@@ -150,7 +151,7 @@ struct Observed {
 
   kube::ObjectPtr object;  ///< The NodeSet as stored. Null: it is gone, and nothing else is filled in.
   api::NodeSet nodeset;    ///< `object`, parsed.
-  std::string invalid;     ///< Why the spec cannot be parsed. Then only controllerRef is filled in.
+  std::string invalid;     ///< Why the spec cannot be parsed. Then `nodeset` has only controllerRef and the status.
 
   std::optional<Problem> newer;              ///< The image is of a later release than slurmctld: slinky/releases.hpp.
   std::vector<Problem> missing;              ///< Missing Secrets and ConfigMaps that the workers' spec names.
@@ -160,8 +161,9 @@ struct Observed {
   bool stopped = false;                      ///< An annotation of the Controller stops all deletions.
   std::string doubt;                         ///< Why Slurm's answers must not lead to deletions. "": they may. See doubt_of.
   std::string partition_refusal;             ///< slurmctld's error, while slurmctld runs without spec.partition.config.
-  std::string namesake;                      ///< Another NodeSet of the same Controller with the same name in Slurm.
-  std::vector<Rival> rivals;                 ///< Other NodeSets whose workers may have the names of ours.
+  /// Another NodeSet of the same Controller that has the same name in Slurm and takes precedence; "": none.
+  std::string namesake;
+  std::vector<Rival> rivals;                         ///< Other NodeSets whose workers may have the names of ours.
   std::set<std::string, std::less<>> nodeset_names;  ///< Names in Slurm of the Controller's other NodeSets.
   std::vector<kube::PodPtr> pods;                    ///< Owned by this NodeSet.
   Seen seen;
@@ -180,7 +182,7 @@ struct Observed {
   bool reads_kube_nodes = true;  ///< True if the operator may read Kubernetes nodes.
   bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
   /// Kubernetes nodes that are not known any more and are named in Slurm records of workers that ran there, with scalingMode
-  /// DaemonSet.
+  /// DaemonSet and pruneSlurmNodeRecords.
   std::map<std::string, std::string, std::less<>> lost_hosts;  ///< By Slurm node.
   std::set<std::string, std::less<>> other_workers;  ///< With hostNetwork: Slurm nodes of the cluster's other workers.
   std::map<LiveObject, LiveAnswer> live;             ///< The API server's direct answers in this pass.
@@ -192,8 +194,8 @@ struct Observed {
   std::string worker_priority_class;  ///< Default priority class of workers.
 
   // Derived from the above by conclude().
-  /// True if the API server has confirmed, since claims without an owner were seen, that the NodeSet is not being deleted.
-  /// Empty: it was not asked.
+  /// True if the API server, asked after children without an owner (claims, workers, revisions) were seen, has confirmed that
+  /// the NodeSet is not being deleted. False also if the NodeSet could not be read. Empty: the API server was not asked.
   std::optional<bool> stays;
   NodeLoss node_loss{};     ///< With DaemonSet.
   std::string hash;         ///< controller-revision-hash of the wanted workers; "" if the spec cannot be parsed.
@@ -228,11 +230,11 @@ struct Observed {
 [[nodiscard]] std::string place_reason(const kube::ObjectMeta& nodeset, std::string_view what);
 /// True if `why` is one of the reasons above.
 [[nodiscard]] bool is_purpose(const kube::ObjectMeta& nodeset, std::string_view why);
-/// Returns the one of these reasons for which the operator alone has drained the node, or "".
+/// Returns for which of these reasons the node is drained, if the operator alone has drained it, or "".
 [[nodiscard]] std::string purpose_of(const kube::ObjectMeta& nodeset, const slurm::Node& node);
 
-/// need_nodeset returns the need for the NodeSet itself, which is read before claims get it as their owner. nodeset_stays
-/// returns the answer.
+/// need_nodeset returns the need for the NodeSet itself, which is read before claims, workers or revisions without an owner get
+/// it as their owner. nodeset_stays returns the answer.
 [[nodiscard]] plan::Need need_nodeset(const Observed& observed);
 [[nodiscard]] std::optional<bool> nodeset_stays(const Observed& observed, const plan::Facts& answers);
 /// live_pod and live_host return the objects to ask for about a pod that is gone, and about its Kubernetes node.

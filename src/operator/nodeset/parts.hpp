@@ -167,7 +167,7 @@ struct MaintenanceResult {
     bool made;
   };
   std::optional<Note> note{};  ///< The content of the condition ReservationCreated. Empty: the condition is not set.
-  bool pending = false;        ///< A reservation that is not wanted may still exist.
+  bool pending = false;        ///< The NodeSet's reservation may still exist.
   Finalizer finalizer = Finalizer::kUnchanged;
 };
 
@@ -280,8 +280,9 @@ void tell_name_conflicts(const View& view, const Workers& workers, const Vacanci
 /// Creates the pods of vacant places. Call it only if there are no orphans to adopt.
 [[nodiscard]] Finalizer create_workers(const View& view, const Vacancies& vacancies, const ExtraConf& extra_conf,
                                        const NodeNames& draining, Draft& draft);
-/// Removes the finalizer of a NodeSet that is being deleted and has no pods left. Before that, waits for a limited time until
-/// Slurm has no records and no reservation of the NodeSet.
+/// Removes the finalizer of a NodeSet that is being deleted and has no pods left. Before that, waits until the stale records
+/// that can be deleted are deleted. Also waits, for a limited time, until Slurm answers, has deleted the NodeSet's reservation,
+/// and has noticed that the last slurmd is gone. Waits for none of this if the whole cluster ends, or with Goal::kHold.
 [[nodiscard]] Finalizer remove_finalizer(const View& view, const StaleRecords& records, const MaintenanceResult& maintenance,
                                          Draft& draft);
 
@@ -297,7 +298,7 @@ void intend_for_claims(const View& view, const Worker& worker, plan::Intent& int
 /// Deletes claims that were given up and are not used any more. Keeps claims that are wanted again.
 void keep_claims(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
 /// Removes the owner reference from the claims that stay when the NodeSet, which has no pods left, is deleted. Returns true if
-/// only the claims that should be deleted with the NodeSet would be.
+/// the NodeSet may go: only the claims that should be deleted with it would be, and deletions are not stopped.
 [[nodiscard]] bool release_claims(const View& view, Draft& draft);
 /// Reports why pods wait for their claims.
 void tell_claims(const View& view, const Workers& workers, Draft& draft);
@@ -342,7 +343,7 @@ void restore_drains(const View& view, Draft& draft);
 /// place.
 void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 /// True if the worker's Slurm node has features of another Kubernetes node than the worker's, or lacks features of the
-/// worker's. Jobs may ask for these features.
+/// worker's. Jobs may ask for these features. False if setting the features has failed.
 [[nodiscard]] bool lacks_features(const View& view, const Worker& worker);
 /// Returns the features that a Kubernetes node has by its annotation and by these labels, with their prefix.
 [[nodiscard]] std::set<std::string, std::less<>> node_features(const kube::ObjectMeta& node,
@@ -351,7 +352,8 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 // slurm_states.cpp
 /// Returns the Slurm nodes that are drained in this pass.
 [[nodiscard]] NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
-/// Ends the jobs of pods that are known to have ended, which Slurm has not noticed. Returns the Slurm nodes of these pods.
+/// Ends the jobs of pods that are gone, if it is known that the pod has ended or that its Kubernetes node is gone, and Slurm
+/// has not noticed. Returns the Slurm nodes of these pods.
 [[nodiscard]] NodeNames end_gone_nodes(const View& view, Draft& draft);
 void resume_workers(const View& view, const Workers& workers, Draft& draft);
 void keep_metadata(const View& view, const Workers& workers, Draft& draft);
@@ -380,7 +382,8 @@ void end_overdue_jobs(const View& view, const Fates& fates, Draft& draft);
 void keep_on_lost_hosts(const View& view, const Workers& workers, Draft& draft);
 
 // ssh.cpp
-/// Creates missing host keys. Returns false while they are missing: no worker must be created in this pass.
+/// Creates missing host keys, before the workers of this pass. Returns false if it is unknown whether the keys exist, or if
+/// they cannot be created now: no worker must be created in this pass.
 [[nodiscard]] bool keep_host_keys(const View& view, Draft& draft);
 /// Reports what keeps users from logging in to workers.
 void tell_ssh(const View& view, Draft& draft);

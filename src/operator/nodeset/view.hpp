@@ -27,7 +27,7 @@ enum class Goal {
 struct Aim {
   Goal goal = Goal::kServe;
   int desired = 0;                ///< Number of wanted workers.
-  std::vector<Problem> problems;  ///< Why the number is not spec.replicas.
+  std::vector<Problem> problems;  ///< Why the goal is not kServe.
 };
 
 /// Who owns the name that a worker would have in Slurm. Slurm accepts no node with the name of a NodeSet. If Slurm already has
@@ -92,7 +92,7 @@ class View {
   /// Returns the part of the Slurm node names before the number.
   [[nodiscard]] std::string node_prefix() const;
   [[nodiscard]] std::string pod_name(const SlotKey& place) const;
-  /// Returns why a worker with this ordinal cannot have its names, and what to do. "" if it can or is no numbered worker.
+  /// Returns why a worker with this ordinal cannot have its names, and what to do. "": it can, or workers are not numbered.
   [[nodiscard]] std::string name_problem(int ordinal) const;
   /// Returns the name in Slurm of the worker of a place. Not valid with host networking.
   [[nodiscard]] std::string node_name(const SlotKey& place) const;

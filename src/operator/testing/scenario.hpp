@@ -136,8 +136,8 @@ std::string read_state(const std::string& text, Flags& flags) {
   return base;
 }
 
-/// `node: {name, state, reason, comment, features, topology, started, weight}`: changes what is given, and keeps the rest. A
-/// state is "IDLE+DRAIN".
+/// `node: {name, state, reason, comment, features, topology, started, weight, address, hostname}`: changes what is given, and
+/// keeps the rest. An example of a state is "IDLE+DRAIN".
 inline void read_node(slurm::Node& node, const core::Json& want) {
   check_keys(want, {"name", "state", "reason", "comment", "features", "topology", "started", "weight", "address", "hostname"});
   if (want.contains("started")) node.slurmd_start_time = core::parse_rfc3339(want["started"].get<std::string>()).value();
@@ -161,8 +161,8 @@ inline std::string text_of(const slurm::Node& node) {
   return node.reason.empty() ? out : out + " " + node.reason;
 }
 
-/// `job: cpu-0`, which runs there, or `job: {on, requires, state, prolog, partition, limited, requeue, licenses, gres}`. Its
-/// time limit is an hour.
+/// `job: cpu-0`, which runs there, or `job: {id, on, requires, state, prolog, partition, limited, requeue, licenses, gres}`.
+/// The job ends in an hour, unless `limited` is false: then it has no limit.
 inline slurm::Job read_job(const core::Json& want, core::WallTime now) {
   slurm::Job job;
   const core::Json said = want.is_object() ? want : core::Json{{"on", want}};

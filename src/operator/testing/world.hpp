@@ -38,7 +38,7 @@ namespace op::testing {
 
 using core::Json;
 
-/// How slurmctld reacts to a reconfigure.
+/// How slurmctld reacts to a reconfigure, and what Slurm's answers show.
 enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere, kSilent };
 
 class World {
@@ -520,7 +520,7 @@ class World {
            });
   }
 
-  /// A probe may have only one.
+  /// True if a probe in the object has more than one handler. The API server accepts only one.
   static bool two_handlers(const Json& at) {
     if (!at.is_structured()) return false;
     int handlers = 0;

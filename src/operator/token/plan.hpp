@@ -1,13 +1,13 @@
 // Plans what a Token needs: mint it once, again at four fifths of its lifetime, and at once when its key, user or lifetime
 // changes.
 //
-// If it moves to another Secret, the previous Secret is deleted once the new one has a token. If it moves within the Secret,
-// the previous data key is removed.
+// If the token moves to another Secret, the previous Secret is deleted once the new one has a token. If the token moves within
+// the Secret, the previous data key is removed.
 //
 // Labels and annotations of the Token are copied to the Secret and kept up to date.
 //
-// Annotations of the Secret say when the token was minted, and from what. An immutable Secret (refresh: false) is minted once.
-// To change it, it is deleted and created again.
+// Annotations of the Secret say when the token was minted, and from what. The token in an immutable Secret (refresh: false) is
+// minted once. To change the token, the Secret is deleted and created again.
 #pragma once
 
 #include "operator/token/observed.hpp"

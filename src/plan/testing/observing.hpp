@@ -1,4 +1,4 @@
-// For tests: makes the key to issuing evidence, which only the runtime makes otherwise.
+// For tests: makes the permission to issue evidence, which otherwise only the runtime makes.
 #pragma once
 
 #include "plan/evidence.hpp"

@@ -33,7 +33,7 @@ struct Program {
 
 class Shell {
  public:
-  /// Tunes malloc and the limits of the whole process. Make only one Shell, before any thread.
+  /// Tunes malloc and the limits of the whole process. Make only one Shell, before any thread starts.
   Shell(Program program, std::unique_ptr<Metrics> metrics);
   virtual ~Shell();
   Shell(const Shell&) = delete;
