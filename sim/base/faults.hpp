@@ -26,7 +26,7 @@ enum class Fault {
   kRefuse,         ///< No connection. Not carried out, and the client knows it.
   kLostRequest,    ///< Not carried out, and the client cannot know it.
   kLostReply,      ///< Carried out, and the client cannot know it.
-  kConflict,       ///< 409 (PUT, PATCH, DELETE), not carried out.
+  kConflict,       ///< 409, not carried out. For GET and POST: kInternal instead.
   kTooMany,        ///< 429 with Retry-After: 1, not carried out.
   kInternal,       ///< 500, not carried out.
   kInternalAfter,  ///< 500 although carried out.
@@ -68,7 +68,8 @@ class Faults {
   bool enabled = true;
   /// Called for kCrashBefore and kCrashAfter in the middle of a request. Do not destroy the client here; schedule that.
   std::function<void()> on_crash;
-  /// Called first, for scripts that depend on the request. nullopt leaves the decision to the script and the rates.
+  /// For scripts that depend on the request. Called for each request for which at_write sets no fault. nullopt or kNone leaves
+  /// the decision to the rates.
   std::function<std::optional<Fault>(const net::HttpRequest&)> choose;
   /// Decides what counts as a write for at_write. Default: everything except GETs, and except writes of Leases and events,
   /// whose number depends on time.

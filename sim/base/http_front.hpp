@@ -1,4 +1,5 @@
-// A simulated server behind real sockets, with the same faults. For the threaded binary under sanitizers, and for timings.
+// A simulated server behind real sockets, with the same faults, except that a slow reply takes half a second and no stream is
+// delayed. For the threaded binary under sanitizers, and for timings.
 //
 //   net::AsioLoop loop;
 //   sim::HttpFront front(loop, server, faults, {.port = 0});

@@ -92,14 +92,15 @@ class SimLoop final : public core::Loop {
     return true;
   }
 
-  /// Runs all events that are due before `by` has passed.
+  /// Runs all events that become due until `by` has passed.
   void run_for(core::Duration by) {
     const core::MonoTime end = clock_.mono() + by;
     while (!queue_.empty() && queue_.begin()->first.first <= end) step();
     if (clock_.mono() < end) clock_.advance(end - clock_.mono());
   }
 
-  /// Runs until `done` returns true, checked after each event. Returns false after `limit`.
+  /// Runs until `done` returns true, which is checked first and after each event. Returns false if that takes longer than
+  /// `limit`.
   bool run_until(const std::function<bool()>& done, core::Duration limit) {
     const core::MonoTime end = clock_.mono() + limit;
     while (!done()) {
@@ -171,7 +172,7 @@ class SimHost final : public core::Loop {
   [[nodiscard]] double longest_call() const { return state_->longest; }
 
   void pause() { state_->paused = true; }
-  /// Runs the events that came due during the pause, in order.
+  /// Makes the events that came due during the pause due now. Like all events that are due, they run in any order.
   void resume() {
     state_->paused = false;
     for (auto& [id, call] : std::exchange(state_->held, {})) schedule(id, core::Duration{0}, std::move(call));

@@ -1,5 +1,6 @@
-// What happens in a world, drawn from its seed. First a storm of actions, accidents and faults; then calm, in which the
-// declared state must be reached and kept. At the end of every other history everything is deleted and must disappear.
+// What happens in a world, drawn from its seed. First there is a storm of actions, accidents and faults. Then there is calm, in
+// which the declared state must be reached and kept. At the end of half of the histories, everything is deleted and must
+// disappear.
 //
 // Folder sim/histories: worlds, programs as plugins, and histories. Knows no program by name. Uses sim/oracles.
 #pragma once
@@ -23,7 +24,7 @@ class History {
   // For workloads.
   SeededRandom& random() { return random_; }
   std::string some(const std::vector<std::string>& names);
-  /// Begins a spell of faults.
+  /// Begins a spell of faults, or of none.
   void weather();
   /// Ends the spell.
   void clear_up();

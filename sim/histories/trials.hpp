@@ -1,4 +1,4 @@
-// The faults that are tried one at a time: each begins at one write of the fixed history, and ends by itself.
+// The faults that are tried one at a time. Each begins at one write of the fixed history. Most end by themselves.
 //
 //   sim::OperatorWorld world({}, {.processes = trial.processes});
 //   trial.arm(world, 7);
@@ -20,7 +20,7 @@ struct Trial {
   std::function<void(World&, std::uint64_t write)> arm;  ///< Writes are numbered from 0.
 };
 
-/// Returns all trials: the faults of requests, then of watches, Slurm's answers, the API server, clocks and leaders.
+/// Returns all trials: the faults of requests, then of watches, the API server, Slurm's answers, clocks and leaders.
 const std::vector<Trial>& all_trials();
 
 }  // namespace sim

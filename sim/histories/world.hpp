@@ -67,7 +67,7 @@ class World {
   void crash(int slot, core::Duration delay);
   void pause(int slot, core::Duration length);
   void jump_clock(int slot, core::Duration by);
-  /// Returns the first process that leads.
+  /// Returns the first process that leads; 0 if none does.
   [[nodiscard]] int leader() const;
   /// Undoes the jumps of all clocks.
   void correct_clocks();
@@ -94,7 +94,8 @@ class World {
   /// Returns the Slurm of the Controller "demo"; null while no slurmctld answers.
   [[nodiscard]] SimSlurm* slurm() const;
 
-  /// Runs until the declared state has been reached for a few seconds. Otherwise returns the last reasons.
+  /// Runs until the declared state has held for a few seconds, an oracle finds a violation, or `limit` has passed. Returns why
+  /// the declared state is not reached; empty if it is.
   std::vector<std::string> settle(core::Duration limit);
 
   static constexpr const char* kNamespace = "default";

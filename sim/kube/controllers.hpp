@@ -38,7 +38,7 @@ class KubeControllers {
 
 /// Returns a pod's tolerations that match a taint; empty if the pod does not tolerate it.
 std::vector<core::Json> tolerations_of(const core::Json& pod, const core::Json& taint);
-/// Reports whether a selector with matchLabels selects the labels.
+/// Reports whether a label selector (matchLabels and matchExpressions) selects the labels.
 bool selects(const core::Json& selector, const core::Json& labels);
 
 }  // namespace sim

@@ -28,7 +28,7 @@ class PodView {
   [[nodiscard]] const std::string& uid() const;
   [[nodiscard]] const std::string& node() const;  ///< The Kubernetes node.
   [[nodiscard]] const std::string& ip() const;
-  [[nodiscard]] std::int64_t machine_started() const;  ///< Seconds of the wall clock; 0: at the begin of the simulation.
+  [[nodiscard]] std::int64_t machine_started() const;  ///< Seconds of the wall clock; 0: at the beginning of the simulation.
   [[nodiscard]] std::string hostname() const;          ///< spec.hostname, or the pod's name; with hostNetwork the node's name.
   [[nodiscard]] const core::Json& object() const;      ///< As the kubelet last saw it.
   /// Returns the item of spec.containers, spec.initContainers or spec.ephemeralContainers; null if there is none.
@@ -59,7 +59,7 @@ class Process {
  public:
   virtual ~Process() = default;
   // Answers of probes. Only called if the container has the probe.
-  /// ready() and alive() are not called until this has been true once.
+  /// The startup probe. ready() and alive() are not called until it has returned true once.
   [[nodiscard]] virtual bool started() const { return true; }
   [[nodiscard]] virtual bool ready() const { return true; }
   [[nodiscard]] virtual bool alive() const { return true; }
@@ -71,7 +71,7 @@ class Process {
   virtual void pre_stop() {}
   /// SIGTERM. The process ends when exit_code() is set, or is killed after the grace period. By default it ends 0.1 s later.
   virtual void terminate() {}
-  /// False: after terminate() it takes until exit_code() is set.
+  /// False: after terminate(), the process runs until exit_code() is set.
   [[nodiscard]] virtual bool ends_at_once() const { return true; }
   /// The mounted files have been refreshed.
   virtual void files_changed() {}
@@ -93,8 +93,8 @@ struct KubeletOptions {
   core::Duration least_pull{500}, most_pull{4000};  ///< For the first use of an image on a node.
   /// The delay until mounted files follow a change; 0.1 to 0.5 s after a change of the pod object.
   core::Duration least_files{30000}, most_files{90000};
-  core::Duration least_report{5}, most_report{100};  ///< The delay until the API server learns of a pod's state ...
-  core::Duration slowest_report{2000};               ///< ... usually, and occasionally.
+  core::Duration least_report{5}, most_report{100};  ///< The usual delay until a pod's state is reported.
+  core::Duration slowest_report{2000};               ///< The longest such delay, which is rare.
   core::Duration node_grace{50000};                  ///< The silence after which a node's readiness is unknown.
   core::Duration pod_gc{30000};                      ///< The time before pods of a deleted node are removed.
 };

@@ -1,6 +1,6 @@
-// Shared by the parts of the kubelets; private to this folder: pods and containers as a kubelet knows them, and all its
-// functions. kubelet.cpp has the nodes and PodView, kubelet_schedule.cpp the scheduler, kubelet_pods.cpp the lives of pods and
-// containers, kubelet_volumes.cpp volumes and variables, kubelet_status.cpp the status of pods.
+// Shared by the source files of the kubelets: pods and containers as a kubelet knows them, and all its functions. Private to
+// this folder. kubelet.cpp has the nodes and PodView, kubelet_schedule.cpp the scheduler, kubelet_pods.cpp the lives of pods
+// and containers, kubelet_volumes.cpp volumes and variables, and kubelet_status.cpp the status of pods.
 #pragma once
 
 #include <algorithm>

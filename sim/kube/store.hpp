@@ -45,7 +45,7 @@ class KubeStore {
   using Listener = std::function<void(const std::string& table, const ChangePtr& change)>;
 
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
-  /// Returns the oldest revision with history.
+  /// Returns the revision up to which the history has been dropped.
   [[nodiscard]] std::uint64_t compacted() const { return compacted_; }
 
   [[nodiscard]] StoredPtr find(const std::string& table, const kube::Key& key) const;
@@ -66,7 +66,7 @@ class KubeStore {
   [[nodiscard]] std::optional<std::vector<ChangePtr>> changes_after(const std::string& table, std::uint64_t revision) const;
   /// Drops the history up to a revision.
   void compact(std::uint64_t revision);
-  /// Sets a callback for each change, in order.
+  /// Adds a callback that is called for each change, in order.
   void listen(Listener listener) { listeners_.push_back(std::move(listener)); }
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 using core::Json;
 
-/// So many plans are remembered. This is more than are made between a plan and the end of its execution.
+/// The number of plans that are remembered. It is more than are made between a plan and the end of its execution.
 constexpr std::size_t kPlans = 64;
 
 /// Returns the beginning of every HS256 token.

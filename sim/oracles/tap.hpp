@@ -36,7 +36,8 @@ class Tap final : public Server {
   Tell tell_;
 };
 
-/// Passes every line to the oracles, and keeps the last ones in their notes.
+/// Passes every line to the oracles, and adds it to their notes unless its level is debug. A line that reports a bug is a
+/// violation.
 class OracleLogger final : public core::Logger {
  public:
   OracleLogger(Oracles& oracles, const core::Clock& clock, std::string who, bool print)

@@ -35,7 +35,7 @@ class SlurmSite {
     std::string jwt_key;                         ///< As read at its start.
     std::map<std::string, std::string> etc;      ///< /etc/slurm as it was last read, at the start or for a reconfigure.
     std::string volume;                          ///< The uid of the claim with its state.
-    std::map<std::string, std::string> slurmds;  ///< The uid of the pod whose slurmd has the node.
+    std::map<std::string, std::string> slurmds;  ///< By node: the uid of the pod of its slurmd.
   };
 
   /// Create the site before the simulated Kubernetes, whose containers use it. Call `attach` before the first container.
@@ -48,7 +48,7 @@ class SlurmSite {
   /// Returns the process of a container; null if it is not part of Slurm. The site must outlive it.
   std::unique_ptr<Process> make_process(PodView pod, const std::string& container);
 
-  /// Returns the slurmrestd behind a Service "name.namespace"; null if nothing listens.
+  /// Returns the slurmrestd behind a Service "name.namespace"; null if nothing listens. Any port is accepted.
   [[nodiscard]] SlurmRest* listening(const std::string& host, std::uint16_t port) const;
   /// Returns the cluster of a Controller; null if none ever ran.
   [[nodiscard]] Cluster* find(const kube::Key& controller) const;
@@ -88,8 +88,8 @@ class SlurmSite {
   std::map<std::string, int> starts_;
 };
 
-/// Does what the workers' preStop script does to the node: sets it DOWN with the reason of an existing drain, or drains it and
-/// sets it DOWN with its own reason.
+/// Does what the workers' preStop script does to the node. Keeps an idle node as it is if somebody else has drained it.
+/// Otherwise sets the node DOWN with the reason that somebody else gave, or drains it and sets it DOWN with its own reason.
 void run_pre_stop(SimSlurm& slurm, const std::string& node, const std::string& pod_uid);
 /// Returns the name of a worker pod's Slurm node.
 std::string slurm_node_of(const core::Json& pod);

@@ -38,7 +38,7 @@ struct SlurmFault {
     kOther,      ///< The answer of another cluster's slurmrestd, without any of our nodes and jobs.
     kBare,       ///< HTTP 200 with an envelope without tables and without errors.
     kPartial,    ///< A truncated body on a properly closed connection.
-    kError,      ///< HTTP 500 with an error of number -1.
+    kError,      ///< HTTP 500 with an error of number -1. Not carried out.
     kUnchanged,  ///< SlurmRest::miss_changes.
   };
   Kind kind = Kind::kNone;
@@ -56,7 +56,7 @@ class SlurmRest {
   SlurmRest(core::Loop& loop, SimSlurm& slurm, std::function<std::string()> key);
   ~SlurmRest();
 
-  /// Answers now, or after ten seconds if slurmctld is down.
+  /// Answers now. If slurmctld is down and the request needs it, answers after ten seconds (nine before 26.05).
   void serve(const net::HttpRequest& request, Reply reply);
   /// Requests with update_time are answered as if nothing had changed, until the next change.
   void miss_changes();

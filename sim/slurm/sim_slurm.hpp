@@ -31,13 +31,13 @@ struct SlurmOptions {
   std::string release = "26.05.5";
   core::Duration epilog{400};              ///< How long a job is COMPLETING.
   core::Duration registration{150};        ///< From slurmd's start, with slurmctld up, to its record.
-  core::Duration answer{600};              ///< How long UNDRAIN and RESUME leave a node NOT_RESPONDING.
+  core::Duration answer{600};              ///< How long UNDRAIN, RESUME and IDLE leave a node NOT_RESPONDING.
   core::Duration scheduling{200};          ///< From a change to the start of jobs.
   core::Duration requeue_delay{20000};     ///< BeginTime of a requeued job (real: 120 s).
   core::Duration slurmd_timeout{300000};   ///< SlurmdTimeout, unless the configuration sets it.
   core::Duration config_retry{10000};      ///< slurmd's delay after it found no slurmctld.
   core::Duration reload{300};              ///< From a reconfigure to the registrations of all slurmds.
-  core::Duration reservation{3000};        ///< From the begin of a reservation to the RESERVED of its nodes.
+  core::Duration reservation{3000};        ///< From the start of a reservation to the RESERVED of its nodes.
   core::Duration failover{2000};           ///< The time slurmd needs for a host of --conf-server that does not answer.
   std::string listens = "slurmctld:6817";  ///< The address of this slurmctld for --conf-server.
   int cpus = 4;                            ///< The CPUs of a node, unless its --conf sets them.
@@ -242,9 +242,9 @@ class SimSlurm {
   [[nodiscard]] int http_status(const std::string& name, std::string_view path) const;
 
   // --- slurmd: names are the names of the Slurm nodes ---
-  /// slurmd -Z --conf. Returns false if it ends at once (unknown keys, NodeName). `conf_server` is "HOST:PORT,..."; with the
-  /// same host twice it finds no slurmctld; "": this slurmctld. `booted`: when its machine started, in seconds of the wall
-  /// clock.
+  /// slurmd -Z --conf. Returns false if it ends at once (unknown keys, NodeName). `conf_server` is "HOST:PORT,...", or "" for
+  /// this slurmctld. If it names a host twice, slurmd finds no slurmctld. `booted` is the time at which its machine started, in
+  /// seconds of the wall clock.
   bool start_slurmd(const std::string& name, const std::string& conf, const std::string& address = "10.0.0.1",
                     const std::string& instance = "", const std::string& conf_server = "", std::int64_t booted = 0);
   /// SIGHUP: it starts anew while its jobs continue, and registers, even if its record was deleted or refused.
@@ -259,7 +259,7 @@ class SimSlurm {
   /// Returns the slurmds that know slurmctld and have another configuration. slurmctld sends a new configuration only to
   /// slurmds that have registered before.
   [[nodiscard]] std::vector<std::string> outdated() const;
-  /// Reports whether the process knows slurmctld, and its node has a record that answers.
+  /// Reports whether the slurmd runs and slurmctld has answered its registration, even if slurmctld created no record.
   [[nodiscard]] bool slurmd_ready(const std::string& name) const;
 
   // --- Requests of clients: kNoController while slurmctld is down ---
@@ -270,8 +270,9 @@ class SimSlurm {
   /// Reserves the nodes from now on. Refused while jobs hold one of them.
   void reserve(const std::string& reservation, std::set<std::string> nodes);
   void end_reservation(const std::string& reservation);
-  /// Like REST: creates a reservation, or replaces the node list of an existing one. Names that are no nodes are then left out.
+  /// As REST does: creates a reservation, which must not exist yet.
   SlurmErrno create_reservation(const std::string& name, SimReservation wanted);
+  /// As REST does: replaces the nodes of an existing reservation. Leaves out names that are no nodes.
   SlurmErrno set_reservation_nodes(const std::string& name, const std::set<std::string>& nodes);
   SlurmErrno delete_reservation(const std::string& name);
   std::int64_t submit(JobRequest request);

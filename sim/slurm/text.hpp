@@ -1,5 +1,5 @@
 // Parses Slurm's texts independently and simply: the judge of the operator must not share its mistakes (src/slurm/conf,
-// core/hostlist, slurm::ours).
+// core/hostlist, slurm/holds).
 //
 // Accepts deliberately less than Slurm: only what the operator writes, and what histories and tests contain.
 #pragma once
@@ -15,7 +15,7 @@ namespace sim {
 
 /// Slurm's keywords and keys are case-insensitive.
 std::string lower(std::string_view text);
-/// Returns the integer at the begin of a text; `fallback` if there is none.
+/// Returns the integer at the beginning of a text; `fallback` if there is none.
 int number(std::string_view text, int fallback);
 /// Returns the parts between separators, without empty parts.
 std::vector<std::string> split(std::string_view text, char separator);
@@ -36,7 +36,7 @@ std::string write_hostlist(const std::vector<std::string>& names);
 
 /// Reports whether a reason of a drain or DOWN is the operator's.
 bool given_by_operator(std::string_view reason);
-/// Reports whether a reason is slurmctld's message about a slurmd with less than its record.
+/// Reports whether a reason is slurmctld's message about a slurmd that has less memory or GRES than its record says.
 bool tells_lack(std::string_view reason);
 
 }  // namespace sim

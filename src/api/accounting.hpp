@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxAccountingName = 41;
 
 /// The volume of a MariaDB that the operator runs.
 struct StoragePersistence {
-  core::Json claim = core::Json::object();  ///< A core/v1 PersistentVolumeClaimSpec; its fields stand beside the others.
+  core::Json claim = core::Json::object();  ///< The fields of a core/v1 PersistentVolumeClaimSpec: see embed_raw.
 };
 
 /// The MariaDB or MySQL behind slurmdbd.

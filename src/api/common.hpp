@@ -20,7 +20,7 @@ struct LocalObjectReference {
   friend bool operator==(const LocalObjectReference&, const LocalObjectReference&) = default;
 };
 
-/// The Controller that an object belongs to. It is in the same namespace, never empty, and never changes.
+/// The Controller that an object belongs to. It is in the same namespace. Its name is never empty and never changes.
 struct ControllerReference {
   std::string name;
   friend bool operator==(const ControllerReference&, const ControllerReference&) = default;
@@ -80,11 +80,12 @@ struct ExternalConfig {
   std::int32_t port = 0;
 };
 
-/// The schema of a core/v1 Container that is merged over ours. It types only the members that we read; the API server checks
-/// the rest when the pod is created.
+/// Returns the schema of a core/v1 Container that is merged over ours. It types only the members that we read. The API server
+/// checks the rest when the pod is created.
 core::Json container_schema();
 
-/// The members of a core/v1 PersistentVolumeClaimSpec, for fields in the same JSON object as others: see embed_raw.
+/// Returns the members of a core/v1 PersistentVolumeClaimSpec, for structs whose JSON object has other fields as well: see
+/// embed_raw.
 core::Json claim_properties();
 
 /// Returns the rule for the root of a kind whose name other names are derived from: requires a DNS label of at most `longest`

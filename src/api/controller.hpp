@@ -40,7 +40,7 @@ struct ControllerHighAvailability {
 struct ControllerPersistence {
   bool enabled = true;
   std::string existing_claim;
-  core::Json claim = core::Json::object();  ///< A core/v1 PersistentVolumeClaimSpec; its fields stand beside the others.
+  core::Json claim = core::Json::object();  ///< The fields of a core/v1 PersistentVolumeClaimSpec: see embed_raw.
 };
 
 struct ControllerSpec {

@@ -140,8 +140,8 @@ class FieldList {
   bool atomic_ = false;
 };
 
-/// Returns everything in `json` that the schema refuses, each as "path: value, allowed". Unknown fields and CEL rules are left
-/// to the API server.
+/// Returns everything in `json` that the schema refuses, each as "path: value, allowed", or "path: required". Unknown fields
+/// and CEL rules are left to the API server.
 std::vector<std::string> validate(const core::Json& schema, const core::Json& json, const std::string& path);
 /// Returns the schema without descriptions and CEL rules, which validate() does not read.
 core::Json without_texts(core::Json schema);
@@ -153,7 +153,7 @@ std::vector<std::string> not_acted_on_paths(const FieldList& list, const core::J
 
 /// Formats a duration as Go does ("1h30m", "90s", "0s").
 std::string format_duration(core::Duration d);
-/// Parses Go's notation, in whole milliseconds. Error: kInvalid.
+/// Parses Go's notation. Drops fractions of a millisecond. Error: kInvalid.
 core::Result<core::Duration> parse_duration(std::string_view text);
 extern const std::string_view kDurationPattern;
 /// The only pattern that needs no maxLength, because it is matched without std::regex.
@@ -365,8 +365,8 @@ core::Result<T> from_json(const core::Json& json, const std::string& path = "") 
   return value;
 }
 
-/// Writes a struct. Members with a default are always written, others if they are not zero. Members of a status are always
-/// written, so that a merge patch resets numbers to zero.
+/// Writes a struct. Members with a default, or marked with always(), are always written. A std::optional is written if it is
+/// set, and any other member if it is not zero.
 template <Described T>
 core::Json to_json(const T& value) {
   return Codec<T>::write(value);

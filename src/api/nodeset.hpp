@@ -43,8 +43,8 @@ constexpr std::array<std::string_view, 3> enum_names(OnDrainTimeout) {
   return {"Wait", "Requeue", "Cancel"};
 }
 
-/// The limit follows from hostnames and values of labels, which have at most 63 characters. Here they are "X-" or
-/// template.spec.hostname, and an ordinal of at least one digit.
+/// These limits follow from hostnames and values of labels, which have at most 63 characters. A worker's hostname consists of
+/// "X-" or template.spec.hostname, and an ordinal of at least one digit.
 inline constexpr std::size_t kMaxNodeSetName = 61;
 inline constexpr std::size_t kMaxHostnamePrefix = 62;
 

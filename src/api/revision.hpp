@@ -24,7 +24,8 @@ void drop_chart_versions(StringMap& labels);
 /// fields of the pod and its containers, and a disabled sshd.
 core::Json revision_data(const NodeSetSpec& spec);
 
-/// Returns the `data` of a ControllerRevision: revision_data with a disabled sshd, which an earlier release compares.
+/// Returns the `data` of a ControllerRevision: revision_data, but including a disabled sshd, because an earlier release
+/// compares that as well.
 core::Json recorded_data(const NodeSetSpec& spec);
 
 /// Returns the label controller-revision-hash: ten characters. It depends on what users wrote (with defaults), never on the pod
@@ -36,7 +37,8 @@ std::string revision_hash(const NodeSetSpec& spec);
 /// workers.
 std::string hash_in_force(const NodeSetSpec& spec, std::vector<const core::Json*> revisions);
 
-/// Returns the spec with its own data replaced by that of a ControllerRevision. Error: kInvalid if that has none.
+/// Returns the spec with the fields of revision_data replaced by those of a ControllerRevision. Error: kInvalid if its data is
+/// missing or invalid.
 core::Result<NodeSetSpec> with_revision(NodeSetSpec spec, const core::Json& revision);
 
 /// Returns the JSON merge patch that restores what a ControllerRevision records of a NodeSet's spec, empty if nothing differs.

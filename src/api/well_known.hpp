@@ -49,7 +49,7 @@ inline constexpr std::string_view kAnnotationPodDeletionCost = "nodeset.slinky.s
 inline constexpr std::string_view kAnnotationPodRelease = "nodeset.slinky.slurm.net/pod-release";
 inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline";
 
-// Annotations of worker pods that the operator sets.
+// Annotations that the operator sets: on worker pods, unless their comment names another object.
 /// The reason why this worker may be deleted. Set before a deletion by the garbage collector or the namespace controller.
 inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
 /// On a ControllerRevision: "true" if it started a RollingUpdate; "false" if it was only recorded, because it was the first of
@@ -78,6 +78,7 @@ inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.
 // Annotations of Kubernetes Nodes that users set.
 inline constexpr std::string_view kAnnotationNodeCordonReason = "nodeset.slinky.slurm.net/node-cordon-reason";
 inline constexpr std::string_view kAnnotationNodeHostnameOverride = "nodeset.slinky.slurm.net/hostname-override";
+/// On a worker pod, set by the operator: what its slurmd adds to --conf until it has registered.
 inline constexpr std::string_view kAnnotationFirstConf = "nodeset.slinky.slurm.net/first-conf";
 inline constexpr std::string_view kAnnotationTopologySpec = "topology.slinky.slurm.net/spec";
 inline constexpr std::string_view kAnnotationFeaturesSpec = "features.slinky.slurm.net/spec";

@@ -13,11 +13,13 @@
 namespace cli {
 
 struct ArchiveFile {
-  std::string path;  ///< At most 255 bytes, of which at most 100 follow the last slash that splits it.
+  std::string path;  ///< At most 100 bytes, or at most 155 before one of its slashes and at most 100 after it.
   std::string content;
 };
 
-/// Returns a path that an archive can hold. Parts that are too long are shortened and end with a hash of the original.
+/// Shortens the parts of a path, so that an archive can hold it: folders to 63 bytes and the name to 100. A part that is too
+/// long becomes its beginning, a hash of the original, and its extension. A path with more than two long folders may still be
+/// too long.
 std::string archive_path(std::string_view path);
 
 /// Errors: kInvalid (a path is too long), kInternal (zlib).

@@ -19,9 +19,10 @@ struct BundleFacts {
   std::string salt;                                           ///< Random, so that nobody can look up the hashes of Secrets.
 };
 
-/// Returns the values of those Secrets that are among these objects.
+/// Returns the values of the Secrets among these objects. Leaves out Helm's releases, and of a service account's token
+/// everything but the token.
 std::vector<std::string> secret_values(const std::vector<core::Json>& objects);
-/// Returns the names of the ConfigMaps that pods mount, or take variables from.
+/// Returns the names of the ConfigMaps that pods mount or take environment variables from.
 std::vector<std::string> mounted_config_maps(const std::vector<core::Json>& pods);
 std::vector<ArchiveFile> bundle_files(const BundleFacts& facts);
 

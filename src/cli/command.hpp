@@ -33,7 +33,7 @@ inline constexpr int kFailed = 1;         ///< An error, printed on stderr.
 inline constexpr int kUsage = 2;          ///< The command line is wrong.
 inline constexpr int kNotYet = 3;         ///< The wanted state is not reached yet, waits for a person, or is not certain.
 inline constexpr int kRefused = 4;        ///< Refused because it would do harm. stderr says why, and what to do.
-inline constexpr int kInterrupted = 130;  ///< The user interrupted.
+inline constexpr int kInterrupted = 130;  ///< The user interrupted the command.
 
 /// The options that all commands have.
 struct Options {
@@ -80,7 +80,7 @@ class Context {
 
 using Run = std::function<int(Context&)>;
 
-/// What the shell completes the arguments of a command with.
+/// The names with which the shell completes the arguments of a command.
 enum class Names { kNone, kClusters, kNodeSets, kWorkers };
 
 struct Command {

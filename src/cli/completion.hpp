@@ -1,5 +1,5 @@
-// Shell completion. The program itself gives the words: the script of the shell calls `kubectl-slurm __complete WORD...`, whose
-// last word is to be completed. kubectl's own completion does the same under the name kubectl_complete-slurm.
+// Shell completion. The program itself provides the words: the shell's script calls `kubectl-slurm __complete WORD...` to
+// complete the last word. kubectl's own completion does the same under the name kubectl_complete-slurm.
 #pragma once
 
 #include <functional>

@@ -17,9 +17,10 @@
 
 namespace cli {
 
-/// Returns the workers that the words name: a pod, a Slurm node, a hostlist of either ("cpu-[0-3]"), or "node/NAME" for all on
-/// a Kubernetes node. "node/" may be omitted if no worker has that name. A pod's name comes before a Slurm node's; a name that
-/// fits several workers is an error. In the order of the words, without duplicates.
+/// Returns the workers that the words name, in the order of the words and without duplicates. A word is a pod, a Slurm node, a
+/// hostlist of either ("cpu-[0-3]"), or "node/NAME" for all workers on a Kubernetes node. "node/" may be omitted if no worker
+/// has that name. A pod's name takes precedence over a Slurm node's. Errors: kNotFound, and kInvalid for a name that fits
+/// several workers or a malformed hostlist.
 core::Result<std::vector<kube::PodPtr>> select_workers(const std::vector<std::string>& words,
                                                        const std::vector<kube::PodPtr>& workers);
 
@@ -63,9 +64,9 @@ struct ResumeFacts {
 
 /// What a resume may do for a worker.
 struct ResumeJudgement {
-  bool remove = false;   ///< The annotation cordons it and is removed.
+  bool remove = false;   ///< The annotation cordons the worker and is to be removed.
   bool refused = false;  ///< The worker stays out of service for a cause that only others can end.
-  std::string message;   ///< What was done or not, whose drain it is, and how it ends.
+  std::string message;   ///< What is done or not done, whose drain it is, and how it ends.
 };
 ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& facts);
 

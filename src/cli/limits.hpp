@@ -26,7 +26,7 @@ struct ClusterFacts {
   Rows<slurm::accounting::Qos> qos;
   Rows<slurm::accounting::Association> associations;  ///< Of this cluster, with their own limits only.
   Rows<slurm::accounting::Share> shares;
-  std::string no_limits;  ///< Why the lists of slurmdbd are missing; "": they are not.
+  std::string no_limits;  ///< Why the lists of slurmdbd are missing; "" if they are there.
   core::WallTime now;
 
   [[nodiscard]] const slurm::accounting::PartitionRules* partition(std::string_view name) const;
@@ -35,27 +35,29 @@ struct ClusterFacts {
 /// A limit that is set and applies to a job. Minutes for times, MiB for memory.
 struct JobLimit {
   const LimitKind* kind = nullptr;
-  std::string tres;         ///< "" if it is not about TRES.
+  std::string tres;         ///< "" if the limit is not about TRES.
   std::string holder_kind;  ///< "QOS", "account" or "user".
-  std::string holder;       ///< The one it is set on.
+  std::string holder;       ///< The name of the QOS, account or user that the limit is set on.
   std::string whose;        ///< Whose jobs count: "user ann in account physics". "" for a limit on one job.
   std::int64_t limit = 0;
   bool percent = false;                  ///< The limit is in percent of the cluster (a QOS with the flag Relative).
-  std::optional<std::int64_t> in_use{};  ///< By others. Unknown if Slurm does not tell.
-  std::optional<std::int64_t> asks{};    ///< By this job. Unknown without a time limit.
-  /// How much too much, or, for a least, too little. Negative: what is left. See holds().
+  std::optional<std::int64_t> in_use{};  ///< What other jobs use, or what was used in the past. Unknown if Slurm does not tell.
+  std::optional<std::int64_t> asks{};    ///< What this job asks for. Unknown if that takes a time limit and it has none.
+  /// By how much the limit is exceeded with this job (for kUsedMinutes, without it). For a minimum, how much this job asks for
+  /// too little. Negative: how much is left. Unknown if one of the numbers is unknown. See holds().
   std::optional<std::int64_t> over{};
   std::vector<const slurm::accounting::QueuedJob*> counted{};  ///< The running jobs that count.
   [[nodiscard]] bool holds() const { return over && *over > (kind->measure == Measure::kUsedMinutes ? -1 : 0); }
   [[nodiscard]] bool of_qos() const { return holder_kind == "QOS"; }
-  /// True if the job is over it alone, so that waiting does not help.
+  /// True if the job exceeds the limit by itself, so that waiting does not help.
   [[nodiscard]] bool never() const;
 };
 
 /// Returns the limits in the order in which slurmctld checks them: of the QOS, then of the association and those above it.
 [[nodiscard]] std::vector<JobLimit> limits_of(const slurm::accounting::QueuedJob& job, const ClusterFacts& facts);
 
-/// Returns when enough of the jobs that count have reached their time limits; nullopt if that cannot be told.
+/// Returns the time at which enough of the counted jobs have reached their time limits. Returns nullopt if that is unknown, and
+/// for limits that are not about the number or the TRES of running jobs.
 [[nodiscard]] std::optional<core::WallTime> free_by(const JobLimit& limit);
 
 }  // namespace cli

@@ -34,19 +34,20 @@ struct SlurmWord {
 /// Who drained a node, according to its reason.
 struct DrainOwner {
   bool ours = false;    ///< slurm-operator drained it, alone or with others.
-  bool others = false;  ///< A person or another program drained it.
-  std::string who;      ///< "slurm-operator", "slurm-bridge", "somebody else", or several of them.
-  std::string why;      ///< Without the program's name if only one program drained it.
+  bool others = false;  ///< A person, another program or slurmctld drained it.
+  std::string who;      ///< "slurm-operator", "slurm-bridge", "slurm-enlist", several of them, "Slurm" or "somebody else".
+  std::string why;      ///< The reason; without the program's name if only one program drained it.
 };
 [[nodiscard]] DrainOwner drain_owner(std::string_view reason);
 
-/// When the last job ends, as the operator wrote it on the pod; nullopt if nothing runs or there is no limit.
+/// When the last job of a worker ends.
 struct Deadline {
   bool busy = false;
-  std::optional<core::WallTime> at;  ///< Absent while busy: a job has no limit.
+  std::optional<core::WallTime> at;  ///< Absent while `busy`: a job has no time limit.
 };
+/// Returns the deadline that the operator wrote on the pod.
 [[nodiscard]] Deadline deadline_of(const kube::PodRecord& pod);
-/// Returns "in 1h5m", "no limit" or "".
+/// Returns "in 1h5m", "now", "no limit", or "" if no job runs.
 [[nodiscard]] std::string deadline_text(const Deadline& deadline, core::WallTime now);
 
 [[nodiscard]] std::vector<kube::PodPtr> pod_records(const std::vector<core::Json>& pods);

@@ -17,7 +17,7 @@ struct Outside {
   std::function<void(std::string_view)> write_out, write_err;
   std::function<bool(const std::string& question)> ask;
   std::function<std::string(const char*)> env;
-  bool is_terminal = false;  ///< The width of stdout.
+  bool is_terminal = false;  ///< stdout is a terminal.
 };
 
 /// `arguments` excludes the program's name. Returns the exit code.

@@ -1,7 +1,7 @@
 // Slurm's reasons why a job waits, in plain words.
 //
-// There are some 200. Most name a limit by a rule ("QOSMaxCpuPerUserLimit"), and are read by that rule; the others have a
-// table. A reason that neither knows is Slurm's word alone.
+// There are some 200. Most name a limit according to a rule ("QOSMaxCpuPerUserLimit") and are read by that rule. The others are
+// in a table. A reason that is covered by neither is shown as Slurm spells it.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@ namespace cli {
 
 /// A limit as a reason names it.
 struct NamedLimit {
-  bool of_qos = false;  ///< Else of an association.
+  bool of_qos = false;  ///< If false, the limit of an association.
   std::string name;     ///< sacctmgr's name of the limit: "MaxTRESPerUser".
-  std::string tres;     ///< What it limits: "cpu"; "gres/" if any of that kind; "?" if Slurm does not say; "" without TRES.
+  std::string tres;     ///< What it limits: "cpu"; "gres/" for any GRES; "?" if Slurm does not say; "" without TRES.
   friend bool operator==(const NamedLimit&, const NamedLimit&) = default;
   /// True for a limit on this TRES.
   [[nodiscard]] bool covers(std::string_view of_tres) const;
@@ -47,13 +47,13 @@ enum class Among { kAll, kUser, kAccount };
 
 /// A limit that keeps jobs waiting.
 struct LimitKind {
-  std::string_view name;  ///< sacctmgr's.
+  std::string_view name;  ///< sacctmgr's name.
   Measure measure;
   Among among = Among::kAll;  ///< Whose jobs count, of those that the holder of the limit has.
 };
 /// Returns null for a name that is no limit on jobs.
 [[nodiscard]] const LimitKind* limit_kind(std::string_view name);
-/// Says what the limit is about, of a QOS or an association.
+/// Explains the limit, which a QOS or an association has.
 [[nodiscard]] Explanation explain_limit(const LimitKind& kind);
 
 }  // namespace cli

@@ -4,9 +4,9 @@
 //   std::string shown = redact.text(log);          // a log, a configuration file, a message
 //   core::Json object = redact.object(pod);        // a resource, without what must not be shown of its kind
 //
-// Two mechanisms: the values of the Secrets that we could read are removed everywhere. Besides, everything that looks like a
-// secret is removed: passwords in assignments, bearer tokens, JWTs, private keys, passwords in URLs, and the values of
-// environment variables.
+// There are two mechanisms. The values of the Secrets that we could read are removed everywhere. Besides, everything that looks
+// like a secret is removed: passwords in assignments, bearer tokens, JWTs, private keys, passwords in URLs, and the values of
+// environment variables, except some that are known to be harmless.
 #pragma once
 
 #include <string>
@@ -25,7 +25,8 @@ class Redactor {
   explicit Redactor(const std::vector<std::string>& values = {});
 
   [[nodiscard]] std::string text(std::string_view text) const;
-  /// Keeps only the description of a Secret, with the sizes of its values. Hashes with `salt` show which values are equal.
+  /// Returns the resource without secrets and without managedFields. The values of a Secret are replaced by their sizes, and by
+  /// hashes with `salt`, which show which values are equal.
   [[nodiscard]] core::Json object(core::Json object, std::string_view salt = "") const;
 
  private:

@@ -39,7 +39,8 @@ struct ReleasePlan {
   std::vector<std::string> notes;  ///< What remains, and what the user has to take care of.
 };
 
-/// Returns steps in an order that can be interrupted anywhere. `remove_budget` also removes the workers' PodDisruptionBudget.
+/// Returns the steps in an order that can be interrupted anywhere. With `remove_budget`, also removes the workers'
+/// PodDisruptionBudget.
 ReleasePlan plan_release(const ReleaseFacts& facts, bool remove_budget);
 
 }  // namespace cli

@@ -31,7 +31,7 @@ core::Json history_document(const core::Json& nodeset, const std::vector<core::J
 std::string history_text(const core::Json& document);
 
 /// Returns the revision with this number. Without a number, returns the newest revision whose template differs from that of the
-/// NodeSet. Error: there is none.
+/// NodeSet. Error: kNotFound.
 core::Result<core::Json> revision_to_undo(const core::Json& nodeset, const std::vector<core::Json>& revisions,
                                           std::optional<std::int64_t> number);
 

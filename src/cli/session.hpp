@@ -1,7 +1,8 @@
-// A command's access to the API server: one loop and one connection. A command waits for each of its requests in turn.
+// A command's access to the API server: one loop and one connection. A command waits for each of its requests in turn. Only
+// Api::lists sends several at once.
 //
-// Commands decide and render in pure functions. Between those they ask through Api, which runs the loop until the answer has
-// arrived. Tests pass a Session of their own with a simulated API server behind it.
+// Commands decide and render in pure functions. In between they send requests through Api, which runs the loop until the answer
+// has arrived. Tests pass a Session of their own with a simulated API server behind it.
 #pragma once
 
 #include <functional>
@@ -50,7 +51,8 @@ class Api {
   explicit Api(Session& session);
 
   core::Result<core::Json> get(const kube::Resource& resource, const kube::Key& key);
-  /// Sends all requests at once and returns the items of each list, with the apiVersion and kind that lists leave out.
+  /// Sends all requests at once. Returns the items of each list with the apiVersion and kind that lists leave out, and without
+  /// managedFields.
   std::vector<core::Result<std::vector<core::Json>>> lists(const std::vector<ListRequest>& requests);
   core::Result<std::vector<core::Json>> list(const ListRequest& request);
   core::Result<core::Json> create(const kube::Resource& resource, const core::Json& object);
@@ -85,7 +87,7 @@ class Api {
 
 /// Reports whether the error may pass by itself, so that a waiting command looks again.
 bool may_pass(const core::Error& error);
-/// Describes an error in our own words, and what to do about it.
+/// Describes an error in our own words, and says what to do about it.
 std::string explain(const core::Error& error);
 
 }  // namespace cli

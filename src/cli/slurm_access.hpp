@@ -32,7 +32,8 @@ class SlurmAccess {
   static core::Error no_answer(const core::Error& error);
 };
 
-/// Returns the Controller of this name, or the only one if the name is "".
+/// Returns the Controller of this name, or the only one if the name is "". Errors: kNotFound, and kInvalid if there are several
+/// and the name is "".
 core::Result<core::Json> one_controller(const std::vector<core::Json>& controllers, const std::string& ns,
                                         const std::string& name);
 

@@ -1,5 +1,5 @@
-// Slurm's own answers, as far as the user may ask (cli/slurm_access.hpp). Without the rights for that everything else still
-// works, and the output says why Slurm's answers are missing.
+// Slurm's own answers, as far as the user may ask for them (cli/slurm_access.hpp). Without the rights for that, everything else
+// still works, and the output says why Slurm's answers are missing.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct SlurmFacts {
 /// What is known of a worker's node: from Slurm itself if it answers, else from what the operator wrote on the pod.
 struct Said {
   std::optional<SlurmWord> word;
-  bool missing = false;  ///< Slurm has no such node.
+  bool missing = false;  ///< Slurm has no such node, or the pod does not show one.
   Deadline deadline{};
   std::optional<std::size_t> jobs{};
   std::vector<std::int64_t> ids{};

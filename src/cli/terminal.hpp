@@ -41,7 +41,7 @@ class Table {
     Cell(const char* of) : text(of) {}                                                   // NOLINT(google-explicit-constructor)
   };
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
-  /// Hides the column with this header.
+  /// Hides the column with this header. Call it after all rows are added.
   void drop(std::string_view header);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   [[nodiscard]] std::string text(const Style& style, std::string_view margin = "") const;

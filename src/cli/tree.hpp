@@ -16,22 +16,22 @@ struct TreeFacts {
   template <class Row>
   using Rows = std::vector<std::shared_ptr<const Row>>;
   std::string ns, accounting;
-  Rows<slurm::accounting::Association> in_force;  ///< With what they have of those above them.
+  Rows<slurm::accounting::Association> in_force;  ///< With the limits that they inherit.
   Rows<slurm::accounting::Association> own;       ///< With their own limits only.
   Rows<slurm::accounting::Account> accounts;
   Rows<slurm::accounting::User> users;
   /// A Controller that uses the Accounting, and what its slurmctld told.
   struct Cluster {
     std::string controller, name;  ///< `name` is Slurm's; "" if it is not known.
-    std::string why_not;           ///< Why its usage is missing; "": it is not.
+    std::string why_not;           ///< Why its usage is missing; "" if it is there.
     Rows<slurm::accounting::Share> shares;
   };
   std::vector<Cluster> clusters;
   bool only_these = false;  ///< Shows no other cluster.
 };
 
-/// Asks the first slurmrestd that answers for the lists, and each for usage. Empty names mean the only Accounting, and all its
-/// clusters.
+/// Asks the first slurmrestd that answers for the lists, and the slurmrestd of each cluster for its usage. Empty names mean the
+/// only Accounting, and all its clusters.
 core::Result<TreeFacts> read_tree(Api& api, const std::string& ns, const std::string& accounting, const std::string& cluster);
 
 /// The form is stable and documented in docs/reference/kubectl-slurm.md.

@@ -20,7 +20,8 @@ struct JobName {
   [[nodiscard]] std::string text() const;
 };
 
-/// Returns the record of the job; of an array, that of the tasks that wait. Null if there is none.
+/// Returns the record of the job. For the number of an array, prefers the record of its waiting tasks. Returns null if there is
+/// none.
 [[nodiscard]] std::shared_ptr<const slurm::accounting::QueuedJob> find_job(
     const JobName& name, const ClusterFacts::Rows<slurm::accounting::QueuedJob>& jobs);
 

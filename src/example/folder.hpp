@@ -14,8 +14,8 @@
 
 namespace example {
 
-/// Reads and writes files. Its functions may block, so they are called on other threads (core::Loop::offload). They are called
-/// several at a time.
+/// Reads and writes files. Its functions may block, so they are called on other threads (core::Loop::offload). Several calls
+/// may run at the same time.
 class Disk {
  public:
   virtual ~Disk() = default;
@@ -28,7 +28,7 @@ class Disk {
 
 class Folder final : public plan::Target {
  public:
-  /// Calls `on_look` after each reading. `changed` is false if it gave the same as the one before.
+  /// Calls `on_look` after each reading. `changed` is false if the result is the same as that of the reading before.
   Folder(core::Loop& loop, std::shared_ptr<Disk> disk, std::function<void(bool changed)> on_look);
 
   /// Reads the disk now, and again each second.

@@ -23,7 +23,8 @@ namespace slurm {
 /// Drains nodes for their owner, whose reason is given without the prefix. A node that somebody else holds down or failing is
 /// drained and keeps its reason. A node that already drains stays as it is, with two exceptions: if only other programs of ours
 /// hold it, the owner's hold is added; with `renames`, the owner's hold gets the new reason. Fails with kNotFound if Slurm
-/// lacks one of the nodes, after the others are drained. Sends one request for many nodes if the server supports it.
+/// lacks one of the nodes, after the others are drained. Sends one request for all nodes that get the same reason if the server
+/// supports it.
 struct DrainNodes final : plan::Act {
   ClusterKey cluster;
   Owner owner{};
@@ -34,10 +35,10 @@ struct DrainNodes final : plan::Act {
 };
 
 /// Ends the owner's drain or down of a node, or a down that slurmctld set itself: UNDRAIN for a drained node, RESUME for one
-/// that is down. If other programs of ours also hold the node, only the owner's hold is removed from the reason. Fails with
-/// kConflict if the live node is not held by the owner or there is nothing to undo. With `seen`, also fails if the owner's hold
-/// has changed since, which the preStop hook of a worker can do. Sets the reason to "Not responding": before 26.05 Slurm never
-/// clears a reason, and its next drain would keep the old one.
+/// that is down. If other programs of ours also hold the node, only the owner's hold is removed from the reason. Otherwise the
+/// reason becomes "Not responding", because before 26.05 Slurm never clears a reason, and its next drain would keep it. Fails
+/// with kConflict if the live node is in service, if it is failing, or if neither the owner nor slurmctld itself holds it. With
+/// `seen`, also fails if the owner's hold has changed since, which the preStop hook of a worker can do.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   Owner owner{};
@@ -65,10 +66,11 @@ struct RestoreReason final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Deletes a node record. slurmctld refuses while jobs run on the node; suspended jobs are looked up live first. A node that
-/// Slurm does not have counts as done. Fails with kConflict unless the live node is as expected, or if somebody else has
-/// drained it, or set it down or failing, with another reason since. Fails with kExpired if the evidence is too old. The
-/// record of a worker needs evidence, because this act is the fence before its pod is deleted.
+/// Deletes a node record. A node that Slurm does not have counts as done. Fails with kBusy if a job holds the node. The jobs
+/// are read live first, because slurmctld itself does not refuse the deletion if all jobs on the node are suspended. Fails with
+/// kConflict unless the live node is as expected, or if somebody else has drained it, or set it down or failing, with another
+/// reason since. Fails with kExpired if the evidence is too old. The record of a worker needs evidence, because this act is the
+/// fence before its pod is deleted.
 struct DeleteNode final : plan::Act {
   DeleteNode(ClusterKey in_cluster, Owner who, std::string name, std::string seen, std::string because,
              std::optional<NodeEvidence::Live> live)
@@ -89,8 +91,9 @@ struct DeleteNode final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Sets a node DOWN whose slurmd has ended, so that its jobs are requeued at once. Fails with kExpired if the evidence is too
-/// old, and with kConflict unless the live node is drained by the owner and its slurmd is the one of the evidence.
+/// Sets a node DOWN whose slurmd has ended, so that its jobs are requeued at once. A node that is already down, or that Slurm
+/// does not have, counts as done. Fails with kExpired if the evidence is too old, and with kConflict unless the live node is
+/// drained by the owner, is not failing, and its slurmd is the one of the evidence.
 struct EndNode final : plan::Act {
   EndNode(Owner who, SlurmdEnded why) : owner(who), evidence(std::move(why)) {}
   Owner owner;
@@ -100,8 +103,8 @@ struct EndNode final : plan::Act {
 };
 
 /// Requeues or cancels the jobs of the evidence, which names the owner, and no others. Fails with kExpired if the evidence is
-/// too old, and with kConflict unless the live node is still drained for the same purpose. A job that has left the node or has
-/// been restarted is left alone.
+/// too old, with kConflict unless the live node is still drained for the same purpose, and with kUnsupported if the server
+/// cannot requeue jobs. A job that has left the node or has been restarted is left alone.
 struct EndJobs final : plan::Act {
   explicit EndJobs(DrainTimedOut why) : evidence(std::move(why)) {}
   DrainTimedOut evidence;
@@ -143,8 +146,8 @@ struct ReadReservations final : plan::Act {
 };
 
 /// Asks slurmdbd through the slurmrestd of this cluster for the clusters that it has. The outcome is a list of
-/// to_json(accounting::Cluster). slurmctld need not run. An error without an HTTP status means that slurmrestd did not answer,
-/// unless its reason is kSlurmdbdSilent. Changes nothing.
+/// to_json(accounting::Cluster). slurmctld need not run. The error kUnavailable without an HTTP status means that slurmrestd
+/// did not answer, unless its reason is kSlurmdbdSilent. Changes nothing.
 struct ReadAccountingClusters final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;

@@ -49,8 +49,8 @@ class NodeEvidence : public plan::Evidence {
   Live live_;
 };
 
-/// The node has DRAIN without UNDRAIN, base state IDLE or DOWN, and none of COMPLETING, ALLOCATED and MIXED; no job holds it;
-/// and the snapshot is fresh.
+/// A fresh snapshot has the node with DRAIN and without UNDRAIN, with the base state IDLE or DOWN, and with none of COMPLETING,
+/// ALLOCATED and MIXED. No job holds it.
 class Drained final : public NodeEvidence {
  public:
   static std::optional<Drained> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node);
@@ -59,7 +59,7 @@ class Drained final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// The worker has never registered, although it had the time to, or because it cannot: see absent_for_good().
+/// The worker has never registered: either it has had enough time to do so, or it cannot register. See absent_for_good().
 class NeverRegistered final : public NodeEvidence {
  public:
   static constexpr std::string_view kKind = "NeverRegistered";

@@ -26,7 +26,7 @@ enum class Owner { kOperator, kBridge, kEnlistment };
 
 class Holds {
  public:
-  /// Parses a reason. Returns no holds if it is somebody else's or slurmctld's own.
+  /// Parses a reason. Returns no holds if the reason is somebody else's or slurmctld's own.
   [[nodiscard]] static Holds read(std::string_view reason);
 
   [[nodiscard]] bool none() const { return why_.empty(); }
@@ -49,13 +49,14 @@ class Holds {
 /// True if this program holds the node, alone or with others.
 [[nodiscard]] bool held_by(std::string_view reason, Owner owner);
 
-/// slurmctld's reason for a node whose slurmd does not respond. slurmctld overwrites this reason with its own, and no other
-/// reason.
+/// slurmctld's reason for a node whose slurmd does not respond. It is the only reason that slurmctld later overwrites with
+/// another reason of its own.
 inline constexpr std::string_view kNotResponding = "Not responding";
 /// True for slurmctld's own reasons: the slurmd does not respond, or its machine has rebooted.
 [[nodiscard]] bool slurms_own(std::string_view reason);
-/// True if slurmctld set the node down because its slurmd did not respond or its machine had rebooted. Before 26.05, slurmctld
-/// appends " : Not responding" to a reason that was left over, but not to the reason of a node that is already down.
+/// True if slurmctld set the node down because its slurmd did not respond or its machine had rebooted. False if the node also
+/// drains or fails, because it then has another cause. Before 26.05, slurmctld appends " : Not responding" to a reason that
+/// was left over, but not to the reason of a node that is already down.
 [[nodiscard]] bool down_by_slurm(const Node& node);
 
 /// True if the reason comes from somebody other than slurmctld and this program: a person, or another program of ours.

@@ -37,7 +37,8 @@ struct NodeState {
   std::string base;  ///< ALLOCATED DOWN ERROR FUTURE IDLE MIXED UNKNOWN
   std::set<std::string, std::less<>> flags;
   [[nodiscard]] bool has(std::string_view flag) const { return flags.contains(flag); }
-  /// True if no job can start on the node. A node that is being undrained has both flags for a moment.
+  /// True if the node drains or is drained, so that no job can start on it. A node that is being undrained has both flags for a
+  /// moment.
   [[nodiscard]] bool drains() const { return has("DRAIN") && !has("UNDRAIN"); }
   friend bool operator==(const NodeState&, const NodeState&) = default;
 };
@@ -88,18 +89,20 @@ struct Job {
   std::size_t only_named = 0;  ///< The number of `nodes` at the end that are only named, not held.
   bool nodes_unknown = false;  ///< The nodes could not be read. The job may hold any node.
   std::string required_nodes;  ///< -w of a waiting job: a hostlist of any length.
-  /// end: start + limit; absent without a limit. For a waiting job, both are Slurm's estimate, which is only read with details.
+  /// `end` is the start plus the time limit, or absent without a limit. Of a job that has ended, it is the real end. For a
+  /// waiting job, both are Slurm's estimate, which is only read with details.
   std::optional<core::WallTime> start, end;
   std::int64_t array = 0;              ///< The job array of which it is a task; 0: none.
   std::optional<std::int64_t> task{};  ///< The index of the task in that array.
   bool stepmgr = false;                ///< One slurmstepd of the job manages its steps and keeps the auth/slurm key.
-  bool batch = false;                  ///< The job has a batch script. Only batch jobs can be requeued,
-  bool requeue = false;                ///< and only if the user allows it.
+  bool batch = false;                  ///< The job has a batch script. Other jobs cannot be requeued.
+  bool requeue = false;                ///< The user allows Slurm to requeue the job.
   JobDetailsPtr details{};
   [[nodiscard]] bool holds_nodes() const;  ///< True if RUNNING, SUSPENDED, CONFIGURING, COMPLETING, or in an unknown state.
   [[nodiscard]] bool in_queue() const;     ///< True if the job holds nodes or is PENDING.
   [[nodiscard]] bool holds(std::string_view node) const;
-  /// True if the node is allocated to the job, and the job is RUNNING or SUSPENDED but not yet COMPLETING.
+  /// True if the node is allocated to the job, and the job is RUNNING or SUSPENDED but not yet COMPLETING. False if its nodes
+  /// or its number could not be read.
   [[nodiscard]] bool runs_on(std::string_view node) const;
   /// Returns "12", or "12_3" for a task of an array, because the bare number can mean all tasks of the array.
   [[nodiscard]] std::string full_id() const;
@@ -124,7 +127,7 @@ struct Ping {
 struct NodeUpdate {
   std::optional<std::string> state, reason, comment;
   std::optional<std::vector<std::string>> features;
-  std::optional<std::vector<std::string>> active_features{};  ///< Empty: set to `features` if these are set.
+  std::optional<std::vector<std::string>> active_features{};  ///< Only sent with `features`. Unset: like `features`.
   std::optional<std::string> topology{};                      ///< Ignored unless Capabilities::topology_update.
   std::optional<std::int64_t> weight{};                       ///< Lasts until slurmctld reconfigures.
 };
@@ -147,14 +150,14 @@ struct Capabilities {
   std::string release;             ///< "26.05.5".
   std::string data_parser;         ///< "v0.0.45".
   bool batch_node_update = false;  ///< POST nodes
-  bool nodes_difference = false;   ///< update_time on nodes is safe
-  bool jobs_difference = false;
-  bool conf = false;             ///< GET conf
-  bool metrics = false;          ///< MetricsType, and /metrics of slurmctld (25.11 and later)
-  bool requeue = false;          ///< POST jobs/requeue (26.05 and later)
-  bool topology_update = false;  ///< A node's topology can be set (25.05 and later)
-  bool reservations = false;     ///< POST reservation (25.05 and later)
-  bool slurmdb = false;          ///< The server also serves an accounting database.
+  bool nodes_difference = false;   ///< GET nodes with update_time never fails (26.05.3 and later)
+  bool jobs_difference = false;    ///< GET jobs with update_time
+  bool conf = false;               ///< GET conf
+  bool metrics = false;            ///< MetricsType, and /metrics of slurmctld (25.11 and later)
+  bool requeue = false;            ///< POST jobs/requeue (26.05 and later)
+  bool topology_update = false;    ///< A node's topology can be set (25.05 and later)
+  bool reservations = false;       ///< POST reservation (25.05 and later)
+  bool slurmdb = false;            ///< The server also serves an accounting database.
 };
 
 }  // namespace slurm

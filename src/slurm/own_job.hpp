@@ -6,7 +6,7 @@
 //
 //   {"owner": "slurm-bridge", "instance": "UID of the Kubernetes cluster", "key": "1f6c.../1", ...what the program adds}
 //
-// Only a program that asks for details of jobs sees them (ClientOptions::job_details).
+// Only a program that asks for details of jobs sees the admin_comment (ClientOptions::job_details).
 #pragma once
 
 #include <chrono>

@@ -51,7 +51,8 @@ struct ReservationWish {
 /// Evidence that Slurm has this reservation, and that the operator made it.
 class OwnReservation final : public plan::Evidence {
  public:
-  /// `until`: how long the answer that showed the reservation is good.
+  /// Returns nullopt if the operator did not make the reservation, or if `until` has passed: the time up to which the answer
+  /// that showed the reservation is evidence.
   static std::optional<OwnReservation> of(const plan::Observing& observing, ClusterKey cluster, Reservation seen,
                                           core::MonoTime until);
   [[nodiscard]] const ClusterKey& cluster() const { return cluster_; }

@@ -1,5 +1,5 @@
-// The example program (src/example) in a world: its process, its disk, what users do to it, and its oracle. All that the
-// simulator must know of a program, in small: see docs/how-to/add-a-program.md.
+// The example program (src/example) in a world: its process, its disk, what users do to it, and its oracle. It is a small
+// example of all that the simulator must know about a program: see docs/how-to/add-a-program.md.
 //
 // Folder sim/programs/example: the example as a program of a world. Uses sim/histories and example.
 #pragma once

@@ -1,4 +1,5 @@
-// The fixed history, to try each fault at each write; and rest, with which all histories of the operator end.
+// The fixed history, in which each fault is tried at each write. Also the check that a settled operator writes nothing, with
+// which all histories of the operator end.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,14 @@ namespace sim {
 struct FixedResult {
   std::vector<std::string> wrong;
   core::Json state;
-  std::uint64_t writes = 0;  ///< The writes that faults could have met.
+  std::uint64_t writes = 0;  ///< The number of writes at which a fault could begin.
 };
-/// A cluster is created, grows, runs a job, shrinks, is edited, and its NodeSet is deleted. Returns the final state or an
-/// error.
+/// A cluster is created, grows, runs jobs, shrinks and is edited. A NodeSet is added and deleted, a worker is deleted, and a
+/// key rotates. Returns what went wrong, and the final state.
 FixedResult run_fixed(OperatorWorld& world);
 
-/// Checks after a settled history that nothing is written for `length`.
+/// Lets terminating login pods end, and runs a settled history for `length`. Reports writes, except those that keep Tokens
+/// fresh when that is due and those that repeat a warning.
 std::vector<std::string> check_rest(World& world, const OperatorOracles& judges, core::Duration length);
 
 }  // namespace sim

@@ -42,7 +42,7 @@ class OperatorWorkload final : public Workload {
   /// A user taints a Kubernetes node, if its name is not "".
   void taint(const std::string& node, const std::string& effect, const std::string& key = "site/maintenance");
 
-  /// Objects that users provide beside their cluster: keys, files and scripts.
+  // The cluster, and the objects that users provide beside it: keys, files and scripts.
   core::Json controller() const;
   core::Json nodeset(const std::string& name, int replicas);
   [[nodiscard]] core::Json retention();
@@ -57,7 +57,7 @@ class OperatorWorkload final : public Workload {
   std::vector<std::string> edit_one_by_one();
   void remove_taken_secrets();
 
-  /// For the operator's own objects: whether a key is newer than its copy, their names by kind, and a change that harms one.
+  // The operator's own objects: whether a key is newer than its copy, their names by kind, and a change that harms one.
   [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
   [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
   void harm_child(const kube::Resource& kind);

@@ -144,7 +144,8 @@ void OperatorWorkload::give_memory_back(SimSlurm& slurm) {
     const bool failed = node.reason == "Prolog error" || node.reason == "Epilog error";  // perhaps of an earlier record
     const bool lacked = failed || node.reason.starts_with("Low RealMemory") ||
                         (!node.down && (node.reason.starts_with(kBadPower) || node.reason.starts_with(kBadDisk)));
-    // When a drain has ended, a DOWN that a worker's end left under its reason stays, although the worker's successor is up.
+    // When a drain has ended, a DOWN may remain that the end of a worker left with the drain's reason, although the worker's
+    // successor is up.
     const Json* pod = world_.find(kinds::kPod, name);
     const bool serves =
         pod != nullptr && slurm.slurmd_ready(name) && core::find(*pod, {"metadata", "deletionTimestamp"}) == nullptr;

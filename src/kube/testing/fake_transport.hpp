@@ -64,7 +64,8 @@ class FakeTransport final : public net::HttpTransport {
     ++cancelled;
   }
 
-  /// Removes and returns the oldest request with this method whose target begins with `target`.
+  /// Removes and returns the oldest request with this method whose target starts with `target`. Throws std::runtime_error if
+  /// there is none.
   Sent take(std::string_view method, std::string_view target = "") {
     for (auto it = sent.begin(); it != sent.end(); ++it) {
       if (it->request.method != method || !it->request.target.starts_with(target)) continue;
@@ -82,7 +83,7 @@ class FakeTransport final : public net::HttpTransport {
     }
     return false;
   }
-  /// Removes and returns the oldest stream whose target begins with `target`.
+  /// Removes and returns the oldest stream whose target starts with `target`. Throws std::runtime_error if there is none.
   Opened take_stream(std::string_view target = "") {
     for (auto it = streams.begin(); it != streams.end(); ++it) {
       if (!it->request.target.starts_with(target)) continue;

@@ -16,7 +16,7 @@
 
 namespace op::testing {
 
-/// The result of a spec when nothing is left to do.
+/// The result of a spec once nothing is left to do.
 struct State {
   core::Json all;            ///< The input of the next plan, and everything else that shows what the spec asks for.
   std::string not_acted_on;  ///< The message of the condition FieldsNotActedOn.
@@ -25,10 +25,11 @@ struct State {
 /// The states of a new world after each of these specs in turn.
 using States = std::function<std::vector<State>(const std::vector<core::Json>& specs)>;
 
-/// Findings by field: "no effect"; "told" if FieldsNotActedOn lists it; or what is wrong.
+/// Findings by field: "no effect", "told" if FieldsNotActedOn lists the field, or what is wrong. A field that has an effect has
+/// no finding.
 using Findings = std::map<std::string, std::string>;
 
-/// Sets, changes and removes each field of `base` in turn, at every depth, and reverts that; also fields that `base` lacks.
+/// Sets, changes and removes each field in turn, at every depth, including fields that `base` lacks, and reverts that.
 /// `base` should set fields that enable others, to values other than the defaults. Parts with arbitrary content, such as pod
 /// templates, count as one field. Fields that cannot be changed are compared between worlds, and so are `fixed` fields, which
 /// only matter at creation.
@@ -61,7 +62,7 @@ States in_turn(std::function<W(const core::Json&)> begin, std::function<State(W&
 /// Removes what shows when and how often something was written.
 core::Json without_versions(core::Json json);
 
-/// Plans and carries out until nothing is left to do. Calls `kubelet` after each pass.
+/// Plans and carries out until nothing is left to do in two passes in a row, at most 60 times. Calls `kubelet` after each pass.
 template <class Controller>
 void settle(
     World& world, const kube::Key& key, const std::function<void()>& kubelet = [] {}) {

@@ -1,5 +1,5 @@
-// Documents for tests that containers, pod and Service specs, which are only passed on, may contain anything: a pass must
-// continue and report what is wrong.
+// Documents for tests of containers, pod specs and Service specs, which are only passed on. They may contain anything: a pass
+// must continue and report what is wrong.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ inline Json some_pod(const char* container) {
 inline const Json kSomeService =
     Json::parse(R"({"port": 1, "spec": {"selector": {"a": "b"}, "ports": [{"name": "p", "port": 1}]}})");
 
-/// All places in the document below `at`, including `at`.
+/// Collects all places in the document below `at`, including `at`.
 inline void places(const Json& json, const Json::json_pointer& at, std::vector<Json::json_pointer>& out) {
   out.push_back(at);
   if (json.is_object()) {
@@ -58,7 +58,8 @@ inline void places(const Json& json, const Json::json_pointer& at, std::vector<J
   }
 }
 
-/// Calls `attempt` with the document once for each place and each kind of value there.
+/// Calls `attempt` with the document once for each place except the root and each kind of value there, and expects that it does
+/// not throw.
 template <class Attempt>
 void with_anything_anywhere(const Json& document, Attempt attempt) {
   std::vector<Json::json_pointer> all;

@@ -23,7 +23,7 @@
 
 namespace op::testing {
 
-/// Numbers and booleans as in JSON; quoted scalars are strings.
+/// Converts a YAML document. Numbers and booleans are read as in JSON. Quoted scalars are strings.
 inline core::Json from_yaml(const YAML::Node& node) {
   if (node.IsMap()) {
     core::Json out = core::Json::object();

@@ -22,7 +22,7 @@ namespace op::testing {
 /// Runs a scenario, and knows the words of every folder. Reports failures by GoogleTest assertions.
 class ScenarioRunner {
  public:
-  /// `kind`: of the object whose conditions a scenario expects.
+  /// `kind` is the kind of the object whose conditions a scenario expects.
   explicit ScenarioRunner(std::string_view kind) : kind_(kind) {}
   virtual ~ScenarioRunner() = default;
   ScenarioRunner(const ScenarioRunner&) = delete;
@@ -32,7 +32,7 @@ class ScenarioRunner {
 
  protected:
   [[nodiscard]] virtual World& world() = 0;
-  /// Reads what the file has before its steps.
+  /// Reads what the file contains besides its steps.
   virtual void begin(const Json& scenario);
   virtual void act(const std::string& verb, const Json& value);
   virtual void run(const Run& how);
@@ -43,12 +43,12 @@ class ScenarioRunner {
   [[nodiscard]] kube::Key named(const std::string& name) const { return {key_.ns, name}; }
 
   kube::Key key_{"default", "demo"};
-  std::vector<std::string> did_;  ///< In this step.
+  std::vector<std::string> did_;  ///< The plan's steps in this step of the scenario; failed ones with a "!".
   plan::Plan last_;
 
  private:
   [[nodiscard]] std::string offered();
-  /// `what`: a type of condition of the scenario's object, or "Kind/name type".
+  /// `what` is the type of a condition of the scenario's object, or "Kind/name type".
   [[nodiscard]] std::optional<std::string> condition_text(const std::string& what);
   void expect_object(const std::string& what, const Json& want);
   void expect_text(const std::string& where, const Json& want);

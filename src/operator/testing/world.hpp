@@ -38,7 +38,7 @@ namespace op::testing {
 
 using core::Json;
 
-/// How slurmctld reacts to a reconfigure, and what Slurm's answers show.
+/// How slurmctld reacts to a reconfigure.
 enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere, kSilent };
 
 class World {
@@ -115,7 +115,7 @@ class World {
     return it == objects_.end() ? nullptr : &it->second;
   }
 
-  /// For changes that no controller and no user makes. Throws std::out_of_range if there is none.
+  /// For changes that no controller and no user makes. Throws std::out_of_range if the namespace default has no such object.
   [[nodiscard]] Json& document(const std::string& kind, const std::string& name) {
     return objects_.at({kind, {"default", name}});
   }
@@ -135,7 +135,7 @@ class World {
     return out;
   }
 
-  /// Sets whether Slurm is polled. If not, its present state stays the last answer and grows old.
+  /// Sets whether Slurm is polled. If not, its present state remains the last answer and grows old.
   void poll(bool polls) {
     last_answer_ = nullptr;
     if (!polls) last_answer_ = snapshot();
@@ -222,7 +222,7 @@ class World {
     objects_[id] = std::move(document);
   }
 
-  /// All objects as caches show them; those whose watch is cut, as they were.
+  /// All objects as caches show them. Objects whose watch is cut are shown as they were.
   [[nodiscard]] std::vector<const Json*> shown() const {
     std::map<Id, const Json*> by_id;
     for (const auto& [id, document] : objects_) by_id[id] = &document;
@@ -501,7 +501,7 @@ class World {
     return document;
   }
 
-  /// Like kube::Target, which fails where this throws.
+  /// Returns the value that a recipe $copy stands for. Throws std::logic_error where kube::Target fails.
   [[nodiscard]] Json copied(const Json& recipe) const {
     const Json* source = find("Secret", {core::get_string(recipe, {"namespace"}), core::get_string(recipe, {"name"})});
     if (source == nullptr) throw std::logic_error("no Secret to copy from");
@@ -511,7 +511,7 @@ class World {
     return source->at("data").at(core::get_string(recipe, {"key"}));
   }
 
-  /// The names of a Service's ports must differ.
+  /// True if two ports of a Service have the same name, which the API server refuses.
   static bool twin_ports(const Json& service) {
     std::set<std::string> names;
     const Json* ports = core::find(service, {"spec", "ports"});
@@ -520,7 +520,7 @@ class World {
            });
   }
 
-  /// True if a probe in the object has more than one handler. The API server accepts only one.
+  /// True if a probe or hook has more than one handler, which the API server refuses.
   static bool two_handlers(const Json& at) {
     if (!at.is_structured()) return false;
     int handlers = 0;

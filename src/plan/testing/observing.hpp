@@ -1,4 +1,4 @@
-// For tests: makes the permission to issue evidence, which otherwise only the runtime makes.
+// For tests: makes a plan::Observing, with which evidence can be issued. Outside of tests, only the runtime makes one.
 #pragma once
 
 #include "plan/evidence.hpp"

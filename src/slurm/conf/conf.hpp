@@ -6,7 +6,7 @@
 //
 // The syntax follows slurm.conf(5) and Slurm's parse_config.c; tests/conformance/slurm compares it with Slurm. Keys are
 // case-insensitive. A line contains settings, and at most one record at its end. A record begins with one of the keys NodeName,
-// NodeSet, PartitionName, DownNodes and PowerAction.
+// NodeSet, PartitionName, DownNodes, FrontendName and PowerAction.
 //
 // Folder src/slurm/conf: configuration files of Slurm as a model. No I/O. Uses core.
 #pragma once
@@ -26,7 +26,7 @@ struct Setting {
   int line = 0;       ///< Line of the text, from 1; 0 if it was not parsed.
 };
 
-/// A line: settings[0] is the record's key and name and the rest its parameters; or it is a single setting.
+/// A record or a single setting. Of a record, settings[0] is the key and name, and the others are its parameters.
 struct Entry {
   std::vector<Setting> settings;
   [[nodiscard]] const Setting& head() const { return settings.front(); }
@@ -35,13 +35,13 @@ struct Entry {
   [[nodiscard]] bool defaults() const;
 };
 
-/// A problem of a text. `message` names key, value and what is allowed; `line` counts from 1.
+/// A problem of a text. `message` says what is wrong with the key or its value. `line` counts from 1; 0 means no line.
 struct Problem {
   int line = 0;
   std::string key;
   std::string message;
   bool fatal = true;                      ///< False: slurmctld decides (an unknown key that resembles no known one).
-  [[nodiscard]] std::string str() const;  ///< "line 3: ScedulerType: unknown, did you mean SchedulerType?"
+  [[nodiscard]] std::string str() const;  ///< "line 3: MinJobAge: "5m" is not a whole number".
 };
 
 class Conf {
@@ -60,8 +60,8 @@ class Conf {
   /// of the words.
   std::vector<Problem> add_record(std::string_view kind, std::string_view name, std::string_view words);
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
-  /// Renders one line for each entry: settings in the order in which they were added, then NodeSet, NodeName, DownNodes and
-  /// PartitionName records.
+  /// Renders one line for each entry: settings first, then NodeSet, NodeName, other records, and PartitionName. Entries of the
+  /// same kind keep the order in which they were added.
   [[nodiscard]] std::string render() const;
 
  private:
@@ -80,10 +80,10 @@ struct Merged {
   std::vector<Problem> problems;
 };
 /// Merges a user's configuration into the operator's. A user's value wins, with these exceptions. Keys that the operator owns
-/// are refused. For comma lists of parameters (AuthInfo, AuthAltParameters, AuthAltTypes, SlurmctldParameters) the result is
-/// the union, and the operator's items win. Repeatable keys (Prolog, Epilog ...) and records are added; a record of the same
-/// kind and name is refused. In slurmdbd.conf, a key that a field of spec.storageConfig sets is refused, and the problem names
-/// the field.
+/// are refused, and so is a SelectType other than select/cons_tres. For comma lists of parameters (AuthInfo, AuthAltParameters,
+/// AuthAltTypes, SlurmctldParameters) the result is the union, and the operator's items win. Repeatable keys (Prolog, Epilog)
+/// and records are added. A record of the same kind and name as one of the operator's is refused, unless it is named
+/// DEFAULT. In slurmdbd.conf, a key that a field of the Accounting sets is refused, and the problem names the field.
 Merged merge(const Conf& base, const Conf& user, Kind kind = Kind::kSlurm);
 
 /// Returns the keys that only take effect when slurmctld restarts.
@@ -91,7 +91,7 @@ const std::vector<std::string_view>& restart_keys();
 
 /// Checks the "Key=Value ..." words of slurmd's --conf (slurmd(8), NODE PARAMETERS): known keys, no NodeName, double quotes
 /// only. Returns the settings as read. Fatal problems are those with which no slurmd starts. Keys that a newer slurmd may know,
-/// and a key that slurmd ignores, are not fatal.
+/// and keys that slurmd ignores, are not fatal.
 struct NodeConf {
   std::vector<Setting> settings;
   std::vector<Problem> problems;

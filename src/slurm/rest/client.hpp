@@ -97,7 +97,7 @@ class Client {
   void partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done);
   /// Reads a node. Flags, DOWN, reason, comment and features are live. Allocated CPUs are not, because slurmctld counts them
   /// only when somebody reads the whole table: until then a node whose jobs have ended still reads MIXED, and a node with a new
-  /// job ALLOCATED. Error: kNotFound.
+  /// job ALLOCATED. Errors: kNotFound, and kConflict if the slurmd of a host of this name has registered under another name.
   void node(const std::string& name, Done<Node> done);
   void reservations(Done<Table<Reservation>> done);
   /// Reads all jobs, with what they use of the accounting database.
@@ -126,7 +126,7 @@ class Client {
   void update_job(std::int64_t id, const JobWish& wish, Done<void> done);
   /// Cancels a job as scancel does: SIGTERM, and SIGKILL after KillWait. `id` is a Job::full_id.
   void cancel_job(const std::string& id, Done<void> done);
-  /// Fails with kUnsupported if the server lacks it.
+  /// Does nothing if the job has ended. Fails with kUnsupported if the server cannot requeue jobs.
   void requeue_job(const std::string& id, Done<void> done);
   /// Makes a reservation. If a reservation of that name exists, Slurm changes it as far as it can. Fails with kUnsupported if
   /// the server has no such request.

@@ -139,8 +139,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Sends one request with credentials.
   void send(net::HttpRequest request, RequestKind kind, Scope scope, Reply reply);
   void answered(net::HttpTransport::RequestId ticket, core::Result<net::HttpResponse> response);
-  /// Adapts the timeout for tables. slurmrestd keeps working on a table after we give up, so the same timeout each time would
-  /// only slow it down and never get the table.
+  /// Adapts the timeout for tables. slurmrestd keeps working on a table after we give up. Requests with the same short timeout
+  /// would only slow it down and never get the table.
   void note_pace(Scope scope, core::Duration took, bool came);
   /// Negotiates if necessary, sends, and renews the token once if it was refused.
   void call(Call what, Reply reply, bool again = false);

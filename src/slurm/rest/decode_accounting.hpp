@@ -9,7 +9,7 @@
 
 namespace slurm {
 
-// Error of all: kInternal.
+// All of them fail with kInternal.
 core::Result<Decoded<accounting::Tres>> decode_tres(std::string body);
 core::Result<Decoded<accounting::Qos>> decode_qos(std::string body);
 core::Result<Decoded<accounting::Account>> decode_accounts(std::string body);

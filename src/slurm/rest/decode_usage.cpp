@@ -19,7 +19,7 @@ std::optional<std::int64_t> whole_of(od::value value) {
 
 void take_states(QueuedJob& job, od::value value) {
   for_words(value, [&](std::string_view word) {
-    // The base state stands first.
+    // The base state comes first.
     if (job.state.empty()) {
       job.state = word;
     } else {
@@ -103,7 +103,7 @@ QueuedJob queued_job_of(od::object object) {
 QueuedJob ended_job_of(od::object object) {
   QueuedJob job;
   walk(object, "", [&](std::string_view path, od::value value) {
-    // The steps of a job are no jobs.
+    // The steps of a job are not jobs.
     if (path == "steps") return true;
     if (path == "array/job_id") {
       job.array = integer_of(value);
@@ -169,7 +169,7 @@ Share share_of(od::object object) {
     } else if (path == "type") {
       for_words(value, [&](std::string_view word) { out.is_user = out.is_user || word == "USER"; });
     } else {
-      // Numbers stand in objects.
+      // Numbers are in objects.
       return path != "tres" && path != "fairshare";
     }
     return true;

@@ -8,10 +8,10 @@
 
 namespace slurm {
 
-// Error of all: kInternal.
-/// Of slurmctld's jobs.
+// All of them fail with kInternal.
+/// Decodes the jobs of slurmctld.
 core::Result<Decoded<accounting::QueuedJob>> decode_queue(std::string body);
-/// Of slurmdbd's jobs.
+/// Decodes the jobs of slurmdbd.
 core::Result<Decoded<accounting::QueuedJob>> decode_ended_jobs(std::string body);
 core::Result<Decoded<accounting::Share>> decode_shares(std::string body);
 core::Result<Decoded<accounting::PartitionRules>> decode_partition_rules(std::string body);

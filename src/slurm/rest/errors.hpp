@@ -24,11 +24,11 @@ struct RestError {
 };
 
 /// Returns the class of an error number (slurm/slurm_errno.h). If slurmrestd lost its connection to slurmctld, the outcome of a
-/// write is unknown. Other numbers are classified by `http_status`.
+/// write is unknown. Other numbers are classified by `http_status`, as refusals: slurmctld has answered.
 [[nodiscard]] core::ErrorCode classify(std::int64_t number, int http_status, RequestKind kind);
 
 /// Returns the error for a reply's errors[], which must not be empty. The first entry with a number decides; the message has
-/// all of them. `reason` is the number.
+/// all of them. `reason` is the number, or "" if no entry has one.
 [[nodiscard]] core::Error to_error(const std::vector<RestError>& errors, int http_status, RequestKind kind);
 
 /// Returns the error for a reply without an envelope (plain text, a proxy's page).

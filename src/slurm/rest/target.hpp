@@ -1,7 +1,7 @@
 // Carries out the acts of slurm/acts.hpp. Reads the node live right before each write, because Slurm has no conditional writes.
 //
-// Each write closes a gate. A snapshot that was requested after the reply opens it, or after the request's deadline if the
-// reply was lost.
+// Each write closes a gate. The first snapshot that was requested after the reply opens it. If the reply was lost, the snapshot
+// must have been requested after slurmrestd's own timeout, which is a little longer than ours.
 #pragma once
 
 #include "core/loop.hpp"
@@ -10,9 +10,9 @@
 
 namespace slurm {
 
-/// Carries out acts. Errors besides those of slurm::Client: kUnavailable at once if the snapshot of the cluster is not
-/// complete, because a write to a slurmctld that is away would hang for ten seconds; kConflict if the live node forbids the
-/// act.
+/// Carries out acts. Fails with the errors of slurm::Client and those that slurm/acts.hpp names for each act. Fails at once
+/// with kUnavailable if the snapshot of the cluster is not complete, because a write to a slurmctld that is away would hang for
+/// ten seconds. Only ReadAccountingClusters does not need a complete snapshot.
 class Target final : public plan::Target {
  public:
   Target(core::Loop& loop, Clusters& clusters);

@@ -7,7 +7,7 @@
 namespace slurm {
 namespace {
 
-/// The longest pause between rounds, however long a round took.
+/// The longest time from the start of a round to the next that the cost of the round causes, unless twice its duration is more.
 constexpr core::Duration kLongestPause{15000};
 /// The shortest time between two requests that ask why slurmctld does not answer. Each may hang in slurmrestd for ten seconds.
 constexpr core::Duration kWhyAgain{30000};
@@ -130,7 +130,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   }
 
   /// slurmrestd needs slurmdbd to list partitions. While slurmdbd is away, slurmrestd can only say that they are unchanged,
-  /// because slurmctld alone tells it so.
+  /// because it learns this from slurmctld alone.
   void ask_partitions(const RoundPtr& round) {
     auto store = take(round, &Round::partitions, &Impl::have_nodes);
     if (!round->whole) return client.partitions(partitions_update, std::move(store));

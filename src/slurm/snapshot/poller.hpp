@@ -19,11 +19,13 @@
 namespace slurm {
 
 struct PollerOptions {
-  core::Duration whole{60000};        ///< After this time a round reads all tables, whatever slurmctld says about changes.
-  core::Duration period{1000};        ///< From the start of one round to the next.
-  core::Duration often_period{300};   ///< The period after poll_often().
-  core::Duration often_for{2000};     ///< How long one poll_often() counts.
-  int cost_factor = 20;               ///< The next round starts after this many times the last one's duration, or later.
+  core::Duration whole{60000};       ///< After this time a round reads all tables, whatever slurmctld says about changes.
+  core::Duration period{1000};       ///< From the start of one round to the next.
+  core::Duration often_period{300};  ///< The period after poll_often().
+  core::Duration often_for{2000};    ///< How long one poll_often() counts.
+  /// The least time from the start of one round to the start of the next, as a multiple of the first one's duration. At most
+  /// 15 s, or twice that duration if this is more.
+  int cost_factor = 20;
   int often_cost_factor = 4;          ///< The factor after poll_often() and poll_soon().
   core::Duration first_backoff{300};  ///< The pause after a failure. Doubles each time, with jitter.
   core::Duration last_backoff{5000};  ///< The longest pause.

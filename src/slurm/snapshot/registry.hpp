@@ -44,7 +44,7 @@ struct Change {
   std::vector<std::string> nodes;  ///< Nodes that were added, changed or removed, or whose jobs were. Sorted.
   std::vector<std::int64_t> jobs;  ///< Jobs that were added, changed or removed. Sorted; only with ClientOptions::job_details.
   bool partitions = false;         ///< A partition was added, changed or removed.
-  bool health = false;             ///< Changed: completeness, error, capabilities, or the jobs with unreadable nodes.
+  bool health = false;             ///< Completeness, error, capabilities, or the jobs with unreadable nodes have changed.
 };
 
 /// A poll of a list of an accounting database has ended. Sent even if nothing changed, because gates wait for it.
@@ -88,8 +88,9 @@ class Clusters {
   [[nodiscard]] const accounting::Lists* lists(const AccountingKey& database) const;
   /// Returns the clusters whose slurmrestds are asked.
   [[nodiscard]] std::vector<ClusterKey> clusters_of(const AccountingKey& database) const;
-  /// Returns the client of the first cluster of the database that answers and whose slurmrestd serves accounting; else of one
-  /// whose slurmrestd may serve it. Returns null if none of the clusters is known. Valid in the current turn of the loop.
+  /// Returns the client of the first cluster of the database that answers and whose slurmrestd serves accounting. Without one,
+  /// prefers a slurmrestd that serves accounting, then one that may, then any. Returns null if none of the clusters is known.
+  /// Valid in the current turn of the loop.
   [[nodiscard]] AccountingClient* accounting(const AccountingKey& database);
 
   /// Makes polls more frequent for two seconds. Call it when a plan waits on the cluster or accounting database

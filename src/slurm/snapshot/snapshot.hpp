@@ -42,7 +42,7 @@ struct JobIndex {
 struct Snapshot {
   enum class Health {
     kNone,      ///< No server is known yet, or none has ever answered.
-    kStale,     ///< The contents are old, because the last polls failed.
+    kStale,     ///< The contents may be old: the last poll failed, or nothing was read since a reconnect or mark_stale().
     kComplete,  ///< Nodes, jobs and partitions were all read in one round.
   };
   Health health = Health::kNone;
@@ -70,11 +70,13 @@ struct Snapshot {
   /// True if it is complete and not older than good_for().
   [[nodiscard]] bool fresh(core::MonoTime now) const;
   [[nodiscard]] const Node* node(std::string_view name) const;
-  /// Returns the jobs that hold the node: running, suspended, configuring or completing there.
+  /// Returns the jobs that hold the node (running, suspended, configuring or completing there), and those whose nodes cannot be
+  /// read, because they may hold it.
   [[nodiscard]] std::vector<std::shared_ptr<const Job>> jobs_on(std::string_view node) const;
-  /// Summarizes the jobs of the node. If Slurm has no such node, only jobs that name it count.
+  /// Summarizes the jobs of the node. If Slurm has no such node, jobs whose nodes cannot be read do not count.
   [[nodiscard]] Work work_on(std::string_view node) const;
-  /// True if a job holds the node, or waits for it by name. slurmctld ends such a job if the node's record is deleted.
+  /// True if a job holds or may hold the node, or waits for it by name. slurmctld ends such a job if the node's record is
+  /// deleted.
   [[nodiscard]] bool job_names(std::string_view node) const;
   /// True if a job waits for the node by name.
   [[nodiscard]] bool awaited(std::string_view node) const { return index()->required.has(node); }
@@ -89,7 +91,8 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
   return snapshot != nullptr && snapshot->health != Snapshot::Health::kNone;
 }
 
-/// slurmd tries to register at intervals that double up to 128 s. If its name was refused silently, it never tries again.
+/// The time that a slurmd has to register. slurmd tries at intervals that double up to 128 s. If its name was refused silently,
+/// it never tries again.
 inline constexpr core::Duration kRegistration{3 * 60 * 1000};
 /// The least age up to which a snapshot counts as evidence.
 inline constexpr core::Duration kFresh{3000};

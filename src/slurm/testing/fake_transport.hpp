@@ -1,4 +1,5 @@
-// An HttpTransport for unit tests: requests wait until the test answers them, or are answered by a function.
+// An HttpTransport for unit tests: answers each request after `latency`, as the test has set with on(), or with 404. The test
+// can hold requests back.
 //
 //   FakeTransport http(loop);
 //   http.on("GET", "/slurm/v0.0.45/ping/", {200, {}, R"({"pings":[...]})"});
@@ -50,7 +51,7 @@ class FakeTransport final : public net::HttpTransport {
     for (const auto& request : log) count += request.method == method && request.target.starts_with(target) ? 1 : 0;
     return count;
   }
-  /// Answers the held requests.
+  /// Answers all waiting requests at once, and holds no more back.
   void release() {
     held.clear();
     std::vector<RequestId> ids;

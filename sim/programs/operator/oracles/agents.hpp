@@ -11,7 +11,7 @@ namespace sim {
 
 /// The beginning of the operators' User-Agent.
 inline constexpr std::string_view kOperatorAgent = "slurm-operator";
-/// The user who changes nodes by hand. Only this user may undo these drains.
+/// The user who changes nodes by hand. Nobody else may undo this user's drains.
 inline constexpr std::string_view kSlurmAdmin = "admin";
 /// The Lease of the operators' leader election.
 inline const kube::Key kLeaseKey{"slurm-operator", "slurm-operator"};
@@ -19,7 +19,7 @@ inline const kube::Key kLeaseKey{"slurm-operator", "slurm-operator"};
 std::string lease_holder(const KubeApi& api);
 /// Returns the User-Agent of an operator process, which identifies each of its requests, even after its death.
 std::string operator_agent(std::string_view identity);
-/// The identity that its sender gave with it; "": none.
+/// Returns the identity that the sender of the request gave with it; "" if it gave none.
 std::string identity_of(const net::HttpRequest& request);
 
 }  // namespace sim

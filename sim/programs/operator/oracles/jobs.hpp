@@ -45,7 +45,7 @@ enum class Blame {
   kPartition,      ///< Its partition disappeared from the configuration while it ran.
   kPartitionWait,  ///< Its partition disappeared while it was pending.
   kLeftOut,        ///< Its partition was left out, as if slurmctld had refused it.
-  kSilence,        ///< slurmctld lost contact to a slurmd that runs.
+  kSilence,        ///< slurmctld lost contact with a slurmd that runs.
   kKey,            ///< slurmctld and slurmd had different keys.
   kState,          ///< slurmctld's volume was lost.
   kReconfigure,    ///< The operator reconfigured or restarted slurmctld during its prolog.
@@ -64,7 +64,7 @@ class JobOracle {
   void watch(SlurmSite::Cluster& cluster);
   /// The pod with this uid has an accident.
   void accident(const std::string& pod, Accident what);
-  /// The difference of an operator's clock grows by this much: it may consider a drain older than it is.
+  /// An operator's clock goes wrong by this much more, so the operator may consider a drain older than it is.
   void clocks_differ(core::Duration by) { clocks_differ_ = clocks_differ_ + by; }
   /// The operator asks to delete this pod, whose node an administrator has freed since the operator's last look at it.
   void overtaken(const kube::Key& pod) { asked_[pod] = Blame::kAdmin; }

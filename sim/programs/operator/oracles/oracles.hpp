@@ -1,5 +1,5 @@
-// The oracles that judge the operator. Each listens to the simulated cluster and reports violations. The begin of its header
-// says what it checks.
+// The oracles that judge the operator. Each listens to the simulated cluster and reports violations. The comment at the top of
+// its header says what it checks.
 //
 // Always: jobs, workers, holds, drains, replicas, claims, secrets, tokens, writes. Once everything is settled: service. At the
 // end: declared_state, and final_state, which is equal for all histories.
@@ -37,7 +37,7 @@
 
 namespace sim {
 
-/// Owns the operator's oracles, tells them what happens where only one may listen, and hands on what they say.
+/// Owns the operator's oracles, passes them the events that can have only one listener, and forwards their violations.
 class OperatorOracles final : public Oracle {
  public:
   OperatorOracles(Oracles& all, core::Loop& loop, KubeApi& api, SlurmSite& site);

@@ -29,7 +29,7 @@ constexpr Duration kRestAway{90000};
 constexpr Duration kHeldBack{90000};
 /// The time for which the operator waits for starting workers and for prologs.
 constexpr Duration kOutdated{120000};
-/// The limit for the requests of a cluster of a few workers within a minute, in the worst weather. Measured: see
+/// The limit for the requests within a minute for a cluster of a few workers, with the most frequent faults. Measured: see
 /// docs/development.md.
 constexpr std::size_t kMostToKube = 1500, kMostToSlurm = 1500;
 

@@ -50,7 +50,7 @@ void WorkerOracle::worker_deletion(const Json& pod) {
   // The model knows whether the pod runs slurmd; a kubelet's report may be old.
   const bool runs = runs_slurmd(*cluster, node, pod);
   if (ended(pod) && (jobs.empty() || !runs)) return;
-  // A pod that never started has no jobs: they are jobs of an earlier pod of its name.
+  // A pod that never started has no jobs. Jobs on its node belong to an earlier pod of its name.
   if (never_started(pod)) return;
   const Json* owner = api_.peek(slinky::resources::kController, controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", controller.ns});

@@ -35,20 +35,21 @@ class World : public op::testing::World {
 
   /// What a pass would observe now.
   [[nodiscard]] Observed observe();
-  /// Carries out a plan as the executor does: lanes in turn; a failed step stops its lane. Returns the number of completed
-  /// steps.
+  /// Carries out a plan: the lanes in turn. A failed step stops its lane. If the plan needs facts, only provides these. Returns
+  /// the number of steps tried, or 1 if the plan needed facts.
   int run(const plan::Plan& plan);
   /// Plans and carries out until nothing is left to do, at most `passes` times, and advances the clock in between. Returns the
-  /// passes.
+  /// number of passes.
   int settle(int passes = 50);
 
   /// Makes all pending pods run, become ready, and register with Slurm.
   void start_pods();
-  /// A user deletes a pod: its jobs end, and its preStop hook sets its node down.
+  /// A user deletes a pod. Its jobs end, and its preStop hook sets its node down, unless somebody else has drained the idle
+  /// node.
   void user_deletes(const std::string& name);
   /// A user deletes a pod whose kubelet is dead, so that its preStop hook does not run.
   void deleted_without_pre_stop(const std::string& name);
-  /// Removes terminating pods.
+  /// Removes terminating pods without finalizers. Their nodes go down.
   void finish_pods();
   /// Restarts the operator.
   void restart() override {
@@ -111,7 +112,7 @@ class World : public op::testing::World {
   bool slurm_readable = true;
   bool slurm_is_ours = true;  ///< The answers are from this cluster.
   core::Duration snapshot_age{100};
-  /// Errors of steps, by the beginning of their ids.
+  /// Errors of steps and of dry runs, by the beginning of their ids.
   std::map<std::string, core::Error> refuse;
 
   std::vector<std::string> done;        ///< Ids of all steps carried out.

@@ -17,7 +17,7 @@
 
 namespace sim {
 
-/// Two idle workers. The tests do what must not happen in the operator's name.
+/// A world with two idle workers. In the operator's name, the tests do what must not happen.
 class OraclesTest : public testing::Test {
  protected:
   void SetUp() override {
