@@ -156,7 +156,7 @@ class Reader {
     }
     // The only optional time is PreemptExemptTime of a QOS. The priority of an association is an optional number.
     const bool time = field.form == FieldForm::kMinutes || field.form == FieldForm::kSeconds ||
-                      (field.form == FieldForm::kOptional && field.name != "Priority");
+                      (field.form == FieldForm::kOptional && field.path != "priority");
     std::optional<std::int64_t> out = time ? read_time(text) : whole(text);
     // sacctmgr rounds up to whole minutes too.
     if (out && field.form == FieldForm::kMinutes) *out = (*out + 59) / 60;
