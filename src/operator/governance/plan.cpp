@@ -299,8 +299,15 @@ class Planner {
 
   [[nodiscard]] core::Result<Settings> declared_by(const Claim& claim) const {
     switch (claim.subject) {
-      case Subject::kAccount:
-        return declared(std::get<api::SlurmAccountSpec>(claim.spec), names_.clusters);
+      case Subject::kAccount: {
+        core::Result<Settings> settings = declared(std::get<api::SlurmAccountSpec>(claim.spec), names_.clusters);
+        if (!settings) return settings;
+        // slurmdbd gives an account its own name for an empty text.
+        for (const std::string_view field : {acct::kDescription, acct::kOrganization}) {
+          if (const auto it = settings->find(field); it != settings->end() && it->second == "") it->second = claim.name;
+        }
+        return settings;
+      }
       case Subject::kUser:
         return declared(std::get<api::SlurmUserSpec>(claim.spec), names_.clusters);
       case Subject::kAssociation:

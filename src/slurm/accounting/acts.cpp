@@ -134,7 +134,12 @@ std::string use_of_entity(accounting::EntityKind kind, std::string_view name, co
     if (of_account && row->user.empty() && accounting::folded(row->parent_account) == is) {
       children.insert(row->account);
     } else if (of_account && accounting::folded(row->account) == is) {
-      if (!row->user.empty()) users.insert(row->user);
+      const accounting::Place place{"", "", accounting::folded(row->cluster)};
+      if (!row->user.empty()) {
+        users.insert(row->user);
+      } else if (!known.contains(place)) {
+        foreign.insert(place.text());
+      }
     } else if (!of_account && accounting::folded(row->user) == is) {
       accounting::Place place{accounting::folded(row->account), row->partition, accounting::folded(row->cluster)};
       if (!known.contains(place)) foreign.insert(place.text());
@@ -182,7 +187,7 @@ std::optional<UnusedEntity> UnusedEntity::of(const plan::Observing& observing, A
 UnusedEntity::UnusedEntity(const plan::Observing& observing, AccountingKey database, accounting::EntityKind kind,
                            std::string name, std::set<accounting::Place> known, core::MonoTime good_until)
     : Evidence(observing, "UnusedEntity",
-               kind == accounting::EntityKind::kAccount ? "the account has no child and no user"
+               kind == accounting::EntityKind::kAccount ? "the account has no child and no user, and is in no other cluster"
                                                         : "the user has only the associations that were made with it",
                good_until),
       database_(std::move(database)),

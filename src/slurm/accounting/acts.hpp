@@ -89,11 +89,11 @@ struct WriteEntity final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Evidence that nobody else uses an account or a user, according to complete lists: an account has no child and no user, and a
-/// user has no association but the known ones.
+/// Evidence that nobody else uses an account or a user, according to complete lists: an account has no child and no user, and
+/// neither has an association but the known ones.
 class UnusedEntity final : public plan::Evidence {
  public:
-  /// `known`: the associations of a user that may be deleted with it. Returns nullopt if use_of_entity() says that it is used,
+  /// `known`: the associations that may be deleted with it. Returns nullopt if use_of_entity() says that it is used,
   /// if a list is incomplete or old, and for root.
   static std::optional<UnusedEntity> of(const plan::Observing& observing, AccountingKey database, accounting::EntityKind kind,
                                         const std::string& name, const std::set<accounting::Place>& known,

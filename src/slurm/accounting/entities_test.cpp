@@ -157,7 +157,8 @@ class InUse : public ::testing::Test {
     out.associations.rows = std::make_shared<const decltype(rows_)>(rows_);
     return out;
   }
-  std::string use(EntityKind kind, const std::string& name, const std::set<Place>& known = {}) {
+  std::string use(EntityKind kind, const std::string& name, std::set<Place> known = {}) {
+    if (kind == EntityKind::kAccount) known.insert({"", "", "site"});
     return use_of_entity(kind, name, known, view());
   }
   std::string alone(const std::string& key) { return use_of_association(*rows_.at(key), view()); }

@@ -119,7 +119,8 @@ class EntityActsTest : public ::testing::Test {
   static plan::ActPtr user(const std::string& name, bool create, accounting::Settings settings) {
     return write_entity("db", EntityKind::kUser, name, create, std::move(settings));
   }
-  std::optional<UnusedEntity> unused(EntityKind kind, const std::string& name, const std::set<Place>& known = {}) {
+  std::optional<UnusedEntity> unused(EntityKind kind, const std::string& name, std::set<Place> known = {}) {
+    if (kind == EntityKind::kAccount) known.insert({"", "", "site"});
     return UnusedEntity::of(plan::testing::Observer::at(loop.clock().mono()), "db", kind, name, known,
                             clusters.lists("db")->view());
   }

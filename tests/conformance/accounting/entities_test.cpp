@@ -70,7 +70,8 @@ class EntitiesOfSlurmdbd : public Slurmdbd {
   std::string user(const std::string& name, const std::string& in) {
     return write(kUser, name, {{in + "@local: Association", true}, {in + "@local: Default", true}});
   }
-  std::string remove(EntityKind kind, const std::string& name, const std::set<Place>& known = {}) {
+  std::string remove(EntityKind kind, const std::string& name, std::set<Place> known = {}) {
+    if (kind == kAccount) known.insert({"", "", "local"});
     const auto evidence =
         slurm::UnusedEntity::of(plan::testing::Observer::at(loop.clock().mono()), "db", kind, name, known, view());
     return evidence ? outcome(slurm::delete_entity(*evidence)) : "no evidence";
@@ -246,7 +247,7 @@ TEST_F(EntitiesOfSlurmdbd, AnUnderscoreInANameTakesOthersAlong) {
   ASSERT_EQ(account("axb"), "");
   ASSERT_TRUE(fresh());
   EXPECT_EQ(remove(kAccount, "a_b"), "no evidence");
-  EXPECT_THAT(slurm::use_of_entity(kAccount, "a_b", {}, view()), HasSubstr("also delete axb@local"));
+  EXPECT_THAT(slurm::use_of_entity(kAccount, "a_b", {{"", "", "local"}}, view()), HasSubstr("also delete axb@local"));
   EXPECT_THAT(write(kAccount, "a_b", {{"local: Association", false}}),
               HasSubstr("Busy local: slurmdbd would also delete axb@local"));
   EXPECT_EQ(show("account=a_b,axb", "Account"), "a_b\naxb");
