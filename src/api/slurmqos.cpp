@@ -15,7 +15,9 @@ constexpr std::int64_t kMaxCount = 4294967292;
 constexpr std::int64_t kMaxTres = 9007199254740991;
 
 constexpr const char* kCount = "^(unlimited|default|[0-9]+)$";
-constexpr const char* kTres = "^(unlimited|default|[0-9]+[KMGTP]?)$";
+/// A number, or an expression over the capacity of a cluster. The operator reads the expression and says what is wrong in it.
+constexpr const char* kTres = R"(^(unlimited|default|[0-9]+[KMGTP]?|[^\n]*(%|all|partition)[^\n]*)$)";
+constexpr std::size_t kMaxExpression = 128;
 constexpr const char* kFraction = R"(^(default|[0-9]+(\.[0-9]+)?)$)";
 constexpr const char* kName = "^[a-z0-9][a-z0-9_.+-]*$";
 /// A time in the notation of Slurm or Kubernetes. A plain number is minutes.
@@ -47,10 +49,12 @@ Field tres(std::string name, TresMap QosLimits::*member, const std::string& text
   item["minimum"] = 0;
   item["maximum"] = kMaxTres;
   item["pattern"] = kTres;
-  item["maxLength"] = kMaxValue;
-  return out.describe(text +
-                      " By TRES (cpu, mem, node, gres/gpu, license/NAME): a number, unlimited or default. mem is in MB, or "
-                      "has a unit: 100G.");
+  item["maxLength"] = kMaxExpression;
+  return out.describe(
+      text +
+      " By TRES (cpu, mem, node, gres/gpu, license/NAME): a number, unlimited or default. mem is in MB, or "
+      "has a unit: 100G. Or an expression over the capacity of a cluster, for cpu, mem, node and gres/gpu: \"50%\", "
+      "\"all - 8\", \"partition(gpu) * 0.25\".");
 }
 
 }  // namespace
@@ -150,6 +154,11 @@ const FieldList& field_list(const SlurmQosSpec*) {
           .add(field("configVersion", &SlurmQosSpec::config_version)
                    .pattern(R"(^(v0\.0\.4[0-6])?$)", kMaxValue)
                    .describe("The data_parser that spelled config: v0.0.40 to v0.0.46. Empty: any."))
+          .add(field("capacityCluster", &SlurmQosSpec::capacity_cluster)
+                   .min_length(1)
+                   .max_length(kMaxQosName)
+                   .describe("The Controller in the same namespace whose cluster counts in expressions. Defaults to the only "
+                             "Controller of the Accounting."))
           .add(field("adoption", &SlurmQosSpec::adoption)
                    .has_default()
                    .describe("Whether the object may take over a QOS of that name that no SlurmQos has made. Never: the QOS is "
@@ -167,6 +176,21 @@ const FieldList& field_list(const SlurmQosSpec*) {
   return kList;
 }
 
+const FieldList& field_list(const CapacityLimitStatus*) {
+  static const FieldList kList =
+      FieldList("A limit that follows the capacity of a cluster.")
+          .add(field("limit", &CapacityLimitStatus::limit).always().describe("The limit: grpTRES[cpu]."))
+          .add(field("expression", &CapacityLimitStatus::expression).always().describe("The expression in force."))
+          .add(field("value", &CapacityLimitStatus::value).always().describe("The value in force."))
+          .add(field("cluster", &CapacityLimitStatus::cluster).always().describe("The Controller whose cluster counts."))
+          .add(field("inputs", &CapacityLimitStatus::inputs)
+                   .describe("What was counted when the expression was last evaluated: all, partition(NAME)."))
+          .add(field("lowerSince", &CapacityLimitStatus::lower_since)
+                   .describe(
+                       "The time since which the expression has been lower than the value in force. It falls after 30 s."));
+  return kList;
+}
+
 const FieldList& field_list(const SlurmQosStatus*) {
   static const FieldList kList =
       FieldList("The observed state of a QOS.")
@@ -178,6 +202,8 @@ const FieldList& field_list(const SlurmQosStatus*) {
           .add(field("applied", &SlurmQosStatus::applied)
                    .describe("The settings that this object has made in Slurm, by the names of sacctmgr. A TRES limit is named "
                              "like GrpTRES/cpu. Wall times are in minutes, other times in seconds."))
+          .add(field("capacityLimits", &SlurmQosStatus::capacity_limits)
+                   .describe("The limits that are expressions, with the values in force."))
           .add(field("conditions", &SlurmQosStatus::conditions).always().describe("The conditions of the object."));
   return kList;
 }

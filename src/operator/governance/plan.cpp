@@ -230,10 +230,15 @@ class Planner {
       draft.message = resource.parse_error;
       return tell(resource, std::move(draft));
     }
-    core::Result<Settings> wanted = declared(resource.qos.spec);
+    core::Result<Declared> wanted = declared(resource.qos.spec);
     if (!wanted) {
       draft.reason = "Invalid";
       draft.message = wanted.error().message;
+      return tell(resource, std::move(draft));
+    }
+    if (!wanted->capacity.empty()) {
+      draft.reason = "Unsupported";
+      draft.message = "spec.limits." + wanted->capacity.begin()->second.limit + ": expressions are not written yet";
       return tell(resource, std::move(draft));
     }
     if (std::string problem = acct::qos_name_problem(group.name); !problem.empty()) {
@@ -242,8 +247,8 @@ class Planner {
       return tell(resource, std::move(draft));
     }
     if (state != Known::kYes) return tell(resource, unknown(std::move(draft)));
-    enforces(resource) ? enforce(resource, group, *std::move(wanted), std::move(draft))
-                       : compare(resource, group, *wanted, std::move(draft));
+    enforces(resource) ? enforce(resource, group, std::move(wanted->settings), std::move(draft))
+                       : compare(resource, group, wanted->settings, std::move(draft));
   }
 
   /// Takes over the notes of other resources about the QOS, before they remove them.

@@ -61,7 +61,7 @@ std::optional<std::int64_t> tres_count(std::string_view tres, std::string_view t
 
 class Reader {
  public:
-  Settings settings;
+  Declared out;
   std::string problems;
 
   void refuse(const std::string& path, const std::string& why) {
@@ -75,7 +75,8 @@ class Reader {
       if (field == slurm::accounting::kQosFields.end()) continue;
       const std::string path = above + "." + member;
       if (field->form == FieldForm::kTres) {
-        for (const auto& [tres, count] : value.items()) take_tres(name, tres, path + "[" + tres + "]", count);
+        for (const auto& [tres, count] : value.items())
+          take_tres(name, tres, member + "[" + tres + "]", path + "[" + tres + "]", count);
       } else {
         take(*field, path, value);
       }
@@ -83,23 +84,32 @@ class Reader {
   }
 
  private:
-  void take_tres(const std::string& name, const std::string& tres, const std::string& path, const Json& value) {
+  void take_tres(const std::string& name, const std::string& tres, std::string limit, const std::string& path,
+                 const Json& value) {
     if (tres.empty() || tres.find_first_of("=, ") != std::string::npos) return refuse(path, "is no name of a TRES");
     const std::string setting = name + "/" + tres;
     if (value == "unlimited" || value == "default") {
-      settings[setting] = slurm::accounting::kUnlimited;
+      out.settings[setting] = slurm::accounting::kUnlimited;
+      return;
+    }
+    if (value.is_string() && is_expression(value.get<std::string>())) {
+      core::Result<Expression> expression = read_expression(value.get<std::string>());
+      if (!expression) return refuse(path, expression.error().message);
+      if (core::Result<void> known = check_tres(tres); !known) return refuse(path, known.error().message);
+      out.capacity[setting] = {std::move(limit), tres, value.get<std::string>(), *std::move(expression)};
       return;
     }
     const std::optional<std::int64_t> count =
         value.is_number() ? std::optional(value.get<std::int64_t>()) : tres_count(tres, value.get<std::string>());
     if (!count)
       return refuse(path, "\"" + value.get<std::string>() + "\": must be a number" +
-                              (is_memory(tres) ? ", or a number with K, M, G, T or P" : " without a unit"));
-    settings[setting] = *count;
+                              (is_memory(tres) ? ", or a number with K, M, G, T or P" : " without a unit") +
+                              ", or an expression such as 50%");
+    out.settings[setting] = *count;
   }
 
   void take(const QosField& field, const std::string& path, const Json& value) {
-    Json& to = settings[std::string(field.name)];
+    Json& to = out.settings[std::string(field.name)];
     switch (field.form) {
       case FieldForm::kText:
       case FieldForm::kMode:
@@ -190,7 +200,7 @@ std::optional<std::int64_t> read_time(std::string_view text) {
   return days * 86400 + parts[0] * 3600 + parts[1] * 60 + parts[2];
 }
 
-core::Result<Settings> declared(const api::SlurmQosSpec& spec) {
+core::Result<Declared> declared(const api::SlurmQosSpec& spec) {
   Reader reader;
   const Json json = api::to_json(spec);
   reader.members(json, "spec");
@@ -198,7 +208,7 @@ core::Result<Settings> declared(const api::SlurmQosSpec& spec) {
   core::Result<Settings> config = slurm::accounting::read_qos(spec.config, spec.config_version);
   if (!config) return std::unexpected(config.error().with("spec.config"));
   for (auto& [setting, value] : *config) {
-    if (reader.settings.contains(setting)) {
+    if (reader.out.settings.contains(setting) || reader.out.capacity.contains(setting)) {
       reader.refuse("spec.config",
                     std::string(slurm::accounting::field_of(setting)->path) + ": stands in " + path_of(setting) + " as well");
       continue;
@@ -206,10 +216,10 @@ core::Result<Settings> declared(const api::SlurmQosSpec& spec) {
     if (setting == "Preempt") {
       for (Json& name : value) name = slurm::accounting::folded(name.get<std::string>());
     }
-    reader.settings[setting] = std::move(value);
+    reader.out.settings[setting] = std::move(value);
   }
   if (!reader.problems.empty()) return core::fail(core::ErrorCode::kInvalid, reader.problems);
-  return std::move(reader.settings);
+  return std::move(reader.out);
 }
 
 }  // namespace op::governance
