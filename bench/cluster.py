@@ -20,9 +20,11 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e"))
 import accounting  # noqa: E402
+import governance  # noqa: E402
 import suite  # noqa: E402
 from cluster import (ENV, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, condition_of, demo_manifest, figures_table,  # noqa: E402
                      kubectl, run as run_command, slurm_releases, unit_of, wait)
@@ -358,6 +360,154 @@ def bench_records(tag, plugin, seconds, count=200):
         note(f"number of records lost of {len(jobs)} jobs, {what}", len(set(ended) - set(found)))
         note(f"number of records too many, {what}", len(found) - len(set(found) & set(ended)))
         accounting.no_runaway_jobs(ns)
+
+
+# So many QOS, accounts and users each, and so many changes that are to be mended.
+ENTITIES, DRIFTS = 200, 100
+KINDS = (governance.QOS, governance.ACCOUNT, governance.USER)
+
+# The same by sacctmgr, under names that begin with s, and their end.
+BY_SACCTMGR = """
+for ((i = 0; i < {count}; i++)); do
+  sacctmgr --immediate --quiet add qos s-q-$i Priority=10 MaxJobsPerUser=3
+  sacctmgr --immediate --quiet add account s-a-$i Fairshare=10 QOS=s-q-$i DefaultQOS=s-q-$i GrpJobs=20
+  sacctmgr --immediate --quiet add user s-u-$i account=s-a-$i MaxJobs=4
+done
+"""
+DELETED_BY_SACCTMGR = """
+names() {{ seq -s, -f "s-$1-%.0f" 0 $(({count} - 1)); }}
+for one in user:u account:a qos:q; do sacctmgr --immediate --quiet delete "${{one%:*}}" "$(names "${{one#*:}}")"; done
+"""
+
+# Of QOS, account and user in turn, a value is changed; prints the milliseconds until sacctmgr shows the declared one again, or "never".
+DRIFT = """
+shows() { sacctmgr --noheader --parsable2 show "$@" 2>/dev/null; }
+for ((n = 0; n < COUNT; n++)); do
+  sleep 0.$((RANDOM % 10))$((RANDOM % 10))
+  i=$((n / 3))
+  case $((n % 3)) in
+    0) sacctmgr --immediate --quiet modify qos d-q-$i set MaxJobsPerUser=99; what="qos d-q-$i format=name,maxjobspu" wanted="d-q-$i|3" ;;
+    1) sacctmgr --immediate --quiet modify account d-a-$i set GrpJobs=99; what="association account=d-a-$i format=user,grpjobs" wanted="|20" ;;
+    2) sacctmgr --immediate --quiet modify user d-u-$i set MaxJobs=99; what="association account=d-a-$i format=user,maxjobs" wanted="d-u-$i|4" ;;
+  esac >/dev/null
+  began=${EPOCHREALTIME/./} took=never
+  while ((${EPOCHREALTIME/./} - began < 60000000)); do
+    if grep -qxF "$wanted" <<<"$(shows $what)"; then
+      took=$(((${EPOCHREALTIME/./} - began) / 1000))
+      break
+    fi
+  done
+  echo $took
+done
+"""
+
+
+def entities():
+    """Users first, which Slurm needs last."""
+    out = []
+    for i in range(ENTITIES):
+        qos, account, user = f"d-q-{i}", f"d-a-{i}", f"d-u-{i}"
+        out.append(governance.user(user, {"account": account, "limits": {"maxJobs": 4}}))
+        out.append(governance.account(account, fairShare=10, qos=[qos], defaultQOS=qos, limits={"grpJobs": 20}))
+        out.append(governance.qos(qos, priority=10, limits={"maxJobsPerUser": 3}))
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": sorted(out, key=lambda item: item["kind"], reverse=True)})
+
+
+def percentile(values, percent):
+    """The least of the values that so many percent are not above."""
+    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
+
+
+def steps_of_governance():
+    """Steps of plans that its controller has made, in all operators, as their metrics tell."""
+    total = 0
+    pods = kubectl("-n", "slurm-operator", "get", "pods", "-l", "app.kubernetes.io/name=slurm-operator", "-o", "json").stdout
+    for pod in json.loads(pods)["items"]:
+        with urllib.request.urlopen(f"http://{pod['status']['podIP']}:8080/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        total += sum(float(value) for value in re.findall(r'^slurm_operator_steps_total{controller="governance",[^}]*} (\S+)', text, re.M))
+    return int(total)
+
+
+def requests_to_slurmrestd(ns, seconds):
+    """Those of the last seconds, as slurmrestd's log has them: (method, path) -> how many."""
+    out = ns.kubectl("logs", "-l", "app.kubernetes.io/name=slurmrestd", "-c", "slurmrestd", "--tail=-1", f"--since={seconds}s").stdout
+    found = collections.Counter(re.findall(r"\] (GET|POST|PUT|PATCH|DELETE) (/[^\s?]*)", out))
+    if not found:
+        raise Failed(f"slurmrestd's log has no requests of the last {seconds} s")
+    return found
+
+
+def all_are_ready(ns):
+    return all(len(items) == ENTITIES and all((condition_of(item, "Ready") or {}).get("status") == "True" for item in items)
+               for items in map(ns.get, KINDS))
+
+
+def bench_governance(tag, plugin, runs, rest):
+    """QOS, accounts and users: declared, and made by a script of sacctmgr calls in the same cluster; drift; a changed limit; at rest."""
+    accounting.database_image()
+    what = f"{3 * ENTITIES} QOS, accounts and users"
+    with Namespace("bench-governance", tag, plugin) as ns:
+        ns.apply(accounting.manifest_with_accounting("demo", 1))
+        ns.kubectl("apply", "-f", "-", text=json.dumps(accounting.managed("demo", tag)))
+        accounting.joined(ns)
+        suite.serves(ns, 1)
+        for run in range(runs):
+            start = time.monotonic()
+            ns.kubectl("apply", "-f", "-", text=entities())
+            print(f"      of which kubectl took {time.monotonic() - start:.1f} s", flush=True)
+            wait("all are Ready", lambda: all_are_ready(ns), 600)
+            note(f"{what}: kubectl apply until all are Ready", time.monotonic() - start)
+            start = time.monotonic()
+            ns.slurm("bash", "-c", BY_SACCTMGR.format(count=ENTITIES), timeout=600)
+            note(f"{what}: a script of as many sacctmgr calls", time.monotonic() - start)
+            made = [int(ns.slurm("bash", "-c", f"sacctmgr --noheader --parsable2 show {entity} format={field} | grep -c '^s-'").stdout)
+                    for entity, field in (("qos", "name"), ("account", "account"), ("user", "user"))]
+            suite.expect(made == [ENTITIES] * 3, f"the script has made {made}")
+            ns.slurm("bash", "-c", DELETED_BY_SACCTMGR.format(count=ENTITIES), timeout=600)
+            if run < runs - 1:
+                start = time.monotonic()
+                ns.kubectl("delete", ",".join(KINDS), "--all", "--wait=true", timeout=600)
+                note(f"{what}: kubectl delete until all are gone", time.monotonic() - start)
+        wait("all are Ready", lambda: all_are_ready(ns))
+        bench_drift(ns)
+        bench_changed_limit(ns, 20)
+        time.sleep(10)
+        before = steps_of_governance()
+        time.sleep(rest)
+        found = requests_to_slurmrestd(ns, rest)
+        count = lambda reads: sum(n for (method, _), n in found.items() if (method == "GET") == reads)
+        note(f"number of reads from slurmrestd in a minute at rest, {what}", count(True) * 60 / rest)
+        note(f"number of writes to slurmrestd in {rest} s at rest", count(False))
+        note(f"number of steps of the controller in {rest} s at rest", steps_of_governance() - before)
+        for (method, path), n in found.most_common():
+            print(f"      {method} {path}: {n * 60 / rest:.1f} a minute", flush=True)
+        note(f"the operator with {what}, MiB", max(operator_memory()))
+
+
+def bench_drift(ns):
+    out = ns.slurm("bash", "-c", f"COUNT={DRIFTS}{DRIFT}", timeout=3600).stdout.split()
+    took = [int(line) if line != "never" else math.inf for line in out]
+    suite.expect(len(took) == DRIFTS, f"{len(took)} of {DRIFTS} changes were made")
+    for percent in (50, 99):
+        note(f"{DRIFTS} changes with sacctmgr, until they are mended: p{percent}, ms", percentile(took, percent))
+    note(f"number of changes of {DRIFTS} that were not mended", took.count(math.inf))
+
+
+def bench_changed_limit(ns, runs):
+    """From kubectl's start, and from its end, to what sacctmgr shows."""
+    what = "kubectl apply of a changed limit until sacctmgr shows it"
+    show = "while :; do sacctmgr --noheader --parsable2 show qos d-q-0 format=maxjobspu; done"
+    with in_slurmctld(ns, show) as limit:
+        for run in range(runs):
+            changed = json.dumps(governance.qos("d-q-0", priority=10, limits={"maxJobsPerUser": 100 + run}))
+            time.sleep(Pause.uniform(1, 2))
+            start = time.monotonic()
+            ns.kubectl("apply", "-f", "-", text=changed)
+            applied = time.monotonic()
+            shown = limit.first(lambda line, run=run: line == str(100 + run), start)
+            note(f"{what}, ms", (shown - start) * 1000)
+            note(f"{what}, after kubectl has ended, ms", max(0, shown - applied) * 1000)
 
 
 # What the values of `make demo-site` make.
@@ -707,10 +857,10 @@ def bench_rest(seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--rest", type=int, default=600, help="seconds at rest for memory and writes")
+    parser.add_argument("--rest", type=int, default=600, help="seconds at rest for memory, writes and requests to slurmrestd")
     parser.add_argument("--away", type=int, default=300, help="seconds for which slurmdbd is away, with `records`")
     parser.add_argument("--slurm", help="Slurm release of the local images")
-    parser.add_argument("names", nargs="*", help="apply scale busy drain roll rest accounting site records update node config evict")
+    parser.add_argument("names", nargs="*", help="apply scale busy drain roll rest accounting governance site records update node config evict")
     arguments = parser.parse_args()
     wanted = lambda name: not arguments.names or name in arguments.names
     plugin = cgroup_plugin()
@@ -734,6 +884,8 @@ def main():
                 bench_rest(arguments.rest)
     if wanted("accounting"):
         bench_accounting(tag, plugin, arguments.runs)
+    if wanted("governance"):
+        bench_governance(tag, plugin, arguments.runs, arguments.rest)
     if wanted("site"):
         bench_site(tag, plugin, arguments.runs)
     if wanted("records"):

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What users wait for, measured on the local cluster, and what the operator costs in a simulated one of 10,000 workers. RUNS=5, REST=600
 # (seconds at rest), AWAY=300 (seconds without slurmdbd), SCALE_RUNS=5 (of 10 to 1,000 workers, two minutes each), and for some of it
-# BENCH="apply scale busy drain roll rest accounting site records update node config evict failover scale1000 sim10000".
+# BENCH="apply scale busy drain roll rest accounting governance site records update node config evict failover scale1000 sim10000".
 . "$(dirname "$0")/lib.sh"
 
 need_root "make bench"
@@ -11,7 +11,7 @@ STEP=0 STARTED=${EPOCHREALTIME/./}
 "$DEV/operator.sh" install
 step "timings on the local cluster"
 names=() failover=0 thousand=0 simulated=0
-for name in ${BENCH:-apply scale busy drain roll rest accounting site records update node config evict failover scale1000 sim10000}; do
+for name in ${BENCH:-apply scale busy drain roll rest accounting governance site records update node config evict failover scale1000 sim10000}; do
   case $name in
     failover) failover=1 ;;
     scale1000) thousand=1 ;;

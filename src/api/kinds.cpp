@@ -5,6 +5,7 @@
 #include "api/loginset.hpp"
 #include "api/nodeset.hpp"
 #include "api/restapi.hpp"
+#include "api/slurmaccount.hpp"
 #include "api/slurmqos.hpp"
 #include "api/token.hpp"
 #include "api/well_known.hpp"
@@ -17,6 +18,9 @@ using core::Json;
 const PrinterColumn kAge = {"AGE", "date", ".metadata.creationTimestamp", "", 0};
 const PrinterColumn kReady = {"READY", "string", ".status.conditions[?(@.type==\"Ready\")].status",
                               "Whether it does what it is for.", 0};
+const PrinterColumn kSynced = {"SYNCED", "string", ".status.conditions[?(@.type==\"Synced\")].status",
+                               "Whether Slurm has it as it is declared.", 0};
+const PrinterColumn kReason = {"REASON", "string", ".status.conditions[?(@.type==\"Synced\")].reason", "Why it is not.", 1};
 
 Kind controller_kind() {
   return {"Controller",
@@ -200,9 +204,74 @@ spec:
 )"};
   kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "Whose slurmdbd has the QOS.", 0},
                   {"ID", "integer", ".status.id", "The number of the QOS in Slurm.", 0},
-                  {"SYNCED", "string", ".status.conditions[?(@.type==\"Synced\")].status",
-                   "Whether Slurm has the QOS as it is declared.", 0},
-                  {"REASON", "string", ".status.conditions[?(@.type==\"Synced\")].reason", "Why it is not.", 1},
+                  kSynced,
+                  kReason,
+                  kReady,
+                  kAge};
+  return kind;
+}
+
+Kind slurmaccount_kind() {
+  Kind kind = {"SlurmAccount",
+               "slurmaccounts",
+               "slurmaccount",
+               {"slacct"},
+               &Codec<SlurmAccount>::list(),
+               {},
+               false,
+               R"(apiVersion: slinky.slurm.net/v1beta1
+kind: SlurmAccount
+metadata:
+  name: physics
+spec:
+  accountingRef:
+    name: slurm
+  description: department of physics
+  fairShare: 40
+  qos: [gpu, normal]
+  defaultQOS: normal
+  limits:
+    grpTRES:
+      gres/gpu: 16
+)"};
+  kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "Whose slurmdbd has the account.", 0},
+                  {"PARENT", "string", ".spec.parent", "The account above this one. Empty: root.", 0},
+                  kSynced,
+                  kReason,
+                  kReady,
+                  kAge};
+  return kind;
+}
+
+Kind slurmuser_kind() {
+  Kind kind = {"SlurmUser",
+               "slurmusers",
+               "slurmuser",
+               {"sluser"},
+               &Codec<SlurmUser>::list(),
+               {},
+               false,
+               R"(apiVersion: slinky.slurm.net/v1beta1
+kind: SlurmUser
+metadata:
+  name: ann
+spec:
+  accountingRef:
+    name: slurm
+  defaultAccount: physics
+  associations:
+  - account: physics
+    fairShare: 10
+    limits:
+      maxJobs: 20
+  - account: chemistry
+    partition: debug
+)"};
+  kind.columns = {{"ACCOUNTING", "string", ".spec.accountingRef.name", "Whose slurmdbd has the user.", 0},
+                  {"DEFAULT ACCOUNT", "string", ".spec.defaultAccount",
+                   "The account of jobs that name none. Empty: that of the first association.", 0},
+                  kSynced,
+                  kReason,
                   kReady,
                   kAge};
   return kind;
@@ -225,8 +294,9 @@ void make_conditions_a_map(Json& schema) {
 }  // namespace
 
 const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> kKinds = {controller_kind(), restapi_kind(),  nodeset_kind(), loginset_kind(),
-                                           accounting_kind(), slurmqos_kind(), token_kind()};
+  static const std::vector<Kind> kKinds = {controller_kind(),   restapi_kind(),    nodeset_kind(),
+                                           loginset_kind(),     accounting_kind(), slurmqos_kind(),
+                                           slurmaccount_kind(), slurmuser_kind(),  token_kind()};
   return kKinds;
 }
 

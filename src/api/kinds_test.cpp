@@ -13,6 +13,7 @@
 #include "api/loginset.hpp"
 #include "api/nodeset.hpp"
 #include "api/restapi.hpp"
+#include "api/slurmaccount.hpp"
 #include "api/slurmqos.hpp"
 #include "api/testing/values.hpp"
 #include "api/token.hpp"
@@ -350,6 +351,18 @@ TEST(Kinds, EveryFieldOfASlurmQosSurvivesARoundTrip) {
   EXPECT_THAT(mutation.changed, Contains("spec.capacityCluster"));
   EXPECT_THAT(mutation.changed, Contains("spec.limits.maxWallDurationPerJob"));
   EXPECT_GT(mutation.changed.size(), 40u);
+}
+TEST(Kinds, EveryFieldOfASlurmAccountSurvivesARoundTrip) {
+  const Json spec = {{"accountingRef", {{"name", "a"}}}, {"limits", {{"grpJobs", 1}, {"grpTRES", {{"cpu", 1}}}}}};
+  const Mutation<SlurmAccount> mutation(*find_kind("SlurmAccount"), {{"spec", spec}});
+  EXPECT_THAT(mutation.changed, IsSupersetOf({"spec.limits.grpTRES", "spec.qos", "spec.clusters", "status.applied"}));
+  EXPECT_GT(mutation.changed.size(), 30u);
+}
+TEST(Kinds, EveryFieldOfASlurmUserSurvivesARoundTrip) {
+  const Json association = {{"account", "a"}, {"limits", {{"grpJobs", 1}, {"grpTRES", {{"cpu", 1}}}}}};
+  const Json spec = {{"accountingRef", {{"name", "a"}}}, {"associations", Json::array({association})}};
+  const Mutation<SlurmUser> mutation(*find_kind("SlurmUser"), {{"spec", spec}});
+  EXPECT_THAT(mutation.changed, IsSupersetOf({"spec.adminLevel", "spec.associations", "status.applied"}));
 }
 TEST(Kinds, EveryFieldOfATokenSurvivesARoundTrip) {
   const Json spec = {{"username", "u"}, {"jwtKeyRef", {{"name", "n"}, {"key", "k"}}}};

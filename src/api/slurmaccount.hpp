@@ -40,6 +40,7 @@ struct SlurmAccountSpec {
 struct EntityStatus {
   std::int64_t observed_generation = 0;
   bool ready = false;
+  bool created = false;  ///< slurmdbd has had it since this resource owns it.
   /// slurm::accounting::Settings that this resource has set, or is about to set. Absent: it owns nothing.
   std::optional<core::Json> applied;
   std::vector<Condition> conditions;

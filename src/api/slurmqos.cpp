@@ -1,60 +1,29 @@
 #include "api/slurmqos.hpp"
 
-#include <string>
+#include "api/limits.hpp"
 
 namespace api {
 namespace {
 
-constexpr std::size_t kMaxQosName = 253;
-constexpr std::size_t kMaxDescription = 1024;
-constexpr std::size_t kMaxValue = 64;
-constexpr std::size_t kMaxList = 256;
-/// Slurm stores these numbers in 32 bits and reserves the last three values.
-constexpr std::int64_t kMaxCount = 4294967292;
-/// The largest number that JSON carries exactly.
-constexpr std::int64_t kMaxTres = 9007199254740991;
+using namespace limits;
 
-constexpr const char* kCount = "^(unlimited|default|[0-9]+)$";
 /// A number, or an expression over the capacity of a cluster. The operator reads the expression and says what is wrong in it.
-constexpr const char* kTres = R"(^(unlimited|default|[0-9]+[KMGTP]?|[^\n]*(%|all|partition)[^\n]*)$)";
+constexpr const char* kTresOrExpression = R"(^(unlimited|default|[0-9]+[KMGTP]?|[^\n]*(%|all|partition)[^\n]*)$)";
 constexpr std::size_t kMaxExpression = 128;
 constexpr const char* kFraction = R"(^(default|[0-9]+(\.[0-9]+)?)$)";
-constexpr const char* kName = "^[a-z0-9][a-z0-9_.+-]*$";
-/// A time in the notation of Slurm or Kubernetes. A plain number is minutes.
-constexpr const char* kTime =
-    R"(^(unlimited|default|[0-9]+|[0-9]+(:[0-9]+){1,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$)";
 /// Like kTime, without "unlimited" and without plain numbers other than 0, whose unit would be ambiguous.
 constexpr const char* kSeconds =
     R"(^(default|0|[0-9]+(:[0-9]+){1,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$)";
 
-template <class Owner>
-Field value_field(std::string name, std::optional<IntOrString> Owner::*member, const char* pattern, const std::string& text) {
-  return field(std::move(name), member).minimum(0).maximum(kMaxCount).pattern(pattern, kMaxValue).describe(text);
-}
-
-Field count(std::string name, std::optional<IntOrString> QosLimits::*member, const std::string& text) {
-  return value_field(std::move(name), member, kCount, text + " A number, unlimited or default.");
-}
-
-Field wall(std::string name, std::optional<IntOrString> QosLimits::*member, const std::string& text) {
-  return value_field(std::move(name), member, kTime,
-                     text +
-                         " A time in Slurm's notation (72:00:00, 3-00:00:00, or a number of minutes) or in Kubernetes' (72h), "
-                         "unlimited or default. Slurm keeps whole minutes.");
-}
-
-Field tres(std::string name, TresMap QosLimits::*member, const std::string& text) {
-  Field out = field(std::move(name), member);
+/// TRES limits that can be expressions as well.
+Field follows(std::string name, TresMap QosLimits::*member, const std::string& text) {
+  Field out = tres(std::move(name), member, text);
   core::Json& item = out.limits["additionalProperties"];
-  item["minimum"] = 0;
-  item["maximum"] = kMaxTres;
-  item["pattern"] = kTres;
+  item["pattern"] = kTresOrExpression;
   item["maxLength"] = kMaxExpression;
-  return out.describe(
-      text +
-      " By TRES (cpu, mem, node, gres/gpu, license/NAME): a number, unlimited or default. mem is in MB, or "
-      "has a unit: 100G. Or an expression over the capacity of a cluster, for cpu, mem, node and gres/gpu: \"50%\", "
-      "\"all - 8\", \"partition(gpu) * 0.25\".");
+  return out.describe(out.description +
+                      " Or an expression over the capacity of a cluster, for cpu, mem, node and gres/gpu: \"50%\", "
+                      "\"all - 8\", \"partition(gpu) * 0.25\".");
 }
 
 }  // namespace
@@ -65,7 +34,7 @@ const FieldList& field_list(const AccountingReference*) {
                                      .add(field("name", &AccountingReference::name)
                                               .required()
                                               .min_length(1)
-                                              .max_length(kMaxQosName)
+                                              .max_length(kMaxName)
                                               .describe("The name of the Accounting."));
   return kList;
 }
@@ -76,10 +45,10 @@ const FieldList& field_list(const QosLimits*) {
           .add(count("grpJobs", &QosLimits::grp_jobs, "The number of running jobs of the QOS."))
           .add(count("grpJobsAccrue", &QosLimits::grp_jobs_accrue, "The number of pending jobs that gain priority by age."))
           .add(count("grpSubmitJobs", &QosLimits::grp_submit_jobs, "The number of pending and running jobs of the QOS."))
-          .add(tres("grpTRES", &QosLimits::grp_tres, "The TRES of all running jobs together."))
-          .add(tres("grpTRESMins", &QosLimits::grp_tres_mins, "The TRES minutes that all jobs may use."))
-          .add(tres("grpTRESRunMins", &QosLimits::grp_tres_run_mins,
-                    "The TRES minutes that all running jobs together may have left."))
+          .add(follows("grpTRES", &QosLimits::grp_tres, "The TRES of all running jobs together."))
+          .add(follows("grpTRESMins", &QosLimits::grp_tres_mins, "The TRES minutes that all jobs may use."))
+          .add(follows("grpTRESRunMins", &QosLimits::grp_tres_run_mins,
+                       "The TRES minutes that all running jobs together may have left."))
           .add(wall("grpWall", &QosLimits::grp_wall, "The total run time of all jobs."))
           .add(count("maxJobsAccruePerAccount", &QosLimits::max_jobs_accrue_per_account,
                      "The number of pending jobs of an account that gain priority by age."))
@@ -91,19 +60,19 @@ const FieldList& field_list(const QosLimits*) {
                      "The number of pending and running jobs of an account."))
           .add(count("maxSubmitJobsPerUser", &QosLimits::max_submit_jobs_per_user,
                      "The number of pending and running jobs of a user."))
-          .add(tres("maxTRESMinsPerJob", &QosLimits::max_tres_mins_per_job, "The TRES minutes that a job may use."))
-          .add(tres("maxTRESPerAccount", &QosLimits::max_tres_per_account, "The TRES of all running jobs of an account."))
-          .add(tres("maxTRESPerJob", &QosLimits::max_tres_per_job, "The TRES of a job."))
-          .add(tres("maxTRESPerNode", &QosLimits::max_tres_per_node, "The TRES of a job on each node."))
-          .add(tres("maxTRESPerUser", &QosLimits::max_tres_per_user, "The TRES of all running jobs of a user."))
-          .add(tres("maxTRESRunMinsPerAccount", &QosLimits::max_tres_run_mins_per_account,
-                    "The TRES minutes that all running jobs of an account together may have left."))
-          .add(tres("maxTRESRunMinsPerUser", &QosLimits::max_tres_run_mins_per_user,
-                    "The TRES minutes that all running jobs of a user together may have left."))
+          .add(follows("maxTRESMinsPerJob", &QosLimits::max_tres_mins_per_job, "The TRES minutes that a job may use."))
+          .add(follows("maxTRESPerAccount", &QosLimits::max_tres_per_account, "The TRES of all running jobs of an account."))
+          .add(follows("maxTRESPerJob", &QosLimits::max_tres_per_job, "The TRES of a job."))
+          .add(follows("maxTRESPerNode", &QosLimits::max_tres_per_node, "The TRES of a job on each node."))
+          .add(follows("maxTRESPerUser", &QosLimits::max_tres_per_user, "The TRES of all running jobs of a user."))
+          .add(follows("maxTRESRunMinsPerAccount", &QosLimits::max_tres_run_mins_per_account,
+                       "The TRES minutes that all running jobs of an account together may have left."))
+          .add(follows("maxTRESRunMinsPerUser", &QosLimits::max_tres_run_mins_per_user,
+                       "The TRES minutes that all running jobs of a user together may have left."))
           .add(wall("maxWallDurationPerJob", &QosLimits::max_wall_duration_per_job, "The run time of a job."))
           .add(count("minPrioThreshold", &QosLimits::min_prio_threshold,
                      "The priority from which on a pending job reserves resources."))
-          .add(tres("minTRESPerJob", &QosLimits::min_tres_per_job, "The least TRES that a job must request."));
+          .add(follows("minTRESPerJob", &QosLimits::min_tres_per_job, "The least TRES that a job must request."));
   return kList;
 }
 
@@ -118,24 +87,24 @@ const FieldList& field_list(const SlurmQosSpec*) {
                    .describe("The Accounting whose slurmdbd has the QOS. All clusters of that Accounting share it. Immutable."))
           .add(field("name", &SlurmQosSpec::name)
                    .min_length(1)
-                   .pattern(kName, kMaxQosName)
+                   .pattern(kLowerName, kMaxName)
                    .describe("The name of the QOS in Slurm. Defaults to the name of the object. Immutable."))
           .add(field("description", &SlurmQosSpec::description).max_length(kMaxDescription).describe("A text for people."))
-          .add(value_field("priority", &SlurmQosSpec::priority, "^(default|[0-9]+)$",
-                           "The priority that the QOS adds to its jobs: a number, or default, which is 0."))
+          .add(value("priority", &SlurmQosSpec::priority, kNumber,
+                     "The priority that the QOS adds to its jobs: a number, or default, which is 0."))
           .add(field("flags", &SlurmQosSpec::flags).items(0, kMaxList).describe("All flags of the QOS."))
           .add(field("graceTime", &SlurmQosSpec::grace_time)
                    .pattern(kSeconds, kMaxValue)
                    .describe("The time that a preempted job may continue: 90s, 00:01:30, or default, which is 0."))
-          .add(value_field("usageFactor", &SlurmQosSpec::usage_factor, kFraction,
-                           "A factor for the usage of jobs: a number, quoted if it has a fraction (\"1.5\"), or default, "
-                           "which is 1."))
-          .add(value_field("usageThreshold", &SlurmQosSpec::usage_threshold, kFraction,
-                           "The lowest fair share with which an association may use the QOS: a number, quoted if it has a "
-                           "fraction (\"0.5\"), or default, which is none."))
-          .add(value_field("limitFactor", &SlurmQosSpec::limit_factor, kFraction,
-                           "A factor for the TRES limits of associations: a number, quoted if it has a fraction, or default, "
-                           "which is none."))
+          .add(value("usageFactor", &SlurmQosSpec::usage_factor, kFraction,
+                     "A factor for the usage of jobs: a number, quoted if it has a fraction (\"1.5\"), or default, "
+                     "which is 1."))
+          .add(value("usageThreshold", &SlurmQosSpec::usage_threshold, kFraction,
+                     "The lowest fair share with which an association may use the QOS: a number, quoted if it has a "
+                     "fraction (\"0.5\"), or default, which is none."))
+          .add(value("limitFactor", &SlurmQosSpec::limit_factor, kFraction,
+                     "A factor for the TRES limits of associations: a number, quoted if it has a fraction, or default, "
+                     "which is none."))
           .add(field("preempt", &SlurmQosSpec::preempt)
                    .items(0, kMaxList)
                    .describe("All QOS whose jobs may be preempted. A QOS that does not exist yet is added when it exists."))
@@ -156,7 +125,7 @@ const FieldList& field_list(const SlurmQosSpec*) {
                    .describe("The data_parser that spelled config: v0.0.40 to v0.0.46. Empty: any."))
           .add(field("capacityCluster", &SlurmQosSpec::capacity_cluster)
                    .min_length(1)
-                   .max_length(kMaxQosName)
+                   .max_length(kMaxName)
                    .describe("The Controller in the same namespace whose cluster counts in expressions. Defaults to the only "
                              "Controller of the Accounting."))
           .add(field("adoption", &SlurmQosSpec::adoption)
@@ -171,8 +140,7 @@ const FieldList& field_list(const SlurmQosSpec*) {
                    .has_default()
                    .describe("Delete: the QOS is deleted with this object, once no association has it as its default and no "
                              "job uses it. Orphan: it is kept. The QOS normal is always kept."))
-          .rule("has(self.name) == has(oldSelf.name) && (!has(self.name) || self.name == oldSelf.name)",
-                "cannot be changed, added or removed", "name");
+          .rule(name_unchanged());
   return kList;
 }
 

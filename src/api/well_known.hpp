@@ -158,6 +158,9 @@ inline constexpr std::string_view kFinalizerController = "controller.slinky.slur
 inline constexpr std::string_view kFinalizerAccounting = "accounting.slinky.slurm.net/record";
 /// SlurmQos: the operator deletes the QOS in Slurm before the object is gone.
 inline constexpr std::string_view kFinalizerSlurmQos = "slurmqos.slinky.slurm.net/delete";
+/// SlurmAccount and SlurmUser: likewise the account or user in Slurm.
+inline constexpr std::string_view kFinalizerSlurmAccount = "slurmaccount.slinky.slurm.net/delete";
+inline constexpr std::string_view kFinalizerSlurmUser = "slurmuser.slinky.slurm.net/delete";
 
 /// Workers tolerate this taint (NoExecute).
 inline constexpr std::string_view kTaintWorker = "nodeset.slinky.slurm.net/worker";
@@ -180,7 +183,7 @@ inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";        //
 inline constexpr std::string_view kConditionServing = "Serving";              ///< Accounting: slurmdbd answers.
 inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited";  ///< Accounting: settings of its database.
 inline constexpr std::string_view kConditionAccountingJoined = "AccountingJoined";  ///< Controller: it has an accountingRef.
-inline constexpr std::string_view kConditionSynced = "Synced";                      ///< SlurmQos: Slurm has it as declared.
+inline constexpr std::string_view kConditionSynced = "Synced";  ///< SlurmQos, -Account, -User: Slurm has it as declared.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
 inline constexpr std::string_view kConditionPlaced = "WorkersPlaced";       ///< Controller: a user's topology file names nodes.
 /// Pod condition whose message says since when Slurm has had the worker's node; see slinky/workers.hpp.

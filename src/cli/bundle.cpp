@@ -137,7 +137,8 @@ class Collector {
     const std::string ours =
         std::string(api::kLabelName) + " in (slurmctld,slurmctld-backup,slurmd,slurmrestd,slurmdbd,login,sackd)";
     std::vector<ListRequest> requests{{kube::resources::kPod, ns, ours}};
-    for (const char* kind : {"Controller", "RestApi", "NodeSet", "Token", "LoginSet", "Accounting", "SlurmQos"}) {
+    for (const char* kind :
+         {"Controller", "RestApi", "NodeSet", "Token", "LoginSet", "Accounting", "SlurmQos", "SlurmAccount", "SlurmUser"}) {
       const std::string plural = lowercase(kind) + (std::string_view(kind) == "SlurmQos" ? "es" : "s");
       requests.push_back(
           {.resource = {std::string(api::kGroup), std::string(api::kVersion), kind, plural, true}, .ns = ns, .optional = true});

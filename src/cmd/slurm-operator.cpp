@@ -72,9 +72,8 @@ op::Reach reach(net::AsioLoop& loop) {
 int main(int argc, char** argv) {
   kube::App app({.name = "slurm-operator",
                  .version = SLURM_OPERATOR_VERSION,
-                 .about =
-                     "Makes slinky.slurm.net resources (Controller, RestApi, NodeSet, LoginSet, Accounting, SlurmQos, Token) a "
-                     "running Slurm cluster."});
+                 .about = "Makes slinky.slurm.net resources (Controller, RestApi, NodeSet, LoginSet, Accounting, SlurmQos, "
+                          "SlurmAccount, SlurmUser, Token) a running Slurm cluster."});
   op::OperatorOptions options;
   bool only_remove_budgets = false;
   std::string unless_operator;

@@ -21,13 +21,15 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
         controllers(w.cache(caches::kControllers)),
         config_maps(w.cache(caches::kConfigMaps)),
         qos(w.cache(caches::kSlurmQos)),
+        accounts(w.cache(caches::kSlurmAccounts)),
+        users(w.cache(caches::kSlurmUsers)),
         heard(std::move(h)) {}
   ~Impl() { clusters.unlisten(listener); }
 
   core::Loop& loop;
   slurm::Clusters& clusters;
   Wiring& wiring;
-  kube::Cache<kube::Object>&accountings, &controllers, &config_maps, &qos;
+  kube::Cache<kube::Object>&accountings, &controllers, &config_maps, &qos, &accounts, &users;
   std::function<void()> heard;
   slurm::Clusters::ListenerId listener = 0;
   std::map<slurm::AccountingKey, kube::Key> known;  ///< The databases that are polled, and their Accountings.
@@ -38,6 +40,15 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
         [this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) { mark((after ? after : before)->meta.key()); });
     for (kube::Cache<kube::Object>* cache : {&controllers, &qos}) {
       cache->listen([this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
+        for (const kube::ObjectPtr& object : {before, after}) {
+          if (object) mark(accounting_ref(*object));
+        }
+      });
+    }
+    // There may be thousands of these, and only whether there are any matters here.
+    for (kube::Cache<kube::Object>* cache : {&accounts, &users}) {
+      cache->listen([this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
+        if (before && after && accounting_ref(*before) == accounting_ref(*after)) return;
         for (const kube::ObjectPtr& object : {before, after}) {
           if (object) mark(accounting_ref(*object));
         }
@@ -73,16 +84,22 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
   void look(const kube::Key& key) {
     const slurm::AccountingKey database = accounting_key(key.ns, key.name);
     const std::vector<kube::ObjectPtr> resources = qos.by_index(kIndexAccounting, key.str());
-    const std::vector<slurm::ClusterKey> over = resources.empty() ? std::vector<slurm::ClusterKey>{} : clusters_of(key);
+    const bool entities =
+        !accounts.by_index(kIndexAccounting, key.str()).empty() || !users.by_index(kIndexAccounting, key.str()).empty();
+    const bool needed = entities || !resources.empty();
+    const std::vector<slurm::ClusterKey> over = needed ? clusters_of(key) : std::vector<slurm::ClusterKey>{};
     const bool moved = over.empty() ? known.erase(database) > 0 : known.emplace(database, key).second;
     if (over.empty()) {
       clusters.remove_accounting(database);
     } else {
       using enum slurm::accounting::List;
       std::set<slurm::accounting::List> lists{kQos, kTres};
-      // The users of a QOS matter only before it is deleted.
-      if (std::ranges::any_of(resources, [](const kube::ObjectPtr& object) { return object->meta.terminating(); }))
+      // To change accounts and users takes all lists. Who uses a QOS matters only before it is deleted.
+      if (entities) {
+        lists = slurm::accounting::all_lists();
+      } else if (std::ranges::any_of(resources, [](const kube::ObjectPtr& object) { return object->meta.terminating(); })) {
         lists.insert(kAssociations);
+      }
       clusters.set_accounting(database, over, std::move(lists));
     }
     if (moved) wiring.list_changed({database, slurm::accounting::List::kQos, true}, key);

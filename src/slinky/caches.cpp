@@ -64,6 +64,8 @@ const CacheOf<kube::Object> kLoginSets{resources::kLoginSet, "", {{kIndexControl
 const CacheOf<kube::Object> kAccountings{resources::kAccounting};
 const CacheOf<kube::Object> kTokens{resources::kToken};
 const CacheOf<kube::Object> kSlurmQos{resources::kSlurmQos, "", {{kIndexAccounting, accounting_of}}};
+const CacheOf<kube::Object> kSlurmAccounts{resources::kSlurmAccount, "", {{kIndexAccounting, accounting_of}}};
+const CacheOf<kube::Object> kSlurmUsers{resources::kSlurmUser, "", {{kIndexAccounting, accounting_of}}};
 const CacheOf<kube::PodRecord> kPods{kinds::kPod,
                                      kChildSelector,
                                      {{kIndexOwner, owner_of<kube::PodRecord>},

@@ -32,7 +32,8 @@ using AnyCacheOf = std::variant<const CacheOf<kube::Object>*, const CacheOf<kube
 
 namespace caches {
 // Our custom resources, without a selector.
-extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kLoginSets, kAccountings, kTokens, kSlurmQos;
+extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kLoginSets, kAccountings, kTokens, kSlurmQos,
+    kSlurmAccounts, kSlurmUsers;
 // Child objects: those whose label app.kubernetes.io/name names one of Slurm's daemons.
 extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmdbd, its MariaDB, slurmrestd, login nodes and all workers.
 extern const CacheOf<kube::Object> kServices, kConfigMaps, kStatefulSets, kDeployments, kPodDisruptionBudgets,
@@ -54,7 +55,7 @@ inline constexpr std::string_view kIndexCluster = "cluster";
 inline constexpr std::string_view kIndexNode = "node";
 /// Index of RestApis, NodeSets and LoginSets by the key of the Controller that they name, "ns/name".
 inline constexpr std::string_view kIndexController = "controller";
-/// Index of Controllers and SlurmQos by the key of the Accounting that they name, "ns/name".
+/// Index of Controllers, SlurmQos, SlurmAccounts and SlurmUsers by the key of the Accounting that they name, "ns/name".
 inline constexpr std::string_view kIndexAccounting = "accounting";
 /// Index of pods, ControllerRevisions and Tokens' Secrets by the uid of their owner.
 inline constexpr std::string_view kIndexOwner = "owner";
@@ -62,7 +63,8 @@ inline constexpr std::string_view kIndexOwner = "owner";
 std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance);
 /// Returns the key of the Controller that a RestApi, NodeSet or LoginSet names.
 kube::Key controller_ref(const kube::Object& object);
-/// Returns the key of the Accounting that a Controller or SlurmQos names. Its name is "" if it names none.
+/// Returns the key of the Accounting that a Controller, SlurmQos, SlurmAccount or SlurmUser names. Its name is "" if it names
+/// none.
 kube::Key accounting_ref(const kube::Object& object);
 /// Reports whether the desired state has changed: the spec, the deletion, or the finalizers. A change of the status does not
 /// count.

@@ -28,6 +28,8 @@ const kube::Resource kLoginSet = own("LoginSet", "loginsets");
 const kube::Resource kAccounting = own("Accounting", "accountings");
 const kube::Resource kToken = own("Token", "tokens");
 const kube::Resource kSlurmQos = own("SlurmQos", "slurmqoses");
+const kube::Resource kSlurmAccount = own("SlurmAccount", "slurmaccounts");
+const kube::Resource kSlurmUser = own("SlurmUser", "slurmusers");
 const kube::Resource kServiceMonitor{"monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors", true};
 }  // namespace resources
 

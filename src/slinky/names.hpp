@@ -18,7 +18,8 @@ namespace slinky {
 
 /// Our own kinds, as the API server serves them.
 namespace resources {
-extern const kube::Resource kController, kRestApi, kNodeSet, kLoginSet, kAccounting, kToken, kSlurmQos;
+extern const kube::Resource kController, kRestApi, kNodeSet, kLoginSet, kAccounting, kToken, kSlurmQos, kSlurmAccount,
+    kSlurmUser;
 /// The kind ServiceMonitor of the Prometheus operator, which may be absent, and the name of its definition.
 extern const kube::Resource kServiceMonitor;
 inline constexpr const char* kServiceMonitorDefinition = "servicemonitors.monitoring.coreos.com";

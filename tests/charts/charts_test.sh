@@ -67,7 +67,7 @@ done
 
 deployment='o["Deployment/slurm-operator"]["spec"]["template"]'
 container="${deployment}[\"spec\"][\"containers\"][0]"
-shows slurm-operator 'sorted(o)' '["ClusterRole/slurm-operator", "ClusterRole/slurm-operator-uninstall", "ClusterRoleBinding/slurm-operator", "ClusterRoleBinding/slurm-operator-uninstall", "Deployment/slurm-operator", "FlowSchema/slurm-operator", "Job/slurm-operator-uninstall", "PriorityClass/slurm-operator-workers", "Role/slurm-operator", "Role/slurm-operator-uninstall-looks", "RoleBinding/slurm-operator", "RoleBinding/slurm-operator-uninstall-looks", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ServiceAccount/slurm-operator-uninstall", "ValidatingAdmissionPolicy/slurm-operator-cluster-names", "ValidatingAdmissionPolicy/slurm-operator-clusters", "ValidatingAdmissionPolicy/slurm-operator-deletion", "ValidatingAdmissionPolicy/slurm-operator-normal-qos", "ValidatingAdmissionPolicy/slurm-operator-preemption", "ValidatingAdmissionPolicy/slurm-operator-restapis", "ValidatingAdmissionPolicy/slurm-operator-slurmrestd", "ValidatingAdmissionPolicy/slurm-operator-workers", "ValidatingAdmissionPolicyBinding/slurm-operator-cluster-names", "ValidatingAdmissionPolicyBinding/slurm-operator-clusters", "ValidatingAdmissionPolicyBinding/slurm-operator-deletion", "ValidatingAdmissionPolicyBinding/slurm-operator-normal-qos", "ValidatingAdmissionPolicyBinding/slurm-operator-preemption", "ValidatingAdmissionPolicyBinding/slurm-operator-restapis", "ValidatingAdmissionPolicyBinding/slurm-operator-slurmrestd", "ValidatingAdmissionPolicyBinding/slurm-operator-workers"]'
+shows slurm-operator 'sorted(o)' '["ClusterRole/slurm-operator", "ClusterRole/slurm-operator-uninstall", "ClusterRoleBinding/slurm-operator", "ClusterRoleBinding/slurm-operator-uninstall", "Deployment/slurm-operator", "FlowSchema/slurm-operator", "Job/slurm-operator-uninstall", "PriorityClass/slurm-operator-workers", "Role/slurm-operator", "Role/slurm-operator-uninstall-looks", "RoleBinding/slurm-operator", "RoleBinding/slurm-operator-uninstall-looks", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ServiceAccount/slurm-operator-uninstall", "ValidatingAdmissionPolicy/slurm-operator-cluster-names", "ValidatingAdmissionPolicy/slurm-operator-clusters", "ValidatingAdmissionPolicy/slurm-operator-deletion", "ValidatingAdmissionPolicy/slurm-operator-normal-qos", "ValidatingAdmissionPolicy/slurm-operator-preemption", "ValidatingAdmissionPolicy/slurm-operator-restapis", "ValidatingAdmissionPolicy/slurm-operator-root-account", "ValidatingAdmissionPolicy/slurm-operator-slurmrestd", "ValidatingAdmissionPolicy/slurm-operator-workers", "ValidatingAdmissionPolicyBinding/slurm-operator-cluster-names", "ValidatingAdmissionPolicyBinding/slurm-operator-clusters", "ValidatingAdmissionPolicyBinding/slurm-operator-deletion", "ValidatingAdmissionPolicyBinding/slurm-operator-normal-qos", "ValidatingAdmissionPolicyBinding/slurm-operator-preemption", "ValidatingAdmissionPolicyBinding/slurm-operator-restapis", "ValidatingAdmissionPolicyBinding/slurm-operator-root-account", "ValidatingAdmissionPolicyBinding/slurm-operator-slurmrestd", "ValidatingAdmissionPolicyBinding/slurm-operator-workers"]'
 shows slurm-operator "${container}['args']" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--drain-taints=ToBeDeletedByClusterAutoscaler,karpenter.sh/disrupted", "--worker-priority-class=slurm-operator-workers", "--log-level=info"]'
 # Operators of one namespace that act on different ones, each a release: each has a Lease of its own.
 for release in a b; do
@@ -92,7 +92,7 @@ shows slurm-operator 'o["PodDisruptionBudget/slurm-operator"]["spec"]["minAvaila
 kinds=("$top"/charts/slurm-operator-crds/templates/slinky.slurm.net_*.yaml)
 shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' ${#kinds[@]} --set crds.enabled=true
 shows slurm-operator 'len(o)' 0 --set operator.enabled=false
-shows slurm-operator '[k for k in o if k.startswith("ValidatingAdmissionPolicy/")]' '["ValidatingAdmissionPolicy/slurm-operator-cluster-names", "ValidatingAdmissionPolicy/slurm-operator-normal-qos"]' --set workerProtection.enabled=false
+shows slurm-operator '[k for k in o if k.startswith("ValidatingAdmissionPolicy/")]' '["ValidatingAdmissionPolicy/slurm-operator-cluster-names", "ValidatingAdmissionPolicy/slurm-operator-normal-qos", "ValidatingAdmissionPolicy/slurm-operator-root-account"]' --set workerProtection.enabled=false
 shows slurm-operator '{len(o["ValidatingAdmissionPolicyBinding/slurm-operator-" + n]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]) for n in ("clusters", "restapis", "slurmrestd")} == {1}' true --set 'operator.namespaces={a,b}'
 shows slurm-operator 'o["ConfigMap/ns"]["data"]' '{"a": "slurm-operator"}' --set-json 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{{ .Release.Namespace }}"},"data":{"a":"{{ .Release.Name }}"}}]'
 # A Role in one namespace is enough where nothing is of the whole cluster. All but Kubernetes nodes is granted there.
@@ -389,6 +389,23 @@ shows slurm "$qos['spec']" '{"accountingRef": {"name": "slurm"}}' --set accounti
 refuses slurm 'qos.gpu: needs accounting.enabled' --set qos.gpu.priority=5
 refuses slurm 'prio' --set accounting.enabled=true,qos.gpu.prio=5
 refuses slurm 'GPU' --set accounting.enabled=true,qos.GPU.priority=5
+account='o["SlurmAccount/physics"]'
+shows slurm "[$account['metadata']['name'], $account['metadata']['labels']['a'], $account['spec'], 'SlurmAccount/none' in o]" \
+  '["physics", "b", {"accountingRef": {"name": "slurm"}, "fairShare": "parent", "limits": {"grpTRES": {"gres/gpu": 8}}, "qos": ["gpu"]}, false]' \
+  --set accounting.enabled=true,accounts.physics.fairShare=parent,accounts.physics.metadata.labels.a=b,accounts.none=null \
+  --set 'accounts.physics.limits.grpTRES.gres/gpu=8,accounts.physics.qos={gpu}'
+shows slurm "[o['SlurmUser/ann']['spec'], 'SlurmUser/none' in o]" \
+  '[{"accountingRef": {"name": "slurm"}, "adminLevel": "None", "associations": [{"account": "physics", "fairShare": 3}], "name": "Ann"}, false]' \
+  --set accounting.enabled=true,users.ann.name=Ann,users.ann.adminLevel=None,users.ann.associations[0].account=physics \
+  --set users.ann.associations[0].fairShare=3,users.none=null
+shows slurm "[$account['spec']['accountingRef'], o['SlurmQos/gpu']['spec']['accountingRef']]" '[{"name": "slurm"}, {"name": "slurm"}]' \
+  --set accounting.enabled=true --set-json 'accounts.physics={},qos.gpu={}'
+shows slurm "[k for k in o if k.startswith('Slurm')]" '[]' --set accounting.enabled=true,accounts=null,users=null,qos=null
+refuses slurm 'accounts.physics: needs accounting.enabled' --set accounts.physics.fairShare=5
+refuses slurm 'users.ann: needs accounting.enabled' --set users.ann.associations[0].account=physics
+refuses slurm 'share' --set accounting.enabled=true,accounts.physics.share=5
+refuses slurm 'share' --set accounting.enabled=true,users.ann.associations[0].share=5
+refuses slurm 'Ann' --set accounting.enabled=true,users.Ann.adminLevel=None
 refuses slurm 'accounting.externalConfig.host: required when accounting.external is true' --set accounting.enabled=true,accounting.external=true
 refuses slurm 'loginsets.a.login.image.tag: required, unless there is a digest' --set loginsets.a.login.image.tag=null
 login='o["LoginSet/slurm-login-a"]["spec"]'

@@ -75,7 +75,7 @@ definitions() {
     fi
   done
   kubectl wait --for=condition=Established --timeout=120s \
-    crd/{controllers,restapis,nodesets,loginsets,accountings,slurmqoses,tokens}.slinky.slurm.net >/dev/null || fail "definitions" "not established"
+    crd/{controllers,restapis,nodesets,loginsets,accountings,slurmqoses,slurmaccounts,slurmusers,tokens}.slinky.slurm.net >/dev/null || fail "definitions" "not established"
 }
 
 controllers() {
@@ -209,6 +209,58 @@ slurmqoses() {
   change slurmqoses '{"spec":{"accountingRef":{"name":"b"}}}' spec.accountingRef 'cannot be changed'
   change slurmqoses '{"spec":{"name":"other"}}' spec.name 'cannot be changed, added or removed'
   columns slurmqoses 'NAME ACCOUNTING ID SYNCED REASON READY AGE'
+}
+
+slurmaccounts() {
+  local ref='accountingRef: {name: a}'
+  accept SlurmAccount "{$ref}"
+  accept SlurmAccount "{$ref, name: Phys_ics.2+3-x, parent: Science, description: d, organization: o, coordinators: [Ann, bob], clusters: [a_b], fairShare: 2147483646, priority: 5, defaultQOS: gpu, qos: [gpu, normal], adoption: Adopt, policy: Observe, deletionPolicy: Orphan}"
+  accept SlurmAccount "{$ref, coordinators: [], clusters: [], fairShare: parent, priority: default, defaultQOS: gpu}"
+  accept SlurmAccount "{$ref, limits: {grpJobs: 4, maxJobs: unlimited, grpWall: 3-00:00:00, maxWallDurationPerJob: '72:00:00', minPrioThreshold: default, grpTRES: {cpu: 64, mem: 100G, gres/gpu: unlimited}}}"
+  accept SlurmAccount "{$ref, name: root}"
+  refuse SlurmAccount '{}' spec.accountingRef 'Required value'
+  refuse SlurmAccount "{$ref, name: 'a b'}" spec.name 'should match'
+  refuse SlurmAccount "{$ref, name: _a}" spec.name 'should match'
+  refuse SlurmAccount "{$ref, name: ''}" spec.name 'should be at least 1'
+  refuse SlurmAccount "{$ref, name: a, parent: A}" spec.parent 'must not be the account itself'
+  refuse SlurmAccount "{$ref, parent: TEST}" spec.parent 'must not be the account itself'
+  refuse SlurmAccount "{$ref, coordinators: ['a,b']}" 'spec.coordinators[0]' 'should match'
+  refuse SlurmAccount "{$ref, clusters: [Site]}" 'spec.clusters[0]' 'should match'
+  refuse SlurmAccount "{$ref, fairShare: 2147483647}" spec.fairShare 'should be less than or equal to 2147483646'
+  refuse SlurmAccount "{$ref, fairShare: unlimited}" spec.fairShare 'should match'
+  refuse SlurmAccount "{$ref, priority: parent}" spec.priority 'should match'
+  refuse SlurmAccount "{$ref, qos: []}" spec.qos 'should have at least 1 items'
+  refuse SlurmAccount "{$ref, qos: [GPU]}" 'spec.qos[0]' 'should match'
+  refuse SlurmAccount "{$ref, qos: [normal], defaultQOS: gpu}" spec.defaultQOS 'must be in qos'
+  refuse SlurmAccount "{$ref, limits: {maxJobs: many}}" spec.limits.maxJobs 'should match'
+  refuse SlurmAccount "{$ref, limits: {maxTRESPerJob: {cpu: 50%}}}" spec.limits.maxTRESPerJob.cpu 'should match'
+  refuse SlurmAccount "{$ref, deletionPolicy: Retain}" spec.deletionPolicy 'Unsupported value'
+  manifest SlurmAccount "{$ref}" | kubectl create -f - >/dev/null || fail "create a SlurmAccount" ""
+  change slurmaccounts '{"spec":{"parent":"science"}}'
+  change slurmaccounts '{"spec":{"parent":"Test"}}' spec.parent 'must not be the account itself'
+  change slurmaccounts '{"spec":{"accountingRef":{"name":"b"}}}' spec.accountingRef 'cannot be changed'
+  change slurmaccounts '{"spec":{"name":"other"}}' spec.name 'cannot be changed, added or removed'
+  columns slurmaccounts 'NAME ACCOUNTING PARENT SYNCED REASON READY AGE'
+}
+
+slurmusers() {
+  local ref='accountingRef: {name: a}' in='associations: [{account: physics}]'
+  accept SlurmUser "{$ref, $in}"
+  accept SlurmUser "{$ref, $in, name: Ann, adminLevel: Operator, defaultAccount: Physics, adoption: Adopt, policy: Observe, deletionPolicy: Orphan}"
+  accept SlurmUser "{$ref, associations: [{account: a, partition: debug, clusters: [site], fairShare: default, priority: 3, defaultQOS: gpu, qos: [gpu], limits: {maxJobs: 4, maxTRESPerNode: {cpu: default}}}, {account: a}]}"
+  refuse SlurmUser "{$ref}" spec.associations 'Required value'
+  refuse SlurmUser "{$ref, associations: []}" spec.associations 'should have at least 1 items'
+  refuse SlurmUser "{$ref, associations: [{}]}" 'spec.associations[0].account' 'Required value'
+  refuse SlurmUser "{$ref, associations: [{account: ''}]}" 'spec.associations[0].account' 'should be at least 1'
+  refuse SlurmUser "{$ref, associations: [{account: a, partition: 'a,b'}]}" 'spec.associations[0].partition' 'should match'
+  refuse SlurmUser "{$ref, associations: [{account: a, qos: [normal], defaultQOS: gpu}]}" 'spec.associations[0].defaultQOS' 'must be in qos'
+  refuse SlurmUser "{$ref, $in, adminLevel: operator}" spec.adminLevel 'Unsupported value'
+  refuse SlurmUser "{$ref, $in, defaultAccount: 'a b'}" spec.defaultAccount 'should match'
+  manifest SlurmUser "{$ref, $in}" | kubectl create -f - >/dev/null || fail "create a SlurmUser" ""
+  change slurmusers '{"spec":{"associations":[{"account":"chemistry"}]}}'
+  change slurmusers '{"spec":{"accountingRef":{"name":"b"}}}' spec.accountingRef 'cannot be changed'
+  change slurmusers '{"spec":{"name":"other"}}' spec.name 'cannot be changed, added or removed'
+  columns slurmusers 'NAME ACCOUNTING DEFAULT ACCOUNT SYNCED REASON READY AGE'
 }
 
 restapis() {
@@ -350,6 +402,9 @@ all_defaults() {
     '{.spec.updateStrategy} {.spec.persistentVolumeClaimRetentionPolicy}' \
     '{"rollingUpdate":{"maxUnavailable":"25%"},"scheduledUpdate":{"duration":"30m"},"type":"RollingUpdate"} {"whenDeleted":"Retain","whenScaled":"Retain"}'
   defaults SlurmQos '{accountingRef: {name: a}}' '{.spec.adoption} {.spec.policy} {.spec.deletionPolicy}' 'Never Enforce Delete'
+  defaults SlurmAccount '{accountingRef: {name: a}}' '{.spec}' '{"accountingRef":{"name":"a"},"adoption":"Never","deletionPolicy":"Delete","policy":"Enforce"}'
+  defaults SlurmUser '{accountingRef: {name: a}, associations: [{account: a}]}' '{.spec.associations} {.spec.adoption} {.spec.policy} {.spec.deletionPolicy}' \
+    '[{"account":"a"}] Never Enforce Delete'
   defaults Token '{jwtKeyRef: {name: j, key: k}, username: u}' '{.spec.refresh}' true
 }
 
@@ -362,6 +417,8 @@ loginsets
 restapis
 nodesets
 slurmqoses
+slurmaccounts
+slurmusers
 tokens
 all_defaults
 echo "$passed passed, $failed failed"

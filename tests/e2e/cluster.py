@@ -357,7 +357,7 @@ def expand_hostlist(text):
 
 def unit_of(figure):
     """Of a figure of this name: seconds, unless it ends with another unit, or counts."""
-    return "" if figure.startswith("number of") or figure.endswith(", MiB") else "s"
+    return "" if figure.startswith("number of") or figure.endswith((", MiB", ", ms")) else "s"
 
 
 def figures_table(figures, floors, runs):

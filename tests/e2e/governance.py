@@ -1,18 +1,32 @@
-"""End-to-end tests of SlurmQos, with a real slurmdbd and a real MariaDB. run.py runs them."""
+"""End-to-end tests of SlurmQos, SlurmAccount and SlurmUser, with a real slurmdbd and a real MariaDB. run.py runs them."""
 
 import json
+import time
 
-from accounting import database_image, joined, managed, manifest_with_accounting
-from cluster import Namespace, wait
-from suite import expect, own_clusters, serves
+from accounting import database_image, joined, managed, manifest_with_accounting, recorded, sacct
+from cluster import Failed, Namespace, wait
+from faults import Proofs
+from suite import expect, own_clusters, runs, serves
 
-QOS = "slurmqoses.slinky.slurm.net"
+QOS, ACCOUNT, USER = (f"{kind}.slinky.slurm.net" for kind in ("slurmqoses", "slurmaccounts", "slurmusers"))
+RESTAPI = "restapis.slinky.slurm.net"
+
+
+def declared(kind, name, spec):
+    return {"apiVersion": "slinky.slurm.net/v1beta1", "kind": kind, "metadata": {"name": name} | spec.pop("metadata", {}),
+            "spec": {"accountingRef": {"name": "demo"}} | spec}
 
 
 def qos(name, /, **spec):
-    created = spec.pop("metadata", {})
-    return {"apiVersion": "slinky.slurm.net/v1beta1", "kind": "SlurmQos", "metadata": {"name": name} | created,
-            "spec": {"accountingRef": {"name": "demo"}} | spec}
+    return declared("SlurmQos", name, spec)
+
+
+def account(name, /, **spec):
+    return declared("SlurmAccount", name, spec)
+
+
+def user(name, /, *associations, **spec):
+    return declared("SlurmUser", name, {"associations": list(associations)} | spec)
 
 
 def apply(ns, *objects):
@@ -31,6 +45,56 @@ def shows(ns, name, **wanted):
 
 def sacctmgr(ns, *words):
     ns.slurm("sacctmgr", "--immediate", *words)
+
+
+def transactions(ns):
+    """What has been changed in slurmdbd. slurmctld may register its cluster again at any time."""
+    lines = ns.slurm("sacctmgr", "--noheader", "--parsable2", "show", "transactions", "format=timestamp,action,info").stdout.splitlines()
+    return [line for line in lines if "Cluster" not in line.split("|")[1]]
+
+
+def rows(ns, *words, fields):
+    """What `sacctmgr show WORDS` prints: a dictionary for each line."""
+    out = ns.slurm("sacctmgr", "--noheader", "--parsable2", "show", *words, f"format={','.join(fields)}").stdout
+    return [dict(zip(fields, line.split("|"))) for line in out.splitlines()]
+
+
+def association(ns, of_account, of_user="", fields=()):
+    """The fields of an association; None if there is none. Without a user it is that of the account itself."""
+    found = rows(ns, "association", f"account={of_account}", fields=("User", *fields))
+    return next(({field: row[field] for field in fields} for row in found if row["User"] == of_user), None)
+
+
+def association_shows(ns, of_account, of_user="", /, **wanted):
+    wait(f"sacctmgr shows the association of {of_user or 'all'} in account {of_account}: {wanted}",
+         lambda: association(ns, of_account, of_user, tuple(wanted)) == wanted)
+
+
+def entity_shows(ns, entity, name, /, **wanted):
+    """Until sacctmgr shows this of an account or of a user."""
+    wait(f"sacctmgr shows {entity} {name}: {wanted}", lambda: rows(ns, entity, name, "withcoordinator", fields=tuple(wanted)) == [wanted])
+
+
+def observed(ns, kind, name):
+    """Until the operator has seen the spec as it is."""
+    def seen():
+        found = ns.get(kind, name)
+        return found["status"]["observedGeneration"] == found["metadata"]["generation"]
+
+    wait(f"{kind}/{name} is observed", seen)
+
+
+class AsGames(Namespace):
+    """The same namespace, where an ordinary user that each image has submits the jobs, on the first worker. Slurm's own user and root may use
+    every QOS."""
+
+    def __init__(self, ns):
+        super().__init__(ns.name, ns.tag, ns.cgroup_plugin)
+
+    def submit(self, script, *options, controller="demo"):
+        out = self.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "setpriv", "--reuid=games", "--regid=games", "--clear-groups", "env",
+                           "HOME=/tmp", "sbatch", "--parsable", "--chdir=/tmp", "--output=/dev/null", *options, f"--wrap={script}").stdout
+        return int(out.strip().split(";")[0])
 
 
 def events(ns, reason):
@@ -126,3 +190,277 @@ def qos_are_declared(tag, plugin):
         ns.kubectl("delete", QOS, "--all", "--wait=true")
         names = ns.slurm("sacctmgr", "--noheader", "--parsable2", "show", "qos", "format=name").stdout.split()
         expect(names == ["normal"], f"left over: {names}")
+
+
+# Several of these jobs fit on a worker.
+SMALL = ("-n1", "--mem=10")
+
+
+def enforcing(manifest):
+    """The demo's cluster, whose slurmctld lets only associations run jobs, within their limits and QOS."""
+    line = "    TaskPlugin=task/none\n"
+    expect(line in manifest, "the demo's manifest has changed")
+    return manifest.replace(line, f"{line}    AccountingStorageEnforce=associations,limits,qos\n")
+
+
+def declarations():
+    """By name, in the wrong order: users, accounts below others, their parents, a QOS."""
+    return {
+        "games": user("games", {"account": "optics", "limits": {"maxJobs": 4}, "fairShare": 3}, {"account": "physics"}, {"account": "nvidia"},
+                      defaultAccount="physics"),
+        "mail": user("mail", {"account": "nvidia"}, adminLevel="Operator"),
+        "optics": account("optics", parent="physics", fairShare=10,
+                          limits={"maxTRESPerJob": {"cpu": 8}, "maxWallDurationPerJob": "12:00:00"}),
+        # The QOS gpu is denied to this one.
+        "nvidia": account("nvidia", qos=["normal"], defaultQOS="normal"),
+        "physics": account("physics", description="department", organization="science", coordinators=["games"], fairShare=40,
+                           qos=["gpu", "normal"], defaultQOS="normal", limits={"grpJobs": 20, "maxJobs": 5, "grpTRES": {"cpu": 64}}),
+        "gpu": qos("gpu", priority=100)}
+
+
+PLURAL = {"SlurmQos": QOS, "SlurmAccount": ACCOUNT, "SlurmUser": USER}
+
+
+def all_as_declared(ns):
+    association_shows(ns, "physics", ParentName="root", Fairshare="40", GrpJobs="20", MaxJobs="5", GrpTRES="cpu=64", DefaultQOS="normal",
+                      QOS="gpu,normal")
+    association_shows(ns, "optics", ParentName="physics", Fairshare="10", MaxTRES="cpu=8", MaxWall="12:00:00")
+    association_shows(ns, "nvidia", ParentName="root", DefaultQOS="normal", QOS="normal")
+    association_shows(ns, "optics", "games", Fairshare="3", MaxJobs="4")
+    association_shows(ns, "physics", "games", Account="physics")
+    association_shows(ns, "nvidia", "games", QOS="normal")
+    association_shows(ns, "nvidia", "mail", QOS="normal")
+    entity_shows(ns, "account", "physics", Account="physics", Description="department", Organization="science", Coordinators="games")
+    entity_shows(ns, "user", "games", User="games", AdminLevel="None", DefaultAccount="physics")
+    entity_shows(ns, "user", "mail", User="mail", AdminLevel="Operator", DefaultAccount="nvidia")
+
+
+@own_clusters
+def accounts_are_declared(tag, plugin):
+    """SlurmAccounts and SlurmUsers become accounts and users, in the order that Slurm needs; drift is mended, one of two resources owns an
+    account, Slurm enforces what is declared, and what a job uses is not deleted."""
+    database_image()
+    with Namespace(f"e2e-accounts-{tag.replace('.', '-')}", tag, plugin) as ns:
+        proofs = Proofs(AsGames(ns))
+        ns.apply(proofs.added_to(enforcing(manifest_with_accounting("demo"))))
+        ns.kubectl("apply", "-f", "-", text=json.dumps(managed("demo", tag)))
+        # All in one file, before there is a slurmdbd.
+        wanted = declarations()
+        apply(ns, *wanted.values())
+        joined(ns)
+        serves(ns, 1)
+        for name, item in wanted.items():
+            ns.wait_condition(PLURAL[item["kind"]], name)
+            ns.wait_condition(PLURAL[item["kind"]], name, "Synced", saying="InSync")
+            status = ns.get(PLURAL[item["kind"]], name)["status"]
+            expect(status["ready"] and status["applied"] and status["observedGeneration"] == 1, f"status of {name}: {status}")
+        all_as_declared(ns)
+
+        said_otherwise(ns)
+        drift_is_mended(ns)
+        some_is_left_to_others(ns)
+        one_owns_it(ns)
+        jobs_are_refused(ns)
+        deleted_all_at_once(ns, proofs)
+
+
+def said_otherwise(ns):
+    """The same again, with other words for it, writes nothing."""
+    before = transactions(ns)
+    again = declarations()
+    again["optics"]["spec"]["limits"] = {"maxTRESPerJob": {"cpu": "8"}, "maxWallDurationPerJob": "12h"}
+    again["physics"]["spec"]["qos"] = ["normal", "gpu"]
+    again["games"]["spec"]["associations"].reverse()
+    apply(ns, *again.values())
+    for name in ("physics", "optics"):
+        observed(ns, ACCOUNT, name)
+        ns.wait_condition(ACCOUNT, name, "Synced")
+    observed(ns, USER, "games")
+    ns.wait_condition(USER, "games", "Synced")
+    expect(transactions(ns) == before, f"it was written again: {transactions(ns)[len(before):]}")
+    apply(ns, *declarations().values())
+
+
+def drift_is_mended(ns):
+    sacctmgr(ns, "modify", "account", "physics", "set", "GrpTRES=cpu=128", "MaxJobs=9")
+    association_shows(ns, "physics", GrpTRES="cpu=64", MaxJobs="5")
+    wait("the event tells both values", lambda: any("GrpTRES/cpu is 128, wanted 64" in note for note in events(ns, "DriftMended")))
+    sacctmgr(ns, "modify", "account", "optics", "set", "parent=root")
+    association_shows(ns, "optics", ParentName="physics")
+    sacctmgr(ns, "delete", "coordinator", "account=physics", "names=games")
+    entity_shows(ns, "account", "physics", Coordinators="games")
+    sacctmgr(ns, "modify", "user", "mail", "set", "AdminLevel=None")
+    entity_shows(ns, "user", "mail", AdminLevel="Operator")
+    sacctmgr(ns, "modify", "user", "where", "name=games", "account=optics", "set", "MaxJobs=99")
+    association_shows(ns, "optics", "games", MaxJobs="4")
+    # What was deleted is there again, with all settings.
+    sacctmgr(ns, "delete", "user", "mail")
+    entity_shows(ns, "user", "mail", User="mail", AdminLevel="Operator", DefaultAccount="nvidia")
+    sacctmgr(ns, "delete", "user", "name=games", "account=optics")
+    association_shows(ns, "optics", "games", Fairshare="3", MaxJobs="4")
+    # It is nobody's default account, so Slurm deletes it with its users' associations.
+    sacctmgr(ns, "delete", "account", "optics")
+    all_as_declared(ns)
+    wait("events tell of it", lambda: any("account optics had been deleted" in note for note in events(ns, "DriftMended")))
+
+
+def some_is_left_to_others(ns):
+    """A field that is not declared is left alone, one that is not declared any more is reset, and Observe writes nothing."""
+    sacctmgr(ns, "modify", "account", "physics", "set", "GrpSubmitJobs=77")
+    ns.patch(ACCOUNT, "physics", {"spec": {"description": None, "limits": {"grpJobs": None}}})
+    association_shows(ns, "physics", GrpJobs="", GrpSubmitJobs="77", MaxJobs="5", GrpTRES="cpu=64", QOS="gpu,normal")
+    entity_shows(ns, "account", "physics", Organization="science", Coordinators="games")
+    ns.patch(USER, "mail", {"spec": {"adminLevel": None}})
+    entity_shows(ns, "user", "mail", AdminLevel="None")
+    ns.patch(USER, "games", {"spec": {"associations": [{"account": "physics"}, {"account": "nvidia"}]}})
+    wait("the association is deleted", lambda: association(ns, "optics", "games") is None and association(ns, "physics", "games") == {})
+
+    ns.patch(ACCOUNT, "physics", {"spec": {"policy": "Observe"}})
+    observed(ns, ACCOUNT, "physics")
+    sacctmgr(ns, "modify", "account", "physics", "set", "GrpTRES=cpu=99")
+    ns.wait_condition(ACCOUNT, "physics", "Synced", "False", saying="GrpTRES/cpu is 99, wanted 64")
+    association_shows(ns, "physics", GrpTRES="cpu=99")
+    ns.patch(ACCOUNT, "physics", {"spec": {"policy": "Enforce"}})
+    association_shows(ns, "physics", GrpTRES="cpu=64")
+
+
+def one_owns_it(ns):
+    """Names are compared without case, and what somebody else has made is adopted only where that is asked for."""
+    apply(ns, account("second", name="Physics", limits={"maxJobs": 1}), user("twin", {"account": "physics"}, name="GAMES", adminLevel="Operator"))
+    ns.wait_condition(ACCOUNT, "second", "Synced", "False", saying="Conflicted")
+    ns.wait_condition(ACCOUNT, "second", "Synced", "False", saying="belongs to SlurmAccount physics")
+    ns.wait_condition(USER, "twin", "Synced", "False", saying="belongs to SlurmUser games")
+    association_shows(ns, "physics", MaxJobs="5")
+    entity_shows(ns, "user", "games", AdminLevel="None")
+    ns.kubectl("delete", f"{ACCOUNT},{USER}", "second", "twin", "--ignore-not-found", "--wait=true")
+    association_shows(ns, "physics", MaxJobs="5")
+
+    sacctmgr(ns, "add", "account", "foreign", "Fairshare=7")
+    sacctmgr(ns, "add", "user", "news", "account=foreign", "Fairshare=8")
+    apply(ns, account("foreign", limits={"grpJobs": 3}), user("news", {"account": "foreign", "limits": {"maxJobs": 1}}))
+    for kind, name in ((ACCOUNT, "foreign"), (USER, "news")):
+        ns.wait_condition(kind, name, "Synced", "False", saying="AlreadyExists")
+    association_shows(ns, "foreign", Fairshare="7", GrpJobs="")
+    association_shows(ns, "foreign", "news", Fairshare="8", MaxJobs="")
+    for kind, name in ((ACCOUNT, "foreign"), (USER, "news")):
+        ns.patch(kind, name, {"spec": {"adoption": "Adopt"}})
+        ns.wait_condition(kind, name, "Synced")
+    association_shows(ns, "foreign", Fairshare="7", GrpJobs="3")
+    association_shows(ns, "foreign", "news", Fairshare="8", MaxJobs="1")
+
+
+def jobs_are_refused(ns):
+    """A job runs in a QOS that its account may use, and is refused in one that it is denied, or in an account without its user."""
+    games = AsGames(ns)
+    job = games.submit("true", "--account=physics", "--qos=gpu", *SMALL)
+    recorded(ns, job)
+    expect(sacct(ns, job)[job][1] == "physics", f"another account: {sacct(ns, job)}")
+    job = games.submit("true", "--account=nvidia", *SMALL)
+    recorded(ns, job)
+    for options, words in ((("--account=nvidia", "--qos=gpu"), "Invalid qos specification"),
+                           (("--account=foreign",), "Invalid account or account/partition combination")):
+        try:
+            job = games.submit("true", *options, *SMALL)
+        except Failed as refusal:
+            expect(words in str(refusal), f"{options} is refused for another reason: {refusal}")
+        else:
+            raise Failed(f"Slurm took job {job} with {options}")
+
+
+def deleted_all_at_once(ns, proofs):
+    """An account with users stays, and so does all that a job uses until that has ended by itself. Then nothing is left over."""
+    job = runs(ns, proofs.submit("uses", "--account=physics", "--qos=gpu", *SMALL))
+    wait("its script runs", lambda: proofs.of("uses") == ["begun"])
+    ns.kubectl("delete", ACCOUNT, "physics", "--wait=false")
+    ns.wait_condition(ACCOUNT, "physics", "Synced", "False", saying="InUse: account physics is not deleted")
+    ns.kubectl("delete", f"{USER},{ACCOUNT},{QOS}", "--all", "--wait=false")
+    for kind, name, what in ((USER, "games", "user"), (ACCOUNT, "physics", "account"), (QOS, "gpu", "QOS")):
+        ns.wait_condition(kind, name, "Synced", "False", saying=f"InUse: {what} {name} is not deleted")
+    wait("what no job uses is gone", lambda: not (ns.get(USER, "mail") or ns.get(USER, "news") or ns.get(ACCOUNT, "foreign")))
+    expect(association(ns, "physics", "games") == {}, "the association of the job is gone")
+    proofs.ends_well("uses", job)
+    wait("all are gone", lambda: not ns.get(USER) and not ns.get(ACCOUNT) and not ns.get(QOS))
+    left = {entity: sorted(row[field] for row in rows(ns, entity, fields=(field,)))
+            for entity, field in (("user", "User"), ("account", "Account"), ("qos", "Name"))}
+    expect(left == {"user": ["root"], "account": ["root"], "qos": ["normal"]}, f"left over: {left}")
+    expect({row["Account"] for row in rows(ns, "association", fields=("Account",))} == {"root"}, "an association is left over")
+
+
+@own_clusters
+def limits_follow_capacity(tag, plugin):
+    """A limit that is an expression rises as soon as there are more nodes, and falls later; never while nobody knows what nodes there are."""
+    database_image()
+    with Namespace(f"e2e-capacity-{tag.replace('.', '-')}", tag, plugin) as ns:
+        ns.apply(manifest_with_accounting("demo", 2))
+        ns.kubectl("apply", "-f", "-", text=json.dumps(managed("demo", tag)))
+        apply(ns, qos("half", limits={"grpTRES": {"node": "50%", "cpu": "all - 1"}, "maxTRESPerUser": {"cpu": "partition(cpu) * 0.25"}}))
+        joined(ns)
+        serves(ns, 2)
+        follows(ns, nodes=2)
+        ns.wait_condition(QOS, "half", "Synced", saying="InSync")
+        # What somebody else sets is drift.
+        sacctmgr(ns, "modify", "qos", "half", "set", "GrpTRES=node=9")
+        follows(ns, nodes=2)
+
+        ns.scale("cpu", 4)
+        serves(ns, 4)
+        follows(ns, nodes=4)
+
+        # A node that drains is no capacity. The limit stays for a while.
+        ns.slurm("scontrol", "update", "nodename=cpu-3", "state=drain", "reason=admin: looking at it")
+        lower = wait("a lower value is told", lambda: [item for item in in_force(ns) if item.get("lowerSince")] or None)
+        expect(all(item["value"] == VALUES[4][item["expression"]] for item in lower), f"it fell at once: {lower}")
+        follows(ns, nodes=3)
+        ns.slurm("scontrol", "update", "nodename=cpu-3", "state=resume")
+        serves(ns, 4)
+        follows(ns, nodes=4)
+
+        # Nothing is written while Slurm does not answer, nor when it has been away.
+        before = transactions(ns)
+        ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
+        serves(ns, 4)
+        stays(ns, before)
+        ns.patch(RESTAPI, "demo", {"spec": {"replicas": 0}})
+        wait("slurmrestd is away", lambda: not ns.get("pods", labelSelector="app.kubernetes.io/name=slurmrestd"))
+        stays(ns, before)
+        ns.patch(RESTAPI, "demo", {"spec": {"replicas": 1}})
+        serves(ns, 4)
+        ns.wait_condition(QOS, "half", "Synced", saying="InSync")
+        stays(ns, before)
+
+        ns.scale("cpu", 2)
+        serves(ns, 2)
+        follows(ns, nodes=2)
+
+        # An expression that has no value is reported.
+        apply(ns, qos("nowhere", priority=3, limits={"grpTRES": {"node": "partition(nowhere) * 0.5"}}),
+              qos("wrong", limits={"grpTRES": {"node": "50% of all"}}))
+        ns.wait_condition(QOS, "nowhere", "Synced", "False", saying="nowhere")
+        ns.wait_condition(QOS, "wrong", "Synced", "False", saying="Invalid")
+
+
+# With workers of 2 CPUs each: by their number, the values of the expressions.
+VALUES = {nodes: {"50%": nodes // 2, "all - 1": 2 * nodes - 1, "partition(cpu) * 0.25": 2 * nodes // 4} for nodes in (2, 3, 4)}
+
+
+def in_force(ns):
+    return ns.get(QOS, "half")["status"]["capacityLimits"]
+
+
+def follows(ns, nodes):
+    """Until slurmdbd and the status have the values for so many nodes."""
+    values = VALUES[nodes]
+    shows(ns, "half", GrpTRES=f"cpu={values['all - 1']},node={values['50%']}", MaxTRESPU=f"cpu={values['partition(cpu) * 0.25']}")
+    inputs = {"50%": {"all": nodes}, "all - 1": {"all": 2 * nodes}, "partition(cpu) * 0.25": {"partition(cpu)": 2 * nodes}}
+    wait(f"the status has the values for {nodes} nodes", lambda: {item["expression"]: (item["value"], item["inputs"]) for item in in_force(ns)} == {
+        expression: (values[expression], inputs[expression]) for expression in values})
+    expect({item["cluster"] for item in in_force(ns)} == {f"{ns.name}_demo"}, f"another cluster: {in_force(ns)}")
+
+
+def stays(ns, before):
+    """For longer than it takes until a limit falls, nothing is written. In Slurm it is still that of four nodes."""
+    for _ in range(45):
+        time.sleep(1)
+        expect({item["expression"]: item["value"] for item in in_force(ns)} == VALUES[4], f"it changed: {in_force(ns)}")
+    shows(ns, "half", GrpTRES="cpu=7,node=2", MaxTRESPU="cpu=2")
+    expect(transactions(ns) == before, f"something was written: {transactions(ns)[len(before):]}")

@@ -6,18 +6,25 @@ namespace op::governance {
 
 using kube::Object;
 
-Caches::Caches(Wiring& wiring) : accountings(wiring.cache(caches::kAccountings)), qos(wiring.cache(caches::kSlurmQos)) {}
+Caches::Caches(Wiring& wiring)
+    : accountings(wiring.cache(caches::kAccountings)),
+      qos(wiring.cache(caches::kSlurmQos)),
+      accounts(wiring.cache(caches::kSlurmAccounts)),
+      users(wiring.cache(caches::kSlurmUsers)) {}
 
 GovernanceController::GovernanceController(Wiring& wiring)
     : TypedController(governance::plan), wiring_(wiring), caches_(wiring) {
   wiring.run(*this);
-  wiring.reconciles(resources::kSlurmQos);
+  for (const kube::Resource* resource : {&resources::kSlurmQos, &resources::kSlurmAccount, &resources::kSlurmUser})
+    wiring.reconciles(*resource);
 
   wiring.wakes<Object>(*this, caches_.accountings, kube::self<Object>(), intent_changed);
-  wiring.wakes<Object>(*this, caches_.qos, [](const Object& qos) -> Keys {
-    const kube::Key key = accounting_ref(qos);
+  const auto accounting_of = [](const Object& object) -> Keys {
+    const kube::Key key = accounting_ref(object);
     return key.name.empty() ? Keys{} : Keys{key};
-  });
+  };
+  for (kube::Cache<Object>* cache : {&caches_.qos, &caches_.accounts, &caches_.users})
+    wiring.wakes<Object>(*this, *cache, accounting_of);
   wiring.wakes_on_lists(name(), [](const slurm::ListChange&, const kube::Key& of) -> Keys { return {of}; });
 }
 

@@ -1,22 +1,27 @@
 #include "operator/governance/observe.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
-
-#include "slinky/status.hpp"
 
 namespace op::governance {
 namespace {
 
-/// Adds the evidence for QOS whose resources are being deleted.
+/// Adds the evidence for what resources that are being deleted have made.
 void find_unused(const run::Observation& context, Observed& out) {
-  for (const QosResource& resource : out.qos) {
-    if (!resource.object->meta.terminating() || !out.view->qos.complete()) continue;
-    const std::string name = resource.qos_name();
+  for (const Claim& claim : out.claims) {
+    if (!claim.object->meta.terminating()) continue;
+    if (claim.subject != Subject::kQos) {
+      if (auto evidence = slurm::UnusedEntity::of(context.observing, out.database, entity_kind(claim.subject), claim.name,
+                                                  made_places(claim), *out.view))
+        out.unused_entities.emplace(std::pair(claim.subject, claim.name), *std::move(evidence));
+      continue;
+    }
+    if (!out.view->qos.complete()) continue;
     for (const auto& [key, row] : *out.view->qos.rows) {
-      if (slurm::accounting::folded(key) != name) continue;
+      if (slurm::accounting::folded(key) != claim.name) continue;
       if (auto evidence = slurm::UnusedQos::of(context.observing, out.database, *row, *out.view))
-        out.unused.emplace(name, *std::move(evidence));
+        out.unused.emplace(claim.name, *std::move(evidence));
     }
   }
 }
@@ -29,15 +34,16 @@ std::shared_ptr<const Observed> GovernanceController::observe_typed(const kube::
   out->context = context;
   out->key = key;
   out->database = accounting_key(key.ns, key.name);
-  std::vector<kube::ObjectPtr> objects = caches_.qos.by_index(kIndexAccounting, key.str());
-  if (objects.empty()) return out;
-  out->accounting = caches_.accountings.find(key);
-  std::ranges::sort(objects, {}, [](const kube::ObjectPtr& each) { return std::pair(each->meta.created, each->meta.name); });
-  for (const kube::ObjectPtr& object : objects) {
-    QosResource& resource = out->qos.emplace_back();
-    resource.object = object;
-    resource.parse_error = read_object(*object, resource.qos);
+  for (const auto& [subject, cache] : {std::pair{Subject::kQos, &caches_.qos}, std::pair{Subject::kAccount, &caches_.accounts},
+                                       std::pair{Subject::kUser, &caches_.users}}) {
+    for (const kube::ObjectPtr& object : cache->by_index(kIndexAccounting, key.str()))
+      out->claims.push_back(read_claim(subject, object));
   }
+  if (out->claims.empty()) return out;
+  out->accounting = caches_.accountings.find(key);
+  std::ranges::sort(out->claims, {}, [](const Claim& each) {
+    return std::tuple(each.object->meta.created, each.object->meta.name, each.subject);
+  });
   out->view = wiring_.accounting(out->database);
   if (out->view) find_unused(context, *out);
   return out;

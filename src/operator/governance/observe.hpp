@@ -1,7 +1,5 @@
-// Governance: the QOS of an Accounting, as its users declare them. Key: "ns/name" of the Accounting, because the resources of
-// one Accounting are planned together. What wakes it is in declaration.cpp.
-//
-// Folder src/operator/governance: the controller of SlurmQos. Uses operator/common, and no other controller.
+// Governance: the QOS, accounts and users of an Accounting, as its users declare them. Key: "ns/name" of the Accounting,
+// because the resources of one Accounting are planned together. What wakes it is in declaration.cpp.
 #pragma once
 
 #include <memory>
@@ -18,7 +16,7 @@ namespace op::governance {
 /// The caches that the controller reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
-  kube::Cache<kube::Object>&accountings, &qos;
+  kube::Cache<kube::Object>&accountings, &qos, &accounts, &users;
 };
 
 class GovernanceController final : public kube::TypedController<Observed> {

@@ -8,6 +8,7 @@
 #include "api/well_known.hpp"
 #include "core/retry.hpp"
 #include "kube/acts.hpp"
+#include "operator/governance/references.hpp"
 #include "operator/governance/settings.hpp"
 #include "slinky/names.hpp"
 #include "slinky/status.hpp"
@@ -26,58 +27,49 @@ constexpr std::size_t kListed = 8;
 
 constexpr std::string_view kPreempt = "Preempt";
 
-/// The resources that declare the same QOS of the Accounting.
-struct Group {
-  std::string name;                        ///< The name in Slurm, in lower case.
-  std::vector<const QosResource*> claims;  ///< The oldest first.
-  const QosResource* owner = nullptr;      ///< The oldest that is not being deleted, or null.
-  const acct::Qos* found = nullptr;        ///< Null if slurmdbd has no such QOS, or is not known.
-  /// The number of the QOS that belongs to one of these resources, according to their statuses. 0: none.
-  std::int64_t noted = 0;
+/// What slurmdbd has of a subject.
+struct Found {
+  std::int64_t id = 0;  ///< See Claim::id.
+  Settings settings;
 };
 
-/// Whether the QOS of slurmdbd are known.
+/// The resources that declare the same QOS, account or user of the Accounting.
+struct Group {
+  Subject subject = Subject::kQos;
+  std::string name;                  ///< The name in Slurm, in lower case.
+  std::vector<const Claim*> claims;  ///< The oldest first.
+  const Claim* owner = nullptr;      ///< The oldest that is not being deleted, or null.
+  std::optional<Found> found;        ///< nullopt if slurmdbd has none, or is not known.
+  /// The id of what belongs to one of these resources, according to their statuses. 0: none.
+  std::int64_t noted = 0;
+  /// Returns "QOS gpu".
+  [[nodiscard]] std::string text() const { return std::string(texts(subject).word) + " " + name; }
+};
+
+/// Whether the lists of slurmdbd that a subject needs are known.
 enum class Known {
   kYes,
   kForAWhile,  ///< They were until a moment ago, or this process has just begun to ask.
   kNo,
 };
 
-/// Reports whether its QOS was about to be created, and may exist now.
-bool pending(const api::SlurmQosStatus& status) {
-  return status.id == 0 && status.applied.has_value();
+/// Reports whether what it declares was about to be created, and may exist now.
+bool pending(const Claim& claim) {
+  return claim.id == 0 && claim.applied.has_value();
 }
 
-/// Reports whether `to` has noted the QOS of `from`.
-bool handed_over(const api::SlurmQosStatus& from, const api::SlurmQosStatus& to) {
+/// Reports whether `to` has noted what `from` has.
+bool handed_over(const Claim& from, const Claim& to) {
   if (from.id != 0) return to.id == from.id;
   return !pending(from) || to.id != 0 || pending(to);
 }
 
 /// Reports whether the settings in status.applied were written. They are noted before.
-bool was_written(const api::SlurmQosStatus& status) {
-  const api::Condition* synced = api::find_condition(status.conditions, api::kConditionSynced);
-  return synced != nullptr && (synced->reason == "InSync" || synced->reason == "PreemptMissing" || synced->reason == "Drifted");
-}
-
-bool enforces(const QosResource& resource) {
-  return resource.parse_error.empty() && resource.qos.spec.policy == api::DriftPolicy::kEnforce;
-}
-
-/// Reports whether the QOS is deleted with the resource.
-bool deletes(const QosResource& resource) {
-  return enforces(resource) && resource.qos.spec.deletion_policy == api::QosDeletion::kDelete &&
-         resource.qos_name() != acct::kNormalQos;
-}
-
-Settings applied_of(const api::SlurmQosStatus& status) {
-  Settings out;
-  if (!status.applied) return out;
-  // A later release has written fields that are unknown here. Leave them alone.
-  for (const auto& [setting, value] : status.applied->items()) {
-    if (acct::field_of(setting) != nullptr) out[setting] = value;
-  }
-  return out;
+bool was_written(const Claim& claim) {
+  static const std::set<std::string_view> kAfterWrite{"InSync",         "PreemptMissing", "Drifted",    "ClusterUnknown",
+                                                      "AccountMissing", "QosMissing",     "UserMissing"};
+  const api::Condition* synced = api::find_condition(claim.conditions, api::kConditionSynced);
+  return synced != nullptr && kAfterWrite.contains(synced->reason);
 }
 
 Json json_from(const Settings& settings) {
@@ -94,16 +86,10 @@ std::string list_of(const std::vector<acct::Difference>& differences) {
   return out;
 }
 
-std::string joined(const std::vector<std::string>& names, std::string_view separator) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : std::string(separator)) + name;
-  return out;
-}
-
 /// The next status of a resource, and the write for it.
 struct Draft {
   std::int64_t id = 0;
-  bool owns = false;  ///< The QOS is the resource's, or is about to be created.
+  bool owns = false;  ///< What it declares is the resource's, or is about to be created.
   Settings applied;   ///< The settings that the resource has made.
   api::ConditionStatus synced = api::ConditionStatus::kFalse;
   std::string reason, message;           ///< Those of the condition Synced.
@@ -115,37 +101,44 @@ struct Draft {
 class Planner {
  public:
   explicit Planner(const Observed& observed) : observed_(observed) {
-    if (observed.view) {
-      for (const auto& [name, row] : *observed.view->qos.rows) by_name_.emplace(acct::folded(name), row.get());
-      for (const auto& [id, row] : *observed.view->tres.rows) tres_.insert(row->name);
+    for (const Claim& claim : observed.claims) {
+      if (!claim.object->meta.terminating()) declared_.emplace(claim.subject, claim.name);
+    }
+    if (!observed.view) return;
+    names_ = Names(*observed.view);
+    for (const auto& [name, row] : *observed.view->qos.rows)
+      found_.emplace(std::pair(Subject::kQos, acct::folded(name)), Found{row->id, acct::settings_of(*row)});
+    for (const Subject subject : {Subject::kAccount, Subject::kUser}) {
+      for (auto& [name, entity] : acct::entities(entity_kind(subject), *observed.view))
+        found_.emplace(std::pair(subject, name), Found{1, std::move(entity.settings)});
     }
   }
 
   plan::Plan plan() {
-    std::map<std::string, Group> groups;
-    for (const QosResource& resource : observed_.qos) {
-      const std::string name = resource.qos_name();
-      Group& group = groups[name];
-      group.name = name;
-      group.claims.push_back(&resource);
-      if (group.owner == nullptr && !resource.object->meta.terminating()) group.owner = &resource;
-      if (group.noted == 0) group.noted = resource.qos.status.id;
+    std::map<std::pair<Subject, std::string>, Group> groups;
+    for (const Claim& claim : observed_.claims) {
+      Group& group = groups[{claim.subject, claim.name}];
+      group.subject = claim.subject;
+      group.name = claim.name;
+      group.claims.push_back(&claim);
+      if (group.owner == nullptr && !claim.object->meta.terminating()) group.owner = &claim;
+      if (group.noted == 0) group.noted = claim.id;
     }
-    for (auto& [name, group] : groups) {
-      if (known() != Known::kNo) {
-        const auto it = by_name_.find(name);
-        if (it != by_name_.end()) group.found = it->second;
+    for (auto& [key, group] : groups) {
+      if (known(group.subject) != Known::kNo) {
+        const auto it = found_.find(key);
+        if (it != found_.end()) group.found = it->second;
       }
       // The owner's note has precedence over that of the resource that it takes over from.
-      if (group.owner != nullptr && group.owner->qos.status.id != 0) group.noted = group.owner->qos.status.id;
-      if (group.noted == 0 && group.found != nullptr && was_created(group)) group.noted = group.found->id;
-      for (const QosResource* resource : group.claims) {
-        if (resource->object->meta.terminating()) {
-          end(*resource, group);
-        } else if (resource == group.owner) {
-          own(*resource, group);
+      if (group.owner != nullptr && group.owner->id != 0) group.noted = group.owner->id;
+      if (group.noted == 0 && group.found && was_created(group)) group.noted = group.found->id;
+      for (const Claim* claim : group.claims) {
+        if (claim->object->meta.terminating()) {
+          end(*claim, group);
+        } else if (claim == group.owner) {
+          own(*claim, group);
         } else {
-          yield_to_owner(*resource, group);
+          yield_to_owner(*claim, group);
         }
       }
     }
@@ -155,17 +148,40 @@ class Planner {
  private:
   // --- What is known of slurmdbd ---
 
-  [[nodiscard]] Known known() const {
+  /// The health of a list.
+  struct ListState {
+    bool complete = false, stale = false;
+    core::MonoTime requested_at;
+    std::string error;
+  };
+  template <class Key, class Row>
+  static ListState state_of(const acct::Rows<Key, Row>& rows) {
+    return {rows.complete(), rows.health == acct::Rows<Key, Row>::Health::kStale, rows.requested_at, rows.error};
+  }
+
+  /// Returns the first list that the subject needs and that is incomplete, or nullopt. Requires a view.
+  [[nodiscard]] std::optional<ListState> incomplete(Subject subject) const {
+    const acct::View& view = *observed_.view;
+    std::vector<ListState> needed{state_of(view.qos)};
+    if (subject != Subject::kQos) {
+      for (ListState each :
+           {state_of(view.accounts), state_of(view.users), state_of(view.associations), state_of(view.clusters)})
+        needed.push_back(std::move(each));
+    }
+    const auto it = std::ranges::find(needed, false, &ListState::complete);
+    return it == needed.end() ? std::nullopt : std::optional(*it);
+  }
+
+  [[nodiscard]] Known known(Subject subject) const {
     if (!observed_.accounting || !observed_.view) return Known::kNo;
-    const auto& rows = observed_.view->qos;
-    if (rows.complete()) return Known::kYes;
-    const bool before = rows.health == acct::Rows<std::string, acct::Qos>::Health::kStale;
-    const core::MonoTime since = before ? rows.requested_at : observed_.view->since;
+    const std::optional<ListState> list = incomplete(subject);
+    if (!list) return Known::kYes;
+    const core::MonoTime since = list->stale ? list->requested_at : observed_.view->since;
     return observed_.context.mono - since < kShortAbsence ? Known::kForAWhile : Known::kNo;
   }
 
-  /// Adds why the QOS are not known.
-  [[nodiscard]] Draft unknown(Draft draft) const {
+  /// Adds why the lists are not known.
+  [[nodiscard]] Draft unknown(Draft draft, Subject subject) const {
     draft.synced = api::ConditionStatus::kUnknown;
     draft.wrong = false;
     if (!observed_.accounting) {
@@ -180,8 +196,9 @@ class Planner {
           " yet. slurmdbd is reached through the slurmrestd of a Controller that names the Accounting and has a RestApi";
     } else {
       draft.reason = "SlurmdbdAway";
+      const std::optional<ListState> list = incomplete(subject);
       draft.message = "slurmdbd of Accounting " + observed_.key.name + " cannot be asked" +
-                      (observed_.view->qos.error.empty() ? " yet" : ": " + one_line(observed_.view->qos.error));
+                      (!list || list->error.empty() ? " yet" : ": " + one_line(list->error));
     }
     return draft;
   }
@@ -193,162 +210,229 @@ class Planner {
     return &it->second;
   }
 
-  /// Reports whether a resource of the group has created the QOS that exists. It noted the creation before, and a creation that
-  /// finds an existing QOS fails with kConflict.
+  /// Reports whether a resource of the group has created what exists. It noted the creation before, and a creation that
+  /// finds that it exists fails with kConflict.
   [[nodiscard]] bool was_created(const Group& group) const {
     const plan::Outcome* refused = failure(create_id(group));
     return (refused == nullptr || refused->error->code != core::ErrorCode::kConflict) &&
-           std::ranges::any_of(group.claims, [](const QosResource* claim) { return pending(claim->qos.status); });
+           std::ranges::any_of(group.claims, [](const Claim* claim) { return pending(*claim); });
   }
 
   // --- The owner ---
 
-  static plan::StepId write_id(const Group& group) { return {"write", "QOS", group.name}; }
-  static plan::StepId create_id(const Group& group) { return {"create", "QOS", group.name}; }
-  static plan::StepId delete_id(const Group& group) { return {"delete", "QOS", group.name}; }
+  static plan::StepId write_id(const Group& group) { return {"write", std::string(texts(group.subject).word), group.name}; }
+  static plan::StepId create_id(const Group& group) { return {"create", std::string(texts(group.subject).word), group.name}; }
+  static plan::StepId delete_id(const Group& group) { return {"delete", std::string(texts(group.subject).word), group.name}; }
 
-  void own(const QosResource& resource, const Group& group) {
-    const Known state = known();
+  void own(const Claim& claim, const Group& group) {
+    const Known state = known(claim.subject);
     if (state == Known::kForAWhile) {
       out_.wake_after(kShortAbsence, "slurmdbd is away");
-      // A QOS that another resource hands over must be noted, even if slurmdbd does not answer.
-      const bool told = api::find_condition(resource.qos.status.conditions, api::kConditionSynced) != nullptr;
-      if (told && std::ranges::all_of(group.claims, [&](const QosResource* claim) {
-            return handed_over(claim->qos.status, resource.qos.status);
-          })) {
-        return;
-      }
+      // What another resource hands over must be noted, even if slurmdbd does not answer.
+      const bool told = api::find_condition(claim.conditions, api::kConditionSynced) != nullptr;
+      if (told && std::ranges::all_of(group.claims, [&](const Claim* other) { return handed_over(*other, claim); })) return;
     }
     Draft draft;
-    draft.id = resource.qos.status.id;
-    draft.applied = applied_of(resource.qos.status);
-    draft.owns = resource.qos.status.applied.has_value();
+    draft.id = claim.id;
+    draft.applied = applied_settings(claim);
+    draft.owns = claim.applied.has_value();
     // A resource that only observes owns nothing.
-    if (enforces(resource) || !resource.parse_error.empty()) take_over(resource, group, draft);
-    if (!resource.parse_error.empty()) {
+    if (claim.enforces() || !claim.parse_error.empty()) take_over(claim, group, draft);
+    if (!claim.parse_error.empty()) {
       draft.reason = "Invalid";
-      draft.message = resource.parse_error;
-      return tell(resource, std::move(draft));
+      draft.message = claim.parse_error;
+      return tell(claim, std::move(draft));
     }
-    core::Result<Declared> wanted = declared(resource.qos.spec);
+    core::Result<DeclaredQos> wanted = declared_by(claim);
     if (!wanted) {
       draft.reason = "Invalid";
       draft.message = wanted.error().message;
-      return tell(resource, std::move(draft));
+      return tell(claim, std::move(draft));
     }
     if (!wanted->capacity.empty()) {
       draft.reason = "Unsupported";
       draft.message = "spec.limits." + wanted->capacity.begin()->second.limit + ": expressions are not written yet";
-      return tell(resource, std::move(draft));
+      return tell(claim, std::move(draft));
     }
-    if (std::string problem = acct::qos_name_problem(group.name); !problem.empty()) {
+    if (std::string problem = name_problem(group); !problem.empty()) {
       draft.reason = "Unsupported";
-      draft.message = std::move(problem) + ". Give the QOS another name";
-      return tell(resource, std::move(draft));
+      draft.message = std::move(problem) + ". Give the " + std::string(texts(group.subject).word) +
+                      " another name. To delete this object, set spec.deletionPolicy to Orphan";
+      return tell(claim, std::move(draft));
     }
-    if (state != Known::kYes) return tell(resource, unknown(std::move(draft)));
-    enforces(resource) ? enforce(resource, group, std::move(wanted->settings), std::move(draft))
-                       : compare(resource, group, wanted->settings, std::move(draft));
+    if (state != Known::kYes) return tell(claim, unknown(std::move(draft), claim.subject));
+    claim.enforces() ? enforce(claim, group, std::move(wanted->settings), std::move(draft))
+                     : compare(claim, group, wanted->settings, std::move(draft));
   }
 
-  /// Takes over the notes of other resources about the QOS, before they remove them.
-  static void take_over(const QosResource& resource, const Group& group, Draft& draft) {
+  [[nodiscard]] core::Result<DeclaredQos> declared_by(const Claim& claim) const {
+    if (claim.subject == Subject::kQos) return declared(std::get<api::SlurmQosSpec>(claim.spec));
+    core::Result<Settings> settings = claim.subject == Subject::kAccount
+                                          ? declared(std::get<api::SlurmAccountSpec>(claim.spec), names_.clusters)
+                                          : declared(std::get<api::SlurmUserSpec>(claim.spec), names_.clusters);
+    if (!settings) return std::unexpected(settings.error());
+    return DeclaredQos{*std::move(settings), {}};
+  }
+
+  static std::string name_problem(const Group& group) {
+    return group.subject == Subject::kQos ? acct::qos_name_problem(group.name)
+                                          : acct::entity_name_problem(entity_kind(group.subject), group.name);
+  }
+
+  /// Takes over the notes of other resources, before they remove them.
+  static void take_over(const Claim& claim, const Group& group, Draft& draft) {
     draft.id = group.noted;
     draft.owns = draft.owns || group.noted != 0;
-    for (const QosResource* claim : group.claims) {
-      const api::SlurmQosStatus& status = claim->qos.status;
-      if (claim == &resource || !(pending(status) || (group.noted != 0 && status.id == group.noted))) continue;
+    for (const Claim* other : group.claims) {
+      if (other == &claim || !(pending(*other) || (group.noted != 0 && other->id == group.noted))) continue;
       draft.owns = true;
-      for (auto& [setting, value] : applied_of(status)) draft.applied.try_emplace(setting, value);
+      for (auto& [setting, value] : applied_settings(*other)) draft.applied.try_emplace(setting, value);
     }
   }
 
   /// Compares, for policy Observe.
-  void compare(const QosResource& resource, const Group& group, const Settings& wanted, Draft draft) {
-    if (group.found == nullptr) {
-      draft.reason = "QosMissing";
-      draft.message = "slurmdbd has no QOS " + group.name + ", and policy is Observe";
-      return tell(resource, std::move(draft));
+  void compare(const Claim& claim, const Group& group, const Settings& wanted, Draft draft) {
+    if (!group.found) {
+      draft.reason = texts(group.subject).missing;
+      draft.message = "slurmdbd has no " + group.text() + ", and policy is Observe";
+      return tell(claim, std::move(draft));
     }
-    const std::vector<acct::Difference> left = acct::differences(wanted, acct::settings_of(*group.found));
-    if (left.empty()) return tell(resource, in_sync(std::move(draft), group));
+    const std::vector<acct::Difference> left = acct::differences(wanted, group.found->settings);
+    if (left.empty()) return tell(claim, in_sync(std::move(draft), group));
     draft.reason = "Drifted";
     draft.message = list_of(left) + " (policy is Observe)";
-    tell(resource, std::move(draft));
+    tell(claim, std::move(draft));
   }
 
   static Draft in_sync(Draft draft, const Group& group) {
     draft.synced = api::ConditionStatus::kTrue;
     draft.reason = "InSync";
     draft.message =
-        group.name == acct::kNormalQos
+        group.subject == Subject::kQos && group.name == acct::kNormalQos
             ? "normal is Slurm's own QOS, which jobs get that name none: it is never deleted, and stays as it is when "
               "this object is deleted"
             : "";
     return draft;
   }
 
-  [[nodiscard]] static bool is_ours(const QosResource& resource, const Group& group) {
-    if (group.found == nullptr) return true;
-    if (group.noted == group.found->id) return true;
-    return resource.qos.spec.adoption == api::Adoption::kAdopt;
+  [[nodiscard]] static bool is_ours(const Claim& claim, const Group& group) {
+    return !group.found || group.noted == group.found->id || claim.adoption == api::Adoption::kAdopt;
   }
 
-  void enforce(const QosResource& resource, const Group& group, Settings wanted, Draft draft) {
-    if (!is_ours(resource, group)) {
+  void enforce(const Claim& claim, const Group& group, Settings wanted, Draft draft) {
+    if (!is_ours(claim, group)) {
       draft.id = 0;
       draft.owns = false;
       draft.reason = "AlreadyExists";
-      draft.message =
-          "slurmdbd has a QOS " + group.name + " that no SlurmQos has made. It is left alone unless spec.adoption is Adopt";
-      return tell(resource, std::move(draft));
+      draft.message = "slurmdbd has " + std::string(texts(group.subject).a_word) + " " + group.name + " that no " +
+                      texts(group.subject).resource.kind + " has made. It is left alone unless spec.adoption is Adopt";
+      return tell(claim, std::move(draft));
     }
-    if (std::string problem = unknown_tres(wanted); !problem.empty()) {
-      draft.reason = "TresUnknown";
-      draft.message = std::move(problem);
-      return tell(resource, std::move(draft));
+    Writable now = writable(claim, std::move(wanted), names_, declared_);
+    if (now.hold) {
+      draft.wrong = !now.coming;
+      draft.reason = std::move(now.reason);
+      draft.message = std::move(now.message);
+      return tell(claim, std::move(draft));
     }
-    const std::vector<std::string> absent = keep_existing(wanted);
     const bool was_there = draft.id != 0;
     draft.owns = true;
-    draft.id = group.found == nullptr ? 0 : group.found->id;
-    // Settings that are not declared any more are reset to Slurm's defaults.
-    Settings target = wanted;
-    for (const auto& [setting, value] : draft.applied) {
-      if (group.found != nullptr && !wanted.contains(setting)) target[setting] = acct::default_of(setting);
-    }
-    const Settings found = group.found == nullptr ? Settings{} : acct::settings_of(*group.found);
-    // slurmrestd ignores an empty list, so it cannot be written.
-    const bool stuck =
-        acct::value_of(target, kPreempt).empty() && target.contains(kPreempt) && !acct::value_of(found, kPreempt).empty();
-    if (stuck) target.erase(std::string(kPreempt));
+    draft.id = group.found ? group.found->id : 0;
+    const Settings found = group.found ? group.found->settings : Settings{};
+    Settings target = now.settings;
+    if (group.found) add_resets(claim, draft.applied, target);
+    if (claim.subject == Subject::kUser) add_default_account(std::get<api::SlurmUserSpec>(claim.spec), found, target);
+    const std::string stuck = remove_stuck(group, found, target);
     const std::vector<acct::Difference> left = acct::differences(target, found);
-    if (group.found != nullptr && left.empty()) {
-      draft.applied = std::move(wanted);
+    if (group.found && left.empty()) {
+      draft.applied = std::move(now.settings);
       draft = in_sync(std::move(draft), group);
-      if (stuck) {
-        draft.applied[std::string(kPreempt)] = acct::value_of(found, kPreempt);
+      if (!stuck.empty()) {
+        draft.applied[stuck] = acct::value_of(found, stuck);
         draft.synced = api::ConditionStatus::kFalse;
         draft.reason = "Unsupported";
-        draft.message = "slurmrestd cannot empty the list of QOS that " + group.name + " preempts, which is " +
-                        joined(acct::value_of(found, kPreempt), ", ") + ". Run: sacctmgr modify qos " + group.name +
-                        " set preempt=";
-      } else if (!absent.empty()) {
+        draft.message = stuck_text(group, stuck, acct::value_of(found, stuck));
+      } else if (!now.reason.empty()) {
         draft.synced = api::ConditionStatus::kFalse;
-        draft.reason = "PreemptMissing";
-        draft.message = "spec.preempt: slurmdbd has no QOS " + joined(absent, ", ");
+        draft.wrong = !now.coming;
+        draft.reason = std::move(now.reason);
+        draft.message = std::move(now.message);
       }
-      return tell(resource, std::move(draft));
+      return tell(claim, std::move(draft));
     }
-    write(resource, group, target, left, was_there, draft);
-    for (const auto& [setting, value] : wanted) draft.applied[setting] = value;
-    tell(resource, std::move(draft));
+    write(claim, group, target, left, was_there, draft);
+    for (const auto& [setting, value] : now.settings) draft.applied[setting] = value;
+    tell(claim, std::move(draft));
   }
 
-  /// Adds the write of `target`, whose differences from the QOS are `left`.
-  void write(const QosResource& resource, const Group& group, const Settings& target, const std::vector<acct::Difference>& left,
+  /// Adds Slurm's defaults for settings that are not declared any more. With deletionPolicy Orphan, associations stay.
+  static void add_resets(const Claim& claim, const Settings& applied, Settings& target) {
+    for (const auto& [setting, value] : applied) {
+      if (target.contains(setting)) continue;
+      const auto place = acct::place_of(setting);
+      const std::string_view field = acct::without_place(setting);
+      if (place) {
+        // The settings of an association that is deleted are deleted with it. A default account is replaced by another one
+        // only.
+        if (field == acct::kDefaultAccount) continue;
+        if (field == acct::kAssociation && !claim.deletes()) continue;
+        if (field != acct::kAssociation && !target.contains(place->setting(acct::kAssociation))) continue;
+      }
+      // sacctmgr gives a new account its own name for these.
+      const bool named = claim.subject == Subject::kAccount && !place && acct::default_of(setting).is_string();
+      target[setting] = named ? core::Json(claim.name) : acct::default_of(setting);
+    }
+  }
+
+  /// A user without a default account cannot submit jobs. Where a cluster has none, the first association becomes it.
+  static void add_default_account(const api::SlurmUserSpec& spec, const Settings& found, Settings& target) {
+    std::set<std::string> has;
+    for (const Settings* settings : std::initializer_list<const Settings*>{&found, &target}) {
+      for (const auto& [setting, value] : *settings) {
+        const auto place = acct::place_of(setting);
+        if (!place || acct::without_place(setting) != acct::kDefaultAccount || value != true) continue;
+        const auto association = target.find(place->setting(acct::kAssociation));
+        if (association == target.end() || association->second == true) has.insert(place->cluster);
+      }
+    }
+    for (const api::UserAssociation& each : spec.associations) {
+      for (const acct::Place& place : default_places(target, acct::folded(each.account))) {
+        if (has.insert(place.cluster).second) target[place.setting(acct::kDefaultAccount)] = true;
+      }
+    }
+  }
+
+  /// Removes and returns a list that is to become empty, or "". slurmrestd ignores an empty list, so it cannot be written.
+  static std::string remove_stuck(const Group& group, const Settings& found, Settings& target) {
+    std::string stuck;
+    std::erase_if(target, [&](const auto& each) {
+      const bool list =
+          group.subject == Subject::kQos ? each.first == kPreempt : acct::without_place(each.first) == acct::kQosList;
+      if (!list || !each.second.empty() || acct::value_of(found, each.first).empty()) return false;
+      stuck = each.first;
+      return true;
+    });
+    return stuck;
+  }
+
+  static std::string stuck_text(const Group& group, const std::string& setting, const Json& list) {
+    const std::string names = joined(list.get<std::vector<std::string>>());
+    if (group.subject == Subject::kQos) {
+      return "slurmrestd cannot empty the list of QOS that " + group.name + " preempts, which is " + names +
+             ". Run: sacctmgr modify qos " + group.name + " set preempt=";
+    }
+    const acct::Place place = acct::place_of(setting).value_or(acct::Place{});
+    std::string where = " where cluster=" + place.cluster;
+    if (!place.account.empty()) where += " account=" + place.account;
+    if (!place.partition.empty()) where += " partition=" + place.partition;
+    return "slurmrestd cannot empty the list of QOS of " + group.text() + " (" + place.text() + "), which is " + names +
+           ". Run: sacctmgr modify " + std::string(texts(group.subject).word) + " " + group.name + where + " set qos=";
+  }
+
+  /// Adds the write of `target`, whose differences from what slurmdbd has are `left`.
+  void write(const Claim& claim, const Group& group, const Settings& target, const std::vector<acct::Difference>& left,
              bool was_there, Draft& draft) {
-    const bool create = group.found == nullptr;
+    const bool create = !group.found;
     plan::StepId id = create ? create_id(group) : write_id(group);
     Settings changes;
     if (create) {
@@ -356,25 +440,28 @@ class Planner {
     } else {
       for (const acct::Difference& each : left) changes[each.setting] = each.wanted;
     }
-    const bool drift =
-        was_written(resource.qos.status) && (create ? was_there : std::ranges::all_of(left, [&](const acct::Difference& each) {
-          const auto before = draft.applied.find(each.setting);
-          return before != draft.applied.end() && before->second == each.wanted;
-        }));
-    const std::string before = create ? (was_there ? "it was deleted in slurmdbd" : "slurmdbd has no such QOS") : list_of(left);
+    const bool drift = was_written(claim) && (create ? was_there : std::ranges::all_of(left, [&](const acct::Difference& each) {
+                         const auto before = draft.applied.find(each.setting);
+                         return before != draft.applied.end() && before->second == each.wanted;
+                       }));
+    const SubjectTexts& words = texts(group.subject);
+    const std::string before =
+        create ? (was_there ? "it was deleted in slurmdbd" : "slurmdbd has no such " + std::string(words.word)) : list_of(left);
     draft.wrong = false;
     draft.reason = "Writing";
     draft.message = before;
     if (const plan::Outcome* failed = failure(id)) tell_failure(*failed, draft);
-    draft.write =
-        plan::Step{std::move(id), before,
-                   slurm::write_qos(observed_.database, group.name, create ? 0 : group.found->id, std::move(changes))};
+    plan::ActPtr act =
+        group.subject == Subject::kQos
+            ? slurm::write_qos(observed_.database, group.name, create ? 0 : group.found->id, std::move(changes))
+            : slurm::write_entity(observed_.database, entity_kind(group.subject), group.name, create, std::move(changes));
+    draft.write = plan::Step{std::move(id), before, std::move(act)};
     const std::string created = drift ? " had been deleted, and was created again" : " was created";
-    draft.event = of(resource, event_step(resources::kSlurmQos, resource.object->meta, drift ? "Warning" : "Normal",
-                                          drift    ? "DriftMended"
-                                          : create ? "QosCreated"
-                                                   : "QosUpdated",
-                                          "Sync", "QOS " + group.name + (create ? created : ": " + before)));
+    draft.event = event(claim, drift ? "Warning" : "Normal",
+                        drift    ? "DriftMended"
+                        : create ? std::string(words.created)
+                                 : std::string(words.updated),
+                        "Sync", group.text() + (create ? created : ": " + before));
     out_.waits_on(observed_.database);
   }
 
@@ -387,181 +474,181 @@ class Planner {
     draft.message = one_line(failed.error->message);
   }
 
-  /// Removes QOS that do not exist from Preempt, and returns their names. Slurm would refuse them.
-  [[nodiscard]] std::vector<std::string> keep_existing(Settings& wanted) const {
-    std::vector<std::string> absent;
-    const auto preempt = wanted.find(kPreempt);
-    if (preempt == wanted.end()) return absent;
-    Json there = Json::array();
-    for (const Json& name : preempt->second) {
-      if (by_name_.contains(name.get<std::string>())) {
-        there.push_back(name);
-      } else {
-        absent.push_back(name.get<std::string>());
-      }
-    }
-    preempt->second = std::move(there);
-    return absent;
-  }
-
-  [[nodiscard]] std::string unknown_tres(const Settings& wanted) const {
-    if (!observed_.view->tres.complete()) return "";
-    std::set<std::string> absent;
-    for (const auto& [setting, value] : wanted) {
-      const std::string name(acct::tres_of(setting));
-      if (!name.empty() && value.is_number() && !tres_.contains(name)) absent.insert(name);
-    }
-    if (absent.empty()) return "";
-    return "slurmdbd does not know the TRES " + joined({absent.begin(), absent.end()}, ", ") +
-           ": set AccountingStorageTRES in spec.extraConf of a Controller. Until then nothing of this object is written";
-  }
-
   // --- Other resources ---
 
-  void yield_to_owner(const QosResource& resource, const Group& group) {
+  void yield_to_owner(const Claim& claim, const Group& group) {
     Draft draft;
     // Keep the note until the owner has it.
-    if (!handed_over(resource.qos.status, group.owner->qos.status)) {
-      draft.id = resource.qos.status.id;
+    if (!handed_over(claim, *group.owner)) {
+      draft.id = claim.id;
       draft.owns = true;
-      draft.applied = applied_of(resource.qos.status);
+      draft.applied = applied_settings(claim);
     }
     draft.reason = "Conflicted";
-    draft.message = "QOS " + group.name + " belongs to SlurmQos " + group.owner->object->meta.name +
+    draft.message = group.text() + " belongs to " + texts(group.subject).resource.kind + " " + group.owner->object->meta.name +
                     ", which is older. Delete one of the two";
-    tell(resource, std::move(draft));
+    tell(claim, std::move(draft));
   }
 
-  void end(const QosResource& resource, const Group& group) {
-    const kube::ObjectMeta& meta = resource.object->meta;
-    if (!kube::has_finalizer(meta, api::kFinalizerSlurmQos)) return;
-    const api::SlurmQosStatus& status = resource.qos.status;
-    if (status.id == 0 && !pending(status)) return let_go(resource, group, "it has made no QOS", "");
+  void end(const Claim& claim, const Group& group) {
+    const SubjectTexts& words = texts(group.subject);
+    const std::string word(words.word);
+    if (!kube::has_finalizer(claim.object->meta, words.finalizer)) return;
+    if (claim.id == 0 && !pending(claim)) return let_go(claim, group, "it has made no " + word, "");
     if (group.owner != nullptr) {
-      const bool noted = handed_over(status, group.owner->qos.status) || !enforces(*group.owner);
-      if (noted || (known() == Known::kYes && group.found == nullptr))
-        return let_go(resource, group, "SlurmQos " + group.owner->object->meta.name + " has the QOS now", "");
+      const bool noted = handed_over(claim, *group.owner) || !group.owner->enforces();
+      if (noted || (known(claim.subject) == Known::kYes && !group.found)) {
+        return let_go(claim, group, words.resource.kind + " " + group.owner->object->meta.name + " has the " + word + " now",
+                      "");
+      }
       return out_.waits_on(observed_.database);
     }
-    if (!deletes(resource)) {
-      return let_go(resource, group, "the QOS stays",
-                    group.name == acct::kNormalQos  ? "normal is Slurm's own"
-                    : !resource.parse_error.empty() ? "the operator cannot read the object"
-                    : enforces(resource)            ? "deletionPolicy is Orphan"
-                                                    : "policy is Observe");
+    if (!claim.deletes()) {
+      return let_go(claim, group, "the " + word + " stays",
+                    claim.built_in()             ? group.name + " is Slurm's own"
+                    : !claim.parse_error.empty() ? "the operator cannot read the object"
+                    : claim.enforces()           ? "deletionPolicy is Orphan"
+                                                 : "policy is Observe");
     }
     if (!observed_.accounting || observed_.accounting->meta.terminating())
-      return let_go(resource, group, "nobody can be asked any more", "its Accounting is deleted as well");
+      return let_go(claim, group, "nobody can be asked any more", "its Accounting is deleted as well");
 
     Draft draft;
-    draft.id = status.id;
+    draft.id = claim.id;
     draft.owns = true;
-    draft.applied = applied_of(status);
-    if (known() != Known::kYes) {
-      draft = unknown(std::move(draft));
-      draft.message +=
-          ". Until the QOS can be deleted this object stays; with spec.deletionPolicy Orphan it goes, and the QOS "
-          "stays";
-      return tell(resource, std::move(draft));
+    draft.applied = applied_settings(claim);
+    if (known(claim.subject) != Known::kYes) {
+      draft = unknown(std::move(draft), claim.subject);
+      draft.message += ". Until the " + word +
+                       " can be deleted this object stays; with spec.deletionPolicy Orphan it goes, and the " + word + " stays";
+      return tell(claim, std::move(draft));
     }
-    if (group.found == nullptr) return let_go(resource, group, "slurmdbd has no such QOS", "");
-    const bool ours = status.id != 0
-                          ? group.found->id == status.id
-                          : was_created(group) && acct::differences(draft.applied, acct::settings_of(*group.found)).empty();
-    if (!ours) return let_go(resource, group, "the QOS stays", "slurmdbd has another one of that name");
-    remove(resource, group, std::move(draft));
+    if (!group.found) return let_go(claim, group, "slurmdbd has no such " + word, "");
+    const bool ours = claim.id != 0 ? group.found->id == claim.id
+                                    : was_created(group) && acct::differences(draft.applied, group.found->settings).empty();
+    if (!ours) return let_go(claim, group, "the " + word + " stays", "slurmdbd has another one of that name");
+    remove(claim, group, std::move(draft));
   }
 
-  void remove(const QosResource& resource, const Group& group, Draft draft) {
+  /// Returns who uses it, or "".
+  [[nodiscard]] std::string use_of(const Group& group, const Claim& claim) const {
+    return group.subject == Subject::kQos
+               ? slurm::use_of_qos(group.name, *observed_.view)
+               : slurm::use_of_entity(entity_kind(group.subject), group.name, made_places(claim), *observed_.view);
+  }
+
+  /// Returns the act that deletes it, or null without evidence that nobody uses it.
+  [[nodiscard]] plan::ActPtr deletion(const Group& group) const {
+    if (group.subject == Subject::kQos) {
+      const auto evidence = observed_.unused.find(group.name);
+      return evidence == observed_.unused.end() ? nullptr : slurm::delete_qos(evidence->second);
+    }
+    const auto evidence = observed_.unused_entities.find({group.subject, group.name});
+    return evidence == observed_.unused_entities.end() ? nullptr : slurm::delete_entity(evidence->second);
+  }
+
+  void remove(const Claim& claim, const Group& group, Draft draft) {
     out_.waits_on(observed_.database);
-    const std::string use = slurm::use_of_qos(group.name, *observed_.view);
-    const auto evidence = observed_.unused.find(group.name);
+    const std::string use = use_of(group, claim);
     draft.wrong = false;
     draft.reason = "Deleting";
-    draft.message = "QOS " + group.name + " is being deleted";
+    draft.message = group.text() + " is being deleted";
     if (!use.empty()) {
       draft.reason = "InUse";
-      draft.message = "QOS " + group.name + " is not deleted: " + use;
+      draft.message = group.text() + " is not deleted: " + use;
     } else if (const plan::Outcome* failed = failure(delete_id(group))) {
       if (failed->error->code == core::ErrorCode::kBusy) {
         draft.reason = "InUse";
-        draft.message = "QOS " + group.name + " is not deleted: " + one_line(failed->error->message);
+        draft.message = group.text() + " is not deleted: " + one_line(failed->error->message);
       } else {
         tell_failure(*failed, draft);
       }
     }
-    if (use.empty() && evidence != observed_.unused.end()) {
-      plan::Lane& lane = lane_of(resource);
-      lane.add({delete_id(group), "SlurmQos " + resource.object->meta.name + " is being deleted",
-                slurm::delete_qos(evidence->second)});
+    plan::ActPtr act = use.empty() ? deletion(group) : nullptr;
+    if (act) {
+      plan::Lane& lane = lane_of(claim);
+      lane.add({delete_id(group), texts(group.subject).resource.kind + " " + claim.object->meta.name + " is being deleted",
+                std::move(act)});
       if (failure(delete_id(group)) == nullptr) {
         lane.then();
-        lane.add(of(resource, event_step(resources::kSlurmQos, resource.object->meta, "Normal", "QosDeleted", "Delete",
-                                         "QOS " + group.name + " was deleted")));
+        lane.add(event(claim, "Normal", std::string(texts(group.subject).deleted), "Delete", group.text() + " was deleted"));
         // The object is gone at once, so its status is not written.
         lane.then();
-        return add_release(lane, resource, "the QOS is deleted");
+        return add_release(lane, claim, "the " + std::string(texts(group.subject).word) + " is deleted");
       }
     }
-    tell(resource, std::move(draft));
+    tell(claim, std::move(draft));
   }
 
-  void let_go(const QosResource& resource, const Group& group, const std::string& why, const std::string& kept) {
-    plan::Lane& lane = lane_of(resource);
+  void let_go(const Claim& claim, const Group& group, const std::string& why, const std::string& kept) {
+    plan::Lane& lane = lane_of(claim);
     if (!kept.empty()) {
-      lane.add(of(resource, event_step(resources::kSlurmQos, resource.object->meta, "Normal", "QosKept", "Delete",
-                                       "QOS " + group.name + " stays in slurmdbd: " + kept)));
+      lane.add(event(claim, "Normal", std::string(texts(group.subject).kept), "Delete",
+                     group.text() + " stays in slurmdbd: " + kept));
       lane.then();
     }
-    add_release(lane, resource, why);
+    add_release(lane, claim, why);
   }
 
-  static void add_release(plan::Lane& lane, const QosResource& resource, const std::string& why) {
-    lane.add({{"remove", "finalizer", resource.object->meta.name},
+  static void add_release(plan::Lane& lane, const Claim& claim, const std::string& why) {
+    const SubjectTexts& words = texts(claim.subject);
+    lane.add({{"remove", "finalizer", claim.label()},
               why,
-              kube::remove_finalizer(resources::kSlurmQos, resource.object->meta, api::kFinalizerSlurmQos)});
+              kube::remove_finalizer(words.resource, claim.object->meta, words.finalizer)});
   }
 
   // --- Status, events and writes ---
 
   /// Makes the ids of steps of different resources differ, because they are in one plan.
-  static plan::Step of(const QosResource& resource, plan::Step step) {
-    step.id.kind = resource.object->meta.name;
+  static plan::Step of(const Claim& claim, plan::Step step) {
+    step.id.kind = claim.label();
     return step;
   }
+  static plan::Step event(const Claim& claim, std::string_view type, std::string reason, std::string_view action,
+                          std::string message) {
+    return of(claim, event_step(texts(claim.subject).resource, claim.object->meta, std::string(type), std::move(reason),
+                                std::string(action), std::move(message)));
+  }
 
-  plan::Lane& lane_of(const QosResource& resource) { return out_.lane("qos " + resource.object->meta.name); }
+  plan::Lane& lane_of(const Claim& claim) {
+    return out_.lane(claim.subject == Subject::kQos ? "qos " + claim.label() : claim.label());
+  }
 
-  void tell(const QosResource& resource, Draft draft) {
-    const kube::ObjectMeta& meta = resource.object->meta;
-    const api::SlurmQosStatus& before = resource.qos.status;
-    plan::Lane& lane = lane_of(resource);
-    if (draft.owns && deletes(resource) && !kube::has_finalizer(meta, api::kFinalizerSlurmQos)) {
+  void tell(const Claim& claim, Draft draft) {
+    const kube::ObjectMeta& meta = claim.object->meta;
+    const SubjectTexts& words = texts(claim.subject);
+    plan::Lane& lane = lane_of(claim);
+    if (draft.owns && claim.deletes() && !kube::has_finalizer(meta, words.finalizer)) {
       // The finalizer changes the version of the object, so the status follows in the next pass.
-      lane.add({{"add", "finalizer", meta.name},
-                "the QOS is to be deleted with it",
-                kube::add_finalizer(resources::kSlurmQos, meta, api::kFinalizerSlurmQos)});
+      lane.add({{"add", "finalizer", claim.label()},
+                "the " + std::string(words.word) + " is to be deleted with it",
+                kube::add_finalizer(words.resource, meta, words.finalizer)});
       return;
     }
     const bool synced = draft.synced == api::ConditionStatus::kTrue;
     // A drift that is mended at once is reported by its event alone.
-    const bool quiet = draft.write && draft.reason == "Writing" && before.id == draft.id && draft.owns && before.applied &&
-                       *before.applied == json_from(draft.applied) && before.observed_generation == meta.generation;
+    const bool quiet = draft.write && draft.reason == "Writing" && claim.id == draft.id && draft.owns && claim.applied &&
+                       *claim.applied == json_from(draft.applied) && claim.observed_generation == meta.generation;
     if (!quiet) {
-      Conditions conditions(before.conditions, meta.generation, observed_.context.now);
+      Conditions conditions(claim.conditions, meta.generation, observed_.context.now);
       conditions.set(api::kConditionSynced, draft.synced, draft.reason, draft.message);
       std::vector<Problem> problems;
       if (!synced) {
         problems.push_back({draft.reason, draft.message, draft.wrong ? Problem::Kind::kWrong : Problem::Kind::kComing});
       }
       set_summary(conditions, synced, problems, "");
-      if (auto event = degraded_event(resources::kSlurmQos, meta, before.conditions, conditions))
-        out_.lane("events").add(of(resource, *std::move(event)));
+      if (auto degraded = degraded_event(words.resource, meta, claim.conditions, conditions))
+        out_.lane("events").add(of(claim, *std::move(degraded)));
       Json status{{"observedGeneration", meta.generation}, {"ready", synced}, {"conditions", conditions.json()}};
-      if (draft.id != 0) status["id"] = draft.id;
+      if (draft.id != 0) {
+        if (claim.subject == Subject::kQos)
+          status["id"] = draft.id;
+        else
+          status["created"] = true;
+      }
       if (draft.owns) status["applied"] = json_from(draft.applied);
-      if (auto step = status_step(resources::kSlurmQos, *resource.object, std::move(status))) {
-        step->id.name = meta.name;
+      if (auto step = status_step(words.resource, *claim.object, std::move(status))) {
+        step->id.name = claim.label();
         lane.add(std::move(step));
         lane.then();
       }
@@ -574,8 +661,9 @@ class Planner {
 
   const Observed& observed_;
   plan::Plan out_;
-  std::map<std::string, const acct::Qos*, std::less<>> by_name_;
-  std::set<std::string, std::less<>> tres_;
+  std::map<std::pair<Subject, std::string>, Found> found_;
+  Names names_;
+  Declared declared_;
 };
 
 }  // namespace

@@ -34,15 +34,16 @@ class GovernanceRunner final : public ScenarioRunner {
       world_.qos.at(value.get<std::string>())["preempt"]["list"] = Json::array();
     } else if (verb == "forget_qos") {
       world_.qos.erase(value.get<std::string>());
-    } else if (verb == "default_qos") {
-      check_keys(value, {"account", "user", "qos"});
-      const std::string account = value.at("account");
-      std::erase_if(world_.associations, [&](const auto& row) { return row.account == account; });
-      slurm::accounting::Association& row = world_.associations.emplace_back();
-      row.account = account;
-      row.user = value.value("user", "");
-      row.cluster = "site";
-      row.default_qos = value.value("qos", "");
+    } else if (verb == "account" || verb == "user") {
+      check_keys(value, {"name", "set"});
+      slurm::accounting::Settings settings;
+      const Json set = value.value("set", Json::object());
+      for (const auto& [setting, to] : set.items()) settings[setting] = to;
+      world_.write_entity({kind_of(verb), value.at("name")}, settings);
+    } else if (verb == "forget_account" || verb == "forget_user") {
+      world_.entities.erase({kind_of(verb.substr(7)), value.get<std::string>()});
+    } else if (verb == "clusters") {
+      world_.clusters = value.get<std::vector<std::string>>();
     } else if (verb == "tres") {
       world_.tres = value.get<std::vector<std::string>>();
     } else {
@@ -50,15 +51,28 @@ class GovernanceRunner final : public ScenarioRunner {
     }
   }
 
+  static slurm::accounting::EntityKind kind_of(const std::string& word) {
+    return word == "account" ? slurm::accounting::EntityKind::kAccount : slurm::accounting::EntityKind::kUser;
+  }
+
   void expect(const std::string& what, const Json& want) override {
+    if (what == "accounts" || what == "users") {
+      std::map<std::string, Json> all;
+      for (const auto& [key, settings] : world_.entities) {
+        if (key.first == kind_of(what.substr(0, what.size() - 1)) && key.second != "root") all[key.second] = text_of(settings);
+      }
+      return expect_each(want, all, [](const Json& text) { return text.get<std::string>(); });
+    }
     if (what != "qos") return ScenarioRunner::expect(what, want);
     expect_each(want, world_.qos, [&](const Json& row) { return text_of_qos(row.at("name")); });
   }
 
+  std::string text_of_qos(const std::string& name) { return text_of(slurm::accounting::settings_of(*world_.qos_of(name))); }
+
   /// Returns what is not Slurm's default: "Flags=NoDecay GrpJobs=4".
-  std::string text_of_qos(const std::string& name) {
+  static std::string text_of(const slurm::accounting::Settings& settings) {
     std::string out;
-    for (const auto& [setting, value] : slurm::accounting::settings_of(*world_.qos_of(name))) {
+    for (const auto& [setting, value] : settings) {
       if (value == slurm::accounting::default_of(setting)) continue;
       std::string text = value.is_string() ? value.get<std::string>() : value.dump();
       if (value.is_array()) {

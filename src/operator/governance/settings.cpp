@@ -1,7 +1,9 @@
 #include "operator/governance/settings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -16,12 +18,6 @@ using slurm::accounting::Settings;
 
 /// Slurm stores these numbers in 32 bits and reserves the last three values.
 constexpr std::int64_t kMost = 0xFFFFFFFC;
-
-std::string sacctmgr_name(std::string_view member) {
-  std::string out(member);
-  if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 'a' + 'A');
-  return out;
-}
 
 std::optional<std::int64_t> whole(std::string_view text) {
   std::int64_t out = 0;
@@ -61,26 +57,46 @@ std::optional<std::int64_t> tres_count(std::string_view tres, std::string_view t
 
 class Reader {
  public:
-  Declared out;
+  explicit Reader(bool expressions = false) : expressions_(expressions) {}
+
+  DeclaredQos out;
   std::string problems;
 
   void refuse(const std::string& path, const std::string& why) {
-    problems += (problems.empty() ? "" : "; ") + path + ": " + why;
+    const std::string problem = path + ": " + why;
+    // An association is read once for each of its clusters.
+    if (problems.find(problem) == std::string::npos) problems += (problems.empty() ? "" : "; ") + problem;
   }
 
-  void members(const Json& json, const std::string& above) {
+  /// Reads the members that are among `fields`. `place`: what their settings begin with.
+  template <std::size_t N>
+  void members(const Json& json, const std::string& above, const std::array<QosField, N>& fields,
+               const std::string& place = "") {
     for (const auto& [member, value] : json.items()) {
-      const std::string name = sacctmgr_name(member);
-      const auto field = std::ranges::find(slurm::accounting::kQosFields, std::string_view(name), &QosField::name);
-      if (field == slurm::accounting::kQosFields.end()) continue;
+      // The members have the names of sacctmgr, but begin with a small letter.
+      const auto field = std::ranges::find_if(fields, [&](const QosField& each) {
+        return slurm::accounting::folded(each.name) == slurm::accounting::folded(member);
+      });
+      if (field == fields.end()) continue;
       const std::string path = above + "." + member;
+      const std::string name = place + std::string(field->name);
       if (field->form == FieldForm::kTres) {
         for (const auto& [tres, count] : value.items())
           take_tres(name, tres, member + "[" + tres + "]", path + "[" + tres + "]", count);
       } else {
-        take(*field, path, value);
+        take(*field, name, path, value);
       }
     }
+  }
+
+  /// Reads the settings of an association, and that it exists.
+  void association(const Json& json, const std::string& above, const slurm::accounting::Place& place) {
+    using slurm::accounting::kAssociationFields;
+    out.settings[place.setting(slurm::accounting::kAssociation)] = true;
+    const std::string before = place.setting("");
+    members(json, above, kAssociationFields, before);
+    if (const auto limits = json.find("limits"); limits != json.end())
+      members(*limits, above + ".limits", kAssociationFields, before);
   }
 
  private:
@@ -93,6 +109,8 @@ class Reader {
       return;
     }
     if (value.is_string() && is_expression(value.get<std::string>())) {
+      if (!expressions_)
+        return refuse(path, "\"" + value.get<std::string>() + "\": only limits of a SlurmQos can be expressions");
       core::Result<Expression> expression = read_expression(value.get<std::string>());
       if (!expression) return refuse(path, expression.error().message);
       if (core::Result<void> known = check_tres(tres); !known) return refuse(path, known.error().message);
@@ -104,12 +122,12 @@ class Reader {
     if (!count)
       return refuse(path, "\"" + value.get<std::string>() + "\": must be a number" +
                               (is_memory(tres) ? ", or a number with K, M, G, T or P" : " without a unit") +
-                              ", or an expression such as 50%");
+                              (expressions_ ? ", or an expression such as 50%" : ""));
     out.settings[setting] = *count;
   }
 
-  void take(const QosField& field, const std::string& path, const Json& value) {
-    Json& to = out.settings[std::string(field.name)];
+  void take(const QosField& field, const std::string& name, const std::string& path, const Json& value) {
+    Json& to = out.settings[name];
     switch (field.form) {
       case FieldForm::kText:
       case FieldForm::kMode:
@@ -130,7 +148,11 @@ class Reader {
         break;
     }
     if (value == "default" || value == "unlimited") {
-      to = slurm::accounting::default_of(field.name);
+      to = slurm::accounting::default_of(name);
+      return;
+    }
+    if (field.form == FieldForm::kShares && value == "parent") {
+      to = value;
       return;
     }
     const std::optional<Json> number = value.is_number() ? std::optional(value) : read(field, value.get<std::string>());
@@ -157,8 +179,11 @@ class Reader {
   static std::string wanted(const QosField& field) {
     if (field.form == FieldForm::kFraction) return "must be a number";
     if (field.form == FieldForm::kCount || field.form == FieldForm::kNumber) return "must be a whole number";
+    if (field.form == FieldForm::kShares) return "must be a whole number, parent or default";
     return "must be a time such as 1-12:00:00, 36:00:00 or 36h";
   }
+
+  bool expressions_;  ///< Limits can follow the capacity of a cluster.
 };
 
 /// Returns the path of a setting in the spec: "spec.limits.grpJobs".
@@ -171,7 +196,40 @@ std::string path_of(std::string_view setting) {
   return out;
 }
 
+/// Returns those of `clusters` that `named` names. If it names none, all.
+std::set<std::string> chosen(const std::vector<std::string>& named, const std::set<std::string>& clusters) {
+  if (named.empty()) return clusters;
+  std::set<std::string> out;
+  for (const std::string& each : named) {
+    if (clusters.contains(slurm::accounting::folded(each))) out.insert(slurm::accounting::folded(each));
+  }
+  return out;
+}
+
+std::set<std::string> missing(const std::vector<std::string>& named, const std::set<std::string>& clusters) {
+  std::set<std::string> out;
+  for (const std::string& each : named) {
+    if (!clusters.contains(slurm::accounting::folded(each))) out.insert(each);
+  }
+  return out;
+}
+
 }  // namespace
+
+std::set<slurm::accounting::Place> default_places(const Settings& settings, const std::string& account) {
+  std::map<std::string, slurm::accounting::Place> by_cluster;
+  for (const auto& [setting, value] : settings) {
+    const auto place = slurm::accounting::place_of(setting);
+    if (!place || slurm::accounting::without_place(setting) != slurm::accounting::kAssociation || value != true) continue;
+    if (place->account != account) continue;
+    // The association for all partitions has precedence. Its partition is "".
+    const auto [it, added] = by_cluster.emplace(place->cluster, *place);
+    if (!added && place->partition < it->second.partition) it->second = *place;
+  }
+  std::set<slurm::accounting::Place> out;
+  for (auto& [cluster, place] : by_cluster) out.insert(std::move(place));
+  return out;
+}
 
 std::optional<std::int64_t> read_time(std::string_view text) {
   if (text.find_first_of("hms") != std::string_view::npos) {
@@ -200,11 +258,12 @@ std::optional<std::int64_t> read_time(std::string_view text) {
   return days * 86400 + parts[0] * 3600 + parts[1] * 60 + parts[2];
 }
 
-core::Result<Declared> declared(const api::SlurmQosSpec& spec) {
-  Reader reader;
+core::Result<DeclaredQos> declared(const api::SlurmQosSpec& spec) {
+  Reader reader(/*expressions=*/true);
   const Json json = api::to_json(spec);
-  reader.members(json, "spec");
-  if (const auto limits = json.find("limits"); limits != json.end()) reader.members(*limits, "spec.limits");
+  reader.members(json, "spec", slurm::accounting::kQosFields);
+  if (const auto limits = json.find("limits"); limits != json.end())
+    reader.members(*limits, "spec.limits", slurm::accounting::kQosFields);
   core::Result<Settings> config = slurm::accounting::read_qos(spec.config, spec.config_version);
   if (!config) return std::unexpected(config.error().with("spec.config"));
   for (auto& [setting, value] : *config) {
@@ -220,6 +279,55 @@ core::Result<Declared> declared(const api::SlurmQosSpec& spec) {
   }
   if (!reader.problems.empty()) return core::fail(core::ErrorCode::kInvalid, reader.problems);
   return std::move(reader.out);
+}
+
+core::Result<Settings> declared(const api::SlurmAccountSpec& spec, const std::set<std::string>& clusters) {
+  Reader reader;
+  const Json json = api::to_json(spec);
+  reader.members(json, "spec", slurm::accounting::kAccountFields);
+  for (const std::string& cluster : chosen(spec.clusters, clusters)) reader.association(json, "spec", {"", "", cluster});
+  if (!reader.problems.empty()) return core::fail(core::ErrorCode::kInvalid, reader.problems);
+  return std::move(reader.out.settings);
+}
+
+core::Result<Settings> declared(const api::SlurmUserSpec& spec, const std::set<std::string>& clusters) {
+  Reader reader;
+  const Json json = api::to_json(spec);
+  reader.members(json, "spec", slurm::accounting::kUserFields);
+  const std::string wanted = slurm::accounting::folded(spec.default_account.value_or(""));
+  bool has_default = wanted.empty();
+  for (std::size_t i = 0; i < spec.associations.size(); ++i) {
+    const api::UserAssociation& each = spec.associations[i];
+    const std::string path = "spec.associations[" + std::to_string(i) + "]";
+    const std::string account = slurm::accounting::folded(each.account);
+    has_default = has_default || account == wanted;
+    for (const std::string& cluster : chosen(each.clusters, clusters)) {
+      const slurm::accounting::Place place{account, each.partition, cluster};
+      if (reader.out.settings.contains(place.setting(slurm::accounting::kAssociation))) {
+        reader.refuse(path, "another association is for " + place.text() + " as well");
+        continue;
+      }
+      reader.association(json["associations"][i], path, place);
+    }
+  }
+  if (!has_default)
+    reader.refuse("spec.defaultAccount", "\"" + *spec.default_account + "\": no association is in this account");
+  if (!wanted.empty()) {
+    for (const slurm::accounting::Place& place : default_places(reader.out.settings, wanted))
+      reader.out.settings[place.setting(slurm::accounting::kDefaultAccount)] = true;
+  }
+  if (!reader.problems.empty()) return core::fail(core::ErrorCode::kInvalid, reader.problems);
+  return std::move(reader.out.settings);
+}
+
+std::set<std::string> unknown_clusters(const api::SlurmAccountSpec& spec, const std::set<std::string>& clusters) {
+  return missing(spec.clusters, clusters);
+}
+
+std::set<std::string> unknown_clusters(const api::SlurmUserSpec& spec, const std::set<std::string>& clusters) {
+  std::set<std::string> out;
+  for (const api::UserAssociation& each : spec.associations) out.merge(missing(each.clusters, clusters));
+  return out;
 }
 
 }  // namespace op::governance

@@ -1,15 +1,17 @@
-// Translates a SlurmQos into the neutral form of slurm/accounting/qos.hpp.
+// Translates resources into the neutral form of slurm/accounting: settings.
 #pragma once
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
+#include "api/slurmaccount.hpp"
 #include "api/slurmqos.hpp"
 #include "core/result.hpp"
 #include "operator/governance/capacity.hpp"
-#include "slurm/accounting/qos.hpp"
+#include "slurm/accounting/entities.hpp"
 
 namespace op::governance {
 
@@ -21,15 +23,34 @@ struct CapacityLimit {
   Expression expression;
 };
 
-/// What a spec declares.
-struct Declared {
+/// What a SlurmQos declares.
+struct DeclaredQos {
   slurm::accounting::Settings settings;  ///< Plain values, those of spec.config included.
   /// Limits without a plain value, by setting ("GrpTRES/cpu"). None is in `settings`.
   std::map<std::string, CapacityLimit, std::less<>> capacity;
 };
 
 /// Returns what the spec declares. Error: kInvalid, with the path of what is wrong.
-[[nodiscard]] core::Result<Declared> declared(const api::SlurmQosSpec& spec);
+[[nodiscard]] core::Result<DeclaredQos> declared(const api::SlurmQosSpec& spec);
+
+/// Returns the settings that the spec declares: those of the account, and those of its association in each of `clusters` that
+/// it names. If it names none, in each of them. Error: kInvalid, with the path of what is wrong.
+[[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAccountSpec& spec,
+                                                                 const std::set<std::string>& clusters);
+
+/// Like that of an account. It also refuses two associations for one place, and a default account without an association. The
+/// default account is declared only if the spec names it.
+[[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmUserSpec& spec,
+                                                                 const std::set<std::string>& clusters);
+
+/// Returns, for each cluster in which the settings of a user have an association in `account`, the one that makes it the
+/// default account.
+[[nodiscard]] std::set<slurm::accounting::Place> default_places(const slurm::accounting::Settings& settings,
+                                                                const std::string& account);
+
+/// Returns the names of clusters in the spec that are not among `clusters`.
+[[nodiscard]] std::set<std::string> unknown_clusters(const api::SlurmAccountSpec& spec, const std::set<std::string>& clusters);
+[[nodiscard]] std::set<std::string> unknown_clusters(const api::SlurmUserSpec& spec, const std::set<std::string>& clusters);
 
 /// Reads a time in the notation of Slurm ("1-12:00:00", "30:00", or minutes: "90") or of Kubernetes ("36h"). Returns seconds,
 /// or nullopt.

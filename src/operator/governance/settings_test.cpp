@@ -10,7 +10,7 @@ using core::Json;
 using slurm::accounting::Settings;
 using ::testing::HasSubstr;
 
-core::Result<Declared> read_all(const char* spec) {
+core::Result<DeclaredQos> read_all(const char* spec) {
   Json json = Json::parse(spec);
   json["accountingRef"] = {{"name", "a"}};
   const auto parsed = api::from_json<api::SlurmQosSpec>(json);

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,8 +49,8 @@ class UnusedQos final : public plan::Evidence {
 /// to a deleted QOS in its list, slurmrestd of 24.11 cannot list any QOS.
 [[nodiscard]] std::string use_of_qos(std::string_view qos, const accounting::View& view);
 
-/// Joins users of a QOS for a message: the first few, and how many more there are.
-[[nodiscard]] std::string some_users(const std::vector<std::string>& users);
+/// Joins users for a message: the first few, and how many more there are.
+[[nodiscard]] std::string some_users(const std::vector<std::string>& users, std::string_view between = "; ");
 
 /// Creates a QOS with these settings, or changes them in an existing one. A request contains either new QOS or one existing
 /// QOS, because slurmdbd rolls back a request that contains both. Errors: kConflict if the live QOS is not the one of `id`;
@@ -73,9 +75,10 @@ struct DeleteQos final : plan::Act {
 };
 
 /// Creates an account or a user with its associations, or changes settings of an existing one. A setting `Association` that is
-/// false deletes that association, unless an unfinished job uses it. Errors: kConflict if it exists and was to be created, or is
-/// gone and was to be changed; kUnsupported, with the name of a setting that this release cannot express; kBusy, with the jobs
-/// or rows that keep an association from being deleted; kInvalid if slurmdbd did not store some settings.
+/// false deletes that association, unless an unfinished job uses it. The entity is written first, then its associations, and
+/// associations are deleted last. Errors: kConflict if it exists and was to be created, or is gone and was to be changed, or if
+/// an association to be changed is gone; kUnsupported, with the name of a setting that this release cannot express; kBusy, with
+/// the jobs or rows that keep an association from being deleted; kInvalid if slurmdbd did not store some settings.
 struct WriteEntity final : plan::Act {
   AccountingKey database;
   accounting::EntityKind kind = accounting::EntityKind::kAccount;
@@ -110,9 +113,14 @@ class UnusedEntity final : public plan::Evidence {
 
 /// Returns who uses the account or user, for messages: "it has the users ann, bob", "it is the parent of account optics",
 /// "it has associations that this object has not made: chemistry@site". Returns "" if nobody does. It also returns a text if
-/// slurmdbd would delete associations of another account: it takes `_` and `%` in names for wildcards.
+/// slurmdbd would delete associations of others: it looks for `LIKE '%/NAME/%'`, where `_` is any character
+/// (as_mysql_remove_accts() and as_mysql_remove_users()).
 [[nodiscard]] std::string use_of_entity(accounting::EntityKind kind, std::string_view name,
                                         const std::set<accounting::Place>& known, const accounting::View& view);
+
+/// Returns why the association cannot be deleted alone, for messages, or "". slurmdbd deletes all associations below it in the
+/// tree as well, and those of names that differ where this one has `_` (as_mysql_remove_assocs()).
+[[nodiscard]] std::string use_of_association(const accounting::Association& row, const accounting::View& view);
 
 /// Deletes an account or a user with its associations. Succeeds if there is none. Errors: kExpired if the evidence is too old;
 /// kBusy if a live read of slurmdbd finds others that use it, or an unfinished job.

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -47,24 +48,30 @@ struct Place {
 /// Returns the setting without its place: "GrpJobs" of "site: GrpJobs".
 [[nodiscard]] std::string_view without_place(std::string_view setting);
 
+inline constexpr std::string_view kDescription = "Description";
+inline constexpr std::string_view kOrganization = "Organization";
+inline constexpr std::string_view kAdminLevel = "AdminLevel";
 /// True: the association exists. It is the only setting whose reset deletes something.
 inline constexpr std::string_view kAssociation = "Association";
 /// The parent of an account. The default is kRoot.
 inline constexpr std::string_view kParent = "Parent";
 /// True: the association has the default account of its user in its cluster. Slurm clears it when another one is set.
 inline constexpr std::string_view kDefaultAccount = "Default";
+/// Those of the account itself, without those of the accounts above it.
 inline constexpr std::string_view kCoordinators = "Coordinators";
 inline constexpr std::string_view kDefaultQos = "DefaultQOS";
 /// The list of QOS that the association may use. Empty: what its parent may use.
 inline constexpr std::string_view kQosList = "QOS";
 inline constexpr std::string_view kFairShare = "FairShare";
 
-/// Description, Organization, Coordinators.
+/// Description, Organization, Coordinators. slurmdbd has no account without a description or an organization:
+/// slurm::WriteEntity writes the name of the account in the place of "", as sacctmgr does.
 extern const std::array<QosField, 3> kAccountFields;
 /// AdminLevel: "None", "Operator" or "Administrator".
 extern const std::array<QosField, 1> kUserFields;
-/// The settings of an association: the five above that have one, Priority, and its limits by the names of sacctmgr(1).
-extern const std::array<QosField, 21> kAssociationFields;
+/// The settings of an association: Association, Parent (of an account), Default (of a user), DefaultQOS, QOS, FairShare,
+/// Priority, and its limits by the names of sacctmgr(1).
+extern const std::array<QosField, 22> kAssociationFields;
 
 /// Returns all settings of an account. `rows`: its associations that have no user, each with its own limits.
 [[nodiscard]] Settings account_settings(const Account& account, const std::vector<std::shared_ptr<const Association>>& rows);
@@ -85,12 +92,13 @@ struct Entity {
 [[nodiscard]] std::string entity_name_problem(EntityKind kind, std::string_view name);
 
 /// Returns the body of an association for POST associations. `found`: its settings now, without place; empty for a new one.
-/// `wanted`: the settings to change, without place. It contains all TRES limits and the list of QOS, because slurmrestd clears
-/// the former and writes inherited values of the latter if a request omits them. It names the parent only if that changes,
-/// because slurmdbd skips all other changes of a request that names the same parent again. Error: kUnsupported, with the name
-/// of a setting that cannot be written.
+/// `wanted`: the settings to change, without place. The body contains all TRES limits and the list of QOS, because slurmrestd
+/// clears the former and writes inherited values of the latter if a request omits them. It names the parent only if that
+/// changes, because slurmdbd skips all other changes of a request that names the same parent again. Error: kUnsupported, with
+/// the name of a setting that cannot be written.
 [[nodiscard]] core::Result<core::Json> association_body(EntityKind kind, const std::string& name, const Place& place,
-                                                        const Settings& found, const Settings& wanted,
-                                                        std::string_view data_parser);
+                                                        const Settings& found, const Settings& wanted);
+/// Returns the settings at a place, without place.
+[[nodiscard]] Settings settings_at(const Place& place, const Settings& settings);
 
 }  // namespace slurm::accounting

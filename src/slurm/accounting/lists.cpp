@@ -167,7 +167,7 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
   Polled<std::string, Qos> qos{loop, List::kQos, &AccountingClient::qos, name_of<Qos>};
   Polled<std::string, Account> accounts{loop, List::kAccounts, &AccountingClient::accounts, name_of<Account>};
   Polled<std::string, User> users{loop, List::kUsers, &AccountingClient::users, name_of<User>};
-  Polled<std::string, Association> associations{loop, List::kAssociations, &AccountingClient::associations,
+  Polled<std::string, Association> associations{loop, List::kAssociations, &AccountingClient::own_associations,
                                                 [](const Association& row) { return row.key(); }};
   Polled<std::string, Cluster> clusters{loop, List::kClusters, &AccountingClient::clusters, name_of<Cluster>};
 };

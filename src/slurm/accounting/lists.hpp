@@ -71,6 +71,7 @@ class Lists {
   [[nodiscard]] const Rows<std::string, Qos>& qos() const;
   [[nodiscard]] const Rows<std::string, Account>& accounts() const;
   [[nodiscard]] const Rows<std::string, User>& users() const;
+  /// Each has only what is set on itself, without what it has of its parents.
   [[nodiscard]] const Rows<std::string, Association>& associations() const;
   [[nodiscard]] const Rows<std::string, Cluster>& clusters() const;
 

@@ -45,7 +45,8 @@ struct Qos {
 
 struct Account {
   std::string name, description, organization;
-  std::set<std::string> coordinators;  ///< Those of the account itself, without those of its parents.
+  std::set<std::string> coordinators{};            ///< Those of the account itself.
+  std::set<std::string> inherited_coordinators{};  ///< Those of the accounts above it.
   friend bool operator==(const Account&, const Account&) = default;
 };
 
@@ -70,12 +71,15 @@ struct Association {
   friend bool operator==(const Association&, const Association&) = default;
 };
 
-/// The fields of a job that matter to its QOS.
-struct JobOfQos {
+/// What a job uses of an accounting database.
+struct JobUse {
   std::int64_t id = 0;
-  std::string cluster, qos;
-  std::set<std::string> states;
-  friend bool operator==(const JobOfQos&, const JobOfQos&) = default;
+  std::string cluster, qos, account, user, partition;  ///< `partition` of a job that waits may be a list.
+  std::set<std::string> states{};
+  [[nodiscard]] bool unfinished() const {
+    return states.contains("PENDING") || states.contains("RUNNING") || states.contains("SUSPENDED");
+  }
+  friend bool operator==(const JobUse&, const JobUse&) = default;
 };
 
 /// A slurmctld that has registered.

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 #include <set>
 #include <utility>
+
+#include "slurm/accounting/entities.hpp"
+#include "slurm/accounting/fields.hpp"
 
 namespace slurm::accounting {
 
@@ -75,8 +77,6 @@ const std::array<Word, 5> kPreemptModes{{
 
 namespace {
 
-constexpr std::string_view kUsageFactor = "UsageFactor";
-
 template <std::size_t N>
 const Word* by_rest(const std::array<Word, N>& words, std::string_view rest) {
   const auto it = std::ranges::find(words, rest, &Word::rest);
@@ -87,12 +87,6 @@ template <std::size_t N>
 const Word* by_name(const std::array<Word, N>& words, std::string_view name) {
   const auto it = std::ranges::find(words, name, &Word::name);
   return it == words.end() ? nullptr : &*it;
-}
-
-Json list_json(std::set<std::string> words) {
-  Json out = Json::array();
-  for (const std::string& word : words) out.push_back(word);
-  return out;
 }
 
 std::string joined(const std::set<std::string>& words) {
@@ -111,15 +105,6 @@ std::set<std::string> parts_of(const std::string& list) {
   return out;
 }
 
-Json none_of(const QosField& field) {
-  return field.limits() ? kUnlimited : kDefault;
-}
-
-Json json_of(const Number& number, const Json& none) {
-  const auto* value = std::get_if<std::int64_t>(&number);
-  return value == nullptr ? none : Json(*value);
-}
-
 std::string shown(const Json& value) {
   if (value.is_string()) {
     const std::string text = value.get<std::string>();
@@ -131,12 +116,19 @@ std::string shown(const Json& value) {
   return out.empty() ? "none" : out;
 }
 
+std::set<std::string> folded_names(const Json& names) {
+  std::set<std::string> out;
+  for (const Json& name : names) out.insert(folded(name.get<std::string>()));
+  return out;
+}
+
 bool equal(std::string_view setting, const Json& wanted, const Json& found) {
   if (wanted == found) return true;
   const QosField* field = field_of(setting);
   if (field == nullptr) return false;
   if (field->form == FieldForm::kText && wanted.is_string() && found.is_string())
-    return folded(wanted.get<std::string>()) == found.get<std::string>();
+    return folded(wanted.get<std::string>()) == folded(found.get<std::string>());
+  if (field->form == FieldForm::kNames) return folded_names(wanted) == folded_names(found);
   if (field->form == FieldForm::kFraction && wanted.is_number() && found.is_number()) {
     // slurmdbd keeps six decimals.
     return std::abs(wanted.get<double>() - found.get<double>()) < 1e-6;
@@ -145,26 +137,6 @@ bool equal(std::string_view setting, const Json& wanted, const Json& found) {
 }
 
 // --- Writing ---
-
-/// Fractions are always written as such, because slurmrestd warns of whole numbers there.
-Json number_json(const QosField& field, const Json& value) {
-  const bool set = value.is_number();
-  Json number = set ? value : Json(0);
-  if (field.form == FieldForm::kFraction) number = number.get<double>();
-  return {{"set", set}, {"infinite", !set}, {"number", std::move(number)}};
-}
-
-/// Returns {"type": "gres", "name": "gpu", "count": 8}. With the count -1 slurmdbd removes the TRES from its list.
-Json tres_json(std::string_view tres, const Json& value) {
-  const std::size_t slash = tres.find('/');
-  Json out{{"type", tres.substr(0, slash)}, {"count", value.is_number() ? value : Json(-1)}};
-  out["name"] = slash == std::string_view::npos ? "" : tres.substr(slash + 1);
-  return out;
-}
-
-void put(Json& body, std::string_view path, Json value) {
-  body[Json::json_pointer("/" + std::string(path))] = std::move(value);
-}
 
 std::string needs_later(const std::string& what, std::string_view since, std::string_view parser) {
   return what + ": slurmrestd with data_parser " + std::string(parser) + " cannot express it (" + std::string(since) +
@@ -190,18 +162,6 @@ Json modes_json(const Json& mode) {
     const Word* word = by_name(kPreemptModes, part);
     out.push_back(word == nullptr ? Json(part) : Json(word->rest));
   }
-  return out;
-}
-
-Json tres_list(std::string_view field, const Settings& found, const Settings& wanted) {
-  const std::string prefix = std::string(field) + "/";
-  Settings all;
-  for (const Settings* part : {&found, &wanted}) {
-    for (auto it = part->lower_bound(prefix); it != part->end() && it->first.starts_with(prefix); ++it)
-      all[it->first] = it->second;
-  }
-  Json out = Json::array();
-  for (const auto& [setting, value] : all) out.push_back(tres_json(tres_of(setting), value));
   return out;
 }
 
@@ -360,37 +320,32 @@ class ConfigReader {
 }  // namespace
 
 const QosField* field_of(std::string_view setting) {
-  const std::string_view name = setting.substr(0, setting.find('/'));
-  const auto it = std::ranges::find(kQosFields, name, &QosField::name);
-  if (it == kQosFields.end()) return nullptr;
-  if ((it->form == FieldForm::kTres) != (name.size() < setting.size())) return nullptr;
-  return &*it;
+  const std::string_view rest = without_place(setting);
+  const std::string_view name = rest.substr(0, rest.find('/'));
+  const QosField* field = nullptr;
+  const auto look = [&](const auto& fields) {
+    const auto it = std::ranges::find(fields, name, &QosField::name);
+    if (field == nullptr && it != fields.end()) field = &*it;
+  };
+  if (rest.size() < setting.size()) {
+    look(kAssociationFields);
+  } else {
+    look(kQosFields);
+    look(kAccountFields);
+    look(kUserFields);
+  }
+  if (field == nullptr || (field->form == FieldForm::kTres) != (name.size() < rest.size())) return nullptr;
+  return field;
 }
 
 std::string_view tres_of(std::string_view setting) {
-  const std::size_t slash = setting.find('/');
-  return slash == std::string_view::npos ? std::string_view{} : setting.substr(slash + 1);
+  const std::string_view rest = without_place(setting);
+  const std::size_t slash = rest.find('/');
+  return slash == std::string_view::npos ? std::string_view{} : rest.substr(slash + 1);
 }
 
 Json default_of(std::string_view setting) {
-  const QosField& field = *field_of(setting);
-  switch (field.form) {
-    case FieldForm::kText:
-      return "";
-    case FieldForm::kFlags:
-    case FieldForm::kNames:
-      return Json::array();
-    case FieldForm::kMode:
-      return kPreemptModes.front().name;
-    case FieldForm::kNumber:
-    case FieldForm::kSeconds:
-      return 0;
-    case FieldForm::kFraction:
-      if (field.name == kUsageFactor) return 1;
-      return kDefault;
-    default:
-      return none_of(field);
-  }
+  return default_of(*field_of(setting));
 }
 
 Settings settings_of(const Qos& qos) {
@@ -417,16 +372,7 @@ Settings settings_of(const Qos& qos) {
   fraction(kUsageFactor, qos.usage_factor);
   fraction("UsageThreshold", qos.usage_threshold);
   fraction("LimitFactor", qos.limit_factor);
-  for (const auto& [name, number] : qos.limits.counts) {
-    if (const auto* value = std::get_if<std::int64_t>(&number)) out[name] = *value;
-  }
-  for (const auto& [name, counts] : qos.limits.tres) {
-    for (const auto& [tres, count] : counts) {
-      std::string setting = name;
-      setting += "/" + tres;
-      out[setting] = count;
-    }
-  }
+  put_limits(out, "", qos.limits);
   return out;
 }
 
@@ -436,6 +382,10 @@ Json value_of(const Settings& settings, std::string_view setting) {
 }
 
 std::string Difference::text() const {
+  const std::optional<Place> place = place_of(setting);
+  if (place && without_place(setting) == kAssociation)
+    return place->text() + (is == true ? ": there is an association" : ": there is no association") +
+           (wanted == true ? ", wanted one" : ", wanted none");
   return setting + " is " + shown(is) + ", wanted " + shown(wanted);
 }
 
@@ -452,7 +402,8 @@ core::Result<Json> qos_body(const std::string& name, const Settings& found, cons
                             std::string_view data_parser) {
   for (const auto& [setting, value] : wanted) {
     const QosField* field = field_of(setting);
-    if (field == nullptr) return core::fail(core::ErrorCode::kInvalid, setting + ": no such field of a QOS");
+    if (field == nullptr || std::ranges::find(kQosFields, field->name, &QosField::name) == kQosFields.end())
+      return core::fail(core::ErrorCode::kInvalid, setting + ": no such field of a QOS");
     if (field->since > data_parser)
       return core::fail(core::ErrorCode::kUnsupported, needs_later(setting, field->since, data_parser));
   }
@@ -506,20 +457,9 @@ std::string folded(std::string_view name) {
 }
 
 std::string qos_name_problem(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kTruths{"y", "yes", "t", "on", "n", "no", "f", "off"};
-  const std::string text = folded(name);
-  std::string taken_for;
-  if (text.empty() || text.front() == '~' || text == "null") {
-    taken_for = "no value";
-  } else if (std::ranges::find(kTruths, text) != kTruths.end()) {
-    taken_for = "a truth value";
-  } else {
-    char* end = nullptr;
-    (void)std::strtod(text.c_str(), &end);
-    if (end == text.c_str() + text.size()) taken_for = "a number";
-  }
-  if (taken_for.empty()) return {};
-  return "slurmrestd takes the name \"" + std::string(name) + "\" for " + taken_for + ", and would change another QOS or none";
+  const std::string other = taken_for(name);
+  if (other.empty()) return {};
+  return "slurmrestd takes the name \"" + std::string(name) + "\" for " + other + ", and would change another QOS or none";
 }
 
 }  // namespace slurm::accounting

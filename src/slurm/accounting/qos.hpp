@@ -35,7 +35,7 @@ enum class FieldForm {
   kMode,      ///< A name in kPreemptModes, or several joined by ",".
   kNumber,    ///< A number. The default is 0.
   kSeconds,   ///< Seconds, as a plain number in JSON. The default is 0.
-  kOptional,  ///< Seconds or kDefault.
+  kOptional,  ///< A number or kDefault.
   kFraction,  ///< A number with a fraction, or kDefault. The default of UsageFactor is 1.
   kCount,     ///< A number or kUnlimited.
   kMinutes,   ///< Minutes or kUnlimited.
@@ -63,11 +63,12 @@ struct Word {
 extern const std::array<Word, 12> kQosFlags;
 extern const std::array<Word, 5> kPreemptModes;
 
-/// Returns the field of a setting ("GrpTRES" of "GrpTRES/cpu"), or null.
+/// Returns the field of a setting of a QOS, an account or a user ("GrpTRES" of "GrpTRES/cpu"), or null. A setting with a place
+/// ("site: GrpTRES/cpu") is one of an association.
 [[nodiscard]] const QosField* field_of(std::string_view setting);
 /// Returns the TRES of a setting: "gres/gpu" of "GrpTRES/gres/gpu". Returns "" if it has none.
 [[nodiscard]] std::string_view tres_of(std::string_view setting);
-/// Returns the value that the setting has in a new QOS. Requires that field_of(setting) is not null.
+/// Returns the value that the setting has in a new object. Requires that field_of(setting) is not null.
 [[nodiscard]] core::Json default_of(std::string_view setting);
 
 /// Returns the settings of the QOS. Missing settings have their defaults.
@@ -81,7 +82,7 @@ struct Difference {
   [[nodiscard]] std::string text() const;  ///< "GrpJobs is 20, wanted 10"
   friend bool operator==(const Difference&, const Difference&) = default;
 };
-/// Returns the settings of `wanted` whose values in `found` differ. Descriptions are compared without case, because slurmdbd
+/// Returns the settings of `wanted` whose values in `found` differ. Texts and names are compared without case, because slurmdbd
 /// stores them in lower case.
 [[nodiscard]] std::vector<Difference> differences(const Settings& wanted, const Settings& found);
 

@@ -1,9 +1,7 @@
-// Reads slurmdbd's lists through a slurmrestd, and writes QOS. Part of Client, whose connection and negotiation it shares.
+// Reads slurmdbd's lists through a slurmrestd, and writes QOS, accounts, users and associations. Part of Client, whose
+// connection and negotiation it shares.
 //
 //   client.accounting().qos([](const auto& rows) { ... });
-//
-// Folder src/slurm/rest: clients of slurmrestd, all that differs between releases, and the target of acts. Uses net; the
-// target also uses slurm/snapshot.
 #pragma once
 
 #include <functional>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "core/result.hpp"
+#include "slurm/accounting/entities.hpp"
 #include "slurm/accounting/model.hpp"
 #include "slurm/accounting/qos.hpp"
 #include "slurm/accounting/usage.hpp"
@@ -34,6 +33,7 @@ class AccountingClient {
 
   void tres(Done<accounting::Tres> done);
   void qos(Done<accounting::Qos> done);
+  /// With their coordinators.
   void accounts(Done<accounting::Account> done);
   void users(Done<accounting::User> done);
   void associations(Done<accounting::Association> done);
@@ -41,7 +41,7 @@ class AccountingClient {
   void own_associations(Done<accounting::Association> done);
   void clusters(Done<accounting::Cluster> done);
   /// Reads slurmdbd's jobs in this QOS and this state ("running"). slurmdbd has no jobs that were held from the beginning.
-  void jobs_in_qos(std::int64_t id, const std::string& state, Done<accounting::JobOfQos> done);
+  void jobs_in_qos(std::int64_t id, const std::string& state, Done<accounting::JobUse> done);
   /// The job of this number as slurmdbd has it, also after slurmctld forgot it; several if the number was used again. It does
   /// not have jobs that were held from the beginning.
   void job(std::int64_t id, Done<accounting::QueuedJob> done);
@@ -59,7 +59,38 @@ class AccountingClient {
   /// Deletes a QOS. slurmdbd also removes it from the lists of associations.
   void delete_qos(const std::string& name, std::function<void(core::Result<void>)> done);
 
+  // Accounts, users and associations. A request is carried out as a whole, or not at all. Read them back afterwards, because
+  // slurmdbd reports success also if it stores less.
+
+  /// Creates accounts, without associations, or replaces what they are. Coordinators that are absent are removed. Those of the
+  /// accounts above must be present, because slurmrestd would try to remove them as well.
+  void write_accounts(const std::vector<accounting::Account>& accounts, std::function<void(core::Result<void>)> done);
+  struct UserWrite {
+    std::string name, admin_level;
+  };
+  /// Creates users, without associations, or changes them. slurmdbd ignores users that were deleted and whose records it keeps:
+  /// for them, see restore_user.
+  void write_users(const std::vector<UserWrite>& users, std::function<void(core::Result<void>)> done);
+  /// Creates a user with an association. Also works for a user that was deleted before.
+  void restore_user(const UserWrite& user, const accounting::Place& place, std::function<void(core::Result<void>)> done);
+  /// An association to write: see accounting::association_body.
+  struct AssociationWrite {
+    accounting::EntityKind kind{};
+    std::string name;
+    accounting::Place place;
+    accounting::Settings found, wanted;
+  };
+  /// Creates or changes associations, one after the other. Error: also that of association_body, before anything is sent.
+  void write_associations(const std::vector<AssociationWrite>& writes, std::function<void(core::Result<void>)> done);
+  /// Deletes an account or a user with its associations. slurmdbd may delete associations of others: see use_of_entity().
+  void delete_entity(accounting::EntityKind kind, const std::string& name, std::function<void(core::Result<void>)> done);
+  /// Deletes an association. slurmdbd may delete others as well: see use_of_association().
+  void delete_association(const accounting::Association& row, std::function<void(core::Result<void>)> done);
+
  private:
+  void post(const std::string& path, core::Json body, std::function<void(core::Result<void>)> done);
+  void remove(const std::string& path, std::function<void(core::Result<void>)> done);
+
   std::shared_ptr<Connection> connection_;
 };
 

@@ -1,9 +1,9 @@
 // Carries out the acts of slurm/accounting/acts.hpp. slurmdbd has no conditional writes, so the object is read live right
 // before each write. It is read again after each write, because slurmdbd drops some writes without an error. Writes that begin
-// together share these reads, and new QOS share a request.
+// together share these reads. New QOS share a request, and so do accounts, users, and associations.
 //
-// Each act returns a gate that opens when the list of QOS was requested after the act. If the reply was lost, the list must
-// have been requested after slurmrestd's own timeout.
+// Each act returns gates that open when the lists that show its outcome were requested after the act. If the reply was lost,
+// they must have been requested after slurmrestd's own timeout.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace slurm {
 
-/// Besides the errors of slurm::AccountingClient, acts fail with kUnavailable while the list of QOS is incomplete.
+/// Besides the errors of slurm::AccountingClient, acts fail with kUnavailable while one of these lists is incomplete.
 class AccountingTarget final : public plan::Target {
  public:
   AccountingTarget(core::Loop& loop, Clusters& clusters);
@@ -22,7 +22,7 @@ class AccountingTarget final : public plan::Target {
 
  private:
   struct Impl;
-  std::shared_ptr<Impl> impl_;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace slurm

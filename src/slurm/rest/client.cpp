@@ -136,8 +136,8 @@ void Client::node(const std::string& name, Done<Node> done) {
       });
 }
 
-void Client::jobs_of_qos(AccountingClient::Done<accounting::JobOfQos> done) {
-  get_rows<accounting::JobOfQos>(*connection_, "jobs/", decode_jobs_of_qos, std::move(done));
+void Client::job_uses(AccountingClient::Done<accounting::JobUse> done) {
+  get_rows<accounting::JobUse>(*connection_, "jobs/", decode_job_uses, std::move(done));
 }
 
 void Client::queue(AccountingClient::Done<accounting::QueuedJob> done) {

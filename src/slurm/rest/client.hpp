@@ -100,8 +100,8 @@ class Client {
   /// job ALLOCATED. Error: kNotFound.
   void node(const std::string& name, Done<Node> done);
   void reservations(Done<Table<Reservation>> done);
-  /// Reads all jobs, with the fields that matter to their QOS.
-  void jobs_of_qos(AccountingClient::Done<accounting::JobOfQos> done);
+  /// Reads all jobs, with what they use of the accounting database.
+  void job_uses(AccountingClient::Done<accounting::JobUse> done);
   /// Reads all jobs, with the fields that matter to limits and to people who wait for one.
   void queue(AccountingClient::Done<accounting::QueuedJob> done);
   /// Reads what all associations of the cluster have used, as its slurmctld counts it.

@@ -1,9 +1,10 @@
 #include "slurm/rest/decode_accounting.hpp"
 
 #include <algorithm>
-#include <array>
+#include <span>
 #include <utility>
 
+#include "slurm/accounting/entities.hpp"
 #include "slurm/accounting/qos.hpp"
 #include "slurm/rest/reader.hpp"
 
@@ -11,39 +12,6 @@ namespace slurm {
 namespace {
 
 using accounting::Limits;
-
-/// The place of a limit in a row, and sacctmgr's name for it.
-struct Place {
-  std::string_view path, name;
-};
-
-// Slurm's src/plugins/data_parser/*/parsers.c, PARSER_ARRAY(ASSOC).
-constexpr std::array<Place, 10> kAssociationCounts{{
-    {"max/jobs/per/count", "GrpJobs"},
-    {"max/jobs/per/accruing", "GrpJobsAccrue"},
-    {"max/jobs/per/submitted", "GrpSubmitJobs"},
-    {"max/per/account/wall_clock", "GrpWall"},
-    {"max/jobs/active", "MaxJobs"},
-    {"max/jobs/accruing", "MaxJobsAccrue"},
-    {"max/jobs/total", "MaxSubmitJobs"},
-    {"max/jobs/per/wall_clock", "MaxWallDurationPerJob"},
-    {"min/priority_threshold", "MinPrioThreshold"},
-    {"priority", "Priority"},
-}};
-constexpr std::array<Place, 6> kAssociationTres{{
-    {"max/tres/total", "GrpTRES"},
-    {"max/tres/group/minutes", "GrpTRESMins"},
-    {"max/tres/group/active", "GrpTRESRunMins"},
-    {"max/tres/minutes/per/job", "MaxTRESMinsPerJob"},
-    {"max/tres/per/job", "MaxTRESPerJob"},
-    {"max/tres/per/node", "MaxTRESPerNode"},
-}};
-
-template <std::size_t N>
-std::string_view name_at(const std::array<Place, N>& places, std::string_view path) {
-  const auto it = std::ranges::find(places, path, &Place::path);
-  return it == places.end() ? std::string_view{} : it->name;
-}
 
 std::string tres_name(std::string_view type, std::string_view name) {
   return std::string(type) + (name.empty() ? "" : "/") + std::string(name);
@@ -71,37 +39,16 @@ void set_count(Limits& limits, std::string_view name, const Number& number) {
   if (!std::holds_alternative<Unset>(number)) limits.counts.emplace(name, number);
 }
 
-template <std::size_t C, std::size_t T>
-bool take_limit(Limits& limits, const std::array<Place, C>& counts, const std::array<Place, T>& tres, std::string_view path,
-                od::value value) {
-  if (const std::string_view name = name_at(counts, path); !name.empty()) {
-    set_count(limits, name, number_of(value));
-    return true;
-  }
-  const std::string_view name = name_at(tres, path);
-  if (name.empty()) return false;
-  if (auto values = tres_counts(value); !values.empty()) limits.tres.emplace(name, std::move(values));
-  return true;
-}
-
-bool take_qos_limit(Limits& limits, std::string_view path, od::value value) {
-  const auto field = std::ranges::find(accounting::kQosFields, path, &accounting::QosField::path);
-  if (field == accounting::kQosFields.end()) return false;
+/// Takes the limit that has this path, if one of the fields does.
+bool take_limit(Limits& limits, std::span<const accounting::QosField> fields, std::string_view path, od::value value) {
+  const auto field = std::ranges::find(fields, path, &accounting::QosField::path);
+  if (field == fields.end()) return false;
   if (field->form != accounting::FieldForm::kTres) {
     set_count(limits, field->name, number_of(value));
   } else if (auto values = tres_counts(value); !values.empty()) {
     limits.tres.emplace(field->name, std::move(values));
   }
   return true;
-}
-
-/// Removes and returns a number that stands among the limits but is no limit.
-Number taken(Limits& limits, std::string_view name) {
-  const auto it = limits.counts.find(name);
-  if (it == limits.counts.end()) return Unset{};
-  Number out = it->second;
-  limits.counts.erase(it);
-  return out;
 }
 
 std::string required(std::string name, std::string_view what) {
@@ -137,7 +84,7 @@ accounting::Qos qos_of(od::object object) {
     } else if (path == "preempt/exempt_time") {
       qos.preempt_exempt_seconds = number_of(value);
     } else {
-      return take_qos_limit(qos.limits, path, value);
+      return take_limit(qos.limits, accounting::kQosFields, path, value);
     }
     return true;
   });
@@ -172,15 +119,31 @@ accounting::Association association_of(od::object object) {
       out.shares = integer_of(value);
     } else if (path == "is_default") {
       out.is_default = truth_of(value);
+    } else if (path == "priority") {
+      out.priority = number_of(value);
     } else {
-      return take_limit(out.limits, kAssociationCounts, kAssociationTres, path, value);
+      return take_limit(out.limits, accounting::kAssociationFields, path, value);
     }
     return true;
   });
   out.account = required(std::move(out.account), "an association, of an account");
   out.cluster = required(std::move(out.cluster), "an association, of a cluster");
-  out.priority = taken(out.limits, "Priority");
   return out;
+}
+
+/// Reads [{"name": "ann", "direct": true}].
+void take_coordinators(accounting::Account& account, od::value value) {
+  if (value.type() != od::json_type::array) return;
+  for (auto item : value.get_array()) {
+    std::string name;
+    bool direct = false;
+    for (auto field : item.get_object()) {
+      const std::string_view key = field.unescaped_key();
+      if (key == "name") name = text_of(field.value());
+      if (key == "direct") direct = truth_of(field.value());
+    }
+    (direct ? account.coordinators : account.inherited_coordinators).insert(required(std::move(name), "a coordinator"));
+  }
 }
 
 }  // namespace
@@ -211,6 +174,7 @@ core::Result<Decoded<accounting::Account>> decode_accounts(std::string body) {
       if (path == "name") account.name = text_of(value);
       if (path == "description") account.description = text_of(value);
       if (path == "organization") account.organization = text_of(value);
+      if (path == "coordinators") take_coordinators(account, value);
       return true;
     });
     account.name = required(std::move(account.name), "an account");
@@ -252,14 +216,17 @@ core::Result<Decoded<accounting::Cluster>> decode_clusters(std::string body) {
   });
 }
 
-core::Result<Decoded<accounting::JobOfQos>> decode_jobs_of_qos(std::string body) {
-  return decode_list<accounting::JobOfQos>(std::move(body), "jobs", [](od::object object) {
-    accounting::JobOfQos job;
+core::Result<Decoded<accounting::JobUse>> decode_job_uses(std::string body) {
+  return decode_list<accounting::JobUse>(std::move(body), "jobs", [](od::object object) {
+    accounting::JobUse job;
     walk(object, "", [&](std::string_view path, od::value value) {
       if (path == "state") return false;
       if (path == "job_id") job.id = integer_of(value);
       if (path == "cluster") job.cluster = text_of(value);
       if (path == "qos") job.qos = text_of(value);
+      if (path == "account") job.account = text_of(value);
+      if (path == "user_name" || path == "user") job.user = text_of(value);
+      if (path == "partition") job.partition = text_of(value);
       if (path == "state/current" || path == "job_state")
         for_words(value, [&](std::string_view word) { job.states.emplace(word); });
       return true;

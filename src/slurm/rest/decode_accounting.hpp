@@ -17,6 +17,6 @@ core::Result<Decoded<accounting::User>> decode_users(std::string body);
 core::Result<Decoded<accounting::Association>> decode_associations(std::string body);
 core::Result<Decoded<accounting::Cluster>> decode_clusters(std::string body);
 /// Decodes the jobs of slurmdbd or of slurmctld.
-core::Result<Decoded<accounting::JobOfQos>> decode_jobs_of_qos(std::string body);
+core::Result<Decoded<accounting::JobUse>> decode_job_uses(std::string body);
 
 }  // namespace slurm

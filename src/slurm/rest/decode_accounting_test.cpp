@@ -87,6 +87,11 @@ TEST(DecodeAccounting, AccountsUsersClustersAndTres) {
       decode_accounts(reply("accounts", R"({"name":"a","description":"d","organization":"o","associations":[]})"));
   ASSERT_TRUE(accounts);
   EXPECT_EQ(*accounts->rows.at(0), (accounting::Account{"a", "d", "o"}));
+  const auto coordinated = decode_accounts(
+      reply("accounts", R"({"name":"a","coordinators":[{"name":"ann","direct":true},{"direct":false,"name":"bob"}]})"));
+  ASSERT_TRUE(coordinated);
+  EXPECT_EQ(coordinated->rows.at(0)->coordinators, std::set<std::string>{"ann"});
+  EXPECT_EQ(coordinated->rows.at(0)->inherited_coordinators, std::set<std::string>{"bob"});
   const auto users = decode_users(reply(
       "users", R"({"name":"ann","default":{"account":"a","qos":0},"administrator_level":["Operator"],"coordinators":[]})"));
   ASSERT_TRUE(users);

@@ -55,6 +55,9 @@ std::optional<ErrorCode> by_number(std::int64_t number, RequestKind kind) {
     case 2055:  // ESLURM_RESERVATION_BUSY
     case 2061:  // ESLURM_PROLOG_RUNNING
     case 2075:  // ESLURM_PARTITION_IN_USE
+    case 7001:  // ESLURM_JOBS_RUNNING_ON_ASSOC
+    case 7009:  // ESLURM_NO_REMOVE_DEFAULT_ACCOUNT
+    case 7011:  // ESLURM_NO_REMOVE_DEFAULT_QOS
       return ErrorCode::kBusy;
     case 2017:  // ESLURM_INVALID_JOB_ID
     case 2018:  // ESLURM_INVALID_NODE_NAME
@@ -62,6 +65,7 @@ std::optional<ErrorCode> by_number(std::int64_t number, RequestKind kind) {
     case 9003:  // ESLURM_REST_EMPTY_RESULT
       return ErrorCode::kNotFound;
     case 2073:  // ESLURM_JOB_NOT_PENDING
+    case 9210:  // ESLURM_DATA_AMBIGUOUS_MODIFY
       return ErrorCode::kConflict;
     case 2168:  // ESLURM_NODE_ALREADY_EXISTS
       return ErrorCode::kAlreadyExists;
@@ -73,7 +77,12 @@ std::optional<ErrorCode> by_number(std::int64_t number, RequestKind kind) {
     case 2028:  // ESLURM_INVALID_NODE_STATE
     case 2029:  // ESLURM_INVALID_FEATURE
     case 2031:  // ESLURM_ACTIVE_FEATURE_NOT_SUBSET
+    case 2045:  // ESLURM_INVALID_ACCOUNT
+    case 2046:  // ESLURM_INVALID_PARENT_ACCOUNT
+    case 2047:  // ESLURM_SAME_PARENT_ACCOUNT
+    case 2066:  // ESLURM_INVALID_QOS
     case 2180:  // ESLURM_INVALID_NODE_STATE_TRANSITION
+    case 7004:  // ESLURM_BAD_NAME
       return ErrorCode::kInvalid;
     default:
       return std::nullopt;

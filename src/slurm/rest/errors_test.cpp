@@ -18,6 +18,8 @@ TEST(Errors, NumbersSpeakBeforeStatuses) {
   EXPECT_EQ(classify(2028, 500, RequestKind::kWrite), ErrorCode::kInvalid);
   EXPECT_EQ(classify(2168, 500, RequestKind::kWrite), ErrorCode::kAlreadyExists);
   EXPECT_EQ(classify(2073, 422, RequestKind::kWrite), ErrorCode::kConflict);
+  for (const int number : {7001, 7009, 7011}) EXPECT_EQ(classify(number, 500, RequestKind::kWrite), ErrorCode::kBusy);
+  for (const int number : {2045, 2046, 2066}) EXPECT_EQ(classify(number, 500, RequestKind::kWrite), ErrorCode::kInvalid);
   EXPECT_EQ(classify(1804, 500, RequestKind::kWrite), ErrorCode::kTooManyRequests);
 }
 

@@ -17,6 +17,8 @@ struct Spelling {
   bool differences;            ///< The server can read update_time. Older versions refuse it.
   /// The query that asks for associations with their own limits only.
   std::string_view own_limits = "Exclude%20limits%20from%20parents=true";
+  /// The query that asks for accounts with their coordinators.
+  std::string_view coordinators = "WithCoordinators=true";
 };
 
 /// Newest first.
@@ -26,7 +28,7 @@ inline constexpr std::array<Spelling, 6> kSpellings{{
     {"v0.0.43", "responding", "primary", false, true},
     {"v0.0.42", "responding", "primary", false, true},
     {"v0.0.41", "pinged", "mode", false, false, "without_parent_limits=true"},
-    {"v0.0.40", "pinged", "mode", false, false, "without_parent_limits=true"},
+    {"v0.0.40", "pinged", "mode", false, false, "without_parent_limits=true", "with_coords=true"},
 }};
 
 }  // namespace slurm

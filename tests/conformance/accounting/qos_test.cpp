@@ -1,58 +1,20 @@
 // Tests QOS against a real slurmdbd with a real MariaDB. Each rule of slurmdbd that slurm/accounting/qos.hpp and
 // slurm/rest/accounting_target.hpp rely on has a test, which fails if a release changes the rule.
-//
-// Needs an instance of `dev/slurm-local.sh RELEASE start DIR -a`. SLURM_REST_URL, SLURM_LOCAL_RELEASE and SLURM_LOCAL_DIR say
-// where it is. tests/conformance/accounting_test.sh starts one for each release.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
-
-#include "core/random.hpp"
-#include "net/asio_loop.hpp"
-#include "net/beast_transport.hpp"
-#include "plan/testing/observing.hpp"
-#include "slurm/accounting/acts.hpp"
-#include "slurm/rest/accounting_target.hpp"
-#include "slurm/snapshot/registry.hpp"
+#include "slurmdbd.hpp"
 
 namespace conformance {
 namespace {
 
-using namespace std::chrono_literals;
 using core::ErrorCode;
 using core::Json;
 using slurm::accounting::Settings;
 using ::testing::HasSubstr;
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-class Slurmdbd : public ::testing::Test {
+class QosOfSlurmdbd : public Slurmdbd {
  protected:
   void SetUp() override {
-    const std::string url = environment("SLURM_REST_URL");
-    dir = environment("SLURM_LOCAL_DIR");
-    release = environment("SLURM_LOCAL_RELEASE");
-    if (url.empty()) GTEST_SKIP() << "SLURM_REST_URL is not set: see tests/conformance/accounting_test.sh";
-    const std::size_t colon = url.rfind(':');
-    endpoint.host = url.substr(7, colon - 7);
-    endpoint.port = static_cast<std::uint16_t>(std::stoi(url.substr(colon + 1)));
-    std::ifstream file(dir + "/etc/jwt.key", std::ios::binary);
-    std::stringstream key;
-    key << file.rdbuf();
-    clusters = std::make_unique<slurm::Clusters>(
-        loop, random, log, [this](const slurm::Endpoint&) { return std::make_unique<net::BeastTransport>(loop, endpoint); });
-    target = std::make_unique<slurm::AccountingTarget>(loop, *clusters);
-    clusters->set("c", {endpoint.host, endpoint.port}, key.str());
-    clusters->set_accounting("db", {"c"});
-    ASSERT_TRUE(until([&] { return clusters->snapshot("c")->complete() && view().qos.complete() && view().tres.complete(); }));
+    Slurmdbd::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
     // Remove what an interrupted test has left.
     local("exec", "scancel --user=root");
     sacctmgr("delete user root account=physics");
@@ -62,56 +24,10 @@ class Slurmdbd : public ::testing::Test {
     }
     ASSERT_TRUE(until([&] { return view().qos.rows->size() == 1; })) << "a QOS of an earlier test is in use";
   }
-  void TearDown() override {
-    target.reset();
-    clusters.reset();
-  }
-
-  bool until(const std::function<bool()>& test, core::Duration most = 60s) {
-    const core::MonoTime end = loop.clock().mono() + 4 * most;
-    bool held = test();
-    std::function<void()> look = [&] {
-      held = test();
-      if (held || loop.clock().mono() >= end) return loop.stop();
-      loop.after(core::Duration{20}, look);
-    };
-    if (!held) {
-      loop.after(core::Duration{0}, look);
-      loop.run();
-    }
-    return held;
-  }
-  [[nodiscard]] slurm::accounting::View view() const { return clusters->lists("db")->view(); }
-
-  std::string shell(const std::string& command) const {
-    std::string out;
-    std::FILE* pipe = popen(command.c_str(), "r");
-    std::array<char, 4096> buffer{};
-    while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) out += buffer.data();
-    pclose(pipe);
-    while (!out.empty() && out.back() == '\n') out.pop_back();
-    return out;
-  }
-  std::string local(const std::string& verb, const std::string& words) const {
-    return shell("dev/slurm-local.sh " + release + " " + verb + " " + dir + " " + words + " 2>&1");
-  }
-  std::string sacctmgr(const std::string& words) const { return local("exec", "sacctmgr --immediate " + words); }
   [[nodiscard]] std::string show(const std::string& qos, const std::string& fields) const {
     return local("exec", "sacctmgr --noheader --parsable2 show qos " + qos + " format=" + fields);
   }
 
-  plan::ActResult run(plan::ActPtr act) {
-    const auto out = std::make_shared<std::optional<plan::ActResult>>();
-    target->execute(std::move(act), [out](plan::ActResult result) { *out = std::move(result); });
-    until([&] { return out->has_value(); });
-    return out->value_or(plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}});
-  }
-  /// Returns "" or the error, after the list shows the outcome.
-  std::string outcome(plan::ActPtr act) {
-    const plan::ActResult result = run(std::move(act));
-    EXPECT_TRUE(until([&] { return std::ranges::all_of(result.gates, [](const auto& gate) { return gate->open(); }); }));
-    return result.value ? "" : std::string(core::to_string(result.value.error().code)) + " " + result.value.error().message;
-  }
   std::string write(const std::string& name, const Settings& settings) {
     return outcome(slurm::write_qos("db", name, id_of(name), settings));
   }
@@ -123,36 +39,14 @@ class Slurmdbd : public ::testing::Test {
   Settings found(const std::string& name) const {
     return id_of(name) == 0 ? Settings{} : slurm::accounting::settings_of(*view().qos.rows->at(name));
   }
-  template <class T>
-  core::Result<T> ask(std::function<void(slurm::Client::Done<T>)> start) {
-    const auto out = std::make_shared<std::optional<core::Result<T>>>();
-    start([out](core::Result<T> result) { *out = std::move(result); });
-    until([&] { return out->has_value(); });
-    return out->value_or(core::fail(ErrorCode::kCancelled, "no answer in time"));
-  }
   std::string remove(const std::string& name) {
     const auto lists = view();
     const auto evidence =
         slurm::UnusedQos::of(plan::testing::Observer::at(loop.clock().mono()), "db", *lists.qos.rows->at(name), lists);
     return evidence ? outcome(slurm::delete_qos(*evidence)) : "no evidence";
   }
-
-  std::string dir, release;
-  net::Endpoint endpoint;
-  net::AsioLoop loop;
-  core::SystemRandom random;
-  core::NullLogger log;
-  std::unique_ptr<slurm::Clusters> clusters;
-  std::unique_ptr<slurm::AccountingTarget> target;
 };
 
-/// A setting, and how sacctmgr shows it.
-struct Shown {
-  const char* setting;
-  Json value;
-  const char* format;
-  const char* text;
-};
 const std::vector<Shown>& all() {
   static const std::vector<Shown> kAll{
       {"Description", "Jobs on GPUs", "Description", "Jobs on GPUs"},
@@ -192,7 +86,7 @@ const std::vector<Shown>& all() {
   return kAll;
 }
 
-TEST_F(Slurmdbd, EveryFieldIsWhatSacctmgrShows) {
+TEST_F(QosOfSlurmdbd, EveryFieldIsWhatSacctmgrShows) {
   ASSERT_EQ(all().size(), slurm::accounting::kQosFields.size());
   ASSERT_EQ(write("low", {}), "");
   Settings wanted;
@@ -220,7 +114,7 @@ TEST_F(Slurmdbd, EveryFieldIsWhatSacctmgrShows) {
   EXPECT_EQ(show("gpu", formats), show("none", formats)) << "as a new one";
 }
 
-TEST_F(Slurmdbd, WhatARequestOmitsIsClearedSoItIsSentWhole) {
+TEST_F(QosOfSlurmdbd, WhatARequestOmitsIsClearedSoItIsSentWhole) {
   ASSERT_EQ(write("gpu", {{"Flags", Json::array({"NoDecay"})}, {"PreemptMode", "Cancel"}, {"GrpJobs", 4}, {"GrpTRES/cpu", 8}}),
             "");
   ASSERT_EQ(write("gpu", {{"Priority", 5}}), "");
@@ -231,17 +125,17 @@ TEST_F(Slurmdbd, WhatARequestOmitsIsClearedSoItIsSentWhole) {
   EXPECT_EQ(show("gpu", "Flags,PreemptMode,GrpJobs,GrpTRES"), "|cluster|4|cpu=8");
 }
 
-TEST_F(Slurmdbd, ATresThatItDoesNotKnowIsDroppedInSilence) {
+TEST_F(QosOfSlurmdbd, ATresThatItDoesNotKnowIsDroppedInSilence) {
   EXPECT_THAT(write("gpu", {{"GrpTRES/gres/gpu", 4}}),
               HasSubstr("stored something else: GrpTRES/gres/gpu is unlimited, wanted 4"));
 }
 
-TEST_F(Slurmdbd, APreemptedQosThatDoesNotExistIsRefused) {
+TEST_F(QosOfSlurmdbd, APreemptedQosThatDoesNotExistIsRefused) {
   EXPECT_THAT(write("gpu", {{"Preempt", Json::array({"nosuch"})}}), HasSubstr("nosuch"));
   EXPECT_EQ(show("gpu", "Name"), "");
 }
 
-TEST_F(Slurmdbd, TheListOfPreemptedQosIsReplacedButCannotBeEmptied) {
+TEST_F(QosOfSlurmdbd, TheListOfPreemptedQosIsReplacedButCannotBeEmptied) {
   ASSERT_EQ(write("a", {}), "");
   ASSERT_EQ(write("b", {}), "");
   ASSERT_EQ(write("gpu", {{"Preempt", Json::array({"a"})}}), "");
@@ -254,7 +148,7 @@ TEST_F(Slurmdbd, TheListOfPreemptedQosIsReplacedButCannotBeEmptied) {
   EXPECT_EQ(show("gpu", "Preempt"), "b");
 }
 
-TEST_F(Slurmdbd, NewOnesAreCreatedTogetherOrNotAtAll) {
+TEST_F(QosOfSlurmdbd, NewOnesAreCreatedTogetherOrNotAtAll) {
   ASSERT_EQ(write("old", {{"GrpJobs", 1}}), "");
   const auto post = [&](const std::vector<slurm::AccountingClient::QosWrite>& rows) {
     return ask<void>([&](auto done) { clusters->accounting("db")->write_qos(rows, std::move(done)); });
@@ -269,7 +163,7 @@ TEST_F(Slurmdbd, NewOnesAreCreatedTogetherOrNotAtAll) {
   EXPECT_EQ(show("c", "Name"), "");
 }
 
-TEST_F(Slurmdbd, AReferenceToADeletedQosBreaksTheListOf24_11) {
+TEST_F(QosOfSlurmdbd, AReferenceToADeletedQosBreaksTheListOf24_11) {
   ASSERT_EQ(write("low", {}), "");
   ASSERT_EQ(write("gpu", {{"Preempt", Json::array({"low"})}}), "");
   EXPECT_EQ(remove("low"), "no evidence");
@@ -284,7 +178,7 @@ TEST_F(Slurmdbd, AReferenceToADeletedQosBreaksTheListOf24_11) {
   EXPECT_TRUE(listed());
 }
 
-TEST_F(Slurmdbd, FlagsOfLaterReleasesAreRefusedByName) {
+TEST_F(QosOfSlurmdbd, FlagsOfLaterReleasesAreRefusedByName) {
   const std::string said = write("gpu", {{"Flags", Json::array({"PartitionQOS"})}});
   if (release < "25.05") {
     EXPECT_THAT(said, HasSubstr("Unsupported Flags: PartitionQOS"));
@@ -293,7 +187,7 @@ TEST_F(Slurmdbd, FlagsOfLaterReleasesAreRefusedByName) {
   }
 }
 
-TEST_F(Slurmdbd, AChangeBySacctmgrIsSeen) {
+TEST_F(QosOfSlurmdbd, AChangeBySacctmgrIsSeen) {
   ASSERT_EQ(write("gpu", {{"GrpJobs", 4}}), "");
   sacctmgr("modify qos gpu set GrpJobs=20 flags=NoReserve");
   EXPECT_TRUE(until([&] { return slurm::accounting::value_of(found("gpu"), "GrpJobs") == 20; }));
@@ -306,7 +200,7 @@ TEST_F(Slurmdbd, AChangeBySacctmgrIsSeen) {
   EXPECT_EQ(show("gpu", "GrpJobs,Flags,Description"), "4||gpu");
 }
 
-TEST_F(Slurmdbd, NamesAreComparedWithoutCase) {
+TEST_F(QosOfSlurmdbd, NamesAreComparedWithoutCase) {
   ASSERT_EQ(write("gpu", {{"Description", "Some TEXT"}}), "");
   const auto same = ask<slurm::accounting::Qos>([&](auto done) { clusters->accounting("db")->qos("GPU", std::move(done)); });
   ASSERT_TRUE(same) << same.error().message;
@@ -318,7 +212,7 @@ TEST_F(Slurmdbd, NamesAreComparedWithoutCase) {
   })) << found("gpu").at("Description");
 }
 
-TEST_F(Slurmdbd, OneThatIsUsedIsNotDeleted) {
+TEST_F(QosOfSlurmdbd, OneThatIsUsedIsNotDeleted) {
   ASSERT_EQ(write("gpu", {}), "");
   ASSERT_EQ(write("free", {}), "");
   sacctmgr("add account physics");
@@ -345,7 +239,7 @@ TEST_F(Slurmdbd, OneThatIsUsedIsNotDeleted) {
   sacctmgr("delete account physics");
 }
 
-TEST_F(Slurmdbd, ASlurmdbdThatDiesLeavesNothingHalfDone) {
+TEST_F(QosOfSlurmdbd, ASlurmdbdThatDiesLeavesNothingHalfDone) {
   Settings wanted{{"GrpJobs", 4}, {"GrpTRES/cpu", 8}, {"Flags", Json::array({"NoDecay"})}, {"Priority", 7}};
   for (int i = 0; i < 6; ++i) {
     SCOPED_TRACE(i);

@@ -1,5 +1,5 @@
-// A small slurmdbd beside the small Kubernetes of op::testing::World, for tests of governance plans. It has QOS, TRES and the
-// associations that have a default QOS.
+// A small slurmdbd beside the small Kubernetes of op::testing::World, for tests of governance plans. It has QOS, TRES,
+// clusters, accounts and users.
 //
 //   World world;
 //   world.put({{"kind", "SlurmQos"}, ...});
@@ -30,9 +30,15 @@ enum class Slurmdbd { kAnswers, kAway, kUnjoined };
 
 class World : public op::testing::World {
  public:
+  using EntityKind = slurm::accounting::EntityKind;
+  using EntityKey = std::pair<EntityKind, std::string>;
+  using Settings = slurm::accounting::Settings;
   Slurmdbd slurmdbd = Slurmdbd::kAnswers;
   std::map<std::string, Json> qos{{"normal", {{"id", 1}, {"name", "normal"}}}};  ///< As slurmrestd shows them.
-  std::vector<slurm::accounting::Association> associations;
+  /// Accounts and users, with the settings that differ from Slurm's defaults.
+  std::map<EntityKey, Settings> entities{{{EntityKind::kAccount, "root"}, {{"site: Association", true}}},
+                                         {{EntityKind::kUser, "root"}, {}}};
+  std::vector<std::string> clusters{"site"};
   std::vector<std::string> tres{"cpu", "mem", "node", "billing"};
 
   /// Returns a QOS of slurmdbd, or nullopt.
@@ -44,17 +50,105 @@ class World : public op::testing::World {
   }
 
   /// Creates or changes a QOS, as slurmdbd does.
-  void write_qos(const std::string& name, const slurm::accounting::Settings& settings) {
+  void write_qos(const std::string& name, const Settings& settings) {
     const auto before = qos_of(name);
-    const auto found = before ? slurm::accounting::settings_of(*before) : slurm::accounting::Settings{};
+    const auto found = before ? slurm::accounting::settings_of(*before) : Settings{};
     Json row = slurm::accounting::qos_body(name, found, settings, "v0.0.45").value();
     remove_infinite(row);
     row["id"] = before ? before->id : ++last_qos_;
     qos[name] = std::move(row);
   }
 
+  /// Creates or changes an account or a user, as slurmdbd does.
+  void write_entity(const EntityKey& key, const Settings& settings) {
+    Settings& all = entities[key];
+    if (key.first == EntityKind::kAccount && all.empty()) all["Description"] = all["Organization"] = key.second;
+    for (const auto& [setting, value] : settings) {
+      all[setting] = value;
+      const auto place = slurm::accounting::place_of(setting);
+      const std::string_view field = slurm::accounting::without_place(setting);
+      if (place && field == slurm::accounting::kDefaultAccount && value == true) keep_one_default(*place, all);
+    }
+    for (const auto& [setting, value] : settings) {
+      const auto place = slurm::accounting::place_of(setting);
+      if (!place || slurm::accounting::without_place(setting) != slurm::accounting::kAssociation || value == true) continue;
+      std::erase_if(all, [&](const auto& each) { return slurm::accounting::place_of(each.first) == place; });
+    }
+    std::erase_if(all, [](const auto& each) { return each.second == slurm::accounting::default_of(each.first); });
+  }
+
  private:
   using View = slurm::accounting::View;
+
+  static void keep_one_default(const slurm::accounting::Place& place, Settings& all) {
+    for (auto& [setting, value] : all) {
+      const auto other = slurm::accounting::place_of(setting);
+      if (other && *other != place && other->cluster == place.cluster &&
+          slurm::accounting::without_place(setting) == slurm::accounting::kDefaultAccount)
+        value = false;
+    }
+  }
+
+  /// Adds the associations of an account or user to `to`, and the row of itself to `accounts` or `users`.
+  static void add_rows(const EntityKey& key, const Settings& settings, View& to) {
+    const auto& [kind, name] = key;
+    const auto text = [&](const char* setting) { return slurm::accounting::value_of(settings, setting).get<std::string>(); };
+    if (kind == EntityKind::kAccount) {
+      auto row = std::make_shared<slurm::accounting::Account>();
+      row->name = name;
+      row->description = text("Description");
+      row->organization = text("Organization");
+      for (const Json& each : slurm::accounting::value_of(settings, "Coordinators")) row->coordinators.insert(each);
+      add(to.accounts, name, row);
+    } else {
+      auto row = std::make_shared<slurm::accounting::User>();
+      row->name = name;
+      row->admin_levels = {text("AdminLevel")};
+      add(to.users, name, row);
+    }
+    std::map<slurm::accounting::Place, std::shared_ptr<slurm::accounting::Association>> rows;
+    for (const auto& [setting, value] : settings) {
+      const auto place = slurm::accounting::place_of(setting);
+      if (!place) continue;
+      auto& row = rows[*place];
+      if (!row) row = std::make_shared<slurm::accounting::Association>();
+      row->cluster = place->cluster;
+      row->partition = place->partition;
+      row->account = kind == EntityKind::kAccount ? name : place->account;
+      row->user = kind == EntityKind::kAccount ? "" : name;
+      row->shares = row->shares == 0 ? 1 : row->shares;
+      set_field(*row, std::string(slurm::accounting::without_place(setting)), value);
+    }
+    for (auto& [place, row] : rows) add(to.associations, row->key(), std::move(row));
+  }
+
+  static void set_field(slurm::accounting::Association& row, const std::string& field, const Json& value) {
+    const std::size_t slash = field.find('/');
+    if (slash != std::string::npos) {
+      if (value.is_number()) row.limits.tres[field.substr(0, slash)][field.substr(slash + 1)] = value;
+    } else if (field == "Parent") {
+      row.parent_account = value;
+    } else if (field == "Default") {
+      row.is_default = value;
+    } else if (field == "DefaultQOS") {
+      row.default_qos = value;
+    } else if (field == "QOS") {
+      row.qos = value.get<std::vector<std::string>>();
+    } else if (field == "FairShare") {
+      row.shares = value == "parent" ? 2147483647 : value.get<std::int64_t>();
+    } else if (field == "Priority") {
+      if (value.is_number()) row.priority = value.get<std::int64_t>();
+    } else if (field != "Association" && value.is_number()) {
+      row.limits.counts[field] = value.get<std::int64_t>();
+    }
+  }
+
+  template <class Rows, class Row>
+  static void add(Rows& rows, const std::string& key, const std::shared_ptr<Row>& row) {
+    auto all = *rows.rows;
+    all[key] = row;
+    rows.rows = std::make_shared<const decltype(all)>(std::move(all));
+  }
 
   /// slurmdbd drops entries with the count -1 from the lists.
   static void remove_infinite(Json& at) {
@@ -90,9 +184,15 @@ class World : public op::testing::World {
       all_tres[id] = std::make_shared<slurm::accounting::Tres>(slurm::accounting::Tres{id, name});
     }
     answered(said_.tres, std::move(all_tres));
-    std::map<std::string, std::shared_ptr<const slurm::accounting::Association>> all;
-    for (const auto& row : associations) all[row.key()] = std::make_shared<slurm::accounting::Association>(row);
-    answered(said_.associations, std::move(all));
+    std::map<std::string, std::shared_ptr<const slurm::accounting::Cluster>> all_clusters;
+    for (const std::string& name : clusters) {
+      all_clusters[name] = std::make_shared<slurm::accounting::Cluster>(slurm::accounting::Cluster{name, "10.0.0.1", 6817});
+    }
+    answered(said_.clusters, std::move(all_clusters));
+    answered(said_.accounts, std::map<std::string, std::shared_ptr<const slurm::accounting::Account>>{});
+    answered(said_.users, std::map<std::string, std::shared_ptr<const slurm::accounting::User>>{});
+    answered(said_.associations, std::map<std::string, std::shared_ptr<const slurm::accounting::Association>>{});
+    for (const auto& [entity, settings] : entities) add_rows(entity, settings, said_);
     return said_;
   }
 
@@ -113,7 +213,26 @@ class World : public op::testing::World {
     return {};
   }
 
+  core::Result<void> run(const slurm::WriteEntity& act) {
+    if (auto broken = fault({"Slurm", {"", "entities"}}); !broken) return broken;
+    if (act.create == entities.contains({act.kind, act.name}))
+      return core::fail(core::ErrorCode::kConflict, "it is another one");
+    write_entity({act.kind, act.name}, act.settings);
+    return {};
+  }
+  core::Result<void> run(const slurm::DeleteEntity& act) {
+    if (auto broken = fault({"Slurm", {"", "entities"}}); !broken) return broken;
+    const View live = *accounting();
+    const slurm::UnusedEntity& evidence = act.evidence;
+    if (const std::string use = slurm::use_of_entity(evidence.entity(), evidence.name(), evidence.known(), live); !use.empty())
+      return core::fail(core::ErrorCode::kBusy, use);
+    entities.erase({evidence.entity(), evidence.name()});
+    return {};
+  }
+
   core::Result<void> execute(const plan::Act& act) override {
+    if (const auto* write = dynamic_cast<const slurm::WriteEntity*>(&act)) return run(*write);
+    if (const auto* gone = dynamic_cast<const slurm::DeleteEntity*>(&act)) return run(*gone);
     if (const auto* write = dynamic_cast<const slurm::WriteQos*>(&act)) return run(*write);
     if (const auto* gone = dynamic_cast<const slurm::DeleteQos*>(&act)) return run(*gone);
     return op::testing::World::execute(act);

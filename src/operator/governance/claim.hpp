@@ -1,0 +1,76 @@
+// A resource of an Accounting as the plan sees it: what it declares, and what its status has noted. SlurmQos, SlurmAccount and
+// SlurmUser share the rules of ownership, drift and deletion, so they share this form.
+//
+// Folder src/operator/governance: the controller of SlurmQos, SlurmAccount and SlurmUser. Uses operator/common, and no other
+// controller.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "api/slurmaccount.hpp"
+#include "api/slurmqos.hpp"
+#include "core/json.hpp"
+#include "kube/object.hpp"
+#include "operator/common/slinky.hpp"
+#include "slurm/accounting/entities.hpp"
+
+namespace op::governance {
+
+/// What a resource declares in slurmdbd.
+enum class Subject { kQos, kAccount, kUser };
+
+/// The words and names for a subject.
+struct SubjectTexts {
+  std::string_view word;                             ///< In messages and step ids: "QOS".
+  std::string_view a_word;                           ///< "a QOS".
+  std::string_view created, updated, deleted, kept;  ///< Reasons of events.
+  std::string_view missing;                          ///< A reason of the condition Synced.
+  const kube::Resource& resource;
+  std::string_view finalizer;
+};
+[[nodiscard]] const SubjectTexts& texts(Subject subject);
+/// Requires a subject other than kQos.
+[[nodiscard]] slurm::accounting::EntityKind entity_kind(Subject subject);
+
+struct Claim {
+  kube::ObjectPtr object;
+  Subject subject = Subject::kQos;
+  std::string name;         ///< The name in Slurm, in lower case.
+  std::string parse_error;  ///< "" if the object was read.
+  std::variant<api::SlurmQosSpec, api::SlurmAccountSpec, api::SlurmUserSpec> spec;
+  api::Adoption adoption = api::Adoption::kNever;
+  api::DriftPolicy policy = api::DriftPolicy::kEnforce;
+  api::QosDeletion deletion_policy = api::QosDeletion::kDelete;
+
+  // Of its status.
+  std::int64_t observed_generation = 0;
+  /// The number of the QOS that the resource has. Accounts and users have no numbers: 1 if slurmdbd has had it. 0: none.
+  std::int64_t id = 0;
+  std::optional<core::Json> applied;  ///< See api::SlurmQosStatus::applied.
+  std::vector<api::Condition> conditions;
+
+  /// Reports whether the operator writes for this resource.
+  [[nodiscard]] bool enforces() const { return parse_error.empty() && policy == api::DriftPolicy::kEnforce; }
+  /// Reports whether the resource deletes what it declares when it is deleted, or no longer declares it.
+  [[nodiscard]] bool deletes() const { return enforces() && deletion_policy == api::QosDeletion::kDelete && !built_in(); }
+  /// Reports whether Slurm itself has made it: QOS normal, account root and user root.
+  [[nodiscard]] bool built_in() const;
+  /// Returns how step ids name the resource.
+  [[nodiscard]] std::string label() const;
+};
+
+[[nodiscard]] Claim read_claim(Subject subject, kube::ObjectPtr object);
+
+/// Returns the settings of status.applied that this release knows.
+[[nodiscard]] slurm::accounting::Settings applied_settings(const Claim& claim);
+
+/// Returns the associations of a user that status.applied has.
+[[nodiscard]] std::set<slurm::accounting::Place> made_places(const Claim& claim);
+
+}  // namespace op::governance

@@ -1,0 +1,177 @@
+#include "operator/governance/references.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "operator/governance/settings.hpp"
+
+namespace op::governance {
+namespace {
+
+namespace acct = slurm::accounting;
+using core::Json;
+
+class Check {
+ public:
+  Check(const Claim& claim, acct::Settings wanted, const Names& names, const Declared& declared)
+      : claim_(claim), names_(names), declared_(declared) {
+    out_.settings = std::move(wanted);
+  }
+
+  Writable run() {
+    tres();
+    if (claim_.subject == Subject::kQos) {
+      const std::vector<std::string> absent = keep("Preempt", names_.qos);
+      report(absent, false, "PreemptMissing", "spec.preempt: slurmdbd has no QOS ", Subject::kQos);
+    } else if (claim_.subject == Subject::kAccount) {
+      clusters(unknown_clusters(std::get<api::SlurmAccountSpec>(claim_.spec), names_.clusters));
+      parents();
+      qos();
+      const std::vector<std::string> absent = keep(acct::kCoordinators, names_.users);
+      report(absent, false, "UserMissing", "spec.coordinators: slurmdbd has no user ", Subject::kUser);
+    } else {
+      clusters(unknown_clusters(std::get<api::SlurmUserSpec>(claim_.spec), names_.clusters));
+      accounts();
+      qos();
+    }
+    return std::move(out_);
+  }
+
+ private:
+  /// Notes what is missing. A reason to hold everything has precedence, and then the first one.
+  void report(const std::vector<std::string>& absent, bool hold, std::string_view reason, const std::string& message,
+              std::optional<Subject> declares, std::string_view after = "") {
+    if (absent.empty()) return;
+    const bool coming = declares && std::ranges::all_of(absent, [&](const std::string& name) {
+                          return declared_.contains({*declares, acct::folded(name)});
+                        });
+    if (out_.reason.empty() || (hold && !out_.hold)) {
+      out_.reason = reason;
+      out_.message = message + joined(absent) + std::string(after);
+      out_.coming = coming;
+    } else if (hold == out_.hold) {
+      out_.message += "; " + message + joined(absent) + std::string(after);
+      out_.coming = out_.coming && coming;
+    }
+    out_.hold = out_.hold || hold;
+  }
+
+  void tres() {
+    if (names_.tres.empty()) return;
+    std::set<std::string> absent;
+    for (const auto& [setting, value] : out_.settings) {
+      const std::string name(acct::tres_of(setting));
+      if (!name.empty() && value.is_number() && !names_.tres.contains(name)) absent.insert(name);
+    }
+    report({absent.begin(), absent.end()}, true, "TresUnknown", "slurmdbd does not know the TRES ", {},
+           ": set AccountingStorageTRES in spec.extraConf of a Controller. Until then nothing of this object is written");
+  }
+
+  void clusters(const std::set<std::string>& absent) {
+    const bool none =
+        std::ranges::none_of(out_.settings, [](const auto& each) { return acct::place_of(each.first).has_value(); });
+    report({absent.begin(), absent.end()}, none, "ClusterUnknown", "no such cluster has joined the Accounting: ", {});
+  }
+
+  void parents() {
+    std::set<std::string> absent;
+    for (const auto& [setting, value] : out_.settings) {
+      const auto place = acct::place_of(setting);
+      if (!place || acct::without_place(setting) != acct::kParent) continue;
+      const std::string parent = value.get<std::string>();
+      if (parent != acct::kRoot && !names_.accounts.contains({place->cluster, parent})) absent.insert(parent);
+    }
+    report({absent.begin(), absent.end()}, true, "ParentMissing", "spec.parent: slurmdbd has no account ", Subject::kAccount);
+  }
+
+  /// Removes the associations in accounts that do not exist.
+  void accounts() {
+    std::set<std::string> absent;
+    std::erase_if(out_.settings, [&](const auto& each) {
+      const auto place = acct::place_of(each.first);
+      if (!place || names_.accounts.contains({place->cluster, place->account})) return false;
+      absent.insert(place->account);
+      return true;
+    });
+    const bool none =
+        std::ranges::none_of(out_.settings, [](const auto& each) { return acct::place_of(each.first).has_value(); });
+    // A new user waits for the account that is to be its default, if a resource declares that.
+    const auto& spec = std::get<api::SlurmUserSpec>(claim_.spec);
+    const std::string first =
+        acct::folded(spec.default_account.value_or(spec.associations.empty() ? "" : spec.associations.front().account));
+    const bool waits =
+        !names_.users.contains(claim_.name) && absent.contains(first) && declared_.contains({Subject::kAccount, first});
+    report({absent.begin(), absent.end()}, none || waits, "AccountMissing", "spec.associations: slurmdbd has no account ",
+           Subject::kAccount);
+  }
+
+  /// Removes QOS that do not exist. An association whose list became empty could use all that its parent may use, so nothing is
+  /// written then.
+  void qos() {
+    std::set<std::string> absent;
+    bool hold = false;
+    for (auto it = out_.settings.begin(); it != out_.settings.end();) {
+      const std::string_view field = acct::without_place(it->first);
+      if (acct::place_of(it->first) && field == acct::kQosList) {
+        const std::vector<std::string> gone = keep(it->first, names_.qos);
+        absent.insert(gone.begin(), gone.end());
+        hold = hold || (!gone.empty() && it->second.empty());
+      } else if (acct::place_of(it->first) && field == acct::kDefaultQos && it->second != "" &&
+                 !names_.qos.contains(it->second.get<std::string>())) {
+        absent.insert(it->second.get<std::string>());
+        it = out_.settings.erase(it);
+        continue;
+      }
+      ++it;
+    }
+    report({absent.begin(), absent.end()}, hold, "QosMissing", "slurmdbd has no QOS ", Subject::kQos);
+  }
+
+  /// Removes names that are not in `known` from a list, and returns them.
+  std::vector<std::string> keep(std::string_view setting, const std::set<std::string, std::less<>>& known) {
+    std::vector<std::string> absent;
+    const auto list = out_.settings.find(setting);
+    if (list == out_.settings.end()) return absent;
+    Json there = Json::array();
+    for (const Json& name : list->second) {
+      if (known.contains(name.get<std::string>())) {
+        there.push_back(name);
+      } else {
+        absent.push_back(name.get<std::string>());
+      }
+    }
+    list->second = std::move(there);
+    return absent;
+  }
+
+  const Claim& claim_;
+  const Names& names_;
+  const Declared& declared_;
+  Writable out_;
+};
+
+}  // namespace
+
+Names::Names(const acct::View& view) {
+  for (const auto& [name, row] : *view.qos.rows) qos.insert(acct::folded(name));
+  for (const auto& [name, row] : *view.users.rows) users.insert(acct::folded(name));
+  for (const auto& [name, row] : *view.clusters.rows) clusters.insert(acct::folded(name));
+  if (view.tres.complete()) {
+    for (const auto& [id, row] : *view.tres.rows) tres.insert(row->name);
+  }
+  for (const auto& [key, row] : *view.associations.rows) {
+    if (row->user.empty()) accounts.emplace(acct::folded(row->cluster), acct::folded(row->account));
+  }
+}
+
+Writable writable(const Claim& claim, acct::Settings wanted, const Names& names, const Declared& declared) {
+  return Check(claim, std::move(wanted), names, declared).run();
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+}  // namespace op::governance

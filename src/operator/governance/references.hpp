@@ -1,0 +1,45 @@
+// What a resource names, and what slurmdbd has of it: QOS, TRES, accounts, users, clusters. Slurm refuses some unknown names,
+// and drops others in silence.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operator/governance/claim.hpp"
+#include "slurm/accounting/qos.hpp"
+#include "slurm/accounting/rows.hpp"
+
+namespace op::governance {
+
+/// The names that slurmdbd has, all but those of TRES and partitions in lower case.
+struct Names {
+  Names() = default;
+  explicit Names(const slurm::accounting::View& view);
+  std::set<std::string, std::less<>> qos, users;
+  std::set<std::string> clusters;
+  std::set<std::string, std::less<>> tres;                 ///< Empty while the list is incomplete.
+  std::set<std::pair<std::string, std::string>> accounts;  ///< Cluster and account, of each association of an account.
+};
+
+/// Names that are declared by resources that are not being deleted.
+using Declared = std::set<std::pair<Subject, std::string>>;
+
+/// Settings that can be written now.
+struct Writable {
+  slurm::accounting::Settings settings;
+  bool hold = false;            ///< Nothing may be written yet.
+  std::string reason, message;  ///< What is missing, for the condition Synced. "" if nothing is.
+  bool coming = false;          ///< Other resources declare all of what is missing.
+};
+
+/// Removes from `wanted` what refers to names that slurmdbd does not have. If the rest would allow more than is declared, or
+/// would be refused, nothing is to be written.
+[[nodiscard]] Writable writable(const Claim& claim, slurm::accounting::Settings wanted, const Names& names,
+                                const Declared& declared);
+
+/// Joins names for a message: "a, b".
+[[nodiscard]] std::string joined(const std::vector<std::string>& names);
+
+}  // namespace op::governance

@@ -1,0 +1,35 @@
+// What QOS and associations share in the translation of settings to the JSON of slurmrestd's data_parsers, and back.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "core/json.hpp"
+#include "slurm/accounting/qos.hpp"
+
+namespace slurm::accounting {
+
+inline constexpr std::string_view kUsageFactor = "UsageFactor";
+
+/// Returns the value that the field has in a new object.
+[[nodiscard]] core::Json default_of(const QosField& field);
+/// Returns the value of a number that is not set.
+[[nodiscard]] core::Json none_of(const QosField& field);
+[[nodiscard]] core::Json list_json(std::set<std::string> words);
+/// Returns the number, or `none` if it is unset or infinite.
+[[nodiscard]] core::Json json_of(const Number& number, const core::Json& none);
+/// Adds the limits that are set. `place` stands before each name: "site: ", or "".
+void put_limits(Settings& out, const std::string& place, const Limits& limits);
+
+/// Returns {"set", "infinite", "number"}.
+[[nodiscard]] core::Json number_json(const QosField& field, const core::Json& value);
+/// Returns the body's list for a limit on TRES: what was found, with what is wanted over it.
+[[nodiscard]] core::Json tres_list(std::string_view field, const Settings& found, const Settings& wanted);
+/// Sets the member at a path ("limits/max/jobs").
+void put(core::Json& body, std::string_view path, core::Json value);
+
+/// Returns what slurmrestd takes the name for if it stands in a path ("a number"), or "" if it takes it for a name.
+[[nodiscard]] std::string taken_for(std::string_view name);
+
+}  // namespace slurm::accounting

@@ -1,0 +1,101 @@
+// What all acts on an accounting database share: their start, their end with gates, and the batches of writes.
+//
+// Folder src/slurm/rest: clients of slurmrestd, all that differs between releases, and the target of acts. Uses net; the
+// target also uses slurm/snapshot.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/loop.hpp"
+#include "plan/executor.hpp"
+#include "slurm/accounting/rows.hpp"
+#include "slurm/snapshot/registry.hpp"
+
+namespace slurm {
+
+/// Reports whether slurmdbd has refused a request, rather than not answered.
+[[nodiscard]] bool is_refusal(const core::Error& error);
+
+/// The writes that wait for the batch under way, by database. Writes that come while a batch of their database is under way
+/// form the next one.
+template <class Write>
+class Batches {
+ public:
+  /// Returns true if no batch of the database is under way. Then the caller begins one.
+  bool add(const AccountingKey& database, Write write) {
+    const auto [waiting, idle] = waiting_.try_emplace(database);
+    waiting->second.push_back(std::move(write));
+    return idle;
+  }
+  /// Returns the next batch. If it is empty, none is under way any more.
+  std::vector<Write> next(const AccountingKey& database) {
+    const auto waiting = waiting_.find(database);
+    std::vector<Write> out = std::exchange(waiting->second, {});
+    if (out.empty()) waiting_.erase(waiting);
+    return out;
+  }
+
+ private:
+  std::map<AccountingKey, std::vector<Write>> waiting_;
+};
+
+class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
+ public:
+  using Done = plan::Target::Done;
+  template <class Row>
+  using Found = std::vector<std::shared_ptr<const Row>>;
+
+ protected:
+  AccountingActs(core::Loop& in_loop, Clusters& in_clusters) : loop(in_loop), clusters(in_clusters) {}
+  ~AccountingActs() = default;
+
+  /// An act under way.
+  struct Work {
+    AccountingKey database;
+    std::vector<accounting::List> lists;  ///< Those that show its outcome.
+    std::string what;                     ///< For gates: "write QOS gpu".
+    Done done;
+    std::optional<core::MonoTime> wrote{};  ///< When a write was sent.
+  };
+  using WorkPtr = std::shared_ptr<Work>;
+
+  /// Returns the callback as one that does nothing when this object is gone.
+  template <class F>
+  auto while_here(F callback) {
+    return [weak = weak_from_this(), callback = std::move(callback)](auto&&... values) {
+      if (const auto self = weak.lock()) callback(std::forward<decltype(values)>(values)...);
+    };
+  }
+
+  /// Calls `then` on the loop, unless one of the lists is incomplete.
+  void begin(Work work, std::function<void(const WorkPtr&)> then);
+  void fail(const WorkPtr& work, core::Error error);
+  /// The gates wait for the next lists, because the current ones may be older than the result.
+  void succeed(const WorkPtr& work, core::Json value);
+  /// Notes that a write is sent now.
+  void note_write(const WorkPtr& work) { work->wrote = loop.clock().mono(); }
+  /// Returns the database's client. Without one, fails the act and returns null.
+  AccountingClient* client(const WorkPtr& work);
+  [[nodiscard]] static core::Error no_client();
+
+  using Jobs = Found<accounting::JobUse>;
+  /// Reads the jobs of each slurmctld of the database.
+  void with_jobs(const AccountingKey& database, std::function<void(const core::Result<Jobs>&)> then);
+  /// Returns the error for unfinished jobs that `uses` accepts, or nullopt.
+  [[nodiscard]] static std::optional<core::Error> busy(const Jobs& jobs,
+                                                       const std::function<bool(const accounting::JobUse&)>& uses);
+
+  core::Loop& loop;
+  Clusters& clusters;
+
+ private:
+  void add_jobs(std::vector<ClusterKey> left, Jobs found, std::function<void(const core::Result<Jobs>&)> then);
+};
+
+}  // namespace slurm
