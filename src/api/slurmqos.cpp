@@ -152,7 +152,7 @@ const FieldList& field_list(const CapacityLimitStatus*) {
           .add(field("value", &CapacityLimitStatus::value).always().describe("The value in force."))
           .add(field("cluster", &CapacityLimitStatus::cluster).always().describe("The Controller whose cluster counts."))
           .add(field("inputs", &CapacityLimitStatus::inputs)
-                   .describe("What was counted when the expression was last evaluated: all, partition(NAME)."))
+                   .describe("What was counted when value or lowerSince was last set: all, partition(NAME)."))
           .add(field("lowerSince", &CapacityLimitStatus::lower_since)
                    .describe(
                        "The time since which the expression has been lower than the value in force. It falls after 30 s."));

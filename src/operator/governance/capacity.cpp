@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
+#include <tuple>
 #include <utility>
 
 namespace op::governance {
@@ -302,6 +304,19 @@ std::optional<Capacity> capacity_of(const slurm::Snapshot& snapshot, core::MonoT
     for (const std::string& partition : node->partitions) add(*node, out.partitions[partition]);
   }
   return out;
+}
+
+bool capacity_changed(const slurm::Change& change) {
+  if (change.health || change.partitions || change.before == nullptr || change.now == nullptr) return true;
+  return std::ranges::any_of(change.nodes, [&](const std::string& name) {
+    const slurm::Node* before = change.before->node(name);
+    const slurm::Node* now = change.now->node(name);
+    if (before == nullptr || now == nullptr) return before != now;
+    const auto counted = [](const slurm::Node& node) {
+      return std::tuple(is_capacity(node), node.cpus, node.real_memory_mib, std::cref(node.gres), std::cref(node.partitions));
+    };
+    return counted(*before) != counted(*now);
+  });
 }
 
 core::Result<Evaluation> evaluate(const Expression& expression, std::string_view tres, const Capacity& capacity) {

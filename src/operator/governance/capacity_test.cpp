@@ -137,6 +137,25 @@ TEST(Capacity, CountsTheNodesThatCanRunJobs) {
   EXPECT_FALSE(capacity_of(snapshot, kNow)) << "incomplete";
 }
 
+TEST(Capacity, ChangesWithNodesAndNotWithTheirJobs) {
+  const auto changed = [](const slurm::Node& before, const slurm::Node& now) {
+    slurm::Change change;
+    for (const auto& [node, to] : {std::pair(&before, &change.before), std::pair(&now, &change.now)}) {
+      auto snapshot = std::make_shared<slurm::Snapshot>();
+      snapshot->nodes[node->name] = std::make_shared<const slurm::Node>(*node);
+      *to = std::move(snapshot);
+      change.nodes.push_back(node->name);
+    }
+    return capacity_changed(change);
+  };
+  const slurm::Node idle = make_node("n", {"a"}, "IDLE", {}, "gpu:2");
+  EXPECT_FALSE(changed(idle, make_node("n", {"a"}, "ALLOCATED", {}, "gpu:2")));
+  EXPECT_TRUE(changed(idle, make_node("n", {"a"}, "IDLE", {"DRAIN"}, "gpu:2")));
+  EXPECT_TRUE(changed(idle, make_node("n", {"a"}, "IDLE", {}, "gpu:3")));
+  EXPECT_TRUE(changed(idle, make_node("n", {"b"}, "IDLE", {}, "gpu:2")));
+  EXPECT_TRUE(changed(idle, make_node("other", {"a"}, "IDLE", {}, "gpu:2")));
+}
+
 TEST(Capacity, RisesAtOnceAndFallsAfterADelay) {
   auto now = damp(8, std::nullopt, kStart);
   EXPECT_EQ(now->next, (Damped{8, std::nullopt}));

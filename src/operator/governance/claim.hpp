@@ -52,7 +52,8 @@ struct Claim {
   std::int64_t observed_generation = 0;
   /// The number of the QOS that the resource has. Accounts and users have no numbers: 1 if slurmdbd has had it. 0: none.
   std::int64_t id = 0;
-  std::optional<core::Json> applied;  ///< See api::SlurmQosStatus::applied.
+  std::optional<core::Json> applied;                      ///< See api::SlurmQosStatus::applied.
+  std::vector<api::CapacityLimitStatus> capacity_limits;  ///< Of a SlurmQos.
   std::vector<api::Condition> conditions;
 
   /// Reports whether the operator writes for this resource.

@@ -8,6 +8,7 @@
 #include "api/well_known.hpp"
 #include "core/retry.hpp"
 #include "kube/acts.hpp"
+#include "operator/governance/following.hpp"
 #include "operator/governance/references.hpp"
 #include "operator/governance/settings.hpp"
 #include "slinky/names.hpp"
@@ -66,8 +67,9 @@ bool handed_over(const Claim& from, const Claim& to) {
 
 /// Reports whether the settings in status.applied were written. They are noted before.
 bool was_written(const Claim& claim) {
-  static const std::set<std::string_view> kAfterWrite{"InSync",         "PreemptMissing", "Drifted",    "ClusterUnknown",
-                                                      "AccountMissing", "QosMissing",     "UserMissing"};
+  static const std::set<std::string_view> kAfterWrite{"InSync",         "PreemptMissing",  "Drifted",
+                                                      "ClusterUnknown", "AccountMissing",  "QosMissing",
+                                                      "UserMissing",    "CapacityUnknown", "CapacityInvalid"};
   const api::Condition* synced = api::find_condition(claim.conditions, api::kConditionSynced);
   return synced != nullptr && kAfterWrite.contains(synced->reason);
 }
@@ -75,6 +77,12 @@ bool was_written(const Claim& claim) {
 Json json_from(const Settings& settings) {
   Json out = Json::object();
   for (const auto& [setting, value] : settings) out[setting] = value;
+  return out;
+}
+
+Json json_from(const std::vector<api::CapacityLimitStatus>& limits) {
+  Json out = Json::array();
+  for (const api::CapacityLimitStatus& limit : limits) out.push_back(api::to_json(limit));
   return out;
 }
 
@@ -91,6 +99,9 @@ struct Draft {
   std::int64_t id = 0;
   bool owns = false;  ///< What it declares is the resource's, or is about to be created.
   Settings applied;   ///< The settings that the resource has made.
+  std::vector<api::CapacityLimitStatus> capacity_limits = {};
+  std::optional<Problem> capacity_problem = {};  ///< Why limits do not follow the capacity.
+  bool limits_complete = true;                   ///< False: a limit has no value yet.
   api::ConditionStatus synced = api::ConditionStatus::kFalse;
   std::string reason, message;           ///< Those of the condition Synced.
   bool wrong = true;                     ///< A person must act. False: it only takes time.
@@ -236,6 +247,7 @@ class Planner {
     draft.id = claim.id;
     draft.applied = applied_settings(claim);
     draft.owns = claim.applied.has_value();
+    draft.capacity_limits = claim.capacity_limits;
     // A resource that only observes owns nothing.
     if (claim.enforces() || !claim.parse_error.empty()) take_over(claim, group, draft);
     if (!claim.parse_error.empty()) {
@@ -249,11 +261,6 @@ class Planner {
       draft.message = wanted.error().message;
       return tell(claim, std::move(draft));
     }
-    if (!wanted->capacity.empty()) {
-      draft.reason = "Unsupported";
-      draft.message = "spec.limits." + wanted->capacity.begin()->second.limit + ": expressions are not written yet";
-      return tell(claim, std::move(draft));
-    }
     if (std::string problem = name_problem(group); !problem.empty()) {
       draft.reason = "Unsupported";
       draft.message = std::move(problem) + ". Give the " + std::string(texts(group.subject).word) +
@@ -261,6 +268,12 @@ class Planner {
       return tell(claim, std::move(draft));
     }
     if (state != Known::kYes) return tell(claim, unknown(std::move(draft), claim.subject));
+    Following following = follow(wanted->capacity, claim, draft.applied, observed_);
+    if (following.look_again) out_.wake_after(*following.look_again, "a limit follows the capacity of a cluster");
+    wanted->settings.merge(following.settings);
+    draft.capacity_limits = std::move(following.status);
+    draft.capacity_problem = std::move(following.problem);
+    draft.limits_complete = following.complete;
     claim.enforces() ? enforce(claim, group, std::move(wanted->settings), std::move(draft))
                      : compare(claim, group, wanted->settings, std::move(draft));
   }
@@ -305,6 +318,12 @@ class Planner {
   }
 
   static Draft in_sync(Draft draft, const Group& group) {
+    if (draft.capacity_problem) {
+      draft.wrong = draft.capacity_problem->wrong();
+      draft.reason = draft.capacity_problem->reason;
+      draft.message = draft.capacity_problem->message;
+      return draft;
+    }
     draft.synced = api::ConditionStatus::kTrue;
     draft.reason = "InSync";
     draft.message =
@@ -323,6 +342,7 @@ class Planner {
     if (!is_ours(claim, group)) {
       draft.id = 0;
       draft.owns = false;
+      draft.capacity_limits.clear();
       draft.reason = "AlreadyExists";
       draft.message = "slurmdbd has " + std::string(texts(group.subject).a_word) + " " + group.name + " that no " +
                       texts(group.subject).resource.kind + " has made. It is left alone unless spec.adoption is Adopt";
@@ -333,6 +353,12 @@ class Planner {
       draft.wrong = !now.coming;
       draft.reason = std::move(now.reason);
       draft.message = std::move(now.message);
+      return tell(claim, std::move(draft));
+    }
+    // Without the limit, a new QOS would allow more than is declared.
+    if (!group.found && !draft.limits_complete) {
+      draft = in_sync(std::move(draft), group);
+      draft.message += ". Until every limit has a value, the QOS is not created";
       return tell(claim, std::move(draft));
     }
     const bool was_there = draft.id != 0;
@@ -517,6 +543,7 @@ class Planner {
     draft.id = claim.id;
     draft.owns = true;
     draft.applied = applied_settings(claim);
+    draft.capacity_limits = claim.capacity_limits;
     if (known(claim.subject) != Known::kYes) {
       draft = unknown(std::move(draft), claim.subject);
       draft.message += ". Until the " + word +
@@ -628,7 +655,9 @@ class Planner {
     const bool synced = draft.synced == api::ConditionStatus::kTrue;
     // A drift that is mended at once is reported by its event alone.
     const bool quiet = draft.write && draft.reason == "Writing" && claim.id == draft.id && draft.owns && claim.applied &&
-                       *claim.applied == json_from(draft.applied) && claim.observed_generation == meta.generation;
+                       *claim.applied == json_from(draft.applied) &&
+                       json_from(claim.capacity_limits) == json_from(draft.capacity_limits) &&
+                       claim.observed_generation == meta.generation;
     if (!quiet) {
       Conditions conditions(claim.conditions, meta.generation, observed_.context.now);
       conditions.set(api::kConditionSynced, draft.synced, draft.reason, draft.message);
@@ -647,6 +676,7 @@ class Planner {
           status["created"] = true;
       }
       if (draft.owns) status["applied"] = json_from(draft.applied);
+      if (!draft.capacity_limits.empty()) status["capacityLimits"] = json_from(draft.capacity_limits);
       if (auto step = status_step(words.resource, *claim.object, std::move(status))) {
         step->id.name = claim.label();
         lane.add(std::move(step));
