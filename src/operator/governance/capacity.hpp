@@ -1,4 +1,7 @@
 // Limits that follow capacity: expressions over the TRES of a cluster, their values, and the delay with which they fall. Pure.
+//
+// Folder src/operator/governance: the controller of SlurmQos, SlurmAccount and SlurmUser. Uses operator/common, and no other
+// controller.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,5 @@
 // A resource of an Accounting as the plan sees it: what it declares, and what its status has noted. SlurmQos, SlurmAccount and
 // SlurmUser share the rules of ownership, drift and deletion, so they share this form.
-//
-// Folder src/operator/governance: the controller of SlurmQos, SlurmAccount and SlurmUser. Uses operator/common, and no other
-// controller.
 #pragma once
 
 #include <cstdint>
