@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -306,16 +305,15 @@ std::optional<Capacity> capacity_of(const slurm::Snapshot& snapshot, core::MonoT
   return out;
 }
 
-bool capacity_changed(const slurm::Change& change) {
-  if (change.health || change.partitions || change.before == nullptr || change.now == nullptr) return true;
-  return std::ranges::any_of(change.nodes, [&](const std::string& name) {
-    const slurm::Node* before = change.before->node(name);
-    const slurm::Node* now = change.now->node(name);
-    if (before == nullptr || now == nullptr) return before != now;
-    const auto counted = [](const slurm::Node& node) {
-      return std::tuple(is_capacity(node), node.cpus, node.real_memory_mib, std::cref(node.gres), std::cref(node.partitions));
+bool capacity_changed(const std::vector<std::string>& nodes, const slurm::Snapshot& before, const slurm::Snapshot& now) {
+  return std::ranges::any_of(nodes, [&](const std::string& name) {
+    const slurm::Node* then = before.node(name);
+    const slurm::Node* node = now.node(name);
+    if (then == nullptr || node == nullptr) return then != node;
+    const auto counted = [](const slurm::Node& each) {
+      return std::tie(each.cpus, each.real_memory_mib, each.gres, each.partitions);
     };
-    return counted(*before) != counted(*now);
+    return is_capacity(*then) != is_capacity(*node) || counted(*then) != counted(*node);
   });
 }
 

@@ -14,7 +14,6 @@
 
 #include "core/clock.hpp"
 #include "core/result.hpp"
-#include "slurm/snapshot/registry.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
 namespace op::governance {
@@ -64,8 +63,9 @@ struct Capacity {
 /// Returns the capacity of a cluster, or nullopt unless the snapshot is complete and fresh.
 [[nodiscard]] std::optional<Capacity> capacity_of(const slurm::Snapshot& snapshot, core::MonoTime now);
 
-/// Reports whether a poll may have changed the capacity of its cluster, or whether it is known. Jobs do not change it.
-[[nodiscard]] bool capacity_changed(const slurm::Change& change);
+/// Reports whether one of the nodes counts otherwise in `now` than in `before`. Jobs do not change that.
+[[nodiscard]] bool capacity_changed(const std::vector<std::string>& nodes, const slurm::Snapshot& before,
+                                    const slurm::Snapshot& now);
 
 struct Evaluation {
   std::int64_t value = 0;

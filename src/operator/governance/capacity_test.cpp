@@ -139,14 +139,10 @@ TEST(Capacity, CountsTheNodesThatCanRunJobs) {
 
 TEST(Capacity, ChangesWithNodesAndNotWithTheirJobs) {
   const auto changed = [](const slurm::Node& before, const slurm::Node& now) {
-    slurm::Change change;
-    for (const auto& [node, to] : {std::pair(&before, &change.before), std::pair(&now, &change.now)}) {
-      auto snapshot = std::make_shared<slurm::Snapshot>();
-      snapshot->nodes[node->name] = std::make_shared<const slurm::Node>(*node);
-      *to = std::move(snapshot);
-      change.nodes.push_back(node->name);
-    }
-    return capacity_changed(change);
+    slurm::Snapshot then, later;
+    then.nodes[before.name] = std::make_shared<const slurm::Node>(before);
+    later.nodes[now.name] = std::make_shared<const slurm::Node>(now);
+    return capacity_changed({before.name, now.name}, then, later);
   };
   const slurm::Node idle = make_node("n", {"a"}, "IDLE", {}, "gpu:2");
   EXPECT_FALSE(changed(idle, make_node("n", {"a"}, "ALLOCATED", {}, "gpu:2")));

@@ -32,7 +32,10 @@ GovernanceController::GovernanceController(Wiring& wiring)
   wiring.wakes_on_slurm(name(), [this, accounting_of](const slurm::Change& change, const kube::Key& cluster) -> Keys {
     const kube::ObjectPtr controller = caches_.controllers.find(cluster);
     Keys keys = controller ? accounting_of(*controller) : Keys{};
-    if (keys.empty() || !capacity_changed(change)) return {};
+    if (keys.empty()) return {};
+    const bool known = change.before != nullptr && change.now != nullptr;
+    if (!change.health && !change.partitions && known && !capacity_changed(change.nodes, *change.before, *change.now))
+      return {};
     const std::vector<kube::ObjectPtr> qos = caches_.qos.by_index(kIndexAccounting, keys.front().str());
     const bool follows = std::ranges::any_of(qos, [](const kube::ObjectPtr& each) { return follows_capacity(*each); });
     return follows ? keys : Keys{};
