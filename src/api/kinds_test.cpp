@@ -348,6 +348,7 @@ TEST(Kinds, EveryFieldOfASlurmQosSurvivesARoundTrip) {
   const Json spec = {{"accountingRef", {{"name", "a"}}}, {"limits", {{"grpJobs", 1}, {"grpTRES", {{"cpu", 1}}}}}};
   const Mutation<SlurmQos> mutation(*find_kind("SlurmQos"), {{"spec", spec}});
   EXPECT_THAT(mutation.changed, Contains("spec.limits.grpTRES"));
+  EXPECT_THAT(mutation.changed, Contains("spec.capacityCluster"));
   EXPECT_THAT(mutation.changed, Contains("spec.limits.maxWallDurationPerJob"));
   EXPECT_GT(mutation.changed.size(), 40u);
 }

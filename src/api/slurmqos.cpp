@@ -7,10 +7,24 @@ namespace {
 
 using namespace limits;
 
+/// A number, or an expression over the capacity of a cluster. The operator reads the expression and says what is wrong in it.
+constexpr const char* kTresOrExpression = R"(^(unlimited|default|[0-9]+[KMGTP]?|[^\n]*(%|all|partition)[^\n]*)$)";
+constexpr std::size_t kMaxExpression = 128;
 constexpr const char* kFraction = R"(^(default|[0-9]+(\.[0-9]+)?)$)";
 /// Like kTime, without "unlimited" and without plain numbers other than 0, whose unit would be ambiguous.
 constexpr const char* kSeconds =
     R"(^(default|0|[0-9]+(:[0-9]+){1,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$)";
+
+/// TRES limits that can be expressions as well.
+Field follows(std::string name, TresMap QosLimits::*member, const std::string& text) {
+  Field out = tres(std::move(name), member, text);
+  core::Json& item = out.limits["additionalProperties"];
+  item["pattern"] = kTresOrExpression;
+  item["maxLength"] = kMaxExpression;
+  return out.describe(out.description +
+                      " Or an expression over the capacity of a cluster, for cpu, mem, node and gres/gpu: \"50%\", "
+                      "\"all - 8\", \"partition(gpu) * 0.25\".");
+}
 
 }  // namespace
 
@@ -31,10 +45,10 @@ const FieldList& field_list(const QosLimits*) {
           .add(count("grpJobs", &QosLimits::grp_jobs, "The number of running jobs of the QOS."))
           .add(count("grpJobsAccrue", &QosLimits::grp_jobs_accrue, "The number of pending jobs that gain priority by age."))
           .add(count("grpSubmitJobs", &QosLimits::grp_submit_jobs, "The number of pending and running jobs of the QOS."))
-          .add(tres("grpTRES", &QosLimits::grp_tres, "The TRES of all running jobs together."))
-          .add(tres("grpTRESMins", &QosLimits::grp_tres_mins, "The TRES minutes that all jobs may use."))
-          .add(tres("grpTRESRunMins", &QosLimits::grp_tres_run_mins,
-                    "The TRES minutes that all running jobs together may have left."))
+          .add(follows("grpTRES", &QosLimits::grp_tres, "The TRES of all running jobs together."))
+          .add(follows("grpTRESMins", &QosLimits::grp_tres_mins, "The TRES minutes that all jobs may use."))
+          .add(follows("grpTRESRunMins", &QosLimits::grp_tres_run_mins,
+                       "The TRES minutes that all running jobs together may have left."))
           .add(wall("grpWall", &QosLimits::grp_wall, "The total run time of all jobs."))
           .add(count("maxJobsAccruePerAccount", &QosLimits::max_jobs_accrue_per_account,
                      "The number of pending jobs of an account that gain priority by age."))
@@ -46,19 +60,19 @@ const FieldList& field_list(const QosLimits*) {
                      "The number of pending and running jobs of an account."))
           .add(count("maxSubmitJobsPerUser", &QosLimits::max_submit_jobs_per_user,
                      "The number of pending and running jobs of a user."))
-          .add(tres("maxTRESMinsPerJob", &QosLimits::max_tres_mins_per_job, "The TRES minutes that a job may use."))
-          .add(tres("maxTRESPerAccount", &QosLimits::max_tres_per_account, "The TRES of all running jobs of an account."))
-          .add(tres("maxTRESPerJob", &QosLimits::max_tres_per_job, "The TRES of a job."))
-          .add(tres("maxTRESPerNode", &QosLimits::max_tres_per_node, "The TRES of a job on each node."))
-          .add(tres("maxTRESPerUser", &QosLimits::max_tres_per_user, "The TRES of all running jobs of a user."))
-          .add(tres("maxTRESRunMinsPerAccount", &QosLimits::max_tres_run_mins_per_account,
-                    "The TRES minutes that all running jobs of an account together may have left."))
-          .add(tres("maxTRESRunMinsPerUser", &QosLimits::max_tres_run_mins_per_user,
-                    "The TRES minutes that all running jobs of a user together may have left."))
+          .add(follows("maxTRESMinsPerJob", &QosLimits::max_tres_mins_per_job, "The TRES minutes that a job may use."))
+          .add(follows("maxTRESPerAccount", &QosLimits::max_tres_per_account, "The TRES of all running jobs of an account."))
+          .add(follows("maxTRESPerJob", &QosLimits::max_tres_per_job, "The TRES of a job."))
+          .add(follows("maxTRESPerNode", &QosLimits::max_tres_per_node, "The TRES of a job on each node."))
+          .add(follows("maxTRESPerUser", &QosLimits::max_tres_per_user, "The TRES of all running jobs of a user."))
+          .add(follows("maxTRESRunMinsPerAccount", &QosLimits::max_tres_run_mins_per_account,
+                       "The TRES minutes that all running jobs of an account together may have left."))
+          .add(follows("maxTRESRunMinsPerUser", &QosLimits::max_tres_run_mins_per_user,
+                       "The TRES minutes that all running jobs of a user together may have left."))
           .add(wall("maxWallDurationPerJob", &QosLimits::max_wall_duration_per_job, "The run time of a job."))
           .add(count("minPrioThreshold", &QosLimits::min_prio_threshold,
                      "The priority from which on a pending job reserves resources."))
-          .add(tres("minTRESPerJob", &QosLimits::min_tres_per_job, "The least TRES that a job must request."));
+          .add(follows("minTRESPerJob", &QosLimits::min_tres_per_job, "The least TRES that a job must request."));
   return kList;
 }
 
@@ -109,6 +123,11 @@ const FieldList& field_list(const SlurmQosSpec*) {
           .add(field("configVersion", &SlurmQosSpec::config_version)
                    .pattern(R"(^(v0\.0\.4[0-6])?$)", kMaxValue)
                    .describe("The data_parser that spelled config: v0.0.40 to v0.0.46. Empty: any."))
+          .add(field("capacityCluster", &SlurmQosSpec::capacity_cluster)
+                   .min_length(1)
+                   .max_length(kMaxName)
+                   .describe("The Controller in the same namespace whose cluster counts in expressions. Defaults to the only "
+                             "Controller of the Accounting."))
           .add(field("adoption", &SlurmQosSpec::adoption)
                    .has_default()
                    .describe("Whether the object may take over a QOS of that name that no SlurmQos has made. Never: the QOS is "
@@ -125,6 +144,21 @@ const FieldList& field_list(const SlurmQosSpec*) {
   return kList;
 }
 
+const FieldList& field_list(const CapacityLimitStatus*) {
+  static const FieldList kList =
+      FieldList("A limit that follows the capacity of a cluster.")
+          .add(field("limit", &CapacityLimitStatus::limit).always().describe("The limit: grpTRES[cpu]."))
+          .add(field("expression", &CapacityLimitStatus::expression).always().describe("The expression in force."))
+          .add(field("value", &CapacityLimitStatus::value).always().describe("The value in force."))
+          .add(field("cluster", &CapacityLimitStatus::cluster).always().describe("The Controller whose cluster counts."))
+          .add(field("inputs", &CapacityLimitStatus::inputs)
+                   .describe("What was counted when value or lowerSince was last set: all, partition(NAME)."))
+          .add(field("lowerSince", &CapacityLimitStatus::lower_since)
+                   .describe(
+                       "The time since which the expression has been lower than the value in force. It falls after 30 s."));
+  return kList;
+}
+
 const FieldList& field_list(const SlurmQosStatus*) {
   static const FieldList kList =
       FieldList("The observed state of a QOS.")
@@ -136,6 +170,8 @@ const FieldList& field_list(const SlurmQosStatus*) {
           .add(field("applied", &SlurmQosStatus::applied)
                    .describe("The settings that this object has made in Slurm, by the names of sacctmgr. A TRES limit is named "
                              "like GrpTRES/cpu. Wall times are in minutes, other times in seconds."))
+          .add(field("capacityLimits", &SlurmQosStatus::capacity_limits)
+                   .describe("The limits that are expressions, with the values in force."))
           .add(field("conditions", &SlurmQosStatus::conditions).always().describe("The conditions of the object."));
   return kList;
 }

@@ -89,9 +89,20 @@ struct SlurmQosSpec {
   QosLimits limits;
   core::Json config = core::Json::object();  ///< JSON as slurmrestd's data_parsers spell it.
   std::string config_version;                ///< The data_parser of `config`. "": any.
+  std::optional<std::string> capacity_cluster;
   Adoption adoption = Adoption::kNever;
   DriftPolicy policy = DriftPolicy::kEnforce;
   QosDeletion deletion_policy = QosDeletion::kDelete;
+};
+
+/// A limit whose value is an expression, and the value in force.
+struct CapacityLimitStatus {
+  std::string limit;  ///< "grpTRES[cpu]"
+  std::string expression;
+  std::int64_t value = 0;
+  std::string cluster;                                     ///< The name of the Controller.
+  std::map<std::string, IntOrString, std::less<>> inputs;  ///< {"all": 128, "partition(gpu)": 64}
+  std::optional<core::WallTime> lower_since;               ///< Only while the expression is lower than `value`.
 };
 
 struct SlurmQosStatus {
@@ -100,6 +111,7 @@ struct SlurmQosStatus {
   std::int64_t id = 0;  ///< 0: this resource has no QOS.
   /// slurm::accounting::Settings that this resource has set. Present without an id: the QOS is about to be created.
   std::optional<core::Json> applied;
+  std::vector<CapacityLimitStatus> capacity_limits;
   std::vector<Condition> conditions;
 };
 
@@ -111,6 +123,7 @@ struct SlurmQos {
 const FieldList& field_list(const AccountingReference*);
 const FieldList& field_list(const QosLimits*);
 const FieldList& field_list(const SlurmQosSpec*);
+const FieldList& field_list(const CapacityLimitStatus*);
 const FieldList& field_list(const SlurmQosStatus*);
 const FieldList& field_list(const SlurmQos*);
 

@@ -47,6 +47,7 @@ struct Node {
   std::string name, address, hostname, reason, comment, extra, instance_id, version;
   NodeState state;
   std::vector<std::string> features, active_features, partitions;
+  std::string gres;         ///< As in slurm.conf, with sockets: "gpu:h100:8(S:0-1)"; "": none.
   std::string topology;     ///< "default:switch-1"; "" if the node has none or the server does not report it.
   std::string reservation;  ///< The active reservation of the node; "": none. If there are several, one of them.
   std::optional<core::WallTime> slurmd_start_time, boot_time;

@@ -191,6 +191,7 @@ slurmqoses() {
   accept SlurmQos "{$ref}"
   accept SlurmQos "{$ref, name: gpu_a, description: d, priority: 5, flags: [DenyOnLimit, NoDecay], graceTime: 90s, usageFactor: '1.5', usageThreshold: default, limitFactor: 2, preempt: [b], preemptMode: Requeue, preemptExemptTime: '00:01:30', adoption: Adopt, policy: Observe, deletionPolicy: Orphan}"
   accept SlurmQos "{$ref, limits: {grpJobs: 4, grpWall: 3-00:00:00, maxWallDurationPerJob: '72:00:00', maxJobsPerUser: unlimited, grpTRES: {cpu: 64, mem: 100G, gres/gpu: unlimited}}}"
+  accept SlurmQos "{$ref, capacityCluster: slurm, limits: {grpTRES: {cpu: 50%, mem: 'min(all, partition(gpu)) - 1024', node: all * 0.5}}}"
   accept SlurmQos "{$ref, config: {limits: {max: {jobs: {per: {user: {set: true, number: 4}}}}}}, configVersion: v0.0.44}"
   refuse SlurmQos '{}' spec.accountingRef 'Required value'
   refuse SlurmQos '{accountingRef: {}}' spec.accountingRef.name 'Required value'
@@ -200,7 +201,8 @@ slurmqoses() {
   refuse SlurmQos "{$ref, priority: -1}" spec.priority 'should be greater than or equal to 0'
   refuse SlurmQos "{$ref, graceTime: '90'}" spec.graceTime 'should match'
   refuse SlurmQos "{$ref, limits: {grpJobs: many}}" spec.limits.grpJobs 'should match'
-  refuse SlurmQos "{$ref, limits: {grpTRES: {cpu: 50%}}}" spec.limits.grpTRES.cpu 'should match'
+  refuse SlurmQos "{$ref, limits: {grpTRES: {cpu: half}}}" spec.limits.grpTRES.cpu 'should match'
+  refuse SlurmQos "{$ref, capacityCluster: ''}" spec.capacityCluster 'should be at least 1'
   refuse SlurmQos "{$ref, limits: {maxWallDurationPerJob: 3d}}" spec.limits.maxWallDurationPerJob 'should match'
   refuse SlurmQos "{$ref, configVersion: v44}" spec.configVersion 'should match'
   refuse SlurmQos "{$ref, deletionPolicy: Retain}" spec.deletionPolicy 'Unsupported value'

@@ -454,7 +454,7 @@ def follows(ns, nodes):
     inputs = {"50%": {"all": nodes}, "all - 1": {"all": 2 * nodes}, "partition(cpu) * 0.25": {"partition(cpu)": 2 * nodes}}
     wait(f"the status has the values for {nodes} nodes", lambda: {item["expression"]: (item["value"], item["inputs"]) for item in in_force(ns)} == {
         expression: (values[expression], inputs[expression]) for expression in values})
-    expect({item["cluster"] for item in in_force(ns)} == {f"{ns.name}_demo"}, f"another cluster: {in_force(ns)}")
+    expect({item["cluster"] for item in in_force(ns)} == {"demo"}, f"another cluster: {in_force(ns)}")
 
 
 def stays(ns, before):

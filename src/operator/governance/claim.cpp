@@ -37,6 +37,7 @@ void read_into(Claim& claim) {
     claim.id = kind.status.created ? 1 : 0;
   }
   claim.applied = std::move(kind.status.applied);
+  if constexpr (requires { kind.status.capacity_limits; }) claim.capacity_limits = std::move(kind.status.capacity_limits);
   claim.conditions = std::move(kind.status.conditions);
   claim.spec = std::move(kind.spec);
 }

@@ -1,8 +1,5 @@
 // A resource of an Accounting as the plan sees it: what it declares, and what its status has noted. All kinds share the rules
 // of ownership, drift and deletion, so they share this form.
-//
-// Folder src/operator/governance: the controller of SlurmQos, SlurmAccount, SlurmUser and SlurmAssociation. Uses
-// operator/common, and no other controller.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +50,8 @@ struct Claim {
   std::int64_t observed_generation = 0;
   /// The number of the QOS that the resource has. Accounts and users have no numbers: 1 if slurmdbd has had it. 0: none.
   std::int64_t id = 0;
-  std::optional<core::Json> applied;  ///< See api::SlurmQosStatus::applied.
+  std::optional<core::Json> applied;                      ///< See api::SlurmQosStatus::applied.
+  std::vector<api::CapacityLimitStatus> capacity_limits;  ///< Of a SlurmQos.
   std::vector<api::Condition> conditions;
 
   /// Reports whether the operator writes for this resource.

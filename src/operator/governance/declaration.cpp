@@ -1,4 +1,7 @@
 // The caches of the governance controller, what wakes it, and the rights that it needs.
+#include <algorithm>
+
+#include "operator/governance/following.hpp"
 #include "operator/governance/observe.hpp"
 #include "operator/governance/plan.hpp"
 
@@ -8,6 +11,7 @@ using kube::Object;
 
 Caches::Caches(Wiring& wiring)
     : accountings(wiring.cache(caches::kAccountings)),
+      controllers(wiring.cache(caches::kControllers)),
       qos(wiring.cache(caches::kSlurmQos)),
       accounts(wiring.cache(caches::kSlurmAccounts)),
       users(wiring.cache(caches::kSlurmUsers)),
@@ -25,6 +29,19 @@ GovernanceController::GovernanceController(Wiring& wiring)
     const kube::Key key = accounting_ref(object);
     return key.name.empty() ? Keys{} : Keys{key};
   };
+  // Limits can follow the capacity of the clusters of the Accounting.
+  wiring.wakes<Object>(*this, caches_.controllers, accounting_of, intent_changed);
+  wiring.wakes_on_slurm(name(), [this, accounting_of](const slurm::Change& change, const kube::Key& cluster) -> Keys {
+    const kube::ObjectPtr controller = caches_.controllers.find(cluster);
+    Keys keys = controller ? accounting_of(*controller) : Keys{};
+    if (keys.empty()) return {};
+    const bool known = change.before != nullptr && change.now != nullptr;
+    if (!change.health && !change.partitions && known && !capacity_changed(change.nodes, *change.before, *change.now))
+      return {};
+    const std::vector<kube::ObjectPtr> qos = caches_.qos.by_index(kIndexAccounting, keys.front().str());
+    const bool follows = std::ranges::any_of(qos, [](const kube::ObjectPtr& each) { return follows_capacity(*each); });
+    return follows ? keys : Keys{};
+  });
   for (kube::Cache<Object>* cache : {&caches_.qos, &caches_.accounts, &caches_.users, &caches_.associations})
     wiring.wakes<Object>(*this, *cache, accounting_of);
   wiring.wakes_on_lists(name(), [](const slurm::ListChange&, const kube::Key& of) -> Keys { return {of}; });

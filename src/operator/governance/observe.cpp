@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "operator/governance/following.hpp"
+
 namespace op::governance {
 namespace {
 
@@ -28,6 +30,11 @@ void find_unused(const run::Observation& context, Observed& out) {
   }
 }
 
+bool any_follows(const Observed& observed) {
+  return std::ranges::any_of(
+      observed.claims, [](const Claim& claim) { return claim.subject == Subject::kQos && follows_capacity(*claim.object); });
+}
+
 }  // namespace
 
 std::shared_ptr<const Observed> GovernanceController::observe_typed(const kube::Key& key, kube::Recorder& /*recorder*/,
@@ -48,6 +55,12 @@ std::shared_ptr<const Observed> GovernanceController::observe_typed(const kube::
     return std::tuple(each.object->meta.created, each.object->meta.name, each.subject);
   });
   out->view = wiring_.accounting(out->database);
+  if (any_follows(*out)) {
+    for (const kube::ObjectPtr& controller : caches_.controllers.by_index(kIndexAccounting, key.str())) {
+      const slurm::SnapshotPtr snapshot = wiring_.snapshot(cluster_key(key.ns, controller->meta.name));
+      out->capacities[controller->meta.name] = snapshot ? capacity_of(*snapshot, context.mono) : std::nullopt;
+    }
+  }
   if (out->view) find_unused(context, *out);
   return out;
 }

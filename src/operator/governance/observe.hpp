@@ -16,7 +16,7 @@ namespace op::governance {
 /// The caches that the controller reads.
 struct Caches {
   explicit Caches(Wiring& wiring);
-  kube::Cache<kube::Object>&accountings, &qos, &accounts, &users, &associations;
+  kube::Cache<kube::Object>&accountings, &controllers, &qos, &accounts, &users, &associations;
 };
 
 class GovernanceController final : public kube::TypedController<Observed> {

@@ -10,6 +10,7 @@
 
 #include "kube/object.hpp"
 #include "operator/common/slinky.hpp"
+#include "operator/governance/capacity.hpp"
 #include "operator/governance/claim.hpp"
 #include "plan/plan.hpp"
 #include "slurm/accounting/acts.hpp"
@@ -26,6 +27,9 @@ struct Observed {
   slurm::AccountingKey database;
   /// The lists of slurmdbd; nullopt while no cluster is known whose slurmrestd can ask it.
   std::optional<slurm::accounting::View> view;
+  /// The capacities of clusters, by the names of their Controllers: all that name the Accounting. nullopt: not known now. Empty
+  /// unless a limit is an expression.
+  std::map<std::string, std::optional<Capacity>, std::less<>> capacities;
   /// Evidence for the QOS that may be deleted, by name in lower case.
   std::map<std::string, slurm::UnusedQos, std::less<>> unused;
   /// The same for accounts and users.

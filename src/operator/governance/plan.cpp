@@ -8,6 +8,7 @@
 #include "api/well_known.hpp"
 #include "core/retry.hpp"
 #include "kube/acts.hpp"
+#include "operator/governance/following.hpp"
 #include "operator/governance/references.hpp"
 #include "operator/governance/settings.hpp"
 #include "slinky/names.hpp"
@@ -66,8 +67,9 @@ bool handed_over(const Claim& from, const Claim& to) {
 
 /// Reports whether the settings in status.applied were written. They are noted before.
 bool was_written(const Claim& claim) {
-  static const std::set<std::string_view> kAfterWrite{"InSync",         "PreemptMissing", "Drifted",    "ClusterUnknown",
-                                                      "AccountMissing", "QosMissing",     "UserMissing"};
+  static const std::set<std::string_view> kAfterWrite{"InSync",         "PreemptMissing",  "Drifted",
+                                                      "ClusterUnknown", "AccountMissing",  "QosMissing",
+                                                      "UserMissing",    "CapacityUnknown", "CapacityInvalid"};
   const api::Condition* synced = api::find_condition(claim.conditions, api::kConditionSynced);
   return synced != nullptr && kAfterWrite.contains(synced->reason);
 }
@@ -75,6 +77,12 @@ bool was_written(const Claim& claim) {
 Json json_from(const Settings& settings) {
   Json out = Json::object();
   for (const auto& [setting, value] : settings) out[setting] = value;
+  return out;
+}
+
+Json json_from(const std::vector<api::CapacityLimitStatus>& limits) {
+  Json out = Json::array();
+  for (const api::CapacityLimitStatus& limit : limits) out.push_back(api::to_json(limit));
   return out;
 }
 
@@ -91,6 +99,9 @@ struct Draft {
   std::int64_t id = 0;
   bool owns = false;  ///< What it declares is the resource's, or is about to be created.
   Settings applied;   ///< The settings that the resource has made.
+  std::vector<api::CapacityLimitStatus> capacity_limits = {};
+  std::optional<Problem> capacity_problem = {};  ///< Why limits do not follow the capacity.
+  bool limits_complete = true;                   ///< False: a limit has no value yet.
   api::ConditionStatus synced = api::ConditionStatus::kFalse;
   std::string reason, message;           ///< Those of the condition Synced.
   bool wrong = true;                     ///< A person must act. False: it only takes time.
@@ -108,7 +119,7 @@ class Planner {
     names_ = Names(*observed.view);
     for (const Claim& claim : observed.claims) {
       if (claim.object->meta.terminating() || claim.subject == Subject::kQos || !claim.enforces()) continue;
-      if (const auto settings = declared_by(claim)) {
+      if (const auto settings = settings_of(claim)) {
         auto& all = claim.subject == Subject::kAssociation ? apart_ : inline_;
         all[entity_of(claim)].emplace_back(&claim, *settings);
       }
@@ -165,7 +176,7 @@ class Planner {
     std::set<acct::Place> places;
     for (const Claim* claim : group.claims) {
       places.merge(places_of(applied_settings(*claim)));
-      if (const auto settings = declared_by(*claim)) places.merge(places_of(*settings));
+      if (const auto settings = settings_of(*claim)) places.merge(places_of(*settings));
     }
     Found out;
     for (const auto& [setting, value] : it->second.settings) {
@@ -273,6 +284,7 @@ class Planner {
     draft.id = claim.id;
     draft.applied = applied_settings(claim);
     draft.owns = claim.applied.has_value();
+    draft.capacity_limits = claim.capacity_limits;
     // A resource that only observes owns nothing.
     if (claim.enforces() || !claim.parse_error.empty()) take_over(claim, group, draft);
     if (!claim.parse_error.empty()) {
@@ -280,7 +292,7 @@ class Planner {
       draft.message = claim.parse_error;
       return tell(claim, std::move(draft));
     }
-    core::Result<Settings> wanted = declared_by(claim);
+    core::Result<DeclaredQos> wanted = declared_by(claim);
     if (!wanted) {
       draft.reason = "Invalid";
       draft.message = wanted.error().message;
@@ -293,28 +305,35 @@ class Planner {
       return tell(claim, std::move(draft));
     }
     if (state != Known::kYes) return tell(claim, unknown(std::move(draft), claim.subject));
-    claim.enforces() ? enforce(claim, group, *std::move(wanted), std::move(draft))
-                     : compare(claim, group, *wanted, std::move(draft));
+    Following following = follow(wanted->capacity, claim, draft.applied, observed_);
+    if (following.look_again) out_.wake_after(*following.look_again, "a limit follows the capacity of a cluster");
+    wanted->settings.merge(following.settings);
+    draft.capacity_limits = std::move(following.status);
+    draft.capacity_problem = std::move(following.problem);
+    draft.limits_complete = following.complete;
+    claim.enforces() ? enforce(claim, group, std::move(wanted->settings), std::move(draft))
+                     : compare(claim, group, wanted->settings, std::move(draft));
   }
 
-  [[nodiscard]] core::Result<Settings> declared_by(const Claim& claim) const {
-    switch (claim.subject) {
-      case Subject::kAccount: {
-        core::Result<Settings> settings = declared(std::get<api::SlurmAccountSpec>(claim.spec), names_.clusters);
-        if (!settings) return settings;
-        // slurmdbd gives an account its own name for an empty text.
-        for (const std::string_view field : {acct::kDescription, acct::kOrganization}) {
-          if (const auto it = settings->find(field); it != settings->end() && it->second == "") it->second = claim.name;
-        }
-        return settings;
-      }
-      case Subject::kUser:
-        return declared(std::get<api::SlurmUserSpec>(claim.spec), names_.clusters);
-      case Subject::kAssociation:
-        return declared(std::get<api::SlurmAssociationSpec>(claim.spec), names_.clusters);
-      default:
-        return declared(std::get<api::SlurmQosSpec>(claim.spec));
+  [[nodiscard]] core::Result<DeclaredQos> declared_by(const Claim& claim) const {
+    if (claim.subject == Subject::kQos) return declared(std::get<api::SlurmQosSpec>(claim.spec));
+    core::Result<Settings> settings = settings_of(claim);
+    if (!settings) return std::unexpected(settings.error());
+    return DeclaredQos{*std::move(settings), {}};
+  }
+
+  /// Returns what an account, a user or an association declares.
+  [[nodiscard]] core::Result<Settings> settings_of(const Claim& claim) const {
+    if (claim.subject == Subject::kUser) return declared(std::get<api::SlurmUserSpec>(claim.spec), names_.clusters);
+    if (claim.subject == Subject::kAssociation)
+      return declared(std::get<api::SlurmAssociationSpec>(claim.spec), names_.clusters);
+    core::Result<Settings> settings = declared(std::get<api::SlurmAccountSpec>(claim.spec), names_.clusters);
+    if (!settings) return settings;
+    // slurmdbd gives an account its own name for an empty text.
+    for (const std::string_view field : {acct::kDescription, acct::kOrganization}) {
+      if (const auto it = settings->find(field); it != settings->end() && it->second == "") it->second = claim.name;
     }
+    return settings;
   }
 
   static std::string name_problem(const Group& group) {
@@ -349,6 +368,12 @@ class Planner {
   }
 
   static Draft in_sync(Draft draft, const Group& group) {
+    if (draft.capacity_problem) {
+      draft.wrong = draft.capacity_problem->wrong();
+      draft.reason = draft.capacity_problem->reason;
+      draft.message = draft.capacity_problem->message;
+      return draft;
+    }
     draft.synced = api::ConditionStatus::kTrue;
     draft.reason = "InSync";
     draft.message =
@@ -400,6 +425,7 @@ class Planner {
     if (!is_ours(claim, group)) {
       draft.id = 0;
       draft.owns = false;
+      draft.capacity_limits.clear();
       draft.reason = "AlreadyExists";
       draft.message = "slurmdbd has " + std::string(texts(group.subject).a_word) + " " + group.name + " that no " +
                       texts(group.subject).resource.kind + " has made. It is left alone unless spec.adoption is Adopt";
@@ -410,6 +436,12 @@ class Planner {
       draft.wrong = !now.coming;
       draft.reason = std::move(now.reason);
       draft.message = std::move(now.message);
+      return tell(claim, std::move(draft));
+    }
+    // Without the limit, a new QOS would allow more than is declared.
+    if (!group.found && !draft.limits_complete) {
+      draft = in_sync(std::move(draft), group);
+      draft.message += ". Until every limit has a value, the QOS is not created";
       return tell(claim, std::move(draft));
     }
     const bool was_there = draft.id != 0;
@@ -618,6 +650,7 @@ class Planner {
     draft.id = claim.id;
     draft.owns = true;
     draft.applied = applied_settings(claim);
+    draft.capacity_limits = claim.capacity_limits;
     if (known(claim.subject) != Known::kYes) {
       draft = unknown(std::move(draft), claim.subject);
       draft.message += ". Until the " + word +
@@ -736,7 +769,9 @@ class Planner {
     const bool synced = draft.synced == api::ConditionStatus::kTrue;
     // A drift that is mended at once is reported by its event alone.
     const bool quiet = draft.write && draft.reason == "Writing" && claim.id == draft.id && draft.owns && claim.applied &&
-                       *claim.applied == json_from(draft.applied) && claim.observed_generation == meta.generation;
+                       *claim.applied == json_from(draft.applied) &&
+                       json_from(claim.capacity_limits) == json_from(draft.capacity_limits) &&
+                       claim.observed_generation == meta.generation;
     if (!quiet) {
       Conditions conditions(claim.conditions, meta.generation, observed_.context.now);
       conditions.set(api::kConditionSynced, draft.synced, draft.reason, draft.message);
@@ -755,6 +790,7 @@ class Planner {
           status["created"] = true;
       }
       if (draft.owns) status["applied"] = json_from(draft.applied);
+      if (!draft.capacity_limits.empty()) status["capacityLimits"] = json_from(draft.capacity_limits);
       if (auto step = status_step(words.resource, *claim.object, std::move(status))) {
         step->id.name = claim.label();
         lane.add(std::move(step));

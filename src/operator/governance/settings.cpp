@@ -57,7 +57,9 @@ std::optional<std::int64_t> tres_count(std::string_view tres, std::string_view t
 
 class Reader {
  public:
-  Settings settings;
+  explicit Reader(bool expressions = false) : expressions_(expressions) {}
+
+  DeclaredQos out;
   std::string problems;
 
   void refuse(const std::string& path, const std::string& why) {
@@ -79,7 +81,8 @@ class Reader {
       const std::string path = above + "." + member;
       const std::string name = place + std::string(field->name);
       if (field->form == FieldForm::kTres) {
-        for (const auto& [tres, count] : value.items()) take_tres(name, tres, path + "[" + tres + "]", count);
+        for (const auto& [tres, count] : value.items())
+          take_tres(name, tres, member + "[" + tres + "]", path + "[" + tres + "]", count);
       } else {
         take(*field, name, path, value);
       }
@@ -89,7 +92,7 @@ class Reader {
   /// Reads the settings of an association, and that it exists.
   void association(const Json& json, const std::string& above, const slurm::accounting::Place& place) {
     using slurm::accounting::kAssociationFields;
-    settings[place.setting(slurm::accounting::kAssociation)] = true;
+    out.settings[place.setting(slurm::accounting::kAssociation)] = true;
     const std::string before = place.setting("");
     members(json, above, kAssociationFields, before);
     if (const auto limits = json.find("limits"); limits != json.end())
@@ -97,23 +100,34 @@ class Reader {
   }
 
  private:
-  void take_tres(const std::string& name, const std::string& tres, const std::string& path, const Json& value) {
+  void take_tres(const std::string& name, const std::string& tres, std::string limit, const std::string& path,
+                 const Json& value) {
     if (tres.empty() || tres.find_first_of("=, ") != std::string::npos) return refuse(path, "is no name of a TRES");
     const std::string setting = name + "/" + tres;
     if (value == "unlimited" || value == "default") {
-      settings[setting] = slurm::accounting::kUnlimited;
+      out.settings[setting] = slurm::accounting::kUnlimited;
+      return;
+    }
+    if (value.is_string() && is_expression(value.get<std::string>())) {
+      if (!expressions_)
+        return refuse(path, "\"" + value.get<std::string>() + "\": only limits of a SlurmQos can be expressions");
+      core::Result<Expression> expression = read_expression(value.get<std::string>());
+      if (!expression) return refuse(path, expression.error().message);
+      if (core::Result<void> known = check_tres(tres); !known) return refuse(path, known.error().message);
+      out.capacity[setting] = {std::move(limit), tres, value.get<std::string>(), *std::move(expression)};
       return;
     }
     const std::optional<std::int64_t> count =
         value.is_number() ? std::optional(value.get<std::int64_t>()) : tres_count(tres, value.get<std::string>());
     if (!count)
       return refuse(path, "\"" + value.get<std::string>() + "\": must be a number" +
-                              (is_memory(tres) ? ", or a number with K, M, G, T or P" : " without a unit"));
-    settings[setting] = *count;
+                              (is_memory(tres) ? ", or a number with K, M, G, T or P" : " without a unit") +
+                              (expressions_ ? ", or an expression such as 50%" : ""));
+    out.settings[setting] = *count;
   }
 
   void take(const QosField& field, const std::string& name, const std::string& path, const Json& value) {
-    Json& to = settings[name];
+    Json& to = out.settings[name];
     switch (field.form) {
       case FieldForm::kText:
       case FieldForm::kMode:
@@ -169,6 +183,8 @@ class Reader {
     if (field.form == FieldForm::kShares) return "must be a whole number, parent or default";
     return "must be a time such as 1-12:00:00, 36:00:00 or 36h";
   }
+
+  bool expressions_;  ///< Limits can follow the capacity of a cluster.
 };
 
 /// Returns the path of a setting in the spec: "spec.limits.grpJobs".
@@ -243,8 +259,8 @@ std::optional<std::int64_t> read_time(std::string_view text) {
   return days * 86400 + parts[0] * 3600 + parts[1] * 60 + parts[2];
 }
 
-core::Result<Settings> declared(const api::SlurmQosSpec& spec) {
-  Reader reader;
+core::Result<DeclaredQos> declared(const api::SlurmQosSpec& spec) {
+  Reader reader(/*expressions=*/true);
   const Json json = api::to_json(spec);
   reader.members(json, "spec", slurm::accounting::kQosFields);
   if (const auto limits = json.find("limits"); limits != json.end())
@@ -252,7 +268,7 @@ core::Result<Settings> declared(const api::SlurmQosSpec& spec) {
   core::Result<Settings> config = slurm::accounting::read_qos(spec.config, spec.config_version);
   if (!config) return std::unexpected(config.error().with("spec.config"));
   for (auto& [setting, value] : *config) {
-    if (reader.settings.contains(setting)) {
+    if (reader.out.settings.contains(setting) || reader.out.capacity.contains(setting)) {
       reader.refuse("spec.config",
                     std::string(slurm::accounting::field_of(setting)->path) + ": stands in " + path_of(setting) + " as well");
       continue;
@@ -260,10 +276,10 @@ core::Result<Settings> declared(const api::SlurmQosSpec& spec) {
     if (setting == "Preempt") {
       for (Json& name : value) name = slurm::accounting::folded(name.get<std::string>());
     }
-    reader.settings[setting] = std::move(value);
+    reader.out.settings[setting] = std::move(value);
   }
   if (!reader.problems.empty()) return core::fail(core::ErrorCode::kInvalid, reader.problems);
-  return std::move(reader.settings);
+  return std::move(reader.out);
 }
 
 core::Result<Settings> declared(const api::SlurmAccountSpec& spec, const std::set<std::string>& clusters) {
@@ -272,7 +288,7 @@ core::Result<Settings> declared(const api::SlurmAccountSpec& spec, const std::se
   reader.members(json, "spec", slurm::accounting::kAccountFields);
   for (const std::string& cluster : chosen(spec.clusters, clusters)) reader.association(json, "spec", {"", "", cluster});
   if (!reader.problems.empty()) return core::fail(core::ErrorCode::kInvalid, reader.problems);
-  return std::move(reader.settings);
+  return std::move(reader.out.settings);
 }
 
 core::Result<Settings> declared(const api::SlurmUserSpec& spec, const std::set<std::string>& clusters) {
@@ -288,7 +304,7 @@ core::Result<Settings> declared(const api::SlurmUserSpec& spec, const std::set<s
     has_default = has_default || account == wanted;
     for (const std::string& cluster : chosen(each.clusters, clusters)) {
       const slurm::accounting::Place place{account, each.partition, cluster};
-      if (reader.settings.contains(place.setting(slurm::accounting::kAssociation))) {
+      if (reader.out.settings.contains(place.setting(slurm::accounting::kAssociation))) {
         reader.refuse(path, "another association is for " + place.text() + " as well");
         continue;
       }
@@ -298,11 +314,11 @@ core::Result<Settings> declared(const api::SlurmUserSpec& spec, const std::set<s
   if (!has_default)
     reader.refuse("spec.defaultAccount", "\"" + *spec.default_account + "\": no association is in this account");
   if (!wanted.empty()) {
-    for (const slurm::accounting::Place& place : default_places(reader.settings, wanted))
-      reader.settings[place.setting(slurm::accounting::kDefaultAccount)] = true;
+    for (const slurm::accounting::Place& place : default_places(reader.out.settings, wanted))
+      reader.out.settings[place.setting(slurm::accounting::kDefaultAccount)] = true;
   }
   if (!reader.problems.empty()) return core::fail(core::ErrorCode::kInvalid, reader.problems);
-  return std::move(reader.settings);
+  return std::move(reader.out.settings);
 }
 
 core::Result<Settings> declared(const api::SlurmAssociationSpec& spec, const std::set<std::string>& clusters) {

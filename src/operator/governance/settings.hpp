@@ -1,6 +1,7 @@
 // Translates resources into the neutral form of slurm/accounting: settings.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -9,12 +10,28 @@
 #include "api/slurmaccount.hpp"
 #include "api/slurmqos.hpp"
 #include "core/result.hpp"
+#include "operator/governance/capacity.hpp"
 #include "slurm/accounting/entities.hpp"
 
 namespace op::governance {
 
-/// Returns the settings that the spec declares, those of spec.config included. Error: kInvalid, with the path of what is wrong.
-[[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmQosSpec& spec);
+/// A limit that follows the capacity of a cluster.
+struct CapacityLimit {
+  std::string limit;  ///< The member and the TRES, as in status.capacityLimits: "grpTRES[cpu]".
+  std::string tres;   ///< "cpu"
+  std::string text;   ///< "50%"
+  Expression expression;
+};
+
+/// What a SlurmQos declares.
+struct DeclaredQos {
+  slurm::accounting::Settings settings;  ///< Plain values, those of spec.config included.
+  /// Limits without a plain value, by setting ("GrpTRES/cpu"). None is in `settings`.
+  std::map<std::string, CapacityLimit, std::less<>> capacity;
+};
+
+/// Returns what the spec declares. Error: kInvalid, with the path of what is wrong.
+[[nodiscard]] core::Result<DeclaredQos> declared(const api::SlurmQosSpec& spec);
 
 /// Returns the settings that the spec declares: those of the account, and those of its association in each of `clusters` that
 /// it names. If it names none, in each of them. Error: kInvalid, with the path of what is wrong.

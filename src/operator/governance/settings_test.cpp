@@ -10,16 +10,37 @@ using core::Json;
 using slurm::accounting::Settings;
 using ::testing::HasSubstr;
 
-core::Result<Settings> read(const char* spec) {
+core::Result<DeclaredQos> read_all(const char* spec) {
   Json json = Json::parse(spec);
   json["accountingRef"] = {{"name", "a"}};
   const auto parsed = api::from_json<api::SlurmQosSpec>(json);
   if (!parsed) return std::unexpected(parsed.error());
   return declared(*parsed);
 }
+core::Result<Settings> read(const char* spec) {
+  auto all = read_all(spec);
+  if (!all) return std::unexpected(all.error());
+  return std::move(all->settings);
+}
 std::string refusal(const char* spec) {
   const auto settings = read(spec);
   return settings ? "" : settings.error().message;
+}
+
+TEST(Settings, ExpressionsStandApartFromPlainValues) {
+  const auto all = read_all(R"({"limits": {"grpTRES": {"cpu": "50%", "mem": "1G", "node": 4},
+                                "maxTRESPerUser": {"gres/gpu:h100": "partition(gpu) - 1"}}})");
+  ASSERT_TRUE(all) << all.error().message;
+  EXPECT_EQ(all->settings, (Settings{{"GrpTRES/mem", 1024}, {"GrpTRES/node", 4}}));
+  ASSERT_EQ(all->capacity.size(), 2u);
+  EXPECT_EQ(all->capacity.at("GrpTRES/cpu").limit, "grpTRES[cpu]");
+  EXPECT_EQ(all->capacity.at("GrpTRES/cpu").text, "50%");
+  EXPECT_EQ(all->capacity.at("MaxTRESPerUser/gres/gpu:h100").tres, "gres/gpu:h100");
+}
+
+TEST(Settings, RefusesWrongExpressions) {
+  EXPECT_THAT(refusal(R"({"limits": {"grpTRES": {"cpu": "all / 2"}}})"), HasSubstr("spec.limits.grpTRES[cpu]: "));
+  EXPECT_THAT(refusal(R"({"limits": {"grpTRES": {"billing": "50%"}}})"), HasSubstr("only cpu, mem, node, gres/gpu"));
 }
 
 TEST(Settings, TimesInBothNotations) {

@@ -139,7 +139,8 @@ std::string read_state(const std::string& text, Flags& flags) {
 /// `node: {name, state, reason, comment, features, topology, started, weight, address, hostname}`: changes what is given, and
 /// keeps the rest. An example of a state is "IDLE+DRAIN".
 inline void read_node(slurm::Node& node, const core::Json& want) {
-  check_keys(want, {"name", "state", "reason", "comment", "features", "topology", "started", "weight", "address", "hostname"});
+  check_keys(want, {"name", "state", "reason", "comment", "features", "topology", "started", "weight", "address", "hostname",
+                    "cpus", "memory", "gres", "partitions"});
   if (want.contains("started")) node.slurmd_start_time = core::parse_rfc3339(want["started"].get<std::string>()).value();
   if (want.contains("state")) {
     node.state.flags.clear();
@@ -151,6 +152,10 @@ inline void read_node(slurm::Node& node, const core::Json& want) {
   if (want.contains("address")) node.address = want["address"];
   if (want.contains("hostname")) node.hostname = want["hostname"];
   if (want.contains("weight")) node.weight = want["weight"];
+  if (want.contains("cpus")) node.cpus = want["cpus"];
+  if (want.contains("memory")) node.real_memory_mib = want["memory"];
+  if (want.contains("gres")) node.gres = want["gres"];
+  if (want.contains("partitions")) node.partitions = want["partitions"].get<std::vector<std::string>>();
   if (want.contains("features")) node.features = node.active_features = want["features"].get<std::vector<std::string>>();
 }
 

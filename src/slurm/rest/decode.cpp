@@ -56,6 +56,8 @@ Node node_of(od::object object) {
       node.topology = text_of(value);
     } else if (key == "reservation") {
       node.reservation = text_of(value);
+    } else if (key == "gres") {
+      node.gres = text_of(value);
     } else if (key == "partitions") {
       node.partitions = words_of(value);
     } else if (key == "extra") {

@@ -1,0 +1,96 @@
+// Limits that follow capacity: expressions over the TRES of a cluster, their values, and the delay with which they fall. Pure.
+//
+// Folder src/operator/governance: the controller of SlurmQos, SlurmAccount, SlurmUser and SlurmAssociation. Uses
+// operator/common, and no other controller.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "core/result.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace op::governance {
+
+/// A limit falls once its expression has been lower for this long.
+inline constexpr core::Duration kFallDelay{30000};
+
+/// An expression over the capacity of a cluster, as a syntax tree:
+///
+///   expression = product (('+' | '-') product)*
+///   product    = term ('*' term)*
+///   term       = NUMBER | NUMBER'%' | 'all' | 'partition(' NAME ')' | '(' expression ')'
+///              | ('min' | 'max') '(' expression ',' expression ')' | ('floor' | 'ceil' | 'round') '(' expression ')'
+///
+/// NUMBER may have a fraction. `50%` is `all * 0.5`.
+struct Expression {
+  enum class Kind { kNumber, kAll, kPartition, kAdd, kSubtract, kMultiply, kMin, kMax, kFloor, kCeil, kRound };
+  Kind kind = Kind::kNumber;
+  double number = 0;                                    ///< Of kNumber.
+  std::string partition;                                ///< Of kPartition.
+  std::vector<std::shared_ptr<const Expression>> args;  ///< One or two, in the order of the text.
+};
+
+/// Reads an expression. Error: kInvalid, with the position (from 1) and what is allowed there. A text in which neither `%` nor
+/// `all` nor `partition` occurs is no expression, and an error as well.
+[[nodiscard]] core::Result<Expression> read_expression(std::string_view text);
+
+/// True if the text is meant as an expression: it is neither a plain number, with or without a unit, nor a plain word such as
+/// "unlimited". It may still be a wrong one.
+[[nodiscard]] bool is_expression(std::string_view text);
+
+/// Returns an error (kInvalid) if no capacity is known for this TRES. cpu, mem, node, gres/gpu and gres/gpu:TYPE have one.
+[[nodiscard]] core::Result<void> check_tres(std::string_view tres);
+
+/// What the nodes of a cluster have, by TRES in the units of Slurm: CPUs, MB, nodes and GPUs.
+struct Capacity {
+  using Counts = std::map<std::string, std::int64_t, std::less<>>;
+  Counts all;
+  std::map<std::string, Counts, std::less<>> partitions;  ///< All partitions of the cluster, also those without nodes.
+  friend bool operator==(const Capacity&, const Capacity&) = default;
+};
+
+/// True if Slurm can run jobs on the node, or can power it up for them. Nodes that are down, failing, draining, drained, being
+/// rebooted or not responding are no capacity. A node that is powered down is.
+[[nodiscard]] bool is_capacity(const slurm::Node& node);
+
+/// Returns the capacity of a cluster, or nullopt unless the snapshot is complete and fresh.
+[[nodiscard]] std::optional<Capacity> capacity_of(const slurm::Snapshot& snapshot, core::MonoTime now);
+
+/// Reports whether one of the nodes counts otherwise in `now` than in `before`. Jobs do not change that.
+[[nodiscard]] bool capacity_changed(const std::vector<std::string>& nodes, const slurm::Snapshot& before,
+                                    const slurm::Snapshot& now);
+
+struct Evaluation {
+  std::int64_t value = 0;
+  std::map<std::string, std::int64_t, std::less<>> inputs;  ///< {"all": 128, "partition(gpu)": 64}
+};
+
+/// Evaluates an expression for a TRES. The value is rounded down, and is 0 or more. Errors: kInvalid if the TRES is not
+/// supported; kNotFound if the cluster has no such partition or no such TRES.
+[[nodiscard]] core::Result<Evaluation> evaluate(const Expression& expression, std::string_view tres, const Capacity& capacity);
+
+/// The value of a limit that is in force, and the time since which its expression has been lower without a break.
+struct Damped {
+  std::int64_t value = 0;
+  std::optional<core::WallTime> lower_since;
+  friend bool operator==(const Damped&, const Damped&) = default;
+};
+
+struct Damping {
+  Damped next;
+  std::optional<core::WallTime> look_again;  ///< When the limit may fall.
+};
+
+/// Returns the value to put in force. It rises at once, and falls to the value of now after kFallDelay of being lower. Without
+/// a value now (unknown), the last one stays in force, and the time of being lower starts again. nullopt: there is none yet.
+[[nodiscard]] std::optional<Damping> damp(std::optional<std::int64_t> now_value, const std::optional<Damped>& last,
+                                          core::WallTime now);
+
+}  // namespace op::governance
