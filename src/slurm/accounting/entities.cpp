@@ -54,7 +54,7 @@ constexpr std::string_view kParentShares = "parent";
 constexpr std::int64_t kSharesOfParent = 0x7FFFFFFF;
 constexpr std::string_view kPlaceEnd = ": ";
 
-std::set<std::string> folded(const auto& names) {
+std::set<std::string> all_folded(const auto& names) {
   std::set<std::string> out;
   for (const std::string& name : names) out.insert(accounting::folded(name));
   return out;
@@ -74,7 +74,7 @@ void put_association(Settings& out, EntityKind kind, const Association& row) {
     out[place.setting(kParent)] = row.parent_account.empty() ? std::string(kRoot) : accounting::folded(row.parent_account);
   }
   out[place.setting(kDefaultQos)] = accounting::folded(row.default_qos);
-  out[place.setting(kQosList)] = list_json(folded(row.qos));
+  out[place.setting(kQosList)] = list_json(all_folded(row.qos));
   out[place.setting(kFairShare)] = shares_json(row.shares);
   out[place.setting(kPriority)] = json_of(row.priority, kDefault);
   put_limits(out, place.setting(""), row.limits);
@@ -83,7 +83,7 @@ void put_association(Settings& out, EntityKind kind, const Association& row) {
 Settings settings_of(const Account& account) {
   return {{std::string(kDescription), account.description},
           {std::string(kOrganization), account.organization},
-          {std::string(kCoordinators), list_json(folded(account.coordinators))}};
+          {std::string(kCoordinators), list_json(all_folded(account.coordinators))}};
 }
 
 Settings settings_of(const User& user) {

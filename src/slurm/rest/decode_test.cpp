@@ -64,12 +64,11 @@ TEST(Decode, ReadsNodesOfEveryRecordedServerAlike) {
 }
 
 TEST(Decode, ReadsTheGresOfANode) {
-  const auto nodes = decode_nodes(R"({"nodes":[{"name":"n1","state":["IDLE"],"gres":"gpu:h100:8(S:0-1)"},
-                                              {"name":"n2","state":["IDLE"]}]
-})");
+  const auto nodes = decode_nodes(R"-({"nodes":[{"name":"n1","state":["IDLE"],"gres":"gpu:h100:8(S:0-1)"},
+                                               {"name":"n2","state":["IDLE"]}]})-");
   ASSERT_TRUE(nodes) << nodes.error().message;
-EXPECT_EQ(row(*nodes, [](const Node& n) { return n.name == "n1"; }).gres, "gpu:h100:8(S:0-1)");
-EXPECT_EQ(row(*nodes, [](const Node& n) { return n.name == "n2"; }).gres, "");
+  EXPECT_EQ(row(*nodes, [](const Node& n) { return n.name == "n1"; }).gres, "gpu:h100:8(S:0-1)");
+  EXPECT_EQ(row(*nodes, [](const Node& n) { return n.name == "n2"; }).gres, "");
 }
 
 TEST(Decode, ReadsJobsOfEveryRecordedServerAlike) {
