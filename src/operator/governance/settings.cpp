@@ -328,7 +328,7 @@ core::Result<Settings> declared(const api::SlurmAssociationSpec& spec, const std
   for (const std::string& cluster : chosen(spec.clusters, clusters))
     reader.association(json, "spec", {account, spec.partition, cluster});
   if (!reader.problems.empty()) return core::fail(core::ErrorCode::kInvalid, reader.problems);
-  return std::move(reader.settings);
+  return std::move(reader.out.settings);
 }
 
 std::set<std::string> unknown_clusters(const api::SlurmAccountSpec& spec, const std::set<std::string>& clusters) {
