@@ -1,5 +1,7 @@
 #include "operator/governance/claim.hpp"
 
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "api/well_known.hpp"
@@ -22,10 +24,28 @@ std::string name_of(const api::SlurmAssociationSpec& spec, const kube::Object& /
   return spec.partition.empty() ? out : out + "/" + spec.partition;
 }
 
+/// Reads what names it in Slurm from an object that cannot be read as a whole. It must not be taken for another one.
+template <class Spec>
+void read_identity(const kube::Object& object, Spec& spec) {
+  const auto text = [&](const char* member) { return core::get_string(object.body, {"spec", member}); };
+  const auto set = [&](const char* member, std::optional<std::string>& to) {
+    if (!text(member).empty()) to = text(member);
+  };
+  if constexpr (std::is_same_v<Spec, api::SlurmAssociationSpec>) {
+    // No account has this name.
+    spec.account = text("account").empty() ? "?" + object.meta.name : text("account");
+    set("user", spec.user);
+    spec.partition = text("partition");
+  } else {
+    set("name", spec.name);
+  }
+}
+
 template <class Kind>
 void read_into(Claim& claim) {
   Kind kind;
   claim.parse_error = read_object(*claim.object, kind);
+  if (!claim.parse_error.empty()) read_identity(*claim.object, kind.spec);
   claim.name = name_of(kind.spec, *claim.object);
   claim.adoption = kind.spec.adoption;
   claim.policy = kind.spec.policy;
@@ -85,7 +105,7 @@ EntityName entity_of(const Claim& claim) {
 }
 
 bool Claim::built_in() const {
-  if (subject == Subject::kAssociation) return false;
+  if (subject == Subject::kAssociation) return entity_of(*this).name == acct::kRoot;
   return name == (subject == Subject::kQos ? acct::kNormalQos : acct::kRoot);
 }
 

@@ -84,8 +84,10 @@ class Follower {
       out_.settings[setting] = last->value;
       out_.status.push_back(*last);
       out_.status.back().lower_since.reset();
+      if (last->expression != limit.text) stays_as_before(limit);
     } else if (const auto made = applied_.find(setting); made != applied_.end()) {
       out_.settings[setting] = made->second;
+      stays_as_before(limit);
     } else {
       out_.complete = false;
       if (out_.problem) return;
@@ -94,6 +96,15 @@ class Follower {
                   "spec.limits." + limit.limit + " has no value yet: Slurm has not told the nodes of Controller " + *cluster_,
                   Problem::Kind::kComing};
     }
+  }
+
+  /// Reports that the value of before stays in force although the limit was changed.
+  void stays_as_before(const CapacityLimit& limit) {
+    if (out_.problem) return;
+    out_.problem = Problem{
+        "CapacityUnknown",
+        "spec.limits." + limit.limit + " keeps its former value: Slurm has not told the nodes of Controller " + *cluster_,
+        Problem::Kind::kComing};
   }
 
   void wrong(const std::string& message) {

@@ -122,6 +122,7 @@ class Planner {
       if (const auto settings = settings_of(claim)) {
         auto& all = claim.subject == Subject::kAssociation ? apart_ : inline_;
         all[entity_of(claim)].emplace_back(&claim, *settings);
+        if (claim.subject == Subject::kAccount && claim.id != 0 && claim.deletes()) note_leaving(claim, *settings);
       }
     }
     for (const auto& [name, row] : *observed.view->qos.rows)
@@ -161,6 +162,14 @@ class Planner {
   }
 
  private:
+  /// Notes the clusters that the account is to leave, so that its users leave them first.
+  void note_leaving(const Claim& claim, const Settings& settings) {
+    for (const acct::Place& place : made_places(claim)) {
+      if (!settings.contains(place.setting(acct::kAssociation)) && names_.clusters.contains(place.cluster))
+        names_.leaving.emplace(place.cluster, claim.name);
+    }
+  }
+
   // --- What is known of slurmdbd ---
 
   /// Returns what slurmdbd has of the group. Of an association: the settings at the places that the resources declare, or have
@@ -361,6 +370,12 @@ class Planner {
       return tell(claim, std::move(draft));
     }
     const std::vector<acct::Difference> left = acct::differences(wanted, group.found->settings);
+    const Writable now = writable(claim, wanted, names_, declared_);
+    if (left.empty() && now.reason == "ClusterUnknown") {
+      draft.reason = now.reason;
+      draft.message = now.message;
+      return tell(claim, std::move(draft));
+    }
     if (left.empty()) return tell(claim, in_sync(std::move(draft), group));
     draft.reason = "Drifted";
     draft.message = list_of(left) + " (policy is Observe)";
@@ -390,11 +405,14 @@ class Planner {
     return of_declared_account(claim);
   }
 
-  /// Reports whether it is the association of an account that a SlurmAccount declares.
+  /// Reports whether it is the association of an account that a SlurmAccount owns.
   [[nodiscard]] bool of_declared_account(const Claim& claim) const {
     if (claim.subject != Subject::kAssociation) return false;
     const EntityName entity = entity_of(claim);
-    return entity.subject == Subject::kAccount && declared_.contains({entity.subject, entity.name});
+    return entity.subject == Subject::kAccount && std::ranges::any_of(observed_.claims, [&](const Claim& other) {
+             return other.subject == Subject::kAccount && other.name == entity.name && other.enforces() && other.applied &&
+                    !other.object->meta.terminating();
+           });
   }
 
   /// Returns the SlurmAccount or SlurmUser that declares settings of the association as well, or null.
@@ -411,12 +429,11 @@ class Planner {
   }
 
   void enforce(const Claim& claim, const Group& group, Settings wanted, Draft draft) {
-    if (of_declared_account(claim)) {
+    // That an account is in a cluster is never the word of a SlurmAssociation.
+    if (claim.subject == Subject::kAssociation && entity_of(claim).subject == Subject::kAccount) {
       std::erase_if(wanted, [](const auto& each) { return acct::without_place(each.first) == acct::kAssociation; });
     }
     if (const Claim* other = declared_inline(claim, wanted)) {
-      draft.owns = false;
-      draft.id = 0;
       draft.reason = "Conflicted";
       draft.message = texts(other->subject).resource.kind + " " + other->object->meta.name + " declares settings of " +
                       group.text() + " as well. Remove them from one of the two";
@@ -451,16 +468,16 @@ class Planner {
     Settings target = now.settings;
     if (group.found) add_resets(claim, draft.applied, target);
     add_default_account(claim, found, target);
-    const std::string stuck = remove_stuck(group, found, target);
+    const std::vector<std::string> stuck = remove_stuck(group, found, target);
     const std::vector<acct::Difference> left = acct::differences(target, found);
     if (group.found && left.empty()) {
       draft.applied = std::move(now.settings);
       draft = in_sync(std::move(draft), group);
       if (!stuck.empty()) {
-        draft.applied[stuck] = acct::value_of(found, stuck);
+        for (const std::string& each : stuck) draft.applied[each] = acct::value_of(found, each);
         draft.synced = api::ConditionStatus::kFalse;
         draft.reason = "Unsupported";
-        draft.message = stuck_text(group, stuck, acct::value_of(found, stuck));
+        draft.message = stuck_text(claim, stuck.front(), acct::value_of(found, stuck.front()));
       } else if (!now.reason.empty()) {
         draft.synced = api::ConditionStatus::kFalse;
         draft.wrong = !now.coming;
@@ -476,6 +493,7 @@ class Planner {
 
   /// Adds Slurm's defaults for settings that are not declared any more. With deletionPolicy Orphan, associations stay.
   void add_resets(const Claim& claim, const Settings& applied, Settings& target) const {
+    const bool of_account = claim.subject == Subject::kAssociation && entity_of(claim).subject == Subject::kAccount;
     for (const auto& [setting, value] : applied) {
       if (target.contains(setting) || is_apart(claim, setting)) continue;
       const auto place = acct::place_of(setting);
@@ -484,9 +502,12 @@ class Planner {
         // The settings of an association that is deleted are deleted with it. A default account is replaced by another one
         // only.
         if (field == acct::kDefaultAccount) continue;
-        if (field == acct::kAssociation && !claim.deletes()) continue;
+        if (field == acct::kAssociation && (!claim.deletes() || of_account)) continue;
         const std::string association = place->setting(acct::kAssociation);
-        if (field != acct::kAssociation && applied.contains(association) && !target.contains(association)) continue;
+        const bool goes = applied.contains(association) && !target.contains(association) && !is_apart(claim, association);
+        if (field != acct::kAssociation && goes && !of_account) continue;
+        // Only what a cluster is known to have can be reset.
+        if (!names_.clusters.contains(place->cluster)) continue;
       }
       // sacctmgr gives a new account its own name for these.
       const bool named = claim.subject == Subject::kAccount && !place && acct::default_of(setting).is_string();
@@ -494,11 +515,14 @@ class Planner {
     }
   }
 
-  /// Reports whether a SlurmAssociation declares the setting, which a SlurmAccount or a SlurmUser has made.
+  /// Reports whether another resource declares the setting that this one has made: a SlurmAssociation that of a SlurmUser or a
+  /// SlurmAccount, or the other way round.
   [[nodiscard]] bool is_apart(const Claim& claim, const std::string& setting) const {
-    if (claim.subject != Subject::kAccount && claim.subject != Subject::kUser) return false;
-    const auto all = apart_.find(entity_of(claim));
-    return all != apart_.end() &&
+    if (claim.subject == Subject::kQos) return false;
+    if (claim.subject == Subject::kAccount && acct::without_place(setting) == acct::kAssociation) return false;
+    const BySettings& others = claim.subject == Subject::kAssociation ? inline_ : apart_;
+    const auto all = others.find(entity_of(claim));
+    return all != others.end() &&
            std::ranges::any_of(all->second, [&](const auto& each) { return each.second.contains(setting); });
   }
 
@@ -529,31 +553,33 @@ class Planner {
     }
   }
 
-  /// Removes and returns a list that is to become empty, or "". slurmrestd ignores an empty list, so it cannot be written.
-  static std::string remove_stuck(const Group& group, const Settings& found, Settings& target) {
-    std::string stuck;
+  /// Removes and returns the lists that are to become empty. slurmrestd ignores an empty list, so they cannot be written.
+  static std::vector<std::string> remove_stuck(const Group& group, const Settings& found, Settings& target) {
+    std::vector<std::string> stuck;
     std::erase_if(target, [&](const auto& each) {
       const bool list =
           group.subject == Subject::kQos ? each.first == kPreempt : acct::without_place(each.first) == acct::kQosList;
       if (!list || !each.second.empty() || acct::value_of(found, each.first).empty()) return false;
-      stuck = each.first;
+      stuck.push_back(each.first);
       return true;
     });
     return stuck;
   }
 
-  static std::string stuck_text(const Group& group, const std::string& setting, const Json& list) {
+  static std::string stuck_text(const Claim& claim, const std::string& setting, const Json& list) {
     const std::string names = joined(list.get<std::vector<std::string>>());
-    if (group.subject == Subject::kQos) {
-      return "slurmrestd cannot empty the list of QOS that " + group.name + " preempts, which is " + names +
-             ". Run: sacctmgr modify qos " + group.name + " set preempt=";
+    if (claim.subject == Subject::kQos) {
+      return "slurmrestd cannot empty the list of QOS that " + claim.name + " preempts, which is " + names +
+             ". Run: sacctmgr modify qos " + claim.name + " set preempt=";
     }
+    const EntityName entity = entity_of(claim);
+    const std::string word(texts(entity.subject).word);
     const acct::Place place = acct::place_of(setting).value_or(acct::Place{});
     std::string where = " where cluster=" + place.cluster;
     if (!place.account.empty()) where += " account=" + place.account;
     if (!place.partition.empty()) where += " partition=" + place.partition;
-    return "slurmrestd cannot empty the list of QOS of " + group.text() + " (" + place.text() + "), which is " + names +
-           ". Run: sacctmgr modify " + std::string(texts(group.subject).word) + " " + group.name + where + " set qos=";
+    return "slurmrestd cannot empty the list of QOS of " + word + " " + entity.name + " (" + place.text() + "), which is " +
+           names + ". Run: sacctmgr modify " + word + " " + entity.name + where + " set qos=";
   }
 
   /// Adds the write of `target`, whose differences from what slurmdbd has are `left`.
@@ -629,11 +655,12 @@ class Planner {
     if (!kube::has_finalizer(claim.object->meta, words.finalizer)) return;
     if (claim.id == 0 && !pending(claim)) return let_go(claim, group, "it has made no " + word, "");
     if (group.owner != nullptr) {
-      const bool noted = handed_over(claim, *group.owner) || !group.owner->enforces();
-      if (noted || (known(claim.subject) == Known::kYes && !group.found)) {
-        return let_go(claim, group, words.resource.kind + " " + group.owner->object->meta.name + " has the " + word + " now",
-                      "");
-      }
+      const std::string owner = words.resource.kind + " " + group.owner->object->meta.name;
+      if (group.owner->parse_error.empty() && !group.owner->enforces())
+        return let_go(claim, group, owner + " only observes the " + word, "policy of " + owner + " is Observe");
+      // It may be gone, or another one of its name may have come.
+      const bool gone = known(claim.subject) == Known::kYes && (!group.found || (claim.id != 0 && group.found->id != claim.id));
+      if (handed_over(claim, *group.owner) || gone) return let_go(claim, group, owner + " has the " + word + " now", "");
       return out_.waits_on(observed_.database);
     }
     if (!claim.deletes()) {

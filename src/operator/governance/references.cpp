@@ -27,6 +27,7 @@ class Check {
       clusters(unknown_clusters(std::get<api::SlurmAccountSpec>(claim_.spec), names_.clusters));
       parents();
       qos();
+      inherited_coordinators();
       const std::vector<std::string> absent = keep(acct::kCoordinators, names_.users);
       report(absent, false, "UserMissing", "spec.coordinators: slurmdbd has no user ", Subject::kUser);
     } else if (claim_.subject == Subject::kUser) {
@@ -86,7 +87,7 @@ class Check {
     for (const auto& [setting, value] : out_.settings) {
       const auto place = acct::place_of(setting);
       if (!place || acct::without_place(setting) != acct::kParent) continue;
-      const std::string parent = value.get<std::string>();
+      const std::string parent = acct::folded(value.get<std::string>());
       if (parent != acct::kRoot && !names_.accounts.contains({place->cluster, parent})) absent.insert(parent);
     }
     report({absent.begin(), absent.end()}, true, "ParentMissing", "spec.parent: slurmdbd has no account ", Subject::kAccount);
@@ -99,8 +100,11 @@ class Check {
       const auto place = acct::place_of(each.first);
       if (!place) return false;
       const std::string account = place->account.empty() ? entity_of(claim_).name : place->account;
-      if (names_.accounts.contains({place->cluster, account})) return false;
-      absent.insert(account);
+      const bool there = names_.accounts.contains({place->cluster, account});
+      if (there && !names_.leaving.contains({place->cluster, account})) return false;
+      // Without `clusters`, an association is in the clusters that have the account.
+      const bool elsewhere = std::ranges::any_of(names_.accounts, [&](const auto& other) { return other.second == account; });
+      if (!elsewhere || names_cluster(*place)) absent.insert(account);
       return true;
     });
     const bool none =
@@ -112,6 +116,18 @@ class Check {
         {absent.begin(), absent.end()}, none || waits, "AccountMissing",
         (claim_.subject == Subject::kUser ? "spec.associations" : "spec.account") + std::string(": slurmdbd has no account "),
         Subject::kAccount);
+  }
+
+  /// Reports whether the resource names the cluster of this association.
+  [[nodiscard]] bool names_cluster(const acct::Place& place) const {
+    const auto is_named = [&](const std::vector<std::string>& clusters) {
+      return std::ranges::any_of(clusters, [&](const std::string& name) { return acct::folded(name) == place.cluster; });
+    };
+    if (const auto* association = std::get_if<api::SlurmAssociationSpec>(&claim_.spec)) return is_named(association->clusters);
+    const auto* user = std::get_if<api::SlurmUserSpec>(&claim_.spec);
+    return user != nullptr && std::ranges::any_of(user->associations, [&](const api::UserAssociation& each) {
+             return acct::folded(each.account) == place.account && each.partition == place.partition && is_named(each.clusters);
+           });
   }
 
   /// Removes QOS that do not exist. An association whose list became empty could use all that its parent may use, so nothing is
@@ -134,6 +150,18 @@ class Check {
       ++it;
     }
     report({absent.begin(), absent.end()}, hold, "QosMissing", "slurmdbd has no QOS ", Subject::kQos);
+  }
+
+  /// Removes coordinators whom the account has from those above it. slurmrestd does not make them its own.
+  void inherited_coordinators() {
+    const auto list = out_.settings.find(acct::kCoordinators);
+    const auto inherited = names_.inherited_coordinators.find(claim_.name);
+    if (list == out_.settings.end() || inherited == names_.inherited_coordinators.end()) return;
+    Json own = Json::array();
+    for (const Json& name : list->second) {
+      if (!inherited->second.contains(name.get<std::string>())) own.push_back(name);
+    }
+    list->second = std::move(own);
   }
 
   /// Removes names that are not in `known` from a list, and returns them.
@@ -163,6 +191,13 @@ class Check {
 
 Names::Names(const acct::View& view) {
   for (const auto& [name, row] : *view.qos.rows) qos.insert(acct::folded(name));
+  for (const auto& [name, row] : *view.accounts.rows) {
+    std::set<std::string> own;
+    for (const std::string& each : row->coordinators) own.insert(acct::folded(each));
+    for (const std::string& each : row->inherited_coordinators) {
+      if (!own.contains(acct::folded(each))) inherited_coordinators[acct::folded(name)].insert(acct::folded(each));
+    }
+  }
   for (const auto& [name, row] : *view.users.rows) users.insert(acct::folded(name));
   for (const auto& [name, row] : *view.clusters.rows) clusters.insert(acct::folded(name));
   if (view.tres.complete()) {

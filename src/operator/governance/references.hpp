@@ -2,6 +2,7 @@
 // and drops others in silence.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -19,7 +20,10 @@ struct Names {
   explicit Names(const slurm::accounting::View& view);
   std::set<std::string, std::less<>> qos, users;
   std::set<std::string> clusters;
-  std::set<std::string, std::less<>> tres;                 ///< Empty while the list is incomplete.
+  std::set<std::string, std::less<>> tres;  ///< Empty while the list is incomplete.
+  /// By account, the coordinators of the accounts above it who are not its own.
+  std::map<std::string, std::set<std::string>, std::less<>> inherited_coordinators;
+  std::set<std::pair<std::string, std::string>> leaving;   ///< Those of accounts that are to leave a cluster.
   std::set<std::pair<std::string, std::string>> accounts;  ///< Cluster and account, of each association of an account.
 };
 

@@ -266,7 +266,13 @@ core::Result<Json> association_body(EntityKind kind, const std::string& name, co
       if (Json counts = tres_list(field.name, found, wanted); !counts.empty()) put(body, field.path, std::move(counts));
       continue;
     }
-    const bool named = field.name == kQosList || (field.name == kParent && !exists && kind == EntityKind::kAccount);
+    // An empty list changes nothing. An omitted one would write the inherited QOS, and the list as it was read would replace
+    // what an administrator has added to the inherited ones.
+    if (field.name == kQosList && !wanted.contains(field.name)) {
+      put(body, field.path, Json::array());
+      continue;
+    }
+    const bool named = (field.name == kParent && !exists && kind == EntityKind::kAccount);
     if (!named && !wanted.contains(field.name)) continue;
     put_field(body, field, value_in(wanted.contains(field.name) ? wanted : found, field),
               exists ? value_in(found, field) : Json());

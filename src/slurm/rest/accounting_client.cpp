@@ -157,7 +157,15 @@ void AccountingClient::restore_user(const UserWrite& user, const accounting::Pla
   where["association"] = core::Json::object();
   core::Json body{{"association_condition", std::move(where)},
                   {"user", {{"adminlevel", core::Json::array({user.admin_level})}, {"defaultaccount", place.account}}}};
-  post("users_association/", std::move(body), std::move(done));
+  connection_->write(
+      "POST", "users_association/", std::move(body),
+      [done = std::move(done)](core::Result<void> result) {
+        // SLURM_NO_CHANGE_IN_DATA: slurmdbd has rolled it back.
+        if (!result && result.error().reason == "1900")
+          return done(core::fail(core::ErrorCode::kConflict, "slurmdbd did not restore the user"));
+        done(std::move(result));
+      },
+      Scope::kAccounting);
 }
 
 void AccountingClient::write_associations(const std::vector<AssociationWrite>& writes,

@@ -1,6 +1,8 @@
 #include "slurm/rest/accounting_target.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -254,20 +256,80 @@ class QosActs final : public AccountingActs {
   Batches<Write> batches_;
 };
 
+/// Lets the writes of a database run together, and each deletion alone. A deletion asks who uses the object, and nobody may
+/// begin to use it until it is deleted. Two deletions could also empty a list of QOS, of which each leaves one.
+class Turns : public std::enable_shared_from_this<Turns> {
+ public:
+  using Done = plan::Target::Done;
+  using Start = std::function<void(Done)>;
+
+  /// Calls `start` when it is its turn, in the order of the calls.
+  void take(const AccountingKey& database, bool alone, Done done, Start start) {
+    lines_[database].waiting.push_back({alone, std::move(done), std::move(start)});
+    next(database);
+  }
+
+ private:
+  struct Turn {
+    bool alone = false;
+    Done done;
+    Start start;
+  };
+  struct Line {
+    std::deque<Turn> waiting;
+    std::size_t running = 0;
+    bool alone = false;  ///< A deletion is under way.
+  };
+
+  void next(const AccountingKey& database) {
+    Line& line = lines_[database];
+    while (!line.waiting.empty() && !line.alone && (line.running == 0 || !line.waiting.front().alone)) {
+      Turn turn = std::move(line.waiting.front());
+      line.waiting.pop_front();
+      ++line.running;
+      line.alone = turn.alone;
+      turn.start([weak = weak_from_this(), database, done = std::move(turn.done)](plan::ActResult result) {
+        done(std::move(result));
+        const auto self = weak.lock();
+        if (!self) return;
+        Line& of = self->lines_[database];
+        --of.running;
+        of.alone = false;
+        self->next(database);
+      });
+    }
+  }
+
+  std::map<AccountingKey, Line> lines_;
+};
+
 }  // namespace
 
 struct AccountingTarget::Impl {
   std::shared_ptr<QosActs> qos;
   std::shared_ptr<EntityActs> entities;
+  std::shared_ptr<Turns> turns = std::make_shared<Turns>();
 };
 
 AccountingTarget::AccountingTarget(core::Loop& loop, Clusters& clusters)
     : impl_(std::make_unique<Impl>(std::make_shared<QosActs>(loop, clusters), std::make_shared<EntityActs>(loop, clusters))) {
   const Impl* impl = impl_.get();
-  carries_out<WriteQos>([impl](const auto& act, Done done) { impl->qos->write(act, std::move(done)); });
-  carries_out<DeleteQos>([impl](const auto& act, Done done) { impl->qos->remove(act, std::move(done)); });
-  carries_out<WriteEntity>([impl](const auto& act, Done done) { impl->entities->write(act, std::move(done)); });
-  carries_out<DeleteEntity>([impl](const auto& act, Done done) { impl->entities->remove(act, std::move(done)); });
+  carries_out<WriteQos>([impl](const auto& act, Done done) {
+    impl->turns->take(act->database, false, std::move(done),
+                      [qos = impl->qos, act](Done then) { qos->write(act, std::move(then)); });
+  });
+  carries_out<DeleteQos>([impl](const auto& act, Done done) {
+    impl->turns->take(act->evidence.database(), true, std::move(done),
+                      [qos = impl->qos, act](Done then) { qos->remove(act, std::move(then)); });
+  });
+  carries_out<WriteEntity>([impl](const auto& act, Done done) {
+    impl->turns->take(act->database, false, std::move(done),
+                      [entities = impl->entities, act](Done then) { entities->write(act, std::move(then)); });
+  });
+  carries_out<DeleteEntity>([impl](const auto& act, Done done) {
+    impl->turns->take(act->evidence.database(), true, std::move(done),
+                      [entities = impl->entities, act](Done then) { entities->remove(act, std::move(then)); });
+  });
 }
 
 AccountingTarget::~AccountingTarget() = default;

@@ -358,8 +358,22 @@ void EntityActs::write_users(const BatchPtr& batch) {
       rows.push_back({each->name, value_of(each->wanted, each->found, accounting::kAdminLevel)});
     to.write_users(rows, std::move(done));
   };
-  step->then = [this, batch] { write_associations(batch); };
+  step->then = [this, batch] { restore_deleted(batch); };
   run(batch, step);
+}
+
+/// slurmdbd keeps the record of a user that was deleted, and POST users changes that record without an effect. Their
+/// associations must not be written before they are restored: a restore with an association that exists is rolled back.
+void EntityActs::restore_deleted(const BatchPtr& batch) {
+  const auto is_new = [](const WritePtr& each) { return each->open && each->create && each->kind() == EntityKind::kUser; };
+  if (std::ranges::none_of(batch->writes, is_new)) return write_associations(batch);
+  read(batch, {List::kUsers}, [this, batch, is_new] {
+    const auto all = accounting::entities(EntityKind::kUser, *batch->view);
+    for (const WritePtr& each : batch->writes) {
+      if (is_new(each) && !all.contains(accounting::folded(each->name))) restore(each, *batch->view);
+    }
+    write_associations(batch);
+  });
 }
 
 void EntityActs::write_associations(const BatchPtr& batch) {
@@ -374,7 +388,18 @@ void EntityActs::write_associations(const BatchPtr& batch) {
         std::erase_if(wanted, [&](const auto& entry) {
           return accounting::differences({{place.setting(entry.first), entry.second}}, each->found).empty();
         });
-        rows.push_back({each->kind(), each->name, place, accounting::settings_at(place, each->found), std::move(wanted)});
+        Settings found = accounting::settings_at(place, each->found);
+        const auto default_qos = wanted.find(accounting::kDefaultQos);
+        if (each->kind() == EntityKind::kUser && found.empty() && default_qos != wanted.end()) {
+          // slurmdbd stores a new association of a user with a default QOS that it may not use, reports success, and does not
+          // tell slurmctld. It refuses such a change of an existing association, so the default is set by a second row.
+          const Settings apart{*default_qos};
+          wanted.erase(default_qos);
+          rows.push_back({each->kind(), each->name, place, found, wanted});
+          found = std::move(wanted);
+          wanted = apart;
+        }
+        rows.push_back({each->kind(), each->name, place, std::move(found), std::move(wanted)});
       }
     }
     to.write_associations(rows, std::move(done));
@@ -389,6 +414,9 @@ void EntityActs::begin_deletions(const BatchPtr& batch) {
     for (std::size_t i = 0; each->open && i < each->dissociate.size(); ++i) all.push_back({each, each->dissociate[i]});
   }
   if (all.empty()) return read_back(batch);
+  // The last ones are deleted first. slurmdbd refuses to delete a default account while its user has others in the cluster.
+  std::ranges::stable_partition(
+      all, [](const Deletion& each) { return is_true(each.write->found, each.place.setting(accounting::kDefaultAccount)); });
   read(batch, {List::kAssociations}, [this, batch, all = std::move(all)] {
     with_jobs(batch->database, [this, batch, all](const core::Result<Jobs>& jobs) {
       if (!jobs) return end(batch, jobs.error());
@@ -454,12 +482,8 @@ void EntityActs::compare(const BatchPtr& batch) {
       if (!each->open || each->kind() != kind) continue;
       const auto live = all.find(accounting::folded(each->name));
       if (live == all.end()) {
-        if (kind == EntityKind::kUser && each->create && !each->restored) {
-          restore(each);
-        } else {
-          fail_write(each, error_of(ErrorCode::kInvalid,
-                                    "slurmdbd reported success, and has no such " + std::string(accounting::name_of(kind))));
-        }
+        fail_write(each, error_of(ErrorCode::kInvalid,
+                                  "slurmdbd reported success, and has no such " + std::string(accounting::name_of(kind))));
         continue;
       }
       std::string lost;
@@ -477,16 +501,19 @@ void EntityActs::compare(const BatchPtr& batch) {
 }
 
 /// Creates a user that slurmdbd has as deleted: POST users would change the deleted record. The next batch writes the rest.
-void EntityActs::restore(const WritePtr& write) {
+void EntityActs::restore(const WritePtr& write, const accounting::View& view) {
+  write->open = false;  // The next batch answers the act.
   std::optional<Place> at;
   for (const auto& [setting, value] : write->wanted) {
     const std::string_view field = accounting::without_place(setting);
     const bool first = !at && field == accounting::kAssociation;
-    if (value == true && (first || field == accounting::kDefaultAccount)) at = accounting::place_of(setting);
+    if (value != true || !(first || field == accounting::kDefaultAccount)) continue;
+    const auto place = accounting::place_of(setting);
+    if (find_row(view, EntityKind::kUser, write->name, *place) == nullptr) at = place;
   }
   if (!at)
     return fail_write(write, error_of(ErrorCode::kUnsupported,
-                                      "slurmdbd has a deleted user of this name, and slurmrestd can only restore it with an "
+                                      "slurmdbd has a deleted user of this name, and slurmrestd can only restore it with a new "
                                       "association"));
   AccountingClient* to = clusters.accounting(write->work->database);
   if (to == nullptr) return fail_write(write, no_client());

@@ -55,7 +55,8 @@ class EntityActs final : public AccountingActs {
   void delete_next(const BatchPtr& batch, std::vector<Deletion> left, std::vector<Deletion> held, bool progress);
   void read_back(const BatchPtr& batch);
   void compare(const BatchPtr& batch);
-  void restore(const WritePtr& write);
+  void restore_deleted(const BatchPtr& batch);
+  void restore(const WritePtr& write, const accounting::View& view);
 
   void send_deletion(const WorkPtr& work, const UnusedEntity& evidence);
 

@@ -34,7 +34,12 @@ class EntityActsTest : public ::testing::Test {
     serve("associations", associations, key_of);
     http.on("POST", kDb + "/users_association/", [this](const net::HttpRequest& request) -> FakeTransport::Answer {
       posted.push_back(Json::parse(request.body));
-      const std::string name = posted.back()["association_condition"]["users"][0];
+      const Json& where = posted.back()["association_condition"];
+      const std::string name = where["users"][0];
+      const Json row{{"cluster", where["clusters"][0]}, {"account", where["accounts"][0]}, {"user", name}, {"shares_raw", 1}};
+      // slurmdbd rolls it back if the association exists.
+      if (associations.contains(key_of(row))) return net::HttpResponse{304, {}, ""};
+      associations[key_of(row)] = row;
       users[name] = {{"name", name}, {"administrator_level", posted.back()["user"]["adminlevel"]}};
       deleted.clear();
       return testing::done();
