@@ -28,6 +28,33 @@ TEST_F(GovernanceWakes, ForTheAccountingOfAQos) {
             itself_);
 }
 
+TEST_F(GovernanceWakes, OnNodesOnlyIfALimitFollowsThem) {
+  const auto snapshot_of = [](const std::string& state) {
+    slurm::Node node;
+    node.name = "n";
+    node.state.base = state;
+    auto out = std::make_shared<slurm::Snapshot>();
+    out->nodes["n"] = std::make_shared<const slurm::Node>(std::move(node));
+    return out;
+  };
+  const auto woken = [&](const std::string& before, const std::string& now, bool health = false) {
+    wiring_.woken.clear();
+    wiring_.slurm_changed({"ns/site", snapshot_of(before), snapshot_of(now), {"n"}, {}, false, health}, {"ns", "site"});
+    return wiring_.woken;
+  };
+  const Json ref = {{"accountingRef", {{"name", "db"}}}};
+  wiring_.put(caches_.controllers,
+              {{"kind", "Controller"}, {"metadata", {{"name", "site"}, {"generation", 1}}}, {"spec", ref}});
+  wiring_.put(caches_.qos, qos(ref, 1));
+  EXPECT_EQ(woken("IDLE", "DOWN"), none_);
+  Json follows = ref;
+  follows["limits"] = {{"grpTRES", {{"cpu", "50%"}, {"mem", 4}}}};
+  wiring_.put(caches_.qos, qos(follows, 2));
+  EXPECT_EQ(woken("IDLE", "DOWN"), itself_);
+  EXPECT_EQ(woken("IDLE", "ALLOCATED"), none_);
+  EXPECT_EQ(woken("IDLE", "IDLE", true), itself_);
+}
+
 TEST_F(GovernanceWakes, OnListsThatChanged) {
   wiring_.woken.clear();
   wiring_.list_changed({accounting_key("ns", "db"), slurm::accounting::List::kQos, false}, {"ns", "db"});
