@@ -90,7 +90,8 @@ class Follower {
       stays_as_before(limit);
     } else {
       out_.complete = false;
-      if (out_.problem) return;
+      if (out_.problem && !former_) return;
+      former_ = false;
       out_.problem =
           Problem{"CapacityUnknown",
                   "spec.limits." + limit.limit + " has no value yet: Slurm has not told the nodes of Controller " + *cluster_,
@@ -101,6 +102,7 @@ class Follower {
   /// Reports that the value of before stays in force although the limit was changed.
   void stays_as_before(const CapacityLimit& limit) {
     if (out_.problem) return;
+    former_ = true;
     out_.problem = Problem{
         "CapacityUnknown",
         "spec.limits." + limit.limit + " keeps its former value: Slurm has not told the nodes of Controller " + *cluster_,
@@ -108,6 +110,7 @@ class Follower {
   }
 
   void wrong(const std::string& message) {
+    former_ = false;
     if (!out_.problem || !out_.problem->wrong()) {
       out_.problem = Problem{"CapacityInvalid", message, Problem::Kind::kWrong};
     } else {
@@ -122,6 +125,7 @@ class Follower {
   const Observed& observed_;
   const core::Result<std::string> cluster_;
   const Capacity* capacity_ = nullptr;  ///< Null if it is not known.
+  bool former_ = false;                 ///< The problem is that a limit keeps its former value.
   Following out_;
 };
 

@@ -132,6 +132,7 @@ class Reader {
       case FieldForm::kText:
       case FieldForm::kMode:
         to = value;
+        if (field.name == slurm::accounting::kParent) to = slurm::accounting::folded(value.get<std::string>());
         return;
       case FieldForm::kFlags:
       case FieldForm::kNames: {

@@ -92,7 +92,7 @@ TEST(Entities, ABodyHasWhatSlurmWouldClearOrInherit) {
                                      {{"Parent", "science"}, {"MaxJobs", 3}, {"Association", true}});
   ASSERT_TRUE(body);
   EXPECT_EQ((*body)["user"], "");
-  EXPECT_EQ((*body)["qos"], Json::array({"gpu"}));
+  EXPECT_EQ((*body)["qos"], Json::array()) << "which changes nothing";
   EXPECT_EQ((*body)["max"]["tres"]["total"][0]["count"], 8);
   EXPECT_FALSE(body->contains("parent_account")) << "slurmdbd would skip the rest";
   EXPECT_FALSE(body->contains("shares_raw"));
@@ -158,7 +158,7 @@ class InUse : public ::testing::Test {
     return out;
   }
   std::string use(EntityKind kind, const std::string& name, std::set<Place> known = {}) {
-    if (kind == EntityKind::kAccount) known.insert({"", "", "site"});
+    if (kind == EntityKind::kAccount) known.insert({{"", "", "site"}, {"", "", "other"}});
     return use_of_entity(kind, name, known, view());
   }
   std::string alone(const std::string& key) { return use_of_association(*rows_.at(key), view()); }
