@@ -168,6 +168,15 @@ void AccountingClient::restore_user(const UserWrite& user, const accounting::Pla
       Scope::kAccounting);
 }
 
+void AccountingClient::add_account_associations(const AccountAssociations& add, std::function<void(core::Result<void>)> done) {
+  core::Json association = core::Json::object();
+  if (!add.parent.empty()) association["parent"] = add.parent;
+  core::Json body{{"association_condition",
+                   {{"accounts", add.accounts}, {"clusters", add.clusters}, {"association", std::move(association)}}},
+                  {"account", core::Json::object()}};
+  post("accounts_association/", std::move(body), std::move(done));
+}
+
 void AccountingClient::write_associations(const std::vector<AssociationWrite>& writes,
                                           std::function<void(core::Result<void>)> done) {
   core::Json rows = core::Json::array();

@@ -366,20 +366,84 @@ void EntityActs::write_users(const BatchPtr& batch) {
 /// associations must not be written before they are restored: a restore with an association that exists is rolled back.
 void EntityActs::restore_deleted(const BatchPtr& batch) {
   const auto is_new = [](const WritePtr& each) { return each->open && each->create && each->kind() == EntityKind::kUser; };
-  if (std::ranges::none_of(batch->writes, is_new)) return write_associations(batch);
+  if (std::ranges::none_of(batch->writes, is_new)) return add_account_associations(batch);
   read(batch, {List::kUsers}, [this, batch, is_new] {
     const auto all = accounting::entities(EntityKind::kUser, *batch->view);
     for (const WritePtr& each : batch->writes) {
       if (is_new(each) && !all.contains(accounting::folded(each->name))) restore(each, *batch->view);
     }
-    write_associations(batch);
+    add_account_associations(batch);
   });
 }
 
+namespace {
+
+/// Returns the clusters that an account is to join, and the parent there.
+template <class Write>
+AccountingClient::AccountAssociations new_places(const Write& write) {
+  AccountingClient::AccountAssociations out;
+  if (!write.open || write.kind() != EntityKind::kAccount) return out;
+  for (const Place& place : write.associate) {
+    if (is_true(write.found, place.setting(accounting::kAssociation))) continue;
+    out.clusters.push_back(place.cluster);
+    const auto parent = write.wanted.find(place.setting(accounting::kParent));
+    if (parent != write.wanted.end() && parent->second != accounting::kRoot) out.parent = parent->second;
+  }
+  return out;
+}
+
+}  // namespace
+
+/// A request has accounts with the same parent and the same clusters. The parents of accounts come first.
+void EntityActs::add_account_associations(const BatchPtr& batch) {
+  const auto step = std::make_shared<Step>();
+  for (const WritePtr& each : in_order(batch->writes)) {
+    const AccountingClient::AccountAssociations places = new_places(*each);
+    if (places.clusters.empty()) continue;
+    const auto same = [&](const std::vector<WritePtr>& request) {
+      const AccountingClient::AccountAssociations other = new_places(*request.front());
+      return request.size() < kMostRows && other.clusters == places.clusters && other.parent == places.parent;
+    };
+    if (step->requests.empty() || !same(step->requests.back())) step->requests.emplace_back();
+    step->requests.back().push_back(each);
+  }
+  step->send = [](AccountingClient& to, const std::vector<WritePtr>& writes, auto done) {
+    AccountingClient::AccountAssociations add = new_places(*writes.front());
+    for (const WritePtr& each : writes) add.accounts.push_back(each->name);
+    to.add_account_associations(add, std::move(done));
+  };
+  step->then = [this, batch] {
+    for (const WritePtr& each : batch->writes) {
+      const AccountingClient::AccountAssociations added = new_places(*each);
+      for (const std::string& cluster : added.clusters) {
+        const Place place{"", "", cluster};
+        each->found[place.setting(accounting::kAssociation)] = true;
+        each->found[place.setting(accounting::kParent)] = added.parent.empty() ? std::string(accounting::kRoot) : added.parent;
+      }
+    }
+    write_associations(batch);
+  };
+  run(batch, step);
+}
+
+namespace {
+
+/// Returns the number of associations with settings that differ from what slurmdbd has.
+template <class Write>
+std::size_t rows_left(const Write& write) {
+  std::set<Place> places;
+  for (const accounting::Difference& each : accounting::differences(write.wanted, write.found)) {
+    if (auto place = accounting::place_of(each.setting)) places.insert(*std::move(place));
+  }
+  return static_cast<std::size_t>(
+      std::ranges::count_if(write.associate, [&](const Place& place) { return places.contains(place); }));
+}
+
+}  // namespace
+
 void EntityActs::write_associations(const BatchPtr& batch) {
   const auto step = std::make_shared<Step>();
-  step->requests =
-      requests_of(in_order(batch->writes), [](const Write& each) { return each.open ? each.associate.size() : 0; });
+  step->requests = requests_of(in_order(batch->writes), [](const Write& each) { return each.open ? rows_left(each) : 0; });
   step->send = [](AccountingClient& to, const std::vector<WritePtr>& writes, auto done) {
     std::vector<AccountingClient::AssociationWrite> rows;
     for (const WritePtr& each : writes) {
@@ -388,6 +452,7 @@ void EntityActs::write_associations(const BatchPtr& batch) {
         std::erase_if(wanted, [&](const auto& entry) {
           return accounting::differences({{place.setting(entry.first), entry.second}}, each->found).empty();
         });
+        if (wanted.empty()) continue;
         Settings found = accounting::settings_at(place, each->found);
         const auto default_qos = wanted.find(accounting::kDefaultQos);
         if (each->kind() == EntityKind::kUser && found.empty() && default_qos != wanted.end()) {

@@ -49,6 +49,7 @@ class EntityActs final : public AccountingActs {
   void post_accounts(const BatchPtr& batch, bool coordinators, std::function<void()> then);
   void write_accounts(const BatchPtr& batch);
   void write_users(const BatchPtr& batch);
+  void add_account_associations(const BatchPtr& batch);
   void write_associations(const BatchPtr& batch);
   void write_coordinators(const BatchPtr& batch);
   void begin_deletions(const BatchPtr& batch);

@@ -44,6 +44,26 @@ class EntityActsTest : public ::testing::Test {
       deleted.clear();
       return testing::done();
     });
+    http.on("POST", kDb + "/accounts_association/", [this](const net::HttpRequest& request) -> FakeTransport::Answer {
+      posted.push_back(Json::parse(request.body));
+      const Json& where = posted.back()["association_condition"];
+      for (const Json& account : where["accounts"]) {
+        if (!refused.empty() && account.get<std::string>().find(refused) != std::string::npos)
+          return testing::error(500, 2046, "refused");
+      }
+      for (const Json& account : where["accounts"]) {
+        for (const Json& cluster : where["clusters"]) {
+          if (drops == "associations") continue;
+          const Json row{{"cluster", cluster},
+                         {"account", account},
+                         {"user", ""},
+                         {"shares_raw", 1},
+                         {"parent_account", where["association"].value("parent", "root")}};
+          associations[key_of(row)] = row;
+        }
+      }
+      return testing::done();
+    });
     http.on("DELETE", kDb + "/", [this](const net::HttpRequest& request) -> FakeTransport::Answer {
       removed.push_back(request.target.substr(kDb.size() + 1));
       accounts.erase(removed.back().substr(removed.back().find('/') + 1));
