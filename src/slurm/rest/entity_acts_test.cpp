@@ -45,12 +45,12 @@ class EntityActsTest : public ::testing::Test {
       return testing::done();
     });
     http.on("POST", kDb + "/accounts_association/", [this](const net::HttpRequest& request) -> FakeTransport::Answer {
-      posted.push_back(Json::parse(request.body));
-      const Json& where = posted.back()["association_condition"];
-      for (const Json& account : where["accounts"]) {
-        if (!refused.empty() && account.get<std::string>().find(refused) != std::string::npos)
-          return testing::error(500, 2046, "refused");
-      }
+      const Json where = Json::parse(request.body)["association_condition"];
+      posted.push_back({{"accounts_association", where["accounts"]}});
+      const bool bad = std::ranges::any_of(where["accounts"], [&](const Json& account) {
+        return !refused.empty() && ("site/" + account.get<std::string>()).find(refused) != std::string::npos;
+      });
+      if (bad) return testing::error(500, 2046, "refused");
       for (const Json& account : where["accounts"]) {
         for (const Json& cluster : where["clusters"]) {
           if (drops == "associations") continue;
@@ -177,17 +177,17 @@ TEST_F(EntityActsTest, AnAccountIsCreatedWithItsAssociationAndChanged) {
       account("physics", true, {{"Coordinators", Json::array({"ann"})}, {"site: Association", true}, {"site: GrpJobs", 4}}));
   ASSERT_TRUE(created.value) << created.value.error().message;
   EXPECT_EQ(posted[0]["accounts"][0]["description"], "physics") << "slurmdbd has no account without one";
-  EXPECT_THAT(steps(), ElementsAre("accounts:1", "associations:1", "accounts:1"));
+  EXPECT_THAT(steps(), ElementsAre("accounts:1", "accounts_association:1", "associations:1", "accounts:1"));
   EXPECT_TRUE(posted[0]["accounts"][0]["coordinators"].empty()) << "they may be users who are created in this account";
   EXPECT_EQ(created.gates.size(), 2U);
   loop.advance(3s);
   for (const auto& gate : created.gates) EXPECT_TRUE(gate->open());
 
   EXPECT_EQ(outcome(account("Physics", false, {{"site: GrpJobs", 5}})), R"({"written":true})");
-  EXPECT_EQ(posted.size(), 4U) << "only the association";
+  EXPECT_EQ(posted.size(), 5U) << "only the association";
   EXPECT_EQ(posted.back()["associations"][0]["account"], "physics");
   EXPECT_EQ(outcome(account("physics", false, {{"site: GrpJobs", 5}})), R"({"written":false})");
-  EXPECT_EQ(posted.size(), 4U);
+  EXPECT_EQ(posted.size(), 5U);
 
   accounts["physics"]["coordinators"].push_back({{"name", "boss"}, {"direct", false}});
   EXPECT_EQ(outcome(account("physics", false, {{"Coordinators", Json::array()}, {"Description", ""}})), R"({"written":true})");
@@ -200,11 +200,11 @@ TEST_F(EntityActsTest, WritesShareRequestsInTheOrderOfTheTree) {
                              account("optics", true, {{"site: Association", true}, {"site: Parent", "physics"}}),
                              account("physics", true, {{"site: Association", true}})});
   EXPECT_THAT(out, ElementsAre(HasSubstr("true"), HasSubstr("true"), HasSubstr("true")));
-  EXPECT_THAT(steps(), ElementsAre("accounts:2", "users:1", "associations:3"));
-  const Json& rows = posted.back()["associations"];
-  EXPECT_EQ(rows[0]["account"], "physics");
-  EXPECT_EQ(rows[1]["parent_account"], "physics");
-  EXPECT_EQ(rows[2]["user"], "ann");
+  EXPECT_THAT(steps(),
+              ElementsAre("accounts:2", "users:1", "accounts_association:1", "accounts_association:1", "associations:1"));
+  EXPECT_EQ(posted[2]["accounts_association"][0], "physics");
+  EXPECT_EQ(associations.at("site/optics//")["parent_account"], "physics");
+  EXPECT_EQ(posted.back()["associations"][0]["user"], "ann");
 }
 
 TEST_F(EntityActsTest, OneThatIsRefusedDoesNotKeepOthers) {
@@ -213,7 +213,8 @@ TEST_F(EntityActsTest, OneThatIsRefusedDoesNotKeepOthers) {
       outcomes({account("a", true, {{"site: Association", true}}), account("bad", true, {{"site: Association", true}}),
                 account("b", true, {{"site: Association", true}})});
   EXPECT_THAT(out, ElementsAre(HasSubstr("true"), HasSubstr("Invalid refused"), HasSubstr("true")));
-  EXPECT_THAT(steps(), ElementsAre("accounts:3", "associations:3", "associations:1", "associations:1", "associations:1"));
+  EXPECT_THAT(steps(), ElementsAre("accounts:3", "accounts_association:3", "accounts_association:1", "accounts_association:1",
+                                   "accounts_association:1"));
 }
 
 TEST_F(EntityActsTest, ConflictsAndDroppedWritesAreTold) {
