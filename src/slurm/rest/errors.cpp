@@ -81,6 +81,7 @@ std::optional<ErrorCode> by_number(std::int64_t number, RequestKind kind) {
     case 2046:  // ESLURM_INVALID_PARENT_ACCOUNT
     case 2047:  // ESLURM_SAME_PARENT_ACCOUNT
     case 2066:  // ESLURM_INVALID_QOS
+    case 7104:  // ESLURM_INVALID_CLUSTER_NAME
     case 2180:  // ESLURM_INVALID_NODE_STATE_TRANSITION
     case 7004:  // ESLURM_BAD_NAME
       return ErrorCode::kInvalid;

@@ -191,14 +191,9 @@ TEST_F(EntitiesOfSlurmdbd, ADefaultAccountIsSetAndMoved) {
   ASSERT_EQ(account("physics"), "");
   ASSERT_EQ(account("chemistry"), "");
   ASSERT_EQ(write(kUser, "ann", {{"physics@local: Association", true}, {"physics@local: MaxJobs", 3}}), "");
-  EXPECT_EQ(local("exec", "sacctmgr --noheader --parsable2 show user ann format=defaultaccount"), "")
-      << "a new association without is_default gives none";
   ASSERT_EQ(write(kUser, "ann", {{"physics@local: Default", true}}), "");
   EXPECT_EQ(local("exec", "sacctmgr --noheader --parsable2 show user ann format=defaultaccount"), "physics");
-  ASSERT_EQ(
-      write(kUser, "ann",
-            {{"chemistry@local: Association", true}, {"chemistry@local: Default", true}, {"physics@local: Default", false}}),
-      "");
+  ASSERT_EQ(write(kUser, "ann", {{"chemistry@local: Association", true}, {"chemistry@local: Default", true}}), "");
   EXPECT_EQ(local("exec", "sacctmgr --noheader --parsable2 show user ann format=defaultaccount"), "chemistry");
 
   // The default cannot be deleted while there are others.
@@ -237,9 +232,9 @@ TEST_F(EntitiesOfSlurmdbd, TogetherTheyAreCreatedInTheOrderOfTheTree) {
   EXPECT_EQ(show("account=optics", "User,ParentName"), "|physics\nann|");
 }
 
-TEST_F(EntitiesOfSlurmdbd, AnUnknownClusterIsDroppedInSilence) {
+TEST_F(EntitiesOfSlurmdbd, AnUnknownClusterIsRefused) {
   EXPECT_THAT(write(kAccount, "physics", {{"nosuch: Association", true}}),
-              HasSubstr("nosuch: there is no association, wanted one"));
+              HasSubstr("Invalid slurmdb_accounts_add_cond() failed: Invalid cluster name"));
 }
 
 TEST_F(EntitiesOfSlurmdbd, AnUnderscoreInANameTakesOthersAlong) {
