@@ -1,6 +1,6 @@
 // Selects the accounting databases that are polled, and the clusters whose slurmrestds are asked. The databases are those of
-// Accountings that a SlurmQos, SlurmAccount, SlurmUser or SlurmAssociation names. The clusters are those whose slurmctld has joined them.
-// slurm::Clusters polls.
+// Accountings that a SlurmQos, SlurmAccount, SlurmUser or SlurmAssociation names. The clusters are those whose slurmctld has
+// joined them. slurm::Clusters polls.
 //
 //   AccountingConnections connections(loop, clusters, wiring, [] { ... });
 //   connections.start();   // before the caches are fed

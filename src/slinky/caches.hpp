@@ -55,7 +55,7 @@ inline constexpr std::string_view kIndexCluster = "cluster";
 inline constexpr std::string_view kIndexNode = "node";
 /// Index of RestApis, NodeSets and LoginSets by the key of the Controller that they name, "ns/name".
 inline constexpr std::string_view kIndexController = "controller";
-/// Index of Controllers and of the kinds in slurmdbd (SlurmQos and others) by the key of the Accounting that they name, "ns/name".
+/// Index of Controllers, SlurmQos and the other kinds in slurmdbd by the key of the Accounting that they name, "ns/name".
 inline constexpr std::string_view kIndexAccounting = "accounting";
 /// Index of pods, ControllerRevisions and Tokens' Secrets by the uid of their owner.
 inline constexpr std::string_view kIndexOwner = "owner";
@@ -63,8 +63,8 @@ inline constexpr std::string_view kIndexOwner = "owner";
 std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance);
 /// Returns the key of the Controller that a RestApi, NodeSet or LoginSet names.
 kube::Key controller_ref(const kube::Object& object);
-/// Returns the key of the Accounting that a Controller, SlurmQos or the like names. Its name is "" if it names
-/// none.
+/// Returns the key of the Accounting that a Controller or a kind in slurmdbd (SlurmQos and others) names. Its name is "" if it
+/// names none.
 kube::Key accounting_ref(const kube::Object& object);
 /// Reports whether the desired state has changed: the spec, the deletion, or the finalizers. A change of the status does not
 /// count.

@@ -79,7 +79,7 @@ class AccountingClient {
     std::string parent;
   };
   /// Creates the associations of accounts that exist. POST associations cannot: slurmdbd takes the empty user in the row of an
-  /// account for a user, and puts it below root (as_mysql_add_assocs()). Error: kInvalid if the parent is in none of the clusters.
+  /// account for a user, and puts it below root (as_mysql_add_assocs()). Error: kInvalid if the parent is absent.
   void add_account_associations(const AccountAssociations& add, std::function<void(core::Result<void>)> done);
   /// An association to write: see accounting::association_body.
   struct AssociationWrite {
@@ -88,7 +88,7 @@ class AccountingClient {
     accounting::Place place;
     accounting::Settings found, wanted;
   };
-  /// Creates associations of users, or changes associations, one after the other. Error: also that of association_body, before anything is sent.
+  /// Creates associations of users, or changes associations. Error: also that of association_body, before anything is sent.
   void write_associations(const std::vector<AssociationWrite>& writes, std::function<void(core::Result<void>)> done);
   /// Deletes an account or a user with its associations. slurmdbd may delete associations of others: see use_of_entity().
   void delete_entity(accounting::EntityKind kind, const std::string& name, std::function<void(core::Result<void>)> done);
