@@ -92,7 +92,7 @@ shows slurm-operator 'o["PodDisruptionBudget/slurm-operator"]["spec"]["minAvaila
 kinds=("$top"/charts/slurm-operator-crds/templates/slinky.slurm.net_*.yaml)
 shows slurm-operator 'len([k for k in o if k.startswith("CustomResourceDefinition")])' ${#kinds[@]} --set crds.enabled=true
 shows slurm-operator 'len(o)' 0 --set operator.enabled=false
-shows slurm-operator '[k for k in o if k.startswith("ValidatingAdmissionPolicy/")]' '["ValidatingAdmissionPolicy/slurm-operator-cluster-names", "ValidatingAdmissionPolicy/slurm-operator-normal-qos", "ValidatingAdmissionPolicy/slurm-operator-root-account"]' --set workerProtection.enabled=false
+shows slurm-operator '[k for k in o if k.startswith("ValidatingAdmissionPolicy/")]' '["ValidatingAdmissionPolicy/slurm-operator-normal-qos", "ValidatingAdmissionPolicy/slurm-operator-root-account", "ValidatingAdmissionPolicy/slurm-operator-cluster-names"]' --set workerProtection.enabled=false
 shows slurm-operator '{len(o["ValidatingAdmissionPolicyBinding/slurm-operator-" + n]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]) for n in ("clusters", "restapis", "slurmrestd")} == {1}' true --set 'operator.namespaces={a,b}'
 shows slurm-operator 'o["ConfigMap/ns"]["data"]' '{"a": "slurm-operator"}' --set-json 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{{ .Release.Namespace }}"},"data":{"a":"{{ .Release.Name }}"}}]'
 # A Role in one namespace is enough where nothing is of the whole cluster. All but Kubernetes nodes is granted there.
