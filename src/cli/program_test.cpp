@@ -218,7 +218,7 @@ struct AccountsTest : ProgramTest, testing::WithParamInterface<std::pair<const c
         {base + "shares", "shares"},
         {accounts + "job/1", "ended"},
         {accounts + "qos/", "qos"},
-        {accounts + "accounts/", "accounts"},
+        {accounts + "accounts/?WithCoordinators=true", "accounts"},
         {accounts + "users/", "users"},
         {accounts + "associations/", "associations"},
         {accounts + "associations/?Exclude%20limits%20from%20parents=true", "own-associations"}};
