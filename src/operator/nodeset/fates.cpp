@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <tuple>
+#include <utility>
 
 #include "api/well_known.hpp"
 #include "core/hostlist.hpp"
@@ -34,10 +35,9 @@ std::int64_t deletion_cost(const kube::PodRecord& pod) {
 
 /// Returns the rank of a worker. Workers with smaller ranks are deleted first. Lost workers come first: they are replaced in
 /// any case, and otherwise another worker would be deleted instead of them. Then come workers whose deletion has begun, so that
-/// a later pass does not drain others.
-auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker& worker) {
+/// a later pass does not drain others. `chosen`: the worker counts as drained for the scale-in.
+auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker& worker, bool chosen) {
   const kube::PodRecord& pod = *worker.pod;
-  const bool chosen = drained_for(worker, scale_in_reason(view));
   const core::WallTime never{core::Duration{0}};
   return std::tuple(!worker.lost(), !worker.cleared_for_deletion, !lacks_record(view, worker), !chosen,
                     view.of_mode(worker.key), !pod.node_name.empty(), phase_rank(worker), pod.ready() || worker.busy(),
@@ -161,6 +161,42 @@ void replace_lost(const View& view, Worker& worker) {
                  why_lost(worker)};
 }
 
+/// The live workers, in the order in which they go.
+using Ranking =
+    std::vector<std::pair<decltype(rank(std::declval<const View&>(), {}, std::declval<const Worker&>(), true)), Worker*>>;
+
+/// True if a worker that is drained for the scale-in may be resumed for an idle one. Each change drains another worker, which
+/// may get a job just before its drain as well, so the changes end when the first of these drains is no longer new.
+bool may_choose_again(const View& view) {
+  const std::optional<SeenScaleIn>& seen = view.in.seen.scale_in;
+  return view.goal == Goal::kServe && view.slurm_known() && !view.stops() && seen && view.in.mono - seen->first < kJustDrained;
+}
+
+/// True if the worker is busy although it has just been drained for the scale-in, and would serve again if it were resumed.
+bool raced(const View& view, const Worker& worker) {
+  return drained_for(worker, scale_in_reason(view)) && worker.drained_for && *worker.drained_for < kJustDrained &&
+         worker.busy() && worker.ready() && !worker.user_cordon && !worker.kube_cordon();
+}
+
+/// Puts idle workers in place of those among the first `going` that got a job just before their drain. Such a job may last for
+/// days. What users say about the order still applies: an idle worker goes only if it ranks before the busy one.
+void spare_raced(const View& view, const WaitingJobsByNode& waiting_jobs, std::size_t going, Ranking& ranked) {
+  if (!may_choose_again(view)) return;
+  auto idle = ranked.begin() + static_cast<std::ptrdiff_t>(going);
+  const auto is_idle = [](const auto& item) {
+    const Worker& worker = *item.second;
+    return worker.usable() && !worker.busy() && !reserved(*worker.record);
+  };
+  // Those that would go last are spared first.
+  for (std::size_t i = going; i-- > 0;) {
+    const Worker& worker = *ranked[i].second;
+    if (!raced(view, worker)) continue;
+    idle = std::find_if(idle, ranked.end(), is_idle);
+    if (idle == ranked.end()) return;
+    if (idle->first < rank(view, waiting_jobs, worker, false)) std::swap(ranked[i], *idle++);
+  }
+}
+
 /// Sets the fates of the workers that are deleted.
 void choose_victims(const View& view, Fates& out) {
   std::vector<Worker*> live;
@@ -178,10 +214,12 @@ void choose_victims(const View& view, Fates& out) {
   }
   if (going == 0) return;
   if (out.waiting_jobs.empty()) out.waiting_jobs = find_waiting_jobs(view);
-  std::vector<std::pair<decltype(rank(view, out.waiting_jobs, *live.front())), Worker*>> ranked;
+  Ranking ranked;
   ranked.reserve(live.size());
-  for (Worker* worker : live) ranked.emplace_back(rank(view, out.waiting_jobs, *worker), worker);
+  for (Worker* worker : live)
+    ranked.emplace_back(rank(view, out.waiting_jobs, *worker, drained_for(*worker, scale_in_reason(view))), worker);
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  spare_raced(view, out.waiting_jobs, going, ranked);
   const std::string why = why_workers_go(view);
   for (std::size_t i = 0; i < going; ++i) {
     Worker& worker = *ranked[i].second;

@@ -22,9 +22,6 @@ namespace {
 /// the key when such a worker can be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
 constexpr Change kRenameAgain{core::Duration{30000}, "workers may get the names that their Kubernetes nodes give them"};
-/// A worker that turns out to be busy this soon after its drain got a job that the operator did not know when it chose the
-/// worker.
-constexpr core::Duration kJustDrained{10000};
 constexpr std::size_t kNamesTold = 3;
 /// How long the scheduler may take to place a new worker.
 constexpr core::Duration kScheduled{60000};

@@ -77,14 +77,18 @@ void note_drain(const Observed& observed, const slurm::Node* node, const SeenPod
     if (before == nullptr) return;
     seen.drain = before->drain;
     seen.not_drained = before->not_drained;
-  } else if (node == nullptr || !node->reason_time || purpose_of(observed.meta(), *node).empty()) {
+    return;
+  }
+  const std::string purpose = node == nullptr ? "" : purpose_of(observed.meta(), *node);
+  if (purpose.empty() || !node->reason_time) {
     seen.not_drained = true;
   } else if (before != nullptr && before->drain && before->drain->at == *node->reason_time) {
     seen.drain = before->drain;
   } else {
     const bool began_now = before != nullptr && (before->not_drained || before->drain);
     const core::Duration lasted = began_now ? core::Duration{0} : observed.now - *node->reason_time;
-    seen.drain = SeenPod::Drain{*node->reason_time, observed.mono, std::max(core::Duration{0}, lasted)};
+    seen.drain = SeenPod::Drain{*node->reason_time, observed.mono, std::max(core::Duration{0}, lasted),
+                                purpose == scale_in_reason(observed.meta())};
   }
 }
 
@@ -284,6 +288,18 @@ void Seen::note_gone(const Observed& observed) {
   workers = std::move(now);
 }
 
+void Seen::note_scale_in() {
+  std::vector<core::MonoTime> began;
+  for (const auto& [uid, pod] : workers) {
+    if (pod.drain && pod.drain->scale_in) began.push_back(pod.drain->since - pod.drain->before);
+  }
+  std::ranges::sort(began);
+  for (const core::MonoTime at : began) {
+    if (!scale_in || at - scale_in->last >= kJustDrained) scale_in = SeenScaleIn{at, at};
+    scale_in->last = std::max(scale_in->last, at);
+  }
+}
+
 void Seen::look(const Observed& observed) {
   if (!observed.meta().terminating() || !observed.pods.empty()) {
     podless_since.reset();
@@ -291,6 +307,7 @@ void Seen::look(const Observed& observed) {
     podless_since = observed.mono;
   }
   note_gone(observed);
+  note_scale_in();
   const auto keep = [&](const std::map<std::string, core::MonoTime, std::less<>>& before, const auto& holds) {
     std::map<std::string, core::MonoTime, std::less<>> out;
     for (const auto* pods : {&observed.pods, &observed.orphans}) {

@@ -65,6 +65,7 @@ struct SeenPod {
     core::WallTime at;      ///< When the drain began, by slurmctld's clock.
     core::MonoTime since;   ///< When we first saw the drain.
     core::Duration before;  ///< How long the drain had lasted when we first saw it.
+    bool scale_in;          ///< The drain is for a scale-in.
   };
   std::optional<Drain> drain{};
   bool not_drained = false;  ///< Slurm has reported that the node is not drained for the deletion.
@@ -88,6 +89,16 @@ struct SeenTemplate {
   std::string hash;                  ///< The hash of the template's revision.
   std::optional<core::Error> error;  ///< Empty: the API server would create the pod.
   core::MonoTime asked_at;
+};
+
+/// A worker that turns out to be busy this soon after its drain got a job that the operator did not know when it chose the
+/// worker.
+inline constexpr core::Duration kJustDrained{10000};
+
+/// Drains for scale-ins, each of which began less than kJustDrained after the one before it.
+struct SeenScaleIn {
+  core::MonoTime first;  ///< When the first of the drains began.
+  core::MonoTime last;   ///< When the last of the drains began.
 };
 
 struct ClaimNote {
@@ -114,6 +125,7 @@ struct Seen {
   std::map<std::string, core::MonoTime, std::less<>> started_since;
   /// Why claims get no volume, by claim name, as of the last read of events.
   std::map<std::string, ClaimNote, std::less<>> claim_notes;
+  std::optional<SeenScaleIn> scale_in;           ///< The last drains for scale-ins. Empty: there were none.
   std::optional<SeenReservations> reservations;  ///< Empty: never asked.
   std::optional<SeenTemplate> checked_template;  ///< The last answer. Empty: never asked.
   ToldOf pre_stops;                              ///< Pods whose preStop hook has drained their Slurm node, by uid.
@@ -128,6 +140,7 @@ struct Seen {
 
  private:
   void note_gone(const Observed& observed);
+  void note_scale_in();
 };
 
 /// An object that is read directly from the API server.
