@@ -15,7 +15,8 @@ constexpr const char* kFraction = R"(^(default|[0-9]+(\.[0-9]+)?)$)";
 constexpr const char* kSeconds =
     R"(^(default|0|[0-9]+(:[0-9]+){1,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$)";
 
-/// TRES limits that can be expressions as well.
+/// TRES limits that can be expressions as well. GrpTRESMins and MaxTRESMinsPerJob cannot: slurmctld ends running jobs that are over
+/// them (`_qos_job_time_out` in its acct_policy.c), so a node that drains would end jobs.
 Field follows(std::string name, TresMap QosLimits::*member, const std::string& text) {
   Field out = tres(std::move(name), member, text);
   core::Json& item = out.limits["additionalProperties"];
@@ -46,7 +47,8 @@ const FieldList& field_list(const QosLimits*) {
           .add(count("grpJobsAccrue", &QosLimits::grp_jobs_accrue, "The number of pending jobs that gain priority by age."))
           .add(count("grpSubmitJobs", &QosLimits::grp_submit_jobs, "The number of pending and running jobs of the QOS."))
           .add(follows("grpTRES", &QosLimits::grp_tres, "The TRES of all running jobs together."))
-          .add(follows("grpTRESMins", &QosLimits::grp_tres_mins, "The TRES minutes that all jobs may use."))
+          .add(tres("grpTRESMins", &QosLimits::grp_tres_mins,
+                    "The TRES minutes that all jobs may use. Slurm ends running jobs when they are used up."))
           .add(follows("grpTRESRunMins", &QosLimits::grp_tres_run_mins,
                        "The TRES minutes that all running jobs together may have left."))
           .add(wall("grpWall", &QosLimits::grp_wall, "The total run time of all jobs."))
@@ -60,7 +62,8 @@ const FieldList& field_list(const QosLimits*) {
                      "The number of pending and running jobs of an account."))
           .add(count("maxSubmitJobsPerUser", &QosLimits::max_submit_jobs_per_user,
                      "The number of pending and running jobs of a user."))
-          .add(follows("maxTRESMinsPerJob", &QosLimits::max_tres_mins_per_job, "The TRES minutes that a job may use."))
+          .add(tres("maxTRESMinsPerJob", &QosLimits::max_tres_mins_per_job,
+                    "The TRES minutes that a job may use. Slurm ends a running job that has used them."))
           .add(follows("maxTRESPerAccount", &QosLimits::max_tres_per_account, "The TRES of all running jobs of an account."))
           .add(follows("maxTRESPerJob", &QosLimits::max_tres_per_job, "The TRES of a job."))
           .add(follows("maxTRESPerNode", &QosLimits::max_tres_per_node, "The TRES of a job on each node."))

@@ -43,6 +43,12 @@ TEST(Settings, RefusesWrongExpressions) {
   EXPECT_THAT(refusal(R"({"limits": {"grpTRES": {"billing": "50%"}}})"), HasSubstr("only cpu, mem, node, gres/gpu"));
 }
 
+// slurmctld ends running jobs that are over these two, so they must not fall when a node drains.
+TEST(Settings, LimitsThatEndRunningJobsAreNoExpressions) {
+  EXPECT_THAT(refusal(R"({"limits": {"grpTRESMins": {"cpu": "50%"}}})"), HasSubstr("limits.grpTRESMins[cpu]"));
+  EXPECT_THAT(refusal(R"({"limits": {"maxTRESMinsPerJob": {"cpu": "all"}}})"), HasSubstr("limits.maxTRESMinsPerJob[cpu]"));
+}
+
 TEST(Settings, TimesInBothNotations) {
   const std::vector<std::pair<const char*, std::int64_t>> times{
       {"90", 5400},    {"1:30", 90},     {"72:00:00", 259200}, {"3-00:00:00", 259200},
