@@ -236,7 +236,7 @@ TEST_P(AccountsTest, TheTree) {
   ASSERT_EQ(run({"tree", "-n", "hpc"}), kDone) << err;
   EXPECT_THAT(out, HasSubstr("Cluster local (Controller slurm)\n"));
   EXPECT_THAT(out, HasSubstr("GrpTRES=cpu=2,mem=500M"));
-  ASSERT_EQ(run({"tree", "-A", "slurm", "-n", "hpc", "-o", "json"}), kDone) << err;
+  ASSERT_EQ(run({"tree", "--accounting", "slurm", "-n", "hpc", "-o", "json"}), kDone) << err;
   const Json document = Json::parse(out);
   const Json& rows = document["items"][0]["associations"];
   std::map<std::string, Json> found;
@@ -252,7 +252,7 @@ TEST_P(AccountsTest, TheTree) {
   EXPECT_EQ(found["physics/"]["level"], 2);
   ASSERT_EQ(run({"tree", "--cluster", "slurm", "-n", "hpc"}), kDone) << err;
   EXPECT_THAT(out, Not(HasSubstr("0123456789abcdef")));
-  EXPECT_EQ(run({"tree", "--cluster", "slurm", "-A", "slurm"}), kUsage);
+  EXPECT_EQ(run({"tree", "--cluster", "slurm", "--accounting", "slurm"}), kUsage);
 }
 
 TEST_P(AccountsTest, TheTreeWithoutUsage) {
@@ -276,7 +276,7 @@ TEST_P(AccountsTest, AnySlurmrestdOfTheAccountingServesTheTree) {
 }
 
 TEST_P(AccountsTest, WhatATreeNeeds) {
-  EXPECT_EQ(run({"tree", "-A", "none", "-n", "hpc"}), kFailed);
+  EXPECT_EQ(run({"tree", "--accounting", "none", "-n", "hpc"}), kFailed);
   EXPECT_THAT(err, HasSubstr("there is no Accounting none in namespace hpc"));
   EXPECT_EQ(run({"tree", "--cluster", "none", "-n", "hpc"}), kFailed);
   EXPECT_THAT(err, HasSubstr("there is no cluster (Controller) none in namespace hpc"));
@@ -285,12 +285,12 @@ TEST_P(AccountsTest, WhatATreeNeeds) {
   accounting("other");
   EXPECT_EQ(run({"tree", "-n", "hpc"}), kFailed);
   EXPECT_THAT(err, HasSubstr("several Accountings: name one with -A (other, slurm)"));
-  EXPECT_EQ(run({"tree", "-n", "hpc", "-A", "other"}), kFailed);
+  EXPECT_EQ(run({"tree", "-n", "hpc", "--accounting", "other"}), kFailed);
   EXPECT_THAT(err, HasSubstr("no Controller in namespace hpc names Accounting other"));
   forget("/qos/");
-  EXPECT_EQ(run({"tree", "-n", "hpc", "-A", "slurm"}), kDone) << "it reads no QOS";
+  EXPECT_EQ(run({"tree", "-n", "hpc", "--accounting", "slurm"}), kDone) << "it reads no QOS";
   slurm["slurm-restapi/openapi/v3"] = R"({"paths": {"/slurm/v0.0.42/nodes/": {"get": {}}}})";
-  EXPECT_EQ(run({"tree", "-n", "hpc", "-A", "slurm"}), kFailed);
+  EXPECT_EQ(run({"tree", "-n", "hpc", "--accounting", "slurm"}), kFailed);
   EXPECT_THAT(err, HasSubstr("openapi/slurmdbd is not loaded"));
   change({{"spec", {{"accountingRef", nullptr}}}});
   EXPECT_EQ(run({"tree", "-n", "hpc", "--cluster", "slurm"}), kFailed);

@@ -373,7 +373,7 @@ Command tree_command() {
     };
     auto given = std::make_shared<Arguments>();
     CLI::Option* const accounting =
-        app.add_option("-A,--accounting", given->accounting, "An Accounting (default: the only one of the namespace)");
+        app.add_option("--accounting", given->accounting, "An Accounting (default: the only one of the namespace)");
     app.add_option("--cluster", given->cluster, "Only the cluster of this Controller")->excludes(accounting);
     return [given](Context& context) -> int {
       const auto api = context.api();
