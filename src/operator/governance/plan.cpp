@@ -41,7 +41,7 @@ struct Group {
   std::vector<const Claim*> claims;  ///< The oldest first.
   const Claim* owner = nullptr;      ///< The oldest that is not being deleted, or null.
   std::optional<Found> found;        ///< nullopt if slurmdbd has none, or is not known.
-  /// The id of what belongs to one of these resources, according to their statuses. 0: none.
+  /// The id that the status of one of these resources notes. 0: none has one.
   std::int64_t noted = 0;
   /// Returns "QOS gpu".
   [[nodiscard]] std::string text() const { return std::string(texts(subject).word) + " " + name; }
@@ -50,11 +50,11 @@ struct Group {
 /// Whether the lists of slurmdbd that a subject needs are known.
 enum class Known {
   kYes,
-  kForAWhile,  ///< They were until a moment ago, or this process has just begun to ask.
+  kForAWhile,  ///< Not now, but they were until a moment ago, or this process has just begun to ask.
   kNo,
 };
 
-/// Reports whether what it declares was about to be created, and may exist now.
+/// Reports whether the status notes that its QOS, account, user or association was to be created. It may exist by now.
 bool pending(const Claim& claim) {
   return claim.id == 0 && claim.applied.has_value();
 }
@@ -65,7 +65,7 @@ bool handed_over(const Claim& from, const Claim& to) {
   return !pending(from) || to.id != 0 || pending(to);
 }
 
-/// Reports whether the settings in status.applied were written. They are noted before.
+/// Reports whether the settings in status.applied were written. They are noted before the write.
 bool was_written(const Claim& claim) {
   static const std::set<std::string_view> kAfterWrite{"InSync",         "PreemptMissing",  "Drifted",
                                                       "ClusterUnknown", "AccountMissing",  "QosMissing",
@@ -527,7 +527,7 @@ class Planner {
            std::ranges::any_of(all->second, [&](const auto& each) { return each.second.contains(setting); });
   }
 
-  /// A user without a default account cannot submit jobs. Where a cluster has none, the first association becomes it.
+  /// Makes the first association the default where the user has no default account: without one, no job can be submitted.
   void add_default_account(const Claim& claim, const Settings& own, Settings& target) const {
     std::vector<std::string> accounts;
     Settings found = own;
