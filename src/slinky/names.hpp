@@ -27,7 +27,7 @@ inline constexpr const char* kServiceMonitorDefinition = "servicemonitors.monito
 
 /// Values of the label app.kubernetes.io/name.
 inline constexpr std::string_view kAppController = "slurmctld";
-/// The standby slurmctlds. They have another label than kAppController, whose pod is the running slurmctld.
+/// The standby slurmctlds. Their label is not that of the primary, because what holds for its pod does not hold for theirs.
 inline constexpr std::string_view kAppBackup = "slurmctld-backup";
 inline constexpr std::string_view kAppRestApi = "slurmrestd";
 inline constexpr std::string_view kAppWorker = "slurmd";

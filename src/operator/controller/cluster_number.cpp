@@ -41,8 +41,8 @@ const kube::ContainerState* state_of(const kube::PodRecord& pod, std::string_vie
   return found == pod.containers.end() ? nullptr : &*found;
 }
 
-/// True if the template of a StatefulSet has the init container. Until then the record is kept: without it the template would
-/// change, and slurmctld would be restarted.
+/// True if the template of a StatefulSet has the init container. While it has, the record is kept: without the record, the
+/// template would change, and slurmctld would be restarted.
 bool waits_in_template(const Observed& observed) {
   for (const kube::ObjectPtr& set : {observed.stateful_set, observed.backup_set}) {
     const core::Json* init = set ? core::find(set->body, {"spec", "template", "spec", "initContainers"}) : nullptr;
