@@ -38,10 +38,10 @@ struct Container {
   bool killing = false;   ///< A probe has failed, and the container is being ended.
   bool replaced = false;  ///< It was ended by a probe, and starts again before its end is reported.
   bool started_once = false;
-  /// Since when no liveness probe was answered, unless that has already lasted too long.
+  /// When the first of the liveness probes that have failed in a row failed. nullopt: the last one was answered.
   std::optional<core::MonoTime> failing;
   int restarts = 0;
-  int backoffs = 0;  ///< The restarts that delay the next one.
+  int backoffs = 0;  ///< The number of restarts that make the delay of the next one longer.
   std::string started_at;
   std::string waiting = "ContainerCreating";
   std::string message;
@@ -98,7 +98,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
   struct Node {
     bool running = true;    ///< The machine runs.
     bool connected = true;  ///< The machine is connected to the API server.
-    bool loaded = false;    ///< Probes are not answered in time.
+    bool loaded = false;    ///< The machine is overloaded, so that probes are not answered in time.
     std::set<std::string> images;
     std::uint64_t outage = 0;
     std::int64_t started = 0;  ///< Seconds of the wall clock.

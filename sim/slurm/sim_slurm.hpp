@@ -72,7 +72,7 @@ enum class SlurmErrno : int {
 struct SlurmKeys {
   std::vector<std::string> kids{"slurm.key"};
   std::string use_default{};                   ///< The kid of the key that signs; "": the first.
-  std::map<std::string, std::string> bytes{};  ///< By kid, if known: one kid may stand for two keys.
+  std::map<std::string, std::string> bytes{};  ///< By kid, if known. Two daemons may have different keys with the same kid.
   bool alone = false;                          ///< Only slurm.key exists, and its kid is the key itself.
   [[nodiscard]] const std::string& signs() const { return use_default.empty() ? kids.front() : use_default; }
   /// Reports whether a message of `sender` verifies. Any of the keys with its kid may verify it. A message without kid is
@@ -93,7 +93,7 @@ struct SimNode {
   std::set<std::string> partitions;
   bool down = false;
   bool drain = false;
-  std::optional<core::MonoTime> own_drain{};  ///< Since when slurmctld itself holds the node, which was not held before.
+  std::optional<core::MonoTime> own_drain{};  ///< When slurmctld drained the node itself. Not set if it was drained before.
   bool not_responding = false;
   bool invalid_reg = false;
   bool cloud = false;  ///< Created by hand with State=CLOUD: powered down, and never powered up here.
@@ -189,7 +189,7 @@ struct JobLoss {
   Cause cause = Cause::kDown;
   std::string node{}, by{};
   bool pending = false;  ///< It had not started.
-  bool told = false;     ///< It was stranded and reported before.
+  bool told = false;     ///< The job was already reported as stranded.
 };
 std::string_view to_string(JobLoss::What what);
 std::string_view to_string(JobLoss::Cause cause);
@@ -265,7 +265,7 @@ class SimSlurm {
   // --- Requests of clients: kNoController while slurmctld is down ---
   SlurmErrno update_node(const std::string& name, const SimNodeUpdate& update, const std::string& user = "slurm");
   SlurmErrno delete_node(const std::string& name, const std::string& user = "slurm");
-  /// Creates a node with State=CLOUD, without a slurmd. Before 26.05, the refusal deletes an idle node of that name.
+  /// Creates a node with State=CLOUD, without a slurmd. kNodeExists before 26.05 also deletes the existing node if it is idle.
   SlurmErrno create_node(const std::string& name);
   /// Reserves the nodes from now on. Refused while jobs hold one of them.
   void reserve(const std::string& reservation, std::set<std::string> nodes);
@@ -341,7 +341,7 @@ class SimSlurm {
     SlurmKeys keys;
     /// The configuration that it fetched at its start, or when slurmctld asked for it. nullopt: none yet.
     std::optional<std::string> fetched;
-    /// The time to find slurmctld if that is up; nullopt: it never does, and keeps trying.
+    /// How long it takes to find a slurmctld that is up; nullopt: it never finds one, and keeps trying.
     std::optional<core::Duration> finds;
   };
 
@@ -349,8 +349,8 @@ class SimSlurm {
   void put_in_force(Loaded loaded);
   void recompute_membership();
   void join_partitions(SimNode& node);
-  /// When a node was added or removed, slurmctld recomputes which partitions have which nodes, including nodes with changed
-  /// features.
+  /// Updates the partitions after a node was added (`joined`) or removed (null), as slurmctld does: for all nodes if features
+  /// have changed since the last time, else for the added node only.
   void update_partitions(SimNode* joined);
   void register_slurmd(const std::string& name, std::uint64_t incarnation);
   void add_record(const std::string& name, Slurmd& slurmd);

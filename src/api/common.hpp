@@ -84,12 +84,12 @@ struct ExternalConfig {
 /// checks the rest when the pod is created.
 core::Json container_schema();
 
-/// Returns the members of a core/v1 PersistentVolumeClaimSpec, for structs whose JSON object has other fields as well: see
-/// embed_raw.
+/// Returns the schemas of the members of a core/v1 PersistentVolumeClaimSpec, for structs whose JSON object has other members
+/// as well: see embed_raw.
 core::Json claim_properties();
 
-/// Returns the rule for the root of a kind whose name other names are derived from: requires a DNS label of at most `longest`
-/// characters. Objects with a status are exempt: those older than this rule must still be able to lose their finalizers.
+/// Returns the rule for a kind whose objects' names are part of other names: a name must be a DNS label of at most `longest`
+/// characters. Objects with a status are exempt, because finalizers of objects that are older than the rule must be removable.
 Rule name_is_label(std::size_t longest, bool begins_with_letter);
 
 /// Returns the rule for structs with jwtKeyRef and its old name jwtHs256KeyRef: the effective reference must not change.

@@ -53,9 +53,9 @@ struct ControllerSpec {
   bool external = false;
   std::optional<ExternalConfig> external_config;
   ControllerHighAvailability ha;
-  core::Json slurmctld = core::Json::object();  ///< A core/v1 Container, merged over ours. So are the next two.
-  core::Json reconfigure = core::Json::object();
-  core::Json logfile = core::Json::object();
+  core::Json slurmctld = core::Json::object();    ///< A core/v1 Container, merged over ours.
+  core::Json reconfigure = core::Json::object();  ///< A core/v1 Container, merged over ours.
+  core::Json logfile = core::Json::object();      ///< A core/v1 Container, merged over ours.
   bool inplace_reconfigure = false;
   PodTemplate pod_template;
   std::string extra_conf;

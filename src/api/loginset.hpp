@@ -31,8 +31,8 @@ struct DeploymentStrategy {
 struct LoginSetSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;
-  core::Json login = core::Json::object();  ///< A core/v1 Container, merged over ours. So is initconf.
-  core::Json initconf = core::Json::object();
+  core::Json login = core::Json::object();     ///< A core/v1 Container, merged over ours.
+  core::Json initconf = core::Json::object();  ///< A core/v1 Container, merged over ours.
   PodTemplate pod_template;
   std::string root_ssh_authorized_keys;
   std::vector<LocalObjectReference> authorized_keys_refs;  ///< ConfigMaps with the keys of each user.

@@ -89,8 +89,8 @@ struct NodeSetSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;
   ScalingMode scaling_mode = ScalingMode::kStatefulSet;
-  core::Json slurmd = core::Json::object();  ///< A core/v1 Container, merged over ours. So is logfile.
-  core::Json logfile = core::Json::object();
+  core::Json slurmd = core::Json::object();   ///< A core/v1 Container, merged over ours.
+  core::Json logfile = core::Json::object();  ///< A core/v1 Container, merged over ours.
   std::optional<NodeSetSsh> ssh;
   PodTemplate pod_template;
   std::string extra_conf;  ///< Space-separated Key=Value for `slurmd --conf`.

@@ -35,7 +35,7 @@ inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash
 // Annotations of Controllers that users set.
 /// Stops deletions: nothing of the cluster is deleted, and its slurmctld stays as it is.
 inline constexpr std::string_view kAnnotationStopDeletions = "controller.slinky.slurm.net/stop-deletions";
-/// Allows that slurmctld is replaced although its state, and the jobs with it, are lost with its pod.
+/// Allows the operator to replace slurmctld although its state, and the jobs with it, are lost with its pod.
 inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm.net/lose-jobs";
 
 // Annotations of worker pods that users set or read.
@@ -45,7 +45,7 @@ inline constexpr std::string_view kAnnotationPodCordonReason = "nodeset.slinky.s
 /// Set by other programs to request a cordon.
 inline constexpr std::string_view kAnnotationPodCordonRequested = "nodeset.slinky.slurm.net/pod-cordon-requested";
 inline constexpr std::string_view kAnnotationPodDeletionCost = "nodeset.slinky.slurm.net/pod-deletion-cost";
-/// Allows that the worker is evicted and deleted, whatever runs on it.
+/// Allows the eviction and deletion of the worker, whatever runs on it.
 inline constexpr std::string_view kAnnotationPodRelease = "nodeset.slinky.slurm.net/pod-release";
 inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline";
 
@@ -59,7 +59,7 @@ inline constexpr std::string_view kAnnotationRolls = "nodeset.slinky.slurm.net/r
 inline constexpr std::string_view kAnnotationPinnedTo = "nodeset.slinky.slurm.net/pinned-to";
 /// On the claim of a worker that was scaled in for good: the UID of its pod. The claim is deleted with the pod.
 inline constexpr std::string_view kAnnotationScaledIn = "nodeset.slinky.slurm.net/scaled-in";
-/// On a worker pod whose template changed only in what Slurm takes at run time: the revision hash that it was created with.
+/// On a worker pod that got a newer template in place, without a new pod: the revision hash with which it was created.
 inline constexpr std::string_view kAnnotationCreatedRevision = "nodeset.slinky.slurm.net/created-revision";
 /// On the newest ControllerRevision, until all workers have it: the controller-revision-hash of the previous revision. Workers
 /// below spec.updateStrategy.rollingUpdate.partition still have the previous revision.
@@ -72,7 +72,7 @@ inline constexpr std::string_view kAnnotationConfirmNodeLoss = "nodeset.slinky.s
 /// On a NodeSet, set by users: the workers that Slurm lost before this time are to be replaced.
 inline constexpr std::string_view kAnnotationConfirmStateLoss = "nodeset.slinky.slurm.net/confirm-state-loss";
 /// Set once Slurm has shown the worker's node. The value is the node's name ("true" by earlier releases), which later changes
-/// do not affect. From then on, a missing node in Slurm is no evidence.
+/// do not affect. From then on, a missing node in Slurm does not prove that the worker has no jobs.
 inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.net/registered";
 
 // Annotations of Kubernetes Nodes that users set.

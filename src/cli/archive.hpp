@@ -22,7 +22,7 @@ struct ArchiveFile {
 /// too long.
 std::string archive_path(std::string_view path);
 
-/// Errors: kInvalid (a path is too long), kInternal (zlib).
+/// Returns a .tar.gz of the files, with the time `at`. Errors: kInvalid (a path is too long), kInternal (zlib).
 core::Result<std::string> tar_gz(const std::vector<ArchiveFile>& files, core::WallTime at);
 
 }  // namespace cli

@@ -43,8 +43,8 @@ struct JobLimit {
   bool percent = false;                  ///< The limit is in percent of the cluster (a QOS with the flag Relative).
   std::optional<std::int64_t> in_use{};  ///< What other jobs use, or what was used in the past. Unknown if Slurm does not tell.
   std::optional<std::int64_t> asks{};    ///< What this job asks for. Unknown if that takes a time limit and it has none.
-  /// By how much the limit is exceeded with this job (for kUsedMinutes, without it). For a minimum, how much this job asks for
-  /// too little. Negative: how much is left. Unknown if one of the numbers is unknown. See holds().
+  /// By how much the limit is exceeded with this job; for kUsedMinutes, without it. For a minimum, by how much the job asks for
+  /// less. Negative: how much is left. Unknown if one of the numbers is unknown. See holds().
   std::optional<std::int64_t> over{};
   std::vector<const slurm::accounting::QueuedJob*> counted{};  ///< The running jobs that count.
   [[nodiscard]] bool holds() const { return over && *over > (kind->measure == Measure::kUsedMinutes ? -1 : 0); }

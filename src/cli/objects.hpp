@@ -22,7 +22,7 @@ namespace cli {
 /// Returns what the object waits for or what is wrong with it, a line each, the worst first.
 [[nodiscard]] std::vector<std::string> waits_of(const core::Json& object);
 
-/// What the operator wrote on a worker about its Slurm node; nullopt if nothing yet. The reason is the one in Slurm.
+/// The state and reason of a worker's node in Slurm, as the operator wrote them on the pod. slurm_word: nullopt if nothing yet.
 struct SlurmWord {
   slurm::NodeState state;
   std::string reason;

@@ -26,7 +26,7 @@ struct Explanation {
   std::string_view meaning;  ///< A sentence.
   std::string_view advice;   ///< What one can do; "" if only waiting helps.
 };
-/// Returns nullopt for a reason without a table entry.
+/// Returns the explanation of a reason; nullopt if the table has none.
 [[nodiscard]] std::optional<Explanation> explain_reason(std::string_view reason);
 
 /// How a limit counts.

@@ -37,7 +37,7 @@ class SlurmAccess {
 core::Result<core::Json> one_controller(const std::vector<core::Json>& controllers, const std::string& ns,
                                         const std::string& name);
 
-/// `restapis` are those of the Controller's namespace. The error says why its Slurm cannot be asked.
+/// Connects to the slurmrestd of a Controller. `restapis`: all in its namespace. The error says why Slurm cannot be asked.
 core::Result<std::unique_ptr<SlurmAccess>> reach_slurm(Api& api, const core::Json& controller,
                                                        const std::vector<core::Json>& restapis);
 

@@ -38,7 +38,7 @@ struct Said {
 
 /// Asks the slurmrestd of a Controller. `restapis` are those of its namespace.
 SlurmFacts ask_slurm(Api& api, const core::Json& controller, const std::vector<core::Json>& restapis);
-/// Reads the Controller and its RestApis first.
+/// Reads the Controller and its RestApis, and then asks its slurmrestd.
 SlurmFacts ask_slurm(Api& api, const kube::Key& controller);
 
 }  // namespace cli

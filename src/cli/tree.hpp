@@ -34,7 +34,7 @@ struct TreeFacts {
 /// only Accounting, and all its clusters.
 core::Result<TreeFacts> read_tree(Api& api, const std::string& ns, const std::string& accounting, const std::string& cluster);
 
-/// The form is stable and documented in docs/reference/kubectl-slurm.md.
+/// Returns the accounts and users. The form is stable and documented in docs/reference/kubectl-slurm.md.
 [[nodiscard]] core::Json tree_document(const TreeFacts& facts);
 [[nodiscard]] std::string tree_text(const core::Json& document, const Style& style);
 

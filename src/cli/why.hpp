@@ -15,7 +15,7 @@ namespace cli {
 struct JobName {
   std::int64_t id = 0;
   std::optional<std::int64_t> task{};
-  /// Error: kInvalid.
+  /// Parses a name. Error: kInvalid.
   static core::Result<JobName> read(const std::string& text);
   [[nodiscard]] std::string text() const;
 };
@@ -34,7 +34,7 @@ struct WhyFacts {
 /// Asks the cluster's Slurm. `cluster` is a Controller, or "" for the only one. Error: kNotFound if Slurm has no such job.
 core::Result<WhyFacts> read_why(Api& api, const std::string& ns, const std::string& cluster, const JobName& name);
 
-/// The form is stable and documented in docs/reference/kubectl-slurm.md.
+/// Returns why the job waits. The form is stable and documented in docs/reference/kubectl-slurm.md.
 [[nodiscard]] core::Json why_document(const WhyFacts& facts);
 [[nodiscard]] std::string why_text(const core::Json& document, const Style& style, core::WallTime now);
 

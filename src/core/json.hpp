@@ -17,7 +17,7 @@ namespace core {
 
 using Json = nlohmann::json;
 
-/// Error: kInvalid with the byte offset.
+/// Parses a document. Error: kInvalid with the byte offset.
 Result<Json> parse_json(std::string_view text);
 
 /// Returns the member at a path of keys, of any type. Returns nullptr if a key is absent, or if its parent is not an object.

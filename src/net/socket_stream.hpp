@@ -20,7 +20,7 @@ namespace net {
 using ErrorCode = boost::system::error_code;
 using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
 
-/// Error: kInvalid. It names what could not be read, and never contains the key.
+/// Makes the TLS context. Error: kInvalid. It names what could not be read, and never contains the key.
 core::Result<TlsContext> make_client_tls(const Tls& tls);
 core::Result<TlsContext> make_server_tls(const Tls& tls);
 

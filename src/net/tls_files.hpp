@@ -20,7 +20,7 @@ struct TlsFilesOptions {
 /// Reads the files periodically, off the loop, and passes on new contents. Compares contents, because a swapped link may not
 /// change names and times.
 ///
-/// Guarantees: a pair that `use` refuses (after half of a swap) is offered again each time, and a pair that `use` took is not.
+/// Guarantees: a pair that `use` refuses (such as half of a swap) is passed again at each reading; one that it accepted is not.
 class TlsFiles {
  public:
   /// Uses a new pair. On an error the old pair stays in use.

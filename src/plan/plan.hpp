@@ -69,8 +69,8 @@ struct Step {
   StepId id;
   std::string reason;  ///< The reason, for a person.
   ActPtr act;
-  /// How long after the previous group began this step may still begin when the time of the pass is over. Only for the first
-  /// step of a group that completes what the previous group began.
+  /// For this long after the start of the previous group, the step may begin although the pass has used up its time. Set it only
+  /// on the first step of a group, to complete what the previous group began.
   core::Duration late{0};
 };
 

@@ -1,4 +1,4 @@
-// What a controller reconciles at a time: an object, or all objects that belong to one. Plans may use it.
+// What a controller reconciles at a time: an object, or all objects that belong to one. Code of plans may include it.
 #pragma once
 
 #include <compare>

@@ -49,7 +49,7 @@ class WorkQueue {
   void add_after(const WorkKey& key, core::Duration delay, core::MonoTime now, int priority = 0) {
     add_at(key, now + delay, now, priority);
   }
-  /// Counts a failure and adds the key after base * 2^(failures-1), limited to the cap, +-25 %, and no earlier than `at_least`.
+  /// Counts a failure and adds the key after base * 2^(failures-1), at most the cap, varied by 25 %, but not before `at_least`.
   /// Returns the delay.
   core::Duration add_backoff(const WorkKey& key, core::MonoTime now, core::Duration at_least = core::Duration{0});
   /// Resets the key's failures: its next delay starts from the base again.

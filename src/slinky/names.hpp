@@ -27,7 +27,7 @@ inline constexpr const char* kServiceMonitorDefinition = "servicemonitors.monito
 
 /// Values of the label app.kubernetes.io/name.
 inline constexpr std::string_view kAppController = "slurmctld";
-/// The standby slurmctlds. They are not pods of kAppController: nothing that is true of the running slurmctld is true of them.
+/// The standby slurmctlds. Their label is not that of the primary, because what holds for its pod does not hold for theirs.
 inline constexpr std::string_view kAppBackup = "slurmctld-backup";
 inline constexpr std::string_view kAppRestApi = "slurmrestd";
 inline constexpr std::string_view kAppWorker = "slurmd";
@@ -83,7 +83,7 @@ std::string restapi_object_name(std::string_view restapi);
 std::string accounting_object_name(std::string_view accounting);
 /// "X-mariadb": the StatefulSet of a managed MariaDB, its Service, and the Secret with its password.
 std::string database_object_name(std::string_view accounting);
-/// "X-ssh-host-keys": the Secret with the host keys of a LoginSet. Its Deployment and Service are named as it is.
+/// "X-ssh-host-keys": the Secret with the host keys of a LoginSet. The Deployment and Service have the name of the LoginSet.
 std::string ssh_host_keys_name(std::string_view loginset);
 /// "X-ssh-config": the ConfigMap with sshd_config and root's authorized keys.
 std::string ssh_config_name(std::string_view loginset);
@@ -131,7 +131,7 @@ std::vector<std::string> slurmctld_pods(std::string_view controller, int backups
 /// Returns the address of one slurmctld's pod, whether it is primary or not: the Service with the pod's name. The pod's name in
 /// a headless Service would not resolve while the pod is away, and Slurm retries an unknown name for seconds.
 std::string slurmctld_address(std::string_view pod, std::string_view ns);
-/// Returns the --conf-server of slurmd and sackd: controller_endpoint; with backups, each slurmctld before it.
+/// Returns the --conf-server of slurmd and sackd: controller_endpoint, and with backups the address of each slurmctld before it.
 std::string conf_servers(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
 /// Returns the address of slurmdbd for clusters: "X-accounting.ns" and the Service's port (or externalConfig).
 Endpoint accounting_endpoint(const api::AccountingSpec& spec, std::string_view ns, std::string_view accounting);
@@ -157,9 +157,9 @@ inline constexpr int kNobodyUid = 65534;
 /// User and group mysql of MariaDB's image.
 inline constexpr int kMariadbUid = 999;
 
-/// What a slurmd adds to its reason when it registers drained because others had drained its node before. It is one word, so
-/// that no image splits it. It is not the word of the operator, so that nothing resumes the node if the rest of the reason is
-/// lost.
+/// The reason with which a slurmd registers its node as drained, if others had drained the node before its record was deleted.
+/// One word, because the scripts of some images split it at spaces. It does not name the operator, so that the operator never
+/// takes the drain for its own and resumes the node.
 inline constexpr std::string_view kDrainedBefore = "drained-before-its-record-was-made-anew";
 
 }  // namespace slinky

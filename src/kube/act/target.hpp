@@ -40,7 +40,7 @@ class Target final : public plan::Target {
   Target(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, const CacheDirectory& caches,
          EventRecorder& events);
   ~Target() override;
-  /// Sets a callback for gates that a live read has settled, and that may be open now.
+  /// Sets the callback that is called when a live read has settled gates, which may be open now.
   void on_settled(std::function<void()> call);
 
  private:

@@ -27,8 +27,8 @@ class Leadership {
 
   void start();
   [[nodiscard]] bool leads() const { return leads_; }
-  /// Returns true with an election. Then another process may have led before, and what was read earlier may lack its last
-  /// writes.
+  /// Reports whether there is an election. If so, another process may have led before this one, and what this one has read
+  /// before its own leadership may lack the last writes of that process.
   [[nodiscard]] bool elected() const { return election_ != nullptr; }
   /// Ends the leadership. With `writes_under_way` the Lease is not released but expires, so that no other process begins while
   /// these writes may still be carried out.

@@ -164,7 +164,7 @@ struct Watch::Impl {
   core::Timer retry;    ///< The next attempt.
   core::Timer head;     ///< Limits the wait for the head of the reply.
   core::Timer slow;     ///< Warns if the initial events have not ended.
-  core::Timer silence;  ///< Limits the silence.
+  core::Timer silence;  ///< Limits how long the stream may be silent.
   Client::StreamId stream = 0;
   std::uint64_t generation = 0;  ///< The number of the stream. Pieces of an older stream are ignored.
 

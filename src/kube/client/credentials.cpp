@@ -42,7 +42,7 @@ struct Source {
   std::optional<ExecPlugin> exec;
 };
 
-/// What is read again periodically.
+/// The contents of the files of a Source, or its constants. Files are read again periodically.
 struct Material {
   std::string ca_pem, cert_pem, key_pem, token;
 };

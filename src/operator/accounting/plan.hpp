@@ -33,9 +33,9 @@ std::string write_conf_script();
 /// key.
 SecretFacts key_in_force(const Observed& observed);
 
-/// Returns the release of the slurmdbd that answers or last answered, as it reported, or "unknown"; "" if none has answered. A
-/// waiting slurmctld checks itself whether slurmdbd answers, but the kubelet delivers the release with a delay. So the release
-/// of a slurmdbd that is starting is published at once if it is the first release or an earlier one, which holds back more.
+/// Returns the release to publish for waiting slurmctlds: that of the slurmdbd that answers or last answered, or "unknown" if
+/// it reported none; "" if none has answered. The kubelet delivers it with a delay. So the release of a slurmdbd that is still
+/// starting is published already if none was published before or it is earlier: slurmctld itself waits for slurmdbd's answer.
 std::string release_to_tell(const Observed& observed);
 
 // The children, as data to apply.

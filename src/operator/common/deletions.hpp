@@ -14,10 +14,10 @@ namespace op {
 /// The objects that refer to the deleted one.
 struct Referrers {
   kube::Resource resource;
-  std::string field;  ///< The field in the spec of a referrer that names the deleted object, or the object that the deleted
-                      ///< object itself names.
-  std::string name;   ///< The value of that field.
-  // As the cache has them.
+  std::string field;  ///< The field in the spec of a referrer: "accountingRef" if it names the deleted object itself, or
+                      ///< "controllerRef" if both name the same Controller.
+  std::string name;   ///< The name in that field.
+  // According to the cache:
   std::vector<std::string> ending;  ///< The referrers that are being deleted.
   bool lasting = false;             ///< There are referrers that are not being deleted.
   std::string others;               ///< What else needs the deleted object, for users; "": nothing.

@@ -1,5 +1,5 @@
-// Finds missing Secrets and ConfigMaps that users name in pod templates. A pod that names a missing one waits in its kubelet,
-// which reports why a volume cannot be mounted only in events of the pod.
+// Finds missing Secrets and ConfigMaps that users name in pod templates. The kubelet does not start a pod that names a missing
+// one. If it is the source of a volume, only events of the pod say so.
 #pragma once
 
 #include <initializer_list>

@@ -8,11 +8,11 @@
 
 namespace op {
 
-/// A TCP port. `target`: the name of the container's port. node_port 0: none requested.
+/// Returns a TCP port of a Service. `target`: the name of the container's port. `node_port` 0: none requested.
 core::Json service_port(std::string_view name, int port, std::string_view target, int node_port = 0);
 
-/// `base` with the user's ServiceSpec merged over it, then our selector and ports, to which users may add but which they cannot
-/// replace. Drops externalIPs, with which a user of a namespace could take over traffic of others (CVE-2020-8554).
+/// Returns `base` with the user's ServiceSpec merged over it, and then our selector and ports. Users may add to these but not
+/// replace them. Drops externalIPs, with which a user of a namespace could take over traffic of others (CVE-2020-8554).
 core::Json merge_service_spec(core::Json base, const core::Json& over, const kube::StringMap& selector, core::Json ports);
 
 }  // namespace op

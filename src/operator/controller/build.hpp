@@ -23,9 +23,9 @@ core::Json build_config_map(const Observed& observed, const ConfigState& state);
 /// Returns the ConfigMap `name` with the user's files in `content`, which belongs to a ConfigState.
 core::Json build_file_copies(const Observed& observed, const std::string& name,
                              const std::map<std::string, std::string>& content);
-/// True if slurmctld's pods mount copies of the user's files instead of the user's ConfigMaps, as earlier releases did. They
-/// mount copies once everything is known that slurmctld may have to return to, and as long as there is any such file: a file
-/// that the spec no longer names may have to come back. Until it is known, the mounts stay as they are.
+/// True if slurmctld's pods mount copies of the user's files. Earlier releases mounted the user's ConfigMaps. Pods mount copies
+/// once all files are known to which slurmctld may have to return, and as long as there is any such file: a file that the spec
+/// no longer names may have to come back. Until the files are known, the mounts stay as they are.
 bool mounts_copies(const Observed& observed, const ConfigState& state);
 /// Returns the StatefulSet of slurmctld. `state`: the content of the ConfigMap. `slurm_key_digest`: the digest of the keyring
 /// that slurmctld will mount. Also needs the JWT key. Fields that Kubernetes never lets change are copied from the observed

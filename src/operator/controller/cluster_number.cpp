@@ -20,7 +20,7 @@ constexpr const char* kTryAgain = "slurm-operator.try-again";
 /// The last word of a record once slurmctld has passed the init container. slurmctld does not wait for that record again.
 constexpr std::string_view kPassed = " passed";
 
-/// Returns the digits after `before` in the text from `at` on, and moves `at` to them. "": there are none.
+/// Finds `before` in the text from `at` on. Returns the digits that follow, and moves `at` to them. "": there are none.
 std::string digits_after(const std::string& text, std::string_view before, std::size_t& at) {
   at = text.find(before, at);
   if (at == std::string::npos) return "";
@@ -41,8 +41,8 @@ const kube::ContainerState* state_of(const kube::PodRecord& pod, std::string_vie
   return found == pod.containers.end() ? nullptr : &*found;
 }
 
-/// True if a present template has the init container. Without the record, slurmctld would be restarted, because the template
-/// would change.
+/// True if the template of a StatefulSet has the init container. While it has, the record is kept: without the record, the
+/// template would change, and slurmctld would be restarted.
 bool waits_in_template(const Observed& observed) {
   for (const kube::ObjectPtr& set : {observed.stateful_set, observed.backup_set}) {
     const core::Json* init = set ? core::find(set->body, {"spec", "template", "spec", "initContainers"}) : nullptr;

@@ -41,10 +41,10 @@ core::Json restored_key(const Observed& observed);
 
 /// Returns the digest of the key of a slurmctld whose pod or pod template has the annotation `made_with`.
 std::string key_by(const Observed& observed, const std::string& made_with);
-/// Returns the digest in slurmctld's pod template for the key with this digest. The key may have come into force without a new
-/// pod.
+/// Returns the digest that slurmctld's pod template has while the key with this digest is in force. It is that of an earlier
+/// key if the key has changed without a new pod.
 std::string made_with_key(const Observed& observed, const std::string& digest);
-/// Returns the digest in slurmctld's pod template for the present keyring. "": it is the digest of the keyring itself.
+/// Returns the same for the key of the present keyring. "": it is the digest of that key itself.
 std::string made_with_key(const Observed& observed);
 
 /// `state_at_stake`: slurmctld must not be restarted, because its state would be lost.

@@ -23,7 +23,7 @@ namespace {
 
 /// If no worker has come for kQuiet, the workers that have come form a group. A group is gathered for kGather at most.
 constexpr core::Duration kQuiet{3000}, kGather{30000};
-/// A due time is replaced for workers that came after it only if the new time is later by this much.
+/// Places::due is set to a later time for workers that have come since, but only if that time is later by at least this much.
 constexpr core::Duration kRenewal{10000};
 /// The time between two checks whether jobs are still starting: kOften at first, and kSeldom after a minute. A job that has
 /// started wakes nobody.

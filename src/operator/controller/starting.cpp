@@ -9,7 +9,7 @@ namespace op::controller {
 namespace {
 
 /// The minimum time between two notes of one wait, because each note is a write that delays the reconfigure. A pod that is
-/// created within this time after the note still belongs to its load.
+/// created within this time after a note is waited for as well.
 constexpr core::Duration kNoteGap{10000};
 /// The time between two checks whether workers have registered. A registration does not wake the Controller.
 constexpr core::Duration kPoll{1000};
@@ -57,7 +57,7 @@ void note_starting(const Observed& observed, ConfigState& next) {
   const bool on_its_way = next.exists() && !next.accepted_hash.empty() && next.offered_hash != next.accepted_hash &&
                           next.offered_hash != next.refused_hash;
   if (!on_its_way || observed.workers.empty() || observed.restapis.empty()) return;
-  // It is unknown which slurmds are contacted by a slurmctld that has just started.
+  // Until slurmctld is ready and its nodes are read, it is unknown which slurmds get the other configuration.
   const bool known = ready_since(observed) && observed.snapshot && observed.snapshot->complete();
   if (known && observed.starting.empty()) return;
   const bool old = next.starting_at && (*next.starting_at > now || (known && now - *next.starting_at >= kNoteGap));

@@ -63,7 +63,7 @@ struct Capacity {
 /// Returns the capacity of a cluster, or nullopt unless the snapshot is complete and fresh.
 [[nodiscard]] std::optional<Capacity> capacity_of(const slurm::Snapshot& snapshot, core::MonoTime now);
 
-/// Reports whether one of the nodes counts otherwise in `now` than in `before`. Jobs do not change that.
+/// Reports whether one of the nodes adds something else to the capacity in `now` than in `before`. Jobs make no difference.
 [[nodiscard]] bool capacity_changed(const std::vector<std::string>& nodes, const slurm::Snapshot& before,
                                     const slurm::Snapshot& now);
 
@@ -88,8 +88,8 @@ struct Damping {
   std::optional<core::WallTime> look_again;  ///< When the limit may fall.
 };
 
-/// Returns the value to put in force. It rises at once, and falls to the value of now after kFallDelay of being lower. Without
-/// a value now (unknown), the last one stays in force, and the time of being lower starts again. nullopt: there is none yet.
+/// Returns the value to put in force. It rises at once, and falls to `now_value` once that has been lower for kFallDelay. While
+/// `now_value` is unknown, the last value stays in force, and the delay starts again. nullopt: there is no value yet.
 [[nodiscard]] std::optional<Damping> damp(std::optional<std::int64_t> now_value, const std::optional<Damped>& last,
                                           core::WallTime now);
 

@@ -64,7 +64,7 @@ struct Claim {
   [[nodiscard]] std::string label() const;
 };
 
-/// The account or user in whose settings those of a claim stand.
+/// The account or user whose settings in slurmdbd include those that a claim declares.
 struct EntityName {
   Subject subject = Subject::kAccount;  ///< kAccount or kUser.
   std::string name;                     ///< In lower case.

@@ -41,7 +41,7 @@ struct Group {
   std::vector<const Claim*> claims;  ///< The oldest first.
   const Claim* owner = nullptr;      ///< The oldest that is not being deleted, or null.
   std::optional<Found> found;        ///< nullopt if slurmdbd has none, or is not known.
-  /// The id of what belongs to one of these resources, according to their statuses. 0: none.
+  /// The id that the status of one of these resources notes. 0: none has one.
   std::int64_t noted = 0;
   /// Returns "QOS gpu".
   [[nodiscard]] std::string text() const { return std::string(texts(subject).word) + " " + name; }
@@ -50,11 +50,11 @@ struct Group {
 /// Whether the lists of slurmdbd that a subject needs are known.
 enum class Known {
   kYes,
-  kForAWhile,  ///< They were until a moment ago, or this process has just begun to ask.
+  kForAWhile,  ///< Not now, but they were until a moment ago, or this process has just begun to ask.
   kNo,
 };
 
-/// Reports whether what it declares was about to be created, and may exist now.
+/// Reports whether the status notes that its QOS, account, user or association was to be created. It may exist by now.
 bool pending(const Claim& claim) {
   return claim.id == 0 && claim.applied.has_value();
 }
@@ -65,7 +65,7 @@ bool handed_over(const Claim& from, const Claim& to) {
   return !pending(from) || to.id != 0 || pending(to);
 }
 
-/// Reports whether the settings in status.applied were written. They are noted before.
+/// Reports whether the settings in status.applied were written. They are noted before the write.
 bool was_written(const Claim& claim) {
   static const std::set<std::string_view> kAfterWrite{"InSync",         "PreemptMissing",  "Drifted",
                                                       "ClusterUnknown", "AccountMissing",  "QosMissing",
@@ -120,7 +120,7 @@ class Planner {
     for (const Claim& claim : observed.claims) {
       if (claim.object->meta.terminating() || claim.subject == Subject::kQos || !claim.enforces()) continue;
       if (const auto settings = settings_of(claim)) {
-        auto& all = claim.subject == Subject::kAssociation ? apart_ : inline_;
+        auto& all = claim.subject == Subject::kAssociation ? association_declarations_ : inline_declarations_;
         all[entity_of(claim)].emplace_back(&claim, *settings);
         if (claim.subject == Subject::kAccount && claim.id != 0 && claim.deletes()) note_leaving(claim, *settings);
       }
@@ -418,8 +418,8 @@ class Planner {
   /// Returns the SlurmAccount or SlurmUser that declares settings of the association as well, or null.
   [[nodiscard]] const Claim* declared_inline(const Claim& claim, const Settings& wanted) const {
     if (claim.subject != Subject::kAssociation) return nullptr;
-    const auto all = inline_.find(entity_of(claim));
-    if (all == inline_.end()) return nullptr;
+    const auto all = inline_declarations_.find(entity_of(claim));
+    if (all == inline_declarations_.end()) return nullptr;
     for (const auto& [other, settings] : all->second) {
       for (const auto& [setting, value] : wanted) {
         if (settings.contains(setting)) return other;
@@ -429,7 +429,7 @@ class Planner {
   }
 
   void enforce(const Claim& claim, const Group& group, Settings wanted, Draft draft) {
-    // That an account is in a cluster is never the word of a SlurmAssociation.
+    // A SlurmAccount declares in which clusters its account is. A SlurmAssociation only declares settings of the account there.
     if (claim.subject == Subject::kAssociation && entity_of(claim).subject == Subject::kAccount) {
       std::erase_if(wanted, [](const auto& each) { return acct::without_place(each.first) == acct::kAssociation; });
     }
@@ -495,7 +495,7 @@ class Planner {
   void add_resets(const Claim& claim, const Settings& applied, Settings& target) const {
     const bool of_account = claim.subject == Subject::kAssociation && entity_of(claim).subject == Subject::kAccount;
     for (const auto& [setting, value] : applied) {
-      if (target.contains(setting) || is_apart(claim, setting)) continue;
+      if (target.contains(setting) || declared_elsewhere(claim, setting)) continue;
       const auto place = acct::place_of(setting);
       const std::string_view field = acct::without_place(setting);
       if (place) {
@@ -504,7 +504,8 @@ class Planner {
         if (field == acct::kDefaultAccount) continue;
         if (field == acct::kAssociation && (!claim.deletes() || of_account)) continue;
         const std::string association = place->setting(acct::kAssociation);
-        const bool goes = applied.contains(association) && !target.contains(association) && !is_apart(claim, association);
+        const bool goes =
+            applied.contains(association) && !target.contains(association) && !declared_elsewhere(claim, association);
         if (field != acct::kAssociation && goes && !of_account) continue;
         // Only what a cluster is known to have can be reset.
         if (!names_.clusters.contains(place->cluster)) continue;
@@ -515,18 +516,18 @@ class Planner {
     }
   }
 
-  /// Reports whether another resource declares the setting that this one has made: a SlurmAssociation that of a SlurmUser or a
-  /// SlurmAccount, or the other way round.
-  [[nodiscard]] bool is_apart(const Claim& claim, const std::string& setting) const {
+  /// Reports whether a resource of the other kind declares the setting: for a SlurmAssociation, the SlurmAccount or SlurmUser;
+  /// for these, a SlurmAssociation. The claim must not reset such a setting.
+  [[nodiscard]] bool declared_elsewhere(const Claim& claim, const std::string& setting) const {
     if (claim.subject == Subject::kQos) return false;
     if (claim.subject == Subject::kAccount && acct::without_place(setting) == acct::kAssociation) return false;
-    const BySettings& others = claim.subject == Subject::kAssociation ? inline_ : apart_;
+    const Declarations& others = claim.subject == Subject::kAssociation ? inline_declarations_ : association_declarations_;
     const auto all = others.find(entity_of(claim));
     return all != others.end() &&
            std::ranges::any_of(all->second, [&](const auto& each) { return each.second.contains(setting); });
   }
 
-  /// A user without a default account cannot submit jobs. Where a cluster has none, the first association becomes it.
+  /// Makes the first association the default where the user has no default account: without one, no job can be submitted.
   void add_default_account(const Claim& claim, const Settings& own, Settings& target) const {
     std::vector<std::string> accounts;
     Settings found = own;
@@ -832,10 +833,11 @@ class Planner {
 
   const Observed& observed_;
   plan::Plan out_;
-  using BySettings = std::map<EntityName, std::vector<std::pair<const Claim*, Settings>>>;
+  /// By account or user: the resources that declare settings of it or of its associations, each with these settings.
+  using Declarations = std::map<EntityName, std::vector<std::pair<const Claim*, Settings>>>;
   std::map<std::pair<Subject, std::string>, Found> found_;
-  BySettings inline_;  ///< What SlurmAccounts and SlurmUsers declare.
-  BySettings apart_;   ///< What SlurmAssociations declare.
+  Declarations inline_declarations_;       ///< Declared by SlurmAccounts and SlurmUsers.
+  Declarations association_declarations_;  ///< Declared by SlurmAssociations.
   Names names_;
   Declared declared_;
 };

@@ -14,7 +14,7 @@
 
 namespace op::governance {
 
-/// The names that slurmdbd has, all but those of TRES and partitions in lower case.
+/// The names that slurmdbd has. All are in lower case, except those of TRES and partitions.
 struct Names {
   Names() = default;
   explicit Names(const slurm::accounting::View& view);
@@ -23,7 +23,7 @@ struct Names {
   std::set<std::string, std::less<>> tres;  ///< Empty while the list is incomplete.
   /// By account, the coordinators of the accounts above it who are not its own.
   std::map<std::string, std::set<std::string>, std::less<>> inherited_coordinators;
-  std::set<std::pair<std::string, std::string>> leaving;   ///< Those of accounts that are to leave a cluster.
+  std::set<std::pair<std::string, std::string>> leaving;   ///< Those of `accounts` that are to be deleted.
   std::set<std::pair<std::string, std::string>> accounts;  ///< Cluster and account, of each association of an account.
 };
 

@@ -38,7 +38,7 @@ struct DeclaredQos {
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAccountSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Like that of an account. It also refuses two associations for one place, and a default account without an association. The
+/// Returns the same for a user. Also refuses two associations for one place, and a default account without an association. The
 /// default account is declared only if the spec names it.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmUserSpec& spec,
                                                                  const std::set<std::string>& clusters);

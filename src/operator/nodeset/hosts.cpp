@@ -37,7 +37,7 @@ bool name_unusable(const View& view, const Host& host) {
   return !host.twin.empty() || !hostname_problem(host.slurm_node).empty();
 }
 
-/// Returns what users decided about the worker that a successor with another name in Slurm would not have, or "".
+/// Returns what users have set on the worker and would be lost with a successor of another name in Slurm; "" if nothing.
 std::string said_by_people(const View& view, const Slot& worker) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.record != nullptr && outlives_worker(view, *worker.record))

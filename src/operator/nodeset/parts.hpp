@@ -225,7 +225,7 @@ using RevisionHashes = std::set<std::string, std::less<>>;
 /// True if the worker has the newest template but its record does not, because slurmd has registered again or the template was
 /// changed back.
 [[nodiscard]] bool has_drifted(const View& view, const Worker& worker);
-/// True if the node has or had features of another template than the one from which its slurmd would make a new record.
+/// True if the node got, or is about to get, a newer template in place. A restarted slurmd registers with an earlier one.
 [[nodiscard]] bool was_changed_in_place(const Slot& worker);
 struct TemplateFeatures {
   std::vector<std::string> wanted;    ///< Features of the newest template, including the NodeSet's own.
@@ -433,7 +433,7 @@ class FreeOrdinals {
  public:
   FreeOrdinals(const View& view, std::set<int> used);
   int next();
-  /// True if some other ordinal would come before `ordinal` if `ordinal` were free.
+  /// True if another free ordinal comes before `ordinal` in that order, should `ordinal` become free without being waited for.
   [[nodiscard]] bool has_before(int ordinal);
   [[nodiscard]] bool has_awaited() const { return !awaited_.empty(); }
 
@@ -491,7 +491,7 @@ bool ask(const View& view, const LiveObject& object, Draft& draft);
 [[nodiscard]] bool may_register(const Slot& worker);
 /// True if slurmctld refuses to delete the idle node because the node is reserved. Another attempt is of no use.
 [[nodiscard]] bool reserved(const slurm::Node& node);
-/// True if the node's comment shows that a worker of this NodeSet was the last one behind it.
+/// True if the node's comment shows that its last worker was one of this NodeSet.
 [[nodiscard]] bool stamped_by_us(const View& view, const slurm::Node& node);
 /// True if Slurm refused the last slurmd of this node, and the reason is the one that slurmctld sets then. Each refused
 /// registration overwrites the reason. So any other reason is newer or, before 26.05, left over.

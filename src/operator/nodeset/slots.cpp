@@ -55,7 +55,7 @@ Judged asks_again(const Observed& in) {
 }
 
 /// Returns how much longer the kubelet may take to start the first container. Not positive: the start is overdue. nullopt: the
-/// kubelet has started one, or is not to start any. Nothing else reports a volume that does not exist.
+/// kubelet has started one, or is not to start any. An overdue start is the only sign that a volume does not exist.
 std::optional<core::Duration> start_left(const Observed& in, const kube::PodRecord& pod) {
   const auto since = in.seen.unstarted_since.find(pod.meta.uid);
   if (since == in.seen.unstarted_since.end()) return std::nullopt;

@@ -310,7 +310,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   if (!drained.empty() || !ranked.empty()) {
     check_template(view, drained.empty() ? *ranked.front().second : *drained.front(), out);
-    // The workers that were drained for the update serve again.
+    // If the API server would refuse the new pod, nothing is updated, and workers that were drained for it serve again.
     if (!out.refusal.empty()) return out;
     if (out.unchecked) ranked.clear();
   }

@@ -110,8 +110,8 @@ class View {
   [[nodiscard]] const plan::Outcome* failure(const plan::StepId& id) const;
   /// Returns how long it takes until a failed step may be tried again. Not positive: it may be tried now.
   [[nodiscard]] core::Duration retry_in(const plan::StepId& id) const;
-  /// Returns the wait for something that may never happen: what is left of `limit` since `note` was first reported without a
-  /// break.
+  /// Returns how long to wait for something that may never happen. The wait lasts `limit`, from when `note` was first reported
+  /// without a break.
   [[nodiscard]] Wait wait_at_most(core::Duration limit, std::string_view reason, std::string note) const;
   /// Returns a step that reports an event about the NodeSet.
   [[nodiscard]] plan::Step event_step(std::string_view type, std::string_view reason, std::string_view action,

@@ -89,8 +89,8 @@ struct WriteEntity final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Evidence that nobody else uses an account or a user, according to complete lists: an account has no child and no user, and
-/// neither has an association but the known ones.
+/// Evidence that nobody else uses an account or a user, according to complete lists: it has only the known associations, and an
+/// account has no child and no user.
 class UnusedEntity final : public plan::Evidence {
  public:
   /// `known`: the associations that may be deleted with it. Returns nullopt if use_of_entity() says that it is used,

@@ -57,7 +57,7 @@ inline constexpr std::string_view kAssociation = "Association";
 inline constexpr std::string_view kParent = "Parent";
 /// True: the association has the default account of its user in its cluster. Slurm clears it when another one is set.
 inline constexpr std::string_view kDefaultAccount = "Default";
-/// Those of the account itself, without those of the accounts above it.
+/// The coordinators of the account itself, without those of the accounts above it.
 inline constexpr std::string_view kCoordinators = "Coordinators";
 inline constexpr std::string_view kDefaultQos = "DefaultQOS";
 /// The list of QOS that the association may use. Empty: what its parent may use.

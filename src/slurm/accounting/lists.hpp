@@ -71,7 +71,7 @@ class Lists {
   [[nodiscard]] const Rows<std::string, Qos>& qos() const;
   [[nodiscard]] const Rows<std::string, Account>& accounts() const;
   [[nodiscard]] const Rows<std::string, User>& users() const;
-  /// Each has only what is set on itself, without what it has of its parents.
+  /// Each has only the limits and QOS that are set on itself, none that it inherits.
   [[nodiscard]] const Rows<std::string, Association>& associations() const;
   [[nodiscard]] const Rows<std::string, Cluster>& clusters() const;
 

@@ -71,7 +71,7 @@ struct Association {
   friend bool operator==(const Association&, const Association&) = default;
 };
 
-/// What a job uses of an accounting database.
+/// What a job uses of an accounting database: its QOS and its association.
 struct JobUse {
   std::int64_t id = 0;
   std::string cluster, qos, account, user, partition;  ///< `partition` of a job that waits may be a list.

@@ -44,7 +44,7 @@ struct View {
   Rows<std::string, Qos> qos;
   Rows<std::string, Account> accounts;
   Rows<std::string, User> users;
-  Rows<std::string, Association> associations;  ///< By Association::key. Each has only what is set on itself.
+  Rows<std::string, Association> associations;  ///< By Association::key, without what they inherit.
   Rows<std::string, Cluster> clusters;
 };
 

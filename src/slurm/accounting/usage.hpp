@@ -1,4 +1,4 @@
-// What jobs use and ask for, and what associations have used: as far as limits and fair share are about it.
+// What jobs use and ask for, and what associations have used: the part that limits and fair share depend on.
 //
 //   const auto asks = read_tres("cpu=2,mem=1.5G,gres/gpu=1");   // {"cpu": 2, "gres/gpu": 1, "mem": 1536}
 #pragma once
@@ -18,10 +18,10 @@ namespace slurm::accounting {
 
 /// Counts by TRES. Memory is in MiB.
 using TresCounts = std::map<std::string, std::int64_t, std::less<>>;
-/// Reads TRES as Slurm writes them for people. Parts that do not read are left out.
+/// Parses TRES as Slurm writes them for people. Leaves out parts that cannot be parsed.
 [[nodiscard]] TresCounts read_tres(std::string_view text);
 
-/// A job, with what limits are about. Texts are Slurm's own.
+/// A job, with the values that limits depend on. Texts are as Slurm reports them.
 struct QueuedJob {
   std::int64_t id = 0;
   std::int64_t array = 0;  ///< The job array of which it is a task; 0: none.
@@ -41,32 +41,32 @@ struct QueuedJob {
   [[nodiscard]] bool pending() const { return state == "PENDING"; }
   /// True if it counts as running for limits.
   [[nodiscard]] bool running() const { return state == "RUNNING" || state == "SUSPENDED"; }
-  /// Returns "12", "12_3" for a task of an array, "12_[1-3%1]" for tasks that wait together.
+  /// Returns "12"; "12_3" for a task of an array; "12_[1-3%1]" for tasks that wait together.
   [[nodiscard]] std::string full_id() const;
   /// Returns the number of jobs for which the record stands.
   [[nodiscard]] std::int64_t count() const;
-  /// True if it is this task of its array, or stands for it.
+  /// True if the record is this task of its array, or stands for it among others.
   [[nodiscard]] bool has_task(std::int64_t index) const;
   friend bool operator==(const QueuedJob&, const QueuedJob&) = default;
 };
 
-/// What an association has used, and its part of it, as slurmctld counts them.
+/// The usage and fair share of an association, as slurmctld counts them.
 struct Share {
   std::string cluster;
   bool is_user = false;
-  std::string name;    ///< Of the account, or of the user.
-  std::string parent;  ///< The account above it: that of the user.
+  std::string name;    ///< The name of the user, or of the account if it is the association of an account.
+  std::string parent;  ///< The account above it; for a user, the account of the association.
   std::string partition;
   std::optional<double> usage;                              ///< The part of its parent's usage that is its own, from 0 to 1.
-  std::optional<double> factor;                             ///< Of fair share, from 0 to 1. Only users have one that counts.
+  std::optional<double> factor;                             ///< The fair-share factor, from 0 to 1. Only that of a user counts.
   std::map<std::string, double, std::less<>> tres_seconds;  ///< Decayed as PriorityDecayHalfLife says.
   friend bool operator==(const Share&, const Share&) = default;
 };
 
-/// A partition, with what keeps jobs waiting.
+/// A partition, with the settings that can keep jobs waiting.
 struct PartitionRules {
   std::string name, state;
-  std::string qos;  ///< Whose limits hold for all its jobs; "": none.
+  std::string qos;  ///< The QOS whose limits hold for all its jobs; "": none.
   Number max_minutes, default_minutes, max_nodes;
   std::int64_t min_nodes = 0;
   friend bool operator==(const PartitionRules&, const PartitionRules&) = default;

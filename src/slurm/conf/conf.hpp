@@ -72,7 +72,7 @@ struct Parsed {
   Conf conf;
   std::vector<Problem> problems;
 };
-/// Reads everything that it can and reports every problem. Refuses `Include`, because no other file is where this one is.
+/// Reads everything that it can and reports every problem. Refuses `Include`, because slurmctld would not find that file.
 Parsed parse(Kind kind, std::string_view text);
 
 struct Merged {

@@ -58,14 +58,14 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
   /// An act under way.
   struct Work {
     AccountingKey database;
-    std::vector<accounting::List> lists;  ///< Those that show its outcome.
+    std::vector<accounting::List> lists;  ///< The lists that show its outcome.
     std::string what;                     ///< For gates: "write QOS gpu".
     Done done;
     std::optional<core::MonoTime> wrote{};  ///< When a write was sent.
   };
   using WorkPtr = std::shared_ptr<Work>;
 
-  /// Returns the callback as one that does nothing when this object is gone.
+  /// Wraps a callback, so that it does nothing once this object is gone.
   template <class F>
   auto while_here(F callback) {
     return [weak = weak_from_this(), callback = std::move(callback)](auto&&... values) {
@@ -73,7 +73,7 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
     };
   }
 
-  /// Calls `then` on the loop, unless one of the lists is incomplete.
+  /// Calls `then` in a later turn, or fails with kUnavailable if one of the lists is incomplete then.
   void begin(Work work, std::function<void(const WorkPtr&)> then);
   void fail(const WorkPtr& work, core::Error error);
   /// The gates wait for the next lists, because the current ones may be older than the result.

@@ -33,20 +33,20 @@ class AccountingClient {
 
   void tres(Done<accounting::Tres> done);
   void qos(Done<accounting::Qos> done);
-  /// With their coordinators.
+  /// Reads the accounts with their coordinators.
   void accounts(Done<accounting::Account> done);
   void users(Done<accounting::User> done);
   void associations(Done<accounting::Association> done);
-  /// The limits of each are those that are set on itself, without what it has of its parents. So are its QOS.
+  /// Reads the associations, each with only the limits and QOS that are set on itself, none that it inherits.
   void own_associations(Done<accounting::Association> done);
   void clusters(Done<accounting::Cluster> done);
   /// Reads slurmdbd's jobs in this QOS and this state ("running"). slurmdbd has no jobs that were held from the beginning.
   void jobs_in_qos(std::int64_t id, const std::string& state, Done<accounting::JobUse> done);
-  /// The job of this number as slurmdbd has it, also after slurmctld forgot it; several if the number was used again. It does
-  /// not have jobs that were held from the beginning.
+  /// Reads the job with this number from slurmdbd, even if slurmctld has forgotten it; several jobs if the number was used
+  /// again. slurmdbd has no jobs that were held from the beginning.
   void job(std::int64_t id, Done<accounting::QueuedJob> done);
 
-  /// Error: kNotFound.
+  /// Reads a QOS. Error: kNotFound.
   void qos(const std::string& name, std::function<void(core::Result<accounting::Qos>)> done);
   /// A QOS to write: see accounting::qos_body.
   struct QosWrite {
@@ -62,7 +62,7 @@ class AccountingClient {
   // Accounts, users and associations. A request is carried out as a whole, or not at all. Read them back afterwards, because
   // slurmdbd reports success also if it stores less.
 
-  /// Creates accounts, without associations, or replaces what they are. Coordinators that are absent are removed. Those of the
+  /// Creates accounts, without associations, or replaces their fields. Coordinators that are absent are removed. Those of the
   /// accounts above must be present, because slurmrestd would try to remove them as well.
   void write_accounts(const std::vector<accounting::Account>& accounts, std::function<void(core::Result<void>)> done);
   struct UserWrite {

@@ -129,13 +129,13 @@ class LimitsOfSlurm : public ::testing::Test {
   std::unique_ptr<slurm::Client> client;
 };
 
-/// A limit, the job that it holds beside one that runs (2 CPUs, 100 MB, 30 minutes), and what is to be found.
+/// A limit, a job that waits for it while another job runs (2 CPUs, 100 MB, 30 minutes), and what the test must find.
 struct Held {
-  const char* set;     ///< For sacctmgr.
+  const char* set;     ///< The arguments of `sacctmgr modify` that set the limit.
   const char* job;     ///< Options of sbatch.
-  const char* reason;  ///< Slurm's.
-  const char* limit;   ///< Found, with its TRES,
-  const char* holder;  ///< and holder.
+  const char* reason;  ///< Slurm's reason why the job waits.
+  const char* limit;   ///< The limit to find, with its TRES.
+  const char* holder;  ///< Who has that limit.
   std::int64_t over;
 };
 constexpr const char* kSmall = "--ntasks=1 --mem=100 --time=30";

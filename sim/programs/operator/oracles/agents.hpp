@@ -19,7 +19,7 @@ inline const kube::Key kLeaseKey{"slurm-operator", "slurm-operator"};
 std::string lease_holder(const KubeApi& api);
 /// Returns the User-Agent of an operator process, which identifies each of its requests, even after its death.
 std::string operator_agent(std::string_view identity);
-/// Returns the identity that the sender of the request gave with it; "" if it gave none.
+/// Returns the identity in the User-Agent of a request, as operator_agent writes it; "" if it has none.
 std::string identity_of(const net::HttpRequest& request);
 
 }  // namespace sim

@@ -236,7 +236,7 @@ void DeclaredState::unmet_inputs(const SlurmSite::Cluster& cluster, const Json& 
   if (secret_value({ns, jwt.secret}, jwt.key) != cluster.jwt_key) {
     out.push_back("slurmctld runs with another key than Secret " + jwt.secret + " has");
   }
-  // Compares what slurmctld has read; for scripts, which are read at every run, the files that are there.
+  // Compares the files as slurmctld has read them. Scripts are read whenever they run, so their present files are compared.
   const auto there = cluster.pod->files(std::string(slinky::kAppController), "/etc/slurm");
   const auto check = [&](const std::map<std::string, std::string>& files, const std::string& map, const std::string& key,
                          const std::string& path) {

@@ -72,7 +72,7 @@ class JobOracle {
   void fenced(const SimNode& record);
   /// An administrator removes the drain of a node, or brings it up again.
   void freed(const SimNode& record);
-  /// Without faults the operator knows at once which jobs are starting.
+  /// True: there are no faults, so the operator must soon know which jobs are starting.
   void set_fair(bool fair) { fair_ = fair; }
   /// Returns the losses by cause. Each run of a job counts once.
   [[nodiscard]] const std::map<Blame, int>& losses() const { return losses_; }

@@ -17,7 +17,7 @@
 
 namespace sim {
 
-/// A world with two idle workers. In the operator's name, the tests do what must not happen.
+/// A world with two idle workers. The tests do, in the operator's name, what the operator must never do.
 class OraclesTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -52,7 +52,7 @@ class OraclesTest : public testing::Test {
     };
     ASSERT_TRUE(world.loop().run_until(gone, core::Duration{30000}));
   }
-  /// Reads the node like an act of the operator right before its write.
+  /// Reads the node, as an act of the operator does right before its write.
   void look_at(const std::string& node) {
     world.judges().request({.method = "GET", .target = "/slurm/v0.0.42/node/" + node}, true, "");
   }
