@@ -91,6 +91,11 @@ core::Error AccountingActs::no_client() {
   return {ErrorCode::kUnavailable, "no slurmrestd of a cluster with this Accounting is known", 0, {}, {}};
 }
 
+core::Error AccountingActs::unknown_use(const ClusterKey& cluster) {
+  return {ErrorCode::kBusy, "cluster " + cluster + " may use it, and cannot be asked: no RestApi of this cluster is known", 0,
+          {}, {}};
+}
+
 void AccountingActs::with_jobs(const AccountingKey& database, std::function<void(const core::Result<Jobs>&)> then) {
   add_jobs(clusters.clusters_of(database), {}, std::move(then));
 }
@@ -100,7 +105,7 @@ void AccountingActs::add_jobs(std::vector<ClusterKey> left, Jobs found, std::fun
   const ClusterKey cluster = std::move(left.back());
   left.pop_back();
   Client* to = clusters.client(cluster);
-  if (to == nullptr) return add_jobs(std::move(left), std::move(found), std::move(then));
+  if (to == nullptr) return then(std::unexpected(unknown_use(cluster)));
   to->job_uses(while_here([this, cluster, left = std::move(left), found = std::move(found),
                            then = std::move(then)](const core::Result<Jobs>& rows) {
     if (!rows) return then(std::unexpected(rows.error().with("jobs of cluster " + cluster)));

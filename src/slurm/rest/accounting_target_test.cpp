@@ -170,6 +170,10 @@ TEST_F(AccountingTargetTest, DeletesWhatNobodyUses) {
   queue = Json::parse(R"([{"job_id": 14, "cluster": "c", "qos": "gpu", "job_state": ["PENDING"]}])");
   EXPECT_EQ(outcome(delete_qos(*evidence)), "Busy it is used by job 14 of cluster c");
   queue = Json::array();
+  clusters.set_accounting("db", {"c", "another"});
+  EXPECT_EQ(outcome(delete_qos(*evidence)),
+            "Busy cluster another may use it, and cannot be asked: no RestApi of this cluster is known");
+  clusters.set_accounting("db", {"c"});
   associations = Json::parse(R"([{"id": 3, "cluster": "c", "account": "physics", "user": "ann", "default": {"qos": "gpu"}}])");
   EXPECT_EQ(outcome(delete_qos(*evidence)), "Busy it is the default of account physics, user ann, cluster c");
   loop.advance(2s);

@@ -484,7 +484,12 @@ void EntityActs::begin_deletions(const BatchPtr& batch) {
       all, [](const Deletion& each) { return is_true(each.write->found, each.place.setting(accounting::kDefaultAccount)); });
   read(batch, {List::kAssociations}, [this, batch, all = std::move(all)] {
     with_jobs(batch->database, [this, batch, all](const core::Result<Jobs>& jobs) {
-      if (!jobs) return end(batch, jobs.error());
+      if (!jobs) {
+        for (const Deletion& each : all) {
+          if (each.write->open) fail_write(each.write, jobs.error().with(each.place.text()));
+        }
+        return read_back(batch);
+      }
       batch->jobs = *jobs;
       delete_next(batch, all, {}, false);
     });

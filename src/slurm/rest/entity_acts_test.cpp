@@ -255,6 +255,13 @@ TEST_F(EntityActsTest, AssociationsAreDeletedLastAndOnlyIfNobodyUsesThem) {
   EXPECT_EQ(outcome(act), "Busy physics/debug@site: it is used by job 5 of cluster site");
   EXPECT_TRUE(removed.empty());
   EXPECT_TRUE(associations.contains("site/chemistry/ann/"));
+  clusters.set_accounting("db", {"c", "another"});
+  const auto both = outcomes({act, user("bob", true, {{"physics@site: Association", true}})});
+  EXPECT_THAT(both, ElementsAre(HasSubstr("Busy physics@site: cluster another may use it, and cannot be asked"),
+                                HasSubstr("true")))
+      << "only deletions need to know the jobs";
+  EXPECT_TRUE(removed.empty());
+  clusters.set_accounting("db", {"c"});
   queue =
       Json::parse(R"([{"job_id": 6, "cluster": "site", "account": "chemistry", "user_name": "ann", "job_state": ["RUNNING"]},
                           {"job_id": 7, "cluster": "site", "account": "physics", "user_name": "bob", "job_state": ["RUNNING"]}])");
