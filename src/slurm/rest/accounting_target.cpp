@@ -204,13 +204,33 @@ class QosActs final : public AccountingActs {
     }));
   }
 
-  /// Asks each slurmctld for jobs with the QOS, and then slurmdbd. slurmdbd also knows the jobs of clusters that the operator
+  /// Asks each slurmctld for jobs and partitions with the QOS, and then slurmdbd. slurmdbd also knows the jobs of clusters that the operator
   /// does not know, but no jobs that never were eligible.
   void look_at_jobs(const WorkPtr& work, const std::string& name, std::int64_t id) {
     with_jobs(work->database, [this, work, name, id](const core::Result<Jobs>& jobs) {
       if (!jobs) return fail(work, jobs.error());
-      if (!used(work, name, *jobs)) look_at_records(work, name, id, {"suspended", "pending", "running"});
+      if (!used(work, name, *jobs)) look_at_partitions(work, name, id, clusters.clusters_of(work->database));
     });
+  }
+
+  /// slurmctld does not start with a partition whose QOS slurmdbd does not have (_build_single_partitionline_info() in its
+  /// read_config.c).
+  void look_at_partitions(const WorkPtr& work, const std::string& name, std::int64_t id, std::vector<ClusterKey> left) {
+    if (left.empty()) return look_at_records(work, name, id, {"suspended", "pending", "running"});
+    const ClusterKey cluster = std::move(left.back());
+    left.pop_back();
+    Client* to = clusters.client(cluster);
+    if (to == nullptr) return fail(work, unknown_use(cluster));
+    to->partition_rules(while_here(
+        [this, work, name, id, cluster, left = std::move(left)](const core::Result<Found<accounting::PartitionRules>>& rows) {
+          if (!rows) return fail(work, rows.error().with("partitions of cluster " + cluster));
+          for (const auto& row : *rows) {
+            if (accounting::folded(row->qos) == accounting::folded(name))
+              return fail(work, {ErrorCode::kBusy, "it is the QOS of partition " + row->name + " of cluster " + cluster, 0, {},
+                                 {}});
+          }
+          look_at_partitions(work, name, id, left);
+        }));
   }
 
   void look_at_records(const WorkPtr& work, const std::string& name, std::int64_t id, std::vector<std::string> states) {

@@ -174,6 +174,12 @@ TEST_F(AccountingTargetTest, DeletesWhatNobodyUses) {
   EXPECT_EQ(outcome(delete_qos(*evidence)),
             "Busy cluster another may use it, and cannot be asked: no RestApi of this cluster is known");
   clusters.set_accounting("db", {"c"});
+  const std::string partitions = "/slurm/v0.0.45/partitions/";
+  http.on("GET", partitions, testing::partitions(R"({"name": "all", "qos": {"assigned": "GPU"}})"));
+  EXPECT_EQ(outcome(delete_qos(*evidence)), "Busy it is the QOS of partition all of cluster c");
+  http.on("GET", partitions, testing::error(500, 7000, "slurmdbd is away"));
+  EXPECT_THAT(outcome(delete_qos(*evidence)), HasSubstr("Unavailable partitions of cluster c: "));
+  http.on("GET", partitions, testing::partitions(R"({"name": "all"})"));
   associations = Json::parse(R"([{"id": 3, "cluster": "c", "account": "physics", "user": "ann", "default": {"qos": "gpu"}}])");
   EXPECT_EQ(outcome(delete_qos(*evidence)), "Busy it is the default of account physics, user ann, cluster c");
   loop.advance(2s);
