@@ -117,11 +117,19 @@ void AccountingActs::add_jobs(std::vector<ClusterKey> left, Jobs found, std::fun
 
 std::optional<core::Error> AccountingActs::busy(const Jobs& jobs, const std::function<bool(const accounting::JobUse&)>& uses) {
   std::vector<std::string> holders;
+  bool unnamed = false;
   for (const auto& row : jobs) {
-    if (row->unfinished() && uses(*row)) holders.push_back("job " + std::to_string(row->id) + " of cluster " + row->cluster);
+    if (!row->unfinished() || !uses(*row)) continue;
+    holders.push_back("job " + std::to_string(row->id) + " of cluster " + row->cluster);
+    unnamed = unnamed || row->user.empty();
   }
   if (holders.empty()) return std::nullopt;
-  return core::Error{ErrorCode::kBusy, "it is used by " + some_users(holders), 0, {}, {}};
+  return core::Error{ErrorCode::kBusy,
+                     "it is used by " + some_users(holders) +
+                         (unnamed ? " (slurmrestd does not know the users of all these jobs)" : ""),
+                     0,
+                     {},
+                     {}};
 }
 
 }  // namespace slurm

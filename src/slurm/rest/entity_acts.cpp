@@ -49,11 +49,17 @@ bool has_partition(std::string_view list, std::string_view partition) {
   return false;
 }
 
+/// Reports whether the job is, or may be, of the user. slurmrestd leaves out the name of a user whom its pod does not know.
+/// slurmdbd refuses to delete what a job uses that it has, but it has no jobs that never were eligible.
+bool may_be_of(const accounting::JobUse& job, std::string_view user) {
+  return same_name(job.user, user) || (job.user.empty() && job.states.contains("PENDING"));
+}
+
 /// Reports whether the job uses the association at this place of an account or user.
 bool uses_place(const accounting::JobUse& job, EntityKind kind, const std::string& name, const Place& place) {
   if (!job.cluster.empty() && !same_name(job.cluster, place.cluster)) return false;
   if (kind == EntityKind::kAccount) return same_name(job.account, name);
-  return same_name(job.user, name) && same_name(job.account, place.account) &&
+  return may_be_of(job, name) && same_name(job.account, place.account) &&
          (place.partition.empty() || has_partition(job.partition, place.partition));
 }
 
@@ -618,9 +624,12 @@ void EntityActs::remove(const std::shared_ptr<const DeleteEntity>& act, Done don
               return fail(work, error_of(ErrorCode::kBusy, std::move(use)));
             with_jobs(work->database, [this, work, act](const core::Result<Jobs>& jobs) {
               if (!jobs) return fail(work, jobs.error());
-              const bool of_account = act->evidence.entity() == EntityKind::kAccount;
+              const UnusedEntity& is = act->evidence;
               auto held = busy(*jobs, [&](const accounting::JobUse& job) {
-                return same_name(of_account ? job.account : job.user, act->evidence.name());
+                if (is.entity() == EntityKind::kAccount) return same_name(job.account, is.name());
+                return same_name(job.user, is.name()) || std::ranges::any_of(is.known(), [&](const Place& place) {
+                         return uses_place(job, EntityKind::kUser, is.name(), place);
+                       });
               });
               if (held) return fail(work, *std::move(held));
               send_deletion(work, act->evidence);

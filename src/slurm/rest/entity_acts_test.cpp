@@ -262,9 +262,13 @@ TEST_F(EntityActsTest, AssociationsAreDeletedLastAndOnlyIfNobodyUsesThem) {
       << "only deletions need to know the jobs";
   EXPECT_TRUE(removed.empty());
   clusters.set_accounting("db", {"c"});
+  queue = Json::parse(R"([{"job_id": 8, "cluster": "site", "account": "physics", "user_name": "", "job_state": ["PENDING"]}])");
+  EXPECT_THAT(outcome(act), HasSubstr("it is used by job 8 of cluster site (slurmrestd does not know the users of all these"))
+      << "it may be the user's";
   queue =
       Json::parse(R"([{"job_id": 6, "cluster": "site", "account": "chemistry", "user_name": "ann", "job_state": ["RUNNING"]},
-                          {"job_id": 7, "cluster": "site", "account": "physics", "user_name": "bob", "job_state": ["RUNNING"]}])");
+                          {"job_id": 7, "cluster": "site", "account": "physics", "user_name": "bob", "job_state": ["RUNNING"]},
+                          {"job_id": 9, "cluster": "site", "account": "physics", "user_name": "", "job_state": ["RUNNING"]}])");
   EXPECT_EQ(outcome(act), R"({"written":true})");
   EXPECT_THAT(removed, ElementsAre("association/?account=physics&cluster=site&user=ann&partition=debug",
                                    "association/?account=physics&cluster=site&user=ann"));
@@ -295,6 +299,20 @@ TEST_F(EntityActsTest, DeletesWhatNobodyUses) {
   EXPECT_EQ(outcome(delete_entity(*evidence)), R"({"deleted":false})");
   loop.advance(60s);
   EXPECT_THAT(outcome(delete_entity(*evidence)), HasSubstr("Expired"));
+}
+
+TEST_F(EntityActsTest, AJobOfAnUnknownUserHoldsThoseOfItsAccount) {
+  for (const char* name : {"ann", "bob"}) {
+    users[name] = {{"name", name}};
+    add_association(name == std::string("ann") ? "physics" : "chemistry", name);
+  }
+  loop.advance(3s);
+  const auto ann = unused(EntityKind::kUser, "ann", {{"physics", "", "site"}});
+  const auto bob = unused(EntityKind::kUser, "bob", {{"chemistry", "", "site"}});
+  ASSERT_TRUE(ann && bob);
+  queue = Json::parse(R"([{"job_id": 5, "cluster": "site", "account": "physics", "user_name": "", "job_state": ["PENDING"]}])");
+  EXPECT_THAT(outcome(delete_entity(*ann)), HasSubstr("Busy it is used by job 5 of cluster site (slurmrestd does not know"));
+  EXPECT_EQ(outcome(delete_entity(*bob)), R"({"deleted":true})");
 }
 
 TEST_F(EntityActsTest, ALostReplyIsSettledByLaterLists) {
