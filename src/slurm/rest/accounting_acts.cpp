@@ -92,8 +92,11 @@ core::Error AccountingActs::no_client() {
 }
 
 core::Error AccountingActs::unknown_use(const ClusterKey& cluster) {
-  return {ErrorCode::kBusy, "cluster " + cluster + " may use it, and cannot be asked: no RestApi of this cluster is known", 0,
-          {}, {}};
+  return {ErrorCode::kBusy,
+          "cluster " + cluster + " may use it, and cannot be asked: no RestApi of this cluster is known",
+          0,
+          {},
+          {}};
 }
 
 void AccountingActs::with_jobs(const AccountingKey& database, std::function<void(const core::Result<Jobs>&)> then) {
@@ -124,12 +127,12 @@ std::optional<core::Error> AccountingActs::busy(const Jobs& jobs, const std::fun
     unnamed = unnamed || row->user.empty();
   }
   if (holders.empty()) return std::nullopt;
-  return core::Error{ErrorCode::kBusy,
-                     "it is used by " + some_users(holders) +
-                         (unnamed ? " (slurmrestd does not know the users of all these jobs)" : ""),
-                     0,
-                     {},
-                     {}};
+  return core::Error{
+      ErrorCode::kBusy,
+      "it is used by " + some_users(holders) + (unnamed ? " (slurmrestd does not know the users of all these jobs)" : ""),
+      0,
+      {},
+      {}};
 }
 
 }  // namespace slurm

@@ -204,8 +204,8 @@ class QosActs final : public AccountingActs {
     }));
   }
 
-  /// Asks each slurmctld for jobs and partitions with the QOS, and then slurmdbd. slurmdbd also knows the jobs of clusters that the operator
-  /// does not know, but no jobs that never were eligible.
+  /// Asks each slurmctld for jobs and partitions with the QOS, and then slurmdbd. slurmdbd also knows the jobs of clusters that
+  /// the operator does not know, but no jobs that never were eligible.
   void look_at_jobs(const WorkPtr& work, const std::string& name, std::int64_t id) {
     with_jobs(work->database, [this, work, name, id](const core::Result<Jobs>& jobs) {
       if (!jobs) return fail(work, jobs.error());
@@ -226,8 +226,8 @@ class QosActs final : public AccountingActs {
           if (!rows) return fail(work, rows.error().with("partitions of cluster " + cluster));
           for (const auto& row : *rows) {
             if (accounting::folded(row->qos) == accounting::folded(name))
-              return fail(work, {ErrorCode::kBusy, "it is the QOS of partition " + row->name + " of cluster " + cluster, 0, {},
-                                 {}});
+              return fail(work,
+                          {ErrorCode::kBusy, "it is the QOS of partition " + row->name + " of cluster " + cluster, 0, {}, {}});
           }
           look_at_partitions(work, name, id, left);
         }));

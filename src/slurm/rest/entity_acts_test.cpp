@@ -257,8 +257,8 @@ TEST_F(EntityActsTest, AssociationsAreDeletedLastAndOnlyIfNobodyUsesThem) {
   EXPECT_TRUE(associations.contains("site/chemistry/ann/"));
   clusters.set_accounting("db", {"c", "another"});
   const auto both = outcomes({act, user("bob", true, {{"physics@site: Association", true}})});
-  EXPECT_THAT(both, ElementsAre(HasSubstr("Busy physics@site: cluster another may use it, and cannot be asked"),
-                                HasSubstr("true")))
+  EXPECT_THAT(both,
+              ElementsAre(HasSubstr("Busy physics@site: cluster another may use it, and cannot be asked"), HasSubstr("true")))
       << "only deletions need to know the jobs";
   EXPECT_TRUE(removed.empty());
   clusters.set_accounting("db", {"c"});
