@@ -38,11 +38,12 @@ class QosActs final : public AccountingActs {
           });
   }
 
-  void remove(const std::shared_ptr<const DeleteQos>& act, Done done) {
+  /// `asked`: when the act came. It reads everything live at its turn, so that its evidence may become old while it waits.
+  void remove(const std::shared_ptr<const DeleteQos>& act, core::MonoTime asked, Done done) {
     const std::string name = act->evidence.name();
     begin({act->evidence.database(), {accounting::List::kQos}, "delete QOS " + name, std::move(done)},
-          [this, act, name](const WorkPtr& work) {
-            if (!act->evidence.good_at(loop.clock().mono()))
+          [this, act, asked, name](const WorkPtr& work) {
+            if (!act->evidence.good_at(asked))
               return fail(work, {ErrorCode::kExpired, "what slurmdbd said of it is too old by now", 0, {}, {}});
             AccountingClient* to = client(work);
             if (to == nullptr) return;
@@ -334,21 +335,23 @@ struct AccountingTarget::Impl {
 AccountingTarget::AccountingTarget(core::Loop& loop, Clusters& clusters)
     : impl_(std::make_unique<Impl>(std::make_shared<QosActs>(loop, clusters), std::make_shared<EntityActs>(loop, clusters))) {
   const Impl* impl = impl_.get();
+  const core::Clock* clock = &loop.clock();
   carries_out<WriteQos>([impl](const auto& act, Done done) {
     impl->turns->take(act->database, false, std::move(done),
                       [qos = impl->qos, act](Done then) { qos->write(act, std::move(then)); });
   });
-  carries_out<DeleteQos>([impl](const auto& act, Done done) {
+  carries_out<DeleteQos>([impl, clock](const auto& act, Done done) {
     impl->turns->take(act->evidence.database(), true, std::move(done),
-                      [qos = impl->qos, act](Done then) { qos->remove(act, std::move(then)); });
+                      [qos = impl->qos, act, asked = clock->mono()](Done then) { qos->remove(act, asked, std::move(then)); });
   });
   carries_out<WriteEntity>([impl](const auto& act, Done done) {
     impl->turns->take(act->database, false, std::move(done),
                       [entities = impl->entities, act](Done then) { entities->write(act, std::move(then)); });
   });
-  carries_out<DeleteEntity>([impl](const auto& act, Done done) {
-    impl->turns->take(act->evidence.database(), true, std::move(done),
-                      [entities = impl->entities, act](Done then) { entities->remove(act, std::move(then)); });
+  carries_out<DeleteEntity>([impl, clock](const auto& act, Done done) {
+    impl->turns->take(
+        act->evidence.database(), true, std::move(done),
+        [entities = impl->entities, act, asked = clock->mono()](Done then) { entities->remove(act, asked, std::move(then)); });
   });
 }
 

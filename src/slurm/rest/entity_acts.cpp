@@ -608,12 +608,12 @@ void EntityActs::restore(const WritePtr& write, const accounting::View& view) {
 
 // --- Deletions ---
 
-void EntityActs::remove(const std::shared_ptr<const DeleteEntity>& act, Done done) {
+void EntityActs::remove(const std::shared_ptr<const DeleteEntity>& act, core::MonoTime asked, Done done) {
   const UnusedEntity& evidence = act->evidence;
   const std::string what = "delete " + std::string(accounting::name_of(evidence.entity())) + " " + evidence.name();
   begin({evidence.database(), {list_of(evidence.entity()), List::kAssociations}, what, std::move(done)},
-        [this, act](const WorkPtr& work) {
-          if (!act->evidence.good_at(loop.clock().mono()))
+        [this, act, asked](const WorkPtr& work) {
+          if (!act->evidence.good_at(asked))
             return fail(work, error_of(ErrorCode::kExpired, "what slurmdbd said of it is too old by now"));
           const auto view = std::make_shared<accounting::View>();
           read(work->database, work->lists, view, [this, work, act, view](const core::Result<void>& came) {
@@ -624,11 +624,11 @@ void EntityActs::remove(const std::shared_ptr<const DeleteEntity>& act, Done don
               return fail(work, error_of(ErrorCode::kBusy, std::move(use)));
             with_jobs(work->database, [this, work, act](const core::Result<Jobs>& jobs) {
               if (!jobs) return fail(work, jobs.error());
-              const UnusedEntity& is = act->evidence;
+              const UnusedEntity& gone = act->evidence;
               auto held = busy(*jobs, [&](const accounting::JobUse& job) {
-                if (is.entity() == EntityKind::kAccount) return same_name(job.account, is.name());
-                return same_name(job.user, is.name()) || std::ranges::any_of(is.known(), [&](const Place& place) {
-                         return uses_place(job, EntityKind::kUser, is.name(), place);
+                if (gone.entity() == EntityKind::kAccount) return same_name(job.account, gone.name());
+                return same_name(job.user, gone.name()) || std::ranges::any_of(gone.known(), [&](const Place& place) {
+                         return uses_place(job, EntityKind::kUser, gone.name(), place);
                        });
               });
               if (held) return fail(work, *std::move(held));

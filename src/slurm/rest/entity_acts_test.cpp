@@ -301,6 +301,27 @@ TEST_F(EntityActsTest, DeletesWhatNobodyUses) {
   EXPECT_THAT(outcome(delete_entity(*evidence)), HasSubstr("Expired"));
 }
 
+TEST_F(EntityActsTest, ADeletionThatWaitsForItsTurnDoesNotExpire) {
+  for (const char* name : {"a", "b"}) {
+    accounts[name] = {{"name", name}, {"description", "x"}, {"organization", "x"}};
+    add_association(name, "");
+  }
+  loop.advance(3s);
+  const auto a = unused(EntityKind::kAccount, "a"), b = unused(EntityKind::kAccount, "b");
+  ASSERT_TRUE(a && b);
+  // The evidence is good for 15 s.
+  loop.advance(13s);
+  http.held = "/slurm/v0.0.45/jobs/";
+  std::vector<std::string> said;
+  for (const auto* evidence : {&a, &b})
+    target.execute(delete_entity(**evidence), [&](const plan::ActResult& result) { said.push_back(text_of(result)); });
+  loop.advance(6s);
+  EXPECT_TRUE(said.empty());
+  http.release();
+  loop.advance(5s);
+  EXPECT_THAT(said, ElementsAre(R"({"deleted":true})", R"({"deleted":true})"));
+}
+
 TEST_F(EntityActsTest, AJobOfAnUnknownUserHoldsThoseOfItsAccount) {
   for (const char* name : {"ann", "bob"}) {
     users[name] = {{"name", name}};
