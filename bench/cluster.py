@@ -472,6 +472,11 @@ def bench_governance(tag, plugin, runs, rest):
         wait("all are Ready", lambda: all_are_ready(ns))
         bench_drift(ns)
         bench_changed_limit(ns, 20)
+        # The operator starts slurmrestd so that it does not log requests.
+        ns.patch(RESTAPI, "demo", {"spec": {"slurmrestd": {"env": [{"name": "SLURMRESTD_DEBUG", "value": "info"}]}}})
+        ns.wait_condition(RESTAPI, "demo")
+        wait("the slurmrestd before is gone", lambda: len(ns.get("pods", labelSelector="app.kubernetes.io/name=slurmrestd")) == 1)
+        wait("all are Ready", lambda: all_are_ready(ns))
         time.sleep(10)
         before = steps_of_governance()
         time.sleep(rest)

@@ -23,6 +23,8 @@ using core::Json;
 
 /// How long slurmdbd may be away before the resources report it. A restart of slurmrestd is shorter.
 constexpr core::Duration kShortAbsence{30000};
+/// How long it takes until old lists are looked at again.
+constexpr core::Duration kLookAgain{1000};
 /// The number of differences in a message.
 constexpr std::size_t kListed = 8;
 
@@ -112,13 +114,16 @@ struct Draft {
 class Planner {
  public:
   explicit Planner(const Observed& observed) : observed_(observed) {
+    // One that only observes creates nothing.
     for (const Claim& claim : observed.claims) {
-      if (!claim.object->meta.terminating()) declared_.emplace(claim.subject, claim.name);
+      if (!claim.object->meta.terminating() && claim.enforces()) declared_.emplace(claim.subject, claim.name);
     }
     if (!observed.view) return;
     names_ = Names(*observed.view);
     for (const Claim& claim : observed.claims) {
       if (claim.object->meta.terminating() || claim.subject == Subject::kQos || !claim.enforces()) continue;
+      if (const auto* account = std::get_if<api::SlurmAccountSpec>(&claim.spec); account && account->parent)
+        names_.parents.emplace(claim.name, acct::folded(*account->parent));
       if (const auto settings = settings_of(claim)) {
         auto& all = claim.subject == Subject::kAssociation ? association_declarations_ : inline_declarations_;
         all[entity_of(claim)].emplace_back(&claim, *settings);
@@ -468,6 +473,7 @@ class Planner {
     Settings target = now.settings;
     if (group.found) add_resets(claim, draft.applied, target);
     add_default_account(claim, found, target);
+    replace_default(claim, target);
     const std::vector<std::string> stuck = remove_stuck(group, found, target);
     const std::vector<acct::Difference> left = acct::differences(target, found);
     if (group.found && left.empty()) {
@@ -552,6 +558,31 @@ class Planner {
         if (has.insert(place.cluster).second) target[place.setting(acct::kDefaultAccount)] = true;
       }
     }
+  }
+
+  /// Where a SlurmAssociation deletes a default account, makes another account of the user the default: slurmdbd deletes it
+  /// only as the last one of the cluster.
+  void replace_default(const Claim& claim, Settings& changes) const {
+    if (claim.subject != Subject::kAssociation) return;
+    const EntityName entity = entity_of(claim);
+    const auto user = found_.find({entity.subject, entity.name});
+    if (entity.subject != Subject::kUser || user == found_.end()) return;
+    const Settings& found = user->second.settings;
+    Settings added;
+    for (const auto& [setting, value] : changes) {
+      const auto gone = acct::place_of(setting);
+      if (!gone || acct::without_place(setting) != acct::kAssociation || value != false) continue;
+      if (acct::value_of(found, gone->setting(acct::kDefaultAccount)) != true) continue;
+      for (const auto& [other, there] : found) {
+        const auto place = acct::place_of(other);
+        if (!place || place->cluster != gone->cluster || acct::without_place(other) != acct::kAssociation || there != true ||
+            changes.contains(other))
+          continue;
+        added[place->setting(acct::kDefaultAccount)] = true;
+        break;
+      }
+    }
+    changes.merge(added);
   }
 
   /// Removes and returns the lists that are to become empty. slurmrestd ignores an empty list, so they cannot be written.
@@ -660,7 +691,8 @@ class Planner {
       if (group.owner->parse_error.empty() && !group.owner->enforces())
         return let_go(claim, group, owner + " only observes the " + word, "policy of " + owner + " is Observe");
       // It may be gone, or another one of its name may have come.
-      const bool gone = known(claim.subject) == Known::kYes && (!group.found || (claim.id != 0 && group.found->id != claim.id));
+      const bool gone = known(claim.subject) == Known::kYes &&
+                        (!group.found || (claim.id != 0 ? group.found->id != claim.id : !was_created(group)));
       if (handed_over(claim, *group.owner) || gone) return let_go(claim, group, owner + " has the " + word + " now", "");
       return out_.waits_on(observed_.database);
     }
@@ -706,6 +738,7 @@ class Planner {
       Settings resets, changes;
       add_resets(claim, applied_settings(claim), resets);
       for (const acct::Difference& each : acct::differences(resets, group.found->settings)) changes[each.setting] = each.wanted;
+      replace_default(claim, changes);
       return entity_write(claim, false, std::move(changes));
     }
     if (group.subject == Subject::kQos) {
@@ -744,6 +777,15 @@ class Planner {
         // The object is gone at once, so its status is not written.
         lane.then();
         return add_release(lane, claim, "the " + std::string(texts(group.subject).word) + " is deleted");
+      }
+    } else if (use.empty()) {
+      // There is no evidence, because a list is old or unknown. A poll that finds no change does not wake the key.
+      out_.wake_after(kLookAgain, "who uses the " + std::string(texts(group.subject).word) + " is not known");
+      if (const auto& list = observed_.view->associations; !list.complete()) {
+        draft.wrong = false;
+        draft.reason = "Deleting";
+        draft.message = group.text() + " is being deleted once its users are known";
+        if (!list.error.empty()) draft.message += ": " + one_line(list.error);
       }
     }
     tell(claim, std::move(draft));

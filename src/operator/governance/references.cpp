@@ -82,7 +82,22 @@ class Check {
     report({absent.begin(), absent.end()}, none, "ClusterUnknown", "no such cluster has joined the Accounting: ", {});
   }
 
+  /// Returns the ring of parents in which the account is: "a is below b", "b is below a". Empty if it is in none.
+  [[nodiscard]] std::vector<std::string> ring() const {
+    std::vector<std::string> out;
+    for (std::string at = claim_.name; out.size() <= names_.parents.size();) {
+      const auto above = names_.parents.find(at);
+      if (above == names_.parents.end()) return {};
+      out.push_back(at + " is below " + above->second);
+      at = above->second;
+      if (at == claim_.name) return out;
+    }
+    return {};
+  }
+
   void parents() {
+    if (const std::vector<std::string> found = ring(); !found.empty())
+      return report(found, true, "Invalid", "spec.parent: an account cannot be below itself: ", {});
     std::set<std::string> absent;
     for (const auto& [setting, value] : out_.settings) {
       const auto place = acct::place_of(setting);

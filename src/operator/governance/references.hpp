@@ -23,11 +23,12 @@ struct Names {
   std::set<std::string, std::less<>> tres;  ///< Empty while the list is incomplete.
   /// By account, the coordinators of the accounts above it who are not its own.
   std::map<std::string, std::set<std::string>, std::less<>> inherited_coordinators;
-  std::set<std::pair<std::string, std::string>> leaving;   ///< Those of `accounts` that are to be deleted.
-  std::set<std::pair<std::string, std::string>> accounts;  ///< Cluster and account, of each association of an account.
+  std::map<std::string, std::string, std::less<>> parents;  ///< By account, the parent that its SlurmAccount declares.
+  std::set<std::pair<std::string, std::string>> leaving;    ///< Those of `accounts` that are to be deleted.
+  std::set<std::pair<std::string, std::string>> accounts;   ///< Cluster and account, of each association of an account.
 };
 
-/// Names that are declared by resources that are not being deleted.
+/// Names that are declared by resources that are not being deleted, and do not only observe.
 using Declared = std::set<std::pair<Subject, std::string>>;
 
 /// Settings that can be written now.

@@ -24,6 +24,8 @@ class GovernanceRunner final : public ScenarioRunner {
       const std::map<std::string, Slurmdbd> words{
           {"answers", Slurmdbd::kAnswers}, {"away", Slurmdbd::kAway}, {"unjoined", Slurmdbd::kUnjoined}};
       world_.slurmdbd = words.at(value);
+    } else if (verb == "associations") {
+      world_.lists_associations = value == "listed";
     } else if (verb == "qos") {
       check_keys(value, {"name", "set"});
       slurm::accounting::Settings settings;

@@ -76,8 +76,10 @@ struct JobUse {
   std::int64_t id = 0;
   std::string cluster, qos, account, user, partition;  ///< `partition` of a job that waits may be a list.
   std::set<std::string> states{};
+  /// A job that completes may still be requeued, for its exit code or as a job of scrontab.
   [[nodiscard]] bool unfinished() const {
-    return states.contains("PENDING") || states.contains("RUNNING") || states.contains("SUSPENDED");
+    return states.contains("PENDING") || states.contains("RUNNING") || states.contains("SUSPENDED") ||
+           states.contains("COMPLETING");
   }
   friend bool operator==(const JobUse&, const JobUse&) = default;
 };

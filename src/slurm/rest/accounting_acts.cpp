@@ -91,6 +91,14 @@ core::Error AccountingActs::no_client() {
   return {ErrorCode::kUnavailable, "no slurmrestd of a cluster with this Accounting is known", 0, {}, {}};
 }
 
+core::Error AccountingActs::unknown_use(const ClusterKey& cluster) {
+  return {ErrorCode::kBusy,
+          "cluster " + cluster + " may use it, and cannot be asked: no RestApi of this cluster is known",
+          0,
+          {},
+          {}};
+}
+
 void AccountingActs::with_jobs(const AccountingKey& database, std::function<void(const core::Result<Jobs>&)> then) {
   add_jobs(clusters.clusters_of(database), {}, std::move(then));
 }
@@ -100,7 +108,7 @@ void AccountingActs::add_jobs(std::vector<ClusterKey> left, Jobs found, std::fun
   const ClusterKey cluster = std::move(left.back());
   left.pop_back();
   Client* to = clusters.client(cluster);
-  if (to == nullptr) return add_jobs(std::move(left), std::move(found), std::move(then));
+  if (to == nullptr) return then(std::unexpected(unknown_use(cluster)));
   to->job_uses(while_here([this, cluster, left = std::move(left), found = std::move(found),
                            then = std::move(then)](const core::Result<Jobs>& rows) {
     if (!rows) return then(std::unexpected(rows.error().with("jobs of cluster " + cluster)));
@@ -112,11 +120,19 @@ void AccountingActs::add_jobs(std::vector<ClusterKey> left, Jobs found, std::fun
 
 std::optional<core::Error> AccountingActs::busy(const Jobs& jobs, const std::function<bool(const accounting::JobUse&)>& uses) {
   std::vector<std::string> holders;
+  bool unnamed = false;
   for (const auto& row : jobs) {
-    if (row->unfinished() && uses(*row)) holders.push_back("job " + std::to_string(row->id) + " of cluster " + row->cluster);
+    if (!row->unfinished() || !uses(*row)) continue;
+    holders.push_back("job " + std::to_string(row->id) + " of cluster " + row->cluster);
+    unnamed = unnamed || row->user.empty();
   }
   if (holders.empty()) return std::nullopt;
-  return core::Error{ErrorCode::kBusy, "it is used by " + some_users(holders), 0, {}, {}};
+  return core::Error{
+      ErrorCode::kBusy,
+      "it is used by " + some_users(holders) + (unnamed ? " (slurmrestd does not know the users of all these jobs)" : ""),
+      0,
+      {},
+      {}};
 }
 
 }  // namespace slurm

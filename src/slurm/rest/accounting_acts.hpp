@@ -83,9 +83,11 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
   /// Returns the database's client. Without one, fails the act and returns null.
   AccountingClient* client(const WorkPtr& work);
   [[nodiscard]] static core::Error no_client();
+  /// Returns the error (kBusy) for a cluster that may use an object, and whose slurmrestd is not known.
+  [[nodiscard]] static core::Error unknown_use(const ClusterKey& cluster);
 
   using Jobs = Found<accounting::JobUse>;
-  /// Reads the jobs of each slurmctld of the database.
+  /// Reads the jobs of each slurmctld of the database. Error: that of unknown_use() if one cannot be asked.
   void with_jobs(const AccountingKey& database, std::function<void(const core::Result<Jobs>&)> then);
   /// Returns the error for unfinished jobs that `uses` accepts, or nullopt.
   [[nodiscard]] static std::optional<core::Error> busy(const Jobs& jobs,

@@ -38,11 +38,12 @@ class QosActs final : public AccountingActs {
           });
   }
 
-  void remove(const std::shared_ptr<const DeleteQos>& act, Done done) {
+  /// `asked`: when the act came. It reads everything live at its turn, so that its evidence may become old while it waits.
+  void remove(const std::shared_ptr<const DeleteQos>& act, core::MonoTime asked, Done done) {
     const std::string name = act->evidence.name();
     begin({act->evidence.database(), {accounting::List::kQos}, "delete QOS " + name, std::move(done)},
-          [this, act, name](const WorkPtr& work) {
-            if (!act->evidence.good_at(loop.clock().mono()))
+          [this, act, asked, name](const WorkPtr& work) {
+            if (!act->evidence.good_at(asked))
               return fail(work, {ErrorCode::kExpired, "what slurmdbd said of it is too old by now", 0, {}, {}});
             AccountingClient* to = client(work);
             if (to == nullptr) return;
@@ -204,13 +205,33 @@ class QosActs final : public AccountingActs {
     }));
   }
 
-  /// Asks each slurmctld for jobs with the QOS, and then slurmdbd. slurmdbd also knows the jobs of clusters that the operator
-  /// does not know, but no jobs that never were eligible.
+  /// Asks each slurmctld for jobs and partitions with the QOS, and then slurmdbd. slurmdbd also knows the jobs of clusters that
+  /// the operator does not know, but no jobs that never were eligible.
   void look_at_jobs(const WorkPtr& work, const std::string& name, std::int64_t id) {
     with_jobs(work->database, [this, work, name, id](const core::Result<Jobs>& jobs) {
       if (!jobs) return fail(work, jobs.error());
-      if (!used(work, name, *jobs)) look_at_records(work, name, id, {"suspended", "pending", "running"});
+      if (!used(work, name, *jobs)) look_at_partitions(work, name, id, clusters.clusters_of(work->database));
     });
+  }
+
+  /// slurmctld does not start with a partition whose QOS slurmdbd does not have (_build_single_partitionline_info() in its
+  /// read_config.c).
+  void look_at_partitions(const WorkPtr& work, const std::string& name, std::int64_t id, std::vector<ClusterKey> left) {
+    if (left.empty()) return look_at_records(work, name, id, {"suspended", "pending", "running"});
+    const ClusterKey cluster = std::move(left.back());
+    left.pop_back();
+    Client* to = clusters.client(cluster);
+    if (to == nullptr) return fail(work, unknown_use(cluster));
+    to->partition_rules(while_here(
+        [this, work, name, id, cluster, left = std::move(left)](const core::Result<Found<accounting::PartitionRules>>& rows) {
+          if (!rows) return fail(work, rows.error().with("partitions of cluster " + cluster));
+          for (const auto& row : *rows) {
+            if (accounting::folded(row->qos) == accounting::folded(name))
+              return fail(work,
+                          {ErrorCode::kBusy, "it is the QOS of partition " + row->name + " of cluster " + cluster, 0, {}, {}});
+          }
+          look_at_partitions(work, name, id, left);
+        }));
   }
 
   void look_at_records(const WorkPtr& work, const std::string& name, std::int64_t id, std::vector<std::string> states) {
@@ -314,21 +335,23 @@ struct AccountingTarget::Impl {
 AccountingTarget::AccountingTarget(core::Loop& loop, Clusters& clusters)
     : impl_(std::make_unique<Impl>(std::make_shared<QosActs>(loop, clusters), std::make_shared<EntityActs>(loop, clusters))) {
   const Impl* impl = impl_.get();
+  const core::Clock* clock = &loop.clock();
   carries_out<WriteQos>([impl](const auto& act, Done done) {
     impl->turns->take(act->database, false, std::move(done),
                       [qos = impl->qos, act](Done then) { qos->write(act, std::move(then)); });
   });
-  carries_out<DeleteQos>([impl](const auto& act, Done done) {
+  carries_out<DeleteQos>([impl, clock](const auto& act, Done done) {
     impl->turns->take(act->evidence.database(), true, std::move(done),
-                      [qos = impl->qos, act](Done then) { qos->remove(act, std::move(then)); });
+                      [qos = impl->qos, act, asked = clock->mono()](Done then) { qos->remove(act, asked, std::move(then)); });
   });
   carries_out<WriteEntity>([impl](const auto& act, Done done) {
     impl->turns->take(act->database, false, std::move(done),
                       [entities = impl->entities, act](Done then) { entities->write(act, std::move(then)); });
   });
-  carries_out<DeleteEntity>([impl](const auto& act, Done done) {
-    impl->turns->take(act->evidence.database(), true, std::move(done),
-                      [entities = impl->entities, act](Done then) { entities->remove(act, std::move(then)); });
+  carries_out<DeleteEntity>([impl, clock](const auto& act, Done done) {
+    impl->turns->take(
+        act->evidence.database(), true, std::move(done),
+        [entities = impl->entities, act, asked = clock->mono()](Done then) { entities->remove(act, asked, std::move(then)); });
   });
 }
 

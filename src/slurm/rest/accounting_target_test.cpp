@@ -163,13 +163,26 @@ TEST_F(AccountingTargetTest, DeletesWhatNobodyUses) {
   const auto evidence = unused("gpu");
   ASSERT_TRUE(evidence);
 
-  jobs = Json::parse(R"([{"job_id": 12, "cluster": "c", "qos": "gpu", "state": {"current": ["RUNNING"]}},
-                         {"job_id": 13, "cluster": "c", "qos": "gpu", "state": {"current": ["COMPLETED"]}}])");
+  jobs = Json::parse(R"([{"job_id": 12, "cluster": "c", "user": "ann", "qos": "gpu", "state": {"current": ["RUNNING"]}},
+                         {"job_id": 13, "cluster": "c", "user": "ann", "qos": "gpu", "state": {"current": ["COMPLETED"]}}])");
   EXPECT_EQ(outcome(delete_qos(*evidence)), "Busy it is used by job 12 of cluster c");
   jobs = Json::array();
-  queue = Json::parse(R"([{"job_id": 14, "cluster": "c", "qos": "gpu", "job_state": ["PENDING"]}])");
+  queue = Json::parse(R"([{"job_id": 14, "cluster": "c", "user": "ann", "qos": "gpu", "job_state": ["PENDING"]}])");
   EXPECT_EQ(outcome(delete_qos(*evidence)), "Busy it is used by job 14 of cluster c");
+  queue = Json::parse(R"([{"job_id": 15, "cluster": "c", "user": "ann", "qos": "gpu", "job_state": ["FAILED", "COMPLETING"]},
+                          {"job_id": 16, "cluster": "c", "user": "ann", "qos": "gpu", "job_state": ["FAILED"]}])");
+  EXPECT_EQ(outcome(delete_qos(*evidence)), "Busy it is used by job 15 of cluster c");
   queue = Json::array();
+  clusters.set_accounting("db", {"c", "another"});
+  EXPECT_EQ(outcome(delete_qos(*evidence)),
+            "Busy cluster another may use it, and cannot be asked: no RestApi of this cluster is known");
+  clusters.set_accounting("db", {"c"});
+  const std::string partitions = "/slurm/v0.0.45/partitions/";
+  http.on("GET", partitions, testing::partitions(R"({"name": "all", "qos": {"assigned": "GPU"}})"));
+  EXPECT_EQ(outcome(delete_qos(*evidence)), "Busy it is the QOS of partition all of cluster c");
+  http.on("GET", partitions, testing::error(500, 7000, "slurmdbd is away"));
+  EXPECT_THAT(outcome(delete_qos(*evidence)), HasSubstr("Unavailable partitions of cluster c: "));
+  http.on("GET", partitions, testing::partitions(R"({"name": "all"})"));
   associations = Json::parse(R"([{"id": 3, "cluster": "c", "account": "physics", "user": "ann", "default": {"qos": "gpu"}}])");
   EXPECT_EQ(outcome(delete_qos(*evidence)), "Busy it is the default of account physics, user ann, cluster c");
   loop.advance(2s);

@@ -49,11 +49,17 @@ bool has_partition(std::string_view list, std::string_view partition) {
   return false;
 }
 
+/// Reports whether the job is, or may be, of the user. slurmrestd leaves out the name of a user whom its pod does not know.
+/// slurmdbd refuses to delete what a job uses that it has, but it has no jobs that never were eligible.
+bool may_be_of(const accounting::JobUse& job, std::string_view user) {
+  return same_name(job.user, user) || (job.user.empty() && job.states.contains("PENDING"));
+}
+
 /// Reports whether the job uses the association at this place of an account or user.
 bool uses_place(const accounting::JobUse& job, EntityKind kind, const std::string& name, const Place& place) {
   if (!job.cluster.empty() && !same_name(job.cluster, place.cluster)) return false;
   if (kind == EntityKind::kAccount) return same_name(job.account, name);
-  return same_name(job.user, name) && same_name(job.account, place.account) &&
+  return may_be_of(job, name) && same_name(job.account, place.account) &&
          (place.partition.empty() || has_partition(job.partition, place.partition));
 }
 
@@ -484,7 +490,12 @@ void EntityActs::begin_deletions(const BatchPtr& batch) {
       all, [](const Deletion& each) { return is_true(each.write->found, each.place.setting(accounting::kDefaultAccount)); });
   read(batch, {List::kAssociations}, [this, batch, all = std::move(all)] {
     with_jobs(batch->database, [this, batch, all](const core::Result<Jobs>& jobs) {
-      if (!jobs) return end(batch, jobs.error());
+      if (!jobs) {
+        for (const Deletion& each : all) {
+          if (each.write->open) fail_write(each.write, jobs.error().with(each.place.text()));
+        }
+        return read_back(batch);
+      }
       batch->jobs = *jobs;
       delete_next(batch, all, {}, false);
     });
@@ -597,12 +608,12 @@ void EntityActs::restore(const WritePtr& write, const accounting::View& view) {
 
 // --- Deletions ---
 
-void EntityActs::remove(const std::shared_ptr<const DeleteEntity>& act, Done done) {
+void EntityActs::remove(const std::shared_ptr<const DeleteEntity>& act, core::MonoTime asked, Done done) {
   const UnusedEntity& evidence = act->evidence;
   const std::string what = "delete " + std::string(accounting::name_of(evidence.entity())) + " " + evidence.name();
   begin({evidence.database(), {list_of(evidence.entity()), List::kAssociations}, what, std::move(done)},
-        [this, act](const WorkPtr& work) {
-          if (!act->evidence.good_at(loop.clock().mono()))
+        [this, act, asked](const WorkPtr& work) {
+          if (!act->evidence.good_at(asked))
             return fail(work, error_of(ErrorCode::kExpired, "what slurmdbd said of it is too old by now"));
           const auto view = std::make_shared<accounting::View>();
           read(work->database, work->lists, view, [this, work, act, view](const core::Result<void>& came) {
@@ -613,9 +624,12 @@ void EntityActs::remove(const std::shared_ptr<const DeleteEntity>& act, Done don
               return fail(work, error_of(ErrorCode::kBusy, std::move(use)));
             with_jobs(work->database, [this, work, act](const core::Result<Jobs>& jobs) {
               if (!jobs) return fail(work, jobs.error());
-              const bool of_account = act->evidence.entity() == EntityKind::kAccount;
+              const UnusedEntity& gone = act->evidence;
               auto held = busy(*jobs, [&](const accounting::JobUse& job) {
-                return same_name(of_account ? job.account : job.user, act->evidence.name());
+                if (gone.entity() == EntityKind::kAccount) return same_name(job.account, gone.name());
+                return same_name(job.user, gone.name()) || std::ranges::any_of(gone.known(), [&](const Place& place) {
+                         return uses_place(job, EntityKind::kUser, gone.name(), place);
+                       });
               });
               if (held) return fail(work, *std::move(held));
               send_deletion(work, act->evidence);

@@ -16,7 +16,8 @@ class EntityActs final : public AccountingActs {
   EntityActs(core::Loop& in_loop, Clusters& in_clusters) : AccountingActs(in_loop, in_clusters) {}
 
   void write(const std::shared_ptr<const WriteEntity>& act, Done done);
-  void remove(const std::shared_ptr<const DeleteEntity>& act, Done done);
+  /// `asked`: when the act came. It reads everything live at its turn, so that its evidence may become old while it waits.
+  void remove(const std::shared_ptr<const DeleteEntity>& act, core::MonoTime asked, Done done);
 
  private:
   struct Write;

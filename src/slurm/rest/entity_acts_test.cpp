@@ -255,9 +255,20 @@ TEST_F(EntityActsTest, AssociationsAreDeletedLastAndOnlyIfNobodyUsesThem) {
   EXPECT_EQ(outcome(act), "Busy physics/debug@site: it is used by job 5 of cluster site");
   EXPECT_TRUE(removed.empty());
   EXPECT_TRUE(associations.contains("site/chemistry/ann/"));
+  clusters.set_accounting("db", {"c", "another"});
+  const auto both = outcomes({act, user("bob", true, {{"physics@site: Association", true}})});
+  EXPECT_THAT(both,
+              ElementsAre(HasSubstr("Busy physics@site: cluster another may use it, and cannot be asked"), HasSubstr("true")))
+      << "only deletions need to know the jobs";
+  EXPECT_TRUE(removed.empty());
+  clusters.set_accounting("db", {"c"});
+  queue = Json::parse(R"([{"job_id": 8, "cluster": "site", "account": "physics", "user_name": "", "job_state": ["PENDING"]}])");
+  EXPECT_THAT(outcome(act), HasSubstr("it is used by job 8 of cluster site (slurmrestd does not know the users of all these"))
+      << "it may be the user's";
   queue =
       Json::parse(R"([{"job_id": 6, "cluster": "site", "account": "chemistry", "user_name": "ann", "job_state": ["RUNNING"]},
-                          {"job_id": 7, "cluster": "site", "account": "physics", "user_name": "bob", "job_state": ["RUNNING"]}])");
+                          {"job_id": 7, "cluster": "site", "account": "physics", "user_name": "bob", "job_state": ["RUNNING"]},
+                          {"job_id": 9, "cluster": "site", "account": "physics", "user_name": "", "job_state": ["RUNNING"]}])");
   EXPECT_EQ(outcome(act), R"({"written":true})");
   EXPECT_THAT(removed, ElementsAre("association/?account=physics&cluster=site&user=ann&partition=debug",
                                    "association/?account=physics&cluster=site&user=ann"));
@@ -288,6 +299,41 @@ TEST_F(EntityActsTest, DeletesWhatNobodyUses) {
   EXPECT_EQ(outcome(delete_entity(*evidence)), R"({"deleted":false})");
   loop.advance(60s);
   EXPECT_THAT(outcome(delete_entity(*evidence)), HasSubstr("Expired"));
+}
+
+TEST_F(EntityActsTest, ADeletionThatWaitsForItsTurnDoesNotExpire) {
+  for (const char* name : {"a", "b"}) {
+    accounts[name] = {{"name", name}, {"description", "x"}, {"organization", "x"}};
+    add_association(name, "");
+  }
+  loop.advance(3s);
+  const auto a = unused(EntityKind::kAccount, "a"), b = unused(EntityKind::kAccount, "b");
+  ASSERT_TRUE(a && b);
+  // The evidence is good for 15 s.
+  loop.advance(13s);
+  http.held = "/slurm/v0.0.45/jobs/";
+  std::vector<std::string> said;
+  for (const auto* evidence : {&a, &b})
+    target.execute(delete_entity(**evidence), [&](const plan::ActResult& result) { said.push_back(text_of(result)); });
+  loop.advance(6s);
+  EXPECT_TRUE(said.empty());
+  http.release();
+  loop.advance(5s);
+  EXPECT_THAT(said, ElementsAre(R"({"deleted":true})", R"({"deleted":true})"));
+}
+
+TEST_F(EntityActsTest, AJobOfAnUnknownUserHoldsThoseOfItsAccount) {
+  for (const char* name : {"ann", "bob"}) {
+    users[name] = {{"name", name}};
+    add_association(name == std::string("ann") ? "physics" : "chemistry", name);
+  }
+  loop.advance(3s);
+  const auto ann = unused(EntityKind::kUser, "ann", {{"physics", "", "site"}});
+  const auto bob = unused(EntityKind::kUser, "bob", {{"chemistry", "", "site"}});
+  ASSERT_TRUE(ann && bob);
+  queue = Json::parse(R"([{"job_id": 5, "cluster": "site", "account": "physics", "user_name": "", "job_state": ["PENDING"]}])");
+  EXPECT_THAT(outcome(delete_entity(*ann)), HasSubstr("Busy it is used by job 5 of cluster site (slurmrestd does not know"));
+  EXPECT_EQ(outcome(delete_entity(*bob)), R"({"deleted":true})");
 }
 
 TEST_F(EntityActsTest, ALostReplyIsSettledByLaterLists) {

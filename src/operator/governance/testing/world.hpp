@@ -39,6 +39,7 @@ class World : public op::testing::World {
   std::map<EntityKey, Settings> entities{{{EntityKind::kAccount, "root"}, {{"site: Association", true}}},
                                          {{EntityKind::kUser, "root"}, {}}};
   std::vector<std::string> clusters{"site"};
+  bool lists_associations = true;  ///< Whether slurmrestd can list the associations.
   std::vector<std::string> tres{"cpu", "mem", "node", "billing"};
 
   /// Returns a QOS of slurmdbd, or nullopt.
@@ -87,6 +88,31 @@ class World : public op::testing::World {
           slurm::accounting::without_place(setting) == slurm::accounting::kDefaultAccount)
         value = false;
     }
+  }
+
+  /// Reports whether a change deletes a default account while its user has others in the cluster. slurmdbd refuses that.
+  [[nodiscard]] bool deletes_default(const EntityKey& key, const Settings& changes) const {
+    const auto entity = entities.find(key);
+    if (entity == entities.end()) return false;
+    Settings all = entity->second;
+    for (const auto& [setting, value] : changes) {
+      all[setting] = value;
+      const auto place = slurm::accounting::place_of(setting);
+      if (place && slurm::accounting::without_place(setting) == slurm::accounting::kDefaultAccount && value == true)
+        keep_one_default(*place, all);
+    }
+    for (const auto& [setting, value] : changes) {
+      const auto gone = slurm::accounting::place_of(setting);
+      if (!gone || slurm::accounting::without_place(setting) != slurm::accounting::kAssociation || value == true) continue;
+      if (slurm::accounting::value_of(all, gone->setting(slurm::accounting::kDefaultAccount)) != true) continue;
+      for (const auto& [other, there] : all) {
+        const auto place = slurm::accounting::place_of(other);
+        if (place && place->cluster == gone->cluster &&
+            slurm::accounting::without_place(other) == slurm::accounting::kAssociation && there == true)
+          return true;
+      }
+    }
+    return false;
   }
 
   /// Adds the associations of an account or user to `to`, and the row of itself to `accounts` or `users`.
@@ -193,6 +219,10 @@ class World : public op::testing::World {
     answered(said_.users, std::map<std::string, std::shared_ptr<const slurm::accounting::User>>{});
     answered(said_.associations, std::map<std::string, std::shared_ptr<const slurm::accounting::Association>>{});
     for (const auto& [entity, settings] : entities) add_rows(entity, settings, said_);
+    if (!lists_associations) {
+      said_.associations.health = decltype(said_.associations)::Health::kStale;
+      said_.associations.error = "the list is too long";
+    }
     return said_;
   }
 
@@ -217,6 +247,8 @@ class World : public op::testing::World {
     if (auto broken = fault({"Slurm", {"", "entities"}}); !broken) return broken;
     if (act.create == entities.contains({act.kind, act.name}))
       return core::fail(core::ErrorCode::kConflict, "it is another one");
+    if (deletes_default({act.kind, act.name}, act.settings))
+      return core::fail(core::ErrorCode::kBusy, "it is the default account of the user");
     write_entity({act.kind, act.name}, act.settings);
     return {};
   }
