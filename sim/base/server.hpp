@@ -1,4 +1,4 @@
-// A simulated server (the API server, slurmrestd) as transports use it: one immediate reply for each request, or a stream.
+// The interface of simulated servers (API server, slurmrestd) to transports: a request gets one immediate reply, or a stream.
 #pragma once
 
 #include <cstdint>

@@ -39,11 +39,11 @@ struct SlurmFault {
     kBare,       ///< HTTP 200 with an envelope without tables and without errors.
     kPartial,    ///< A truncated body on a properly closed connection.
     kError,      ///< HTTP 500 with an error of number -1. Not carried out.
-    kUnchanged,  ///< SlurmRest::miss_changes.
+    kUnchanged,  ///< Carried out, with the effect of SlurmRest::miss_changes.
   };
   Kind kind = Kind::kNone;
   core::Duration delay{0};
-  std::function<void()> after{};  ///< Called after the request was carried out: the client dies then.
+  std::function<void()> after{};  ///< Called once the request is carried out, before its reply. It can end the client.
 };
 
 class SlurmRest {

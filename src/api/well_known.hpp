@@ -40,7 +40,7 @@ inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm
 
 // Annotations of worker pods that users set or read.
 inline constexpr std::string_view kAnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon";
-/// The reason for the cordon, and who set it: the text of the drain's reason in Slurm.
+/// The reason for the cordon. In Slurm, it becomes the reason of the drain, after "slurm-operator: ".
 inline constexpr std::string_view kAnnotationPodCordonReason = "nodeset.slinky.slurm.net/pod-cordon-reason";
 /// Set by other programs to request a cordon.
 inline constexpr std::string_view kAnnotationPodCordonRequested = "nodeset.slinky.slurm.net/pod-cordon-requested";

@@ -36,7 +36,7 @@ DrainState drain_state(const Said& said);
 /// Describes the state: "draining, its last job ends at the latest in 1h5m".
 std::string drain_text(const Said& said, core::WallTime now);
 
-/// Whether a worker counts as drained once its pod shows the end of its drain. The pod may still show an earlier drain.
+/// Whether the requested drain is over. Slurm's answer decides. Without it, the pod may still show an earlier drain.
 struct DrainJudgement {
   enum class Verdict {
     kOpen,    ///< The drain is not over.

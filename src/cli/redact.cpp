@@ -46,7 +46,7 @@ bool of_ldap(std::string_view name) {
   return contains_any(lower(name), kNames);
 }
 
-/// Reports whether a name stands for a secret value. A name that continues and is only about a secret ("token_file") does not.
+/// Reports whether a name stands for a secret value. A name that only refers to a secret ("token_file") does not.
 bool sensitive(std::string_view name) {
   const std::string word = lower(name);
   constexpr std::array<std::string_view, 16> kAboutOne{"missing", "taken",    "refused", "expired", "name", "ref",

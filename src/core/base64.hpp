@@ -1,7 +1,7 @@
 // Base64 as in Kubernetes Secrets (standard, padded) and in JWTs (URL alphabet, unpadded).
 //
-// Folder src/core: values and interfaces that every room needs: results, clocks, loops, JSON, hashes, logs. Uses no other
-// room.
+// Folder src/core: values and interfaces that the other folders need, such as results, clocks, loops, JSON, hashes and logs.
+// Uses no other folder.
 #pragma once
 
 #include <string>

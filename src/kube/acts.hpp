@@ -18,8 +18,8 @@
 //   {"$requestToken": {"serviceAccount": {"namespace", "name"}, "audiences": [...], "expirationSeconds": 3600, ...}}
 //     A token of a service account, base64. The other members are the spec of the TokenRequest, including "boundObjectRef".
 //
-// Folder src/kube: what plans may see of Kubernetes: objects, and acts as data. Uses the data of run and plan, and core. What
-// reads or writes is in the folders below.
+// Folder src/kube: what plans may see of Kubernetes: its objects, and acts on them, as data. Uses core, and the data of run
+// and plan. Code that reads or writes is in the subfolders.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // One TCP connection, plain or TLS. Its handlers are type-erased, so that only one source instantiates Asio's templates.
-// Private to this room.
+// Private to this folder.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -26,7 +26,7 @@
 
 namespace plan {
 
-/// One effect on the outside world. kube/acts.hpp and slurm/acts.hpp define the kinds; this room only carries them.
+/// One effect on the outside world. kube/acts.hpp and slurm/acts.hpp define the kinds; this folder only carries them.
 class Act {
  public:
   virtual ~Act() = default;

@@ -100,8 +100,8 @@ class LeftBehind final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// The slurmd that Slurm knows to have started at `slurmd` has ended, and so have its jobs. Issued by whoever knows where it
-/// ran.
+/// The node's slurmd has ended, and so have its jobs. `slurmd` is the start time in Slurm's record, which identifies this
+/// slurmd. The caller knows where it ran, and that it ended there.
 class SlurmdEnded final : public NodeEvidence {
  public:
   SlurmdEnded(const plan::Observing& observing, NodeId node, core::WallTime slurmd, std::string detail,

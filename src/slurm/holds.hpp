@@ -46,7 +46,7 @@ class Holds {
   std::map<Owner, std::string> why_;
 };
 
-/// True if this program holds the node, alone or with others.
+/// True if the reason contains a hold of the owner, alone or with others.
 [[nodiscard]] bool held_by(std::string_view reason, Owner owner);
 
 /// slurmctld's reason for a node whose slurmd does not respond. It is the only reason that slurmctld later overwrites with

@@ -344,7 +344,7 @@ class OperatorProcess {
 
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] std::string log() const { return read_file(log_); }
-  /// Sends a signal to end it. Only one, because a second would end it at once.
+  /// Sends SIGTERM, but only once: a second signal would end the process at once.
   void terminate() {
     if (!std::exchange(asked_, true)) kill(pid_, SIGTERM);
   }

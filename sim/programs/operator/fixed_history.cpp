@@ -18,8 +18,8 @@ namespace kinds = kube::resources;
 
 namespace {
 
-/// Everything that was coalesced or delayed happens within this time. A watch whose request was lost is noticed after 30 s, and
-/// retried up to 30 s later.
+/// All coalesced and delayed work happens within this time. The loss of a watch request is noticed after 30 s, and the request
+/// is repeated up to 30 s later.
 constexpr Duration kBeforeRest{std::chrono::seconds{70}};
 
 /// Returns the expected writes: a token and its status at 4/5 of each lifetime, or the status and event of an expired one.

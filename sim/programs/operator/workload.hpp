@@ -102,7 +102,7 @@ class OperatorWorkload final : public Workload {
   bool own_keys_, own_files_;
   bool taken_key_;                           ///< The user created the Secret that would be generated.
   bool volatile_;                            ///< slurmctld's state ends with its pod.
-  std::map<std::string, std::string> keys_;  ///< By Secret. A recreated Secret has the same key.
+  std::map<std::string, std::string> keys_;  ///< The key in each Secret. A recreated Secret gets the same key.
   std::string ran_with_;                     ///< The auth/slurm key that the daemons mount, or mounted last.
   bool rekeyed_ = false;                     ///< A user has changed a key.
   int edits_ = 0;

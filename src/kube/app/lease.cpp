@@ -197,7 +197,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     }
   }
 
-  /// Writes the Lease without a holder. If `may_read`, reads a missing or outdated copy again, once.
+  /// Writes the Lease without a holder. Reads it first if there is no copy, and, if `may_read`, once more after a conflict.
   void give_up(std::function<void()> done, bool may_read) {
     if (lease.is_null()) return read_and_give_up(std::move(done));
     core::Json object = wanted();

@@ -82,7 +82,7 @@ class Manager final : private CacheDirectory {
   /// Adds a target for other acts (slurm::Target). The manager has its own target for kube acts.
   void add_target(plan::Target& target);
 
-  /// Wakes a key because of something that no cache shows (a Slurm snapshot, a timer).
+  /// Processes a key after `delay` at the latest, for a cause that no cache shows (a Slurm snapshot, a timer).
   void wake(std::string_view controller, const Key& key, core::Duration delay = core::Duration{0});
   /// Call it after a change outside the manager's caches, such as a new Slurm snapshot: the gates are checked again.
   void caches_changed();

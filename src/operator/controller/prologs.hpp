@@ -48,7 +48,7 @@ bool held_back(const Observed& observed, const ConfigState& state);
 /// over, or there is no RestApi through which to ask.
 std::optional<plan::Step> look_for_prologs(const Observed& observed, const ConfigState& state);
 
-/// Returns the event about jobs whose launch is about to be lost, if there are new ones.
+/// Returns the event about jobs whose launch may be lost by the reconfigure or restart, if there are new ones.
 std::optional<plan::Step> tell_cut_short(const Observed& observed, const ConfigState& now, const ConfigState& next);
 /// Sets JobsInDoubt while such jobs run.
 void set_jobs_in_doubt(Conditions& conditions, const ConfigState& state);

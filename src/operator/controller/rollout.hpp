@@ -64,7 +64,7 @@
 namespace op::controller {
 
 inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configuration yet";
-/// Prefix of the refusal of a slurmctld that does not start.
+/// Begins the reason of a refusal (refused_reason) if slurmctld exits at its start with the offered content.
 inline constexpr const char* kEndsWithIt = "slurmctld ends when it starts with it";
 
 /// In maps of files, names of users' files have this prefix, and binary files (in base64) have it twice. An entry with only

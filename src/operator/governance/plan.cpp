@@ -460,7 +460,7 @@ class Planner {
       draft.message = std::move(now.message);
       return tell(claim, std::move(draft));
     }
-    // Without the limit, a new QOS would allow more than is declared.
+    // Without the limits that have no value yet, a new QOS would allow more than is declared.
     if (!group.found && !draft.limits_complete) {
       draft = in_sync(std::move(draft), group);
       draft.message += ". Until every limit has a value, the QOS is not created";

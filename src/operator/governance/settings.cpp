@@ -89,7 +89,7 @@ class Reader {
     }
   }
 
-  /// Reads the settings of an association, and that it exists.
+  /// Reads the settings of an association, and records that the association is declared.
   void association(const Json& json, const std::string& above, const slurm::accounting::Place& place) {
     using slurm::accounting::kAssociationFields;
     out.settings[place.setting(slurm::accounting::kAssociation)] = true;

@@ -291,7 +291,7 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
     return OldRecord::kStays;
   }
   if (drain == Restorable::kToBeNoted) return OldRecord::kAwaitsNote;
-  // The preStop hook does not set a node DOWN whose drain by somebody else, or by slurmctld, is complete.
+  // A node may stay IDLE: if the drain by somebody else, or by slurmctld, is complete, the preStop hook does not set it DOWN.
   const bool ended = state.base == "DOWN" || ((refused || drain == Restorable::kNoted) && state.base == "IDLE");
   return ended && view.slurm_fresh() && !reserved(*record) ? OldRecord::kDeletedFirst : OldRecord::kAwaitsDown;
 }

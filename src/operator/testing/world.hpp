@@ -482,7 +482,7 @@ class World {
     return {};
   }
 
-  /// Replaces recipes by values that name the recipe.
+  /// Replaces recipes: $copy by the copied value, others by a new value that contains the recipe. Adds public keys of $sshKey.
   Json with_values(Json document) {
     if (!document.contains("data") || !document["data"].is_object()) return document;
     const Json recipes = document["data"];

@@ -97,7 +97,7 @@ Settings all_settings(EntityKind kind, const Row& row, const std::vector<std::sh
   return out;
 }
 
-/// Returns the name of the account or user that the association belongs to, in lower case.
+/// Returns the name of the account or user that the association belongs to, in lower case; "" if it belongs to no such entity.
 std::string owner_of(EntityKind kind, const Association& row) {
   if (kind == EntityKind::kUser) return accounting::folded(row.user);
   return row.user.empty() ? accounting::folded(row.account) : "";

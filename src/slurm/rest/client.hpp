@@ -100,9 +100,9 @@ class Client {
   /// job ALLOCATED. Errors: kNotFound, and kConflict if the slurmd of a host of this name has registered under another name.
   void node(const std::string& name, Done<Node> done);
   void reservations(Done<Table<Reservation>> done);
-  /// Reads all jobs, with what they use of the accounting database.
+  /// Reads all jobs, each with the QOS and the association of the accounting database that it uses.
   void job_uses(AccountingClient::Done<accounting::JobUse> done);
-  /// Reads all jobs, with the fields that matter to limits and to people who wait for one.
+  /// Reads all jobs, with the fields that limits depend on, and those that show why a job waits.
   void queue(AccountingClient::Done<accounting::QueuedJob> done);
   /// Reads what all associations of the cluster have used, as its slurmctld counts it.
   void shares(AccountingClient::Done<accounting::Share> done);

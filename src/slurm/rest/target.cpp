@@ -83,7 +83,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Makes a callback for the client that does nothing after this target is destroyed.
+  /// Makes a callback, to be passed to the client, that does nothing once this target is destroyed.
   template <class T>
   Client::Done<T> guard(std::function<void(Impl&, core::Result<T>)> then) {
     return [weak = weak_from_this(), then = std::move(then)](core::Result<T> result) {

@@ -608,7 +608,7 @@ TEST_P(SlurmRules, ARemovedPartitionTakesItsJobsAlong) {
     EXPECT_TRUE(job_becomes(running, "NODE_FAIL"));
   }
   configure("PartitionName=p2 Nodes=ALL\n");
-  // When the partition is back, so are its nodes.
+  // Once the partition exists again, it has its nodes again.
   comes_into("n1", {"all", "p2"});
 }
 

@@ -39,7 +39,7 @@ class ServiceOracle {
 
  private:
   struct Pace {
-    std::deque<core::MonoTime> last;  ///< Within the last minute.
+    std::deque<core::MonoTime> last;  ///< The times of the requests in the last minute.
     std::size_t most = 0;
     bool told = false;
   };
