@@ -2,7 +2,7 @@
 //
 //   Redactor redact(values_of_secrets);
 //   std::string shown = redact.text(log);          // a log, a configuration file, a message
-//   core::Json object = redact.object(pod);        // a resource, without what must not be shown of its kind
+//   core::Json object = redact.object(pod);        // a resource of any kind
 //
 // There are two mechanisms. The values of the Secrets that we could read are removed everywhere. Besides, everything that looks
 // like a secret is removed: passwords in assignments, bearer tokens, JWTs, private keys, passwords in URLs, and the values of
