@@ -30,8 +30,8 @@ struct TreeFacts {
   bool only_these = false;  ///< Shows only the clusters of this list, even if slurmdbd has others.
 };
 
-/// Reads the lists of slurmdbd through the first slurmrestd that answers, and the usage of each cluster through its own one. An
-/// empty `accounting` means the only Accounting, and an empty `cluster` all its clusters. Error: kNotFound, or no list is read.
+/// Reads slurmdbd's lists from the first slurmrestd that answers, and each cluster's usage from the cluster's own slurmrestd.
+/// `accounting` "" means the only Accounting, and `cluster` "" all its clusters. Fails if no slurmrestd gives the lists.
 core::Result<TreeFacts> read_tree(Api& api, const std::string& ns, const std::string& accounting, const std::string& cluster);
 
 /// Returns the accounts and users. The form is stable and documented in docs/reference/kubectl-slurm.md.

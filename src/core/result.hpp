@@ -28,7 +28,7 @@ enum class ErrorCode {
   kUnavailable,      ///< The request was not carried out: refused connection, 503, nothing sent in time.
   kUnknownOutcome,   ///< The reply was lost: the request may or may not have been carried out.
   kBusy,             ///< Slurm still uses the object (ESLURM 2016 and the like): wait.
-  kUnsupported,      ///< This server cannot do it.
+  kUnsupported,      ///< This server does not support the request.
   kInternal,         ///< Another 5xx, or a malformed reply.
   kCancelled,        ///< We cancelled it.
 };

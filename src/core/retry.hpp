@@ -25,22 +25,22 @@ enum class Retry {
 /// | Code | Retry | Because |
 /// | --- | --- | --- |
 /// | kInvalid | kNotByItself | The request itself is wrong. |
-/// | kNotFound | kNotByItself | Something that it needs is missing, and somebody has to create it. |
+/// | kNotFound | kNotByItself | Something that the request needs is missing, and somebody has to create it. |
 /// | kAlreadyExists | kDecideAnew | We or somebody else created the object since we looked for it. |
 /// | kConflict | kDecideAnew | The object has changed since we read it. |
 /// | kExpired | kDecideAnew | A version (list again) or evidence (observe again) is no longer valid. |
 /// | kForbidden | kNotByItself | Rights are missing. |
 /// | kUnauthorized | kRenewCredentials | The token was refused. |
-/// | kTooManyRequests | kLater | The server refused it before doing anything. |
-/// | kUnavailable | kLater | It did not reach the server that would carry it out. |
+/// | kTooManyRequests | kLater | The server refused the request before doing anything. |
+/// | kUnavailable | kLater | The request did not reach the server that would carry it out. |
 /// | kUnknownOutcome | kSettle | The reply was lost. |
-/// | kBusy | kHeld | Slurm still uses it. |
-/// | kUnsupported | kNotByItself | This server cannot do it. |
+/// | kBusy | kHeld | Slurm still uses the object. |
+/// | kUnsupported | kNotByItself | This server does not support the request. |
 /// | kInternal | kNotByItself | Nobody knows when the server will stop failing. |
-/// | kCancelled | kDecideAnew | We cancelled it (not the leader, or the lease is about to end). |
+/// | kCancelled | kDecideAnew | We cancelled the request: we do not lead, or our lease is about to end. |
 [[nodiscard]] Retry retry_of(ErrorCode code);
 
-/// Returns the code for a read that failed with this code. A read whose reply was lost has no effect, so it may be sent again.
+/// Returns the code to use for a read that failed with `code`: kUnavailable for a lost reply, because a read has no effect.
 [[nodiscard]] ErrorCode code_of_read(ErrorCode code);
 
 }  // namespace core

@@ -38,15 +38,15 @@ struct HttpResponse {
   int status = 0;
   Headers headers{};
   std::string body{};
-  std::shared_ptr<void> room{};  ///< The share of the body in a ReplyBudget, held until the last copy is destroyed.
+  std::shared_ptr<void> room{};  ///< Holds the body's bytes in a ReplyBudget until the last copy of the response is destroyed.
 };
 
-/// Limits the memory of all replies under way, over any number of transports. One reply may take at most half of what the
-/// others leave, so that even endless replies leave room for small ones.
+/// Limits the memory of all replies under way, over any number of transports. One reply may take at most half of the bytes that
+/// the others leave, so that even endless replies leave memory for small ones.
 class ReplyBudget {
  public:
   explicit ReplyBudget(std::size_t bytes) : bytes_(bytes) {}
-  /// Takes `more` bytes for a reply that holds `held` bytes so far. Returns false if there is no room.
+  /// Takes `more` bytes for a reply that holds `held` bytes so far. Returns false, and takes none, if too few are left.
   bool take(std::size_t more, std::size_t held) {
     if (held + more > (bytes_ - (used_ - held)) / 2) return false;
     used_ += more;
@@ -64,7 +64,7 @@ class ReplyBudget {
 struct StreamHandler {
   std::function<void(int status, const Headers& headers)> on_head{};
   std::function<void(std::string_view piece)> on_data{};
-  /// Gets success if the body ended, and an error if the connection was cut or silent.
+  /// Called with success if the body ended, and with an error if the connection was cut or silent for too long.
   std::function<void(core::Result<void>)> on_end{};
 };
 
