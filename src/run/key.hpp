@@ -1,4 +1,4 @@
-// What a controller reconciles at a time: an object, or all objects that belong to one. Code of plans may include it.
+// The key of what a controller reconciles in one pass: an object, or all objects that belong together. Plans may include it.
 #pragma once
 
 #include <compare>
