@@ -3,7 +3,7 @@
 //
 // Requires: the owner calls caches_changed() after each change of a cache.
 // Guarantees: a key that reads an object is woken by each change of the object, and when the object is first known. Objects
-// that a key did not name in its last observe are not watched for it.
+// that a key did not name in its last observe are not watched for this key.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ namespace kube {
 
 class NamedWatches {
  public:
-  /// `wake` is called when an object that a key names has changed or is known now, `changed` when a cache has changed.
+  /// Calls `wake` when an object that a key names has changed or has become known, and `changed` when a cache has changed.
   NamedWatches(CacheMaker& maker, std::function<void(const run::WorkKey&)> wake, std::function<void()> changed)
       : maker_(maker), wake_(std::move(wake)), changed_(std::move(changed)) {}
 
@@ -51,7 +51,7 @@ class NamedWatches {
     std::set<Id> names_;
   };
 
-  /// Wakes the keys that name objects known since the last call.
+  /// Wakes the keys that name an object that has become known since the last call.
   void caches_changed();
   void each(const std::function<void(const CacheEntry&)>& see) const;
   void stop();

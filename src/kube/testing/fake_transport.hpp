@@ -102,7 +102,7 @@ class FakeTransport final : public net::HttpTransport {
   RequestId last_ = 0;
 };
 
-/// Returns a Status body.
+/// Returns the Status of a failed request, as the API server sends it.
 inline core::Json status_json(int code, std::string_view reason, std::string_view message = "no") {
   return {{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"},
           {"code", code},     {"reason", reason},   {"message", message}};
