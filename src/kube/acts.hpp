@@ -75,7 +75,7 @@ struct Patch final : plan::Act {
 };
 
 /// Proves that a pod may be deleted: nothing is lost with the pod, or the user wants the deletion. Other folders derive
-/// their own kinds of evidence from it.
+/// their own kinds of evidence from this class.
 class PodEvidence : public plan::Evidence {
  public:
   /// Returns the uid of the pod. The evidence does not cover a later pod of the same name.
@@ -208,12 +208,12 @@ enum class PodVersion { kAny, kAsSeen };
 plan::ActPtr delete_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);
 /// Returns a deletion without a limit for the age of the evidence: the step before it must check live that the evidence holds.
 plan::ActPtr delete_fenced_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);
-/// Returns the deletion of an object of ours other than a pod. Only the object with this uid is deleted.
+/// Returns the deletion of an object of ours other than a pod. Another object of the same name is not deleted.
 plan::ActPtr delete_object(const Resource& resource, const ObjectMeta& object);
 /// Reports whether the object, given as metadata or as its whole JSON, has this finalizer.
 [[nodiscard]] bool has_finalizer(const ObjectMeta& object, std::string_view finalizer);
 [[nodiscard]] bool has_finalizer(const core::Json& object, std::string_view finalizer);
-/// Returns a patch that adds or removes one finalizer, and fails if the list has changed. Null if there is nothing to do.
+/// Returns a patch that adds or removes one finalizer and fails if the finalizers have changed; null if nothing is to do.
 plan::ActPtr add_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
 plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
 

@@ -101,7 +101,7 @@ struct EphemeralContainer {
 /// How long a pod stays on a node that Kubernetes has tainted (NoExecute) because its kubelet does not report.
 struct Patience {
   std::int32_t index = -1;              ///< The index in spec.tolerations of the pod's toleration of the taint; -1: none.
-  std::optional<std::int64_t> seconds;  ///< If there is a toleration, nullopt means no limit, or that it covers all taints.
+  std::optional<std::int64_t> seconds;  ///< nullopt with a toleration: it has no limit, or it covers all taints.
   friend bool operator==(const Patience&, const Patience&) = default;
 };
 inline constexpr std::string_view kTaintNotReady = "node.kubernetes.io/not-ready";
@@ -110,7 +110,7 @@ inline constexpr std::string_view kTaintUnreachable = "node.kubernetes.io/unreac
 /// The names of a container's probe fields.
 inline constexpr std::array<std::string_view, 3> kProbes{"startupProbe", "livenessProbe", "readinessProbe"};
 
-/// The part of a pod that caches keep: about 1 KB of 12.
+/// The part of a pod that caches keep: about 1 KB of 12 KB.
 struct PodRecord {
   ObjectMeta meta;
   std::string node_name, hostname, phase, pod_ip, reason, message;
@@ -161,7 +161,7 @@ struct MetadataRecord {
 };
 
 struct Toleration {
-  std::string key, op, value, effect;   ///< As in the spec. "": op is Equal; key and effect match all.
+  std::string key, op, value, effect;   ///< As in the spec. "" if unset: op is Equal; key and effect match all.
   std::optional<std::int64_t> seconds;  ///< The limit for NoExecute. nullopt: no limit.
   friend bool operator==(const Toleration&, const Toleration&) = default;
 };

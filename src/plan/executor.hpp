@@ -92,8 +92,8 @@ class Executor {
   Executor(core::Loop& loop, Target& target, PassLimits limits = {});
   ~Executor();
   /// Runs one pass. Passes of several keys may run at once. `done` is called once, in a later turn. A step for which `withheld`
-  /// returns true is left out, and so are the later groups of its lane; neither counts as left for the next pass. run() calls
-  /// `withheld` before it returns.
+  /// returns true is left out, and so are the later groups of its lane. They do not make PassResult::complete false. run()
+  /// calls `withheld` before it returns.
   void run(const Plan& plan, std::function<void(PassResult)> done, const std::function<bool(const Step&)>& withheld = {});
   /// Reads the facts that a plan needs, and passes them to `done` by Need::id. A failed read is a fact with an error.
   void fetch(const std::vector<Need>& needs, std::function<void(Facts)> done);

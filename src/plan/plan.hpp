@@ -46,7 +46,7 @@ class Act {
 };
 using ActPtr = std::shared_ptr<const Act>;
 
-/// Identifies a step across passes: a step with the same purpose has the same id in every pass. It is the key of Outcomes.
+/// Identifies a step across passes: a step with the same purpose has the same id in every pass. Outcomes are kept by this id.
 struct StepId {
   std::string verb;    ///< "create", "drain".
   std::string kind{};  ///< The kind of object: "Pod", "Slurm node"; "" if the verb implies the kind.
@@ -106,9 +106,9 @@ struct Outcome {
   enum class State { kDone, kFailed };
   State state = State::kDone;
   int count = 0;                     ///< How many times in a row the step has ended like this.
-  core::MonoTime since;              ///< When the first of these ended.
-  core::MonoTime last;               ///< When the last of these ended.
-  std::optional<core::Error> error;  ///< The error of the last, if it failed.
+  core::MonoTime since;              ///< When the step first ended like this.
+  core::MonoTime last;               ///< When the step last ended like this.
+  std::optional<core::Error> error;  ///< The last error, if the step failed.
 };
 using Outcomes = std::map<StepId, Outcome>;
 

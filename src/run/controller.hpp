@@ -25,7 +25,7 @@ class Recorder {
   virtual ~Recorder() = default;
 };
 
-/// The context of an `observe`. `observing` allows it to issue evidence.
+/// What `observe` gets: the context of the pass, and the permission to issue evidence.
 struct Observation : plan::Context {
   plan::Observing observing;
 };

@@ -1,4 +1,4 @@
-// The key of what a controller reconciles in one pass: an object, or all objects that belong together. Plans may include it.
+// The key of what a controller reconciles in one pass: one object, or several that belong together. Plans may use keys.
 #pragma once
 
 #include <compare>

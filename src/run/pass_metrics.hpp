@@ -1,5 +1,5 @@
-// Metrics of the engine. The functions of this class do nothing. A program that exports metrics derives from it, as
-// run/shell/metrics.hpp does.
+// Metrics of the engine. The functions of PassMetrics do nothing. A program that exports metrics overrides them: see
+// run/shell/metrics.hpp.
 #pragma once
 
 #include <cstddef>

@@ -28,7 +28,7 @@ namespace run {
 
 struct PassOptions {
   /// The maximum number of passes at once; passes that only wait for a gate do not count. All passes of one
-  /// Controller::share get at most a quarter of it (a sixteenth once half is in use), so that a slow system delays no others.
+  /// Controller::share get at most a quarter (once half are in use, a sixteenth), so that a slow system delays no others.
   std::size_t max_in_flight = 64;
   bool dry_run = false;            ///< Log plans without executing them.
   core::Duration gate_cap{30000};  ///< After this time, closed gates are settled by a live read (run/gates.hpp).
@@ -40,9 +40,9 @@ struct PassOptions {
 class Passes {
  public:
   struct Callbacks {
-    std::function<bool()> may_begin;                            ///< All caches are synced, and this process is the leader.
-    std::function<void(std::size_t keys)> on_first;             ///< The first passes are about to begin, with `keys` queued.
-    std::function<void()> on_ended;                             ///< A pass has ended. Called only while stopping.
+    std::function<bool()> may_begin;                 ///< Returns true once all caches are synced and this process leads.
+    std::function<void(std::size_t keys)> on_first;  ///< The first passes are about to begin, with `keys` queued.
+    std::function<void()> on_ended;                  ///< A pass has ended. Called only while stopping.
     std::function<void(const std::string& system)> on_waiting;  ///< A plan waits for a system: Plan::waits_on.
     /// Makes the recorder of each `observe`, which is destroyed afterwards.
     std::function<std::unique_ptr<Recorder>(const WorkKey&)> recorder = [](const WorkKey&) {

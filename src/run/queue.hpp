@@ -57,7 +57,7 @@ class WorkQueue {
   [[nodiscard]] int failures(const WorkKey& key) const;
   [[nodiscard]] bool has_failures() const { return !failures_.empty(); }
 
-  /// Returns the next ready key for which `may` returns true. The key counts as being processed until done().
+  /// Returns the next ready key for which `may` returns true; nullopt if none. The key counts as being processed until done().
   std::optional<WorkKey> pop(core::MonoTime now, const std::function<bool(const WorkKey&)>& may = {});
   /// Ends the processing of a key.
   void done(const WorkKey& key, core::MonoTime now);

@@ -54,8 +54,8 @@ AdmissionVerdict refuse(std::string message);
 
 using Review = std::function<AdmissionVerdict(const AdmissionRequest&)>;
 
-/// Answers one request to the path of a review. The status is 400 unless the body is an AdmissionReview v1 in JSON, 405 for
-/// another method, 415 for another content type, and 500 if the review throws (a bug).
+/// Answers one HTTP request with the verdict of `review`. The status is 405 unless the method is POST, 415 for another content
+/// type than JSON, 400 if the body is not an AdmissionReview v1, and 500 if the review throws (a bug).
 net::HttpResponse answer_review(const Review& review, const net::HttpRequest& request);
 
 struct WebhookOptions {

@@ -5,8 +5,8 @@
 // A holder counts as alive while the Lease changes, measured by our own clock, never by the timestamps in the Lease. A leader
 // that has not renewed the Lease for renew_deadline may not write: the client refuses, by default 5 s before anyone else can
 // begin. A later renewal restores the right to write, because nobody else has written the Lease in between. So an API server
-// that takes 5 s for every answer prevents writes, but the leader keeps the Lease. Without a renewal,
-// the lease counts as lost retry_period before anyone else can begin, and `on_lost` ends the process.
+// that takes 5 s for every answer prevents writes, but the leader keeps the Lease. If no renewal succeeds, the Lease counts as
+// lost retry_period before anyone else can begin, and `on_lost` ends the process.
 #pragma once
 
 #include <functional>

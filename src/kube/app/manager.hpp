@@ -97,7 +97,7 @@ class Manager final : private CacheDirectory {
   [[nodiscard]] bool leading() const;
   /// Sets the callback for a won election. What was read before it may lack the last writes of the previous leader.
   void on_leading(std::function<void()> callback);
-  /// Sets the callback for each system that a plan waits on (Plan::waits_on). It is called with every such plan.
+  /// Sets a callback. For each plan, it is called with each system that the plan waits on (Plan::waits_on).
   void on_waiting(std::function<void(const std::string& system)> callback);
   [[nodiscard]] bool idle() const;  ///< No pass runs, and no key is ready, held or due for a retry.
   [[nodiscard]] const run::Passes& passes() const;

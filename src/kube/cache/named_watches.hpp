@@ -25,7 +25,7 @@ class NamedWatches {
   NamedWatches(CacheMaker& maker, std::function<void(const run::WorkKey&)> wake, std::function<void()> changed)
       : maker_(maker), wake_(std::move(wake)), changed_(std::move(changed)) {}
 
-  /// The watched resource together with its record type, and the object.
+  /// Identifies a named object: the watched resource with its record type, and the key of the object.
   using Id = std::pair<std::string, Key>;
 
   /// Reads named objects during one observe of one key. Its destruction drops the objects that the key did not name again.
@@ -58,7 +58,7 @@ class NamedWatches {
 
  private:
   struct Entry {
-    std::unique_ptr<CacheEntry> alone;  ///< Null: the watch of the namespace covers the object.
+    std::unique_ptr<CacheEntry> alone;  ///< The object's own watch. Null: the namespace's watch covers the object.
     std::set<run::WorkKey> users;
     bool was_synced = false;
   };

@@ -91,8 +91,8 @@ struct WatchOptions {
   core::Duration backoff_base{800};
   core::Duration backoff_cap{30000};
   core::Duration backoff_reset{120000};  ///< After this time without a failure, the backoff starts from backoff_base again.
-  core::Duration timeout_least{300000};  ///< The least time after which the server ends a watch. The time is random.
-  core::Duration timeout_most{600000};   ///< The longest time after which the server ends a watch.
+  core::Duration timeout_least{300000};  ///< The server ends each watch after a random time of at least this.
+  core::Duration timeout_most{600000};   ///< The server ends each watch after a random time of at most this.
   core::Duration very_short{1000};       ///< A watch that ends sooner, without an event, counts as a failure.
   core::Duration head_timeout{30000};
   core::Duration slow_list{10000};          ///< Logs a warning if the initial events of a WatchList take longer.

@@ -7,7 +7,7 @@
 //   kube::Client client(loop, random, transport, **credentials, options);
 //
 // Files with tokens and certificates are read again while the process runs, because the kubelet rotates them: all files every
-// 60 s if the token is in a file, or else every 5 min, and after a 401. Reading files and running plugins is done off the loop.
+// 60 s if the token is in a file, or else every 5 min, and after a 401. Files are read, and plugins run, on other threads.
 #pragma once
 
 #include <cstdint>

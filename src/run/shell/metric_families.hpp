@@ -1,4 +1,4 @@
-// Families of metrics (of prometheus-cpp). Include it only in sources that define metrics.
+// Families of metrics (of prometheus-cpp). Include this header only in sources that define metrics.
 #pragma once
 
 #include <prometheus/counter.h>
