@@ -14,7 +14,7 @@
 
 namespace api {
 
-/// Names an object in the namespace of the custom resource. The member that holds it says of which kind.
+/// Names an object in the namespace of the custom resource. The kind of the object depends on the field.
 struct LocalObjectReference {
   std::string name;
   friend bool operator==(const LocalObjectReference&, const LocalObjectReference&) = default;

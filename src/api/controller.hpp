@@ -46,8 +46,8 @@ struct ControllerPersistence {
 struct ControllerSpec {
   std::string cluster_name;                            ///< "": <namespace>_<name>.
   std::optional<SecretKeySelector> slurm_key_ref;      ///< Absent: the operator generates a key.
-  std::optional<SecretKeySelector> jwt_key_ref;        ///< If jwt_hs256_key_ref is absent too, the operator generates a key.
-  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref.
+  std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent: jwt_hs256_key_ref is used instead.
+  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref. Both absent: a key is generated.
   std::optional<ConfigMapKeySelector> jwks_key_ref;
   std::optional<LocalObjectReference> accounting_ref;
   bool external = false;

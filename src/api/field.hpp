@@ -49,7 +49,7 @@ struct IntOrString {
 struct Rule {
   std::string cel;
   std::string message;  ///< What is allowed. The API server prepends the path.
-  std::string at;       ///< The path from what has the rule to the offending member: "slurmKeyRef.name". "": what has the rule.
+  std::string at;       ///< The path of the offending member below the owner of the rule: "slurmKeyRef.name". "": the owner.
 };
 
 class FieldList;
@@ -109,7 +109,7 @@ class Field {
   std::function<core::Json(const void* owner)> write;
   /// Sets the member from validated JSON. `json` is null if the member is absent.
   std::function<void(void* owner, const core::Json& json)> read;
-  std::function<core::Json()> initial;  ///< The JSON of this member in a default-constructed owner.
+  std::function<core::Json()> initial;  ///< Returns the JSON of this member in a default-constructed owner.
 };
 
 /// The fields of a struct, in the order in which documentation shows them.
@@ -176,7 +176,7 @@ std::string_view to_string(E value) {
   return kNames[static_cast<std::size_t>(value)];
 }
 
-/// Writes a type to JSON, reads it from JSON, and returns its schema. `read` gets only validated JSON.
+/// Writes values of a type to JSON, reads them from JSON, and returns the schema. `read` gets only validated JSON.
 template <class T>
 struct Codec;
 

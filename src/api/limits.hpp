@@ -26,7 +26,7 @@ inline constexpr const char* kNumber = "^(default|[0-9]+)$";
 inline constexpr const char* kTres = "^(unlimited|default|[0-9]+[KMGTP]?)$";
 /// The name of a QOS or a cluster.
 inline constexpr const char* kLowerName = "^[a-z0-9][a-z0-9_.+-]*$";
-/// The name of an account or a user. Slurm compares these names without case.
+/// The name of an account or a user. Slurm ignores the case of these names.
 inline constexpr const char* kName = "^[A-Za-z0-9][A-Za-z0-9_.+-]*$";
 /// A time in the notation of Slurm or Kubernetes. A plain number is minutes.
 inline constexpr const char* kTime =

@@ -28,7 +28,7 @@ core::Json revision_data(const NodeSetSpec& spec);
 /// compares it as well.
 core::Json recorded_data(const NodeSetSpec& spec);
 
-/// Returns the label controller-revision-hash: ten characters, in every release the same for the same spec. They depend on what
+/// Returns the label controller-revision-hash: ten characters, in every release the same for the same spec. It depends on what
 /// users wrote (with defaults), never on the pod that we build: a release that builds another pod must not replace all workers.
 std::string revision_hash(const NodeSetSpec& spec);
 

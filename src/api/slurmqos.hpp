@@ -97,7 +97,7 @@ struct SlurmQosSpec {
 
 /// A limit whose value is an expression, and the value in force.
 struct CapacityLimitStatus {
-  std::string limit;  ///< "grpTRES[cpu]"
+  std::string limit;  ///< The name of the limit: "grpTRES[cpu]".
   std::string expression;
   std::int64_t value = 0;
   std::string cluster;                                     ///< The name of the Controller.

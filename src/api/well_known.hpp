@@ -16,9 +16,9 @@ inline constexpr std::string_view kApiVersion = "slinky.slurm.net/v1beta1";
 inline constexpr std::string_view kOperatorName = "slurm-operator";
 
 // Labels on all children.
-inline constexpr std::string_view kLabelName = "app.kubernetes.io/name";            ///< slurmctld, slurmd, slurmrestd ...
+inline constexpr std::string_view kLabelName = "app.kubernetes.io/name";            ///< The program: slurmctld, slurmd ...
 inline constexpr std::string_view kLabelInstance = "app.kubernetes.io/instance";    ///< The custom resource's name.
-inline constexpr std::string_view kLabelComponent = "app.kubernetes.io/component";  ///< controller, worker, restapi ...
+inline constexpr std::string_view kLabelComponent = "app.kubernetes.io/component";  ///< The role: controller, worker ...
 
 // Labels on workers.
 inline constexpr std::string_view kLabelCluster = "slinky.slurm.net/cluster";  ///< The Controller's name.
@@ -35,7 +35,7 @@ inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash
 // Annotations of Controllers that users set.
 /// The stop switch: while it is on, nothing of the cluster is deleted, and its slurmctld stays as it is.
 inline constexpr std::string_view kAnnotationStopDeletions = "controller.slinky.slurm.net/stop-deletions";
-/// Allows the operator to replace slurmctld although its state, and the jobs with it, are lost with its pod.
+/// Accepts that jobs are lost by a new pod of a slurmctld without a volume, or by another auth/slurm key: see docs/labels.md.
 inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm.net/lose-jobs";
 
 // Annotations of worker pods that users set or read.
@@ -94,7 +94,7 @@ inline constexpr std::string_view kAnnotationKeyRotation = "slinky.slurm.net/key
 inline constexpr std::string_view kAnnotationMadeWithKey = "slinky.slurm.net/made-with-slurm-key-hash";
 /// On pods of slurmctld and slurmd: says that their daemon reads slurm.jwks if the file exists.
 inline constexpr std::string_view kAnnotationReadsJwks = "slinky.slurm.net/reads-slurm-jwks";
-/// On pods of slurmctld's backups: the step of the key rotation that the key files were of when the pods started.
+/// On pods of slurmctld's backups: the step of the key rotation whose key files the pods read when they started.
 inline constexpr std::string_view kAnnotationKeyGeneration = "slinky.slurm.net/key-generation";
 /// On X-config: the UID of the slurmctld pod that was last up. Only if slurmctld's state is lost with its pod.
 inline constexpr std::string_view kAnnotationServedBy = "slinky.slurm.net/served-by";
@@ -159,7 +159,7 @@ inline constexpr std::string_view kFinalizerController = "controller.slinky.slur
 inline constexpr std::string_view kFinalizerAccounting = "accounting.slinky.slurm.net/record";
 /// SlurmQos: the operator deletes the QOS in Slurm before the object is gone.
 inline constexpr std::string_view kFinalizerSlurmQos = "slurmqos.slinky.slurm.net/delete";
-/// Likewise for a SlurmAccount, SlurmAssociation or SlurmUser: the account, association or user in Slurm.
+/// SlurmAccount, SlurmAssociation, SlurmUser: the operator deletes it in Slurm before the object is gone.
 inline constexpr std::string_view kFinalizerSlurmAccount = "slurmaccount.slinky.slurm.net/delete";
 inline constexpr std::string_view kFinalizerSlurmAssociation = "slurmassociation.slinky.slurm.net/delete";
 inline constexpr std::string_view kFinalizerSlurmUser = "slurmuser.slinky.slurm.net/delete";
@@ -205,7 +205,7 @@ inline constexpr std::string_view kKeySlurm = "slurm.key";  ///< The data key of
 inline constexpr std::string_view kKeyJwks = "slurm.jwks";
 inline constexpr std::string_view kKeyOther = "other.key";
 inline constexpr std::string_view kKeyGeneration = "key-generation";
-/// The same for login pods, which read their keys only once, when they start: their slurm.jwks, and the step it is for.
+/// Data keys of a keyring for login pods, which read keys only when they start: their slurm.jwks, and the step that it is for.
 inline constexpr std::string_view kKeyLoginJwks = "login.jwks";
 inline constexpr std::string_view kKeyLoginGeneration = "login-generation";
 inline constexpr std::string_view kKeyJwt = "jwt.key";  ///< The data key of a generated auth/jwt key.

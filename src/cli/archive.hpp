@@ -1,6 +1,6 @@
 // A tar archive (ustar), compressed with gzip, in memory.
 //
-// Folder src/cli: kubectl slurm. What it reads becomes a document, and pure functions make the text of it. Uses slinky.
+// Folder src/cli: kubectl slurm. Commands make a document of what they read, and pure functions make text of it. Uses slinky.
 #pragma once
 
 #include <string>

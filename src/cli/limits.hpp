@@ -1,4 +1,4 @@
-// Which limits of accounting apply to a job, and how far each is from letting it start. Pure.
+// Finds the limits of accounting that apply to a job, and how far each is from letting the job start. Pure.
 //
 // The functions count as slurmctld does (Slurm's src/slurmctld/acct_policy.c), from the jobs that slurmctld has now. What
 // slurmrestd does not list, such as the past usage of a QOS, stays unknown.
@@ -17,7 +17,7 @@
 
 namespace cli {
 
-/// What slurmctld and slurmdbd have about one cluster.
+/// What slurmctld and slurmdbd say about one cluster.
 struct ClusterFacts {
   template <class Row>
   using Rows = std::vector<std::shared_ptr<const Row>>;
@@ -35,7 +35,7 @@ struct ClusterFacts {
 /// A limit that is set and applies to a job. Times are in minutes, memory is in MiB.
 struct JobLimit {
   const LimitKind* kind = nullptr;
-  std::string tres;         ///< "" if the limit is not about TRES.
+  std::string tres;         ///< The TRES that the limit is on: "cpu"; "" if it is not on TRES.
   std::string holder_kind;  ///< "QOS", "account" or "user".
   std::string holder;       ///< The name of the QOS, account or user that the limit is set on.
   std::string whose;        ///< Whose jobs count: "user ann in account physics". "" for a limit on one job.

@@ -22,7 +22,7 @@ namespace cli {
 /// Returns what the object waits for or what is wrong with it, a line each, the worst first.
 [[nodiscard]] std::vector<std::string> waits_of(const core::Json& object);
 
-/// The state and reason of a worker's node in Slurm, as the operator wrote them on the pod. slurm_word: nullopt if it has not.
+/// The Slurm state and reason of a worker's node, as the operator wrote them on the pod. slurm_word: nullopt if it wrote none.
 struct SlurmWord {
   slurm::NodeState state;
   std::string reason;
@@ -43,7 +43,7 @@ struct DrainOwner {
 /// When the last job of a worker ends.
 struct Deadline {
   bool busy = false;
-  std::optional<core::WallTime> at;  ///< Absent while `busy`: a job has no time limit.
+  std::optional<core::WallTime> at;  ///< If `busy` and this is absent, a job has no time limit.
 };
 /// Returns the deadline that the operator wrote on the pod.
 [[nodiscard]] Deadline deadline_of(const kube::PodRecord& pod);

@@ -23,7 +23,7 @@ struct NamedLimit {
 [[nodiscard]] std::optional<NamedLimit> limit_of_reason(std::string_view reason);
 
 struct Explanation {
-  std::string_view meaning;  ///< A sentence.
+  std::string_view meaning;  ///< What the reason means, in a sentence.
   std::string_view advice;   ///< What the user can do; "" if only waiting helps.
 };
 /// Returns the explanation of a reason; nullopt if the table has none.
@@ -45,9 +45,9 @@ enum class Measure {
 };
 enum class Among { kAll, kUser, kAccount };
 
-/// A limit that keeps jobs waiting.
+/// A kind of limit that can keep jobs waiting.
 struct LimitKind {
-  std::string_view name;  ///< sacctmgr's name.
+  std::string_view name;  ///< The name of the limit in sacctmgr.
   Measure measure;
   Among among = Among::kAll;  ///< Whose jobs count: all under the limit's holder, or one user's or account's.
 };

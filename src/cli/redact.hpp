@@ -21,7 +21,7 @@ inline constexpr std::string_view kRedacted = "(redacted)";
 
 class Redactor {
  public:
-  /// `values` are the values of Secrets. Short ones are ignored, because they are words that appear everywhere.
+  /// `values` are the values of Secrets. Short values are ignored, because they may be words that appear everywhere.
   explicit Redactor(const std::vector<std::string>& values = {});
 
   [[nodiscard]] std::string text(std::string_view text) const;

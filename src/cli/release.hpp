@@ -1,7 +1,7 @@
 // `kubectl slurm release`: hands a cluster back. Removes what this operator put on the cluster's objects: the finalizers that
-// keep others from deleting them, and its notes. Everything that runs stays. Pure, except for the command itself.
+// keep others from deleting the objects, and annotations. Everything that runs stays. Pure, except for the command itself.
 //
-// The operator must not run meanwhile, because it would restore all of it.
+// The operator must not run meanwhile, because it would put everything back.
 #pragma once
 
 #include <string>

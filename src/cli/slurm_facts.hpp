@@ -16,7 +16,7 @@ namespace cli {
 
 struct SlurmFacts {
   std::string why_not;  ///< Why Slurm's answer is missing. "": the other members are the answer.
-  std::string release;  ///< "26.05.5".
+  std::string release;  ///< The release of Slurm: "26.05.5".
   std::vector<std::shared_ptr<const slurm::Node>> nodes;
   std::vector<std::shared_ptr<const slurm::Job>> jobs;  ///< Jobs that have not ended, and some that ended lately.
 

@@ -13,7 +13,7 @@ namespace cli {
 
 struct StatusFacts {
   std::vector<core::Json> controllers, nodesets, restapis, loginsets, accountings;
-  std::vector<core::Json> pods;             ///< Workers.
+  std::vector<core::Json> pods;             ///< The pods of the workers.
   std::map<std::string, SlurmFacts> slurm;  ///< From "namespace/controller" to the answers of the clusters that were asked.
 };
 

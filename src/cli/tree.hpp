@@ -17,7 +17,7 @@ struct TreeFacts {
   using Rows = std::vector<std::shared_ptr<const Row>>;
   std::string ns, accounting;
   Rows<slurm::accounting::Association> in_force;  ///< All associations, with inherited limits.
-  Rows<slurm::accounting::Association> own;       ///< The same, with their own limits only.
+  Rows<slurm::accounting::Association> own;       ///< All associations, with their own limits only.
   Rows<slurm::accounting::Account> accounts;
   Rows<slurm::accounting::User> users;
   /// A Controller that uses the Accounting, and the answer of its slurmctld.

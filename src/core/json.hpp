@@ -1,6 +1,6 @@
 // JSON trees for small documents: objects that we write, custom resources, replies to single requests.
 //
-// Not for streams of many large objects: caches read those with simdjson into records (kube/cache/cache.hpp).
+// Do not use them for streams of many large objects: caches read those with simdjson into records (kube/cache/cache.hpp).
 // Objects are sorted by key, so that the same content always has the same text.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Structured logs. The logger is passed in. Fields are data and never formatted into the message. No secrets.
+// Structured logs. The logger is passed in. Fields are data and never formatted into the message. Never log a secret.
 //
 //   log.info("lease acquired", {{"holder", id}, {"term_seconds", 15}});
 #pragma once

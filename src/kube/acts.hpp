@@ -32,8 +32,8 @@
 
 namespace kube {
 
-/// Creates an object that must not exist. If it does, the outcome is AlreadyExists, unless a live read finds the object of an
-/// earlier attempt: one with the same controller owner (if any) and all our labels.
+/// Creates an object that must not exist. If it exists, the outcome is AlreadyExists, unless a live read shows that an earlier
+/// attempt of ours created it: it has the same controller owner (if any) and all our labels.
 struct Create final : plan::Act {
   Create(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;
@@ -41,8 +41,8 @@ struct Create final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Server-side apply with a fixed field manager and strict field validation. Forced, because the manager owns the fields that
-/// it names.
+/// Server-side apply with a fixed field manager and strict field validation. It is forced (takes fields from other managers),
+/// because `manager` owns all fields that `object` sets.
 struct Apply final : plan::Act {
   Apply(Resource of, core::Json body, std::string field_manager)
       : resource(std::move(of)), object(std::move(body)), manager(std::move(field_manager)) {}
@@ -85,7 +85,7 @@ class PodEvidence : public plan::Evidence {
 
  protected:
   enum class About {
-    kPod,      ///< The pod, however it changes.
+    kPod,      ///< The pod in any version.
     kVersion,  ///< Only the version of the pod that was seen.
   };
   PodEvidence(const plan::Observing& observing, const PodRecord& pod, std::string_view kind, std::string detail,
@@ -154,7 +154,7 @@ struct Get final : plan::Act {
 };
 
 /// Reads the last line in the log of a container of a pod, for Plan::need. The result is {"log": TEXT}. TEXT is "" if the
-/// container wrote nothing within the last `since` by the clock of the kubelet.
+/// container has written nothing in the last `since` seconds, by the kubelet's clock.
 struct Log final : plan::Act {
   Log(Key of, std::string from, std::chrono::seconds time) : pod(std::move(of)), container(std::move(from)), since(time) {}
   Key pod;
@@ -186,8 +186,8 @@ struct EventAct final : plan::Act {
   Resource regarding;
   ObjectMeta object;
   std::string type;    ///< "Normal" or "Warning".
-  std::string reason;  ///< "ScalingDown".
-  std::string action;  ///< "Scale".
+  std::string reason;  ///< Why, in one CamelCase word: "ScalingDown".
+  std::string action;  ///< What is done, in one CamelCase word: "Scale".
   std::string note;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool incidental() const override { return true; }

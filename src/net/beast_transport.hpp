@@ -3,7 +3,7 @@
 //   net::BeastTransport api(loop, {.scheme = "https", .host = "10.96.0.1", .port = 443, .tls = {.ca_pem = ca}});
 //   api.send({.method = "GET", .target = "/version"}, [](core::Result<net::HttpResponse> reply) { ... });
 //
-// At most max_connections unary requests run at once. The others wait in order while their deadlines run. Streams have their
+// At most max_connections requests of send() run at once. Others wait in order while their deadlines run. Streams have their
 // own connections, which do not count, so watches cannot delay writes. Urgent requests do not count either. No callback is
 // called from inside send, stream or cancel. HTTP/2, proxies, redirects, cookies and compression are not supported.
 #pragma once
@@ -47,7 +47,7 @@ class BeastTransport final : public HttpTransport {
   /// For metrics and tests.
   struct Stats {
     std::size_t open = 0;      ///< All connections, including kept ones.
-    std::size_t idle = 0;      ///< Kept connections.
+    std::size_t idle = 0;      ///< Kept connections that carry no request.
     std::size_t waiting = 0;   ///< Requests that have no connection yet.
     std::uint64_t opened = 0;  ///< Connections opened since the start.
   };

@@ -1,6 +1,6 @@
 // HTTP for the project's state machines: requests out, replies and pieces of streams in, all on the loop's thread.
 //
-// Production: net/beast_transport.hpp (HTTP/1.1, TLS, keep-alive pool). Tests and the simulator use their own.
+// Production: net/beast_transport.hpp (HTTP/1.1, TLS, keep-alive pool). Tests and the simulator use their own transports.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace net {
 
-/// Header names are lower case.
+/// Maps the names of headers, in lower case, to their values.
 using Headers = std::map<std::string, std::string>;
 
 struct HttpRequest {
@@ -30,7 +30,7 @@ struct HttpRequest {
   /// The request does not wait for a free connection. Use it only for the few requests whose delay would end the process, such
   /// as the renewal of a Lease.
   bool urgent = false;
-  /// A longer body of a unary reply is an error (kInternal). 0 means the limit of the transport.
+  /// A longer body of a reply that is not a stream is an error (kInternal). 0 means the limit of the transport.
   std::size_t max_reply_bytes = 0;
 };
 

@@ -17,8 +17,8 @@ struct TlsFilesOptions {
   core::Duration interval{10000};   ///< How often the files are read.
 };
 
-/// Reads the files periodically, off the loop, and passes on new contents. Compares contents, because a swapped link may not
-/// change names and times.
+/// Reads the files periodically, off the loop, and passes new contents to `use`. Compares contents, because a swapped link may
+/// not change names and times.
 ///
 /// Guarantees: a pair that `use` refuses (such as half of a swap) is passed again at each reading. An accepted pair is not.
 class TlsFiles {

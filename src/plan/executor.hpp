@@ -39,7 +39,7 @@ class Target {
  public:
   using Done = std::function<void(ActResult)>;
   virtual ~Target() = default;
-  /// Reports whether this target knows acts of this kind.
+  /// Reports whether this target can execute acts of this kind.
   [[nodiscard]] virtual bool handles(const Act& act) const { return handlers_.contains(typeid(act)); }
   /// Executes the act and calls `done` exactly once, in a later turn. Requires handles(*act).
   virtual void execute(ActPtr act, Done done);

@@ -117,7 +117,7 @@ struct Context {
   core::WallTime now;  ///< For timestamps in the status, never for ages.
   core::MonoTime mono;
   Outcomes outcomes;  ///< The outcomes of this key's steps so far.
-  Facts facts;        ///< Answers to the needs of the previous call in this pass.
+  Facts facts;        ///< The answers to the needs of the previous plan of this pass.
 };
 
 /// The whole difference between the actual and the desired state, as far as known. The steps of all passes add up to it.

@@ -24,11 +24,11 @@ namespace run {
 /// | observing | done | `observe` threw, or the manager is stopping. |
 /// | planning | needing | The plan asks for facts that are not known yet: they are read live. |
 /// | planning | acting | The plan has steps. |
-/// | planning | done | The plan has no steps or may not act (dry run, stopping), or `plan` threw or asked for facts too often.
-/// | | needing | observing | All facts are answered, even if some with errors. | | acting | gated | The steps were tried, and
-/// the caches do not show all of their writes yet. | | acting | done | The steps were tried, and there is nothing to wait for,
-/// or the manager is stopping. | | gated | done | The caches show the writes, or their outcome cannot be read (run/gates.hpp),
-/// or the manager is stopping. |
+/// | planning | done | No steps, or the plan may not act (dry run, stopping), or `plan` threw or asked for facts too often. |
+/// | needing | observing | All facts are answered, even if some with errors. |
+/// | acting | gated | The steps were tried, and the caches do not show all of their writes yet. |
+/// | acting | done | The steps were tried, and there is nothing to wait for, or the manager is stopping. |
+/// | gated | done | The caches show the writes, or their outcome cannot be read (run/gates.hpp), or the manager is stopping. |
 ///
 /// Until the pass is done, its key is not processed again. Passes that are not `gated` or `done` count against max_in_flight.
 enum class PassState { kObserving, kPlanning, kNeeding, kActing, kGated, kDone };

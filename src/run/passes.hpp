@@ -83,7 +83,7 @@ class Passes {
   [[nodiscard]] plan::Outcomes outcomes(std::string_view controller, const Key& key) const;
   /// Returns the number of steps watched for repeats. For tests.
   [[nodiscard]] std::size_t steps_remembered() const;
-  /// Returns the state of a key's pass; done if it has none.
+  /// Returns the state of the key's pass; kDone if the key has no pass.
   [[nodiscard]] PassState state(const WorkKey& key) const;
   /// Updates the gauges of the metrics. Call it before they are exported.
   void collect() const;

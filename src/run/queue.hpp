@@ -95,8 +95,8 @@ class WorkQueue {
   core::Random* random_;
   QueueOptions options_;
   std::map<WorkKey, Item> items_;
-  std::set<std::tuple<core::Duration, std::uint64_t, WorkKey>> ready_;  ///< By rank, then in the order of becoming ready.
-  std::set<std::pair<core::MonoTime, WorkKey>> waiting_;                ///< By due time.
+  std::set<std::tuple<core::Duration, std::uint64_t, WorkKey>> ready_;  ///< Sorted by rank, then by when they got ready.
+  std::set<std::pair<core::MonoTime, WorkKey>> waiting_;                ///< Sorted by due time.
   std::set<WorkKey> processing_;
   std::map<WorkKey, int> failures_;
   std::map<std::uint32_t, std::uint64_t> adds_;  ///< From the controller to how often a key of it became due.

@@ -18,7 +18,7 @@ class Repeats {
   static constexpr int kTimes = 5;
   static constexpr core::Duration kWindow{60000};
   static constexpr core::Duration kLongest{300000};     ///< The longest time for which a step is withheld.
-  static constexpr core::Duration kLongestElse{10000};  ///< The limit for acts with an opposite: plan::Act::withhold.
+  static constexpr core::Duration kLongestElse{10000};  ///< The longest time for acts with an opposite (plan::Act::Withhold).
   /// A step that was withheld and has not run for this long counts from the start again.
   static constexpr core::Duration kForgotten{600000};
 

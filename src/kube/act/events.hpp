@@ -1,7 +1,7 @@
 // Writes events (events.k8s.io/v1) about objects, which `kubectl describe` shows.
 //
 // An event that repeats (same object, reason, action, type and note) within EventOptions::series_finish is only counted in the
-// series of the first one. The count is patched whenever it has doubled, so that repeats cost few writes; up to half of the
+// series of the first event. The count is patched whenever it has doubled, so that repeats cost few writes; up to half of the
 // repeats of a series may never be written. Nothing waits for an event, and nothing fails because of an event: those that
 // exceed the limits are dropped and counted.
 //
@@ -22,8 +22,8 @@
 namespace kube {
 
 struct EventOptions {
-  std::string controller = "slurm-operator";  ///< reportingController.
-  std::string instance;                       ///< reportingInstance: our pod's name.
+  std::string controller = "slurm-operator";  ///< The reportingController of all events.
+  std::string instance;                       ///< The reportingInstance of all events: our pod's name.
   std::size_t max_queue = 1000;
   std::size_t max_series = 4096;
   core::Duration series_finish{360000};    ///< A series ends after this time without a repeat.

@@ -95,7 +95,7 @@ class Manager final : private CacheDirectory {
 
   [[nodiscard]] bool synced() const;  ///< All caches hold a complete list.
   [[nodiscard]] bool leading() const;
-  /// Sets the callback for a won election. What was read before it may lack the last writes of the previous leader.
+  /// Sets the callback for a won election. What was read before the victory may lack the last writes of the previous leader.
   void on_leading(std::function<void()> callback);
   /// Sets a callback. For each plan, it is called with each system that the plan waits on (Plan::waits_on).
   void on_waiting(std::function<void(const std::string& system)> callback);
@@ -137,12 +137,12 @@ void listen(Cache<Record>& source, Mapper<Record> map, Filter<Record> filter, st
       });
 }
 
-/// Maps a record to its own key.
+/// Returns a Mapper from a record to its own key.
 template <class Record>
 Mapper<Record> self() {
   return [](const Record& record) { return std::vector<Key>{record.meta.key()}; };
 }
-/// Maps a record to the key of its controller owner if the owner is of this kind. `observe` must compare the owner's uid.
+/// Returns a Mapper to the key of the controller owner if the owner is of this kind. `observe` must compare the owner's uid.
 template <class Record>
 Mapper<Record> controller_owner(std::string kind) {
   return [kind = std::move(kind)](const Record& record) -> std::vector<Key> {

@@ -6,7 +6,7 @@
 // opened). The caller handles everything else: a level-triggered controller plans again.
 //
 // Requires: all calls are on the loop; loop, transport and credentials outlive the client.
-// Guarantees: `done` is called once, in a later turn of the loop, unless the client is destroyed before. With a lease hook,
+// Guarantees: `done` is called once, in a later turn of the loop, unless the client is destroyed before. With lease_deadline,
 // writes are fenced: a write is refused (kCancelled) unless we lead, and its deadline is before the end of the lease.
 //
 // Folder src/kube/client: credentials, and requests to the API server. Uses net.
@@ -33,7 +33,7 @@ namespace kube {
 struct ListOptions {
   std::string field_selector{};
   std::string label_selector{};
-  int limit = 0;                 ///< 0: all at once.
+  int limit = 0;                 ///< The most items of a page; 0: no limit.
   std::string continue_token{};  ///< metadata.continue of the previous page.
   bool metadata_only = false;    ///< Requests a PartialObjectMetadataList.
 };
@@ -97,7 +97,7 @@ class Client {
   /// Returns the last line that a container has written within `since`, by the kubelet's clock; "" if there is none.
   void last_line(const Key& pod, std::string_view container, std::chrono::seconds since,
                  std::function<void(core::Result<std::string>)> done);
-  /// Lists one page consistently and returns the List as JSON. Only for small collections; caches stream. Error: kExpired if
+  /// Lists one page consistently and returns the List as JSON. Only for small collections. Error: kExpired if
   /// the API server no longer has the version of `continue_token`.
   void list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done);
   /// Lists all objects consistently, in pages of `limit` objects (0: 500), and returns one List. If the API server drops the

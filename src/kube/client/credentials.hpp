@@ -36,7 +36,7 @@ class Credentials {
   /// Returns the bearer token to send now; "" if none is needed (a client certificate); nullopt if refresh() must be called
   /// first.
   [[nodiscard]] virtual std::optional<std::string> token() const = 0;
-  /// Gets a new token from a file or plugin, then calls `done`. Calls while one is under way share its result. Errors:
+  /// Gets a new token from a file or plugin, then calls `done`. Calls during a refresh share its result. Errors:
   /// kUnauthorized if the credentials come from no file or plugin, or the error of reading the file or running the plugin.
   virtual void refresh(Done done) = 0;
   /// Returns the namespace of the context or the pod; "default" if neither has one.

@@ -1,5 +1,5 @@
-// /healthz (also as /livez) and /readyz, and /metrics, for a program's two HTTP servers. Each server answers only its own
-// paths, so that turning metrics off, or restricting them by a network policy, covers all metrics.
+// Answers /healthz (also as /livez) and /readyz on one HTTP server of a program, and /metrics on another. Each server answers
+// only its own paths, so that turning metrics off, or restricting them by a network policy, covers all metrics.
 //
 //   net::HttpServer server(loop, {.address = "", .port = 8081},
 //                          run::health_handler({.ready = [&] { return manager.synced(); }}));

@@ -25,7 +25,7 @@ inline void raise_to(prometheus::Counter& counter, double total) {
 }
 
 struct MetricFamilies {
-  /// Metric names cannot contain dashes.
+  /// Replaces the dashes in the program's name, because metric names cannot contain them.
   explicit MetricFamilies(std::string_view program) : prefix(program) { std::ranges::replace(prefix, '-', '_'); }
 
   std::string prefix;
