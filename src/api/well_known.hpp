@@ -71,8 +71,8 @@ inline constexpr std::string_view kAnnotationNewestSince = "nodeset.slinky.slurm
 inline constexpr std::string_view kAnnotationConfirmNodeLoss = "nodeset.slinky.slurm.net/confirm-node-loss";
 /// On a NodeSet, set by users: confirms that the workers that Slurm lost before this time are to be replaced.
 inline constexpr std::string_view kAnnotationConfirmStateLoss = "nodeset.slinky.slurm.net/confirm-state-loss";
-/// Set once Slurm has shown the worker's node, to the name of that node (by earlier releases to "true"), and never changed
-/// afterwards. From then on, a missing node in Slurm does not prove that the worker has no jobs.
+/// Set once Slurm has shown the worker's node. The value is the name of the node at that time, or "true" from an earlier
+/// release. From then on, a missing node in Slurm does not prove that the worker has no jobs.
 inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.net/registered";
 
 // Annotations of Kubernetes Nodes that users set.

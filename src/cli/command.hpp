@@ -54,7 +54,7 @@ class Context {
   core::Result<Api*> api();
   /// Returns the namespace of -n, or of the kubeconfig's context; "" with -A. Call it after api().
   [[nodiscard]] std::string ns() const;
-  /// Returns the namespace of -n, or of the kubeconfig's context, even with -A. For commands about a single object.
+  /// Returns the namespace of -n, or of the kubeconfig's context, even with -A. For a single object. Call it after api().
   [[nodiscard]] std::string one_ns() const;
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const Style& style() const { return style_; }

@@ -87,7 +87,7 @@ struct ContainerState {
   std::string waiting_reason;  ///< "ImagePullBackOff", "CrashLoopBackOff" ... or "".
   std::string message;         ///< The message of the waiting state; after a crash or an end, the termination message.
   std::string last_message{};  ///< Of a running container whose last run ended with an error: that termination message.
-  /// The container has failed more than once and does not run: CrashLoopBackOff, or the time before that appears.
+  /// The container has failed more than once and does not run now: it is in CrashLoopBackOff, or about to be.
   bool crashed = false;
 };
 
@@ -120,7 +120,7 @@ struct PodRecord {
   std::vector<PodCondition> conditions;
   std::vector<ContainerState> containers;
   std::vector<EphemeralContainer> ephemeral;
-  std::optional<core::WallTime> ready_since;  ///< Since when the pod is ready, if it is and the condition has a time.
+  std::optional<core::WallTime> ready_since;  ///< Since when the pod is ready. Absent if it is not, or if the time is unknown.
   Patience not_ready, unreachable;            ///< The patience for kTaintNotReady and for kTaintUnreachable.
   std::vector<std::string> secrets;           ///< The names of the Secrets that the pod mounts, in the order of the spec.
   std::vector<std::string> http_probed;       ///< The names of the pod's containers with HTTP probes.
@@ -165,7 +165,7 @@ struct Toleration {
   std::optional<std::int64_t> seconds;  ///< The limit for NoExecute. nullopt: no limit.
   friend bool operator==(const Toleration&, const Toleration&) = default;
 };
-/// Amounts by resource name ("cpu", "memory", "nvidia.com/gpu"), in whole units: half a CPU is 0.5.
+/// Maps the name of a resource ("cpu", "memory", "nvidia.com/gpu") to an amount in whole units: half a CPU is 0.5.
 using ResourceAmounts = std::map<std::string, long double, std::less<>>;
 
 /// The part of a pod that a scheduler needs, including PodRecord. Only for caches that schedule: it takes twice the memory.
