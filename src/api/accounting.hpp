@@ -13,7 +13,7 @@
 
 namespace api {
 
-/// Pods of the StatefulSet "X-accounting" have the label "X-accounting-" plus a hash of 10 characters, at most 63 in all.
+/// The longest name X of an Accounting. A label of its pods has the value "X-accounting-" plus 10 characters: 63 at most.
 inline constexpr std::size_t kMaxAccountingName = 41;
 
 /// The volume of a MariaDB that the operator runs.
@@ -25,30 +25,30 @@ struct StoragePersistence {
 struct StorageConfig {
   bool managed = false;  ///< The operator runs a MariaDB and sets `host`, `port` and `password_key_ref` itself.
   std::string host;
-  std::int32_t port = 3306;  ///< slurmdbd.conf(5), StoragePort.
+  std::int32_t port = 3306;  ///< The default of StoragePort in slurmdbd.conf(5).
   std::string database = "slurm_acct_db";
-  std::string username;  ///< "": slurm.
+  std::string username;  ///< "": the user slurm.
   std::optional<SecretKeySelector> password_key_ref;
-  // Only for a managed one:
-  core::Json mariadb = core::Json::object();  ///< A core/v1 Container, merged over ours.
+  // The following members apply only if `managed` is true.
+  core::Json mariadb = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
   PodTemplate pod_template;
   StoragePersistence persistence;
 };
 
 struct AccountingSpec {
   std::optional<SecretKeySelector> slurm_key_ref;      ///< Absent: the key of the Controllers that name this Accounting.
-  std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent, with jwt_hs256_key_ref: the key of the same Controllers.
-  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref.
+  std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent: jwt_hs256_key_ref is used instead.
+  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref. Both absent: the Controllers' key.
   std::optional<ConfigMapKeySelector> jwks_key_ref;
   bool external = false;
   std::optional<ExternalConfig> external_config;
-  core::Json slurmdbd = core::Json::object();  ///< A core/v1 Container, merged over ours.
+  core::Json slurmdbd = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
   PodTemplate pod_template;
   std::optional<StorageConfig> storage_config;
   std::string extra_conf;
   ServiceSpec service;
 
-  /// Returns the reference to the JWT key under either name, or null.
+  /// Returns the reference to the JWT key under either name, or null if neither is set.
   [[nodiscard]] const SecretKeySelector* jwt_key() const {
     if (jwt_key_ref) return &*jwt_key_ref;
     return jwt_hs256_key_ref ? &*jwt_hs256_key_ref : nullptr;

@@ -14,7 +14,7 @@
 
 namespace api {
 
-/// An object of the same namespace.
+/// Names an object in the namespace of the custom resource. The kind of the object depends on the field.
 struct LocalObjectReference {
   std::string name;
   friend bool operator==(const LocalObjectReference&, const LocalObjectReference&) = default;
@@ -26,7 +26,7 @@ struct ControllerReference {
   friend bool operator==(const ControllerReference&, const ControllerReference&) = default;
 };
 
-/// A key of a Secret or ConfigMap of the same namespace.
+/// Names a data key of a Secret or ConfigMap in the namespace of the custom resource.
 struct KeySelector {
   std::string name;
   std::string key;
@@ -47,19 +47,19 @@ struct Metadata {
 
 struct PodTemplate {
   Metadata metadata;
-  core::Json spec = core::Json::object();  ///< A core/v1 PodSpec, merged over ours.
+  core::Json spec = core::Json::object();  ///< A core/v1 PodSpec, merged over the operator's.
 };
 
 struct ServiceSpec {
   Metadata metadata;
-  core::Json spec = core::Json::object();  ///< A core/v1 ServiceSpec, merged over ours.
+  core::Json spec = core::Json::object();  ///< A core/v1 ServiceSpec, merged over the operator's.
   std::int32_t port = 0;                   ///< 0: the component's own port.
   std::int32_t node_port = 0;              ///< 0: chosen by Kubernetes.
 };
 
 struct MetricEndpoint {
   std::string path;
-  std::string interval;  ///< In the notation of Prometheus. "": the setting of Prometheus itself.
+  std::string interval;  ///< A duration as Prometheus writes it ("30s"). "": Prometheus uses its own setting.
   std::string scrape_timeout;
 };
 struct ServiceMonitor {
@@ -68,7 +68,7 @@ struct ServiceMonitor {
   std::string interval;
   std::string scrape_timeout;
   std::vector<MetricEndpoint> endpoints;
-  std::optional<SecretKeySelector> token_secret_ref;  ///< Absent: sends no token.
+  std::optional<SecretKeySelector> token_secret_ref;  ///< Absent: Prometheus sends no token.
 };
 struct Metrics {
   bool enabled = false;
@@ -80,19 +80,19 @@ struct ExternalConfig {
   std::int32_t port = 0;
 };
 
-/// Returns the schema of a core/v1 Container that is merged over ours. It types only the members that we read. The API server
-/// checks the rest when the pod is created.
+/// Returns the schema of a core/v1 Container that is merged over the operator's. It types only the members that the operator
+/// reads. The API server checks the rest when the pod is created.
 core::Json container_schema();
 
 /// Returns the schemas of the members of a core/v1 PersistentVolumeClaimSpec, for structs whose JSON object has other members
 /// as well: see embed_raw.
 core::Json claim_properties();
 
-/// Returns the rule for a kind whose objects' names are part of other names: a name must be a DNS label of at most `longest`
-/// characters. Objects with a status are exempt, because finalizers of objects that are older than the rule must be removable.
+/// Returns the rule for kinds whose objects' names become part of other names: a DNS label of at most `longest` characters,
+/// with a letter first if `begins_with_letter`. Objects with a status are exempt: finalizers of older ones must be removable.
 Rule name_is_label(std::size_t longest, bool begins_with_letter);
 
-/// Returns the rule for structs with jwtKeyRef and its old name jwtHs256KeyRef: the effective reference must not change.
+/// Returns the rule for structs with jwtKeyRef and its old name jwtHs256KeyRef: the reference that is in force must not change.
 Rule jwt_key_unchanged();
 
 enum class ConditionStatus { kTrue, kFalse, kUnknown };
@@ -109,7 +109,7 @@ struct Condition {
   std::optional<core::WallTime> last_transition_time;
   std::int64_t observed_generation = 0;
 };
-/// Returns the condition of that type, or null.
+/// Returns the condition of type `type`, or null if there is none.
 const Condition* find_condition(const std::vector<Condition>& conditions, std::string_view type);
 
 const FieldList& field_list(const LocalObjectReference*);

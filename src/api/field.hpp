@@ -14,8 +14,8 @@
 //   core::Result<NodeSetSpec> spec = api::from_json<NodeSetSpec>(json);
 //
 // A default is written once, as the member's initializer; has_default() copies it into the schema. Absent, null and zero mean
-// the same for members without a default; std::optional tells them apart. Not for objects of other groups, which stay
-// core::Json.
+// the same for members without a default; std::optional tells them apart. Objects of other API groups have no such struct:
+// they stay core::Json.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ namespace api {
 
 using StringMap = std::map<std::string, std::string, std::less<>>;
 
-/// A number, or a percentage such as "25%".
+/// A number, or a text such as "25%" or "unlimited". The field says which texts are allowed.
 struct IntOrString {
   std::variant<std::int64_t, std::string> value = std::int64_t{0};
   friend bool operator==(const IntOrString&, const IntOrString&) = default;
@@ -49,16 +49,16 @@ struct IntOrString {
 struct Rule {
   std::string cel;
   std::string message;  ///< What is allowed. The API server prepends the path.
-  std::string at;       ///< The offending member, below the struct or member with the rule: "slurmKeyRef.name". "": itself.
+  std::string at;       ///< The path of the offending member below the owner of the rule: "slurmKeyRef.name". "": the owner.
 };
 
 class FieldList;
 
-/// One member of a struct. The type of the struct is erased.
+/// Describes one member of a struct. A Field has the same C++ type for every struct.
 class Field {
  public:
   Field& describe(std::string text);
-  /// Makes the member's initializer its default.
+  /// Makes the member's initializer the default value of the field.
   Field& has_default();
   Field& required();
   /// Accepts an explicit null, which means absent.
@@ -69,7 +69,7 @@ class Field {
   Field& max_length(std::size_t n);
   /// Limits how many items a list has.
   Field& items(std::size_t least, std::size_t most);
-  /// Refuses texts longer than `longest` before matching: std::regex takes stack for every character.
+  /// Requires a text that matches `regex`, of at most `longest` characters, because std::regex takes stack for every character.
   Field& pattern(std::string regex, std::size_t longest);
   /// Requires a single line, not empty, of any length.
   Field& one_line();
@@ -78,11 +78,11 @@ class Field {
   Field& immutable();
   /// For members that are core::Json: sets the schema of the value, instead of "an object with any fields".
   Field& schema_of(core::Json schema);
-  /// Accepts and keeps the field. The condition FieldsNotActedOn lists it if it differs from its default.
+  /// Marks a field that has no effect. The condition FieldsNotActedOn lists the field if it differs from its default.
   Field& not_acted_on();
-  /// For members that are core::Json: marks one member of the value as not acted on. It is listed unless it is zero.
+  /// For members that are core::Json: marks `member` of the value as without effect. The condition lists it unless it is zero.
   Field& not_acted_on(std::string member);
-  /// Writes the field even if it is zero (absent: null), so that a merge patch resets it. For status.
+  /// For fields of a status: writes the field even if it is zero, or null if it is absent, so that a merge patch resets it.
   Field& always();
 
   /// Returns the type and limits of the member, without description and default.
@@ -90,8 +90,8 @@ class Field {
 
   std::string name;
   std::string description;
-  /// Returns the schema of the member's type. Null: `limits` is the whole schema. It is not stored, because every struct around
-  /// the member would keep another copy.
+  /// Returns the schema of the member's type. If this function is null, `limits` is the whole schema. The schema is not stored,
+  /// because every struct around the member would keep another copy.
   core::Json (*type_schema)() = nullptr;
   core::Json limits = core::Json::object();  ///< What the field adds to the schema of its type, or replaces in it.
   std::vector<Rule> rules;
@@ -99,17 +99,17 @@ class Field {
   bool is_not_acted_on = false;
   std::vector<std::string> members_not_acted_on;
   bool is_always = false;
-  bool is_optional = false;  ///< A std::optional: absent and zero differ.
+  bool is_optional = false;  ///< The member is a std::optional: absent and zero differ.
   /// The fields of the member appear in the JSON object of the struct itself.
   bool is_embedded = false;
   bool is_raw = false;                      ///< The member is core::Json.
   std::optional<core::Json> default_value;  ///< Set by has_default().
-  const FieldList* child = nullptr;         ///< For members that are or contain described structs.
+  const FieldList* child = nullptr;         ///< The fields of the struct in the member, its list or its optional; null if none.
 
   std::function<core::Json(const void* owner)> write;
-  /// Reads validated JSON; null if absent.
+  /// Sets the member from validated JSON. `json` is null if the member is absent.
   std::function<void(void* owner, const core::Json& json)> read;
-  std::function<core::Json()> initial;  ///< The JSON of this member in a default-constructed owner.
+  std::function<core::Json()> initial;  ///< Returns the JSON of this member in a default-constructed owner.
 };
 
 /// The fields of a struct, in the order in which documentation shows them.
@@ -121,7 +121,7 @@ class FieldList {
     return rule(Rule{std::move(cel), std::move(message), std::move(at)});
   }
   FieldList& rule(Rule rule);
-  /// Makes appliers set the struct as a whole (x-kubernetes-map-type: atomic).
+  /// Makes server-side apply replace the struct as a whole (x-kubernetes-map-type: atomic).
   FieldList& atomic();
 
   [[nodiscard]] const std::vector<Field>& fields() const { return fields_; }
@@ -140,20 +140,20 @@ class FieldList {
   bool atomic_ = false;
 };
 
-/// Returns everything in `json` that the schema refuses, each as "path: value, allowed", or "path: required". Unknown fields
-/// and CEL rules are left to the API server.
+/// Returns everything in `json` that the schema refuses, each as "path: value, allowed", or "path: required"; empty if `json`
+/// is valid. `path` is the path of `json` itself. Unknown fields and CEL rules are left to the API server.
 std::vector<std::string> validate(const core::Json& schema, const core::Json& json, const std::string& path);
 /// Returns the schema without descriptions and CEL rules, which validate() does not read.
 core::Json without_texts(core::Json schema);
 /// Fills in the schema's defaults as the API server does: only in objects that are present.
 void apply_defaults(const core::Json& schema, core::Json& json);
-/// Returns the paths among fields marked not_acted_on() at which `json` differs from `initial`.
+/// Returns the paths, below `path`, of the fields marked with not_acted_on() whose values in `json` and `initial` differ.
 std::vector<std::string> not_acted_on_paths(const FieldList& list, const core::Json& json, const core::Json& initial,
                                             const std::string& path);
 
 /// Formats a duration as Go does ("1h30m", "90s", "0s").
 std::string format_duration(core::Duration d);
-/// Parses Go's notation. Drops fractions of a millisecond. Error: kInvalid.
+/// Parses a duration as Go formats it. Drops fractions of a millisecond. Error: kInvalid.
 core::Result<core::Duration> parse_duration(std::string_view text);
 extern const std::string_view kDurationPattern;
 /// The only pattern that needs no maxLength, because it is matched without std::regex.
@@ -176,7 +176,7 @@ std::string_view to_string(E value) {
   return kNames[static_cast<std::size_t>(value)];
 }
 
-/// How a member type is written, read and described. `read` gets only validated JSON.
+/// Writes values of a type to JSON, reads them from JSON, and returns the schema. `read` gets only validated JSON.
 template <class T>
 struct Codec;
 
@@ -310,7 +310,7 @@ struct Inner<std::vector<T>> {
 };
 }  // namespace detail
 
-/// Describes one member of a struct.
+/// Describes one member of a struct. `name` is its name in JSON.
 template <class Owner, class Member>
 Field field(std::string name, Member Owner::*member) {
   using Inner = detail::Inner<Member>;
@@ -351,7 +351,7 @@ Field embed_raw(core::Json Owner::*member, core::Json properties) {
   return f.schema_of({{"type", "object"}, {"properties", std::move(properties)}});
 }
 
-/// Reads a struct, with defaults applied. Error: kInvalid. The message names every wrong path, its value and what is allowed.
+/// Reads a struct. Absent members get their defaults. `path` is the path of `json` itself. Error: kInvalid, with all problems.
 template <Described T>
 core::Result<T> from_json(const core::Json& json, const std::string& path = "") {
   static const core::Json kSchema = without_texts(Codec<T>::schema());

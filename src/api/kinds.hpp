@@ -25,7 +25,7 @@ struct Kind {
   std::vector<std::string> short_names;
   const FieldList* fields = nullptr;  ///< The fields of the whole object: spec and status.
   std::vector<PrinterColumn> columns;
-  bool scale = false;   ///< Has the scale subresource.
+  bool scale = false;   ///< The kind has the scale subresource.
   std::string example;  ///< YAML, for the documentation.
 };
 

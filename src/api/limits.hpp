@@ -1,4 +1,4 @@
-// Field descriptions that SlurmQos, SlurmAccount and SlurmUser share: names, numbers, times and limits of Slurm's accounting.
+// Field descriptions that the resources about Slurm's accounting (SlurmQos, SlurmAccount ...) share: names, times and limits.
 // Internal to src/api.
 #pragma once
 
@@ -16,9 +16,9 @@ inline constexpr std::size_t kMaxName = 253;
 inline constexpr std::size_t kMaxDescription = 1024;
 inline constexpr std::size_t kMaxValue = 64;
 inline constexpr std::size_t kMaxList = 256;
-/// Slurm stores these numbers in 32 bits and reserves the last three values.
+/// The largest count. Slurm stores counts in 32 bits and reserves the last three values.
 inline constexpr std::int64_t kMaxCount = 4294967292;
-/// The largest number that JSON carries exactly.
+/// The largest limit on a TRES: the largest integer that every JSON parser reads exactly.
 inline constexpr std::int64_t kMaxTres = 9007199254740991;
 
 inline constexpr const char* kCount = "^(unlimited|default|[0-9]+)$";
@@ -26,7 +26,7 @@ inline constexpr const char* kNumber = "^(default|[0-9]+)$";
 inline constexpr const char* kTres = "^(unlimited|default|[0-9]+[KMGTP]?)$";
 /// The name of a QOS or a cluster.
 inline constexpr const char* kLowerName = "^[a-z0-9][a-z0-9_.+-]*$";
-/// The name of an account or a user. Slurm compares these names without case.
+/// The name of an account or a user. Slurm ignores the case of these names.
 inline constexpr const char* kName = "^[A-Za-z0-9][A-Za-z0-9_.+-]*$";
 /// A time in the notation of Slurm or Kubernetes. A plain number is minutes.
 inline constexpr const char* kTime =
@@ -63,7 +63,7 @@ Field tres(std::string name, TresMap Owner::*member, const std::string& text) {
                       "has a unit: 100G.");
 }
 
-/// Describes a list of `least` to kMaxList names. `Member`: a vector of strings, or an optional one.
+/// Describes a list of `least` to kMaxList names that match `pattern`. `Member` is a vector of strings, or an optional vector.
 template <class Owner, class Member>
 Field names(std::string name, Member Owner::*member, const char* pattern, std::size_t least, const std::string& text) {
   Field out = field(std::move(name), member).items(least, kMaxList).describe(text);
@@ -73,7 +73,7 @@ Field names(std::string name, Member Owner::*member, const char* pattern, std::s
   return out;
 }
 
-/// The rule for a struct whose member `name` cannot be changed, added or removed.
+/// Returns the rule for a struct whose member `name` cannot be changed, added or removed.
 inline Rule name_unchanged() {
   return {"has(self.name) == has(oldSelf.name) && (!has(self.name) || self.name == oldSelf.name)",
           "cannot be changed, added or removed", "name"};

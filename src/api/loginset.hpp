@@ -11,7 +11,7 @@
 
 namespace api {
 
-/// The Service has the name of the LoginSet, which must be a DNS label.
+/// The longest name of a LoginSet. Its Service has the same name, which must be a DNS label.
 inline constexpr std::size_t kMaxLoginSetName = 63;
 
 enum class DeploymentStrategyType { kRollingUpdate, kRecreate };
@@ -31,11 +31,11 @@ struct DeploymentStrategy {
 struct LoginSetSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;
-  core::Json login = core::Json::object();     ///< A core/v1 Container, merged over ours.
-  core::Json initconf = core::Json::object();  ///< A core/v1 Container, merged over ours.
+  core::Json login = core::Json::object();     ///< A core/v1 Container, merged over the operator's.
+  core::Json initconf = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
   PodTemplate pod_template;
   std::string root_ssh_authorized_keys;
-  std::vector<LocalObjectReference> authorized_keys_refs;  ///< ConfigMaps with the keys of each user.
+  std::vector<LocalObjectReference> authorized_keys_refs;  ///< ConfigMaps with the SSH keys of each user.
   std::string extra_sshd_config;
   std::optional<SecretKeySelector> sssd_conf_ref;
   DeploymentStrategy strategy;

@@ -43,8 +43,8 @@ constexpr std::array<std::string_view, 3> enum_names(OnDrainTimeout) {
   return {"Wait", "Requeue", "Cancel"};
 }
 
-/// These limits follow from hostnames and values of labels, which have at most 63 characters. A worker's hostname consists of
-/// "X-" or template.spec.hostname, and an ordinal of at least one digit.
+/// The longest name of a NodeSet, and the longest template.spec.hostname. A hostname and the value of a label have at most 63
+/// characters. The hostname of a worker is "<name of the NodeSet>-" or template.spec.hostname, and then an ordinal.
 inline constexpr std::size_t kMaxNodeSetName = 61;
 inline constexpr std::size_t kMaxHostnamePrefix = 62;
 
@@ -56,7 +56,7 @@ struct NodeSetSsh {
 
 struct NodeSetPartition {
   bool enabled = false;
-  std::string config;  ///< Options of the PartitionName line; one line.
+  std::string config;  ///< Options for the PartitionName line of slurm.conf; one line.
 };
 
 struct RollingUpdate {
@@ -89,11 +89,11 @@ struct NodeSetSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;
   ScalingMode scaling_mode = ScalingMode::kStatefulSet;
-  core::Json slurmd = core::Json::object();   ///< A core/v1 Container, merged over ours.
-  core::Json logfile = core::Json::object();  ///< A core/v1 Container, merged over ours.
+  core::Json slurmd = core::Json::object();   ///< A core/v1 Container, merged over the operator's.
+  core::Json logfile = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
   std::optional<NodeSetSsh> ssh;
   PodTemplate pod_template;
-  std::string extra_conf;  ///< Space-separated Key=Value for `slurmd --conf`.
+  std::string extra_conf;  ///< Pairs Key=Value for `slurmd --conf`, separated by spaces.
   NodeSetPartition partition;
   core::Json volume_claim_templates = core::Json::array();  ///< core/v1 PersistentVolumeClaims.
   UpdateStrategy update_strategy;
@@ -118,15 +118,15 @@ struct NodeSetStatus {
   std::int32_t unavailable_replicas = 0;
   std::int32_t desired = 0;
   std::int32_t slurm_idle = 0;
-  std::int32_t slurm_allocated = 0;  ///< ALLOCATED and MIXED.
+  std::int32_t slurm_allocated = 0;  ///< The number of workers that are ALLOCATED or MIXED in Slurm.
   std::int32_t slurm_down = 0;
   std::int32_t slurm_drain = 0;
   std::int64_t observed_generation = 0;
   std::string nodeset_hash;
   std::optional<std::int32_t> collision_count;
   std::vector<Condition> conditions;
-  StringMap ordinal_to_node;
-  StringMap drains_to_restore;  ///< The reasons to restore, by Slurm node.
+  StringMap ordinal_to_node;    ///< With pin_to_node: from the ordinal of a worker to the name of its Kubernetes node.
+  StringMap drains_to_restore;  ///< From the name of a Slurm node to the reason of the drain that the operator will restore.
   std::string selector;
 };
 

@@ -10,13 +10,13 @@
 
 namespace api {
 
-/// The Service "X-restapi" must be a DNS label of at most 63 characters. Generated pod names are truncated.
+/// The longest name X of a RestApi. The name of its Service, "X-restapi", must be a DNS label of at most 63 characters.
 inline constexpr std::size_t kMaxRestApiName = 55;
 
 struct RestApiSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;
-  core::Json slurmrestd = core::Json::object();  ///< A core/v1 Container, merged over ours.
+  core::Json slurmrestd = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
   PodTemplate pod_template;
   std::optional<SecretKeySelector> sssd_conf_ref;
   ServiceSpec service;

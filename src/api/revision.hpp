@@ -3,8 +3,8 @@
 //   auto patch = api::apply_revision(nodeset, revision);     // the two objects, as the API server has them
 //   if (patch && !patch->empty()) ...                        // a JSON merge patch of the NodeSet: kubectl patch --type=merge
 //
-// The revisions of a NodeSet are the ControllerRevisions that it owns. `revision` is their order; the newest is in force. A
-// NodeSet whose spec is restored gets no new revision: its old one becomes the newest.
+// The revisions of a NodeSet are the ControllerRevisions that it owns. Their member `revision` numbers them; the one with the
+// highest number is in force. A NodeSet whose spec is restored gets no new revision: the old one gets the highest number.
 #pragma once
 
 #include <string>
@@ -16,25 +16,25 @@
 
 namespace api {
 
-/// Removes the labels with the version of a chart, because a new chart version alone must not replace any pod.
+/// Removes the labels that contain the version of a Helm chart, because a new chart version alone must not replace any pod.
 void drop_chart_versions(StringMap& labels);
 
 /// Returns the data by which revisions are compared and hashed: {"spec": {template, slurmd, logfile, ssh, extraConf,
-/// ordinalPadding, oversubscribeNode}}. Leaves out what does not change a worker: labels with which a chart names itself, empty
-/// fields of the pod and its containers, and a disabled sshd.
+/// ordinalPadding, oversubscribeNode}}. Leaves out what does not change a worker: labels with a chart's version, empty fields
+/// of the pod and its containers, and a disabled sshd.
 core::Json revision_data(const NodeSetSpec& spec);
 
-/// Returns the `data` of a ControllerRevision: revision_data, but including a disabled sshd, because an earlier release
-/// compares that as well.
+/// Returns the `data` of a ControllerRevision: revision_data, and also `ssh` if it is disabled, because an earlier release
+/// compares it as well.
 core::Json recorded_data(const NodeSetSpec& spec);
 
-/// Returns the label controller-revision-hash: ten characters. It depends on what users wrote (with defaults), never on the pod
-/// that we build: a later release that builds another pod must not replace every worker. Its value is an interface.
+/// Returns the label controller-revision-hash: ten characters, in every release the same for the same spec. It depends on what
+/// users wrote (with defaults), never on the pod that we build: a release that builds another pod must not replace all workers.
 std::string revision_hash(const NodeSetSpec& spec);
 
-/// Returns the hash in force: that of the newest ControllerRevision of the NodeSet that records this spec, or that of the spec
-/// if there is none. An earlier release may have recorded the spec under another hash, which is then on the labels of its
-/// workers.
+/// Returns the hash in force for a spec: the label controller-revision-hash of the newest of the NodeSet's `revisions` that
+/// records this spec, or revision_hash(spec) if none does. The two differ if an earlier release recorded the spec under another
+/// hash, which its workers then have as their label.
 std::string hash_in_force(const NodeSetSpec& spec, std::vector<const core::Json*> revisions);
 
 /// Returns the spec with the fields of revision_data replaced by those of a ControllerRevision. Error: kInvalid if its data is
@@ -42,7 +42,7 @@ std::string hash_in_force(const NodeSetSpec& spec, std::vector<const core::Json*
 core::Result<NodeSetSpec> with_revision(NodeSetSpec spec, const core::Json& revision);
 
 /// Returns the JSON merge patch that restores what a ControllerRevision records of a NodeSet's spec, empty if nothing differs.
-/// The rest of the spec (replicas, updateStrategy ...) stays. Error: kInvalid.
+/// The rest of the spec (replicas, updateStrategy ...) stays. Error: kInvalid if either object is invalid.
 core::Result<core::Json> apply_revision(const core::Json& nodeset, const core::Json& revision);
 
 }  // namespace api

@@ -1,5 +1,5 @@
-// SlurmAccount, SlurmUser and SlurmAssociation: an account, a user with its associations, and an association that neither
-// declares, in the accounting database of an Accounting.
+// SlurmAccount, SlurmUser and SlurmAssociation: an account, a user with its associations, and an association that no
+// SlurmAccount or SlurmUser declares. They are in the accounting database of an Accounting.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace api {
 
-/// The limits of an association. Members have the names of sacctmgr(1).
+/// The limits of an association. sacctmgr(1) explains them under the same names.
 struct AssociationLimits {
   std::optional<IntOrString> grp_jobs, grp_jobs_accrue, grp_submit_jobs, max_jobs, max_jobs_accrue, max_submit_jobs,
       min_prio_threshold;
@@ -27,7 +27,7 @@ struct SlurmAccountSpec {
   std::optional<std::string> parent;  ///< The name of an account. Default: root.
   std::optional<std::string> description, organization;
   std::optional<std::vector<std::string>> coordinators;
-  std::vector<std::string> clusters;  ///< Where the account is. Empty: in all clusters of the Accounting.
+  std::vector<std::string> clusters;  ///< The clusters that have the account. Empty: all clusters of the Accounting.
   std::optional<IntOrString> fair_share, priority;
   std::optional<std::string> default_qos;
   std::optional<std::vector<std::string>> qos;
@@ -41,8 +41,8 @@ struct SlurmAccountSpec {
 struct EntityStatus {
   std::int64_t observed_generation = 0;
   bool ready = false;
-  bool created = false;  ///< slurmdbd has had it since this resource owns it.
-  /// slurm::accounting::Settings that this resource has set, or is about to set. Absent: it owns nothing.
+  bool created = false;  ///< True once slurmdbd has had the account, user or association of this resource.
+  /// The slurm::accounting::Settings that this resource has set, or is about to set. Absent: the resource owns nothing.
   std::optional<core::Json> applied;
   std::vector<Condition> conditions;
 };
@@ -57,7 +57,7 @@ constexpr std::array<std::string_view, 3> enum_names(AdminLevel) {
   return {"None", "Operator", "Administrator"};
 }
 
-/// A user in an account.
+/// An association of a user: its membership in an account.
 struct UserAssociation {
   std::string account;
   std::string partition;              ///< "": all partitions.

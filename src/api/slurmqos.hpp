@@ -14,7 +14,7 @@
 
 namespace api {
 
-/// Names an Accounting in the same namespace. Immutable.
+/// Names an Accounting in the namespace of the custom resource. Immutable.
 struct AccountingReference {
   std::string name;
   friend bool operator==(const AccountingReference&, const AccountingReference&) = default;
@@ -45,28 +45,28 @@ constexpr std::array<std::string_view, 5> enum_names(PreemptMode) {
   return {"Cluster", "Cancel", "Gang", "Requeue", "Suspend"};
 }
 
-/// Whether the resource adopts a QOS that exists already.
+/// Whether the resource adopts a QOS, account, user or association that exists already.
 enum class Adoption { kNever, kAdopt };
 constexpr std::array<std::string_view, 2> enum_names(Adoption) {
   return {"Never", "Adopt"};
 }
 
-/// Whether changes that others make in Slurm are reverted.
+/// Whether the operator reverts changes that others make in Slurm.
 enum class DriftPolicy { kEnforce, kObserve };
 constexpr std::array<std::string_view, 2> enum_names(DriftPolicy) {
   return {"Enforce", "Observe"};
 }
 
-/// Whether the QOS is deleted with the resource.
+/// Whether the QOS, account, user or association is deleted in Slurm with the resource.
 enum class QosDeletion { kDelete, kOrphan };
 constexpr std::array<std::string_view, 2> enum_names(QosDeletion) {
   return {"Delete", "Orphan"};
 }
 
-/// Limits by TRES: "cpu", "gres/gpu".
+/// Maps the name of a TRES ("cpu", "gres/gpu") to a limit.
 using TresMap = std::map<std::string, IntOrString, std::less<>>;
 
-/// The limits of a QOS. Members have the names of sacctmgr(1).
+/// The limits of a QOS. sacctmgr(1) explains them under the same names.
 struct QosLimits {
   std::optional<IntOrString> grp_jobs, grp_jobs_accrue, grp_submit_jobs, max_jobs_accrue_per_account, max_jobs_accrue_per_user,
       max_jobs_per_account, max_jobs_per_user, max_submit_jobs_per_account, max_submit_jobs_per_user, min_prio_threshold;
@@ -87,8 +87,8 @@ struct SlurmQosSpec {
   std::optional<PreemptMode> preempt_mode;
   std::optional<std::string> preempt_exempt_time;
   QosLimits limits;
-  core::Json config = core::Json::object();  ///< JSON as slurmrestd's data_parsers spell it.
-  std::string config_version;                ///< The data_parser of `config`. "": any.
+  core::Json config = core::Json::object();  ///< A QOS in slurmrestd's JSON, for fields that are not members here.
+  std::string config_version;                ///< The data_parser that spells `config`: "v0.0.44". "": any.
   std::optional<std::string> capacity_cluster;
   Adoption adoption = Adoption::kNever;
   DriftPolicy policy = DriftPolicy::kEnforce;
@@ -97,19 +97,19 @@ struct SlurmQosSpec {
 
 /// A limit whose value is an expression, and the value in force.
 struct CapacityLimitStatus {
-  std::string limit;  ///< "grpTRES[cpu]"
+  std::string limit;  ///< The name of the limit: "grpTRES[cpu]".
   std::string expression;
   std::int64_t value = 0;
   std::string cluster;                                     ///< The name of the Controller.
-  std::map<std::string, IntOrString, std::less<>> inputs;  ///< {"all": 128, "partition(gpu)": 64}
-  std::optional<core::WallTime> lower_since;               ///< Only while the expression is lower than `value`.
+  std::map<std::string, IntOrString, std::less<>> inputs;  ///< What was counted: {"all": 128, "partition(gpu)": 64}.
+  std::optional<core::WallTime> lower_since;               ///< Set while the expression gives less than `value`.
 };
 
 struct SlurmQosStatus {
   std::int64_t observed_generation = 0;
   bool ready = false;
-  std::int64_t id = 0;  ///< 0: this resource has no QOS.
-  /// slurm::accounting::Settings that this resource has set. Present without an id: the QOS is about to be created.
+  std::int64_t id = 0;  ///< Slurm's number of the QOS. 0: this resource has no QOS.
+  /// The slurm::accounting::Settings that this resource has set. If they are set and `id` is 0, the QOS is about to be created.
   std::optional<core::Json> applied;
   std::vector<CapacityLimitStatus> capacity_limits;
   std::vector<Condition> conditions;

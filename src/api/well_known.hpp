@@ -1,5 +1,5 @@
-// The names by which users, dashboards and the other parts of the project know objects: group, labels, annotations, finalizers,
-// taints, condition types. The values are an interface: they never change.
+// The names on which users, dashboards and the other parts of the project rely: the API group, labels, annotations, finalizers,
+// taints and condition types. The values are an interface: they never change.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@ inline constexpr std::string_view kApiVersion = "slinky.slurm.net/v1beta1";
 inline constexpr std::string_view kOperatorName = "slurm-operator";
 
 // Labels on all children.
-inline constexpr std::string_view kLabelName = "app.kubernetes.io/name";            ///< slurmctld, slurmd, slurmrestd ...
+inline constexpr std::string_view kLabelName = "app.kubernetes.io/name";            ///< The program: slurmctld, slurmd ...
 inline constexpr std::string_view kLabelInstance = "app.kubernetes.io/instance";    ///< The custom resource's name.
-inline constexpr std::string_view kLabelComponent = "app.kubernetes.io/component";  ///< controller, worker, restapi ...
+inline constexpr std::string_view kLabelComponent = "app.kubernetes.io/component";  ///< The role: controller, worker ...
 
 // Labels on workers.
 inline constexpr std::string_view kLabelCluster = "slinky.slurm.net/cluster";  ///< The Controller's name.
@@ -26,21 +26,21 @@ inline constexpr std::string_view kLabelPodName = "nodeset.slinky.slurm.net/pod-
 inline constexpr std::string_view kLabelPodIndex = "nodeset.slinky.slurm.net/pod-index";
 inline constexpr std::string_view kLabelPodHostname = "nodeset.slinky.slurm.net/pod-hostname";  ///< The Slurm node's name.
 inline constexpr std::string_view kLabelPodProtect = "nodeset.slinky.slurm.net/pod-protect";
-inline constexpr std::string_view kLabelPodBusy = "nodeset.slinky.slurm.net/pod-busy";  ///< Jobs run on it.
+inline constexpr std::string_view kLabelPodBusy = "nodeset.slinky.slurm.net/pod-busy";  ///< Set while jobs run on the worker.
 inline constexpr std::string_view kLabelScalingMode = "nodeset.slinky.slurm.net/scaling-mode";
-/// Release 1.3 of the Go operator sets this on the serving slurmctld pod. We only read it, on objects of that operator.
+/// Release 1.3 of the Go operator sets this label on the slurmctld pod that serves. We only read the label, and never set it.
 inline constexpr std::string_view kLabelControllerActive = "controller.slinky.slurm.net/active";
 inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash";
 
 // Annotations of Controllers that users set.
-/// Stops deletions: nothing of the cluster is deleted, and its slurmctld stays as it is.
+/// The stop switch: while it is on, nothing of the cluster is deleted, and its slurmctld stays as it is.
 inline constexpr std::string_view kAnnotationStopDeletions = "controller.slinky.slurm.net/stop-deletions";
-/// Allows the operator to replace slurmctld although its state, and the jobs with it, are lost with its pod.
+/// Accepts that jobs are lost by a new pod of a slurmctld without a volume, or by another auth/slurm key: see docs/labels.md.
 inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm.net/lose-jobs";
 
 // Annotations of worker pods that users set or read.
 inline constexpr std::string_view kAnnotationPodCordon = "nodeset.slinky.slurm.net/pod-cordon";
-/// The reason for the cordon. In Slurm, it becomes the reason of the drain, after "slurm-operator: ".
+/// The reason for the cordon. The reason of the drain in Slurm is "slurm-operator: ", followed by this text.
 inline constexpr std::string_view kAnnotationPodCordonReason = "nodeset.slinky.slurm.net/pod-cordon-reason";
 /// Set by other programs to request a cordon.
 inline constexpr std::string_view kAnnotationPodCordonRequested = "nodeset.slinky.slurm.net/pod-cordon-requested";
@@ -49,40 +49,40 @@ inline constexpr std::string_view kAnnotationPodDeletionCost = "nodeset.slinky.s
 inline constexpr std::string_view kAnnotationPodRelease = "nodeset.slinky.slurm.net/pod-release";
 inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline";
 
-// Annotations that the operator sets: on worker pods, unless their comment names another object.
-/// The reason why this worker may be deleted. Set before a deletion by the garbage collector or the namespace controller.
+// Annotations that the operator sets on worker pods. Where a comment names another object, the annotation is on that object.
+/// The reason why this worker may be deleted. Set before the garbage collector or the namespace controller deletes the worker.
 inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
-/// On a ControllerRevision: "true" if it started a RollingUpdate; "false" if it was only recorded, because it was the first of
-/// this operator or came with another strategy.
+/// On a ControllerRevision: "true" if it started a RollingUpdate. "false" if it was only recorded: it is the first revision
+/// that this operator recorded, or spec.updateStrategy was of another type.
 inline constexpr std::string_view kAnnotationRolls = "nodeset.slinky.slurm.net/rolls";
-/// On a worker: the Kubernetes node that its node affinity names, because it ran there before.
+/// The Kubernetes node that the node affinity of the worker names, because the worker ran there before.
 inline constexpr std::string_view kAnnotationPinnedTo = "nodeset.slinky.slurm.net/pinned-to";
-/// On the claim of a worker that was scaled in for good: the UID of its pod. The claim is deleted with the pod.
+/// On the PVC of a worker that was scaled in for good: the UID of the worker's pod. The PVC is deleted with the pod.
 inline constexpr std::string_view kAnnotationScaledIn = "nodeset.slinky.slurm.net/scaled-in";
-/// On a worker pod that got a newer template in place, without a new pod: the revision hash with which it was created.
+/// The revision hash with which the pod was created. Only on a pod that got a newer template in place, without a new pod.
 inline constexpr std::string_view kAnnotationCreatedRevision = "nodeset.slinky.slurm.net/created-revision";
 /// On the newest ControllerRevision, until all workers have it: the controller-revision-hash of the previous revision. Workers
 /// below spec.updateStrategy.rollingUpdate.partition still have the previous revision.
 inline constexpr std::string_view kAnnotationBaseRevision = "nodeset.slinky.slurm.net/base-revision";
-/// On a ControllerRevision whose template has become the newest again: since when it is the newest.
+/// On a ControllerRevision of an earlier template that users have restored: since when it is the newest again.
 inline constexpr std::string_view kAnnotationNewestSince = "nodeset.slinky.slurm.net/newest-since";
 /// On a NodeSet, set by users: confirms the loss of Kubernetes nodes that the condition DeletionsStopped reports. The value is
 /// the time from the condition, so a later loss needs another confirmation.
 inline constexpr std::string_view kAnnotationConfirmNodeLoss = "nodeset.slinky.slurm.net/confirm-node-loss";
-/// On a NodeSet, set by users: the workers that Slurm lost before this time are to be replaced.
+/// On a NodeSet, set by users: confirms that the workers that Slurm lost before this time are to be replaced.
 inline constexpr std::string_view kAnnotationConfirmStateLoss = "nodeset.slinky.slurm.net/confirm-state-loss";
-/// Set once Slurm has shown the worker's node. The value is the node's name ("true" by earlier releases), which later changes
-/// do not affect. From then on, a missing node in Slurm does not prove that the worker has no jobs.
+/// Set once Slurm has shown the worker's node. The value is the name of the node at that time, or "true" from an earlier
+/// release. From then on, a missing node in Slurm does not prove that the worker has no jobs.
 inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.net/registered";
 
 // Annotations of Kubernetes Nodes that users set.
 inline constexpr std::string_view kAnnotationNodeCordonReason = "nodeset.slinky.slurm.net/node-cordon-reason";
 inline constexpr std::string_view kAnnotationNodeHostnameOverride = "nodeset.slinky.slurm.net/hostname-override";
-/// On a worker pod, set by the operator: what its slurmd adds to --conf until it has registered.
+/// On a worker pod, set by the operator: more pairs Key=Value for `slurmd --conf`, until the worker has registered.
 inline constexpr std::string_view kAnnotationFirstConf = "nodeset.slinky.slurm.net/first-conf";
 inline constexpr std::string_view kAnnotationTopologySpec = "topology.slinky.slurm.net/spec";
 inline constexpr std::string_view kAnnotationFeaturesSpec = "features.slinky.slurm.net/spec";
-/// Prefix of those features of Slurm nodes that come from Kubernetes nodes.
+/// The prefix of the features of Slurm nodes that come from labels of Kubernetes nodes.
 inline constexpr std::string_view kFeaturePrefix = "k8s/";
 
 // Annotations of children and pod templates that the operator sets.
@@ -90,34 +90,34 @@ inline constexpr std::string_view kAnnotationSlurmConfigHash = "slinky.slurm.net
 inline constexpr std::string_view kAnnotationSlurmKeyHash = "slinky.slurm.net/slurm-key-hash";
 /// On a keyring: the current step of the rotation. operator/controller/rotation.hpp explains the value.
 inline constexpr std::string_view kAnnotationKeyRotation = "slinky.slurm.net/key-rotation";
-/// On a keyring and on X-config: the key's digest in slurmctld's pod template, if the key has changed since then.
+/// On a keyring and on X-config: the digest of the key in slurmctld's pod template, if the key has changed since.
 inline constexpr std::string_view kAnnotationMadeWithKey = "slinky.slurm.net/made-with-slurm-key-hash";
-/// On pods of slurmctld and slurmd: they read slurm.jwks if the file exists.
+/// On pods of slurmctld and slurmd: says that their daemon reads slurm.jwks if the file exists.
 inline constexpr std::string_view kAnnotationReadsJwks = "slinky.slurm.net/reads-slurm-jwks";
-/// On pods of slurmctld's backups: the step of a rotation whose files they started with.
+/// On pods of slurmctld's backups: the step of the key rotation whose key files the pods read when they started.
 inline constexpr std::string_view kAnnotationKeyGeneration = "slinky.slurm.net/key-generation";
-/// On X-config: the UID of the slurmctld pod that was last up, if its state is lost with the pod.
+/// On X-config: the UID of the slurmctld pod that was last up. Only if slurmctld's state is lost with its pod.
 inline constexpr std::string_view kAnnotationServedBy = "slinky.slurm.net/served-by";
 inline constexpr std::string_view kAnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash";
-/// On slurmdbd's pod: hashes of the ConfigMap with slurmdbd.conf, and of the password of its database.
+/// On slurmdbd's pod: the hash of slurmdbd.conf, and the hash of the password of the database.
 inline constexpr std::string_view kAnnotationSlurmdbdConfHash = "slinky.slurm.net/slurmdbd-conf-hash";
 inline constexpr std::string_view kAnnotationStoragePasswordHash = "slinky.slurm.net/storage-password-hash";
 inline constexpr std::string_view kAnnotationSshdConfHash = "slinky.slurm.net/sshd-conf-hash";
 inline constexpr std::string_view kAnnotationSshdConfig = "slinky.slurm.net/sshd-config";
 inline constexpr std::string_view kAnnotationSssdConfHash = "slinky.slurm.net/sssd-conf-hash";
 inline constexpr std::string_view kAnnotationSshHostKeysHash = "slinky.slurm.net/ssh-host-keys-hash";
-/// A counter. Changing any annotation of a pod makes its kubelet refresh its ConfigMap volumes at once.
+/// A counter or digest on pods. The operator changes it, because then the kubelet refreshes the ConfigMap volumes at once.
 inline constexpr std::string_view kAnnotationConfigRefresh = "slinky.slurm.net/config-refresh";
 /// On slurmctld's pods: a digest of the settings that only take effect on a restart.
 inline constexpr std::string_view kAnnotationRestartHash = "slinky.slurm.net/restart-hash";
 /// On slurmctld's pod template: the hash of the configuration for which the pod of a crashing slurmctld was last replaced.
 inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/restarted-for";
-/// On a ConfigMap: the last configuration that slurmctld accepted, for rolling back. operator/controller/rollout.hpp explains
-/// these annotations.
+/// The hash of the last configuration that slurmctld accepted, for rolling back. operator/controller/rollout.hpp explains this
+/// annotation and the following ones, and on which ConfigMap each is.
 inline constexpr std::string_view kAnnotationAcceptedConfigHash = "slinky.slurm.net/accepted-config-hash";
 inline constexpr std::string_view kAnnotationRefusedConfigHash = "slinky.slurm.net/refused-config-hash";
 inline constexpr std::string_view kAnnotationRefusedReason = "slinky.slurm.net/refused-reason";
-/// Hashes of what users asked for with the offered content, and with the refused content: see Rendered::asked.
+/// The hash of what users asked for when the configuration was offered, and when it was refused: see Rendered::asked.
 inline constexpr std::string_view kAnnotationAskedHash = "slinky.slurm.net/asked-hash";
 inline constexpr std::string_view kAnnotationRefusedAskedHash = "slinky.slurm.net/refused-asked-hash";
 inline constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
@@ -126,14 +126,14 @@ inline constexpr std::string_view kAnnotationRefusals = "slinky.slurm.net/refusa
 inline constexpr std::string_view kAnnotationLeftOut = "slinky.slurm.net/left-out-partitions";
 inline constexpr std::string_view kAnnotationRan = "slinky.slurm.net/slurmctld-ran";
 inline constexpr std::string_view kAnnotationHeldSince = "slinky.slurm.net/held-since";
-/// The release of the slurmctld that was last up, from the tag of its image; see slinky/releases.hpp.
+/// The release of the slurmctld that was last up, as the tag of its image says; see slinky/releases.hpp.
 inline constexpr std::string_view kAnnotationSlurmctldRelease = "slinky.slurm.net/slurmctld-release";
-/// On slurmctld's pod, while it waits for a release of slurmdbd: that release.
+/// On slurmctld's pod, while slurmctld waits until slurmdbd has been upgraded: the release of slurmdbd that it waits for.
 inline constexpr std::string_view kAnnotationSlurmdbdRelease = "slinky.slurm.net/slurmdbd-release";
-/// On X-config, if slurmctld ended because slurmdbd has another number for the cluster than the state of slurmctld has: "OURS
-/// THEIRS POD-UID".
+/// On X-config, if slurmctld ended because its state and slurmdbd have different numbers for the cluster: the number in the
+/// state, the number in slurmdbd and the UID of slurmctld's pod, separated by spaces.
 inline constexpr std::string_view kAnnotationNumbersDiffer = "slinky.slurm.net/cluster-numbers-differ";
-/// On the backups' StatefulSet: the UID of the primary's pod to which they hand over, and since when.
+/// On the StatefulSet of slurmctld's backups: the UID of the primary's pod to which they hand over, and since when they do.
 inline constexpr std::string_view kAnnotationHandedOver = "slinky.slurm.net/handed-over";
 inline constexpr std::string_view kAnnotationStartingAt = "slinky.slurm.net/starting-at";
 /// On X-config, if a user's topology.yaml or topology.conf names nodes: see operator/controller/places.hpp.
@@ -159,12 +159,12 @@ inline constexpr std::string_view kFinalizerController = "controller.slinky.slur
 inline constexpr std::string_view kFinalizerAccounting = "accounting.slinky.slurm.net/record";
 /// SlurmQos: the operator deletes the QOS in Slurm before the object is gone.
 inline constexpr std::string_view kFinalizerSlurmQos = "slurmqos.slinky.slurm.net/delete";
-/// SlurmAccount and SlurmUser: likewise the account or user in Slurm.
+/// SlurmAccount, SlurmAssociation, SlurmUser: the operator deletes it in Slurm before the object is gone.
 inline constexpr std::string_view kFinalizerSlurmAccount = "slurmaccount.slinky.slurm.net/delete";
 inline constexpr std::string_view kFinalizerSlurmAssociation = "slurmassociation.slinky.slurm.net/delete";
 inline constexpr std::string_view kFinalizerSlurmUser = "slurmuser.slinky.slurm.net/delete";
 
-/// Workers tolerate this taint (NoExecute).
+/// A taint (NoExecute) with which users reserve Kubernetes nodes for workers. Workers tolerate it.
 inline constexpr std::string_view kTaintWorker = "nodeset.slinky.slurm.net/worker";
 
 /// Taints with which cluster-autoscaler and Karpenter announce that a Kubernetes node will be removed. The operator drains the
@@ -177,20 +177,20 @@ inline constexpr std::string_view kConditionProgressing = "Progressing";
 inline constexpr std::string_view kConditionDegraded = "Degraded";
 inline constexpr std::string_view kConditionFieldsNotActedOn = "FieldsNotActedOn";
 inline constexpr std::string_view kConditionDeletionsStopped = "DeletionsStopped";      ///< Controller, NodeSet.
-inline constexpr std::string_view kConditionReservationCreated = "ReservationCreated";  ///< NodeSet: with ScheduledUpdate.
+inline constexpr std::string_view kConditionReservationCreated = "ReservationCreated";  ///< NodeSet: Slurm has its reservation.
 inline constexpr std::string_view kConditionStateInMemory = "StateInMemory";  ///< Controller: persistence is disabled.
 inline constexpr std::string_view kConditionJobsInDoubt = "JobsInDoubt";  ///< Controller: see operator/controller/prologs.hpp.
-inline constexpr std::string_view kConditionMetricsServed = "MetricsServed";  ///< Controller: metrics are enabled.
-inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";        ///< Controller: a changed auth/slurm key waits.
+inline constexpr std::string_view kConditionMetricsServed = "MetricsServed";  ///< Controller: its metrics are served.
+inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";        ///< Controller: a new key is not in use yet.
 inline constexpr std::string_view kConditionServing = "Serving";              ///< Accounting: slurmdbd answers.
-inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited";  ///< Accounting: settings of its database.
-inline constexpr std::string_view kConditionAccountingJoined = "AccountingJoined";  ///< Controller: it has an accountingRef.
-inline constexpr std::string_view kConditionSynced = "Synced";  ///< SlurmQos, -Account, -User: Slurm has it as declared.
+inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited";  ///< Accounting: slurmdbd complained of it.
+inline constexpr std::string_view kConditionAccountingJoined = "AccountingJoined";  ///< Controller: slurmdbd records its jobs.
+inline constexpr std::string_view kConditionSynced = "Synced";  ///< SlurmQos, SlurmUser ...: Slurm has it as declared.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
-inline constexpr std::string_view kConditionPlaced = "WorkersPlaced";       ///< Controller: a user's topology file names nodes.
-/// Pod condition whose message says since when Slurm has had the worker's node; see slinky/workers.hpp.
+inline constexpr std::string_view kConditionPlaced = "WorkersPlaced";       ///< Controller: see operator/controller/places.hpp.
+/// A condition of worker pods. Its message says since when Slurm has had the worker's node; see slinky/workers.hpp.
 inline constexpr std::string_view kPodConditionRegistered = "SlurmNodeRegistered";
-/// Prefix of the pod conditions that show a worker's Slurm state. The state follows in words: "SlurmNodeStateIdle".
+/// The prefix of the pod conditions that show a worker's state in Slurm. The name of the state follows: "SlurmNodeStateIdle".
 inline constexpr std::string_view kPodConditionPrefix = "SlurmNodeState";
 
 // Ports and names that containers rely on.
@@ -200,16 +200,16 @@ inline constexpr int kPortSlurmdbd = 6819;
 inline constexpr int kPortSlurmrestd = 6820;
 inline constexpr int kPortSsh = 22;
 inline constexpr std::string_view kKeySlurm = "slurm.key";  ///< The data key of a generated auth/slurm key.
-/// In a keyring: all keys of a rotation, as slurmctld and slurmd read them; the key that slurm.key does not hold; and the step
-/// and rotation that they belong to.
+/// Data keys of a keyring during a key rotation. slurm.jwks: all keys, for slurmctld and slurmd. other.key: the key of the two
+/// that slurm.key does not hold. key-generation: the rotation and its step for which both were written.
 inline constexpr std::string_view kKeyJwks = "slurm.jwks";
 inline constexpr std::string_view kKeyOther = "other.key";
 inline constexpr std::string_view kKeyGeneration = "key-generation";
-/// In a keyring, for login pods, which read their keys only once, when they start.
+/// Data keys of a keyring for login pods, which read keys only when they start: their slurm.jwks, and the step that it is for.
 inline constexpr std::string_view kKeyLoginJwks = "login.jwks";
 inline constexpr std::string_view kKeyLoginGeneration = "login-generation";
 inline constexpr std::string_view kKeyJwt = "jwt.key";  ///< The data key of a generated auth/jwt key.
 inline constexpr std::string_view kKeyToken =
-    "SLURM_JWT";  ///< The data key of a Token's Secret unless secretRef says otherwise.
+    "SLURM_JWT";  ///< The data key of the token in a Token's Secret, unless secretRef names another.
 
 }  // namespace api

@@ -1,6 +1,6 @@
 // A tar archive (ustar), compressed with gzip, in memory.
 //
-// Folder src/cli: kubectl slurm. What it reads becomes a document, and pure functions make the text of it. Uses slinky.
+// Folder src/cli: kubectl slurm. Commands make a document of what they read, and pure functions make text of it. Uses slinky.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct ArchiveFile {
 /// too long.
 std::string archive_path(std::string_view path);
 
-/// Returns a .tar.gz of the files, with the time `at`. Errors: kInvalid (a path is too long), kInternal (zlib).
+/// Returns a .tar.gz of the files, each modified at `at`. Errors: kInvalid (a path is too long), kInternal (zlib failed).
 core::Result<std::string> tar_gz(const std::vector<ArchiveFile>& files, core::WallTime at);
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-// Defines a command. To add one, write a file with a function that returns a Command, and name it in program.cpp.
+// Defines a command. To add a command, write a file with a function that returns it, and call the function in program.cpp.
 //
 //   Command hello_command() {
 //     return {.path = "hello", .about = "Says hello", .declare = [](CLI::App& app) -> Run {
@@ -50,11 +50,11 @@ class Context {
   Context(Options options, OpenSession open, Style style, std::function<void(std::string_view)> write_out,
           std::function<void(std::string_view)> write_err, std::function<bool(const std::string&)> ask);
 
-  /// Connects on the first call.
+  /// Returns the access to the API server. Connects on the first call.
   core::Result<Api*> api();
   /// Returns the namespace of -n, or of the kubeconfig's context; "" with -A. Call it after api().
   [[nodiscard]] std::string ns() const;
-  /// Returns the namespace for a single object, which -A does not change.
+  /// Returns the namespace of -n, or of the kubeconfig's context, even with -A. For a single object. Call it after api().
   [[nodiscard]] std::string one_ns() const;
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const Style& style() const { return style_; }
@@ -89,11 +89,11 @@ struct Command {
   Names names = Names::kNone;
   bool formats = false;         ///< The command has -o.
   bool all_namespaces = false;  ///< The command has -A.
-  /// Adds the command's own options and arguments. The returned function runs it once these are read.
+  /// Adds the command's own options and arguments to the parser. Returns the function that runs the command after the parsing.
   std::function<Run(CLI::App&)> declare;
 };
 
-/// Adds --timeout: "90s", "30m", "12h"; 0 means no limit.
+/// Adds the option --timeout ("90s", "30m", "12h"; 0 means no limit). The parser writes its value to `to`, in seconds.
 void add_timeout(CLI::App& app, double& to, const std::string& help);
 [[nodiscard]] inline core::Duration seconds(double number) {
   return core::Duration{static_cast<std::int64_t>(number * 1000)};

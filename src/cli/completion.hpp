@@ -12,17 +12,17 @@
 
 namespace cli {
 
-/// Returns the script for a shell; nullopt if there is none.
+/// Returns the completion script for "bash", "zsh" or "fish"; nullopt for any other shell.
 [[nodiscard]] std::optional<std::string> completion_script(std::string_view shell);
 
-/// A command as completion knows it.
+/// The part of a command that completion needs.
 struct Completable {
   std::vector<std::string> path;
   std::vector<std::string> options;  ///< "--reason", "-n".
   Names names = Names::kNone;
 };
 
-/// Returns what the last word may become. Calls `names_of` only if a name is expected.
+/// Returns the words that may replace the last of `words`. Calls `names_of` only if a name is expected there.
 [[nodiscard]] std::vector<std::string> complete(const std::vector<Completable>& commands, const std::vector<std::string>& words,
                                                 const std::function<std::vector<std::string>(Names)>& names_of);
 

@@ -17,10 +17,10 @@
 
 namespace cli {
 
-/// Returns the workers that the words name, in the order of the words and without duplicates. A word is a pod, a Slurm node, a
-/// hostlist of either ("cpu-[0-3]"), or "node/NAME" for all workers on a Kubernetes node. "node/" may be omitted if no worker
-/// has that name. A pod's name takes precedence over a Slurm node's. Errors: kNotFound, and kInvalid for a name that fits
-/// several workers or a malformed hostlist.
+/// Returns those of `workers` that the words name, in the order of the words, without duplicates. A word is a pod, a Slurm
+/// node, a hostlist of either ("cpu-[0-3]"), or "node/NAME" for all workers on a Kubernetes node. "node/" may be omitted if no
+/// worker has that name. A pod's name takes precedence over a Slurm node's. Errors: kNotFound, and kInvalid for a name that
+/// fits several workers or a malformed hostlist.
 core::Result<std::vector<kube::PodPtr>> select_workers(const std::vector<std::string>& words,
                                                        const std::vector<kube::PodPtr>& workers);
 
@@ -33,10 +33,10 @@ enum class DrainState {
   kNoNode,    ///< Slurm has no such node.
 };
 DrainState drain_state(const Said& said);
-/// Describes the state: "draining, its last job ends at the latest in 1h5m".
+/// Describes the state of the drain: "draining, its last job ends at the latest in 1h5m".
 std::string drain_text(const Said& said, core::WallTime now);
 
-/// Whether the requested drain is over. Slurm's answer decides. Without it, the pod may still show an earlier drain.
+/// Whether the requested drain is over. Slurm's answer decides. Without one, the pod decides, but only if it shows this drain.
 struct DrainJudgement {
   enum class Verdict {
     kOpen,    ///< The drain is not over.
@@ -49,7 +49,7 @@ struct DrainJudgement {
 };
 DrainJudgement judge_drain(const kube::PodRecord& pod, const SlurmFacts& slurm, core::WallTime now);
 
-/// Returns the reason that Slurm shows after "slurm-operator: ", such as "drained by alice: bad disk".
+/// Returns the reason for a drain by `user` with the remark `text`: "drained by alice: bad disk". Either may be empty.
 std::string cordon_reason(std::string_view user, std::string_view text);
 core::Json drain_patch(const kube::PodRecord& pod, std::string_view reason);
 core::Json resume_patch(const kube::PodRecord& pod);
@@ -58,8 +58,8 @@ core::Json resume_patch(const kube::PodRecord& pod);
 struct ResumeFacts {
   std::shared_ptr<const kube::NodeRecord> host;  ///< Null: the pod has no Kubernetes node, or it cannot be read.
   std::string host_unread;                       ///< Why the Kubernetes node cannot be read.
-  std::string scales_in;                         ///< The NodeSet, if it is scaling in.
-  std::string scontrol;                          ///< The command line of scontrol.
+  std::string scales_in;                         ///< The name of the worker's NodeSet if it is scaling in; else "".
+  std::string scontrol;                          ///< The command that runs scontrol: "kubectl -n hpc exec ... -- scontrol".
 };
 
 /// What a resume may do for a worker.

@@ -1,7 +1,7 @@
-// Which limits of accounting apply to a job, and how far each is from letting it start. Pure.
+// Finds the limits of accounting that apply to a job, and how far each is from letting the job start. Pure.
 //
-// It counts as slurmctld does (Slurm's src/slurmctld/acct_policy.c), from the jobs that slurmctld has now. What no list of
-// slurmrestd contains, the past usage of a QOS for example, stays unknown.
+// The functions count as slurmctld does (Slurm's src/slurmctld/acct_policy.c), from the jobs that slurmctld has now. What
+// slurmrestd does not list, such as the past usage of a QOS, stays unknown.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace cli {
 
-/// What slurmctld and slurmdbd have about one cluster.
+/// What slurmctld and slurmdbd say about one cluster.
 struct ClusterFacts {
   template <class Row>
   using Rows = std::vector<std::shared_ptr<const Row>>;
   Rows<slurm::accounting::QueuedJob> jobs;
   Rows<slurm::accounting::PartitionRules> partitions;
   Rows<slurm::accounting::Qos> qos;
-  Rows<slurm::accounting::Association> associations;  ///< Of this cluster, with their own limits only.
+  Rows<slurm::accounting::Association> associations;  ///< Those of this cluster, without inherited limits.
   Rows<slurm::accounting::Share> shares;
   std::string no_limits;  ///< Why the lists of slurmdbd are missing; "" if they are there.
   core::WallTime now;
@@ -32,32 +32,32 @@ struct ClusterFacts {
   [[nodiscard]] const slurm::accounting::PartitionRules* partition(std::string_view name) const;
 };
 
-/// A limit that is set and applies to a job. Minutes for times, MiB for memory.
+/// A limit that is set and applies to a job. Times are in minutes, memory is in MiB.
 struct JobLimit {
   const LimitKind* kind = nullptr;
-  std::string tres;         ///< "" if the limit is not about TRES.
+  std::string tres;         ///< The TRES that the limit is on: "cpu"; "" if it is not on TRES.
   std::string holder_kind;  ///< "QOS", "account" or "user".
   std::string holder;       ///< The name of the QOS, account or user that the limit is set on.
   std::string whose;        ///< Whose jobs count: "user ann in account physics". "" for a limit on one job.
   std::int64_t limit = 0;
   bool percent = false;                  ///< The limit is in percent of the cluster (a QOS with the flag Relative).
-  std::optional<std::int64_t> in_use{};  ///< What other jobs use, or what was used in the past. Unknown if Slurm does not tell.
-  std::optional<std::int64_t> asks{};    ///< What this job asks for. Unknown if that takes a time limit and it has none.
-  /// By how much the limit is exceeded with this job; for kUsedMinutes, without it. For a minimum, by how much the job asks for
-  /// less. Negative: how much is left. Unknown if one of the numbers is unknown. See holds().
+  std::optional<std::int64_t> in_use{};  ///< What other jobs use, or what was used in the past. nullopt if unknown.
+  std::optional<std::int64_t> asks{};    ///< What this job asks for. nullopt if that takes a time limit that the job lacks.
+  /// `in_use` plus `asks` minus `limit`. For kUsedMinutes without `asks`; for a minimum, how much less than `limit` the job
+  /// asks for. Negative: how much is left. nullopt if one of the numbers is unknown or in percent. See holds().
   std::optional<std::int64_t> over{};
   std::vector<const slurm::accounting::QueuedJob*> counted{};  ///< The running jobs that count.
   [[nodiscard]] bool holds() const { return over && *over > (kind->measure == Measure::kUsedMinutes ? -1 : 0); }
   [[nodiscard]] bool of_qos() const { return holder_kind == "QOS"; }
-  /// True if the job exceeds the limit by itself, so that waiting does not help.
+  /// Reports whether the job exceeds the limit even if no other job counts, so that waiting does not help.
   [[nodiscard]] bool never() const;
 };
 
-/// Returns the limits in the order in which slurmctld checks them: of the QOS, then of the association and those above it.
+/// Returns the limits in slurmctld's order of checking: those of the QOS, of the association, and of the associations above it.
 [[nodiscard]] std::vector<JobLimit> limits_of(const slurm::accounting::QueuedJob& job, const ClusterFacts& facts);
 
-/// Returns the time at which enough of the counted jobs have reached their time limits. Returns nullopt if that is unknown, and
-/// for limits that are not about the number or the TRES of running jobs.
+/// Returns the time at which so many of the counted jobs have reached their time limits that the job fits. Returns nullopt if
+/// that is unknown, and for limits that are not about the number or the TRES of running jobs.
 [[nodiscard]] std::optional<core::WallTime> free_by(const JobLimit& limit);
 
 }  // namespace cli

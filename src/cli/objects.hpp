@@ -16,13 +16,13 @@ namespace cli {
 /// Returns a condition of status.conditions, or null.
 [[nodiscard]] const core::Json* condition_of(const core::Json& object, std::string_view type);
 [[nodiscard]] bool is_true(const core::Json& object, std::string_view condition);
-/// Returns "Reason: message", or one of them if the other is empty.
+/// Returns "REASON: MESSAGE" of the condition, or one of the two if the other is empty.
 [[nodiscard]] std::string told(const core::Json& condition);
 
 /// Returns what the object waits for or what is wrong with it, a line each, the worst first.
 [[nodiscard]] std::vector<std::string> waits_of(const core::Json& object);
 
-/// The state and reason of a worker's node in Slurm, as the operator wrote them on the pod. slurm_word: nullopt if nothing yet.
+/// The Slurm state and reason of a worker's node, as the operator wrote them on the pod. slurm_word: nullopt if it wrote none.
 struct SlurmWord {
   slurm::NodeState state;
   std::string reason;
@@ -36,14 +36,14 @@ struct DrainOwner {
   bool ours = false;    ///< slurm-operator drained it, alone or with others.
   bool others = false;  ///< A person, another program or slurmctld drained it.
   std::string who;      ///< "slurm-operator", "slurm-bridge", "slurm-enlist", several of them, "Slurm" or "somebody else".
-  std::string why;      ///< The reason; without the program's name if only one program drained it.
+  std::string why;      ///< The reason. If only one program drained the node, without its name.
 };
 [[nodiscard]] DrainOwner drain_owner(std::string_view reason);
 
 /// When the last job of a worker ends.
 struct Deadline {
   bool busy = false;
-  std::optional<core::WallTime> at;  ///< Absent while `busy`: a job has no time limit.
+  std::optional<core::WallTime> at;  ///< If `busy` and this is absent, a job has no time limit.
 };
 /// Returns the deadline that the operator wrote on the pod.
 [[nodiscard]] Deadline deadline_of(const kube::PodRecord& pod);

@@ -20,10 +20,10 @@ struct Outside {
   bool is_terminal = false;  ///< stdout is a terminal.
 };
 
-/// `arguments` excludes the program's name. Returns the exit code.
+/// Runs the command in `arguments`, which exclude the program's name. Returns the exit code.
 int run_program(const Outside& outside, std::vector<std::string> arguments);
 
-/// Returns the real terminal, environment and API server.
+/// Returns access to the real terminal, environment and API server.
 Outside real_outside(std::string version);
 
 }  // namespace cli

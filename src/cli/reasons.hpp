@@ -1,7 +1,7 @@
 // Slurm's reasons why a job waits, in plain words.
 //
-// There are some 200. Most name a limit according to a rule ("QOSMaxCpuPerUserLimit") and are read by that rule. The others are
-// in a table. A reason that is covered by neither is shown as Slurm spells it.
+// There are some 200 reasons. The names of most are made of the parts of a limit ("QOSMaxCpuPerUserLimit"), and are read as
+// such. A table explains the others. A reason that is neither made in this way nor in the table is shown as Slurm spells it.
 #pragma once
 
 #include <optional>
@@ -10,50 +10,50 @@
 
 namespace cli {
 
-/// A limit as a reason names it.
+/// The limit that a reason names.
 struct NamedLimit {
-  bool of_qos = false;  ///< If false, the limit of an association.
+  bool of_qos = false;  ///< The limit is one of a QOS. If false, it is one of an association.
   std::string name;     ///< sacctmgr's name of the limit: "MaxTRESPerUser".
   std::string tres;     ///< What it limits: "cpu"; "gres/" for any GRES; "?" if Slurm does not say; "" without TRES.
   friend bool operator==(const NamedLimit&, const NamedLimit&) = default;
-  /// True for a limit on this TRES.
+  /// Reports whether the limit is, or may be, on this TRES.
   [[nodiscard]] bool covers(std::string_view of_tres) const;
 };
 /// Returns the limit that the reason is about, or nullopt.
 [[nodiscard]] std::optional<NamedLimit> limit_of_reason(std::string_view reason);
 
 struct Explanation {
-  std::string_view meaning;  ///< A sentence.
-  std::string_view advice;   ///< What one can do; "" if only waiting helps.
+  std::string_view meaning;  ///< What the reason means, in a sentence.
+  std::string_view advice;   ///< What the user can do; "" if only waiting helps.
 };
 /// Returns the explanation of a reason; nullopt if the table has none.
 [[nodiscard]] std::optional<Explanation> explain_reason(std::string_view reason);
 
-/// How a limit counts.
+/// What a limit counts.
 enum class Measure {
   kJobs,         ///< Running jobs.
   kSubmitted,    ///< Running and waiting jobs.
-  kTres,         ///< What running jobs have.
-  kRunMinutes,   ///< What running jobs may still use up to their time limits.
-  kUsedMinutes,  ///< What jobs have used, decayed.
-  kUsedWall,     ///< How long jobs have run, decayed.
-  kJobTres,      ///< What one job asks for.
-  kJobMinutes,   ///< What one job may use up to its time limit.
-  kNodeTres,     ///< What one job asks for on a node.
-  kLeastTres,    ///< What one job must ask for at least.
+  kTres,         ///< The TRES of running jobs.
+  kRunMinutes,   ///< The TRES minutes that running jobs may still use up to their time limits.
+  kUsedMinutes,  ///< The TRES minutes that jobs have used. Older ones count less (PriorityDecayHalfLife).
+  kUsedWall,     ///< The minutes that jobs have run. Older ones count less.
+  kJobTres,      ///< The TRES that one job asks for.
+  kJobMinutes,   ///< The TRES minutes that one job may use up to its time limit.
+  kNodeTres,     ///< The TRES that one job asks for on each node.
+  kLeastTres,    ///< The least TRES that one job must ask for.
   kJobWall,      ///< The time limit of one job.
 };
 enum class Among { kAll, kUser, kAccount };
 
-/// A limit that keeps jobs waiting.
+/// A kind of limit that can keep jobs waiting.
 struct LimitKind {
-  std::string_view name;  ///< sacctmgr's name.
+  std::string_view name;  ///< The name of the limit in sacctmgr.
   Measure measure;
-  Among among = Among::kAll;  ///< Whose jobs count, of those that the holder of the limit has.
+  Among among = Among::kAll;  ///< Whose jobs count: all under the limit's holder, or one user's or account's.
 };
-/// Returns null for a name that is no limit on jobs.
+/// Returns the limit of this name, as sacctmgr spells it; null if there is no such limit on jobs.
 [[nodiscard]] const LimitKind* limit_kind(std::string_view name);
-/// Explains the limit, which a QOS or an association has.
+/// Explains a limit that a QOS or an association sets.
 [[nodiscard]] Explanation explain_limit(const LimitKind& kind);
 
 }  // namespace cli

@@ -2,7 +2,7 @@
 //
 //   Redactor redact(values_of_secrets);
 //   std::string shown = redact.text(log);          // a log, a configuration file, a message
-//   core::Json object = redact.object(pod);        // a resource, without what must not be shown of its kind
+//   core::Json object = redact.object(pod);        // a resource of any kind
 //
 // There are two mechanisms. The values of the Secrets that we could read are removed everywhere. Besides, everything that looks
 // like a secret is removed: passwords in assignments, bearer tokens, JWTs, private keys, passwords in URLs, and the values of
@@ -21,7 +21,7 @@ inline constexpr std::string_view kRedacted = "(redacted)";
 
 class Redactor {
  public:
-  /// `values` are the values of Secrets. Short ones are ignored, because they are words that appear everywhere.
+  /// `values` are the values of Secrets. Short values are ignored, because they may be words that appear everywhere.
   explicit Redactor(const std::vector<std::string>& values = {});
 
   [[nodiscard]] std::string text(std::string_view text) const;

@@ -1,7 +1,7 @@
 // `kubectl slurm release`: hands a cluster back. Removes what this operator put on the cluster's objects: the finalizers that
-// keep others from deleting them, and its notes. Everything that runs stays. Pure, except for the command itself.
+// keep others from deleting the objects, and annotations. Everything that runs stays. Pure, except for the command itself.
 //
-// The operator must not run meanwhile, because it would restore all of it.
+// The operator must not run meanwhile, because it would put everything back.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@
 
 namespace cli {
 
-/// Returns why the operator runs or may run; "" if it does not. `pods` are labelled as an operator's. `leases` are those of
-/// their namespaces, and all with the operator's usual name. The Go operator, whose pods have the same labels, does not count.
-/// Nor does an operator that acts in other namespaces only.
+/// Returns what shows that an operator runs or may run; "" if nothing does. `pods` are all pods with an operator's labels.
+/// `leases` are all Leases of their namespaces, and those named slurm-operator in any namespace. Operators that do not act in
+/// the namespace `ns` do not count. Nor does the Go operator, whose pods have the same labels.
 std::string operator_runs(const std::vector<core::Json>& pods, const std::vector<core::Json>& leases, const std::string& ns,
                           core::WallTime now);
 
@@ -30,7 +30,7 @@ struct ReleaseStep {
 
 struct ReleaseFacts {
   core::Json controller;
-  std::vector<core::Json> nodesets, restapis, workers, revisions, budgets, accountings{};  ///< Those of the namespace.
+  std::vector<core::Json> nodesets, restapis, workers, revisions, budgets, accountings{};  ///< Those in the same namespace.
 };
 
 struct ReleasePlan {
@@ -39,8 +39,8 @@ struct ReleasePlan {
   std::vector<std::string> notes;  ///< What remains, and what the user has to take care of.
 };
 
-/// Returns the steps in an order that can be interrupted anywhere. With `remove_budget`, also removes the workers'
-/// PodDisruptionBudget.
+/// Returns the steps in order. The command may be interrupted after any of them, and run again. With `remove_budget`, a step
+/// removes the workers' PodDisruptionBudget.
 ReleasePlan plan_release(const ReleaseFacts& facts, bool remove_budget);
 
 }  // namespace cli

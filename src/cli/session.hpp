@@ -25,7 +25,7 @@ class Session {
   virtual ~Session() = default;
   virtual core::Loop& loop() = 0;
   virtual core::Random& random() = 0;
-  virtual net::HttpTransport& transport() = 0;  ///< To the API server.
+  virtual net::HttpTransport& transport() = 0;  ///< The transport to the API server.
   virtual kube::Credentials& credentials() = 0;
   /// Runs the loop until `done` holds or the user interrupts. Returns false if interrupted.
   virtual bool run_until(const std::function<bool()>& done) = 0;
@@ -33,7 +33,7 @@ class Session {
   virtual void wake() = 0;
 };
 
-/// Opens the session of a kubeconfig. kube::discover_credentials says what empty arguments mean.
+/// Opens a session with a context of a kubeconfig. kube::discover_credentials says what empty arguments mean.
 core::Result<std::unique_ptr<Session>> open_session(const std::string& kubeconfig, const std::string& context);
 
 /// What to list. An empty namespace means all.
@@ -51,18 +51,18 @@ class Api {
   explicit Api(Session& session);
 
   core::Result<core::Json> get(const kube::Resource& resource, const kube::Key& key);
-  /// Sends all requests at once. Returns the items of each list with the apiVersion and kind that lists leave out, and without
-  /// managedFields.
+  /// Sends all requests at once. Returns the items of each list, in the order of the requests. Adds apiVersion and kind, which
+  /// the API server leaves out in lists, and removes managedFields.
   std::vector<core::Result<std::vector<core::Json>>> lists(const std::vector<ListRequest>& requests);
   core::Result<std::vector<core::Json>> list(const ListRequest& request);
   core::Result<core::Json> create(const kube::Resource& resource, const core::Json& object);
   core::Result<core::Json> patch(const kube::Resource& resource, const kube::Key& key, kube::PatchType type,
                                  const core::Json& patch);
   core::Result<void> remove(const kube::Resource& resource, const kube::ObjectMeta& object);
-  /// Reads a text that is not JSON: the log of a container.
+  /// Reads the text at the path and query `target`, for answers that are not JSON, such as the log of a container.
   core::Result<std::string> text(const std::string& target);
 
-  /// Returns false if the user interrupted.
+  /// Waits for this time. Returns false if the user interrupted.
   bool pause(core::Duration time);
   [[nodiscard]] const core::Clock& clock() { return session_.loop().clock(); }
   [[nodiscard]] Session& session() { return session_; }
@@ -85,7 +85,7 @@ class Api {
   kube::Client client_;
 };
 
-/// Reports whether the error may pass by itself, so that a waiting command looks again.
+/// Reports whether the error may pass by itself, so that a command that waits should try again.
 bool may_pass(const core::Error& error);
 /// Describes an error in our own words, and says what to do about it.
 std::string explain(const core::Error& error);

@@ -1,5 +1,5 @@
 // Reaches a cluster's slurmrestd through the API server's proxy of Services, with a token minted from the cluster's JWT key.
-// That needs no network access and no program in a pod, but two rights: to read that Secret, and `get` on services/proxy.
+// That needs no network access and no program in a pod, but two rights: `get` on the key's Secret, and `get` on services/proxy.
 #pragma once
 
 #include <functional>
@@ -32,12 +32,12 @@ class SlurmAccess {
   static core::Error no_answer(const core::Error& error);
 };
 
-/// Returns the Controller of this name, or the only one if the name is "". Errors: kNotFound, and kInvalid if there are several
-/// and the name is "".
+/// Returns the Controller of this name, or the only one if the name is "". `controllers` are all in the namespace `ns`. Errors:
+/// kNotFound, and kInvalid if there are several and the name is "".
 core::Result<core::Json> one_controller(const std::vector<core::Json>& controllers, const std::string& ns,
                                         const std::string& name);
 
-/// Connects to the slurmrestd of a Controller. `restapis`: all in its namespace. The error says why Slurm cannot be asked.
+/// Connects to the slurmrestd of a Controller. `restapis` are all in its namespace. The error says why Slurm cannot be asked.
 core::Result<std::unique_ptr<SlurmAccess>> reach_slurm(Api& api, const core::Json& controller,
                                                        const std::vector<core::Json>& restapis);
 

@@ -15,8 +15,8 @@
 namespace cli {
 
 struct SlurmFacts {
-  std::string why_not;  ///< Why Slurm's answer is missing; "": the other fields are its answer.
-  std::string release;  ///< "26.05.5".
+  std::string why_not;  ///< Why Slurm's answer is missing. "": the other members are the answer.
+  std::string release;  ///< The release of Slurm: "26.05.5".
   std::vector<std::shared_ptr<const slurm::Node>> nodes;
   std::vector<std::shared_ptr<const slurm::Job>> jobs;  ///< Jobs that have not ended, and some that ended lately.
 
@@ -26,10 +26,10 @@ struct SlurmFacts {
   [[nodiscard]] std::vector<const slurm::Job*> jobs_on(std::string_view node) const;
 };
 
-/// What is known of a worker's node: from Slurm itself if it answers, else from what the operator wrote on the pod.
+/// What is known of a worker's node: from Slurm itself if it answered, else (or if `slurm` is null) from the worker's pod.
 struct Said {
   std::optional<SlurmWord> word;
-  bool missing = false;  ///< Slurm has no such node, or the pod does not show one.
+  bool missing = false;  ///< Slurm has no such node, or the pod shows no state of a node.
   Deadline deadline{};
   std::optional<std::size_t> jobs{};
   std::vector<std::int64_t> ids{};
@@ -38,7 +38,7 @@ struct Said {
 
 /// Asks the slurmrestd of a Controller. `restapis` are those of its namespace.
 SlurmFacts ask_slurm(Api& api, const core::Json& controller, const std::vector<core::Json>& restapis);
-/// Reads the Controller and its RestApis, and then asks its slurmrestd.
+/// Reads the Controller and the RestApis of its namespace, and then asks its slurmrestd.
 SlurmFacts ask_slurm(Api& api, const kube::Key& controller);
 
 }  // namespace cli

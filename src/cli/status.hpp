@@ -13,15 +13,15 @@ namespace cli {
 
 struct StatusFacts {
   std::vector<core::Json> controllers, nodesets, restapis, loginsets, accountings;
-  std::vector<core::Json> pods;             ///< Workers.
-  std::map<std::string, SlurmFacts> slurm;  ///< By "namespace/controller". Clusters that were not asked are absent.
+  std::vector<core::Json> pods;             ///< The pods of the workers.
+  std::map<std::string, SlurmFacts> slurm;  ///< From "namespace/controller" to the answers of the clusters that were asked.
 };
 
 /// Reads the facts. `name` is one cluster, or "" for all. `with_slurm` asks Slurm as well.
 core::Result<StatusFacts> read_status(Api& api, const std::string& ns, const std::string& name, bool with_slurm);
 
 struct StatusOptions {
-  bool jobs = false;  ///< Lists each job instead of only counting them.
+  bool jobs = false;  ///< Lists the jobs instead of only counting them.
 };
 
 /// Returns a list of clusters. The form is stable and documented in docs/reference/kubectl-slurm.md.

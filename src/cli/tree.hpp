@@ -16,22 +16,22 @@ struct TreeFacts {
   template <class Row>
   using Rows = std::vector<std::shared_ptr<const Row>>;
   std::string ns, accounting;
-  Rows<slurm::accounting::Association> in_force;  ///< With the limits that they inherit.
-  Rows<slurm::accounting::Association> own;       ///< With their own limits only.
+  Rows<slurm::accounting::Association> in_force;  ///< All associations, with inherited limits.
+  Rows<slurm::accounting::Association> own;       ///< All associations, with their own limits only.
   Rows<slurm::accounting::Account> accounts;
   Rows<slurm::accounting::User> users;
-  /// A Controller that uses the Accounting, and what its slurmctld told.
+  /// A Controller that uses the Accounting, and the answer of its slurmctld.
   struct Cluster {
-    std::string controller, name;  ///< `name` is Slurm's; "" if it is not known.
-    std::string why_not;           ///< Why its usage is missing; "" if it is there.
+    std::string controller, name;  ///< `name` is the ClusterName in Slurm; "" if it is not known.
+    std::string why_not;           ///< Why the usage is missing; "" if it is there.
     Rows<slurm::accounting::Share> shares;
   };
   std::vector<Cluster> clusters;
-  bool only_these = false;  ///< Shows no other cluster.
+  bool only_these = false;  ///< Shows only the clusters of this list, even if slurmdbd has others.
 };
 
-/// Asks the first slurmrestd that answers for the lists, and the slurmrestd of each cluster for its usage. Empty names mean the
-/// only Accounting, and all its clusters.
+/// Reads slurmdbd's lists from the first slurmrestd that answers, and each cluster's usage from the cluster's own slurmrestd.
+/// `accounting` "" means the only Accounting, and `cluster` "" all its clusters. Fails if no slurmrestd gives the lists.
 core::Result<TreeFacts> read_tree(Api& api, const std::string& ns, const std::string& accounting, const std::string& cluster);
 
 /// Returns the accounts and users. The form is stable and documented in docs/reference/kubectl-slurm.md.

@@ -49,11 +49,11 @@ class SystemClock final : public Clock {
 /// Drops the fraction of a second, as format_rfc3339 does.
 WallTime whole_seconds(WallTime t);
 
-/// Formats as RFC 3339 with seconds ("2026-01-02T03:04:05Z"), like metav1.Time.
+/// Formats a time as RFC 3339 with seconds ("2026-01-02T03:04:05Z"), like metav1.Time.
 std::string format_rfc3339(WallTime t);
-/// Formats as RFC 3339 with microseconds, like metav1.MicroTime (Lease, events).
+/// Formats a time as RFC 3339 with microseconds, like metav1.MicroTime (Lease, events).
 std::string format_rfc3339_micro(WallTime t);
-/// Reads either form, with any offset. Error: kInvalid.
+/// Parses RFC 3339, with or without a fraction of a second, and with any offset. Error: kInvalid.
 Result<WallTime> parse_rfc3339(std::string_view text);
 
 }  // namespace core

@@ -1,6 +1,6 @@
 // JSON trees for small documents: objects that we write, custom resources, replies to single requests.
 //
-// Not for streams of many large objects: caches read those with simdjson into records (kube/cache/cache.hpp).
+// Do not use them for streams of many large objects: caches read those with simdjson into records (kube/cache/cache.hpp).
 // Objects are sorted by key, so that the same content always has the same text.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "core/result.hpp"
 
-extern template class nlohmann::basic_json<>;  // Compiled once, in json.cpp, not in every file.
+extern template class nlohmann::basic_json<>;  // The template is compiled once, in json.cpp, not in every file.
 
 namespace core {
 
@@ -28,7 +28,7 @@ long long get_int(const Json& root, std::initializer_list<std::string_view> path
 bool get_bool(const Json& root, std::initializer_list<std::string_view> path, bool fallback = false);
 
 /// Returns true if `observed` contains everything in `intent` with the same value. It may contain more, such as defaults from
-/// the server. Lists whose items have a "name" (containers, volumes, ports ...) are matched by it, other lists by order and
+/// the server. Items of lists that have a "name" (containers, volumes, ports ...) are matched by name, other lists by order and
 /// length. Values that the API server does not store may be absent: null, empty objects and lists, and below the top level also
 /// false, "" and 0, except where absence means something else (labels, runAsUser ...). Where the API server replaces a "" or 0
 /// with a default (imagePullPolicy, protocol, a probe's periodSeconds ...), any value matches. Resource quantities (under
@@ -38,11 +38,11 @@ bool contains(const Json& observed, const Json& intent);
 /// Returns the dotted paths ("spec.replicas", "spec.template.containers[0].image") at which two documents differ.
 std::vector<std::string> diff_paths(const Json& a, const Json& b);
 
-/// Merges `over` onto `base`, similar to a strategic merge: objects by key, lists of named items by "name" (env, containers,
-/// volumes), lists of volumeMounts by "mountPath". Other lists are replaced. A null in `over` removes the member.
+/// Returns `base` merged with `over`, like a strategic merge: objects by key, lists of named items by "name" (env, containers,
+/// volumes), lists of volumeMounts by "mountPath". `over` replaces other lists. A null in `over` removes the member.
 Json merge(Json base, const Json& over);
 
-/// Removes members that are null or an empty list, at any depth: in a manifest they mean the same as absent ones.
+/// Removes members that are null or an empty list, at any depth: in a manifest such members mean the same as absent members.
 Json without_unsaid(const Json& manifest);
 
 }  // namespace core

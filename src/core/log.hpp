@@ -1,4 +1,4 @@
-// Structured logs. The logger is passed in. Fields are data and never formatted into the message. No secrets.
+// Structured logs. The logger is passed in. Fields are data and never formatted into the message. Never log a secret.
 //
 //   log.info("lease acquired", {{"holder", id}, {"term_seconds", 15}});
 #pragma once
@@ -37,7 +37,7 @@ class Logger {
   void error(std::string_view message, std::vector<Field> fields = {}) { log(Level::kError, message, std::move(fields)); }
 };
 
-/// Writes one JSON object per line to standard error: ts, level, msg, then the fields. Thread-safe.
+/// Writes each message of level `least` or above as a line of JSON to standard error: ts, level, msg, the fields. Thread-safe.
 class SpdLogger final : public Logger {
  public:
   SpdLogger(Level least, const Clock& clock);

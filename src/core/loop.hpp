@@ -18,9 +18,9 @@ class Loop {
 
   virtual ~Loop() = default;
   [[nodiscard]] virtual const Clock& clock() const = 0;
-  /// Calls `call` once after `delay`. With 0, that is in the next turn, never from inside this function.
+  /// Calls `call` once after `delay`. With a delay of 0, calls it in the next turn, never from inside this function.
   virtual TimerId after(Duration delay, Callback call) = 0;
-  /// Cancels a timer. Ignores unknown and past ids.
+  /// Cancels a timer. Ignores the ids of timers that do not exist or that have fired.
   virtual void cancel(TimerId id) = 0;
   /// Runs `work` on another thread (in the simulator: on the loop, in a later turn), then `then` on the loop. `work` may only
   /// touch what it owns or what never changes.
@@ -34,7 +34,7 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
   ~Timer() { cancel(); }
-  /// Replaces an earlier call.
+  /// Calls `call` once after `delay`. Cancels the call of an earlier set().
   void set(Duration delay, Callback call) {
     cancel();
     id_ = loop_->after(delay, [this, call = std::move(call)] {

@@ -19,18 +19,18 @@ namespace core {
 enum class ErrorCode {
   kInvalid,          ///< The input is wrong; trying again with the same input cannot help.
   kNotFound,         ///< 404, or a Slurm node that does not exist.
-  kAlreadyExists,    ///< 409 AlreadyExists.
+  kAlreadyExists,    ///< 409 AlreadyExists: the object to create exists.
   kConflict,         ///< 409 Conflict: a precondition or resourceVersion did not hold.
   kExpired,          ///< 410: the resourceVersion is too old (or too new): list again. Or evidence is too old: observe again.
-  kForbidden,        ///< 403.
+  kForbidden,        ///< 403: rights are missing.
   kUnauthorized,     ///< 401: renew the credentials.
   kTooManyRequests,  ///< 429: honour retry_after.
   kUnavailable,      ///< The request was not carried out: refused connection, 503, nothing sent in time.
   kUnknownOutcome,   ///< The reply was lost: the request may or may not have been carried out.
   kBusy,             ///< Slurm still uses the object (ESLURM 2016 and the like): wait.
-  kUnsupported,      ///< This server cannot do it.
+  kUnsupported,      ///< This server does not support the request.
   kInternal,         ///< Another 5xx, or a malformed reply.
-  kCancelled,        ///< We cancelled it.
+  kCancelled,        ///< We cancelled the request.
 };
 
 std::string_view to_string(ErrorCode code);

@@ -1,4 +1,4 @@
-// Decides by the code of an error when a failed request may be tried again. No other code decides it.
+// Decides by the code of an error when a failed request may be tried again. Nothing else in the project decides this.
 #pragma once
 
 #include "core/result.hpp"
@@ -6,41 +6,41 @@
 namespace core {
 
 enum class Retry {
-  /// After a wait (Error::retry_after, if the server said how long). The request was certainly not carried out, so even a write
-  /// may be sent again. Meanwhile the server would refuse other requests as well.
+  /// Try again after a wait (Error::retry_after, if the server said how long). The request was certainly not carried out, so
+  /// even a write may be sent again. Meanwhile the server would refuse other requests as well.
   kLater,
-  /// After a wait, because something else uses the object. Requests about other objects need not wait.
+  /// Try again after a wait, because something else uses the object. Requests about other objects need not wait.
   kHeld,
-  /// After the outcome is known, because a write may have been carried out. A read has no outcome: see code_of_read.
+  /// Find out the outcome first, because the write may have been carried out. For a read, see code_of_read.
   kSettle,
-  /// After a new observation and decision, because the state has changed since. No user needs to act.
+  /// Observe and decide again, because the state has changed since. No user needs to act.
   kDecideAnew,
-  /// With new credentials, once.
+  /// Try again once, with new credentials.
   kRenewCredentials,
-  /// Not until somebody changes something. The error is reported at once, and the request is tried again with a growing
-  /// backoff, because nobody announces the change.
+  /// The request succeeds only after somebody has changed something. The error is reported at once, and the request is tried
+  /// again with a growing backoff, because nobody announces the change.
   kNotByItself,
 };
 
 /// | Code | Retry | Because |
 /// | --- | --- | --- |
 /// | kInvalid | kNotByItself | The request itself is wrong. |
-/// | kNotFound | kNotByItself | Something that it needs is missing, and somebody has to create it. |
+/// | kNotFound | kNotByItself | Something that the request needs is missing, and somebody has to create it. |
 /// | kAlreadyExists | kDecideAnew | We or somebody else created the object since we looked for it. |
 /// | kConflict | kDecideAnew | The object has changed since we read it. |
 /// | kExpired | kDecideAnew | A version (list again) or evidence (observe again) is no longer valid. |
 /// | kForbidden | kNotByItself | Rights are missing. |
 /// | kUnauthorized | kRenewCredentials | The token was refused. |
-/// | kTooManyRequests | kLater | The server refused it before doing anything. |
-/// | kUnavailable | kLater | It did not reach the server that would carry it out. |
+/// | kTooManyRequests | kLater | The server refused the request before doing anything. |
+/// | kUnavailable | kLater | The request did not reach the server that would carry it out. |
 /// | kUnknownOutcome | kSettle | The reply was lost. |
-/// | kBusy | kHeld | Slurm still uses it. |
-/// | kUnsupported | kNotByItself | This server cannot do it. |
+/// | kBusy | kHeld | Slurm still uses the object. |
+/// | kUnsupported | kNotByItself | This server does not support the request. |
 /// | kInternal | kNotByItself | Nobody knows when the server will stop failing. |
-/// | kCancelled | kDecideAnew | We cancelled it (not the leader, or the lease is about to end). |
+/// | kCancelled | kDecideAnew | We cancelled the request: we do not lead, or our lease is about to end. |
 [[nodiscard]] Retry retry_of(ErrorCode code);
 
-/// Returns the code for a read that failed with this code. A read whose reply was lost has no effect, so it may be sent again.
+/// Returns the code to use if the failed request was a read: kUnavailable for kUnknownOutcome, since a read has no effect.
 [[nodiscard]] ErrorCode code_of_read(ErrorCode code);
 
 }  // namespace core

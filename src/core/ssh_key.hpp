@@ -3,7 +3,7 @@
 //   core::SshKeyPair pair = core::make_ssh_key(core::SshKeyType::kEd25519, "login");
 //   // pair.private_key: "-----BEGIN OPENSSH PRIVATE KEY-----\n...", pair.public_key: "ssh-ed25519 AAAA... login\n"
 //
-// Not for keys with a passphrase.
+// The keys have no passphrase.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The disk as the engine sees it: what was last read of it, and the target of the acts that change it.
+// The disk as the engine sees it: the contents that were last read, and the target of the acts that change the contents.
 //
 // Folder src/example: the program of docs/how-to/add-a-program.md. Uses run, plan and core.
 #pragma once
@@ -19,9 +19,9 @@ namespace example {
 class Disk {
  public:
   virtual ~Disk() = default;
-  /// Fails if the list or any file cannot be read.
+  /// Reads the list and all files of the folder. Fails if the list or any file cannot be read.
   virtual core::Result<Contents> read() = 0;
-  /// Replaces the file as a whole, or leaves it as it is.
+  /// Creates the file or replaces it as a whole. After an error, the file is as it was.
   virtual core::Result<void> write(const std::string& name, const std::string& text) = 0;
   virtual core::Result<void> remove(const std::string& name) = 0;
 };
@@ -35,7 +35,7 @@ class Folder final : public plan::Target {
   void look();
   void stop();
   [[nodiscard]] const core::Result<Contents>& contents() const { return contents_; }
-  /// The number of readings that have begun, and that have ended.
+  /// Return how many readings have begun, and how many have ended.
   [[nodiscard]] std::uint64_t begun() const { return begun_; }
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
 

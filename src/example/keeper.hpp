@@ -25,9 +25,9 @@ class Keeper final : private run::TypedController<Observed> {
   Keeper(core::Loop& loop, core::Random& random, core::Logger& log, std::shared_ptr<Disk> disk,
          run::PassMetrics* metrics = nullptr);
   void start() { folder_.look(); }
-  /// Calls `done` when nothing is written any more.
+  /// Ends the passes, and calls `done` once nothing is written any more.
   void stop(std::function<void()> done);
-  /// Reports whether list and folder can be read.
+  /// Reports whether the last reading of the list and the folder succeeded.
   [[nodiscard]] bool ready() const { return folder_.contents().has_value(); }
   [[nodiscard]] const run::Passes& passes() const { return passes_; }
 

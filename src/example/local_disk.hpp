@@ -10,7 +10,7 @@ namespace example {
 
 class LocalDisk final : public Disk {
  public:
-  /// `list` is an object of texts by file name, such as {"motd": "Hello"}. It may name neither hidden files nor folders.
+  /// The file `list` contains an object from file names to texts: {"motd": "Hello"}. It may name no hidden files or folders.
   LocalDisk(std::filesystem::path list, std::filesystem::path folder);
   core::Result<Contents> read() override;
   core::Result<void> write(const std::string& name, const std::string& text) override;

@@ -16,7 +16,7 @@
 
 namespace example {
 
-/// Texts of files by name.
+/// Maps the name of a file to its text.
 using Files = std::map<std::string, std::string>;
 
 /// What is on the disk.
@@ -45,16 +45,16 @@ class Unlisted final : public plan::Evidence {
   std::string name_;
 };
 
-/// Writes a file, unless it is no longer as it was seen.
+/// Writes a file. Fails if the file is no longer as it was seen.
 struct WriteFile final : plan::Act {
   WriteFile(std::string of, std::string new_text, std::optional<std::string> before)
       : name(std::move(of)), text(std::move(new_text)), seen(std::move(before)) {}
   [[nodiscard]] core::Json describe() const override { return {{"act", "file.Write"}, {"name", name}, {"text", text}}; }
   std::string name, text;
-  std::optional<std::string> seen;  ///< nullopt: there was no such file.
+  std::optional<std::string> seen;  ///< The text of the file as it was seen; nullopt: there was no such file.
 };
 
-/// Removes a file, unless the evidence no longer holds.
+/// Removes a file. Fails if the evidence no longer holds.
 struct RemoveFile final : plan::Act {
   explicit RemoveFile(Unlisted why) : evidence(std::move(why)) {}
   [[nodiscard]] core::Json describe() const override { return {{"act", "file.Remove"}, {"name", evidence.name()}}; }
@@ -63,8 +63,8 @@ struct RemoveFile final : plan::Act {
 };
 
 struct Observed {
-  core::Result<Contents> contents;           ///< An error: nothing is known. That is not an empty folder.
-  std::map<std::string, Unlisted> unlisted;  ///< Evidence by the name of the file.
+  core::Result<Contents> contents;           ///< An error means that nothing is known, not that the folder is empty.
+  std::map<std::string, Unlisted> unlisted;  ///< Maps the name of a file to the evidence.
 };
 
 [[nodiscard]] plan::Plan plan(const Observed& observed);

@@ -18,8 +18,8 @@
 //   {"$requestToken": {"serviceAccount": {"namespace", "name"}, "audiences": [...], "expirationSeconds": 3600, ...}}
 //     A token of a service account, base64. The other members are the spec of the TokenRequest, including "boundObjectRef".
 //
-// Folder src/kube: what plans may see of Kubernetes: its objects, and acts on them, as data. Uses core, and the data of run
-// and plan. Code that reads or writes is in the subfolders.
+// Folder src/kube: the part of kube that plans may use: Kubernetes objects, and acts on them, as data. Uses core, and the data
+// of run and plan. Code that reads or writes is in the subfolders.
 #pragma once
 
 #include <chrono>
@@ -32,8 +32,8 @@
 
 namespace kube {
 
-/// Creates an object that must not exist. If it does, the outcome is AlreadyExists, unless a live read finds the object of an
-/// earlier attempt: one with the same controller owner (if any) and all our labels.
+/// Creates an object that must not exist. If it exists, the outcome is AlreadyExists, unless a live read shows that an earlier
+/// attempt of ours created it: it has the same controller owner (if any) and all our labels.
 struct Create final : plan::Act {
   Create(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;
@@ -41,8 +41,8 @@ struct Create final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Server-side apply with a fixed field manager and strict field validation. Forced, because the manager owns the fields that
-/// it names.
+/// Server-side apply with a fixed field manager and strict field validation. It is forced (takes fields from other managers),
+/// because `manager` owns all fields that `object` sets.
 struct Apply final : plan::Act {
   Apply(Resource of, core::Json body, std::string field_manager)
       : resource(std::move(of)), object(std::move(body)), manager(std::move(field_manager)) {}
@@ -74,18 +74,18 @@ struct Patch final : plan::Act {
   [[nodiscard]] Withhold withhold() const override { return finalizer ? Withhold::kNever : Withhold::kLong; }
 };
 
-/// Proves that a pod may be deleted: nothing is lost with it, or the user wanted it. Other rooms define kinds for their own
-/// pods.
+/// Proves that a pod may be deleted: nothing is lost with the pod, or the user wants the deletion. Other folders derive
+/// their own kinds of evidence from this class.
 class PodEvidence : public plan::Evidence {
  public:
-  /// The uid of the pod. The evidence does not cover a later pod of the same name.
+  /// Returns the uid of the pod. The evidence does not cover a later pod of the same name.
   [[nodiscard]] const std::string& uid() const { return uid_; }
-  /// The resourceVersion of the pod that the evidence is about; "": the evidence stays true when the pod changes.
+  /// Returns the resourceVersion of the pod that the evidence is about; "" if the evidence stays true when the pod changes.
   [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
 
  protected:
   enum class About {
-    kPod,      ///< The pod, however it changes.
+    kPod,      ///< The pod in any version.
     kVersion,  ///< Only the version of the pod that was seen.
   };
   PodEvidence(const plan::Observing& observing, const PodRecord& pod, std::string_view kind, std::string detail,
@@ -124,11 +124,11 @@ struct Delete final : plan::Act {
   Resource resource;
   Key key;
   std::string uid;               ///< Required.
-  std::string resource_version;  ///< Optional. The version of the evidence, if it has one, takes precedence.
+  std::string resource_version;  ///< Optional. If the evidence is about a version, that version takes precedence.
   std::optional<PodEvidence> evidence;
   /// The previous step of the lane has checked that the evidence still holds, so its age does not count.
   bool fenced = false;
-  /// The version that the object must have; "": any.
+  /// Returns the version that the object must have; "" if it may have any.
   [[nodiscard]] const std::string& required_version() const;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
@@ -154,7 +154,7 @@ struct Get final : plan::Act {
 };
 
 /// Reads the last line in the log of a container of a pod, for Plan::need. The result is {"log": TEXT}. TEXT is "" if the
-/// container wrote nothing within the last `since` by the clock of the kubelet.
+/// container has written nothing in the last `since` seconds, by the kubelet's clock.
 struct Log final : plan::Act {
   Log(Key of, std::string from, std::chrono::seconds time) : pod(std::move(of)), container(std::move(from)), since(time) {}
   Key pod;
@@ -163,8 +163,8 @@ struct Log final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Asks whether the API server, with its admission, would create the object, for Plan::need. An existing object of that name is
-/// no error, because the name is checked last.
+/// Asks whether the API server and its admission would accept the creation of the object, for Plan::need. An existing object of
+/// that name is no error, because the API server checks the name last.
 struct DryRun final : plan::Act {
   DryRun(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;
@@ -186,34 +186,34 @@ struct EventAct final : plan::Act {
   Resource regarding;
   ObjectMeta object;
   std::string type;    ///< "Normal" or "Warning".
-  std::string reason;  ///< "ScalingDown".
-  std::string action;  ///< "Scale".
+  std::string reason;  ///< Why, in one CamelCase word: "ScalingDown".
+  std::string action;  ///< What is done, in one CamelCase word: "Scale".
   std::string note;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool incidental() const override { return true; }
 };
 
-// Functions that make the usual acts.
+// Functions that make the usual acts. The act of merge_patch fails if the object has changed since it was seen.
 plan::ActPtr create(const Resource& resource, core::Json object);
 plan::ActPtr merge_patch(const Resource& resource, const ObjectMeta& object, core::Json patch, std::string subresource = "");
-/// A JSON patch of the object in the version that was seen.
+/// Returns a JSON patch that fails if the object is no longer in the version that was seen.
 plan::ActPtr json_patch(const Resource& resource, const ObjectMeta& object, core::Json operations);
-/// Patches the object whatever its version. Fails for another object of the same name.
+/// Returns a patch that does not depend on the object's version. It fails for another object of the same name.
 plan::ActPtr patch_any_version(const Resource& resource, const ObjectMeta& object, core::Json patch,
                                PatchType type = PatchType::kMerge, std::string subresource = "");
-/// Whether a deletion fails if the pod has changed since it was seen. It always does if the evidence is about one version of
-/// the pod.
+/// Whether a deletion fails if the pod has changed since it was seen. If the evidence is about one version of the pod, the
+/// deletion fails in both cases.
 enum class PodVersion { kAny, kAsSeen };
-/// Deletes a pod. No pod can be deleted without evidence.
+/// Returns the deletion of a pod. No pod can be deleted without evidence.
 plan::ActPtr delete_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);
-/// Deletes a pod after a step that checks the evidence live and fails unless it holds. The age of the evidence does not count.
+/// Returns a deletion without a limit for the age of the evidence: the step before it must check live that the evidence holds.
 plan::ActPtr delete_fenced_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);
-/// Deletes an object of ours, other than a pod, by uid.
+/// Returns the deletion of an object of ours other than a pod. Another object of the same name is not deleted.
 plan::ActPtr delete_object(const Resource& resource, const ObjectMeta& object);
 /// Reports whether the object, given as metadata or as its whole JSON, has this finalizer.
 [[nodiscard]] bool has_finalizer(const ObjectMeta& object, std::string_view finalizer);
 [[nodiscard]] bool has_finalizer(const core::Json& object, std::string_view finalizer);
-/// Returns a patch that adds or removes one finalizer and fails rather than change another one. Null if there is nothing to do.
+/// Returns a patch that adds or removes one finalizer and fails if the finalizers have changed; null if nothing is to do.
 plan::ActPtr add_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
 plan::ActPtr remove_finalizer(const Resource& resource, const ObjectMeta& object, std::string_view finalizer);
 

@@ -13,10 +13,10 @@ namespace kube {
 
 inline constexpr std::string_view kIntentHash = "slinky.slurm.net/intent-hash";
 
-/// Returns the hash of an intent, for the annotation.
+/// Returns the hash of the desired object, which apply_if_different writes into the annotation kIntentHash.
 std::string intent_hash(const core::Json& desired);
-/// Returns an Apply of `desired` with its hash in an annotation. Returns null if `observed` has the same hash, contains the
-/// whole intent, and has no additional entries in its selector.
+/// Returns an Apply of `desired` with its hash in an annotation. Returns null if `observed` has the same hash, contains all of
+/// `desired` (core::contains), and has no additional entries in its selector.
 plan::ActPtr apply_if_different(const Resource& resource, core::Json desired, const Object* observed, std::string manager);
 
 }  // namespace kube

@@ -1,4 +1,4 @@
-// Matches label selectors of the API (apimachinery's labels.Parse), as far as our own selectors need it.
+// Matches label selectors in the syntax of the Kubernetes API (labels.Parse of apimachinery), as far as our selectors need it.
 #pragma once
 
 #include <string_view>

@@ -25,8 +25,8 @@ struct Resource {
   bool namespaced = true;
 
   [[nodiscard]] std::string api_version() const { return group.empty() ? version : group + "/" + version; }
-  /// Returns "/apis/apps/v1/namespaces/ns/statefulsets/name". Without `name` the path of the collection; without `ns` of all
-  /// namespaces.
+  /// Returns the path "/apis/apps/v1/namespaces/ns/statefulsets/name". Without `name`, returns the path of the collection, and
+  /// without `ns` that of the collection of all namespaces.
   [[nodiscard]] std::string path(std::string_view ns, std::string_view name = "", std::string_view subresource = "") const;
   friend bool operator==(const Resource&, const Resource&) = default;
 };
@@ -59,7 +59,7 @@ struct ObjectMeta {
   std::optional<core::WallTime> deletion_timestamp;
 
   [[nodiscard]] Key key() const { return {ns, name}; }
-  [[nodiscard]] const OwnerReference* controller_owner() const;
+  [[nodiscard]] const OwnerReference* controller_owner() const;            ///< Null if the object has none.
   [[nodiscard]] std::string_view label(std::string_view name) const;       ///< "" if absent.
   [[nodiscard]] std::string_view annotation(std::string_view name) const;  ///< "" if absent.
   [[nodiscard]] bool terminating() const { return deletion_timestamp.has_value(); }
@@ -86,22 +86,22 @@ struct ContainerState {
   int restarts = 0;
   std::string waiting_reason;  ///< "ImagePullBackOff", "CrashLoopBackOff" ... or "".
   std::string message;         ///< The message of the waiting state; after a crash or an end, the termination message.
-  std::string last_message{};  ///< The last termination message with an error of a running container.
-  /// The container has failed more than once and does not run: CrashLoopBackOff, or the time before that appears.
+  std::string last_message{};  ///< Of a running container whose last run ended with an error: that termination message.
+  /// The container has failed more than once and does not run now: it is in CrashLoopBackOff, or about to be.
   bool crashed = false;
 };
 
 /// A container that was added to a running pod.
 struct EphemeralContainer {
   std::string name;
-  std::optional<core::WallTime> done{};  ///< When the container ended with 0, by the kubelet's clock; in seconds.
+  std::optional<core::WallTime> done{};  ///< When the container ended with exit code 0, by the kubelet's clock. Whole seconds.
   bool failed = false;                   ///< The container ended with an error. It is not started again.
 };
 
 /// How long a pod stays on a node that Kubernetes has tainted (NoExecute) because its kubelet does not report.
 struct Patience {
-  std::int32_t index = -1;              ///< The index of the pod's toleration of that taint in spec.tolerations; -1: none.
-  std::optional<std::int64_t> seconds;  ///< nullopt with a toleration: no limit, or the toleration covers all taints.
+  std::int32_t index = -1;              ///< The index in spec.tolerations of the pod's toleration of the taint; -1: none.
+  std::optional<std::int64_t> seconds;  ///< nullopt with a toleration: it has no limit, or it covers all taints.
   friend bool operator==(const Patience&, const Patience&) = default;
 };
 inline constexpr std::string_view kTaintNotReady = "node.kubernetes.io/not-ready";
@@ -110,7 +110,7 @@ inline constexpr std::string_view kTaintUnreachable = "node.kubernetes.io/unreac
 /// The names of a container's probe fields.
 inline constexpr std::array<std::string_view, 3> kProbes{"startupProbe", "livenessProbe", "readinessProbe"};
 
-/// The part of a pod that caches keep: about 1 KB of 12.
+/// The part of a pod that caches keep: about 1 KB of 12 KB.
 struct PodRecord {
   ObjectMeta meta;
   std::string node_name, hostname, phase, pod_ip, reason, message;
@@ -120,10 +120,10 @@ struct PodRecord {
   std::vector<PodCondition> conditions;
   std::vector<ContainerState> containers;
   std::vector<EphemeralContainer> ephemeral;
-  std::optional<core::WallTime> ready_since;  ///< Since when the pod is ready, if it is and the condition has a time.
+  std::optional<core::WallTime> ready_since;  ///< Since when the pod is ready. Absent if it is not, or if the time is unknown.
   Patience not_ready, unreachable;            ///< The patience for kTaintNotReady and for kTaintUnreachable.
-  std::vector<std::string> secrets;           ///< The names of the Secrets that its volumes mount, in the order of the spec.
-  std::vector<std::string> http_probed;       ///< The names of its containers with HTTP probes.
+  std::vector<std::string> secrets;           ///< The names of the Secrets that the pod mounts, in the order of the spec.
+  std::vector<std::string> http_probed;       ///< The names of the pod's containers with HTTP probes.
   [[nodiscard]] bool mounts_secret(std::string_view name) const;
   [[nodiscard]] const PodCondition* condition(std::string_view type) const;
   [[nodiscard]] bool ready() const;
@@ -155,17 +155,17 @@ struct NodeRecord {
   std::vector<PodCondition> troubles;  ///< The conditions other than Ready that are True.
 };
 
-/// The metadata of an object of any kind (PartialObjectMetadata): shows that it exists, and its owners.
+/// The metadata of an object of any kind (PartialObjectMetadata), for readers that need only its existence and its owners.
 struct MetadataRecord {
   ObjectMeta meta;
 };
 
 struct Toleration {
-  std::string key, op, value, effect;   ///< As in the spec: "" if unset (op: Equal; key and effect: all).
+  std::string key, op, value, effect;   ///< As in the spec. "" if unset: op is Equal; key and effect match all.
   std::optional<std::int64_t> seconds;  ///< The limit for NoExecute. nullopt: no limit.
   friend bool operator==(const Toleration&, const Toleration&) = default;
 };
-/// Amounts by resource name ("cpu", "memory", "nvidia.com/gpu"), in whole units: half a CPU is 0.5.
+/// Maps the name of a resource ("cpu", "memory", "nvidia.com/gpu") to an amount in whole units: half a CPU is 0.5.
 using ResourceAmounts = std::map<std::string, long double, std::less<>>;
 
 /// The part of a pod that a scheduler needs, including PodRecord. Only for caches that schedule: it takes twice the memory.
@@ -197,10 +197,10 @@ enum class Presence { kUnknown, kAbsent, kPresent };
 template <class Record>
 struct Named {
   Presence presence = Presence::kUnknown;
-  std::shared_ptr<const Record> record;
+  std::shared_ptr<const Record> record;  ///< Null unless kPresent.
 };
 
-/// Returns metadata for a new object.
+/// Returns the JSON of the metadata of a new object.
 core::Json meta_json(const Key& key, const StringMap& labels = {}, const StringMap& annotations = {});
 /// Returns a controller owner reference with blockOwnerDeletion, for metadata.ownerReferences.
 core::Json owner_reference_json(const Resource& resource, const ObjectMeta& owner);

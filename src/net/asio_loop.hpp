@@ -23,7 +23,7 @@ namespace net {
 
 class AsioLoop final : public core::Loop {
  public:
-  /// `threads` run offloaded work. They start with the first work.
+  /// `threads` is the number of threads for offloaded work. They start with the first work.
   explicit AsioLoop(std::size_t threads = 2);
   /// Waits for all offloaded work, including work that has not begun. Pending callbacks are destroyed without a call.
   ~AsioLoop() override;

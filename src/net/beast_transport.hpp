@@ -3,9 +3,9 @@
 //   net::BeastTransport api(loop, {.scheme = "https", .host = "10.96.0.1", .port = 443, .tls = {.ca_pem = ca}});
 //   api.send({.method = "GET", .target = "/version"}, [](core::Result<net::HttpResponse> reply) { ... });
 //
-// At most max_connections unary requests run at once. The others wait in order while their deadlines run. Streams have their
+// At most max_connections requests of send() run at once. Others wait in order while their deadlines run. Streams have their
 // own connections, which do not count, so watches cannot delay writes. Urgent requests do not count either. No callback is
-// called from inside send, stream or cancel. Not for HTTP/2, proxies, redirects, cookies or compression.
+// called from inside send, stream or cancel. HTTP/2, proxies, redirects, cookies and compression are not supported.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ struct TransportOptions {
 
 class BeastTransport final : public HttpTransport {
  public:
-  /// With a malformed certificate or key, or an unknown scheme, every request fails with kInvalid. set_endpoint reports it at
-  /// once.
+  /// With a malformed certificate or key, or an unknown scheme, every request fails with kInvalid. set_endpoint reports such a
+  /// mistake at once.
   BeastTransport(AsioLoop& loop, Endpoint endpoint, TransportOptions options = {});
   /// Cancels all requests.
   ~BeastTransport() override;
@@ -40,15 +40,15 @@ class BeastTransport final : public HttpTransport {
   RequestId stream(HttpRequest request, StreamHandler handler) override;
   void cancel(RequestId id) override;
 
-  /// Applies to new connections. Kept ones are closed after their current request. Error: kInvalid (the old endpoint stays).
+  /// Sets the endpoint of new connections. Old ones are closed after their current request. Error: kInvalid: nothing changes.
   core::Result<void> set_endpoint(Endpoint endpoint);
   [[nodiscard]] const Endpoint& endpoint() const;
 
   /// For metrics and tests.
   struct Stats {
     std::size_t open = 0;      ///< All connections, including kept ones.
-    std::size_t idle = 0;      ///< Kept connections.
-    std::size_t waiting = 0;   ///< Requests without a connection yet.
+    std::size_t idle = 0;      ///< Kept connections that carry no request.
+    std::size_t waiting = 0;   ///< Requests that have no connection yet.
     std::uint64_t opened = 0;  ///< Connections opened since the start.
   };
   [[nodiscard]] Stats stats() const;

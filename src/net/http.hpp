@@ -1,6 +1,6 @@
 // HTTP for the project's state machines: requests out, replies and pieces of streams in, all on the loop's thread.
 //
-// Production: net/beast_transport.hpp (HTTP/1.1, TLS, keep-alive pool). Tests and the simulator use their own.
+// Production: net/beast_transport.hpp (HTTP/1.1, TLS, keep-alive pool). Tests and the simulator use their own transports.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace net {
 
-/// Header names are lower case.
+/// Maps the names of headers, in lower case, to their values.
 using Headers = std::map<std::string, std::string>;
 
 struct HttpRequest {
@@ -30,7 +30,7 @@ struct HttpRequest {
   /// The request does not wait for a free connection. Use it only for the few requests whose delay would end the process, such
   /// as the renewal of a Lease.
   bool urgent = false;
-  /// A longer body of a unary reply is an error (kInternal). 0 means the limit of the transport.
+  /// A longer body of a reply that is not a stream is an error (kInternal). 0 means the limit of the transport.
   std::size_t max_reply_bytes = 0;
 };
 
@@ -38,15 +38,15 @@ struct HttpResponse {
   int status = 0;
   Headers headers{};
   std::string body{};
-  std::shared_ptr<void> room{};  ///< The share of the body in a ReplyBudget, held until the last copy is destroyed.
+  std::shared_ptr<void> room{};  ///< Holds the body's bytes in a ReplyBudget until the last copy of the response is destroyed.
 };
 
-/// Limits the memory of all replies under way, over any number of transports. One reply may take at most half of what the
-/// others leave, so that even endless replies leave room for small ones.
+/// Limits the memory of all replies under way, over any number of transports. One reply may take at most half of the bytes that
+/// the others leave, so that even endless replies leave memory for small ones.
 class ReplyBudget {
  public:
   explicit ReplyBudget(std::size_t bytes) : bytes_(bytes) {}
-  /// Takes `more` bytes for a reply that holds `held` bytes so far. Returns false if there is no room.
+  /// Takes `more` bytes for a reply that holds `held` bytes so far. Returns false, and takes none, if too few are left.
   bool take(std::size_t more, std::size_t held) {
     if (held + more > (bytes_ - (used_ - held)) / 2) return false;
     used_ += more;
@@ -64,7 +64,7 @@ class ReplyBudget {
 struct StreamHandler {
   std::function<void(int status, const Headers& headers)> on_head{};
   std::function<void(std::string_view piece)> on_data{};
-  /// Gets success if the body ended, and an error if the connection was cut or silent.
+  /// Called with success if the body ended, and with an error if the connection was cut or silent for too long.
   std::function<void(core::Result<void>)> on_end{};
 };
 

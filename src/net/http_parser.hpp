@@ -22,7 +22,7 @@ class MessageParser final : public boost::beast::http::basic_parser<kIsRequest> 
       : on_head_(std::move(on_head)), on_body_(std::move(on_body)) {
     this->eager(true);
     this->header_limit(64U << 10);
-    this->body_limit(boost::none);  // the owner limits the size
+    this->body_limit(boost::none);  // The owner of the parser limits the size.
   }
 
   /// Consumes what it can from the front of `buffer`. Returns false if the message is malformed.
@@ -63,7 +63,7 @@ class MessageParser final : public boost::beast::http::basic_parser<kIsRequest> 
   }
   void on_field_impl(boost::beast::http::field, StringView name, StringView value, Error& error) override {
     error = {};
-    if (head_done_) return;  // trailers
+    if (head_done_) return;  // Ignores trailers.
     std::string key(name);
     std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     std::string& slot = headers[key];

@@ -5,7 +5,7 @@
 //   });
 //   if (auto started = server.start(); !started) ...
 //
-// Not for the open internet: no rate limits, no virtual hosts, no compression.
+// Do not expose it to the internet: it has no rate limits. It has no virtual hosts and no compression either.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@
 
 namespace net {
 
-/// Answers one request, now or later, once. Copies refer to the same request. If the last copy is destroyed without an answer,
-/// the client gets a 500. If it is destroyed between begin() and end(), the connection is closed. Calls after the client has
-/// gone do nothing. Use it on the loop's thread only.
+/// Answers one request once, now or later. Copies refer to the same request. If the last copy is destroyed without an answer,
+/// the client gets a 500. If the last copy is destroyed between begin() and end(), the connection is closed. Calls after the
+/// client has gone do nothing. Use it on the loop's thread only.
 class Responder {
  public:
   /// Sends the whole answer.
@@ -49,11 +49,11 @@ class Responder {
 
 struct ServerOptions {
   std::string address = "127.0.0.1";  ///< "": all addresses, IPv6 and IPv4.
-  std::uint16_t port = 0;             ///< 0: any free one; see HttpServer::port.
+  std::uint16_t port = 0;             ///< 0: any free port; see HttpServer::port.
   bool use_tls = false;
   Tls tls{};
   std::size_t max_request_bytes = 8UL << 20;  ///< Longer bodies get 413.
-  core::Duration idle_timeout{60000};         ///< The time from the connection or one answer to the end of the next request.
+  core::Duration idle_timeout{60000};         ///< The longest time from the connection, or an answer, to the end of a request.
   /// A further connection closes the one that has been idle longest. If none is idle, the new connection is closed.
   std::size_t max_connections = 4096;
 };
@@ -71,13 +71,13 @@ class HttpServer {
   core::Result<void> start();
   /// Closes the listener and all connections.
   void stop();
-  /// Ends without losing a request. Closes the listener and idle connections at once, and the others after answering the
-  /// request that they have sent or begun to send (with "connection: close"). Cuts what is still open after `grace`. Calls
-  /// `done` once, in a later turn, when all are closed, but never after stop(). A second call restarts the grace period.
+  /// Ends without losing a request. Closes the listener and idle connections at once, and other connections after the answer
+  /// (with "connection: close") to the request under way. Cuts the connections that are still open after `grace`. Calls `done`
+  /// once, in a later turn, when all are closed, but never after stop(). A second call restarts the grace period.
   void drain(core::Duration grace, std::function<void()> done);
   /// Returns the port of the listener; 0 before start.
   [[nodiscard]] std::uint16_t port() const;
-  /// Sets the certificate for new connections. Error: kInvalid (the old one stays).
+  /// Sets the certificate for new connections. Error: kInvalid (the old certificate stays in use).
   core::Result<void> set_tls(Tls tls);
 
  private:

@@ -20,7 +20,7 @@ namespace net {
 using ErrorCode = boost::system::error_code;
 using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
 
-/// Makes the TLS context. Error: kInvalid. It names what could not be read, and never contains the key.
+/// Makes the TLS context. Error: kInvalid. The message names what could not be read, and never contains the key.
 core::Result<TlsContext> make_client_tls(const Tls& tls);
 core::Result<TlsContext> make_server_tls(const Tls& tls);
 
@@ -37,7 +37,7 @@ class SocketStream {
   boost::asio::ip::tcp::socket& socket();
   /// Tries the addresses in turn, each but the last for at most `patience`. The error is that of the last.
   void connect(const std::vector<boost::asio::ip::tcp::endpoint>& addresses, core::Duration patience, Handler handler);
-  /// Verifies the name, as a host name or an IP address, unless skip_verify is set. On a plain stream, only calls the handler.
+  /// Shakes hands, and verifies `name` (host name or IP address) unless skip_verify. Only calls the handler on a plain stream.
   void handshake_client(const std::string& name, bool skip_verify, Handler handler);
   void handshake_server(Handler handler);
   /// At most one read and one write may be under way. The buffers must live until the handler is called.

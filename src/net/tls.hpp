@@ -8,12 +8,12 @@
 namespace net {
 
 struct Tls {
-  /// The authorities for the peer's certificate. Empty: the system's for a client; no client certificates for a server.
+  /// The authorities of the peer's certificate. If empty, a client uses the system's, and a server asks for no certificates.
   std::string ca_pem{};
-  std::string cert_pem{};             ///< Our certificate chain; empty: none. A server needs one.
+  std::string cert_pem{};             ///< Our certificate chain; empty: none. A server needs a certificate.
   std::string key_pem{};              ///< The private key of the certificate, without a passphrase.
-  std::string server_name{};          ///< Client: the name to send (SNI) and to verify instead of the host.
-  bool insecure_skip_verify = false;  ///< Client: only for users who set it in their kubeconfig.
+  std::string server_name{};          ///< Client: sends (SNI) and verifies this name instead of the host.
+  bool insecure_skip_verify = false;  ///< Client: trusts any server. Only if a user's kubeconfig says so.
   friend bool operator==(const Tls&, const Tls&) = default;
 };
 

@@ -12,15 +12,15 @@
 namespace net {
 
 struct TlsFilesOptions {
-  std::string cert_file, key_file;  ///< PEM; the whole chain, and its key without a passphrase.
-  std::string ca_file{};            ///< The authority of client certificates; "": clients need none.
-  core::Duration interval{10000};   ///< How often they are read.
+  std::string cert_file, key_file;  ///< PEM files: the whole chain, and its key without a passphrase.
+  std::string ca_file{};            ///< The authority of client certificates; "": clients need no certificate.
+  core::Duration interval{10000};   ///< How often the files are read.
 };
 
-/// Reads the files periodically, off the loop, and passes on new contents. Compares contents, because a swapped link may not
-/// change names and times.
+/// Reads the files periodically, off the loop, and passes new contents to `use`. Compares contents, because a swapped link may
+/// not change names and times.
 ///
-/// Guarantees: a pair that `use` refuses (such as half of a swap) is passed again at each reading; one that it accepted is not.
+/// Guarantees: a pair that `use` refuses (such as half of a swap) is passed again at each reading. An accepted pair is not.
 class TlsFiles {
  public:
   /// Uses a new pair. On an error the old pair stays in use.
@@ -33,7 +33,7 @@ class TlsFiles {
   /// Reads the files now, before the first connection. Counts them as used, so `use` is not called for them. Does not check
   /// their contents. Error: kNotFound (a file).
   [[nodiscard]] core::Result<Tls> read();
-  /// Reads the files every interval from now on. Calls `failed` each time a pair is not used.
+  /// Reads the files every interval from now on. Calls `failed` whenever the files cannot be read or `use` refuses the pair.
   void watch(std::function<void(const core::Error&)> failed);
 
  private:

@@ -1,12 +1,12 @@
 // Destruction needs evidence: a value that states why an act cannot lose work.
 //
-// Evidence is issued only while a controller observes. Issuing it requires an Observing. Only the runtime makes one, and passes
-// it to `observe`. `observe` attaches the evidence that the facts allow to what it copies, and the plan selects from it. A plan
-// that deletes a worker without evidence does not compile.
+// Evidence is issued only while a controller observes. Issuing it requires an Observing, which only the runtime makes and
+// passes to `observe`. `observe` attaches all evidence that the facts allow to the objects that it copies, and the plan selects
+// from that evidence. A plan that deletes a worker without evidence does not compile.
 //
-// Each room defines its own kinds of evidence about its own subjects (kube::PodEvidence, slurm::NodeEvidence): classes derived
-// from Evidence, each with a function that checks facts and issues it. An act takes the kind that it needs. When the target
-// executes the act, it checks again that the evidence is about the act's object and still good.
+// Each folder defines its own kinds of evidence about its own subjects (kube::PodEvidence, slurm::NodeEvidence): classes
+// derived from Evidence, each with a function that checks facts and issues the evidence. An act takes the kind that it needs.
+// When the target executes the act, it checks again that the evidence is about the act's object and still good.
 //
 // Folder src/plan: what a controller decides, what evidence is, and the executor. Knows neither Kubernetes nor Slurm. Uses
 // core.
@@ -34,7 +34,7 @@ class Observing {
   Observing(const Observing&) = delete;
   Observing& operator=(const Observing&) = delete;
   ~Observing() = default;
-  /// The time of this observation.
+  /// Returns the time of this observation.
   [[nodiscard]] core::MonoTime now() const { return now_; }
 
  private:
@@ -48,17 +48,17 @@ class Observing {
 
 class Evidence {
  public:
-  /// One word for what the evidence states, such as "Drained".
+  /// Returns one word for what the evidence states, such as "Drained".
   [[nodiscard]] std::string_view kind() const { return kind_; }
-  /// What was seen, for a person.
+  /// Returns what was seen, in words for a person.
   [[nodiscard]] const std::string& detail() const { return detail_; }
   /// Reports whether the evidence may still be acted on.
   [[nodiscard]] bool good_at(core::MonoTime now) const { return !good_until_ || now <= *good_until_; }
-  /// nullopt: forever, because what it states cannot be undone, or because the act is conditional on the object's version.
+  /// Returns until when it is good. nullopt: forever, because it cannot become false, or the act requires the object's version.
   [[nodiscard]] const std::optional<core::MonoTime>& good_until() const { return good_until_; }
 
  protected:
-  /// `kind` must be a literal.
+  /// `kind` must be a string literal, because only a view of it is kept. `good_until` nullopt means forever.
   Evidence(const Observing& /*observing*/, std::string_view kind, std::string detail, std::optional<core::MonoTime> good_until)
       : kind_(kind), detail_(std::move(detail)), good_until_(good_until) {}
 

@@ -21,7 +21,7 @@ class Gate {
  public:
   virtual ~Gate() = default;
   [[nodiscard]] virtual bool open() const = 0;
-  /// Starts a live read of what became of the write. The result shows in open(). Called when the gate has been closed for too
+  /// Starts a live read of what became of the write; open() reports the result. Called when the gate has been closed for too
   /// long. Returns false if the outcome cannot be read, so that nothing should wait for the gate any longer.
   [[nodiscard]] virtual bool settle() const { return false; }
   [[nodiscard]] virtual std::string describe() const = 0;
@@ -29,8 +29,8 @@ class Gate {
 using GatePtr = std::shared_ptr<const Gate>;
 
 struct ActResult {
-  core::Result<core::Json> value;  ///< The reply, for needs. Later steps never see it.
-  /// Also set with kUnknownOutcome. Such a gate opens once a later consistent read has shown the outcome.
+  core::Result<core::Json> value;  ///< The reply or the error. Only Executor::fetch returns replies; steps never see them.
+  /// The gates of a write, also after kUnknownOutcome. Such a gate opens once a later consistent read has shown the outcome.
   std::vector<GatePtr> gates;
 };
 
@@ -39,7 +39,7 @@ class Target {
  public:
   using Done = std::function<void(ActResult)>;
   virtual ~Target() = default;
-  /// Reports whether this target knows acts of this kind.
+  /// Reports whether this target can execute acts of this kind.
   [[nodiscard]] virtual bool handles(const Act& act) const { return handlers_.contains(typeid(act)); }
   /// Executes the act and calls `done` exactly once, in a later turn. Requires handles(*act).
   virtual void execute(ActPtr act, Done done);
@@ -84,18 +84,18 @@ struct PassResult {
 };
 
 /// A failed step ends its lane: the rest of its group is still tried (unless the server answered kTooManyRequests or
-/// kUnavailable), later groups are not. Lanes share max_in_flight in turns. After max_steps no step begins; after max_time only
-/// steps with an allowance do (Step::late). The pass ends when all steps in flight are answered. Of several steps with the same
-/// id in a plan only the first is tried. Destroying the executor cancels its passes: their `done` is never called.
+/// kUnavailable), later groups are not. Lanes take turns in the use of max_in_flight. After max_steps no step begins; after
+/// max_time only a step whose Step::late allows it. The pass ends when all steps in flight are answered. Of several steps with
+/// the same id in a plan only the first is tried. Destroying the executor cancels its passes: their `done` is never called.
 class Executor {
  public:
   Executor(core::Loop& loop, Target& target, PassLimits limits = {});
   ~Executor();
   /// Runs one pass. Passes of several keys may run at once. `done` is called once, in a later turn. A step for which `withheld`
-  /// returns true is left out, and so are the later groups of its lane; neither counts as left for the next pass. run() calls
-  /// `withheld` before it returns.
+  /// returns true is left out, and so are the later groups of its lane. They do not make PassResult::complete false. run()
+  /// calls `withheld` before it returns.
   void run(const Plan& plan, std::function<void(PassResult)> done, const std::function<bool(const Step&)>& withheld = {});
-  /// Reads the facts that a plan needs.
+  /// Reads the facts that a plan needs, and passes them to `done` by Need::id. A failed read is a fact with an error.
   void fetch(const std::vector<Need>& needs, std::function<void(Facts)> done);
 
  private:

@@ -6,15 +6,15 @@
 
 namespace plan {
 
-/// Returns the outcome of a step that was tried once and ended now.
+/// Returns the outcome of a step that was tried once and ended at `now` with `result`.
 [[nodiscard]] Outcome tried(const core::Result<void>& result, core::MonoTime now);
 
 class Ledger {
  public:
   [[nodiscard]] const Outcomes& outcomes() const { return outcomes_; }
-  /// Drops the outcomes of steps that the plan neither contains nor remembers.
+  /// Drops the outcomes of steps that the plan neither contains nor remembers (Plan::remember).
   void keep(const Plan& made);
-  /// Adds the outcomes of a pass. The count of a step goes up if it ended as before, and starts anew if it ended differently.
+  /// Adds the outcomes of a pass. The count of a step goes up if the step ended as before. Otherwise it starts again from 1.
   void add(const Outcomes& pass);
 
  private:

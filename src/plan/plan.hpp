@@ -5,8 +5,8 @@
 //   p.lane("create").add({{"create", "Pod", "default/cpu-0"}, "NodeSet cpu wants 3 workers, has 2", kube::create(pod)});
 //   p.wake_after(500ms, "waiting for slurmctld to load the configuration");
 //
-// Lanes are independent. The groups of a lane run in order; the steps of one group run at once. A failed step stops its lane
-// for this pass only. Steps carry recipes instead of random or secret values (kube/acts.hpp).
+// Lanes are independent. The groups of a lane run in order; the steps of one group run at once. A failed step stops only its
+// own lane, and only for this pass. Steps carry recipes instead of random or secret values (kube/acts.hpp).
 #pragma once
 
 #include <compare>
@@ -26,7 +26,7 @@
 
 namespace plan {
 
-/// One effect on the outside world. kube/acts.hpp and slurm/acts.hpp define the kinds; this folder only carries them.
+/// One effect on the outside world. kube/acts.hpp and slurm/acts.hpp define the kinds of acts.
 class Act {
  public:
   virtual ~Act() = default;
@@ -34,7 +34,7 @@ class Act {
   [[nodiscard]] virtual core::Json describe() const = 0;
   /// Returns true if the act removes something that cannot be restored.
   [[nodiscard]] virtual bool destructive() const { return false; }
-  /// Returns true if nothing depends on the act (an event): the key is not planned again because of it.
+  /// Returns true if nothing depends on the act, such as an event. An incidental act does not cause another pass of the key.
   [[nodiscard]] virtual bool incidental() const { return false; }
   /// The longest time for which the act is withheld when it repeats because something else undoes it.
   enum class Withhold {
@@ -46,18 +46,18 @@ class Act {
 };
 using ActPtr = std::shared_ptr<const Act>;
 
-/// Identifies a step across passes: the same wish has the same id in every pass. Outcomes, throttles and intents use it as key.
+/// Identifies a step across passes: a step with the same purpose has the same id in every pass. Outcomes are kept by this id.
 struct StepId {
   std::string verb;    ///< "create", "drain".
-  std::string kind{};  ///< The kind of object: "Pod", "Slurm node"; "" if the verb implies it.
-  /// The object: "default/cpu-0". For an act on several objects, what they share. "" if there is only one.
+  std::string kind{};  ///< The kind of object: "Pod", "Slurm node"; "" if the verb implies the kind.
+  /// The object: "default/cpu-0". For an act on several objects, what they share. "" if there is only one such object.
   std::string name{};
-  std::string variant{};  ///< A changing detail of the same object: a status, the note of an event. Throttles ignore it.
+  std::string variant{};  ///< A detail that changes: a status, the note of an event. run::Repeats ignores it.
 
   auto operator<=>(const StepId&) const = default;
   /// Reports whether both have the same verb and kind.
   [[nodiscard]] bool is(const StepId& other) const { return verb == other.verb && kind == other.kind; }
-  /// Returns the id of the same wish for another object, or with another variant.
+  /// Returns the id of a step with the same verb and kind for another object, or with another variant.
   [[nodiscard]] StepId of(std::string other_name, std::string other_variant = {}) const;
   /// Returns a text for people: "create Pod default/cpu-0", "event REASON: NOTE".
   [[nodiscard]] std::string text() const;
@@ -67,10 +67,10 @@ using StepIds = std::set<std::reference_wrapper<const StepId>, std::less<StepId>
 
 struct Step {
   StepId id;
-  std::string reason;  ///< The reason, for a person.
+  std::string reason;  ///< Why the step is needed, in words for a person.
   ActPtr act;
-  /// For this long after the start of the previous group, the step may begin although the pass has used up its time. Set it only
-  /// on the first step of a group, to complete what the previous group began.
+  /// For this long after the start of the previous group, the step may begin although the pass has used up its time. Set it
+  /// only on the first step of a group, to complete what the previous group began.
   core::Duration late{0};
 };
 
@@ -99,16 +99,16 @@ struct Fact {
   core::Result<core::Json> value;
   core::MonoTime asked_at;  ///< The answer is no older than this.
 };
-using Facts = std::map<std::string, Fact>;
+using Facts = std::map<std::string, Fact>;  ///< By Need::id.
 
 /// The result of a step in earlier passes of this key.
 struct Outcome {
   enum class State { kDone, kFailed };
   State state = State::kDone;
-  int count = 0;  ///< How many times in a row the step has ended like this.
-  core::MonoTime since;
-  core::MonoTime last;
-  std::optional<core::Error> error;
+  int count = 0;                     ///< How many times in a row the step has ended like this.
+  core::MonoTime since;              ///< When the step first ended like this.
+  core::MonoTime last;               ///< When the step last ended like this.
+  std::optional<core::Error> error;  ///< The last error, if the step failed.
 };
 using Outcomes = std::map<StepId, Outcome>;
 
@@ -117,17 +117,17 @@ struct Context {
   core::WallTime now;  ///< For timestamps in the status, never for ages.
   core::MonoTime mono;
   Outcomes outcomes;  ///< The outcomes of this key's steps so far.
-  Facts facts;        ///< Answers to the needs of the previous call in this pass.
+  Facts facts;        ///< The answers to the needs of the previous plan of this pass.
 };
 
 /// The whole difference between the actual and the desired state, as far as known. The steps of all passes add up to it.
 struct Intent {
-  std::string summary;  ///< The purpose, if the steps alone do not show it: "end the cluster".
+  std::string summary;  ///< The purpose, if the steps alone do not show the purpose: "end the cluster".
   /// What this pass and later ones have to do: the objects ("default/cpu-0") by verb and kind. The keys have no name and no
   /// variant.
   std::map<StepId, std::set<std::string>> remaining;
-  int pods = 0;  ///< Pods affected.
-  int jobs = 0;  ///< Jobs affected.
+  int pods = 0;  ///< The number of pods affected.
+  int jobs = 0;  ///< The number of jobs affected.
 
   /// Adds a step to `remaining`, without its variant.
   void add(const StepId& id);
@@ -145,7 +145,7 @@ class Plan {
   void need(Need need) { needs_.push_back(std::move(need)); }
   [[nodiscard]] const std::vector<Need>& needs() const { return needs_; }
 
-  /// Returns the ids of all steps and of the remembered ones. They refer to the plan, which must outlive them.
+  /// Returns the ids of all steps and of all remembered steps. They are references into the plan, which must outlive them.
   [[nodiscard]] StepIds wished() const;
 
   /// Keeps the outcome of a step that is still wanted, though this pass does not contain it.

@@ -25,7 +25,7 @@ class Recorder {
   virtual ~Recorder() = default;
 };
 
-/// The context during `observe`, the only time when evidence is issued.
+/// What `observe` gets: the context of the pass, and the permission to issue evidence.
 struct Observation : plan::Context {
   plan::Observing observing;
 };
@@ -34,10 +34,10 @@ class Controller {
  public:
   virtual ~Controller() = default;
   [[nodiscard]] virtual std::string name() const = 0;
-  /// Returns the system other than the API server that the key's passes may wait for (a Slurm cluster), or "". Keys of one slow
-  /// system get only their share of all passes.
+  /// Returns the name of the system, other than the API server, that the key's passes may wait for (a Slurm cluster), or "".
+  /// The keys of one system get only a part of all passes at once, in case the system is slow.
   [[nodiscard]] virtual std::string share(const Key& /*key*/) const { return {}; }
-  /// Never returns null.
+  /// Returns what the plan of the key needs to know; never null.
   [[nodiscard]] virtual std::shared_ptr<const void> observe(const Key& key, Recorder& recorder,
                                                             const plan::Context& context) = 0;
   [[nodiscard]] virtual plan::Plan plan(const void* observed) const = 0;

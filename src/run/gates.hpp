@@ -1,9 +1,9 @@
-// Holds passes until the caches show what they wrote.
+// Holds passes until the caches show what the passes wrote.
 //
 // A pass is held while one of its gates is closed. Gates are checked whenever a cache changes, and once a second. When a pass
-// has been held for `cap`, its closed gates are settled (plan::Gate::settle), and again after each further `cap`. If the
-// outcome of a gate's write can be read, the pass continues to wait for the caches. Otherwise the gate is dropped, because the
-// key must not wait forever for a server that may never return.
+// has been held for the time `cap`, its closed gates are settled (plan::Gate::settle), and again after each further `cap`. If
+// the outcome of a gate's write can be read, the pass continues to wait for the caches. Otherwise the gate is dropped, because
+// the key must not wait forever for a server that may never return.
 #pragma once
 
 #include <functional>
@@ -27,13 +27,13 @@ class Gates {
   static bool all_open(Pass& pass);
   /// Holds a pass. Requires that it is in the state gated and has a closed gate.
   void hold(const PassPtr& pass);
-  /// Checks all gates, after the caches have changed.
+  /// Checks all gates. Call it after the caches have changed.
   void check();
   /// Releases and returns all held passes, without calling `opened`.
   [[nodiscard]] std::vector<PassPtr> drop_all();
 
   [[nodiscard]] bool holds(const WorkKey& key) const { return held_.contains(key); }
-  /// Returns what each pass waits for. For logs and tests.
+  /// Returns what each held pass waits for. For logs and tests.
   [[nodiscard]] std::vector<std::string> describe() const;
 
  private:

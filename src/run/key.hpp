@@ -1,4 +1,4 @@
-// What a controller reconciles at a time: an object, or all objects that belong to one. Code of plans may include it.
+// The key of what a controller reconciles in one pass: one object, or several that belong together. Plans may use keys.
 #pragma once
 
 #include <compare>

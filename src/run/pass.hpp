@@ -24,7 +24,7 @@ namespace run {
 /// | observing | done | `observe` threw, or the manager is stopping. |
 /// | planning | needing | The plan asks for facts that are not known yet: they are read live. |
 /// | planning | acting | The plan has steps. |
-/// | planning | done | It has no steps or may not act (dry run, stopping), or `plan` threw or asked for facts too many times. |
+/// | planning | done | No steps, or the plan may not act (dry run, stopping), or `plan` threw or asked for facts too often. |
 /// | needing | observing | All facts are answered, even if some with errors. |
 /// | acting | gated | The steps were tried, and the caches do not show all of their writes yet. |
 /// | acting | done | The steps were tried, and there is nothing to wait for, or the manager is stopping. |
@@ -40,8 +40,8 @@ bool may_follow(PassState from, PassState to);
 struct Pass {
   WorkKey key;
   std::string controller;  ///< The name of key.controller.
-  std::string id;          ///< In all log lines of the pass as "reconcileID", as in controller-runtime.
-  std::string share;       ///< Controller::share.
+  std::string id;          ///< Identifies the pass in its log lines ("reconcileID", as in controller-runtime).
+  std::string share;       ///< The result of Controller::share for the key.
   core::MonoTime began;
 
   // The results of observing and planning.
@@ -58,7 +58,7 @@ struct Pass {
   // The results of acting.
   plan::PassResult result;
   std::size_t withheld = 0;                      ///< Steps that were withheld: see Repeats.
-  std::optional<core::MonoTime> withheld_until;  ///< When the first of them may run.
+  std::optional<core::MonoTime> withheld_until;  ///< When the first withheld step may run.
 
   // What the pass waits for at the end: see Gates.
   std::vector<plan::GatePtr> gates;
@@ -74,7 +74,7 @@ struct Pass {
   [[nodiscard]] std::vector<const plan::Step*> tried() const;
   /// Reports whether a reply was lost and a gate is still closed, so that the write may still be carried out.
   [[nodiscard]] bool may_still_write() const;
-  /// Returns the fields of all its log lines, followed by `more`.
+  /// Returns the fields that all log lines of the pass have, followed by `more`.
   [[nodiscard]] std::vector<core::Field> fields(std::vector<core::Field> more) const;
 
  private:

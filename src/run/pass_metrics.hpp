@@ -1,5 +1,5 @@
-// Metrics of the engine. A program that exports them derives from this class (run/shell/metrics.hpp). The class itself drops
-// them.
+// Metrics of the engine. The functions of PassMetrics do nothing. A program that exports metrics overrides them: see
+// run/shell/metrics.hpp.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +26,12 @@ class PassMetrics {
   virtual void pass_timed_out(const std::string& /*controller*/) {}
   virtual void queue_popped(const std::string& /*controller*/, core::Duration /*waited*/) {}
   virtual void queue_retried(const std::string& /*controller*/) {}
-  /// The keys that are due now, and how many have become due so far.
+  /// `depth` keys are due now. `adds` is how often a key has become due so far.
   virtual void queue_counts(const std::string& /*controller*/, std::size_t /*depth*/, std::uint64_t /*adds*/) {}
-  /// The ages of all passes under way.
+  /// The ages of all passes under way: their sum, and the age of the oldest pass.
   virtual void unfinished(const std::string& /*controller*/, core::Duration /*sum*/, core::Duration /*longest*/) {}
   virtual void steps(const std::string& /*controller*/, std::size_t /*done*/, std::size_t /*failed*/) {}
-  /// Steps that a pass withheld, because they repeat.
+  /// A pass withheld this many steps, because they repeat (run/repeats.hpp).
   virtual void steps_withheld(const std::string& /*controller*/, std::size_t /*count*/) {}
   virtual void gate_waited(const std::string& /*controller*/, core::Duration /*waited*/, bool /*settled_live*/) {}
 };

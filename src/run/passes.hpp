@@ -1,5 +1,5 @@
-// Runs the passes of all keys: takes a key from the queue and moves its pass from state to state (run/pass.hpp) until it is
-// done. Then decides when the key is processed again.
+// Runs the passes of all keys. The class takes a key from the queue and moves its pass from state to state (run/pass.hpp) until
+// the pass is done. Then it decides when the key is processed again.
 //
 // A key is held until its gates are open. After a pass that tried a step, the key gets another pass. When there is nothing to
 // do, nothing runs. A step that repeats is withheld for a while (run/repeats.hpp), together with the later groups of its lane.
@@ -27,8 +27,8 @@
 namespace run {
 
 struct PassOptions {
-  /// The maximum number of passes at once; keys that only wait for a gate do not count. Passes with the same Controller::share
-  /// get at most a quarter, or a sixteenth if half of all are in use, so that one slow system does not delay the others.
+  /// The maximum number of passes at once; passes that only wait for a gate do not count. All passes of one
+  /// Controller::share get at most a quarter (once half are in use, a sixteenth), so that a slow system delays no others.
   std::size_t max_in_flight = 64;
   bool dry_run = false;            ///< Log plans without executing them.
   core::Duration gate_cap{30000};  ///< After this time, closed gates are settled by a live read (run/gates.hpp).
@@ -40,9 +40,9 @@ struct PassOptions {
 class Passes {
  public:
   struct Callbacks {
-    std::function<bool()> may_begin;                            ///< All caches are synced, and this process is the leader.
-    std::function<void(std::size_t keys)> on_first;             ///< The first passes are about to begin.
-    std::function<void()> on_ended;                             ///< A pass has ended. Called only while stopping.
+    std::function<bool()> may_begin;                 ///< Returns true once all caches are synced and this process leads.
+    std::function<void(std::size_t keys)> on_first;  ///< The first passes are about to begin, with `keys` queued.
+    std::function<void()> on_ended;                  ///< A pass has ended. Called only while stopping.
     std::function<void(const std::string& system)> on_waiting;  ///< A plan waits for a system: Plan::waits_on.
     /// Makes the recorder of each `observe`, which is destroyed afterwards.
     std::function<std::unique_ptr<Recorder>(const WorkKey&)> recorder = [](const WorkKey&) {
@@ -65,7 +65,7 @@ class Passes {
   /// Checks the gates after a change of a cache.
   void caches_changed();
 
-  /// No pass begins and no plan is executed any more. Acts under way continue to their end.
+  /// From now on, no pass begins and no plan is executed. Acts under way continue to their end.
   void halt() { stopping_ = true; }
   /// Does what halt() does, and releases the keys that only wait for a gate.
   void stop();
@@ -83,9 +83,9 @@ class Passes {
   [[nodiscard]] plan::Outcomes outcomes(std::string_view controller, const Key& key) const;
   /// Returns the number of steps watched for repeats. For tests.
   [[nodiscard]] std::size_t steps_remembered() const;
-  /// Returns the state of a key's pass; done if it has none.
+  /// Returns the state of the key's pass; kDone if the key has no pass.
   [[nodiscard]] PassState state(const WorkKey& key) const;
-  /// Updates the gauges of the metrics.
+  /// Updates the gauges of the metrics. Call it before they are exported.
   void collect() const;
 
  private:

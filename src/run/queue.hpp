@@ -35,8 +35,8 @@ struct WorkKey {
 struct QueueOptions {
   core::Duration backoff_base{20};
   core::Duration backoff_cap{30000};
-  /// The worth of one point of priority: for each point more, a ready key overtakes keys that became ready up to this much
-  /// earlier. So a key of priority -100 waits at most 10 s behind new keys, and no key starves.
+  /// How much waiting time one point of priority is worth. Ready keys run in the order of the time when they became ready,
+  /// minus this much for each point. So a key of priority -100 waits at most 10 s behind new keys, and no key starves.
   core::Duration per_priority{100};
 };
 
@@ -49,15 +49,15 @@ class WorkQueue {
   void add_after(const WorkKey& key, core::Duration delay, core::MonoTime now, int priority = 0) {
     add_at(key, now + delay, now, priority);
   }
-  /// Counts a failure and adds the key after base * 2^(failures-1), at most the cap, varied by 25 %, but not before `at_least`.
-  /// Returns the delay.
+  /// Counts a failure, and adds the key after a delay of backoff_base * 2^(failures-1), at most backoff_cap, varied at random
+  /// by 25 %, but at least `at_least`. Returns the delay.
   core::Duration add_backoff(const WorkKey& key, core::MonoTime now, core::Duration at_least = core::Duration{0});
   /// Resets the key's failures: its next delay starts from the base again.
   void forget(const WorkKey& key) { failures_.erase(key); }
   [[nodiscard]] int failures(const WorkKey& key) const;
   [[nodiscard]] bool has_failures() const { return !failures_.empty(); }
 
-  /// Returns the next ready key for which `may` returns true. The key counts as being processed until done().
+  /// Returns the next ready key for which `may` returns true; nullopt if none. The key counts as being processed until done().
   std::optional<WorkKey> pop(core::MonoTime now, const std::function<bool(const WorkKey&)>& may = {});
   /// Ends the processing of a key.
   void done(const WorkKey& key, core::MonoTime now);
@@ -65,7 +65,7 @@ class WorkQueue {
   /// Returns when the next waiting key becomes ready; nullopt if none waits. Ready keys do not count.
   [[nodiscard]] std::optional<core::MonoTime> next_due() const;
   [[nodiscard]] bool has_ready(core::MonoTime now) const;
-  [[nodiscard]] std::size_t depth() const { return items_.size(); }  ///< Waiting, ready, or due to run again.
+  [[nodiscard]] std::size_t depth() const { return items_.size(); }  ///< Keys that wait, are ready, or must run again.
   /// The counts of client-go's metrics, for one controller. `due` are the keys whose time has come, including those that must
   /// run again after their current pass. `adds` is how often a key became due.
   struct Counts {
@@ -80,11 +80,11 @@ class WorkQueue {
 
  private:
   struct Item {
-    core::MonoTime due;  ///< When it becomes or became ready.
+    core::MonoTime due;  ///< When the item becomes or became ready.
     int priority = 0;
     std::uint64_t sequence = 0;
-    bool ready = false;    ///< Whether it is in ready_. Otherwise it is in waiting_, unless its key is being processed.
-    bool counted = false;  ///< Whether it counts in adds_.
+    bool ready = false;    ///< The item is in ready_. If false, it is in waiting_, unless its key is being processed.
+    bool counted = false;  ///< The item counts in adds_.
     core::Duration rank{0};
   };
   void add_at(const WorkKey& key, core::MonoTime due, core::MonoTime now, int priority);
@@ -95,11 +95,11 @@ class WorkQueue {
   core::Random* random_;
   QueueOptions options_;
   std::map<WorkKey, Item> items_;
-  std::set<std::tuple<core::Duration, std::uint64_t, WorkKey>> ready_;  ///< By rank, then in the order of becoming ready.
-  std::set<std::pair<core::MonoTime, WorkKey>> waiting_;                ///< By due time.
+  std::set<std::tuple<core::Duration, std::uint64_t, WorkKey>> ready_;  ///< Sorted by rank, then by when they got ready.
+  std::set<std::pair<core::MonoTime, WorkKey>> waiting_;                ///< Sorted by due time.
   std::set<WorkKey> processing_;
   std::map<WorkKey, int> failures_;
-  std::map<std::uint32_t, std::uint64_t> adds_;  ///< By controller.
+  std::map<std::uint32_t, std::uint64_t> adds_;  ///< From the controller to how often a key of it became due.
   std::uint64_t sequence_ = 0;
   core::Duration last_wait_{0};
 };

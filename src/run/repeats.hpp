@@ -17,8 +17,8 @@ class Repeats {
   /// A step that ran this often within kWindow is withheld for 1 s, and for twice as long after each further run.
   static constexpr int kTimes = 5;
   static constexpr core::Duration kWindow{60000};
-  static constexpr core::Duration kLongest{300000};
-  static constexpr core::Duration kLongestElse{10000};  ///< The limit for acts with an opposite: plan::Act::withhold.
+  static constexpr core::Duration kLongest{300000};     ///< The longest time for which a step is withheld.
+  static constexpr core::Duration kLongestElse{10000};  ///< The longest time for acts with an opposite (plan::Act::Withhold).
   /// A step that was withheld and has not run for this long counts from the start again.
   static constexpr core::Duration kForgotten{600000};
 
@@ -32,9 +32,9 @@ class Repeats {
 
  private:
   struct Done {
-    std::size_t content = 0;
-    core::Duration longest{0};  ///< The longest time for which it is withheld.
-    int count = 1;              ///< How many times in a row it ran.
+    std::size_t content = 0;    ///< The hash of what the step did.
+    core::Duration longest{0};  ///< The longest time for which the step is withheld.
+    int count = 1;              ///< How many times in a row the step ran.
     core::MonoTime first, last;
 
     [[nodiscard]] bool forgotten(core::MonoTime now) const;

@@ -28,13 +28,13 @@ class Shutdown {
   Shutdown(core::Loop& loop, core::Logger& logger, core::Duration grace, Steps steps);
 
   [[nodiscard]] State state() const { return state_; }
-  /// Reports whether nothing may begin any more.
+  /// Reports whether the end has begun: no pass may begin any more.
   [[nodiscard]] bool begun() const { return state_ != State::kRunning; }
-  /// Calls `done` in a later turn, once everything has ended. The first call starts the grace period; later calls wait as well.
+  /// Begins the end. Calls `done` in a later turn, once everything has ended. Later calls do not restart the grace period.
   void begin(std::function<void()> done);
-  /// Called when the lease was lost. No pass begins any more, and no grace period starts. The owner ends the process.
+  /// Call it when the lease was lost. No pass begins any more, and no grace period starts. The owner ends the process.
   void lease_lost();
-  /// Called when a pass has ended.
+  /// Call it when a pass has ended.
   void pass_ended();
 
  private:

@@ -11,7 +11,7 @@
 
 namespace api {
 
-/// A valid value for a schema, other than `than`.
+/// Returns a valid value for a schema, other than `than`. Fails the test if it finds none.
 inline core::Json other_value(const core::Json& schema, const core::Json& than) {
   using core::Json;
   if (schema.contains("enum")) {

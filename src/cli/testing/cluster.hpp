@@ -1,4 +1,4 @@
-// A cluster with accounts for unit tests: the account `science` with `physics` below it, and the users ann and bob in it.
+// A cluster with accounts for unit tests: the account `science`, `physics` below it, and the users ann and bob in `physics`.
 #pragma once
 
 #include <memory>

@@ -12,7 +12,7 @@ namespace cli {
 inline core::Json json(std::string_view text) {
   auto parsed = core::parse_json(text);
   if (!parsed) throw std::runtime_error(parsed.error().message);
-  // Our conditions all have this field.
+  // The conditions of our resources always have a lastTransitionTime.
   if (const core::Json* conditions = core::find(*parsed, {"status", "conditions"});
       conditions != nullptr && parsed->contains("apiVersion")) {
     for (core::Json& condition : (*parsed)["status"]["conditions"]) condition["lastTransitionTime"] = "2026-01-02T03:00:00Z";

@@ -48,7 +48,7 @@ class ManualLoop final : public Loop {
   void cancel(TimerId id) override {
     const auto it = due_.find(id);
     if (it == due_.end()) return;
-    const auto gone = queue_.extract({it->second, id});  // destroying the call may cancel other timers
+    const auto gone = queue_.extract({it->second, id});  // Destroyed last, because that may cancel other timers.
     due_.erase(it);
   }
 
@@ -60,7 +60,7 @@ class ManualLoop final : public Loop {
     });
   }
 
-  /// Runs all calls that are due now, or become due through them. Throws after many turns: a loop that is never idle is a bug.
+  /// Runs all calls that are due now, and those that they make due now. Throws after 10 million: a loop without end is a bug.
   void run_ready() { run_until(clock_.mono()); }
 
   /// Advances the clock by `by`, and runs each timer at its own time.

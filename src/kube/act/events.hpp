@@ -1,9 +1,9 @@
 // Writes events (events.k8s.io/v1) about objects, which `kubectl describe` shows.
 //
-// A repeated event (same object, reason, action, type and note) within the series time becomes one event with a series count.
-// The count is patched whenever it has doubled, so that repeats cost few writes; up to half of the repeats of a series may
-// never be written. Nothing waits for an event and nothing fails because of one: an event that exceeds the limits is dropped
-// and counted.
+// An event that repeats (same object, reason, action, type and note) within EventOptions::series_finish is only counted in the
+// series of the first event. The count is patched whenever it has doubled, so that repeats cost few writes; up to half of the
+// repeats of a series may never be written. Nothing waits for an event, and nothing fails because of an event: those that
+// exceed the limits are dropped and counted.
 //
 // Folder src/kube/act: carries out acts, and writes events. Uses kube/client and kube/cache.
 #pragma once
@@ -22,14 +22,14 @@
 namespace kube {
 
 struct EventOptions {
-  std::string controller = "slurm-operator";  ///< reportingController.
-  std::string instance;                       ///< reportingInstance: our pod's name.
+  std::string controller = "slurm-operator";  ///< The reportingController of all events.
+  std::string instance;                       ///< The reportingInstance of all events: our pod's name.
   std::size_t max_queue = 1000;
   std::size_t max_series = 4096;
   core::Duration series_finish{360000};    ///< A series ends after this time without a repeat.
   core::Duration series_refresh{1800000};  ///< A growing count is written after this time, even if it has not doubled.
-  std::size_t burst = 100;                 ///< The burst of new events for each object.
-  core::Duration refill{300000};           ///< The time in which each object may have one more.
+  std::size_t burst = 100;                 ///< How many new events each object may have at once.
+  core::Duration refill{300000};           ///< After this time, each object may have one more new event.
 };
 
 class EventRecorder {

@@ -9,7 +9,7 @@
 //
 // The function runs on the loop, so it must be quick. It decides from the request and from caches. Use a webhook only for
 // rules that neither the schema nor CEL can express. failurePolicy in the ValidatingWebhookConfiguration decides whether the
-// API server continues without an answer.
+// API server allows a request if the webhook does not answer.
 //
 // Folder src/kube/admit: admission webhooks. Uses net.
 #pragma once
@@ -27,7 +27,7 @@
 
 namespace kube {
 
-/// A request of the API server.
+/// What the API server asks the webhook to allow.
 struct AdmissionRequest {
   std::string uid;        ///< The uid of the request, not of the object.
   std::string operation;  ///< "CREATE", "UPDATE", "DELETE" or "CONNECT".
@@ -46,7 +46,7 @@ struct AdmissionVerdict {
   bool allowed = true;
   std::string message;                ///< The reason of a refusal, for the user.
   int code = 403;                     ///< The HTTP status of a refusal.
-  std::vector<std::string> warnings;  ///< Shown by kubectl, also with a refusal. At most 256 characters each.
+  std::vector<std::string> warnings;  ///< kubectl shows them, even with a refusal. At most 256 characters each.
   core::Json patch;                   ///< A JSON patch (RFC 6902) that changes the object; null: no change.
 };
 AdmissionVerdict admit();
@@ -54,21 +54,21 @@ AdmissionVerdict refuse(std::string message);
 
 using Review = std::function<AdmissionVerdict(const AdmissionRequest&)>;
 
-/// Answers one request to the path of a review. The status is 400 unless the body is an AdmissionReview v1 in JSON, 405 for
-/// another method, 415 for another content type, and 500 if the review throws (a bug).
+/// Answers one HTTP request with the verdict of `review`. The status is 405 unless the method is POST, 415 for another content
+/// type than JSON, 400 if the body is not an AdmissionReview v1, and 500 if the review throws (a bug).
 net::HttpResponse answer_review(const Review& review, const net::HttpRequest& request);
 
 struct WebhookOptions {
   /// The address to listen on, and limits; `use_tls` and `tls` are set from `files`. The API server accepts objects of 3 MiB,
-  /// and sends the old and the new one. It opens one connection for each concurrent request.
+  /// and sends the old and the new object. It opens one connection for each concurrent request.
   net::ServerOptions listen{.max_request_bytes = 7UL << 20, .max_connections = 64};
-  net::TlsFilesOptions files{};  ///< The certificate and its key. New connections use a new pair.
+  net::TlsFilesOptions files{};  ///< The files of the certificate and its key. New connections use their newest contents.
   core::Duration grace{10000};   ///< How long stop() waits for requests under way.
 };
 
 class WebhookServer {
  public:
-  /// The key of `reviews` is the path.
+  /// `reviews` maps the path of a webhook to the function that answers its requests.
   WebhookServer(net::AsioLoop& loop, core::Logger& logger, WebhookOptions options, std::map<std::string, Review> reviews);
   ~WebhookServer();
 

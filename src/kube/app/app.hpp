@@ -34,8 +34,8 @@ class App final : public run::Shell {
  public:
   explicit App(const run::Program& program);
 
-  // Only after start().
-  /// Writes are not fenced until the manager exists.
+  // Call these only after start().
+  /// Returns the client. Until the manager exists, writes are not fenced: no lease is needed for them.
   [[nodiscard]] Client& client() { return *client_; }
   /// Creates the manager on the first call; run() starts and stops it. Whatever is registered with it must be destroyed before
   /// the App. A lost lease ends the process at once.

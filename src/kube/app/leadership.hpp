@@ -17,7 +17,7 @@ class Leadership {
     std::function<void()> on_leading;
     std::function<void(const std::string& why)> on_lost;
   };
-  /// Without `election` this process leads from start(). With it, the Lease fences the client's writes from now on.
+  /// Without `election`, this process leads from start() on. With `election`, the Lease fences the client's writes from now on.
   Leadership(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, std::optional<LeaseOptions> election,
              Metrics* metrics, Callbacks callbacks);
   /// Fences off all later writes of the client.
@@ -27,11 +27,11 @@ class Leadership {
 
   void start();
   [[nodiscard]] bool leads() const { return leads_; }
-  /// Reports whether there is an election. If so, another process may have led before this one, and what this one has read
-  /// before its own leadership may lack the last writes of that process.
+  /// Reports whether there is an election. If so, another process may have led before this process, and what this process has
+  /// read before its own leadership may lack the last writes of the other.
   [[nodiscard]] bool elected() const { return election_ != nullptr; }
-  /// Ends the leadership. With `writes_under_way` the Lease is not released but expires, so that no other process begins while
-  /// these writes may still be carried out.
+  /// Ends the leadership, then calls `done`. With `writes_under_way`, the Lease is not released but expires, so that no other
+  /// process begins while these writes may still be carried out.
   void give_up(bool writes_under_way, std::function<void()> done);
 
  private:

@@ -3,10 +3,10 @@
 // Guarantees: no two processes that use this class have a deadline() in the future at once, whatever their wall clocks say.
 //
 // A holder counts as alive while the Lease changes, measured by our own clock, never by the timestamps in the Lease. A leader
-// that has not renewed for renew_deadline may not write: the client refuses, by default 5 s before anyone else can begin. A
-// later renewal restores the right to write, because nobody else has written the Lease in between. So an API server that takes
-// 5 s for every answer prevents writes, but does not cost the lease. The lease is lost retry_period before anyone else can
-// begin, and `on_lost` ends the process.
+// that has not renewed the Lease for renew_deadline may not write: the client refuses, by default 5 s before anyone else can
+// begin. A later renewal restores the right to write, because nobody else has written the Lease in between. So an API server
+// that takes 5 s for every answer prevents writes, but the leader keeps the Lease. If no renewal succeeds, the Lease counts as
+// lost retry_period before anyone else can begin, and `on_lost` ends the process.
 #pragma once
 
 #include <functional>
@@ -34,10 +34,10 @@ class LeaderElection {
  public:
   struct Callbacks {
     std::function<void()> on_leading;
-    std::function<void(std::string why)> on_lost;  ///< Called at most once. The election has ended.
+    std::function<void(std::string why)> on_lost;  ///< Called at most once, when the lease is lost. The election has ended.
     /// Called when the holder changes, to another process or to us; may be unset.
     std::function<void(const std::string& holder)> on_holder;
-    std::function<void()> on_slow_renewal{};  ///< The Lease must be read before it is renewed; may be unset.
+    std::function<void()> on_slow_renewal{};  ///< Called if the Lease must be read before a renewal; may be unset.
   };
   LeaderElection(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, LeaseOptions options,
                  Callbacks callbacks);
@@ -47,12 +47,12 @@ class LeaderElection {
   /// Releases the Lease, if we hold it, so that another process can take it at once. Call it only after all writers have
   /// stopped. Waits for a renewal under way. Calls `done` when the API server has answered or the request has failed.
   void release(std::function<void()> done);
-  /// Stops without releasing the Lease: it expires, and our writes are refused from now on. Use it when writes are still under
-  /// way.
+  /// Stops without releasing the Lease: the Lease expires, and our writes are refused from now on. Call it if writes are still
+  /// under way.
   void end();
   [[nodiscard]] bool leading() const;
-  /// Returns until when our writes are safe: the end of renew_deadline since the last renewal was sent. nullopt if that time is
-  /// over or another process leads.
+  /// Returns until when our writes are safe: renew_deadline after the last successful renewal was sent. Returns nullopt if that
+  /// time is over or another process leads.
   [[nodiscard]] std::optional<core::MonoTime> deadline() const;
 
  private:

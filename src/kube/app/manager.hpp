@@ -51,11 +51,11 @@ struct ManagerOptions : run::PassOptions {
   core::Duration stop_grace{10000};  ///< How long stop() waits for passes under way.
   WatchOptions watch;
   EventOptions events;
-  std::optional<LeaseOptions> election;  ///< The election. Without it, this process leads at once.
-  /// Called when the lease was lost: the process must end now.
+  std::optional<LeaseOptions> election;  ///< The Lease of the election; nullopt: this process leads at once.
+  /// Called when the lease is lost: the process must end now.
   std::function<void(std::string why)> on_lost;
-  /// Must be equal in every process: controllers store hashes in annotations, to detect changes even after a restart. "": a
-  /// random salt.
+  /// Salts the hashes of Secret values. Must be equal in every process, because controllers store hashes in annotations, to
+  /// detect changes even after a restart. "": a random salt.
   std::string secret_salt = "slurm-operator";
 };
 
@@ -64,7 +64,7 @@ class Manager final : private CacheDirectory {
   Manager(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, ManagerOptions options = {});
   ~Manager() override;
 
-  /// Returns the cache of a resource under a scope, and creates it with its watch on first use. Only before start().
+  /// Returns the cache of a resource under a scope. Creates the cache and its watch on first use. Call it only before start().
   template <class Record>
   Cache<Record>& cache(const Resource& resource, const Scope& scope = {}) {
     if (CacheBase* known = find_cache(resource, scope, typeid(Record))) return static_cast<Cache<Record>&>(*known);
@@ -82,7 +82,7 @@ class Manager final : private CacheDirectory {
   /// Adds a target for other acts (slurm::Target). The manager has its own target for kube acts.
   void add_target(plan::Target& target);
 
-  /// Processes a key after `delay` at the latest, for a cause that no cache shows (a Slurm snapshot, a timer).
+  /// Processes a key of the controller after `delay` at the latest. For causes that no cache shows (a Slurm snapshot, a timer).
   void wake(std::string_view controller, const Key& key, core::Duration delay = core::Duration{0});
   /// Call it after a change outside the manager's caches, such as a new Slurm snapshot: the gates are checked again.
   void caches_changed();
@@ -95,9 +95,9 @@ class Manager final : private CacheDirectory {
 
   [[nodiscard]] bool synced() const;  ///< All caches hold a complete list.
   [[nodiscard]] bool leading() const;
-  /// Sets the callback for a won election. What was read before may lack the last writes of the previous leader.
+  /// Sets the callback for a won election. What was read before the victory may lack the last writes of the previous leader.
   void on_leading(std::function<void()> callback);
-  /// Sets the callback for each system that a plan waits on (Plan::waits_on). It is called with every such plan.
+  /// Sets a callback. For each plan, it is called with each system that the plan waits on (Plan::waits_on).
   void on_waiting(std::function<void(const std::string& system)> callback);
   [[nodiscard]] bool idle() const;  ///< No pass runs, and no key is ready, held or due for a retry.
   [[nodiscard]] const run::Passes& passes() const;
@@ -116,7 +116,7 @@ class Manager final : private CacheDirectory {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Returns the keys that a change of a record concerns. Called with the old and with the new record.
+/// Returns the keys that the change of a record concerns. listen() calls it with the old and with the new record.
 template <class Record>
 using Mapper = std::function<std::vector<Key>(const Record&)>;
 /// Returns true if the change of a record matters.
@@ -137,12 +137,12 @@ void listen(Cache<Record>& source, Mapper<Record> map, Filter<Record> filter, st
       });
 }
 
-/// Maps a record to its own key.
+/// Returns a Mapper from a record to its own key.
 template <class Record>
 Mapper<Record> self() {
   return [](const Record& record) { return std::vector<Key>{record.meta.key()}; };
 }
-/// Maps a record to its controller owner, if that has this kind. `observe` must compare the owner's uid.
+/// Returns a Mapper to the key of the controller owner if the owner is of this kind. `observe` must compare the owner's uid.
 template <class Record>
 Mapper<Record> controller_owner(std::string kind) {
   return [kind = std::move(kind)](const Record& record) -> std::vector<Key> {

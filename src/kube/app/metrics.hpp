@@ -18,12 +18,12 @@ class Metrics final : public run::Metrics {
   ~Metrics() override;
   void request(const RequestRecord& record, const std::string& host);
   void leader(const std::string& lease, bool leading);
-  /// The Lease had to be read before it could be renewed.
+  /// Counts a renewal before which the Lease had to be read.
   void slow_renewal(const std::string& lease);
   void cache(const std::string& name, std::size_t objects, const std::string& resource_version);
   void watch_failures(const std::string& name, std::uint64_t total);
   void events_dropped(std::uint64_t total);
-  /// The files of the credentials were read again; `good` is false if that failed.
+  /// Counts a reading of the files of the credentials. `good` is false if a file could not be read.
   void credentials_read(bool good);
 
  private:

@@ -40,7 +40,7 @@ template <class Record>
 class Cache final : public CacheBase {
  public:
   using Ptr = std::shared_ptr<const Record>;
-  /// Returns the values under which an index contains a record.
+  /// Returns the values under which by_index() finds a record in an index.
   using IndexFunction = std::function<std::vector<std::string>(const Record&)>;
   /// Called after the cache shows the change. `before` is null for an added record, `after` for a deleted one.
   using Listener = std::function<void(const Ptr& before, const Ptr& after)>;
@@ -60,11 +60,11 @@ class Cache final : public CacheBase {
   [[nodiscard]] std::size_t size() const override { return items_.size(); }
   [[nodiscard]] std::pair<std::string, std::string> identity(const Key& key) const override;
 
-  // Called by the watch. Events may come twice: an event that is not newer than the cached object changes nothing.
+  // The watch calls these. An event may come twice: an event that is not newer than the cached object changes nothing.
   void upsert(Ptr record);
-  /// `rv` is the resourceVersion of the deletion and `uid` the uid of the deleted object, if known.
+  /// `rv` is the resourceVersion of the deletion, and `uid` the uid of the deleted object; "" if unknown.
   void erase(const Key& key, std::string rv = "", std::string_view uid = "");
-  /// Replaces the contents with the complete list at `rv`. Objects that are absent from it were deleted.
+  /// Replaces the contents with the complete list at `rv`. Objects that are absent from the list were deleted.
   void replace(std::vector<Ptr> records, std::string rv);
   void bookmark(std::string rv);
 

@@ -21,7 +21,7 @@ struct CacheEntry {
   std::unique_ptr<CacheBase> cache;
   std::unique_ptr<WatchSink> sink;
   std::unique_ptr<Watch> watch;
-  std::uint64_t lists_needed = 1;  ///< The contents count as known after this many complete lists.
+  std::uint64_t lists_needed = 1;  ///< synced() is false until the watch has completed this many lists.
 
   [[nodiscard]] bool synced() const { return cache->synced() && watch->stats().complete_lists >= lists_needed; }
   /// Requests a new list. synced() is false until the contents are no older than this call.
@@ -31,7 +31,7 @@ struct CacheEntry {
   }
 };
 
-/// Makes entries, and must outlive them.
+/// Makes CacheEntries, and must outlive them.
 class CacheMaker {
  public:
   CacheMaker(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, WatchOptions options,

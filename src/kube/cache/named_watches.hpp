@@ -3,7 +3,7 @@
 //
 // Requires: the owner calls caches_changed() after each change of a cache.
 // Guarantees: a key that reads an object is woken by each change of the object, and when the object is first known. Objects
-// that a key did not name in its last observe are not watched for it.
+// that a key did not name in its last observe are not watched for this key.
 #pragma once
 
 #include <functional>
@@ -21,11 +21,11 @@ namespace kube {
 
 class NamedWatches {
  public:
-  /// `wake` is called when an object that a key names has changed or is known now, `changed` when a cache has changed.
+  /// Calls `wake` when an object that a key names has changed or has become known, and `changed` when a cache has changed.
   NamedWatches(CacheMaker& maker, std::function<void(const run::WorkKey&)> wake, std::function<void()> changed)
       : maker_(maker), wake_(std::move(wake)), changed_(std::move(changed)) {}
 
-  /// The watched resource together with its record type, and the object.
+  /// Identifies a named object: the watched resource with its record type, and the key of the object.
   using Id = std::pair<std::string, Key>;
 
   /// Reads named objects during one observe of one key. Its destruction drops the objects that the key did not name again.
@@ -51,14 +51,14 @@ class NamedWatches {
     std::set<Id> names_;
   };
 
-  /// Wakes the keys that name objects known since the last call.
+  /// Wakes the keys that name an object that has become known since the last call.
   void caches_changed();
   void each(const std::function<void(const CacheEntry&)>& see) const;
   void stop();
 
  private:
   struct Entry {
-    std::unique_ptr<CacheEntry> alone;  ///< Null: the watch of the namespace covers the object.
+    std::unique_ptr<CacheEntry> alone;  ///< The object's own watch. Null: the namespace's watch covers the object.
     std::set<run::WorkKey> users;
     bool was_synced = false;
   };

@@ -64,10 +64,10 @@ class DocumentParser {
   ~DocumentParser();
   DocumentParser(const DocumentParser&) = delete;
   DocumentParser& operator=(const DocumentParser&) = delete;
-  /// Calls `use` with the parsed text; the element is only valid during the call. Error: kInvalid. Where a custom resource
-  /// accepts any content, users can store values that simdjson refuses, and simdjson then refuses the whole text. Such values
-  /// are converted: integers beyond 64 bits become floating-point numbers, as in the API server, and anything nested deeper
-  /// than 1000 levels becomes a string.
+  /// Calls `use` with the parsed text; the element is only valid during the call. Errors: kInvalid, and those of `use`. Where a
+  /// custom resource accepts any content, users can store values for which simdjson refuses the whole text. Such values are
+  /// converted: integers beyond 64 bits become floating-point numbers, as in the API server, and anything nested deeper than
+  /// 1000 levels becomes a string.
   core::Result<void> parse(std::string_view text, const Use& use);
 
  private:

@@ -1,4 +1,4 @@
-// Lets controllers read objects that other objects name.
+// The interface with which controllers read objects that other objects name.
 #pragma once
 
 #include "kube/object.hpp"
@@ -6,8 +6,8 @@
 
 namespace kube {
 
-/// Reads objects that other objects name, and watches each of them while a key names it (kube/cache/named_watches.hpp). Their
-/// changes wake the key.
+/// Reads objects that other objects name, and watches each of them while a key names it (kube/cache/named_watches.hpp). A
+/// change of a watched object wakes the key.
 class Recorder : public run::Recorder {
  public:
   virtual Named<SecretRecord> secret(const Key& key) = 0;

@@ -31,7 +31,7 @@ struct Scope {
   friend auto operator<=>(const Scope&, const Scope&) = default;
 };
 
-/// Returns a text that identifies what is watched, for names and for sorting.
+/// Returns a text that identifies a resource under a scope, for names and for sorting.
 [[nodiscard]] std::string place(const Resource& resource, const Scope& scope);
 
 /// The receiver of a watch. Objects are only valid during the call.
@@ -40,11 +40,11 @@ class WatchSink {
   virtual ~WatchSink() = default;
   /// Returns true if the sink needs only metadata, so that the watch requests no more.
   [[nodiscard]] virtual bool metadata_only() const { return false; }
-  /// A list begins. Objects staged by an earlier, failed list are dropped.
+  /// Begins a list. Drops the objects that an earlier, failed list has staged.
   virtual void begin() = 0;
   virtual core::Result<void> stage(const simdjson::dom::element& object) = 0;
   virtual void unstage(const ObjectMeta& meta) = 0;
-  /// The staged objects are the whole contents at `rv`.
+  /// Ends a list. The staged objects are the whole contents at `rv`.
   virtual void commit(std::string rv) = 0;
   virtual core::Result<void> upsert(const simdjson::dom::element& object) = 0;
   virtual void erase(const ObjectMeta& meta) = 0;
@@ -90,16 +90,16 @@ class CacheSink final : public WatchSink {
 struct WatchOptions {
   core::Duration backoff_base{800};
   core::Duration backoff_cap{30000};
-  core::Duration backoff_reset{120000};  ///< After this time without a failure the backoff starts from the base again.
-  core::Duration timeout_least{300000};  ///< The server ends the watch after a random time, at least this ...
-  core::Duration timeout_most{600000};   ///< ... and at most this.
+  core::Duration backoff_reset{120000};  ///< After this time without a failure, the backoff starts from backoff_base again.
+  core::Duration timeout_least{300000};  ///< The server ends each watch after a random time of at least this.
+  core::Duration timeout_most{600000};   ///< The server ends each watch after a random time of at most this.
   core::Duration very_short{1000};       ///< A watch that ends sooner, without an event, counts as a failure.
   core::Duration head_timeout{30000};
-  core::Duration slow_list{10000};          ///< Warn if the initial events of a WatchList take longer.
+  core::Duration slow_list{10000};          ///< Logs a warning if the initial events of a WatchList take longer.
   core::Duration list_silence{30000};       ///< The longest silence while a list is under way.
   core::Duration bookmark_silence{180000};  ///< The longest silence once the server has sent bookmarks (one a minute).
   int page_size = 500;
-  bool watch_list = true;  ///< False: always list in pages.
+  bool watch_list = true;  ///< Tries a WatchList first. False: always lists in pages.
 };
 
 /// Counters for metrics.
@@ -132,7 +132,7 @@ class Watch {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Splits a byte stream into lines, however it is cut into pieces. A line longer than `max` is an error.
+/// Splits a byte stream that arrives in arbitrary pieces into lines. A line longer than `max` bytes is an error.
 class LineFramer {
  public:
   using OnLine = std::function<bool(std::string_view line)>;  ///< Return false to stop.
@@ -148,7 +148,7 @@ class LineFramer {
   std::string rest_;
 };
 
-/// Extracts the items of a List while its text arrives, so that no whole page is held. Keeps the rest (metadata) as text.
+/// Extracts the items of a List while its text arrives, so that no whole page is in memory. Keeps the rest (metadata) as text.
 class ListSplitter {
  public:
   using OnItem = std::function<bool(std::string_view item)>;  ///< Return false to stop.
@@ -165,7 +165,7 @@ class ListSplitter {
   int depth_ = 0;
   bool in_string_ = false, escaped_ = false;
   bool expect_key_ = false;  ///< The next string at depth 1 is a key.
-  bool in_key_ = false;      ///< The current string is that key.
+  bool in_key_ = false;      ///< The current string is a key at depth 1.
   bool in_items_ = false, complete_ = false;
 };
 

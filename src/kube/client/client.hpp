@@ -6,7 +6,7 @@
 // opened). The caller handles everything else: a level-triggered controller plans again.
 //
 // Requires: all calls are on the loop; loop, transport and credentials outlive the client.
-// Guarantees: `done` is called once, in a later turn of the loop, unless the client is destroyed before. With a lease hook,
+// Guarantees: `done` is called once, in a later turn of the loop, unless the client is destroyed before. With lease_deadline,
 // writes are fenced: a write is refused (kCancelled) unless we lead, and its deadline is before the end of the lease.
 //
 // Folder src/kube/client: credentials, and requests to the API server. Uses net.
@@ -33,7 +33,7 @@ namespace kube {
 struct ListOptions {
   std::string field_selector{};
   std::string label_selector{};
-  int limit = 0;                 ///< 0: all at once.
+  int limit = 0;                 ///< The most items of a page; 0: no limit.
   std::string continue_token{};  ///< metadata.continue of the previous page.
   bool metadata_only = false;    ///< Requests a PartialObjectMetadataList.
 };
@@ -49,7 +49,7 @@ struct WriteOptions {
   /// object.
   std::string subresource{};
   std::string field_manager{};  ///< "": the client's own field manager.
-  bool fenced = true;           ///< False only for the Lease itself.
+  bool fenced = true;           ///< Refuses the write unless we lead. False only for the Lease itself.
   std::optional<core::Duration> timeout{};
   bool urgent = false;   ///< See net::HttpRequest.
   bool dry_run = false;  ///< For create: the server does everything but store the object.
@@ -97,19 +97,19 @@ class Client {
   /// Returns the last line that a container has written within `since`, by the kubelet's clock; "" if there is none.
   void last_line(const Key& pod, std::string_view container, std::chrono::seconds since,
                  std::function<void(core::Result<std::string>)> done);
-  /// Lists one page consistently and returns the List as JSON. Only for small collections; caches stream. Error: kExpired if
+  /// Lists one page consistently and returns the List as JSON. Only for small collections. Error: kExpired if
   /// the API server no longer has the version of `continue_token`.
   void list(const Resource& resource, const std::string& ns, const ListOptions& options, Done done);
   /// Lists all objects consistently, in pages of `limit` objects (0: 500), and returns one List. If the API server drops the
   /// version between two pages, the list starts again, up to kMaxListRestarts times. Error: kExpired after that.
   void list_all(const Resource& resource, const std::string& ns, ListOptions options, Done done);
   static constexpr int kMaxListRestarts = 2;
-  /// Creates an object with strict field validation. Returns the stored object, or the reply of the subresource (often only a
+  /// Creates an object with strict field validation. Passes on the stored object, or the reply of the subresource (often only a
   /// Status).
   void create(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
-  /// Replaces an object (PUT). For the Lease, whose whole content is ours.
+  /// Replaces an object (PUT). Only for the Lease, whose whole content is ours.
   void update(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
-  /// Server-side apply; takes over fields of other managers. `object` needs apiVersion, kind and metadata.name.
+  /// Server-side apply; takes over fields of other managers. The object needs apiVersion, kind and metadata.name.
   void apply(const Resource& resource, const core::Json& object, Done done, const WriteOptions& options = {});
   void patch(const Resource& resource, const Key& key, PatchType type, const core::Json& patch, Done done,
              const WriteOptions& options = {});
@@ -117,16 +117,16 @@ class Client {
   void remove(const Resource& resource, const Key& key, const DeleteOptions& delete_options, Done done,
               const WriteOptions& options = {});
 
-  /// A streamed GET (watch, list). A status other than 200 ends the stream with a typed error from the body, without a call of
-  /// on_head. Not retried, except once with a new token after a 401. `accept` "" means plain JSON; see kMetadataOnly.
+  /// Sends a GET whose reply is a stream (watch, list). A status other than 200 ends the stream with a typed error from the
+  /// body, without a call of on_head. Not retried, except once after a 401. `accept` "" means plain JSON; see kMetadataOnly.
   StreamId stream(const std::string& target, core::Duration timeout, net::StreamHandler handler, std::string accept = "");
   void cancel_stream(StreamId id);
 
   [[nodiscard]] const ClientOptions& options() const;
-  /// Returns until when writes may be under way: the end of the lease minus the margin; nullopt if we do not lead; the end of
-  /// time if writes are not fenced. For code that writes to other servers: the lease also fences these writes.
+  /// Returns until when writes may be under way: the end of the lease minus lease_margin. Returns nullopt if we do not lead,
+  /// and the end of time if writes are not fenced. For code that writes to other servers: the lease also fences those writes.
   [[nodiscard]] std::optional<core::MonoTime> write_deadline() const;
-  /// Replaces the fence. For the election, which needs the client itself.
+  /// Replaces ClientOptions::lease_deadline. For the election, which is created after the client that it uses.
   void set_lease_deadline(std::function<std::optional<core::MonoTime>()> hook);
 
  private:
@@ -134,12 +134,12 @@ class Client {
   std::shared_ptr<Impl> impl_;
 };
 
-/// The Accept header for metadata alone: of one object (also in watches), and of each object in a list.
+/// The Accept header that requests only metadata: of one object or the objects of a watch, and of the objects of a list.
 inline constexpr std::string_view kMetadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 inline constexpr std::string_view kMetadataOnlyList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// Returns the typed error of a reply that is not 2xx: the code from status and reason, the message from the Status with its
-/// causes.
+/// Returns the typed error of a reply that is not 2xx. The code follows from the HTTP status and the reason. The message is
+/// that of the Status in the body, with its causes.
 core::Error error_from_response(int status, const net::Headers& headers, std::string_view body);
 /// Returns the typed error of a Status object, such as in the ERROR event of a watch.
 core::Error error_from_status(const core::Json& status, int http_status = 0);

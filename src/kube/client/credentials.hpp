@@ -7,7 +7,7 @@
 //   kube::Client client(loop, random, transport, **credentials, options);
 //
 // Files with tokens and certificates are read again while the process runs, because the kubelet rotates them: all files every
-// 60 s if the token is in a file, or else every 5 min, and after a 401. Files are read and plugins run off the loop.
+// 60 s if the token is in a file, or else every 5 min, and after a 401. Files are read, and plugins run, on other threads.
 #pragma once
 
 #include <cstdint>
@@ -36,14 +36,14 @@ class Credentials {
   /// Returns the bearer token to send now; "" if none is needed (a client certificate); nullopt if refresh() must be called
   /// first.
   [[nodiscard]] virtual std::optional<std::string> token() const = 0;
-  /// Gets a new token from a file or plugin, then calls `done`. Calls while one is under way share its result. Errors:
+  /// Gets a new token from a file or plugin, then calls `done`. Calls during a refresh share its result. Errors:
   /// kUnauthorized if the credentials come from no file or plugin, or the error of reading the file or running the plugin.
   virtual void refresh(Done done) = 0;
   /// Returns the namespace of the context or the pod; "default" if neither has one.
   [[nodiscard]] virtual std::string default_namespace() const = 0;
-  /// Called on the loop when the certificates of endpoint() were replaced.
+  /// Sets the callback for new certificates of endpoint(). It is called on the loop.
   void on_change(std::function<void(const net::Endpoint&)> call) { changed_ = std::move(call); }
-  /// Called on the loop when files were read again; `good` is false if one could not be read. For metrics.
+  /// Sets the callback for readings of the files, for metrics. It is called on the loop. `good`: all files could be read.
   void on_read(std::function<void(bool good)> call) { read_ = std::move(call); }
 
  protected:
@@ -74,7 +74,7 @@ core::Result<std::unique_ptr<Credentials>> kubeconfig_credentials(core::Loop& lo
 /// Reads KUBERNETES_SERVICE_HOST/PORT and /var/run/secrets/kubernetes.io/serviceaccount. Error: kNotFound outside of a pod, or
 /// if a file is missing.
 core::Result<std::unique_ptr<Credentials>> in_cluster_credentials(core::Loop& loop, const System& system);
-/// Uses `kubeconfig` if set; else $KUBECONFIG; else the pod's service account; else ~/.kube/config.
+/// Uses `kubeconfig` if set; else $KUBECONFIG; else the pod's service account; else ~/.kube/config. Errors: as above.
 core::Result<std::unique_ptr<Credentials>> discover_credentials(core::Loop& loop, const std::string& kubeconfig = "",
                                                                 const std::string& context = "");
 

@@ -12,13 +12,13 @@
 
 namespace kube {
 
-/// Everything that credentials need from outside. `read_file` and `run` are called off the loop, except for the first reads.
+/// Everything that credentials need from outside. `read_file` and `run` are called off the loop, except for the first reading.
 struct System {
   std::function<std::optional<std::string>(const std::string& name)> env;
   std::function<core::Result<std::string>(const std::string& path)> read_file;
   struct Command {
     std::vector<std::string> argv;
-    std::vector<std::pair<std::string, std::string>> env;  ///< Added to our own environment.
+    std::vector<std::pair<std::string, std::string>> env;  ///< Pairs of name and value, added to our own environment.
     core::Duration timeout{30000};
   };
   /// Runs a program and returns its stdout. Error: kUnavailable with the exit status and the end of stderr.

@@ -1,4 +1,4 @@
-// For unit tests of code that talks to the API server.
+// A fixture for unit tests of code that sends requests to the API server.
 #pragma once
 
 #include "core/log.hpp"

@@ -42,7 +42,7 @@ class FakeTransport final : public net::HttpTransport {
     void event(std::string_view type, const core::Json& object) const { line({{"type", type}, {"object", object}}); }
     void end() const { handler.on_end({}); }
     void fail(core::ErrorCode code) const { handler.on_end(core::fail(code, "fake")); }
-    /// Answers completely at once, not as a stream.
+    /// Sends a whole answer at once: its head, its body and its end.
     void answer(int status, const core::Json& body) const {
       handler.on_head(status, {});
       handler.on_data(body.dump());
@@ -102,7 +102,7 @@ class FakeTransport final : public net::HttpTransport {
   RequestId last_ = 0;
 };
 
-/// Returns a Status body.
+/// Returns the Status of a failed request, as the API server sends it.
 inline core::Json status_json(int code, std::string_view reason, std::string_view message = "no") {
   return {{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"},
           {"code", code},     {"reason", reason},   {"message", message}};

@@ -24,8 +24,8 @@ inline std::string to_pem(const std::function<void(BIO*)>& write) {
   return out;
 }
 
-/// Makes a self-signed certificate, which is its own authority. In one CA file, use different names, because OpenSSL finds
-/// authorities by name.
+/// Makes a self-signed certificate, which is its own authority. The certificates of one CA file need different common names,
+/// because OpenSSL finds authorities by name.
 inline Identity make_identity(const std::string& alt_names, const std::string& common_name = "test") {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* cert = X509_new();

@@ -1,4 +1,4 @@
-// For tests: makes a plan::Observing, with which evidence can be issued. Outside of tests, only the runtime makes one.
+// Makes a plan::Observing for tests that issue evidence. Outside of tests, only the runtime makes an Observing.
 #pragma once
 
 #include "plan/evidence.hpp"

@@ -1,4 +1,4 @@
-// Families of metrics. Only for sources that define metrics.
+// Families of metrics (of prometheus-cpp). Include this header only in sources that define metrics.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -25,13 +25,13 @@ inline void raise_to(prometheus::Counter& counter, double total) {
 }
 
 struct MetricFamilies {
-  /// Metric names cannot contain dashes.
+  /// Replaces the dashes in the program's name, because metric names cannot contain them.
   explicit MetricFamilies(std::string_view program) : prefix(program) { std::ranges::replace(prefix, '-', '_'); }
 
   std::string prefix;
   prometheus::Registry registry;
 
-  /// Returns the full name: the program's prefix goes before names that start with _. The other names are common ones.
+  /// Returns the full name of a metric: puts the program's prefix before a name that starts with _, and keeps other names.
   [[nodiscard]] std::string full(std::string_view name) const {
     return std::string(name.starts_with('_') ? prefix : "").append(name);
   }

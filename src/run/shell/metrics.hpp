@@ -36,7 +36,7 @@ class Metrics : public PassMetrics {
   [[nodiscard]] std::string text();
 
  protected:
-  /// Returns the families to add more to: run/shell/metric_families.hpp.
+  /// Returns the families, to which a derived class adds its own: see run/shell/metric_families.hpp.
   [[nodiscard]] MetricFamilies& families();
 
  private:

@@ -1,5 +1,5 @@
-// The shell of a process that runs controllers: flags, logs, metrics, health, signals and exit codes. A program derives from it
-// and defines how it begins and ends, and when it is ready. With an API server: kube/app/app.hpp.
+// The shell of a process that runs controllers: flags, logs, metrics, health, signals and exit codes. A program derives from
+// Shell, and defines how it begins and ends, and when it is ready. For programs with an API server, see kube/app/app.hpp.
 //
 // Every process has the flags that --help lists first. An invalid flag ends the process before anything runs; the message names
 // the flag and its value and, for a level or an address, what is allowed.
@@ -39,13 +39,13 @@ class Shell {
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
-  /// Adds a flag of the program before start(), which writes its value to `value`. The initial value of `value` is the default.
+  /// Adds a flag. Call it before start(), which writes the flag's value to `value`. Until then, `value` holds the default.
   void flag(const char* name, bool& value, const char* help);  ///< Takes no value: its presence means true.
   void flag(const char* name, std::string& value, const char* help);
   void flag(const char* name, std::vector<std::string>& value, const char* help);  ///< Comma-separated.
 
-  /// Parses the flags, creates the log, and calls prepare(). Returns an exit code if the process must end; the error is printed
-  /// then.
+  /// Parses the flags, creates the log, and calls prepare(). Returns an exit code if the process must end, after printing the
+  /// error; else nullopt.
   std::optional<int> start(int argc, char** argv);
 
   [[nodiscard]] net::AsioLoop& loop() { return loop_; }
@@ -66,7 +66,7 @@ class Shell {
   const Program program_;
 
  private:
-  /// Called when the flags are parsed. Returns an exit code like start().
+  /// Called after the flags are parsed. Returns an exit code if the process must end; else nullopt.
   virtual std::optional<int> prepare() { return {}; }
   virtual HealthChecks health() { return {}; }
   /// Returns additional fields of the log line "starting".
