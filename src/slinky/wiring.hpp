@@ -33,7 +33,7 @@ class Wiring {
  public:
   virtual ~Wiring() = default;
 
-  /// Runs the controller. It must outlive the wiring's last callback.
+  /// Runs the controller, which must outlive the wiring's last callback.
   virtual void run(run::Controller& controller) = 0;
 
   /// Returns the cache of the declaration, and adds the right to read it.
@@ -83,16 +83,16 @@ class Wiring {
   /// Adds the rights for a custom resource that the controller reconciles: patch its finalizers and annotations, patch its
   /// status, and create children that block its deletion.
   void reconciles(const kube::Resource& resource);
-  /// Adds the rights for child objects that the controller creates. Includes delete: where OwnerReferencesPermissionEnforcement
-  /// is enabled, a change of the owners of an object requires it, and an apply to a child that somebody else made or changed
-  /// does so.
+  /// Adds the rights for child objects that the controller creates. Includes delete: where the admission plugin
+  /// OwnerReferencesPermissionEnforcement is enabled, it is required to change the owners of an object. An apply to a child
+  /// that somebody else made or changed can change its owners.
   void makes(const kube::Resource& resource);
   /// Adds the right to read a resource live or through the recorder.
   void reads(const kube::Resource& resource);
   Rights rights;
 
  private:
-  /// Returns the cache of the declaration. Its records are of the declaration's type.
+  /// Returns the cache of the declaration, whose records have the type that the declaration names.
   virtual kube::CacheBase& find_or_make(const AnyCacheOf& wanted) = 0;
   virtual void wake(std::string_view controller, const kube::Key& key) = 0;
   /// Wakes the key if it is cluster-scoped, or if the program acts in its namespace.

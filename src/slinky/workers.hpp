@@ -14,7 +14,7 @@ namespace slinky {
 
 /// Parses a boolean annotation as Go's strconv.ParseBool does.
 [[nodiscard]] bool is_true(std::string_view text);
-/// Reports whether the Controller's stop switch is set: nothing in its cluster is deleted.
+/// Reports whether the Controller's stop switch is set, which forbids all deletions in its cluster.
 [[nodiscard]] bool stops_deletions(const kube::ObjectMeta& controller);
 /// Reports whether the pod's slurmd has ever started. The API server learns of it with a short delay.
 [[nodiscard]] bool slurmd_started(const kube::PodRecord& pod);
@@ -35,8 +35,8 @@ namespace slinky {
 [[nodiscard]] std::string registered_text(core::WallTime since);
 [[nodiscard]] std::optional<core::WallTime> registered_since(const kube::PodRecord& pod);
 
-/// Returns the creation time of the youngest pod; the epoch if there is none. The state of a slurmctld without a volume is no
-/// older.
+/// Returns the creation time of the youngest pod; the epoch if there is none. A slurmctld without a volume has no state from
+/// before its pod.
 [[nodiscard]] core::WallTime youngest(const std::vector<kube::PodPtr>& pods);
 
 /// Returns why Slurm's answers must not lead to deletions, or "". They must not if they come from another cluster, or if Slurm
