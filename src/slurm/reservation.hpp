@@ -38,11 +38,11 @@ inline constexpr std::string_view kReservationUser = "slurm";
 /// alone. There is no better sign, because REST does not show the comments of reservations.
 [[nodiscard]] bool made_by_operator(const Reservation& reservation);
 
-/// A reservation to make: MAINT and IGNORE_JOBS, for SlurmUser.
+/// A reservation to make. It always has the flags MAINT and IGNORE_JOBS and belongs to SlurmUser.
 struct ReservationWish {
   std::string name;
   std::vector<std::string> nodes;  ///< At least one.
-  std::vector<std::string> flags;  ///< Flags other than these two.
+  std::vector<std::string> flags;  ///< Flags other than MAINT and IGNORE_JOBS.
   core::WallTime start;            ///< Slurm refuses a start more than half a minute in the past.
   std::chrono::minutes duration{0};
   std::string comment;  ///< For people: `scontrol show reservation`.
@@ -51,8 +51,8 @@ struct ReservationWish {
 /// Evidence that Slurm has this reservation, and that the operator made it.
 class OwnReservation final : public plan::Evidence {
  public:
-  /// Returns nullopt if the operator did not make the reservation, or if `until` has passed: the time up to which the answer
-  /// that showed the reservation is evidence.
+  /// Returns nullopt if the operator did not make the reservation, or if `until` has passed. After `until`, the answer that
+  /// showed the reservation is no longer evidence.
   static std::optional<OwnReservation> of(const plan::Observing& observing, ClusterKey cluster, Reservation seen,
                                           core::MonoTime until);
   [[nodiscard]] const ClusterKey& cluster() const { return cluster_; }

@@ -26,13 +26,13 @@ struct Work {
   std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent while `running`: no limit.
 };
 
-/// Jobs by node, so that a node costs a look-up instead of a walk through all jobs.
+/// An index of the jobs by node, so that finding the jobs of a node does not visit all jobs.
 struct JobIndex {
   struct Held {
     std::vector<std::shared_ptr<const Job>> jobs;
     Work work;  ///< The summary of these jobs.
   };
-  std::map<std::string, Held, std::less<>> by_node;  ///< Jobs that hold nodes.
+  std::map<std::string, Held, std::less<>> by_node;  ///< Maps each node to the jobs that hold it.
   Held of_any;                                       ///< Jobs that hold nodes, but whose nodes cannot be read.
   core::HostSet required;                            ///< The nodes that waiting jobs name.
 
@@ -52,13 +52,13 @@ struct Snapshot {
   bool other_cluster = false;                                  ///< The error is that another cluster answers.
   int failures = 0;                                            ///< Rounds in a row that failed with `error_code`.
   core::MonoTime requested_at;                                 ///< No request for the contents started before this time.
-  core::Duration cost{0};                                      ///< The time from then to the last answer.
+  core::Duration cost{0};                                      ///< The time from requested_at to the last answer.
   std::uint64_t round = 0;  ///< The round of polls that read the contents. Later rounds have greater numbers.
   Capabilities capabilities;
   SharedMap<std::string, std::shared_ptr<const Node>> nodes;
-  SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Jobs that have not ended, or ended lately.
+  SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Jobs that have not ended, or ended recently.
   SharedMap<std::string, Partition> partitions;
-  std::shared_ptr<const JobIndex> job_index;  ///< The index of `jobs`, from the poller. If null, every call makes one.
+  std::shared_ptr<const JobIndex> job_index;  ///< The index of `jobs`, from the poller. If null, every call builds an index.
 
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
   /// True if Slurm has answered several times in a row, but with answers that we cannot read.
@@ -96,7 +96,7 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
 inline constexpr core::Duration kRegistration{3 * 60 * 1000};
 /// The least age up to which a snapshot counts as evidence.
 inline constexpr core::Duration kFresh{3000};
-/// The greatest such age, unless the round itself took longer. Objects are still read live before they are destroyed.
+/// The greatest age for evidence, unless the round itself took longer. Objects are still read live before they are destroyed.
 inline constexpr core::Duration kFreshAtMost{60000};
 
 }  // namespace slurm
