@@ -48,9 +48,9 @@ struct Observed {
   std::string parse_error;
 
   std::vector<Cluster> clusters;     ///< In the order of clusters_of.
-  std::vector<std::string> leaving;  ///< See leaving_clusters. Only while the Accounting is being deleted.
-  std::optional<Reached> reached;    ///< Only with spec.external.
-  /// See AccountingKeys.
+  std::vector<std::string> leaving;  ///< See leaving_clusters(). Empty unless the Accounting is being deleted.
+  std::optional<Reached> reached;    ///< nullopt without spec.external.
+  /// The keys for slurmdbd, and the Controller whose keys are used (`keys_of`): see AccountingKeys.
   std::optional<SecretFacts> slurm_key, jwt_key;
   std::string keys_of;
   SecretFacts password;

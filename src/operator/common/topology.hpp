@@ -30,7 +30,7 @@ inline constexpr std::string_view kTopologyRoot = "k8s";
 /// name that is kTopologyRoot or begins with it and a slash.
 [[nodiscard]] bool is_from_labels(std::string_view topology);
 
-/// True if topology_of gives such a topology string for this spec, for some values.
+/// True if topology_of could return this topology string for the spec, with some values of the labels.
 [[nodiscard]] bool is_of(const api::Topology& spec, std::string_view topology);
 
 /// Parses the units of a file that render_topology has written.

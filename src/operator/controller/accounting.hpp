@@ -29,13 +29,13 @@ namespace op::controller {
 /// offers them, and a new cluster waits.
 void add_accounting(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered);
 
-/// Returns the settings in the slurm.conf of the user that spec.accountingRef sets.
+/// Returns a problem for each setting in the user's slurm.conf that spec.accountingRef already sets.
 std::vector<slurm::conf::Problem> accounting_settings(const Observed& observed, const slurm::conf::Conf& user);
 
 /// Returns the slurmdbd of the cluster according to spec.accountingRef and the offered file, as "host:port", or "".
 std::string joins(const Observed& observed, const ConfigState& state);
 
-/// The init container with which slurmctld joins.
+/// The init container of slurmctld that lets the cluster join the Accounting.
 inline constexpr const char* kJoin = "accounting";
 /// Returns the script of the init container. Arguments: the state directory, "host:port" of slurmdbd, the file with slurmdbd's
 /// release ("": nobody reports it), a file that records what was reported about it, and the file for the termination message.

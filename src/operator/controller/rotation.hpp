@@ -41,7 +41,7 @@ struct Rotation {
   std::optional<plan::Step> write;    ///< Brings the keyring to the next step of the rotation, or ends the rotation.
   std::vector<plan::Step> witnesses;  ///< Ephemeral containers.
   bool loads = false;                 ///< slurmctld, and through it every slurmd, has to load the files of this step.
-  std::string told;                   ///< The progress, and the pods that the rotation waits for.
+  std::string told;                   ///< For the status: the progress, and the pods that the rotation waits for.
 };
 
 /// Returns why the key cannot change while daemons run: each reason, with what to do about it. "" if it can.
