@@ -32,7 +32,7 @@ struct SubjectTexts {
   std::string_view finalizer;
 };
 [[nodiscard]] const SubjectTexts& texts(Subject subject);
-/// Requires kAccount or kUser.
+/// Returns the kind of entity for kAccount or kUser. Other subjects are not allowed.
 [[nodiscard]] slurm::accounting::EntityKind entity_kind(Subject subject);
 
 struct Claim {
@@ -46,12 +46,12 @@ struct Claim {
   api::DriftPolicy policy = api::DriftPolicy::kEnforce;
   api::QosDeletion deletion_policy = api::QosDeletion::kDelete;
 
-  // Of its status.
+  // From its status:
   std::int64_t observed_generation = 0;
-  /// The number of the QOS that the resource has. Accounts and users have no numbers: 1 if slurmdbd has had it. 0: none.
+  /// The number of the resource's QOS; 0: none. Accounts and users have no number: 1 if slurmdbd has had the entity.
   std::int64_t id = 0;
   std::optional<core::Json> applied;                      ///< See api::SlurmQosStatus::applied.
-  std::vector<api::CapacityLimitStatus> capacity_limits;  ///< Of a SlurmQos.
+  std::vector<api::CapacityLimitStatus> capacity_limits;  ///< Only for a SlurmQos.
   std::vector<api::Condition> conditions;
 
   /// Reports whether the operator writes for this resource.

@@ -43,12 +43,12 @@ struct DeclaredQos {
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmUserSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns the settings of one association in each of the clusters that it names, or in all.
+/// Returns the settings of one association in each of the clusters that it names, or in all. Error: as for an account.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAssociationSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns, for each cluster in which the settings of a user have an association in `account`, the one that makes it the
-/// default account.
+/// Returns the places of a user's associations in `account` that must be marked as the default to make `account` the default
+/// account: one in each cluster in which `settings` have such an association.
 [[nodiscard]] std::set<slurm::accounting::Place> default_places(const slurm::accounting::Settings& settings,
                                                                 const std::string& account);
 

@@ -14,7 +14,7 @@ namespace op::loginset {
 /// Builds the EndpointSlice. It has no endpoints if no pod has a name to resolve.
 core::Json build_hosts(const Observed& observed);
 
-/// Applies the EndpointSlice while there are such pods and a slurmctld in Kubernetes. Deletes it otherwise.
+/// Applies the EndpointSlice while a pod has a name to resolve and slurmctld runs in Kubernetes. Deletes it otherwise.
 void plan_hosts(const Observed& observed, plan::Plan& plan);
 
 }  // namespace op::loginset

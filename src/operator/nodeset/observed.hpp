@@ -91,7 +91,7 @@ struct SeenTemplate {
 };
 
 struct ClaimNote {
-  std::string text;  ///< "": no event gives a reason.
+  std::string text;  ///< Why the claim gets no volume. "": no event gives a reason.
   core::MonoTime read;
 };
 
@@ -155,7 +155,7 @@ struct Observed {
 
   std::optional<Problem> newer;              ///< The image is of a later release than slurmctld: slinky/releases.hpp.
   std::vector<Problem> missing;              ///< Missing Secrets and ConfigMaps that the workers' spec names.
-  kube::Presence host_keys{};                ///< The host keys of the workers' sshd. Read only if the workers run sshd.
+  kube::Presence host_keys{};                ///< Whether the host keys of the workers' sshd exist. Read only if they run sshd.
   std::optional<ControllerView> controller;  ///< Empty: the Controller does not exist or cannot be parsed.
   std::string controller_error;              ///< Why the Controller cannot be parsed.
   bool stopped = false;                      ///< An annotation of the Controller stops all deletions.
@@ -165,7 +165,7 @@ struct Observed {
   std::string namesake;
   std::vector<Rival> rivals;                         ///< Other NodeSets whose workers may have the names of ours.
   std::set<std::string, std::less<>> nodeset_names;  ///< Names in Slurm of the Controller's other NodeSets.
-  std::vector<kube::PodPtr> pods;                    ///< Owned by this NodeSet.
+  std::vector<kube::PodPtr> pods;                    ///< The pods that this NodeSet owns.
   Seen seen;
   std::vector<kube::PodPtr> orphans;  ///< Workers with the name and cluster of this NodeSet whose owner is missing or gone.
   /// Pods that are left alone and only occupy names: workers with the name of this NodeSet in another cluster, and our own

@@ -61,8 +61,8 @@ class View {
   [[nodiscard]] slurm::ClusterKey cluster() const { return in.cluster(); }
   /// Returns "NodeSet default/cpu".
   [[nodiscard]] std::string self_text() const;
-  /// True if deletions are stopped or Slurm is in doubt. Then only what does not depend on Slurm's answers may be deleted, or
-  /// nothing.
+  /// True if deletions are stopped or Slurm is in doubt. If they are stopped, nothing may be deleted. If Slurm is in doubt,
+  /// only what does not depend on its answers may be deleted.
   [[nodiscard]] bool stops() const { return in.stopped || !in.doubt.empty(); }
   /// True if the spec has changed since the status was written, so that what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
@@ -122,7 +122,7 @@ class View {
   bool slurm_fresh_ = false;
 
   std::unordered_set<std::string_view> worker_nodes_;
-  std::unordered_map<std::string_view, std::string_view> hosts_by_node_;  ///< By Slurm node.
+  std::unordered_map<std::string_view, std::string_view> hosts_by_node_;  ///< Maps Slurm nodes to Kubernetes nodes.
   std::map<std::string, std::string, std::less<>> conf_hashes_;           ///< By revision.
 };
 

@@ -64,9 +64,9 @@ class World : public op::testing::World {
   slurm::Node& add_node(const std::string& name);
   std::int64_t add_job(std::vector<std::string> nodes, std::string state = "RUNNING");
   void end_job(std::int64_t id);
-  /// Removes the pod's owner.
+  /// Removes the owner references of the pod.
   void orphan(const std::string& pod) { pods.at(pod).meta.owners.clear(); }
-  /// Replaces the line that an earlier call added to slurm.conf.
+  /// Adds a line to slurm.conf, in place of the line that an earlier call added.
   void add_to_conf(const std::string& line) { config_map()["data"]["slurm.conf"] = "PrologFlags=Contain\n" + line + "\n"; }
   /// Sets the Controller's annotation that stops deletions.
   void stop_deletions(bool stopped) {
@@ -128,7 +128,7 @@ class World : public op::testing::World {
   core::Result<void> patch_tolerations(kube::PodRecord& pod, const core::Json& operations);
   core::Result<void> slurm_act(const plan::Act& act);
   void check_intent(const plan::Intent& whole, const plan::Step& step);
-  /// Lanes run in parallel: if one writes to a pod that another deletes, the deletion fails with Conflict.
+  /// Notes the pods that one lane deletes and another writes to: lanes run in parallel, so the deletion fails with Conflict.
   void note_conflicts(const plan::Plan& plan);
   core::Result<void> reservation_act(const plan::Act& act);
   /// Begins and ends reservations according to the clock.
