@@ -1,6 +1,6 @@
 // Names, labels and addresses of everything the controllers make, as users of the Go operator v1.2.1 know them.
 //
-// All controllers take names from here, so that each finds what others create. They depend only on the custom resource.
+// All controllers take names from here, so that each finds what others create. Names depend only on the custom resource.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // Selects the slurmrestd that serves a cluster: a pure function of what is observed.
 //
-// The oldest RestApi with a ready pod; if none has one, the RestApi that served before; if none did, the oldest RestApi.
+// Selects the oldest RestApi with a ready pod. Without one, keeps the RestApi that served before, or else selects the oldest.
 #pragma once
 
 #include <optional>

@@ -58,14 +58,14 @@ class Wiring {
   /// Returns the keys that a change of Slurm concerns. `of` is the Controller of the cluster. Its name is "" if the cluster has
   /// no Controller, because the program knows the address of a slurmrestd (slinky/slurm_connections.hpp).
   using SlurmMapper = std::function<Keys(const slurm::Change& change, const kube::Key& of)>;
-  /// Wakes the controller's keys after each poll of Slurm.
+  /// Wakes, after each poll of Slurm, the controller's keys that `map` returns.
   void wakes_on_slurm(std::string controller, SlurmMapper map);
   /// Called after each poll of Slurm: wakes the keys that the change concerns.
   void slurm_changed(const slurm::Change& change, const kube::Key& of);
 
   /// Returns the keys that a change of a list concerns. `of` is the Accounting of the database.
   using ListMapper = std::function<Keys(const slurm::ListChange& change, const kube::Key& of)>;
-  /// Wakes the controller's keys when the rows, the health or the error of a list of an accounting database changed.
+  /// Wakes the keys that `map` returns when the rows, the health or the error of a list of an accounting database changed.
   void wakes_on_lists(std::string controller, ListMapper map);
   /// Called after each poll of a list: wakes the keys that the change concerns.
   void list_changed(const slurm::ListChange& change, const kube::Key& of);
@@ -83,9 +83,9 @@ class Wiring {
   /// Adds the rights for a custom resource that the controller reconciles: patch its finalizers and annotations, patch its
   /// status, and create children that block its deletion.
   void reconciles(const kube::Resource& resource);
-  /// Adds the rights for child objects that the controller creates. Includes delete: where the admission plugin
-  /// OwnerReferencesPermissionEnforcement is enabled, it is required to change the owners of an object. An apply to a child
-  /// that somebody else made or changed can change its owners.
+  /// Adds the rights for child objects that the controller creates. Includes delete: with the admission plugin
+  /// OwnerReferencesPermissionEnforcement, a change of an object's owners requires it. An apply to a child that somebody else
+  /// made or changed can be such a change.
   void makes(const kube::Resource& resource);
   /// Adds the right to read a resource live or through the recorder.
   void reads(const kube::Resource& resource);

@@ -26,7 +26,7 @@ namespace slinky {
 /// Reports whether the slurmd that Slurm knows behind `node` belongs to this pod.
 [[nodiscard]] bool has_registered(const kube::PodRecord& pod, const slurm::Node& node);
 
-/// missing_text returns the message of the condition on a worker whose node is missing in Slurm. missing_since parses it.
+/// missing_text returns the message of the condition that Slurm lacks a worker's node. missing_since parses it (nullopt: none).
 [[nodiscard]] std::string missing_text(core::WallTime since);
 [[nodiscard]] std::optional<core::WallTime> missing_since(const kube::PodRecord& pod);
 

@@ -34,7 +34,7 @@ struct DrainNodes final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Returns a node to service that the owner drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a drained
+/// Returns to service a node that the owner drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a drained
 /// node, and RESUME for one that is down. If other programs of ours also hold the node, only removes the owner's hold from the
 /// reason. Otherwise the reason becomes "Not responding", because before 26.05 Slurm never clears a reason, and its next drain
 /// would keep it. Fails with kConflict if the live node is in service, if it is failing, or if neither the owner nor slurmctld

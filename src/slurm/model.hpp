@@ -154,10 +154,10 @@ struct Capabilities {
   bool nodes_difference = false;   ///< GET nodes with update_time never fails (26.05.3 and later)
   bool jobs_difference = false;    ///< GET jobs with update_time returns no jobs if nothing changed.
   bool conf = false;               ///< The server has GET conf.
-  bool metrics = false;            ///< MetricsType, and /metrics of slurmctld (25.11 and later)
-  bool requeue = false;            ///< POST jobs/requeue (26.05 and later)
-  bool topology_update = false;    ///< A node's topology can be set (25.05 and later)
-  bool reservations = false;       ///< POST reservation (25.05 and later)
+  bool metrics = false;            ///< slurmctld has MetricsType and serves /metrics (25.11 and later).
+  bool requeue = false;            ///< The server has POST jobs/requeue (26.05 and later).
+  bool topology_update = false;    ///< The server can set a node's topology (25.05 and later).
+  bool reservations = false;       ///< The server has POST reservation (25.05 and later).
   bool slurmdb = false;            ///< The server also serves an accounting database.
 };
 

@@ -21,7 +21,7 @@ namespace slurm {
 /// Nodes that are reserved for the jobs of some users, for a time.
 struct Reservation {
   std::string name, users;                   ///< users: "slurm,root".
-  std::vector<std::string> nodes;            ///< Expanded.
+  std::vector<std::string> nodes;            ///< Node names, expanded from Slurm's hostlist.
   bool nodes_unknown = false;                ///< The nodes could not be read. Any node may be among them.
   std::set<std::string, std::less<>> flags;  ///< In upper case as Slurm names them: MAINT IGNORE_JOBS DAILY ...
   std::optional<core::WallTime> start, end;  ///< For a recurring reservation: the current window, or else the next.

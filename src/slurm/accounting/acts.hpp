@@ -44,9 +44,9 @@ class UnusedQos final : public plan::Evidence {
   std::int64_t id_;
 };
 
-/// Returns who uses the QOS, for messages: "it is the default of account physics, user ann, cluster c", or "it is preempted by
-/// QOS gpu", or "it is the only QOS that may be used by account nvidia, cluster c". Returns "" if nobody does. If a list refers
-/// to a deleted QOS, slurmrestd of 24.11 cannot list any QOS.
+/// Returns who uses the QOS, for messages: "it is the default of account physics, user ann, cluster c", "it is preempted by QOS
+/// gpu", or "it is the only QOS that may be used by account nvidia, cluster c". Returns "" if nobody does. While a list refers
+/// to a deleted QOS, slurmrestd of 24.11 cannot list any QOS, so a used QOS must not be deleted.
 [[nodiscard]] std::string use_of_qos(std::string_view qos, const accounting::View& view);
 
 /// Joins users for a message: the first few, and how many more there are.
@@ -119,8 +119,8 @@ class UnusedEntity final : public plan::Evidence {
 [[nodiscard]] std::string use_of_entity(accounting::EntityKind kind, std::string_view name,
                                         const std::set<accounting::Place>& known, const accounting::View& view);
 
-/// Returns why the association cannot be deleted alone, for messages, or "". slurmdbd deletes all associations below it in the
-/// tree as well, and those of names that differ where this one has `_` (as_mysql_remove_assocs()).
+/// Returns why the association cannot be deleted alone, for messages, or "". slurmdbd also deletes all associations below it in
+/// the tree, and those whose names match this one's if `_` stands for any character (as_mysql_remove_assocs()).
 [[nodiscard]] std::string use_of_association(const accounting::Association& row, const accounting::View& view);
 
 /// Deletes an account or a user with its associations. Succeeds if there is none. Errors: kExpired if the evidence is too old;

@@ -73,9 +73,9 @@ extern const std::array<QosField, 1> kUserFields;
 /// Priority, and its limits by the names of sacctmgr(1).
 extern const std::array<QosField, 22> kAssociationFields;
 
-/// Returns all settings of an account. `rows`: its associations without a user. Their limits must not be inherited ones.
+/// Returns all settings of an account. `rows`: its associations that have no user, read without inherited limits.
 [[nodiscard]] Settings account_settings(const Account& account, const std::vector<std::shared_ptr<const Association>>& rows);
-/// Returns all settings of a user. `rows`: its associations. Their limits must not be inherited ones.
+/// Returns all settings of a user. `rows`: its associations, read without inherited limits.
 [[nodiscard]] Settings user_settings(const User& user, const std::vector<std::shared_ptr<const Association>>& rows);
 
 /// An account or user as slurmdbd has it.

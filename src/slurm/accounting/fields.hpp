@@ -29,7 +29,7 @@ void put_limits(Settings& out, const std::string& place, const Limits& limits);
 /// Sets the member at a path ("limits/max/jobs").
 void put(core::Json& body, std::string_view path, core::Json value);
 
-/// Returns what slurmrestd would misread the name as in a path ("a number"), or "" if slurmrestd reads it as a name.
+/// Returns how slurmrestd would misread the name in a path ("a number"), or "" if slurmrestd reads it as a name.
 [[nodiscard]] std::string taken_for(std::string_view name);
 
 }  // namespace slurm::accounting

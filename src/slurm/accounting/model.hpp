@@ -18,7 +18,7 @@ namespace slurm::accounting {
 /// An absent limit means no limit. Wall times are in minutes.
 struct Limits {
   std::map<std::string, Number, std::less<>> counts;  ///< The limits that are counts: "MaxJobsPerUser": 4.
-  /// For example "GrpTRES": {"cpu": 64, "gres/gpu": 8}.
+  /// Limits on TRES, for example "GrpTRES": {"cpu": 64, "gres/gpu": 8}.
   std::map<std::string, std::map<std::string, std::int64_t>, std::less<>> tres;
   friend bool operator==(const Limits&, const Limits&) = default;
 };

@@ -47,7 +47,7 @@ enum class FieldForm {
 struct QosField {
   std::string_view name, path;
   FieldForm form;
-  std::string_view since = "v0.0.40";  ///< The first data_parser that has it.
+  std::string_view since = "v0.0.40";  ///< The first data_parser that has the field.
   [[nodiscard]] bool limits() const {
     return form == FieldForm::kCount || form == FieldForm::kMinutes || form == FieldForm::kTres;
   }
@@ -73,7 +73,7 @@ extern const std::array<Word, 5> kPreemptModes;
 
 /// Returns the settings of the QOS. Missing settings have their defaults.
 [[nodiscard]] Settings settings_of(const Qos& qos);
-/// Returns the value of a setting, or its default.
+/// Returns the value of a setting, or its default if `settings` lacks it.
 [[nodiscard]] core::Json value_of(const Settings& settings, std::string_view setting);
 
 struct Difference {

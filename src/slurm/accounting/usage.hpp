@@ -28,18 +28,18 @@ struct QueuedJob {
   std::optional<std::int64_t> task{};
   std::string tasks;  ///< The tasks of an array for which the record stands: "1-3%1". "" if it is one job.
   std::string cluster, user, account, qos, partition, state;
-  std::set<std::string, std::less<>> flags;  ///< Beside the base state: "COMPLETING".
+  std::set<std::string, std::less<>> flags;  ///< Flags beside the base state: "COMPLETING".
   std::string reason, description;
   TresCounts asks, has;  ///< `asks`: what the job asked for. `has`: what is allocated to it.
   std::string nodes;     ///< A hostlist.
-  Number time_limit;     ///< In minutes. Unset: that of its partition.
+  Number time_limit;     ///< In minutes. Unset: the limit of its partition applies.
   Number priority;
   std::optional<core::WallTime> submitted, eligible, start, end;
   std::string dependency, reservation, required_nodes, licenses;
   std::int64_t exit_code = 0;
 
   [[nodiscard]] bool pending() const { return state == "PENDING"; }
-  /// True if it counts as running for limits.
+  /// True if the job counts as running for limits.
   [[nodiscard]] bool running() const { return state == "RUNNING" || state == "SUSPENDED"; }
   /// Returns "12"; "12_3" for a task of an array; "12_[1-3%1]" for tasks that wait together.
   [[nodiscard]] std::string full_id() const;

@@ -59,9 +59,9 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
   struct Work {
     AccountingKey database;
     std::vector<accounting::List> lists;  ///< The lists that show the outcome of the act.
-    std::string what;                     ///< For gates: "write QOS gpu".
+    std::string what;                     ///< Names the act in messages of gates: "write QOS gpu".
     Done done;
-    std::optional<core::MonoTime> wrote{};  ///< When a write was sent.
+    std::optional<core::MonoTime> wrote{};  ///< When a write was sent; nullopt: none was.
   };
   using WorkPtr = std::shared_ptr<Work>;
 

@@ -40,7 +40,7 @@ class AccountingClient {
   /// Reads the associations, each with only the limits and QOS that are set on itself, none that it inherits.
   void own_associations(Done<accounting::Association> done);
   void clusters(Done<accounting::Cluster> done);
-  /// Reads the jobs in the QOS `id` and in this state ("running") from slurmdbd. It lacks jobs that have always been held.
+  /// Reads the jobs in the QOS `id` and in this state ("running") from slurmdbd, which lacks jobs held since submission.
   void jobs_in_qos(std::int64_t id, const std::string& state, Done<accounting::JobUse> done);
   /// Reads the job with this number from slurmdbd, even if slurmctld has forgotten it; several jobs if the number was used
   /// again. slurmdbd lacks jobs that have been held since their submission.

@@ -50,7 +50,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void with_server(std::function<void(core::Result<void>)> then, Scope scope = Scope::kCluster);
   /// Returns what the server can do. Null before and between negotiations.
   [[nodiscard]] const Capabilities* capabilities() const { return capabilities_ ? &*capabilities_ : nullptr; }
-  /// Valid in a callback of with_server.
+  /// Returns how the data_parser spells fields. Valid in a callback of with_server.
   [[nodiscard]] const Spelling& spelling() const { return *spelling_; }
   [[nodiscard]] bool job_details() const { return options_.job_details; }
   /// True if replies of another cluster are errors.

@@ -22,7 +22,7 @@ std::int64_t integer_of(od::value value);
 bool truth_of(od::value value);
 /// Reads {set, infinite, number}, or the plain number of older data_parsers. An infinite number is written with set false.
 Number number_of(od::value value);
-/// Reads a number with a fraction, plain or as {set, infinite, number}.
+/// Reads a number with a fraction, plain or as {set, infinite, number}; nullopt if it is not set.
 std::optional<double> fraction_of(od::value value);
 std::optional<core::WallTime> time_of(od::value value);
 /// Calls `each` for the words of an array, or for the single word of a string.

@@ -30,7 +30,7 @@ class KeyedCluster {
   KeyedCluster(const KeyedCluster&) = delete;
   KeyedCluster& operator=(const KeyedCluster&) = delete;
 
-  /// Connects to this slurmrestd with the key that `read_key` reads now. An earlier connection stays in use until it is read.
+  /// Connects to this slurmrestd with the key that `read_key` reads now. An earlier connection stays in use until then.
   void connect(Endpoint endpoint, ReadKey read_key);
   /// Reads a missing key now, instead of some seconds later.
   void read_missing_key();

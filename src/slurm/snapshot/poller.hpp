@@ -23,8 +23,8 @@ struct PollerOptions {
   core::Duration period{1000};       ///< From the start of one round to the next.
   core::Duration often_period{300};  ///< The period after poll_often().
   core::Duration often_for{2000};    ///< How long the effect of one poll_often() lasts.
-  /// The least time from the start of one round to the start of the next, as a multiple of the first one's duration. At most
-  /// 15 s, or twice that duration if this is more.
+  /// The least time from the start of one round to the start of the next, as a multiple of the first one's duration. This time
+  /// is at most 15 s, or twice that duration if that is more.
   int cost_factor = 20;
   int often_cost_factor = 4;          ///< The factor after poll_often() and poll_soon().
   core::Duration first_backoff{300};  ///< The pause after a failure. Doubles each time, with jitter.

@@ -86,7 +86,7 @@ class Clusters {
   void remove_accounting(const AccountingKey& database);
   /// Returns the last contents of the database, or null if it is unknown. Valid in the current turn of the loop.
   [[nodiscard]] const accounting::Lists* lists(const AccountingKey& database) const;
-  /// Returns the clusters whose slurmrestds are asked.
+  /// Returns the clusters whose slurmrestds are asked about the database.
   [[nodiscard]] std::vector<ClusterKey> clusters_of(const AccountingKey& database) const;
   /// Returns the client of the first cluster of the database that answers and whose slurmrestd serves accounting. Without one,
   /// prefers a slurmrestd that serves accounting, then one that may, then any. Returns null if none of the clusters is known.
@@ -114,7 +114,7 @@ class Clusters {
   /// Slurm is away. In the last case the contents are stale and prove nothing, and the next complete snapshot is one that was
   /// requested later (Poller::wrote). A gate must not hold back a key forever because Slurm does not return.
   [[nodiscard]] plan::GatePtr gate_from_now(const ClusterKey& cluster, std::string what);
-  /// Returns a gate like gate_from_now, but for requests, or an absence of Slurm, after `when`.
+  /// Returns a gate like gate_from_now, but requests and an absence of Slurm count only after `when`.
   [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);
 
   /// Return the same gates for a list of an accounting database.

@@ -23,7 +23,7 @@ struct Work {
   int jobs = 0;
   bool running = false;                    ///< At least one job is RUNNING.
   bool suspended = false;                  ///< At least one job is SUSPENDED.
-  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent while `running`: no limit.
+  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs. Absent while `running`: a job has no limit.
 };
 
 /// An index of the jobs by node, so that finding the jobs of a node does not visit all jobs.
@@ -46,7 +46,7 @@ struct Snapshot {
     kComplete,  ///< Nodes, jobs and partitions were all read in one round.
   };
   Health health = Health::kNone;
-  std::string error;                                           ///< Why it is not complete.
+  std::string error;                                           ///< Why the snapshot is not complete.
   core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< The code of `error`.
   bool from_server = false;                                    ///< The error is an answer of slurmrestd.
   bool other_cluster = false;                                  ///< The error is that another cluster answers.
@@ -67,7 +67,7 @@ struct Snapshot {
   [[nodiscard]] bool silent() const;
   /// Returns the age up to which the snapshot counts as evidence: kFresh, or longer if Slurm takes long to answer.
   [[nodiscard]] core::Duration good_for() const;
-  /// True if it is complete and not older than good_for().
+  /// True if the snapshot is complete and not older than good_for().
   [[nodiscard]] bool fresh(core::MonoTime now) const;
   [[nodiscard]] const Node* node(std::string_view name) const;
   /// Returns the jobs that hold the node (running, suspended, configuring or completing there), and those whose nodes cannot be
@@ -91,8 +91,8 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
   return snapshot != nullptr && snapshot->health != Snapshot::Health::kNone;
 }
 
-/// The time that a slurmd has to register. slurmd tries at intervals that double up to 128 s. If its name was refused silently,
-/// it never tries again.
+/// The time that a slurmd is given to register. slurmd tries at intervals that double up to 128 s. If slurmctld refused its
+/// name silently, slurmd never tries again.
 inline constexpr core::Duration kRegistration{3 * 60 * 1000};
 /// The least age up to which a snapshot counts as evidence.
 inline constexpr core::Duration kFresh{3000};

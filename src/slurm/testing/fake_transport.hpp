@@ -51,7 +51,7 @@ class FakeTransport final : public net::HttpTransport {
     for (const auto& request : log) count += request.method == method && request.target.starts_with(target) ? 1 : 0;
     return count;
   }
-  /// Answers all waiting requests at once, and holds no more back.
+  /// Answers all waiting requests at once, and no longer holds requests back.
   void release() {
     held.clear();
     std::vector<RequestId> ids;
