@@ -30,7 +30,7 @@ struct Reached {
 /// A Controller that names this Accounting.
 struct Cluster {
   std::string name;          ///< The Controller's name.
-  slurm::ClusterKey key;     ///< The Controller's key in Slurm requests.
+  slurm::ClusterKey key;     ///< The key of the Controller's cluster: see cluster_key().
   std::string cluster_name;  ///< The name of the cluster in slurmdbd. "": the spec of the Controller cannot be parsed.
   SecretFacts slurm_key, jwt_key, keyring;
   bool ends = false;      ///< The Controller is being deleted.

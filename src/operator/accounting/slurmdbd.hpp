@@ -27,8 +27,8 @@ struct Report {
 /// Slurm waits for slurmdbd. `reachable`: as far as is known, something listens at slurmdbd's port.
 [[nodiscard]] Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan);
 
-/// Asks again whether an external slurmdbd is reached, if that is due and `report` does not show it. Only while a cluster has
-/// yet to join: a slurmctld that is restarted for a slurmdbd that it cannot reach may end.
+/// Asks again whether an external slurmdbd can be reached, if that is due and `report` does not show it. Asks only while a
+/// cluster has yet to join: a slurmctld that is restarted for a slurmdbd that it cannot reach may end.
 void look_at_port(const Observed& observed, const Report& report, plan::Plan& plan);
 
 }  // namespace op::accounting

@@ -15,7 +15,7 @@
 
 namespace op {
 
-/// A container outside of the pod template: "spec.slurmd".
+/// A container that a field outside of the pod template configures: "spec.slurmd".
 struct NamedContainer {
   std::string_view path;
   const core::Json& container;

@@ -33,7 +33,7 @@ void note_numbers(const Observed& observed, ConfigState& next);
 /// Returns the arguments of the init container's script after the state directory: both numbers, and the pod for which they
 /// were recorded. Empty: there is nothing to wait for.
 std::vector<std::string> noted_numbers(const ConfigState& state);
-/// Returns the script of the init container. It waits in one pod for each record of numbers. Later pods pass.
+/// Returns the script of the init container. It waits in one pod for each record of numbers; later pods do not wait.
 std::string wait_number_script();
 
 /// Returns the problem that the numbers differ, and what to do about it. nullopt: no difference is known.

@@ -53,8 +53,8 @@ struct LeftWorker {
   std::optional<OwnerEnds> ends;  ///< Evidence that the Controller may delete it.
 };
 
-/// A worker's record in Slurm that no NodeSet manages any more: its NodeSet was deleted while Slurm did not answer, or with a
-/// cluster whose state was restored.
+/// A worker's record in Slurm that no NodeSet manages any more: its NodeSet was deleted while Slurm did not answer, or together
+/// with an earlier cluster whose state slurmctld has restored.
 struct StaleRecord {
   std::string node;
   std::optional<slurm::LeftBehind> evidence;  ///< Empty while Slurm's answer is too old.

@@ -39,7 +39,7 @@ namespace op::controller {
 
 struct Rotation {
   std::optional<plan::Step> write;    ///< Brings the keyring to the next step of the rotation, or ends the rotation.
-  std::vector<plan::Step> witnesses;  ///< Ephemeral containers.
+  std::vector<plan::Step> witnesses;  ///< Steps that add ephemeral containers to pods: see above.
   bool loads = false;                 ///< slurmctld, and through it every slurmd, has to load the files of this step.
   std::string told;                   ///< For the status: the progress, and the pods that the rotation waits for.
 };
