@@ -22,7 +22,7 @@ namespace op::governance {
 /// What a resource declares in slurmdbd.
 enum class Subject { kQos, kAccount, kUser, kAssociation };
 
-/// The words and names for a subject.
+/// The texts for a subject in messages, steps, events and conditions.
 struct SubjectTexts {
   std::string_view word;                             ///< In messages and step ids: "QOS".
   std::string_view a_word;                           ///< "a QOS".
@@ -58,7 +58,7 @@ struct Claim {
   [[nodiscard]] bool enforces() const { return parse_error.empty() && policy == api::DriftPolicy::kEnforce; }
   /// Reports whether the resource deletes what it declares when it is deleted, or no longer declares it.
   [[nodiscard]] bool deletes() const { return enforces() && deletion_policy == api::QosDeletion::kDelete && !built_in(); }
-  /// Reports whether Slurm itself has made it: QOS normal, account root and user root.
+  /// Reports whether Slurm itself creates what the resource declares: QOS normal, account root and user root.
   [[nodiscard]] bool built_in() const;
   /// Returns how step ids name the resource.
   [[nodiscard]] std::string label() const;

@@ -1,4 +1,4 @@
-// The sessions on login pods: what ends with a pod, and how it is counted.
+// The sessions on login pods, which end with the pods, and how they are counted.
 //
 // Users work on these pods, so the pods have no rights in the Kubernetes API. Inside the container `login`, the readiness
 // probe, as root, counts the sessions and writes the number to a directory that users cannot enter. The sidecar `sessions`
@@ -28,7 +28,7 @@ inline constexpr std::string_view kCount =
 
 /// Returns the commands with which the probe reports the number of sessions.
 std::string report_script();
-/// Return the sidecar that writes the number of sessions to its log, its volume, and the mount for the container login.
+/// These return the sidecar that writes the number of sessions to its log, its volume, and the mount for the container login.
 core::Json sessions_sidecar();
 core::Json sessions_volume();
 core::Json sessions_mount();

@@ -14,7 +14,7 @@
 
 namespace op::nodeset {
 
-/// Wakes the next pass at once because this pass is full.
+/// The wake for a pass that is full: the next pass follows at once.
 inline constexpr Change kPassFull{core::Duration{10}, "more steps than one pass takes"};
 
 /// Collects the steps and problems of all parts. Only write_status reads the problems, at the end.

@@ -29,8 +29,8 @@ struct Fate {
     kNone,
     kSurplus,   ///< There are more workers than wanted.
     kSilent,    ///< The worker is lost with its Kubernetes node.
-    kOutdated,  ///< Prospect::kOutdated.
-    kLost,      ///< Prospect::kLost.
+    kOutdated,  ///< The worker's prospect is Prospect::kOutdated.
+    kLost,      ///< The worker's prospect is Prospect::kLost.
     kUnplaced,  ///< The Kubernetes node must not have this worker any more.
     kRenamed,   ///< The Kubernetes node now gives its worker another name.
     kSwitched,  ///< The worker belongs to the other scalingMode.
@@ -129,7 +129,7 @@ struct ExtraConf {
 
 struct Vacancies {
   std::set<SlotKey> places;                  ///< Places whose workers are to be created, now or later.
-  std::map<std::string, std::string> taken;  ///< Names of workers to create that another NodeSet has. Maps them to that NodeSet.
+  std::map<std::string, std::string> taken;  ///< Maps the name of a worker to create to another NodeSet that has the name.
 };
 
 using NodeNames = std::set<std::string, std::less<>>;
@@ -238,13 +238,13 @@ struct TemplateFeatures {
 /// Returns the comment of the worker's node once the node has the newest template. A comment of somebody else stays as it is.
 /// If the --conf of the record is unknown, the comment does not name one.
 [[nodiscard]] std::string comment_in_place(const View& view, const Worker& worker);
-/// Returns the need that asks the API server whether it would create the pod of the worker's successor.
+/// Returns the plan::Need to ask the API server whether it would create the pod of the worker's successor.
 [[nodiscard]] plan::Need need_template(const View& view, const Worker& worker);
 /// Updates pods: records the revision that a pod was created with before its node changes, and the new revision afterwards.
 void update_in_place(const View& view, const Workers& workers, Draft& draft);
 /// True if the next worker can be created, as far as can be known in advance.
 [[nodiscard]] bool can_create(const View& view, const ExtraConf& extra_conf);
-/// True if the worker serves, so that its deletion would leave one worker less that serves.
+/// True if the worker serves, so that its deletion would leave one serving worker less.
 [[nodiscard]] bool is_available(const View& view, const Worker& worker);
 /// Returns spec.updateStrategy.rollingUpdate.maxUnavailable as a number of the wanted workers, at least 1.
 [[nodiscard]] std::size_t max_unavailable(const View& view);
@@ -397,7 +397,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft);
 [[nodiscard]] inline bool to_be_adopted(const kube::PodPtr& orphan) {
   return !orphan->meta.terminating();
 }
-/// Returns "default/cpu-1" for a worker.
+/// Returns the key of the worker's pod, for messages and step ids: "default/cpu-1".
 [[nodiscard]] inline std::string pod_text(const Slot& worker) {
   return worker.pod->meta.key().str();
 }

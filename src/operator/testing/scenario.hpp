@@ -1,4 +1,4 @@
-// Shared by the runners of tests/scenarios. tests/scenarios/README.md describes the language.
+// What the runners of tests/scenarios share. tests/scenarios/README.md describes the language.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,9 +53,9 @@ inline bool matches(std::string_view pattern, std::string_view text) {
   return false;
 }
 
-/// Compares what a scenario wants with what was found; nullopt: it does not exist. "(absent)" and "(present)" have their own
-/// meaning, and a leading "!" negates. Only "(absent)" holds for what does not exist: neither "*" nor "!x" allows it to be
-/// missing.
+/// Compares what a scenario wants with what was found (nullopt: it does not exist). "(absent)" holds only if it does not exist,
+/// and "(present)" only if it does. Other texts are patterns, which a leading "!" negates. They never hold for what does not
+/// exist.
 inline bool holds(std::string_view want, const std::optional<std::string>& found) {
   if (want == "(absent)") return !found.has_value();
   if (!found) return false;

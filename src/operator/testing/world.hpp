@@ -1,8 +1,8 @@
 // A Kubernetes and a Slurm in memory, for scenarios of single controllers. The objects of Kubernetes are JSON documents, which
 // the real caches and observers read. The acts of plans are carried out on them one by one.
 //
-// It is not a simulator: there is no garbage collection and no kubelet, and time passes only when a scenario advances it. See
-// sim/ for those.
+// The world is not a simulator: there is no garbage collection and no kubelet, and time passes only when a scenario advances
+// it. See sim/ for those.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class World {
   std::vector<slurm::accounting::Cluster> registered;  ///< The clusters that slurmdbd has.
   std::string refusal = "error: bad line";
   std::string bad_text;  ///< Not empty: slurmctld refuses a slurm.conf that contains this, even with kObeys.
-  /// Writes to objects of this "Kind/name" fail with this error.
+  /// Reads and writes of this "Kind/name" fail with this error.
   std::map<std::string, core::Error> faults;
   std::vector<std::string> events;  ///< "Warning ConfigRefused: note"
 

@@ -5,7 +5,7 @@
 //   world.run(plan_nodeset(world.observe()));   // creates pods
 //   world.start_pods();                          // they run and register
 //
-// It refuses what the real ones refuse, as far as plans depend on it, and fails the test if a worker with a running job is
+// The world refuses what real ones refuse, as far as plans depend on it, and fails the test if a worker with a running job is
 // deleted. Unlike the simulator it has no faults, no delays and only one NodeSet.
 #pragma once
 
@@ -33,7 +33,7 @@ class World : public op::testing::World {
  public:
   explicit World(core::Json spec = core::Json::object());
 
-  /// What a pass would observe now.
+  /// Returns what a pass would observe now.
   [[nodiscard]] Observed observe();
   /// Carries out a plan: the lanes in turn. A failed step stops its lane. If the plan needs facts, only provides these. Returns
   /// the number of steps tried, or 1 if the plan needed facts.
@@ -100,7 +100,7 @@ class World : public op::testing::World {
   std::map<std::string, std::string> registers;
   std::string claim_event;  ///< The text of the events about each claim.
   std::set<std::string, std::less<>> gone_kube_nodes;
-  /// The Kubernetes nodes that were added. Those that pods run on exist as well.
+  /// The Kubernetes nodes that were added. Nodes on which pods run exist as well.
   std::map<std::string, kube::NodeRecord> hosts;
   kube::PodRecord slurmctld_pod;
   /// Changes what was observed, if set.
