@@ -81,7 +81,7 @@ struct JobDetailsPtr : std::shared_ptr<const JobDetails> {
 struct Job {
   std::int64_t id = 0;                          ///< Negative if the job could not be read.
   std::string state;                            ///< The base state: RUNNING PENDING SUSPENDED COMPLETED ...
-  std::set<std::string, std::less<>> flags;     ///< COMPLETING CONFIGURING ...
+  std::set<std::string, std::less<>> flags;     ///< Flags beside the base state: COMPLETING CONFIGURING ...
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
   bool prolog = false;  ///< RUNNING, but its prolog still runs on a node. Only reported with PrologFlags=Alloc.
@@ -137,8 +137,8 @@ struct NodeUpdate {
 struct OwnFeatures {
   std::string prefix;                 ///< All features with this prefix ("k8s/") are the sender's; "": no prefix.
   std::vector<std::string> values;    ///< Features to have, including the prefix.
-  std::vector<std::string> besides;   ///< Features of others that the node must have.
-  std::vector<std::string> obsolete;  ///< Features of others that the node must not have.
+  std::vector<std::string> besides;   ///< Further features, without the prefix, that the node must have.
+  std::vector<std::string> obsolete;  ///< Further features, without the prefix, that the node must not have.
   friend bool operator==(const OwnFeatures&, const OwnFeatures&) = default;
 };
 /// Returns `have` with the sender's features replaced: `besides` first, then the features that stay, then new `values`.
@@ -148,8 +148,8 @@ struct OwnFeatures {
 
 /// What the server can do, from /openapi/v3 and its release. No other code looks at versions.
 struct Capabilities {
-  std::string release;             ///< "26.05.5".
-  std::string data_parser;         ///< "v0.0.45".
+  std::string release;             ///< The release of Slurm: "26.05.5".
+  std::string data_parser;         ///< The data_parser in use: "v0.0.45".
   bool batch_node_update = false;  ///< One POST nodes request can update many nodes.
   bool nodes_difference = false;   ///< GET nodes with update_time never fails (26.05.3 and later)
   bool jobs_difference = false;    ///< GET jobs with update_time returns no jobs if nothing changed.

@@ -41,7 +41,7 @@ inline constexpr std::string_view kReservationUser = "slurm";
 /// A reservation to make. It always has the flags MAINT and IGNORE_JOBS and belongs to SlurmUser.
 struct ReservationWish {
   std::string name;
-  std::vector<std::string> nodes;  ///< At least one.
+  std::vector<std::string> nodes;  ///< The nodes to reserve: at least one.
   std::vector<std::string> flags;  ///< Flags other than MAINT and IGNORE_JOBS.
   core::WallTime start;            ///< Slurm refuses a start more than half a minute in the past.
   std::chrono::minutes duration{0};

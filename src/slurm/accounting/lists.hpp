@@ -49,8 +49,8 @@ class Lists {
   void stop();
   /// Polls only these lists; before the first call, all lists. The rows of the other lists remain and become stale.
   void want(std::set<List> lists);
-  /// Call it after a write. The next poll starts as soon as cost_factor allows; after a failure, when its backoff ends. A poll
-  /// under way does not count, because it may have been answered before the write.
+  /// Call it after a write. The next poll starts four durations of the last poll after the start of that poll; after a failure,
+  /// when its backoff ends. A poll under way does not count, because it may have been answered before the write.
   void poll_soon(List list);
   /// Polls all lists more often for the next two seconds (ListsOptions::often_for), because somebody waits for them.
   void poll_often();

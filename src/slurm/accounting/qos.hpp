@@ -79,7 +79,7 @@ extern const std::array<Word, 5> kPreemptModes;
 struct Difference {
   std::string setting;
   core::Json is, wanted;
-  [[nodiscard]] std::string text() const;  ///< "GrpJobs is 20, wanted 10"
+  [[nodiscard]] std::string text() const;  ///< Returns "GrpJobs is 20, wanted 10".
   friend bool operator==(const Difference&, const Difference&) = default;
 };
 /// Returns the settings of `wanted` whose values in `found` differ. Texts and names are compared without case, because slurmdbd

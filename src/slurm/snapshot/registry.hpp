@@ -96,7 +96,7 @@ class Clusters {
   /// Makes polls more frequent for two seconds. Call it when a plan waits on the cluster or accounting database
   /// (Plan::waits_on).
   void poll_often(const std::string& system);
-  /// Polls as soon as PollerOptions::cost_factor allows. Call it after a write.
+  /// Polls as soon as PollerOptions::often_cost_factor allows. Call it after a write.
   void poll_soon(const ClusterKey& cluster);
   void poll_soon(const AccountingKey& database, accounting::List list);
   /// Makes the next poll read all tables, even those that slurmctld reports as unchanged. Call it when the contents are or may
