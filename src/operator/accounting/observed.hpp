@@ -47,7 +47,7 @@ struct Observed {
   api::Accounting accounting;
   std::string parse_error;
 
-  std::vector<Cluster> clusters;     ///< In the order of clusters_of.
+  std::vector<Cluster> clusters;     ///< In the order of clusters_of(): those that have joined come first.
   std::vector<std::string> leaving;  ///< See leaving_clusters(). Empty unless the Accounting is being deleted.
   std::optional<Reached> reached;    ///< nullopt without spec.external.
   /// The keys for slurmdbd, and the Controller whose keys are used (`keys_of`): see AccountingKeys.

@@ -73,9 +73,9 @@ inline constexpr std::string_view kUsers = "/";
 
 /// The state of the rollout, as stored in the ConfigMaps.
 struct ConfigState {
-  std::map<std::string, std::string> offered, accepted;  ///< By file name. `accepted` is empty while it equals `offered`.
+  std::map<std::string, std::string> offered, accepted;  ///< The files by name. `accepted` is empty while it equals `offered`.
   std::string offered_hash, accepted_hash, refused_hash, refused_reason;
-  std::string offered_asked, refused_asked;  ///< See Rendered::asked; "": unknown.
+  std::string offered_asked, refused_asked;  ///< Rendered::asked of the offered and of the refused content; "": unknown.
   std::string refused_by;                    ///< SlurmctldFacts::made_of of the slurmctld that refused the content.
   std::optional<core::WallTime> refused_at;  ///< When the content was last refused, in whole seconds.
   int refusals = 0;                          ///< Number of refusals of the same content.
@@ -132,13 +132,13 @@ const std::string* file_copy(const ConfigState& state, std::string_view file);
 /// The state of slurmctld.
 struct SlurmctldFacts {
   std::optional<std::string> loaded;   ///< The hash of the configuration with which it runs, as it reports. nullopt: unknown.
-  std::optional<std::string> refusal;  ///< The error about the offered content.
+  std::optional<std::string> refusal;  ///< slurmctld's error if it refused the offered content.
   std::string made_of;                 ///< Digest of the pod template (image, volumes ...). "": unknown.
   bool ready = false;                  ///< The pod is ready.
   core::WallTime now{};
   std::string key{};                     ///< Digest of the auth/slurm key. "": slurmctld is not up, or the key rotates.
   std::string made_with{};               ///< Digest of the key with which the pod was made.
-  bool ran = false;                      ///< See has_run.
+  bool ran = false;                      ///< slurmctld has run: see has_run().
   std::optional<std::string> release{};  ///< The release in the image tag. nullopt: slurmctld is not up. "": the tag has none.
   std::string pod{};                     ///< The uid of the pod, if the state is lost with the pod. "": slurmctld is not up.
   bool fails = false;                    ///< slurmctld crashes repeatedly when it starts with the offered content.
@@ -207,13 +207,13 @@ bool needs_load(const Observed& observed, const ConfigState& state);
 bool awaits_load(const Observed& observed, const ConfigState& state);
 
 /// Returns the step that makes the kubelet refresh the volume at once when the scripts that slurmctld itself runs have changed.
-/// `state`: as stored.
+/// `state`: the stored state.
 std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigState& state);
 
-/// Adds a step that records on the pod with which content it was first seen to crash. `state`: as stored.
+/// Adds a step that records on the pod with which content it was first seen to crash. `state`: the stored state.
 void add_crash_mark(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
-/// Adds the steps that load `state` (as stored) into slurmctld, unless it lacks what `wanted` keeps for jobs.
+/// Adds the steps that load `state`, the stored state, into slurmctld, unless it lacks what `wanted` keeps for jobs.
 void add_load_steps(const Observed& observed, const ConfigState& state, const Rendered& wanted, plan::Plan& plan);
 
 }  // namespace op::controller

@@ -56,7 +56,7 @@ plan::Step begin_rotation(const Observed& observed);
 /// Returns what the current rotation needs next. Requires a usable keyring with a rotation.
 Rotation plan_rotation(const Observed& observed);
 
-/// Adds the step that makes the daemons load the files. `state`: as stored.
+/// Adds the step that makes the daemons load the files of the rotation. `state`: the stored state.
 void add_key_load(const Observed& observed, const ConfigState& state, const Rotation& rotation, plan::Plan& plan);
 
 }  // namespace op::controller

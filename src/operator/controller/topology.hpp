@@ -17,7 +17,7 @@ struct ConfigState;
 [[nodiscard]] std::string release_without_topology_yaml(const Observed& observed);
 
 struct TopologyFile {
-  std::string text;         ///< "": no file.
+  std::string text;         ///< The content of topology.yaml; "": no file.
   bool may_change = false;  ///< The text may change when Slurm's nodes change. Such a change does not wake the Controller.
   bool keeps_pod = false;   ///< slurmctld would not start with what the spec wants mounted.
   std::vector<Problem> problems, warnings;
