@@ -69,7 +69,7 @@ struct Capacity {
 
 struct Evaluation {
   std::int64_t value = 0;
-  std::map<std::string, std::int64_t, std::less<>> inputs;  ///< {"all": 128, "partition(gpu)": 64}
+  std::map<std::string, std::int64_t, std::less<>> inputs;  ///< The capacities used: {"all": 128, "partition(gpu)": 64}.
 };
 
 /// Evaluates an expression for a TRES. The value is rounded down, and is 0 or more. Errors: kInvalid if the TRES is not

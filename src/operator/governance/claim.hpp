@@ -27,7 +27,7 @@ struct SubjectTexts {
   std::string_view word;                             ///< In messages and step ids: "QOS".
   std::string_view a_word;                           ///< "a QOS".
   std::string_view created, updated, deleted, kept;  ///< Reasons of events.
-  std::string_view missing;                          ///< A reason of the condition Synced.
+  std::string_view missing;                          ///< The reason of the condition Synced if slurmdbd lacks it.
   const kube::Resource& resource;
   std::string_view finalizer;
 };

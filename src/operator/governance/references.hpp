@@ -30,7 +30,7 @@ struct Names {
 /// The subjects and names that resources declare, without resources that are being deleted.
 using Declared = std::set<std::pair<Subject, std::string>>;
 
-/// Settings that can be written now.
+/// The settings that can be written now, and what is missing for the others.
 struct Writable {
   slurm::accounting::Settings settings;
   bool hold = false;            ///< Nothing may be written yet.

@@ -18,8 +18,8 @@ namespace op::governance {
 /// A limit that follows the capacity of a cluster.
 struct CapacityLimit {
   std::string limit;  ///< The member and the TRES, as in status.capacityLimits: "grpTRES[cpu]".
-  std::string tres;   ///< "cpu"
-  std::string text;   ///< "50%"
+  std::string tres;   ///< The TRES: "cpu".
+  std::string text;   ///< The expression as users write it: "50%".
   Expression expression;
 };
 
@@ -47,8 +47,8 @@ struct DeclaredQos {
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAssociationSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns the places of a user's associations in `account` that must be marked as the default to make `account` the default
-/// account: one in each cluster in which `settings` have such an association.
+/// Returns the places of the user's associations that make `account` the default account: one in each cluster in which
+/// `settings` have an association in `account`. An association for all partitions has precedence.
 [[nodiscard]] std::set<slurm::accounting::Place> default_places(const slurm::accounting::Settings& settings,
                                                                 const std::string& account);
 

@@ -77,7 +77,7 @@ class Draft {
   std::vector<plan::StepId> wishes_;
   std::vector<Problem> problems_;
   std::vector<Problem> up_to_users_;
-  std::set<std::string_view> deleted_;  ///< UIDs of pods.
+  std::set<std::string_view> deleted_;  ///< UIDs of the pods that are deleted in this pass.
   std::size_t room_ = plan::PassLimits{}.max_steps - 16;
 };
 

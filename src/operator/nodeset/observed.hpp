@@ -41,7 +41,7 @@ struct ControllerView {
   std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready. Empty: it is not ready.
   core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits forever.
   std::optional<std::size_t> max_nodes{};     ///< MaxNodeCount of slurm.conf.
-  std::optional<api::Topology> topology{};    ///< spec.topology.
+  std::optional<api::Topology> topology{};    ///< spec.topology of the Controller.
   /// The units in the loaded topology.yaml, without those that are about to be removed. Read only if `topology` is set.
   TopologyUnits loaded_units{};
   bool topology_goes = false;      ///< The topology.yaml that was made for a former spec.topology still exists.

@@ -59,9 +59,9 @@ class World {
   std::vector<slurm::accounting::Cluster> registered;  ///< The clusters that slurmdbd has.
   std::string refusal = "error: bad line";
   std::string bad_text;  ///< Not empty: slurmctld refuses a slurm.conf that contains this, even with kObeys.
-  /// Reads and writes of this "Kind/name" fail with this error.
+  /// Live reads and writes of this "Kind/name" fail with this error.
   std::map<std::string, core::Error> faults;
-  std::vector<std::string> events;  ///< "Warning ConfigRefused: note"
+  std::vector<std::string> events;  ///< The events so far: "Warning ConfigRefused: note".
 
   void put(Json document) {
     Json& meta = document["metadata"];

@@ -110,7 +110,7 @@ class World : public op::testing::World {
   std::map<std::string, slurm::Reservation> reservations;
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
   bool slurm_readable = true;
-  bool slurm_is_ours = true;  ///< The answers are from this cluster.
+  bool slurm_is_ours = true;  ///< Slurm's answers come from this cluster, not from another.
   core::Duration snapshot_age{100};
   /// Errors of steps and of dry runs, by the beginning of their ids.
   std::map<std::string, core::Error> refuse;
