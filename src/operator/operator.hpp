@@ -23,20 +23,20 @@
 namespace op {
 
 struct OperatorOptions {
-  std::vector<std::string> namespaces;  ///< Empty: all. With exactly one, nothing outside of it is read.
+  std::vector<std::string> namespaces;  ///< Empty: all. With exactly one, only Kubernetes nodes are read outside of it.
   std::string cluster_domain = "cluster.local";
   std::string worker_priority_class = {};  ///< Default priority class of workers; "": the cluster's default.
   /// True if Kubernetes nodes may be read. If not, and with exactly one namespace, a Role in that namespace is sufficient.
   bool kubernetes_nodes = true;
-  /// Taints that announce the end of a Kubernetes node, and conditions that are added to the reasons of drains for cordons.
+  /// `drain_taints` announce the end of a Kubernetes node. `propagated_node_conditions` are added to drain reasons for cordons.
   std::vector<std::string> drain_taints{api::kDrainTaints.begin(), api::kDrainTaints.end()};
   std::vector<std::string> propagated_node_conditions = {};
 };
 
-/// How the operator reaches what is not the API server.
+/// How the operator reaches servers other than the API server.
 struct Network {
-  slurm::Clusters::TransportFactory slurm;  ///< slurmrestd of each cluster.
-  Reach reach;                              ///< The port of an external slurmdbd.
+  slurm::Clusters::TransportFactory slurm;  ///< Connects to the slurmrestd of a cluster.
+  Reach reach;                              ///< Connects to the port of an external slurmdbd.
 };
 
 class Operator {

@@ -1,12 +1,12 @@
-// Selects the accounting databases that are polled, and the clusters whose slurmrestds are asked. The databases are those of
-// Accountings that a SlurmQos, SlurmAccount, SlurmUser or SlurmAssociation names. The clusters are those whose slurmctld has
-// joined them. slurm::Clusters polls.
+// Selects the accounting databases to poll, and the clusters whose slurmrestds answer the polls. A database is polled if a
+// SlurmQos, SlurmAccount, SlurmUser or SlurmAssociation names its Accounting. Its clusters are those whose slurmctld has joined
+// the database. slurm::Clusters sends the polls.
 //
 //   AccountingConnections connections(loop, clusters, wiring, [] { ... });
 //   connections.start();   // before the caches are fed
 //
-// Folder src/slinky: what programs about our resources share: names, caches, wiring, rights, conditions, connections. Nothing
-// of one program alone. Uses api, kube and slurm.
+// Folder src/slinky: the code that programs about our resources share: names, caches, wiring, rights, conditions, connections.
+// Contains nothing that only one program needs. Uses api, kube and slurm.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ namespace slinky {
 class AccountingConnections {
  public:
   /// Polls nothing in namespaces outside the wiring's scope. Passes each change of a list to the wiring. Calls `heard` after
-  /// every poll, even without a change, because gates may have opened.
+  /// every poll, even without a change, because the poll may have opened gates that hold back plans.
   AccountingConnections(core::Loop& loop, slurm::Clusters& clusters, Wiring& wiring, std::function<void()> heard);
   ~AccountingConnections();
   AccountingConnections(const AccountingConnections&) = delete;

@@ -22,11 +22,11 @@ namespace slinky {
 template <class Record>
 struct CacheOf {
   const kube::Resource& resource;
-  std::string_view label_selector = {};  ///< "": all objects.
+  std::string_view label_selector = {};  ///< "" selects all objects.
   std::vector<std::pair<std::string_view, typename kube::Cache<Record>::IndexFunction>> indices = {};
 };
 
-/// The declaration of a cache of any record.
+/// A pointer to the declaration of a cache, whatever the type of its records.
 using AnyCacheOf = std::variant<const CacheOf<kube::Object>*, const CacheOf<kube::PodRecord>*,
                                 const CacheOf<kube::SecretRecord>*, const CacheOf<kube::NodeRecord>*>;
 
@@ -34,7 +34,7 @@ namespace caches {
 // Our custom resources, without a selector.
 extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kLoginSets, kAccountings, kTokens, kSlurmQos,
     kSlurmAccounts, kSlurmUsers, kSlurmAssociations;
-// Child objects: those whose label app.kubernetes.io/name names one of Slurm's daemons.
+// Child objects of our resources, selected by the label app.kubernetes.io/name unless said otherwise.
 extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmdbd, its MariaDB, slurmrestd, login nodes and all workers.
 extern const CacheOf<kube::Object> kServices, kConfigMaps, kStatefulSets, kDeployments, kPodDisruptionBudgets,
     kControllerRevisions;
@@ -47,8 +47,8 @@ extern const CacheOf<kube::SecretRecord> kTokenSecrets;  ///< The Secrets that T
 extern const CacheOf<kube::NodeRecord> kNodes;           ///< All Kubernetes nodes.
 }  // namespace caches
 
-/// Index of pods and claims by "ns/app/instance", e.g. "default/slurmctld/demo", and of workers by "ns/cluster", e.g.
-/// "default/demo".
+/// kIndexInstance indexes pods, claims and ControllerRevisions without an owner by "ns/app/instance", e.g.
+/// "default/slurmctld/demo". kIndexCluster indexes workers by "ns/cluster", e.g. "default/demo".
 inline constexpr std::string_view kIndexInstance = "instance";
 inline constexpr std::string_view kIndexCluster = "cluster";
 /// Index of pods by the Kubernetes node on which they run.
@@ -63,14 +63,14 @@ inline constexpr std::string_view kIndexOwner = "owner";
 std::string instance_key(std::string_view ns, std::string_view app, std::string_view instance);
 /// Returns the key of the Controller that a RestApi, NodeSet or LoginSet names.
 kube::Key controller_ref(const kube::Object& object);
-/// Returns the key of the Accounting that a Controller or a kind in slurmdbd (SlurmQos and others) names. Its name is "" if it
-/// names none.
+/// Returns the key of the Accounting that a Controller or a kind in slurmdbd (SlurmQos and others) names. The returned name is
+/// "" if the object names no Accounting.
 kube::Key accounting_ref(const kube::Object& object);
-/// Reports whether the desired state has changed: the spec, the deletion, or the finalizers. A change of the status does not
-/// count.
+/// Reports whether the desired state has changed: the spec, the finalizers, whether the object is being deleted, or the object
+/// itself (its uid). A change of the status does not count.
 bool intent_changed(const kube::Object& before, const kube::Object& after);
 
-/// Returns a function that lists the workers of a NodeSet from this cache.
+/// Returns a function that lists the workers of a NodeSet from the cache `pods`.
 std::function<std::vector<kube::PodPtr>(const kube::Object& nodeset)> workers_in(const kube::Cache<kube::PodRecord>& pods);
 
 /// Returns the last snapshot of a cluster, or null if no server is known for it.

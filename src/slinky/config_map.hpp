@@ -23,7 +23,7 @@ inline constexpr std::string_view kAcceptedPrefix = "accepted.";
 /// Returns the text of the file as slurmctld has loaded it; "" if slurmctld is not known to have loaded it.
 std::string loaded_file(const kube::Object& config_map, std::string_view file);
 
-/// Returns the text of slurm.conf from files by name; "" if there is none.
+/// Returns the text of slurm.conf in `files`, whose keys are file names; "" if there is none.
 std::string_view slurm_conf(const std::map<std::string, std::string>& files);
 
 /// Returns the slurm.conf that the ConfigMap offers to slurmctld; empty if there is none.
@@ -36,8 +36,8 @@ std::string restart_digest(std::string_view text);
 /// Returns the address of slurmdbd in a slurm.conf as "host:port"; "" without accounting.
 std::string slurmdbd_of(std::string_view text);
 
-/// Returns slurmdbd_of the slurm.conf that slurmctld has loaded; of the offered one if it is not known what slurmctld has
-/// loaded.
+/// Returns the address of slurmdbd (slurmdbd_of) in the slurm.conf that slurmctld has loaded. If it is unknown what slurmctld
+/// has loaded, uses the slurm.conf that the ConfigMap offers.
 std::string joined_slurmdbd(const kube::Object& config_map);
 
 /// Returns a digest of what slurmrestd reads from a slurm.conf only at its start: restart_digest, and slurmdbd's address.
@@ -51,25 +51,25 @@ std::optional<std::size_t> max_node_count(const slurm::conf::Conf& conf);
 
 /// Reports whether PrologFlags contains Contain or a flag that implies it. Each job then has a step that ssh sessions can join.
 bool contains_jobs(const slurm::conf::Conf& conf);
-/// Reports the same for the slurm.conf that the ConfigMap offers.
+/// Reports the same for the slurm.conf that the ConfigMap offers to slurmctld.
 bool contains_jobs(const kube::Object& config_map);
 
 /// Reports whether CommunicationParameters contains EnableIPv6.
 bool enables_ipv6(const slurm::conf::Conf& conf);
 
-/// How far workers have been assigned the places in the topology that the user's topology file gives them: see
+/// Which workers already have the places that the user's topology file gives them in Slurm's topology: see
 /// operator/controller/places.hpp.
 struct Places {
   /// Workers that Slurm has had since before this time have their places. nullopt: not known.
   std::optional<core::WallTime> given_until;
-  /// slurmctld must still assign places to the workers that Slurm has had since before this time.
+  /// slurmctld must still assign places to the workers that Slurm has had since before this time. nullopt: to none.
   std::optional<core::WallTime> due;
   friend bool operator==(const Places&, const Places&) = default;
 };
-/// Returns nullopt if no topology file gives workers their places.
+/// Reads Places from the ConfigMap's annotations. Returns nullopt if no topology file gives workers their places.
 std::optional<Places> read_places(const kube::Object& config_map);
 
-/// A NodeSet's partition that the ConfigMap offers as it was last accepted, or omits.
+/// A NodeSet's partition whose config is left out: the ConfigMap offers the last accepted config, or omits the partition.
 struct LeftOut {
   std::string config;                             ///< The spec.partition.config that is left out.
   std::string refusal;                            ///< slurmctld's error; "" while another partition may be the cause.
@@ -79,12 +79,12 @@ struct LeftOut {
   friend bool operator==(const LeftOut&, const LeftOut&) = default;
 };
 
-/// The key is the partition's name.
+/// Maps the partition's name to what is left out of the partition.
 using LeftOuts = std::map<std::string, LeftOut, std::less<>>;
 
-/// Reads the partitions left out from the annotation; empty if it is missing or invalid.
+/// Reads the partitions left out from the ConfigMap's annotation; empty if the annotation is missing or invalid.
 LeftOuts read_left_out(const kube::Object& config_map);
-/// Returns the value of the annotation.
+/// Returns the value of that annotation for `left_out`.
 std::string write_left_out(const LeftOuts& left_out);
 
 }  // namespace slinky

@@ -59,7 +59,7 @@ struct SecretFacts {
 /// the hash, so that it reveals nothing about other Secrets.
 std::string keyring_note(std::string_view controller_uid, std::string_view content);
 
-/// Returns the problem with a key that the user named in `field` ("spec.slurmKeyRef"), or what it still waits for.
+/// Returns why the key that the user named in `field` ("spec.slurmKeyRef") is not usable, or not yet; nullopt if it is.
 std::optional<Problem> key_problem(const SecretFacts& facts, std::string_view ns, const std::string& field);
 
 }  // namespace slinky

@@ -1,5 +1,5 @@
-// Wiring without a manager: caches that somebody else fills, a list of what was woken, and nothing runs. For unit tests, and to
-// look at what controllers declare.
+// Wiring without a manager: the caller fills its caches, it lists the keys that were woken, and it runs no controller. For unit
+// tests, and to look at what controllers declare.
 #pragma once
 
 #include <algorithm>
@@ -29,15 +29,15 @@ class LocalWiring final : public Wiring {
   LocalWiring(const LocalWiring&) = delete;
   LocalWiring& operator=(const LocalWiring&) = delete;
 
-  std::vector<std::string> woken;      ///< "restapi ns/x", in this order.
-  std::vector<std::string> elsewhere;  ///< Namespaces in which nothing is to be done.
+  std::vector<std::string> woken;      ///< The woken keys in order, each with its controller: "restapi ns/x".
+  std::vector<std::string> elsewhere;  ///< Namespaces in which acts_in() returns false.
 
-  /// Fills each cache that was declared so far with the documents that it selects. The caches are then synced.
+  /// Fills each cache that was declared so far with those of the documents that the cache selects. The caches are then synced.
   void show(const std::vector<const core::Json*>& documents, const std::string& rv) {
     for (const auto& show_in : shows_) show_in(documents, rv);
   }
 
-  /// Makes the cache show this document, in namespace "ns" and with a new version. `woken` then lists the keys that this woke.
+  /// Puts the document into the cache, in namespace "ns" and with a new resourceVersion. Returns the keys that this woke.
   template <class Record>
   const std::vector<std::string>& put(kube::Cache<Record>& cache, core::Json document) {
     document["metadata"]["namespace"] = "ns";

@@ -1,6 +1,6 @@
 // Names, labels and addresses of everything the controllers make, as users of the Go operator v1.2.1 know them.
 //
-// One place for all controllers: what one creates under a name, another finds under it. Pure functions of the custom resource.
+// All controllers take names from here, so that each finds what others create. Names depend only on the custom resource.
 #pragma once
 
 #include <string>
@@ -20,14 +20,14 @@ namespace slinky {
 namespace resources {
 extern const kube::Resource kController, kRestApi, kNodeSet, kLoginSet, kAccounting, kToken, kSlurmQos, kSlurmAccount,
     kSlurmUser, kSlurmAssociation;
-/// The kind ServiceMonitor of the Prometheus operator, which may be absent, and the name of its definition.
+/// The kind ServiceMonitor of the Prometheus operator, which may be absent, and the name of its CustomResourceDefinition.
 extern const kube::Resource kServiceMonitor;
 inline constexpr const char* kServiceMonitorDefinition = "servicemonitors.monitoring.coreos.com";
 }  // namespace resources
 
 /// Values of the label app.kubernetes.io/name.
 inline constexpr std::string_view kAppController = "slurmctld";
-/// The standby slurmctlds. Their label is not that of the primary, because what holds for its pod does not hold for theirs.
+/// The standby slurmctlds. They have a label of their own, because most rules for the primary's pod do not apply to their pods.
 inline constexpr std::string_view kAppBackup = "slurmctld-backup";
 inline constexpr std::string_view kAppRestApi = "slurmrestd";
 inline constexpr std::string_view kAppWorker = "slurmd";
@@ -54,7 +54,7 @@ kube::StringMap restapi_labels(std::string_view restapi);
 kube::StringMap loginset_labels(std::string_view loginset);
 kube::StringMap accounting_labels(std::string_view accounting);
 kube::StringMap database_labels(std::string_view accounting);
-/// The labels of a worker pod: NodeSet as instance, and slinky.slurm.net/cluster.
+/// The labels of a worker pod: app.kubernetes.io/instance is the NodeSet, and slinky.slurm.net/cluster is the Controller.
 kube::StringMap worker_labels(std::string_view nodeset, std::string_view controller);
 
 /// "X-controller": the StatefulSet, the Service in front of it, and the StatefulSet's serviceName.
@@ -67,8 +67,8 @@ std::string backup_object_name(std::string_view controller);
 std::string config_map_name(std::string_view controller);
 /// "X-config-files": the ConfigMap with copies of the files that the user names, which slurmctld's pods mount.
 std::string config_files_name(std::string_view controller);
-/// "X-config-files-accepted": the ConfigMap with copies of the files that slurmctld last accepted, while it is offered others.
-/// No pod mounts it.
+/// "X-config-files-accepted": the ConfigMap with copies of the files that slurmctld last accepted, while newer files are
+/// offered to slurmctld. No pod mounts it.
 std::string accepted_files_name(std::string_view controller);
 /// "statesave-X-controller-0": the claim that the StatefulSet makes.
 std::string state_claim_name(std::string_view controller);
@@ -96,13 +96,13 @@ std::string workers_service_name(std::string_view controller);
 /// Returns the domain of that Service, in which the pods of workers and of login nodes have their names. It is a DNS search
 /// path of the daemons of Slurm.
 std::string workers_domain(std::string_view ns, std::string_view controller, std::string_view cluster_domain);
-/// "slurm-workers-pdb-X".
+/// "slurm-workers-pdb-X": the PodDisruptionBudget of all workers of a Controller.
 std::string workers_pdb_name(std::string_view controller);
 
-/// Returns the key of the cluster everywhere in this operator: "ns/X".
+/// Returns the key that identifies a Controller's cluster everywhere in this operator: "ns/X".
 slurm::ClusterKey cluster_key(std::string_view ns, std::string_view controller);
 
-/// Returns the accounting database's key: "accounting/ns/X". No cluster has such a key.
+/// Returns the accounting database's key: "accounting/ns/X". It never equals the key of a cluster.
 slurm::AccountingKey accounting_key(std::string_view ns, std::string_view accounting);
 
 /// A data key of a Secret, and whether the operator generates that Secret.
@@ -131,7 +131,7 @@ std::vector<std::string> slurmctld_pods(std::string_view controller, int backups
 /// Returns the address of one slurmctld's pod, whether it is primary or not: the Service with the pod's name. The pod's name in
 /// a headless Service would not resolve while the pod is away, and Slurm retries an unknown name for seconds.
 std::string slurmctld_address(std::string_view pod, std::string_view ns);
-/// Returns the --conf-server of slurmd and sackd: controller_endpoint, and with backups the address of each slurmctld before it.
+/// Returns the --conf-server of slurmd and sackd: with backups, the address of each slurmctld; then controller_endpoint.
 std::string conf_servers(const api::ControllerSpec& spec, std::string_view ns, std::string_view controller);
 /// Returns the address of slurmdbd for clusters: "X-accounting.ns" and the Service's port (or externalConfig).
 Endpoint accounting_endpoint(const api::AccountingSpec& spec, std::string_view ns, std::string_view accounting);

@@ -20,7 +20,7 @@ struct ImageRelease {
   friend auto operator<=>(const ImageRelease&, const ImageRelease&) = default;
 };
 
-/// "26.05"; "" for {0, 0}.
+/// Returns "26.05"; "" for {0, 0}.
 std::string to_string(ImageRelease release);
 
 /// Returns the Slurm release in the tag of an image ("local/slurmctld:26.05-x", "x:26.04-slurm24.11"), or {0, 0} if there is

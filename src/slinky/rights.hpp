@@ -26,7 +26,7 @@ class Rights {
   [[nodiscard]] core::Json rules() const;
 
  private:
-  /// The key is the API group and the resource ("pods/status").
+  /// Maps the API group and the resource ("pods/status") to the granted verbs.
   std::map<std::pair<std::string, std::string>, std::set<std::string, std::less<>>> verbs_;
 };
 

@@ -8,8 +8,8 @@
 
 namespace slinky {
 
-/// Returns a reader of the bytes under `data_key`. They are "" if the Secret has none. Errors: those of Client::get, and
-/// kInvalid if the value is not base64. Requires the right to get the Secret. The client must outlive the reader.
+/// Returns a reader of the bytes under `data_key`, or of "" if the Secret lacks it. Errors: those of Client::get, and kInvalid
+/// if the value is not base64. Requires the right to get the Secret. The client must outlive the reader.
 [[nodiscard]] slurm::KeyedCluster::ReadKey secret_key(kube::Client& client, kube::Key secret, std::string data_key);
 
 }  // namespace slinky

@@ -1,6 +1,6 @@
 // Selects the slurmrestd that serves a cluster: a pure function of what is observed.
 //
-// The oldest RestApi with a ready pod is selected; without one the RestApi that served before, or else the oldest.
+// Selects the oldest RestApi with a ready pod. Without one, keeps the RestApi that served before, or else selects the oldest.
 #pragma once
 
 #include <optional>
@@ -33,7 +33,7 @@ struct ServingObserved {
 struct Serving {
   std::string restapi;  ///< The RestApi's name.
   slurm::Endpoint endpoint;
-  KeyRef key;  ///< The key that signs tokens for it.
+  KeyRef key;  ///< The key that signs tokens for this slurmrestd.
   friend bool operator==(const Serving&, const Serving&) = default;
 };
 

@@ -1,6 +1,6 @@
 // Maintains the connections to the slurmrestds that serve the clusters. plan_serving (slinky/serving.hpp) selects each
-// slurmrestd from the caches. The key that signs our tokens is read from its Secret when a connection is made or fails. Both
-// are passed to slurm::Clusters, which alone holds the key, in memory.
+// slurmrestd from the caches. The key that signs our tokens is read from its Secret when a connection is made or fails. The
+// address and the key are passed to slurm::Clusters, which alone holds the key, in memory.
 //
 // A program that knows the address of a slurmrestd and has no RestApi uses slurm::KeyedCluster
 // (slurm/snapshot/keyed_cluster.hpp) itself.
@@ -21,9 +21,9 @@ namespace slinky {
 
 class SlurmConnections {
  public:
-  /// In namespaces outside the wiring's scope no key is read and no connection is made. Each change of one of these clusters is
-  /// passed to the wiring, with its Controller. `heard` is called after every poll of any cluster, even without a change,
-  /// because gates may have opened.
+  /// In namespaces outside the wiring's scope no key is read and no connection is made. Each change of a connected cluster is
+  /// passed to the wiring, with the cluster's Controller. `heard` is called after every poll of any cluster, even without a
+  /// change, because the poll may have opened gates that hold back plans.
   SlurmConnections(core::Loop& loop, kube::Client& client, slurm::Clusters& clusters, Wiring& wiring,
                    std::function<void()> heard);
   ~SlurmConnections();

@@ -84,7 +84,7 @@ inline constexpr const char* kReasonTerminating = "Terminating";
 /// Sets FieldsNotActedOn to True with the paths; does nothing if there are none.
 void set_fields_not_acted_on(Conditions& conditions, const std::vector<std::string>& paths);
 
-/// Sets DeletionsStopped if the Controller's stop switch, or a doubt about Slurm's answers, prevents deletions.
+/// Sets DeletionsStopped to True if `stopped` (the Controller's stop switch), or if `doubt` (see doubt_of()) is not "".
 void set_deletions_stopped(Conditions& conditions, bool stopped, const std::string& doubt);
 
 /// Returns "a, b". Of more than five names, lists the first five and the number of the others.
@@ -98,7 +98,7 @@ std::optional<plan::Step> status_step(const kube::Resource& resource, const kube
 plan::Step event_step(const kube::Resource& kind, const kube::ObjectMeta& object, std::string type, std::string reason,
                       std::string action, std::string note);
 
-/// Returns a warning event if Degraded is True and was not, or with another message; else nothing.
+/// Returns a warning event if Degraded has become True, or is still True with a new message; else nothing.
 std::optional<plan::Step> degraded_event(const kube::Resource& kind, const kube::ObjectMeta& object,
                                          const std::vector<api::Condition>& before, const Conditions& after);
 
@@ -118,7 +118,7 @@ std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot);
 /// Returns the problems of earlier attempts at this key's steps (a quota, a refused template, a conflict), as the API server
 /// put them. An error that usually passes, such as a conflict, counts only after five failures in a row.
 std::vector<Problem> step_problems(const plan::Outcomes& outcomes);
-/// Considers only steps that `plan` contains or remembers: a step that is no longer wanted will never succeed.
+/// Returns the same, but only for steps that `plan` contains or remembers: a step that is no longer wanted will never succeed.
 std::vector<Problem> step_problems(plan::Outcomes outcomes, const plan::Plan& plan);
 
 }  // namespace slinky

@@ -33,7 +33,7 @@ class Wiring {
  public:
   virtual ~Wiring() = default;
 
-  /// Runs the controller. It must outlive the wiring's last callback.
+  /// Runs the controller, which must outlive the wiring's last callback.
   virtual void run(run::Controller& controller) = 0;
 
   /// Returns the cache of the declaration, and adds the right to read it.
@@ -58,14 +58,14 @@ class Wiring {
   /// Returns the keys that a change of Slurm concerns. `of` is the Controller of the cluster. Its name is "" if the cluster has
   /// no Controller, because the program knows the address of a slurmrestd (slinky/slurm_connections.hpp).
   using SlurmMapper = std::function<Keys(const slurm::Change& change, const kube::Key& of)>;
-  /// Wakes the controller's keys after each poll of Slurm.
+  /// Wakes, after each poll of Slurm, the controller's keys that `map` returns.
   void wakes_on_slurm(std::string controller, SlurmMapper map);
   /// Called after each poll of Slurm: wakes the keys that the change concerns.
   void slurm_changed(const slurm::Change& change, const kube::Key& of);
 
   /// Returns the keys that a change of a list concerns. `of` is the Accounting of the database.
   using ListMapper = std::function<Keys(const slurm::ListChange& change, const kube::Key& of)>;
-  /// Wakes the controller's keys when the rows, the health or the error of a list of an accounting database changed.
+  /// Wakes the keys that `map` returns when the rows, the health or the error of a list of an accounting database changed.
   void wakes_on_lists(std::string controller, ListMapper map);
   /// Called after each poll of a list: wakes the keys that the change concerns.
   void list_changed(const slurm::ListChange& change, const kube::Key& of);
@@ -83,16 +83,16 @@ class Wiring {
   /// Adds the rights for a custom resource that the controller reconciles: patch its finalizers and annotations, patch its
   /// status, and create children that block its deletion.
   void reconciles(const kube::Resource& resource);
-  /// Adds the rights for child objects that the controller creates. Includes delete: where OwnerReferencesPermissionEnforcement
-  /// is enabled, a change of the owners of an object requires it, and an apply to a child that somebody else made or changed
-  /// does so.
+  /// Adds the rights for child objects that the controller creates. Includes delete: with the admission plugin
+  /// OwnerReferencesPermissionEnforcement, a change of an object's owners requires it. An apply to a child that somebody else
+  /// made or changed can be such a change.
   void makes(const kube::Resource& resource);
   /// Adds the right to read a resource live or through the recorder.
   void reads(const kube::Resource& resource);
   Rights rights;
 
  private:
-  /// Returns the cache of the declaration. Its records are of the declaration's type.
+  /// Returns the cache of the declaration, whose records have the type that the declaration names.
   virtual kube::CacheBase& find_or_make(const AnyCacheOf& wanted) = 0;
   virtual void wake(std::string_view controller, const kube::Key& key) = 0;
   /// Wakes the key if it is cluster-scoped, or if the program acts in its namespace.

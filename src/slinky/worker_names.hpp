@@ -20,17 +20,17 @@ std::string pod_name(std::string_view nodeset, int ordinal, int padding);
 std::optional<int> ordinal_of(std::string_view name, std::string_view prefix);
 /// Reports whether workers are named after their Kubernetes nodes.
 bool uses_host_network(const api::NodeSetSpec& spec);
-/// Returns the name of the Slurm node that was first seen for a worker; "" if none was seen or recorded.
+/// Returns the name of the worker's Slurm node that was recorded on the pod when Slurm first had it; "" if none was recorded.
 std::string_view stamped_node_name(const kube::PodRecord& pod);
 /// Returns the name of the worker's Slurm node: the stamped name; else, without host networking, the pod's hostname (from its
 /// spec or the label for it); else the name of its Kubernetes node; else the pod's name. Later changes of the NodeSet have no
 /// influence.
 std::string slurm_node_name(const kube::PodRecord& pod);
-/// Parses the comment of a Slurm node that names its pod and NodeSet; nullopt if it is not one of ours.
+/// Parses the comment that the operator gives to the Slurm node of a worker; nullopt if the operator did not write the comment.
 std::optional<core::Json> worker_comment(const std::string& comment);
-/// Returns why names of workers up to `ordinal` are no valid hostnames (RFC 1123, at most 63 characters); "" if they are valid.
+/// Returns why names up to `ordinal` are not valid hostnames (RFC 1123, at most 63 characters); "" if all are valid.
 std::string hostname_problem(std::string_view prefix, int ordinal, int padding);
-/// Checks a single name.
+/// Checks a single hostname.
 std::string hostname_problem(const std::string& name);
 /// Returns why a worker's pod cannot have this name, which is also the value of a label (at most 63 characters); "" if it can.
 std::string pod_name_problem(const std::string& name);

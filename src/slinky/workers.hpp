@@ -14,7 +14,7 @@ namespace slinky {
 
 /// Parses a boolean annotation as Go's strconv.ParseBool does.
 [[nodiscard]] bool is_true(std::string_view text);
-/// Reports whether the Controller's stop switch is set: nothing in its cluster is deleted.
+/// Reports whether the Controller's stop switch is set, which forbids all deletions in its cluster.
 [[nodiscard]] bool stops_deletions(const kube::ObjectMeta& controller);
 /// Reports whether the pod's slurmd has ever started. The API server learns of it with a short delay.
 [[nodiscard]] bool slurmd_started(const kube::PodRecord& pod);
@@ -26,7 +26,7 @@ namespace slinky {
 /// Reports whether the slurmd that Slurm knows behind `node` belongs to this pod.
 [[nodiscard]] bool has_registered(const kube::PodRecord& pod, const slurm::Node& node);
 
-/// missing_text returns the message of the condition on a worker whose node is missing in Slurm. missing_since parses it.
+/// missing_text returns the message of the condition that Slurm lacks a worker's node. missing_since parses it (nullopt: none).
 [[nodiscard]] std::string missing_text(core::WallTime since);
 [[nodiscard]] std::optional<core::WallTime> missing_since(const kube::PodRecord& pod);
 
@@ -35,8 +35,8 @@ namespace slinky {
 [[nodiscard]] std::string registered_text(core::WallTime since);
 [[nodiscard]] std::optional<core::WallTime> registered_since(const kube::PodRecord& pod);
 
-/// Returns the creation time of the youngest pod; the epoch if there is none. The state of a slurmctld without a volume is no
-/// older.
+/// Returns the creation time of the youngest pod; the epoch if there is none. A slurmctld without a volume has no state from
+/// before its pod.
 [[nodiscard]] core::WallTime youngest(const std::vector<kube::PodPtr>& pods);
 
 /// Returns why Slurm's answers must not lead to deletions, or "". They must not if they come from another cluster, or if Slurm

@@ -20,9 +20,9 @@
 
 namespace slurm {
 
-/// Drains nodes for their owner, whose reason is given without the prefix. A node that somebody else holds down or failing is
-/// drained and keeps its reason. A node that already drains stays as it is, with two exceptions: if only other programs of ours
-/// hold it, the owner's hold is added; with `renames`, the owner's hold gets the new reason. Fails with kNotFound if Slurm
+/// Drains nodes for `owner`. `reason` is the owner's reason without the prefix. A node that somebody else holds down or failing
+/// is drained and keeps its reason. A node that already drains stays as it is, with two exceptions: if only other programs of
+/// ours hold it, the owner's hold is added; with `renames`, the owner's hold gets the new reason. Fails with kNotFound if Slurm
 /// lacks one of the nodes, after the others are drained. Sends one request for all nodes that get the same reason if the server
 /// supports it.
 struct DrainNodes final : plan::Act {
@@ -34,11 +34,11 @@ struct DrainNodes final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Ends the owner's drain or down of a node, or a down that slurmctld set itself: UNDRAIN for a drained node, RESUME for one
-/// that is down. If other programs of ours also hold the node, only the owner's hold is removed from the reason. Otherwise the
-/// reason becomes "Not responding", because before 26.05 Slurm never clears a reason, and its next drain would keep it. Fails
-/// with kConflict if the live node is in service, if it is failing, or if neither the owner nor slurmctld itself holds it. With
-/// `seen`, also fails if the owner's hold has changed since, which the preStop hook of a worker can do.
+/// Returns to service a node that the owner drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a drained
+/// node, and RESUME for one that is down. If other programs of ours also hold the node, only removes the owner's hold from the
+/// reason. Otherwise the reason becomes "Not responding", because before 26.05 Slurm never clears a reason, and its next drain
+/// would keep it. Fails with kConflict if the live node is in service, if it is failing, or if neither the owner nor slurmctld
+/// itself holds it. With `seen`, also fails if the owner's hold has changed since, which the preStop hook of a worker can do.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   Owner owner{};
@@ -68,9 +68,9 @@ struct RestoreReason final : plan::Act {
 
 /// Deletes a node record. A node that Slurm does not have counts as done. Fails with kBusy if a job holds the node. The jobs
 /// are read live first, because slurmctld itself does not refuse the deletion if all jobs on the node are suspended. Fails with
-/// kConflict unless the live node is as expected, or if somebody else has drained it, or set it down or failing, with another
-/// reason since. Fails with kExpired if the evidence is too old. The record of a worker needs evidence, because this act is the
-/// fence before its pod is deleted.
+/// kConflict if the live node is not in the expected state, or if somebody else has since drained it, or set it down or
+/// failing, with another reason. Fails with kExpired if the evidence is too old. The record of a worker needs evidence, because
+/// this act is the fence before its pod is deleted.
 struct DeleteNode final : plan::Act {
   DeleteNode(ClusterKey in_cluster, Owner who, std::string name, std::string seen, std::string because,
              std::optional<NodeEvidence::Live> live)
@@ -102,9 +102,9 @@ struct EndNode final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Requeues or cancels the jobs of the evidence, which names the owner, and no others. Fails with kExpired if the evidence is
-/// too old, with kConflict unless the live node is still drained for the same purpose, and with kUnsupported if the server
-/// cannot requeue jobs. A job that has left the node or has been restarted is left alone.
+/// Requeues or cancels the jobs that the evidence lists, and no others. Fails with kExpired if the evidence is too old, with
+/// kConflict unless the live node is still drained for the same purpose, and with kUnsupported if the server cannot requeue
+/// jobs. A job that has left the node or has been restarted is left alone.
 struct EndJobs final : plan::Act {
   explicit EndJobs(DrainTimedOut why) : evidence(std::move(why)) {}
   DrainTimedOut evidence;
@@ -127,7 +127,7 @@ struct ConfirmNoJobs final : plan::Act {
 };
 
 /// Fails with kBusy if Slurm, asked live, has a job that is starting: before 26.11, a reconfigure or restart of slurmctld loses
-/// its launch. Changes nothing.
+/// the launch of such a job. Changes nothing.
 struct ConfirmNoneStarts final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
@@ -192,9 +192,9 @@ struct SubmitJob final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Changes a job of the owner after Slurm is asked live for it. Fails with kExpired if the evidence is too old, with kNotFound
-/// if the job has ended, and with kConflict if its number belongs to another job by now. Slurm changes most members of a wish
-/// only while the job waits.
+/// Changes a job that the owner submitted, after Slurm is asked live for it. Fails with kExpired if the evidence is too old,
+/// with kNotFound if the job has ended, and with kConflict if its number belongs to another job by now. Slurm changes most
+/// members of a wish only while the job waits.
 struct UpdateJob final : plan::Act {
   UpdateJob(OwnJob own, JobWish to) : evidence(std::move(own)), wish(std::move(to)) {}
   OwnJob evidence;
@@ -202,7 +202,7 @@ struct UpdateJob final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Cancels a job of the owner. Succeeds if the job has ended. Otherwise fails as UpdateJob does.
+/// Cancels a job that the owner submitted. Succeeds if the job has ended. Otherwise fails as UpdateJob does.
 struct CancelJob final : plan::Act {
   explicit CancelJob(OwnJob own) : evidence(std::move(own)) {}
   OwnJob evidence;

@@ -1,4 +1,4 @@
-// Evidence from Slurm's answers about a node: no work is lost if its record, or whatever runs its slurmd, is deleted.
+// Evidence, from Slurm's answers, that no work is lost if a node's record, or whatever runs its slurmd, is deleted.
 //
 // Evidence is valid for as long as the snapshot it comes from (Snapshot::good_for). It also says in what state the live node
 // must be just before anything is destroyed.
@@ -31,7 +31,7 @@ class NodeEvidence : public plan::Evidence {
   };
 
   [[nodiscard]] const NodeId& node() const { return node_; }
-  /// The reason in Slurm's record; "" without a record.
+  /// Slurm's reason for the node; "" if Slurm has no record of the node.
   [[nodiscard]] const std::string& reason() const { return reason_; }
   [[nodiscard]] Live live() const { return live_; }
 
@@ -70,7 +70,7 @@ class NeverRegistered final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// A fresh snapshot does not have the node, and no job names it. The caller has missed the node since `since`.
+/// A fresh snapshot does not have the node, and no job names it. The caller knows that Slurm has lacked the node since `since`.
 class Forgotten final : public NodeEvidence {
  public:
   static std::optional<Forgotten> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
@@ -135,7 +135,7 @@ class DrainTimedOut final : public NodeEvidence {
   [[nodiscard]] const std::vector<OneJob>& jobs() const { return jobs_; }
   [[nodiscard]] EndOfJobs how() const { return how_; }
   [[nodiscard]] Owner owner() const { return owner_; }
-  /// The owner's hold in the node's reason.
+  /// The purpose of the drain: the text of the owner's hold in the node's reason.
   [[nodiscard]] const std::string& why() const { return why_; }
 
  private:

@@ -55,15 +55,15 @@ inline constexpr std::string_view kNotResponding = "Not responding";
 /// True for slurmctld's own reasons: the slurmd does not respond, or its machine has rebooted.
 [[nodiscard]] bool slurms_own(std::string_view reason);
 /// True if slurmctld set the node down because its slurmd did not respond or its machine had rebooted. False if the node also
-/// drains or fails, because it then has another cause. Before 26.05, slurmctld appends " : Not responding" to a reason that
-/// was left over, but not to the reason of a node that is already down.
+/// drains or fails, because then somebody wants it out of service. Before 26.05, slurmctld appends " : Not responding" to a
+/// reason that was left over, but not to the reason of a node that is already down.
 [[nodiscard]] bool down_by_slurm(const Node& node);
 
 /// True if the reason comes from somebody other than slurmctld and this program: a person, or another program of ours.
 [[nodiscard]] bool given_by_others(std::string_view reason, Owner than);
-/// Returns the part of the reason that given_by_others() is about, without slurmctld's " : Not responding".
+/// Returns the reason without the hold of `than` and without slurmctld's " : Not responding"; "" unless given_by_others().
 [[nodiscard]] std::string said_by_others(std::string_view reason, Owner than);
-/// True if the node drains and only other programs of ours hold it, so that a hold of this program can be added.
+/// True if the node drains and only programs of ours other than `owner` hold it, so that a hold of `owner` can be added.
 [[nodiscard]] bool drained_without(const Node& node, Owner owner);
 
 }  // namespace slurm

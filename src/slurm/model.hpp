@@ -37,8 +37,8 @@ struct NodeState {
   std::string base;  ///< ALLOCATED DOWN ERROR FUTURE IDLE MIXED UNKNOWN
   std::set<std::string, std::less<>> flags;
   [[nodiscard]] bool has(std::string_view flag) const { return flags.contains(flag); }
-  /// True if the node drains or is drained, so that no job can start on it. A node that is being undrained has both flags for a
-  /// moment.
+  /// True if the node drains or is drained, so that no job can start on it. A node that is being undrained has both DRAIN and
+  /// UNDRAIN for a moment; this is then false.
   [[nodiscard]] bool drains() const { return has("DRAIN") && !has("UNDRAIN"); }
   friend bool operator==(const NodeState&, const NodeState&) = default;
 };
@@ -66,7 +66,7 @@ struct JobDetails {
   std::string user;
   std::string reason;         ///< Why it waits, as Slurm spells it: "Resources".
   std::string admin_comment;  ///< Only administrators can write it.
-  std::string mcs_label;      ///< Multi-Category Security.
+  std::string mcs_label;      ///< The label that Slurm's Multi-Category Security gives the job.
   bool external = false;      ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
   friend bool operator==(const JobDetails&, const JobDetails&) = default;
 };
@@ -80,18 +80,18 @@ struct JobDetailsPtr : std::shared_ptr<const JobDetails> {
 
 struct Job {
   std::int64_t id = 0;                          ///< Negative if the job could not be read.
-  std::string state;                            ///< Base: RUNNING PENDING SUSPENDED COMPLETED ...
-  std::set<std::string, std::less<>> flags;     ///< COMPLETING CONFIGURING ...
+  std::string state;                            ///< The base state: RUNNING PENDING SUSPENDED COMPLETED ...
+  std::set<std::string, std::less<>> flags;     ///< Flags beside the base state: COMPLETING CONFIGURING ...
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
   bool prolog = false;  ///< RUNNING, but its prolog still runs on a node. Only reported with PrologFlags=Alloc.
-  /// The nodes that the job holds, expanded, followed by nodes that it names (-w) and needs to continue.
+  /// The names of the nodes that the job holds, followed by those of nodes that it only names (-w) and needs to continue.
   std::vector<std::string> nodes;
   std::size_t only_named = 0;  ///< The number of `nodes` at the end that are only named, not held.
   bool nodes_unknown = false;  ///< The nodes could not be read. The job may hold any node.
   std::string required_nodes;  ///< -w of a waiting job: a hostlist of any length.
-  /// `end` is the start plus the time limit, or absent without a limit. Of a job that has ended, it is the real end. For a
-  /// waiting job, both are Slurm's estimate, which is only read with details.
+  /// `end` is the start plus the time limit, or absent without a limit. For a job that has ended, `end` is the real end. For a
+  /// waiting job, `start` and `end` are Slurm's estimates, which are read only if the program asks for details.
   std::optional<core::WallTime> start, end;
   std::int64_t array = 0;              ///< The job array of which it is a task; 0: none.
   std::optional<std::int64_t> task{};  ///< The index of the task in that array.
@@ -107,7 +107,7 @@ struct Job {
   [[nodiscard]] bool runs_on(std::string_view node) const;
   /// Returns "12", or "12_3" for a task of an array, because the bare number can mean all tasks of the array.
   [[nodiscard]] std::string full_id() const;
-  /// True if nodes of the job are not ready, or run its prolog. Until then only slurmctld's memory knows its launch.
+  /// True if nodes of the job are not ready or run its prolog. Meanwhile only slurmctld's memory contains the job's launch.
   [[nodiscard]] bool starting() const { return prolog || flags.contains("CONFIGURING"); }
   friend bool operator==(const Job&, const Job&) = default;
 };
@@ -137,27 +137,27 @@ struct NodeUpdate {
 struct OwnFeatures {
   std::string prefix;                 ///< All features with this prefix ("k8s/") are the sender's; "": no prefix.
   std::vector<std::string> values;    ///< Features to have, including the prefix.
-  std::vector<std::string> besides;   ///< Other features that must be there.
-  std::vector<std::string> obsolete;  ///< Other features that must not be there.
+  std::vector<std::string> besides;   ///< Further features, without the prefix, that the node must have.
+  std::vector<std::string> obsolete;  ///< Further features, without the prefix, that the node must not have.
   friend bool operator==(const OwnFeatures&, const OwnFeatures&) = default;
 };
-/// Returns `have` with the sender's features replaced: `besides` first, then what stays, then new `values`.
+/// Returns `have` with the sender's features replaced: `besides` first, then the features that stay, then new `values`.
 [[nodiscard]] std::vector<std::string> replace_own(const std::vector<std::string>& have, const OwnFeatures& own);
-/// True if replace_own would not change the node. The order of features does not matter.
+/// True if replace_own would not change the node's features. Their order does not matter.
 [[nodiscard]] bool has_own(const Node& node, const OwnFeatures& own);
 
 /// What the server can do, from /openapi/v3 and its release. No other code looks at versions.
 struct Capabilities {
-  std::string release;             ///< "26.05.5".
-  std::string data_parser;         ///< "v0.0.45".
-  bool batch_node_update = false;  ///< POST nodes
+  std::string release;             ///< The release of Slurm: "26.05.5".
+  std::string data_parser;         ///< The data_parser in use: "v0.0.45".
+  bool batch_node_update = false;  ///< One POST nodes request can update many nodes.
   bool nodes_difference = false;   ///< GET nodes with update_time never fails (26.05.3 and later)
-  bool jobs_difference = false;    ///< GET jobs with update_time
-  bool conf = false;               ///< GET conf
-  bool metrics = false;            ///< MetricsType, and /metrics of slurmctld (25.11 and later)
-  bool requeue = false;            ///< POST jobs/requeue (26.05 and later)
-  bool topology_update = false;    ///< A node's topology can be set (25.05 and later)
-  bool reservations = false;       ///< POST reservation (25.05 and later)
+  bool jobs_difference = false;    ///< GET jobs with update_time returns no jobs if nothing changed.
+  bool conf = false;               ///< The server has GET conf.
+  bool metrics = false;            ///< slurmctld has MetricsType and serves /metrics (25.11 and later).
+  bool requeue = false;            ///< The server has POST jobs/requeue (26.05 and later).
+  bool topology_update = false;    ///< The server can set a node's topology (25.05 and later).
+  bool reservations = false;       ///< The server has POST reservation (25.05 and later).
   bool slurmdb = false;            ///< The server also serves an accounting database.
 };
 

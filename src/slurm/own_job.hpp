@@ -28,12 +28,12 @@ namespace slurm {
 struct JobWish {
   std::optional<std::string> name, account, partition, qos, reservation, mcs_label, licenses, constraints;
   std::optional<std::string> tres_per_node;  ///< "gres/gpu:2".
-  std::optional<std::int64_t> nodes;         ///< The exact number.
+  std::optional<std::int64_t> nodes;         ///< The exact number of nodes.
   std::optional<std::int64_t> tasks_per_node, cpus_per_task, memory_per_node_mib, priority;
   std::optional<std::chrono::minutes> time_limit;
   std::optional<std::vector<std::string>> excluded_nodes;  ///< Slurm refuses unknown names.
 };
-/// Uses Slurm's names. Memory is in MiB, times in minutes.
+/// Returns the wish as JSON with Slurm's names. Memory is in MiB, times in minutes.
 [[nodiscard]] core::Json to_json(const JobWish& wish);
 
 /// The submission that a job comes from.
@@ -43,7 +43,7 @@ struct JobMark {
   std::string key;
   friend bool operator==(const JobMark&, const JobMark&) = default;
 };
-/// Returns nullopt if none of our programs submitted the job, or if its details are not known.
+/// Returns the mark in the job's admin_comment; nullopt if none of our programs submitted the job, or without its details.
 [[nodiscard]] std::optional<JobMark> mark_of(const Job& job);
 /// Returns the admin_comment of a job with this mark. `more`: an object with further members, or null.
 [[nodiscard]] std::string admin_comment(const JobMark& mark, core::Json more);

@@ -21,7 +21,7 @@ namespace slurm {
 /// Nodes that are reserved for the jobs of some users, for a time.
 struct Reservation {
   std::string name, users;                   ///< users: "slurm,root".
-  std::vector<std::string> nodes;            ///< Expanded.
+  std::vector<std::string> nodes;            ///< Node names, expanded from Slurm's hostlist.
   bool nodes_unknown = false;                ///< The nodes could not be read. Any node may be among them.
   std::set<std::string, std::less<>> flags;  ///< In upper case as Slurm names them: MAINT IGNORE_JOBS DAILY ...
   std::optional<core::WallTime> start, end;  ///< For a recurring reservation: the current window, or else the next.
@@ -38,11 +38,11 @@ inline constexpr std::string_view kReservationUser = "slurm";
 /// alone. There is no better sign, because REST does not show the comments of reservations.
 [[nodiscard]] bool made_by_operator(const Reservation& reservation);
 
-/// A reservation to make: MAINT and IGNORE_JOBS, for SlurmUser.
+/// A reservation to make. It always has the flags MAINT and IGNORE_JOBS and belongs to SlurmUser.
 struct ReservationWish {
   std::string name;
-  std::vector<std::string> nodes;  ///< At least one.
-  std::vector<std::string> flags;  ///< Flags other than these two.
+  std::vector<std::string> nodes;  ///< The nodes to reserve: at least one.
+  std::vector<std::string> flags;  ///< Flags other than MAINT and IGNORE_JOBS.
   core::WallTime start;            ///< Slurm refuses a start more than half a minute in the past.
   std::chrono::minutes duration{0};
   std::string comment;  ///< For people: `scontrol show reservation`.
@@ -51,8 +51,8 @@ struct ReservationWish {
 /// Evidence that Slurm has this reservation, and that the operator made it.
 class OwnReservation final : public plan::Evidence {
  public:
-  /// Returns nullopt if the operator did not make the reservation, or if `until` has passed: the time up to which the answer
-  /// that showed the reservation is evidence.
+  /// Returns nullopt if the operator did not make the reservation, or if `until` has passed. After `until`, the answer that
+  /// showed the reservation is no longer evidence.
   static std::optional<OwnReservation> of(const plan::Observing& observing, ClusterKey cluster, Reservation seen,
                                           core::MonoTime until);
   [[nodiscard]] const ClusterKey& cluster() const { return cluster_; }

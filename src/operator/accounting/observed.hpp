@@ -30,7 +30,7 @@ struct Reached {
 /// A Controller that names this Accounting.
 struct Cluster {
   std::string name;          ///< The Controller's name.
-  slurm::ClusterKey key;     ///< The Controller's key in Slurm requests.
+  slurm::ClusterKey key;     ///< The key of the Controller's cluster: see cluster_key().
   std::string cluster_name;  ///< The name of the cluster in slurmdbd. "": the spec of the Controller cannot be parsed.
   SecretFacts slurm_key, jwt_key, keyring;
   bool ends = false;      ///< The Controller is being deleted.
@@ -47,10 +47,10 @@ struct Observed {
   api::Accounting accounting;
   std::string parse_error;
 
-  std::vector<Cluster> clusters;     ///< In the order of clusters_of.
-  std::vector<std::string> leaving;  ///< See leaving_clusters. Only while the Accounting is being deleted.
-  std::optional<Reached> reached;    ///< Only with spec.external.
-  /// See AccountingKeys.
+  std::vector<Cluster> clusters;     ///< In the order of clusters_of(): those that have joined come first.
+  std::vector<std::string> leaving;  ///< See leaving_clusters(). Empty unless the Accounting is being deleted.
+  std::optional<Reached> reached;    ///< nullopt without spec.external.
+  /// The keys for slurmdbd, and the Controller whose keys are used (`keys_of`): see AccountingKeys.
   std::optional<SecretFacts> slurm_key, jwt_key;
   std::string keys_of;
   SecretFacts password;

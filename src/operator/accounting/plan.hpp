@@ -34,8 +34,8 @@ std::string write_conf_script();
 SecretFacts key_in_force(const Observed& observed);
 
 /// Returns the release to publish for waiting slurmctlds: that of the slurmdbd that answers or last answered, or "unknown" if
-/// it reported none; "" if none has answered. The kubelet delivers it with a delay. So the release of a slurmdbd that is still
-/// starting is published already if none was published before or it is earlier: slurmctld itself waits for slurmdbd's answer.
+/// it reported none; "" if none has answered. The kubelet delivers it with a delay. Therefore the release of a slurmdbd that
+/// still starts is published already if none or a later one was published. slurmctld itself waits for slurmdbd's answer.
 std::string release_to_tell(const Observed& observed);
 
 // The children, as data to apply.

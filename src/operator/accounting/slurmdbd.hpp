@@ -9,26 +9,26 @@
 
 namespace op::accounting {
 
-/// Returns the need for the clusters of slurmdbd through the slurmrestd of a cluster.
+/// Returns the plan::Need to read slurmdbd's clusters through the slurmrestd of a cluster.
 [[nodiscard]] plan::Need ask_clusters(const slurm::ClusterKey& cluster);
 [[nodiscard]] Said read_said(const plan::Fact& fact);
-/// Returns the need for a connection to an external slurmdbd.
+/// Returns the plan::Need to connect to the port of an external slurmdbd.
 [[nodiscard]] plan::Need ask_port(const Endpoint& port);
 [[nodiscard]] Reached read_reached(Endpoint port, const plan::Fact& fact);
 
-/// What the answers show.
+/// What the answers show about slurmdbd.
 struct Report {
   bool answers = false;   ///< slurmdbd has answered through at least one cluster.
   std::string away;       ///< Why slurmdbd answers through no cluster, in Slurm's words; "": it answers or was not asked.
   std::string waiting;    ///< What some clusters lack until slurmdbd serves them: an answer, a registration or a connection.
   std::string not_asked;  ///< The clusters through which slurmdbd cannot be asked.
 };
-/// Asks again if that is due and `may_ask` is true: the answer may take as long as Slurm waits for slurmdbd. `reachable`:
-/// something answers at its port, as far as is known.
+/// Asks slurmdbd again if that is due and `may_ask` is true, and returns what the answers show. An answer may take as long as
+/// Slurm waits for slurmdbd. `reachable`: as far as is known, something listens at slurmdbd's port.
 [[nodiscard]] Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan);
 
-/// Asks again whether an external slurmdbd is reached, if that is due and `report` does not show it. Only while a cluster has
-/// yet to join: a slurmctld that is restarted for a slurmdbd that it cannot reach may end.
+/// Asks again whether an external slurmdbd can be reached, if that is due and `report` does not show it. Asks only while a
+/// cluster has yet to join: a slurmctld that is restarted for a slurmdbd that it cannot reach may end.
 void look_at_port(const Observed& observed, const Report& report, plan::Plan& plan);
 
 }  // namespace op::accounting

@@ -24,7 +24,7 @@ struct Checked {
   bool sssd = false;
 };
 
-/// `mounts`: the files, where the daemons find them. sssd.conf may be mounted as in the sidecar (sssd.hpp).
+/// Returns the init container. `mounts`: the files, where daemons find them. sssd.conf may be mounted as in the sidecar.
 core::Json check_container(const std::string& image, Checked what, core::Json mounts);
 
 /// Returns the errors of the daemons of these pods, as reported when the pods started.

@@ -29,8 +29,8 @@ struct Needed {
   bool at_work = false;
 };
 
-/// Checks the cached referrers first. If they do not need the object, reads them from the API server, because a cache may be
-/// behind. nullopt: the answer is not there yet.
+/// Returns what the deleted object waits for; nullopt until that is known. Checks the cached referrers first. If they do not
+/// need the object, reads them from the API server, because a cache may be behind.
 std::optional<Needed> needed_by(const plan::Context& context, const kube::ObjectMeta& deleted, const Referrers& referrers,
                                 plan::Plan& plan);
 

@@ -23,7 +23,7 @@ std::string made_image(const kube::Object& workload, std::string_view container)
 /// ReplicaSets keep pods that were evicted or ended by their node for hours, in addition to the pods that replace them.
 std::vector<kube::PodPtr> pods_that_count(std::vector<kube::PodPtr> pods, bool rolled_out);
 
-/// Returns the problem that a quota or an admission webhook keeps the Deployment from creating pods, from its status.
+/// Returns a problem if, according to its status, a quota or an admission webhook keeps the Deployment from creating pods.
 std::optional<Problem> pods_refused(const kube::Object* deployment);
 
 }  // namespace op

@@ -11,7 +11,7 @@
 
 namespace op {
 
-/// Returns the need for the events with this reason about an object. Its id is "events of KIND NAME".
+/// Returns the plan::Need to read the events with this reason about an object. Its id is "events of KIND NAME".
 [[nodiscard]] plan::Need need_events(std::string_view kind, const kube::ObjectMeta& object, std::string_view reason);
 /// Returns the note of the newest event, or "". Ignores events before `since`, because they were about something else.
 [[nodiscard]] std::string newest_note(const plan::Fact& events, core::WallTime since);

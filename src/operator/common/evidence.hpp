@@ -11,7 +11,7 @@ namespace op {
 /// expires.
 class OwnerEnds final : public kube::PodEvidence {
  public:
-  /// Pass `controller` without deletion_timestamp if it is deleted without its children, or still waits for its workers' jobs.
+  /// Pass `controller` without deletion_timestamp (returns nullopt) if its children stay, or while it waits for workers' jobs.
   static std::optional<OwnerEnds> of(const plan::Observing& observing, const kube::ObjectMeta& controller,
                                      const kube::PodRecord& worker);
 

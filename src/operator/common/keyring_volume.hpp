@@ -19,9 +19,9 @@ core::Json project_rotation(std::string_view keyring);
 core::Json project_login_rotation(std::string_view keyring);
 /// Returns the command of a container that waits until /etc/slurm has the files of this step.
 core::Json wait_for_keys(std::string_view generation);
-/// Returns the environment variables with the paths of both files, for slurmctld and slurmd. Without them, slurmd finds only the
-/// file that was there when it started. It looks for the other one beside the configuration that it has fetched. slurm.jwks
-/// takes precedence over slurm.key.
+/// Returns the environment variables with the paths of slurm.key and slurm.jwks, for slurmctld and slurmd. Without them, slurmd
+/// finds only the file that existed when it started, because it looks for the other one beside its fetched configuration.
+/// slurm.jwks takes precedence over slurm.key.
 core::Json keys_env();
 /// Marks a pod template if the daemon in this container reads what project_rotation mounts. Users may have replaced any part of
 /// the template.

@@ -1,5 +1,5 @@
 // Finds missing Secrets and ConfigMaps that users name in pod templates. The kubelet does not start a pod that names a missing
-// one. If it is the source of a volume, only events of the pod say so.
+// object. If the object is the source of a volume, only events of the pod show it.
 #pragma once
 
 #include <initializer_list>
@@ -15,7 +15,7 @@
 
 namespace op {
 
-/// A container outside of the pod template: "spec.slurmd".
+/// A container that a field outside of the pod template configures: "spec.slurmd".
 struct NamedContainer {
   std::string_view path;
   const core::Json& container;

@@ -21,15 +21,15 @@ namespace op {
                                                         std::string_view kind, const kube::ObjectMeta& object,
                                                         std::string_view reason, plan::Plan& plan);
 
-/// Returns the problem that a quota, an admission webhook or a service account keeps the StatefulSet from creating its pod.
-/// `set` may be null. `ready` is as in told_by_events.
+/// Returns a problem if a quota, an admission webhook or a service account keeps the StatefulSet from creating its pod. `set`
+/// may be null. `ready` is as in told_by_events.
 [[nodiscard]] std::optional<Problem> find_missing_pod(const plan::Context& context, const api::Condition* ready,
                                                       const kube::Object* set, const std::vector<kube::PodPtr>& pods,
                                                       plan::Plan& plan);
 
-/// Returns the problem that the pod is on a lost Kubernetes node. Only the last report of its kubelet is known, and the
-/// StatefulSet creates no other pod before the kubelet reports its end. The problem is an error only once the end is overdue.
-/// `daemon`: the main container of the pod.
+/// Returns a problem if the pod is on a lost Kubernetes node. Only the last report of its kubelet is known, and the StatefulSet
+/// creates no other pod before the kubelet reports its end. The problem is an error only once the end is overdue. `daemon`: the
+/// main container of the pod.
 [[nodiscard]] std::optional<Problem> find_lost_pod(const plan::Context& context, const std::vector<kube::PodPtr>& pods,
                                                    std::string_view daemon, plan::Plan& plan);
 

@@ -19,8 +19,8 @@ namespace op {
 struct Deletion {
   const kube::Resource& resource;
   std::string user;
-  const core::Json& object;           ///< oldObject.
-  const core::Json* space = nullptr;  ///< namespaceObject; null: unknown.
+  const core::Json& object;           ///< CEL's oldObject: the object to be deleted.
+  const core::Json* space = nullptr;  ///< CEL's namespaceObject; null: unknown.
   /// An object of the policy's paramKind. A policy with parameters is evaluated once for each such object in the namespace.
   const core::Json* params = nullptr;
 };

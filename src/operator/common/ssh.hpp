@@ -25,7 +25,7 @@ core::Json new_host_keys(const kube::Key& key, const kube::Resource& owner_kind,
 std::vector<std::string> host_key_names();
 /// Returns the data keys of the host keys in the Secret, including their public halves.
 std::vector<std::string> usable_host_keys(const kube::Named<kube::SecretRecord>& secret);
-/// Returns the problem of an existing Secret without host keys, which a user created.
+/// Returns a problem if the Secret exists, because a user created it, but contains no host keys.
 std::optional<Problem> host_keys_problem(const kube::Named<kube::SecretRecord>& secret, const kube::Key& key);
 
 /// Returns the number of the first line, from 1, that is neither a public key nor a comment in a file of authorized keys. 0:

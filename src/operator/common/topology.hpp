@@ -21,8 +21,8 @@ inline constexpr std::string_view kTopologyRoot = "k8s";
 [[nodiscard]] std::string missing_label(const api::Topology& spec, const kube::ObjectMeta& kube_node);
 
 /// Returns the topology string of the Slurm nodes on a Kubernetes node. "": the node lacks a label. A unit is named by the
-/// values of all labels down to its own, so that the same value below two others makes two units. Slurm limits names to 64
-/// characters: a longer name is cut and ends with a digest. For a tree, the string has all units from the top, so that Slurm
+/// values of all labels down to its own, so that equal values below different units make different units. Slurm limits names to
+/// 64 characters: a longer name is cut and ends with a digest. For a tree, the string has all units from the top, so that Slurm
 /// can create missing switches (switch_record_add_switch) and never refuses its own state because a switch is missing.
 [[nodiscard]] std::string topology_of(const api::Topology& spec, const kube::ObjectMeta& kube_node);
 
@@ -30,7 +30,7 @@ inline constexpr std::string_view kTopologyRoot = "k8s";
 /// name that is kTopologyRoot or begins with it and a slash.
 [[nodiscard]] bool is_from_labels(std::string_view topology);
 
-/// True if topology_of gives such a topology string for this spec, for some values.
+/// True if topology_of could return this topology string for the spec, with some values of the labels.
 [[nodiscard]] bool is_of(const api::Topology& spec, std::string_view topology);
 
 /// Parses the units of a file that render_topology has written.
@@ -43,7 +43,7 @@ void add_units(TopologyUnits& units, api::TopologyType type, std::string_view to
 /// True if Slurm accepts the topology string with these units. It refuses to start with a node whose string it does not accept.
 [[nodiscard]] bool has_place(const TopologyUnits& units, api::TopologyType type, std::string_view topology);
 
-/// Renders the file for at least one unit, sorted by name, so that blocks that share the wider labels are neighbours.
+/// Renders the file. Requires at least one unit. Sorts units by name, so that blocks that share wider labels are neighbours.
 [[nodiscard]] std::string render_topology(const api::Topology& spec, const TopologyUnits& units);
 
 }  // namespace op

@@ -1,9 +1,9 @@
 // Lets a cluster join and leave an Accounting.
 //
-// slurmctld gets the number of its cluster from slurmdbd, stores it with its state, and exits if the two differ
-// (cluster_number.hpp). A slurmctld that ran without accounting has made up a number, and releases before 26.05 do not report
-// it to slurmdbd. So a cluster joins an Accounting with a restart: before slurmctld starts, an init container removes the
-// number, once for each slurmdbd.
+// slurmctld gets the number of its cluster from slurmdbd, stores it with its state, and exits if slurmdbd later reports another
+// number (cluster_number.hpp). A slurmctld that ran without accounting has made up a number, and releases before 26.05 do not
+// report it to slurmdbd. So a cluster joins an Accounting with a restart: before slurmctld starts, an init container removes
+// the number, once for each slurmdbd.
 //
 // A slurmctld without a number waits at its start for slurmdbd, with its port open. Therefore a new cluster waits in the init
 // container, where users see it. So does a slurmctld that is newer than its slurmdbd, before it touches its state. A running
@@ -29,16 +29,16 @@ namespace op::controller {
 /// offers them, and a new cluster waits.
 void add_accounting(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered);
 
-/// Returns the settings in the slurm.conf of the user that spec.accountingRef sets.
+/// Returns a problem for each setting in the user's slurm.conf that spec.accountingRef already sets.
 std::vector<slurm::conf::Problem> accounting_settings(const Observed& observed, const slurm::conf::Conf& user);
 
 /// Returns the slurmdbd of the cluster according to spec.accountingRef and the offered file, as "host:port", or "".
 std::string joins(const Observed& observed, const ConfigState& state);
 
-/// The init container with which slurmctld joins.
+/// The init container of slurmctld that lets the cluster join the Accounting.
 inline constexpr const char* kJoin = "accounting";
 /// Returns the script of the init container. Arguments: the state directory, "host:port" of slurmdbd, the file with slurmdbd's
-/// release ("": nobody reports it), a file that records what was reported about it, and the file for the termination message.
+/// release ("": nobody reports it), a file that marks that the release was found too old, and the termination message file.
 std::string join_script();
 
 /// Returns the name of the ConfigMap with the release of the slurmdbd at "host:port", if the operator runs that slurmdbd, or

@@ -41,8 +41,8 @@ bool backup_hands_over(const Observed& observed);
 
 /// True if a backup may take over with another configuration than the offered one.
 bool stale_backup(const Observed& observed, const ConfigState& state);
-/// True if the primary's pod may be replaced: it does not serve, or all backups are ready and up to date. For another release:
-/// there is no backup.
+/// True if the primary's pod may be replaced: it does not serve, or all backups are ready and up to date. For a pod with
+/// another release of Slurm, there must be no backup.
 bool primary_may_restart(const Observed& observed, const ConfigState& state);
 
 /// Returns the names of all slurmctld pods, each of which has a Service of its own name. Empty without backups.

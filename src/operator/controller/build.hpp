@@ -12,20 +12,20 @@ namespace op::controller {
 
 core::Json build_service(const Observed& observed);
 core::Json build_internal_service(const Observed& observed);
-/// Returns the Service of one slurmctld pod, with backups.
+/// Returns the Service of one slurmctld pod, which exists only with backups.
 core::Json build_pod_service(const Observed& observed, const std::string& pod);
-/// Returns the PodDisruptionBudget of all slurmctlds, with backups.
+/// Returns the PodDisruptionBudget of all slurmctlds, which exists only with backups.
 core::Json build_slurmctld_pdb(const Observed& observed);
 /// These return the headless Service and the PodDisruptionBudget of all workers of this Controller, across NodeSets.
 core::Json build_workers_service(const Observed& observed);
 core::Json build_workers_pdb(const Observed& observed);
 core::Json build_config_map(const Observed& observed, const ConfigState& state);
-/// Returns the ConfigMap `name` with the user's files in `content`, which belongs to a ConfigState.
+/// Returns the ConfigMap `name` with copies of the user's files in `content`: the offered or accepted files of a ConfigState.
 core::Json build_file_copies(const Observed& observed, const std::string& name,
                              const std::map<std::string, std::string>& content);
-/// True if slurmctld's pods mount copies of the user's files. Earlier releases mounted the user's ConfigMaps. Pods mount copies
-/// once all files are known to which slurmctld may have to return, and as long as there is any such file: a file that the spec
-/// no longer names may have to come back. Until the files are known, the mounts stay as they are.
+/// True if slurmctld's pods mount copies of the user's files. Earlier releases mounted the user's ConfigMaps. Copies are
+/// mounted once all files to which slurmctld may have to return are known, and while there is any such file, because a file
+/// that the spec no longer names may have to come back. Until the files are known, the mounts stay as they are.
 bool mounts_copies(const Observed& observed, const ConfigState& state);
 /// Returns the StatefulSet of slurmctld. `state`: the content of the ConfigMap. `slurm_key_digest`: the digest of the keyring
 /// that slurmctld will mount. Also needs the JWT key. Fields that Kubernetes never lets change are copied from the observed

@@ -17,7 +17,7 @@
 
 namespace op::controller {
 
-/// The init container that waits.
+/// The init container of slurmctld's pod that waits until a person has resolved the difference.
 inline constexpr const char* kClusterNumber = "cluster-number";
 
 /// The number of the cluster in slurmctld's state and in slurmdbd.
@@ -33,10 +33,10 @@ void note_numbers(const Observed& observed, ConfigState& next);
 /// Returns the arguments of the init container's script after the state directory: both numbers, and the pod for which they
 /// were recorded. Empty: there is nothing to wait for.
 std::vector<std::string> noted_numbers(const ConfigState& state);
-/// Returns the script of the init container. It waits once for each record: later pods pass.
+/// Returns the script of the init container. It waits in one pod for each record of numbers; later pods do not wait.
 std::string wait_number_script();
 
-/// Returns the problem, and what to do about it.
+/// Returns the problem that the numbers differ, and what to do about it. nullopt: no difference is known.
 std::optional<Problem> number_problem(const Observed& observed, const ConfigState& state);
 
 }  // namespace op::controller

@@ -36,7 +36,7 @@ struct Rendered {
   bool keeps_pod = false;
   /// What must be solved before there can be files: a malformed extraConf with its line, a missing ConfigMap ...
   std::vector<Problem> problems;
-  /// What is reported without holding anything up.
+  /// Problems that are reported, but do not prevent the files.
   std::vector<Problem> warnings;
   [[nodiscard]] bool ok() const { return problems.empty(); }
 };

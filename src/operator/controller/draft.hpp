@@ -30,7 +30,7 @@ const core::Result<core::Json>* read_live(Draft& draft, const kube::Resource& re
 
 /// True if somebody has deleted the claim with slurmctld's state. Kubernetes waits for the end of the pod that uses the claim.
 bool claim_goes(const Observed& observed);
-/// True if slurmctld's state would be lost with its pod and nobody has given it up.
+/// True if slurmctld's state would be lost with its pod, and users have not given it up (api::kAnnotationLoseJobs).
 bool state_at_stake(const Observed& observed);
 /// True if jobs would be lost with that state. Also true if the jobs cannot be seen, and without a RestApi if there are
 /// workers.
@@ -39,7 +39,7 @@ bool jobs_at_stake(const Observed& observed);
 /// Adds our finalizer: workers and RestApis are deleted before the Controller.
 void plan_guard(Draft& draft);
 /// Plans the copy of the auth/slurm key that daemons mount (keyring.hpp), and the ephemeral containers of a rotation. The
-/// caller adds Keyring::renew.
+/// caller must add Keyring::renew to the plan.
 Keyring plan_copy(Draft& draft);
 /// Adds the headless Service of all workers and their PodDisruptionBudget.
 void plan_workers_objects(Draft& draft);

@@ -44,10 +44,10 @@ std::string key_by(const Observed& observed, const std::string& made_with);
 /// Returns the digest that slurmctld's pod template has while the key with this digest is in force. It is that of an earlier
 /// key if the key has changed without a new pod.
 std::string made_with_key(const Observed& observed, const std::string& digest);
-/// Returns the same for the key of the present keyring. "": it is the digest of that key itself.
+/// Returns the same for the key in the present keyring; "" if the pod template has the digest of that key itself.
 std::string made_with_key(const Observed& observed);
 
-/// `state_at_stake`: slurmctld must not be restarted, because its state would be lost.
+/// Plans the keyring. `state_at_stake`: slurmctld must not be restarted, because its state would be lost.
 Keyring plan_keyring(const Observed& observed, bool state_at_stake);
 
 }  // namespace op::controller

@@ -10,7 +10,7 @@
 namespace op::controller {
 
 struct NamedNodes {
-  std::vector<std::string> lists;  ///< Hostlists.
+  std::vector<std::string> lists;  ///< Hostlists of the named nodes.
   bool all = false;                ///< The file has a flat topology, which contains every node.
 };
 

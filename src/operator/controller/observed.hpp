@@ -53,8 +53,8 @@ struct LeftWorker {
   std::optional<OwnerEnds> ends;  ///< Evidence that the Controller may delete it.
 };
 
-/// A worker's record in Slurm that no NodeSet manages any more: its NodeSet was deleted while Slurm did not answer, or with a
-/// cluster whose state was restored.
+/// A worker's record in Slurm that no NodeSet manages any more: its NodeSet was deleted while Slurm did not answer, or together
+/// with an earlier cluster whose state slurmctld has restored.
 struct StaleRecord {
   std::string node;
   std::optional<slurm::LeftBehind> evidence;  ///< Empty while Slurm's answer is too old.
@@ -115,11 +115,11 @@ struct Observed {
   /// Login pods that mount the keyring. Read only if the key of the keyring differs from the key of the user, or rotates.
   std::vector<kube::PodPtr> login_pods;
   std::set<std::string> worker_nodes;  ///< Slurm node names of `worker_pods`.
-  /// True if Slurm has known one of the workers, or if the slurmd of one has started, which waits for slurmctld.
+  /// True if Slurm has had the node of a worker, or if the slurmd of a worker has started and waits for slurmctld.
   bool workers_registered = false;
   std::vector<core::WallTime> starting;  ///< Creation times of worker pods that may have started but have not registered.
   std::vector<LeftWorker> left_workers;  ///< Workers whose NodeSet is gone.
-  /// The object names of NodeSets that are gone while workers of theirs exist, by their names in Slurm.
+  /// NodeSets that are gone while workers of theirs exist. Maps their names in Slurm to the names of the objects.
   std::map<std::string, std::string> left_nodesets;
 
   /// Pods of slurmctld and workers with HTTP probes, and StatefulSets that create such pods. Earlier releases used them for
@@ -134,7 +134,7 @@ struct Observed {
       kube::Presence::kAbsent;  ///< Whether the kind ServiceMonitor exists. Read only where metrics are, or were, asked for.
   kube::ObjectPtr service_monitor;
   kube::ObjectPtr backup_set, slurmctld_pdb;                  ///< Only with backups.
-  std::map<std::string, kube::ObjectPtr> slurmctld_services;  ///< Only with backups: by name, see addressed_pods.
+  std::map<std::string, kube::ObjectPtr> slurmctld_services;  ///< Only with backups, by pod name: see addressed_pods().
   kube::ObjectPtr claim;                                      ///< The volume claim of the state, if the StatefulSet created it.
   std::vector<kube::PodPtr> pods;         ///< The pods of slurmctld. With backups, only those of the primary.
   std::vector<kube::PodPtr> backup_pods;  ///< Pods of the standby slurmctlds.

@@ -26,7 +26,7 @@ inline constexpr core::Duration kPlacesGap{60000};
 /// Records that workers need places or have been given them.
 void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan);
 
-/// Adds the step that assigns places when it is due. `state`: as stored.
+/// Adds the step that assigns places when it is due. `state`: the stored state.
 void add_places_step(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
 /// Sets Placed if a file of the user's names nodes, cannot be parsed, or is of a kind that this slurmctld does not read.

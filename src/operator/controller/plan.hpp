@@ -4,7 +4,7 @@
 // "pdb" (PodDisruptionBudgets of workers and slurmctlds), "records" (records in Slurm that NodeSets left behind), "pod"
 // (ConfigMaps, then StatefulSets), "load" (loading a changed configuration into slurmctld, see rollout.hpp), "release"
 // (slurmdbd's release for a slurmctld that waits), "mend" (see usage_missing.hpp), "metrics" (ServiceMonitor), "events",
-// "status", "workers" and "tidy" (the end).
+// "status", "workers" (workers whose NodeSet is gone), "tidy" (deletion of generated keys, removal of the finalizer).
 #pragma once
 
 #include "operator/controller/observed.hpp"

@@ -22,7 +22,7 @@ namespace op::controller {
 
 /// The longest wait of a reconfigure or restart.
 inline constexpr core::Duration kPrologLimit{60000};
-/// How often to check whether it may continue.
+/// How often to check whether the reconfigure or restart may continue.
 inline constexpr core::Duration kPrologPoll{500};
 /// How often to check whether the affected jobs have ended.
 inline constexpr core::Duration kDoubtPoll{10000};
@@ -44,13 +44,13 @@ std::optional<core::Duration> wait_left(const Observed& observed, const ConfigSt
 /// True if a reconfigure or restart has to wait.
 bool held_back(const Observed& observed, const ConfigState& state);
 
-/// Returns the step that asks Slurm once more just before the reconfigure or restart. nullopt: jobs start at once, the wait is
-/// over, or there is no RestApi through which to ask.
+/// Returns the step that asks Slurm once more just before the reconfigure or restart. nullopt: jobs are launched without delay,
+/// the wait is over, or there is no RestApi through which to ask.
 std::optional<plan::Step> look_for_prologs(const Observed& observed, const ConfigState& state);
 
 /// Returns the event about jobs whose launch may be lost by the reconfigure or restart, if there are new ones.
 std::optional<plan::Step> tell_cut_short(const Observed& observed, const ConfigState& now, const ConfigState& next);
-/// Sets JobsInDoubt while such jobs run.
+/// Sets JobsInDoubt while jobs run whose launch may be lost.
 void set_jobs_in_doubt(Conditions& conditions, const ConfigState& state);
 
 }  // namespace op::controller

@@ -19,9 +19,9 @@ struct HeldRelease {
   Observed observed;  ///< The facts with the present image as the wanted one, so that everything else is planned as usual.
   Problem problem;    ///< Why the move is held back.
 };
-/// Returns nullopt if the wanted release may be used. Does not ask whether it can read the state if a user has scaled the
-/// StatefulSet to 0 and there is no pod: the user may have restored the state of another release, and a slurmctld that cannot
-/// read the state exits without changing it.
+/// Returns nullopt if the wanted release may be used. Does not check whether that release can read the state if a user has
+/// scaled the StatefulSet to 0 and there is no pod: the user may have restored the state of another release, and a slurmctld
+/// that cannot read the state exits without changing it.
 std::optional<HeldRelease> hold_release(const Observed& observed);
 
 }  // namespace op::controller

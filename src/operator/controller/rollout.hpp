@@ -64,7 +64,7 @@
 namespace op::controller {
 
 inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configuration yet";
-/// Begins the reason of a refusal (refused_reason) if slurmctld exits at its start with the offered content.
+/// The reason of a refusal (refused_reason) begins with this if slurmctld exits at its start with the offered content.
 inline constexpr const char* kEndsWithIt = "slurmctld ends when it starts with it";
 
 /// In maps of files, names of users' files have this prefix, and binary files (in base64) have it twice. An entry with only
@@ -73,29 +73,29 @@ inline constexpr std::string_view kUsers = "/";
 
 /// The state of the rollout, as stored in the ConfigMaps.
 struct ConfigState {
-  std::map<std::string, std::string> offered, accepted;  ///< By file name. `accepted` is empty while it equals `offered`.
+  std::map<std::string, std::string> offered, accepted;  ///< The files by name. `accepted` is empty while it equals `offered`.
   std::string offered_hash, accepted_hash, refused_hash, refused_reason;
-  std::string offered_asked, refused_asked;  ///< See Rendered::asked; "": unknown.
-  std::string refused_by;                    ///< See SlurmctldFacts::made_of of the slurmctld that refused.
+  std::string offered_asked, refused_asked;  ///< Rendered::asked of the offered and of the refused content; "": unknown.
+  std::string refused_by;                    ///< SlurmctldFacts::made_of of the slurmctld that refused the content.
   std::optional<core::WallTime> refused_at;  ///< When the content was last refused, in whole seconds.
   int refusals = 0;                          ///< Number of refusals of the same content.
   LeftOuts left_out;
   std::string scripts_hash;        ///< Hash of slurmctld's own scripts that the kubelet was last told to refresh.
   std::string served_key;          ///< Digest of the auth/slurm key with which slurmctld was last up.
-  std::string served_made_with{};  ///< The digest in the pod of that slurmctld, if it differs.
+  std::string served_made_with{};  ///< The digest in the pod of that slurmctld, if it differs from served_key.
   std::string served_by{};         ///< The uid of the pod of that slurmctld, if its state is lost with the pod. "": it is not.
-  std::string served_release{};    ///< The release in the tag of its image. "": the tag shows no release.
+  std::string served_release{};    ///< The release in the tag of that slurmctld's image. "": the tag shows no release.
   std::string numbers_differ{};    ///< See cluster_number.hpp: "OURS THEIRS POD-UID [passed]".
-  std::optional<core::WallTime> held_since{};    ///< See prologs.hpp; in seconds.
+  std::optional<core::WallTime> held_since{};    ///< Since when a reconfigure or restart waits: see prologs.hpp. In seconds.
   std::optional<core::WallTime> cut_short_at{};  ///< When the wait for the jobs in `cut_short` was over, in whole seconds.
   std::set<std::int64_t> cut_short{};
-  std::optional<core::WallTime> starting_at{};  ///< See starting.hpp; in seconds.
-  std::optional<Places> places{};               ///< See places.hpp.
+  std::optional<core::WallTime> starting_at{};  ///< When slurmctld loaded while workers started: see starting.hpp. In seconds.
+  std::optional<Places> places{};               ///< Which workers have their places: see places.hpp.
   bool ran = false;  ///< slurmctld has run, so jobs may wait, although nothing else here shows it; see has_run.
   [[nodiscard]] bool exists() const { return !offered.empty(); }
   /// Returns the content that slurmctld last accepted. Empty: none.
   [[nodiscard]] std::map<std::string, std::string> accepted_files() const;
-  /// Returns what is known against a partition with exactly this config, or null.
+  /// Returns the refusal of a partition with exactly this config, or null if there was none.
   [[nodiscard]] const LeftOut* known_against(std::string_view partition, std::string_view config) const;
   [[nodiscard]] bool leaves_out(std::string_view partition, std::string_view config) const;
   /// True if a refused partition is offered once more while everything else is as accepted.
@@ -132,13 +132,13 @@ const std::string* file_copy(const ConfigState& state, std::string_view file);
 /// The state of slurmctld.
 struct SlurmctldFacts {
   std::optional<std::string> loaded;   ///< The hash of the configuration with which it runs, as it reports. nullopt: unknown.
-  std::optional<std::string> refusal;  ///< The error about the offered content.
+  std::optional<std::string> refusal;  ///< slurmctld's error if it refused the offered content.
   std::string made_of;                 ///< Digest of the pod template (image, volumes ...). "": unknown.
   bool ready = false;                  ///< The pod is ready.
   core::WallTime now{};
   std::string key{};                     ///< Digest of the auth/slurm key. "": slurmctld is not up, or the key rotates.
   std::string made_with{};               ///< Digest of the key with which the pod was made.
-  bool ran = false;                      ///< See has_run.
+  bool ran = false;                      ///< slurmctld has run: see has_run().
   std::optional<std::string> release{};  ///< The release in the image tag. nullopt: slurmctld is not up. "": the tag has none.
   std::string pod{};                     ///< The uid of the pod, if the state is lost with the pod. "": slurmctld is not up.
   bool fails = false;                    ///< slurmctld crashes repeatedly when it starts with the offered content.
@@ -147,8 +147,8 @@ struct SlurmctldFacts {
 };
 SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state);
 
-/// Returns when the refused content or the next refused partition is offered again. The cause may have been solved elsewhere by
-/// then (a name that DNS did not know, a node that had not registered). nullopt: not because of the time.
+/// Returns when the refused content or the next refused partition is offered again. The cause may be gone by then (a name that
+/// DNS did not know, a node that had not registered). nullopt: the passing of time alone offers nothing again.
 std::optional<core::WallTime> next_try(const ConfigState& state);
 
 /// Renders what users want, without what the state leaves out.
@@ -167,9 +167,9 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
 /// with its pod.
 bool restart_crashed(const Observed& observed, const ConfigState& state);
 
-/// The id of the steps that reconfigure slurmctld. The name of a step says what for.
+/// The id of the steps that reconfigure slurmctld. The name of a step says why.
 inline const plan::StepId kReconfigure{"reconfigure"};
-/// True if slurmctld has refused the configuration.
+/// True if the outcome shows that slurmctld has refused the configuration.
 bool refused(const plan::Outcome* outcome);
 /// True if Slurm answers.
 bool answers(const Observed& observed);
@@ -184,7 +184,7 @@ bool runs(const Observed& observed);
 /// steps that found starting jobs.
 plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
-/// True if slurmctld has run: it has accepted a content, was up, has answered, or a worker was with it. Jobs may wait there.
+/// True if slurmctld has run: it has accepted a content, was up, has answered, or has had a worker. It may have waiting jobs.
 bool has_run(const Observed& observed, const ConfigState& state);
 /// True if slurmctld crashes repeatedly.
 bool slurmctld_crashes(const Observed& observed);
@@ -197,7 +197,7 @@ std::optional<core::MonoTime> reconfigured_at(const Observed& observed);
 /// Keeps the outcome of that reconfigure for the next pass.
 void remember_reconfigure(const Observed& observed, plan::Plan& plan);
 
-/// True if slurmctld runs with the offered content and, as far as is known, its volume has no other.
+/// True if slurmctld runs with the offered content and, as far as is known, its volume contains no other content.
 bool holds_offered(const Observed& observed, const ConfigState& state);
 
 /// True if slurmctld is up and runs with another configuration than the offered one.
@@ -207,13 +207,13 @@ bool needs_load(const Observed& observed, const ConfigState& state);
 bool awaits_load(const Observed& observed, const ConfigState& state);
 
 /// Returns the step that makes the kubelet refresh the volume at once when the scripts that slurmctld itself runs have changed.
-/// `state`: as stored.
+/// `state`: the stored state.
 std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigState& state);
 
-/// Adds a step that records on the pod with which content it was first seen to crash. `state`: as stored.
+/// Adds a step that records on the pod with which content it was first seen to crash. `state`: the stored state.
 void add_crash_mark(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
-/// Adds the steps that load `state` (as stored) into slurmctld, unless it lacks what `wanted` keeps for jobs.
+/// Adds the steps that load `state`, the stored state, into slurmctld, unless it lacks what `wanted` keeps for jobs.
 void add_load_steps(const Observed& observed, const ConfigState& state, const Rendered& wanted, plan::Plan& plan);
 
 }  // namespace op::controller

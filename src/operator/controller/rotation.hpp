@@ -39,9 +39,9 @@ namespace op::controller {
 
 struct Rotation {
   std::optional<plan::Step> write;    ///< Brings the keyring to the next step of the rotation, or ends the rotation.
-  std::vector<plan::Step> witnesses;  ///< Ephemeral containers.
+  std::vector<plan::Step> witnesses;  ///< Steps that add ephemeral containers to pods: see above.
   bool loads = false;                 ///< slurmctld, and through it every slurmd, has to load the files of this step.
-  std::string told;                   ///< The progress, and the pods that the rotation waits for.
+  std::string told;                   ///< For the status: the progress, and the pods that the rotation waits for.
 };
 
 /// Returns why the key cannot change while daemons run: each reason, with what to do about it. "" if it can.
@@ -56,7 +56,7 @@ plan::Step begin_rotation(const Observed& observed);
 /// Returns what the current rotation needs next. Requires a usable keyring with a rotation.
 Rotation plan_rotation(const Observed& observed);
 
-/// Adds the step that makes the daemons load the files. `state`: as stored.
+/// Adds the step that makes the daemons load the files of the rotation. `state`: the stored state.
 void add_key_load(const Observed& observed, const ConfigState& state, const Rotation& rotation, plan::Plan& plan);
 
 }  // namespace op::controller

@@ -30,7 +30,7 @@ void note_starting(const Observed& observed, ConfigState& next);
 /// True if slurmctld runs with the offered content and must load it once more now.
 bool needs_reload(const Observed& observed, const ConfigState& state);
 
-/// Adds the step that makes slurmctld load its configuration once more when it is due. `state`: as stored.
+/// Adds the step that makes slurmctld load its configuration once more when it is due. `state`: the stored state.
 void add_reload_step(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
 }  // namespace op::controller

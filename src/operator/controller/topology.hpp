@@ -12,13 +12,13 @@ namespace op::controller {
 
 struct ConfigState;
 
-/// Returns the release of a slurmctld without topology.yaml, which came with 25.05. "": it has topology.yaml, as far as is
-/// known.
+/// Returns the release of slurmctld if it is before 25.05, which introduced topology.yaml. "": slurmctld reads topology.yaml,
+/// as far as is known.
 [[nodiscard]] std::string release_without_topology_yaml(const Observed& observed);
 
 struct TopologyFile {
-  std::string text;         ///< "": no file.
-  bool may_change = false;  ///< The text may change when Slurm's nodes change, which wakes nobody.
+  std::string text;         ///< The content of topology.yaml; "": no file.
+  bool may_change = false;  ///< The text may change when Slurm's nodes change. Such a change does not wake the Controller.
   bool keeps_pod = false;   ///< slurmctld would not start with what the spec wants mounted.
   std::vector<Problem> problems, warnings;
 };

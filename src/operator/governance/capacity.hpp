@@ -32,8 +32,8 @@ inline constexpr core::Duration kFallDelay{30000};
 struct Expression {
   enum class Kind { kNumber, kAll, kPartition, kAdd, kSubtract, kMultiply, kMin, kMax, kFloor, kCeil, kRound };
   Kind kind = Kind::kNumber;
-  double number = 0;                                    ///< Of kNumber.
-  std::string partition;                                ///< Of kPartition.
+  double number = 0;                                    ///< The value, for kNumber.
+  std::string partition;                                ///< The name of the partition, for kPartition.
   std::vector<std::shared_ptr<const Expression>> args;  ///< One or two, in the order of the text.
 };
 
@@ -63,13 +63,13 @@ struct Capacity {
 /// Returns the capacity of a cluster, or nullopt unless the snapshot is complete and fresh.
 [[nodiscard]] std::optional<Capacity> capacity_of(const slurm::Snapshot& snapshot, core::MonoTime now);
 
-/// Reports whether one of the nodes adds something else to the capacity in `now` than in `before`. Jobs make no difference.
+/// Reports whether any of the nodes contributes differently to the capacity in `now` and in `before`. Jobs make no difference.
 [[nodiscard]] bool capacity_changed(const std::vector<std::string>& nodes, const slurm::Snapshot& before,
                                     const slurm::Snapshot& now);
 
 struct Evaluation {
   std::int64_t value = 0;
-  std::map<std::string, std::int64_t, std::less<>> inputs;  ///< {"all": 128, "partition(gpu)": 64}
+  std::map<std::string, std::int64_t, std::less<>> inputs;  ///< The capacities used: {"all": 128, "partition(gpu)": 64}.
 };
 
 /// Evaluates an expression for a TRES. The value is rounded down, and is 0 or more. Errors: kInvalid if the TRES is not

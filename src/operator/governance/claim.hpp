@@ -22,17 +22,17 @@ namespace op::governance {
 /// What a resource declares in slurmdbd.
 enum class Subject { kQos, kAccount, kUser, kAssociation };
 
-/// The words and names for a subject.
+/// The texts for a subject in messages, steps, events and conditions.
 struct SubjectTexts {
   std::string_view word;                             ///< In messages and step ids: "QOS".
   std::string_view a_word;                           ///< "a QOS".
   std::string_view created, updated, deleted, kept;  ///< Reasons of events.
-  std::string_view missing;                          ///< A reason of the condition Synced.
+  std::string_view missing;                          ///< The reason of the condition Synced if slurmdbd lacks it.
   const kube::Resource& resource;
   std::string_view finalizer;
 };
 [[nodiscard]] const SubjectTexts& texts(Subject subject);
-/// Requires kAccount or kUser.
+/// Returns the kind of entity for kAccount or kUser. Other subjects are not allowed.
 [[nodiscard]] slurm::accounting::EntityKind entity_kind(Subject subject);
 
 struct Claim {
@@ -46,19 +46,19 @@ struct Claim {
   api::DriftPolicy policy = api::DriftPolicy::kEnforce;
   api::QosDeletion deletion_policy = api::QosDeletion::kDelete;
 
-  // Of its status.
+  // From its status:
   std::int64_t observed_generation = 0;
-  /// The number of the QOS that the resource has. Accounts and users have no numbers: 1 if slurmdbd has had it. 0: none.
+  /// The number of the resource's QOS; 0: none. Accounts and users have no number: 1 if slurmdbd has had the entity.
   std::int64_t id = 0;
   std::optional<core::Json> applied;                      ///< See api::SlurmQosStatus::applied.
-  std::vector<api::CapacityLimitStatus> capacity_limits;  ///< Of a SlurmQos.
+  std::vector<api::CapacityLimitStatus> capacity_limits;  ///< Only for a SlurmQos.
   std::vector<api::Condition> conditions;
 
   /// Reports whether the operator writes for this resource.
   [[nodiscard]] bool enforces() const { return parse_error.empty() && policy == api::DriftPolicy::kEnforce; }
   /// Reports whether the resource deletes what it declares when it is deleted, or no longer declares it.
   [[nodiscard]] bool deletes() const { return enforces() && deletion_policy == api::QosDeletion::kDelete && !built_in(); }
-  /// Reports whether Slurm itself has made it: QOS normal, account root and user root.
+  /// Reports whether Slurm itself creates what the resource declares: QOS normal, account root and user root.
   [[nodiscard]] bool built_in() const;
   /// Returns how step ids name the resource.
   [[nodiscard]] std::string label() const;

@@ -1,5 +1,5 @@
-// Governance: the QOS, accounts and users of an Accounting, as its users declare them. Key: "ns/name" of the Accounting,
-// because the resources of one Accounting are planned together. What wakes it is in declaration.cpp.
+// Governance: the QOS, accounts and users of an Accounting, as its users declare them. A key is the "ns/name" of an Accounting,
+// because the resources of one Accounting are planned together. declaration.cpp says which changes wake the controller.
 #pragma once
 
 #include <memory>

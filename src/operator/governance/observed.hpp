@@ -32,7 +32,7 @@ struct Observed {
   std::map<std::string, std::optional<Capacity>, std::less<>> capacities;
   /// Evidence for the QOS that may be deleted, by name in lower case.
   std::map<std::string, slurm::UnusedQos, std::less<>> unused;
-  /// The same for accounts and users.
+  /// Evidence for the accounts and users that may be deleted, by subject and name in lower case.
   std::map<std::pair<Subject, std::string>, slurm::UnusedEntity> unused_entities;
 };
 

@@ -21,17 +21,17 @@ struct Names {
   std::set<std::string, std::less<>> qos, users;
   std::set<std::string> clusters;
   std::set<std::string, std::less<>> tres;  ///< Empty while the list is incomplete.
-  /// By account, the coordinators of the accounts above it who are not its own.
+  /// Maps each account to the coordinators of the accounts above it that are not its own coordinators.
   std::map<std::string, std::set<std::string>, std::less<>> inherited_coordinators;
   std::map<std::string, std::string, std::less<>> parents;  ///< By account, the parent that its SlurmAccount declares.
   std::set<std::pair<std::string, std::string>> leaving;    ///< Those of `accounts` that are to be deleted.
   std::set<std::pair<std::string, std::string>> accounts;   ///< Cluster and account, of each association of an account.
 };
 
-/// Names that are declared by resources that are not being deleted, and do not only observe.
+/// The subjects and names that resources declare, without resources that are being deleted or only observe.
 using Declared = std::set<std::pair<Subject, std::string>>;
 
-/// Settings that can be written now.
+/// The settings that can be written now, and what is missing for the others.
 struct Writable {
   slurm::accounting::Settings settings;
   bool hold = false;            ///< Nothing may be written yet.
@@ -39,8 +39,8 @@ struct Writable {
   bool coming = false;          ///< Other resources declare all of what is missing.
 };
 
-/// Removes from `wanted` what refers to names that slurmdbd does not have. If the rest would allow more than is declared, or
-/// would be refused, nothing is to be written.
+/// Removes from `wanted` the settings that refer to names that slurmdbd does not have. If the rest would allow more than is
+/// declared, or would be refused, sets `hold`.
 [[nodiscard]] Writable writable(const Claim& claim, slurm::accounting::Settings wanted, const Names& names,
                                 const Declared& declared);
 

@@ -18,8 +18,8 @@ namespace op::governance {
 /// A limit that follows the capacity of a cluster.
 struct CapacityLimit {
   std::string limit;  ///< The member and the TRES, as in status.capacityLimits: "grpTRES[cpu]".
-  std::string tres;   ///< "cpu"
-  std::string text;   ///< "50%"
+  std::string tres;   ///< The TRES: "cpu".
+  std::string text;   ///< The expression as users write it: "50%".
   Expression expression;
 };
 
@@ -43,12 +43,12 @@ struct DeclaredQos {
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmUserSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns the settings of one association in each of the clusters that it names, or in all.
+/// Returns the settings of one association in each of the clusters that it names, or in all. Error: as for an account.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAssociationSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns, for each cluster in which the settings of a user have an association in `account`, the one that makes it the
-/// default account.
+/// Returns the places of the user's associations that make `account` the default account: one in each cluster in which
+/// `settings` have an association in `account`. An association for all partitions has precedence.
 [[nodiscard]] std::set<slurm::accounting::Place> default_places(const slurm::accounting::Settings& settings,
                                                                 const std::string& account);
 

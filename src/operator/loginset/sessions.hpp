@@ -1,4 +1,4 @@
-// The sessions on login pods: what ends with a pod, and how it is counted.
+// The sessions on login pods, which end with the pods, and how they are counted.
 //
 // Users work on these pods, so the pods have no rights in the Kubernetes API. Inside the container `login`, the readiness
 // probe, as root, counts the sessions and writes the number to a directory that users cannot enter. The sidecar `sessions`
@@ -16,8 +16,8 @@ namespace op::loginset {
 
 inline constexpr std::string_view kSessions = "sessions";
 
-/// For sh: `count` sets $n to the number of SSH sessions, of connections for others (`ssh -J`, `ssh -N`), and of programs whose
-/// end ends a job, even if their session left them behind, as in tmux. It fails if it cannot see the processes.
+/// A function for sh. `count` sets $n to the number of SSH sessions, of connections for others (`ssh -J`, `ssh -N`), and of
+/// programs whose end ends a job, even if their session left them behind, as in tmux. It fails if it cannot see the processes.
 inline constexpr std::string_view kCount =
     R"sh(count() { n=0; seen=; for p in /proc/[0-9]*; do c=; { read -r c <"$p/comm"; } 2>/dev/null; [ -z "$c" ] || seen=1;)sh"
     // "sshd: alice@pts/0", or sshd-session from OpenSSH 9.8 on. Before the login it is "alice [net]" or "[accepted]", and only
@@ -26,9 +26,9 @@ inline constexpr std::string_view kCount =
     R"sh( l=${l#*: }; case ${l%% *} in *@*) n=$((n + 1));; ''|/*|\[*) ;; "$l") n=$((n + 1));; esac;; esac; done;)sh"
     R"sh( [ -n "$seen" ]; }; )sh";
 
-/// Returns the commands with which the probe reports the number.
+/// Returns the commands with which the probe reports the number of sessions.
 std::string report_script();
-/// Returns the sidecar that writes the number to its log, its volume, and the mount for the container login.
+/// These return the sidecar that writes the number of sessions to its log, its volume, and the mount for the container login.
 core::Json sessions_sidecar();
 core::Json sessions_volume();
 core::Json sessions_mount();

@@ -31,8 +31,8 @@ core::Result<std::string> slurmd_conf(const api::NodeSetSpec& spec, std::string_
 
 /// The limits of the container slurmd, which its entrypoint turns into CoreSpecCount and MemSpecLimit of --conf.
 struct PodLimits {
-  std::int64_t cpus = 0;        ///< POD_CPUS; 0: all.
-  std::int64_t memory_mib = 0;  ///< POD_MEMORY; 0: all.
+  std::int64_t cpus = 0;        ///< The variable POD_CPUS; 0: all CPUs.
+  std::int64_t memory_mib = 0;  ///< The variable POD_MEMORY; 0: all memory.
 };
 /// Returns the limits. `slurmd` is spec.slurmd of a NodeSet, and `pod_spec` is spec.template.spec. In increasing precedence,
 /// the limits come from the pod level of `pod_spec`, from `slurmd`, and from the container slurmd in `pod_spec`.

@@ -14,7 +14,7 @@
 
 namespace op::nodeset {
 
-/// For a pass that is full. The next pass follows at once.
+/// The wake for a pass that is full: the next pass follows at once.
 inline constexpr Change kPassFull{core::Duration{10}, "more steps than one pass takes"};
 
 /// Collects the steps and problems of all parts. Only write_status reads the problems, at the end.
@@ -47,7 +47,7 @@ class Draft {
   /// resourceVersion that the deletion depends on, or come too late.
   void deletes(const kube::PodRecord& pod) { deleted_.insert(pod.meta.uid); }
   [[nodiscard]] bool is_deleted(const kube::PodRecord& pod) const { return deleted_.contains(pod.meta.uid); }
-  /// True if the pass has room. Steps for status and events have room of their own.
+  /// True if this many steps still fit into the pass. Steps for status and events do not count.
   [[nodiscard]] bool has_room(std::size_t steps) const { return room_ >= steps; }
 
   /// Reports an event in the lane "event".
@@ -77,11 +77,11 @@ class Draft {
   std::vector<plan::StepId> wishes_;
   std::vector<Problem> problems_;
   std::vector<Problem> up_to_users_;
-  std::set<std::string_view> deleted_;  ///< UIDs of pods.
+  std::set<std::string_view> deleted_;  ///< UIDs of the pods that are deleted in this pass.
   std::size_t room_ = plan::PassLimits{}.max_steps - 16;
 };
 
-// Verbs and kinds of steps, used with `of`. Intents list some of them before their turn.
+// Verbs and kinds of steps. StepId::of() adds the object. An Intent lists some of the steps before the pass that makes them.
 inline const plan::StepId kCreatePod{"create", "Pod"};
 inline const plan::StepId kDeletePod{"delete", "Pod"};
 inline const plan::StepId kClear{"clear", "Pod"};

@@ -19,7 +19,7 @@ namespace op::nodeset {
 
 struct Options {
   std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers.
-  std::string worker_priority_class = {};        ///< For workers whose NodeSet sets none. "": the default of the cluster.
+  std::string worker_priority_class = {};        ///< For workers whose NodeSet names none. "": the default of the cluster.
   /// Keys of taints that announce the end of a Kubernetes node.
   std::vector<std::string> drain_taints{api::kDrainTaints.begin(), api::kDrainTaints.end()};
   /// Types of conditions of Kubernetes nodes whose messages are added to the reasons of drains for cordons.

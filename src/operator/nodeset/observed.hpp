@@ -41,7 +41,7 @@ struct ControllerView {
   std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready. Empty: it is not ready.
   core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits forever.
   std::optional<std::size_t> max_nodes{};     ///< MaxNodeCount of slurm.conf.
-  std::optional<api::Topology> topology{};    ///< spec.topology.
+  std::optional<api::Topology> topology{};    ///< spec.topology of the Controller.
   /// The units in the loaded topology.yaml, without those that are about to be removed. Read only if `topology` is set.
   TopologyUnits loaded_units{};
   bool topology_goes = false;      ///< The topology.yaml that was made for a former spec.topology still exists.
@@ -102,7 +102,7 @@ struct SeenScaleIn {
 };
 
 struct ClaimNote {
-  std::string text;  ///< "": no event gives a reason.
+  std::string text;  ///< Why the claim gets no volume. "": no event gives a reason.
   core::MonoTime read;
 };
 
@@ -113,23 +113,23 @@ struct Seen {
   std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods of the last observation, by uid.
   /// Pods that are gone, by Slurm node, as long as Slurm has the node and no other pod has it.
   std::map<std::string, SeenPod, std::less<>> gone;
-  /// Pods that are terminating, by uid.
+  /// By uid: since when the pod has been terminating.
   std::map<std::string, core::MonoTime, std::less<>> terminating_since;
-  /// Ready pods for which Slurm, having answered completely, has no node; by uid.
+  /// By uid of a ready pod: since when Slurm, having answered completely, has not had its node.
   std::map<std::string, core::MonoTime, std::less<>> unknown_since;
-  /// Pods none of whose containers ever ran, according to their kubelet; by uid.
+  /// By uid: since when it is known from the kubelet that none of the pod's containers ever ran.
   std::map<std::string, core::MonoTime, std::less<>> unstarted_since;
-  /// Placed pods for which Slurm, having answered completely, has no node; by uid.
+  /// By uid of a placed pod: since when Slurm, having answered completely, has not had its node.
   std::map<std::string, core::MonoTime, std::less<>> placed_since;
-  /// Pods with a started slurmd for which Slurm, having answered completely, has no node; by uid.
+  /// By uid of a pod with a started slurmd: since when Slurm, having answered completely, has not had its node.
   std::map<std::string, core::MonoTime, std::less<>> started_since;
   /// Why claims get no volume, by claim name, as of the last read of events.
   std::map<std::string, ClaimNote, std::less<>> claim_notes;
   std::optional<SeenScaleIn> scale_in;           ///< The last drains for scale-ins. Empty: there were none.
   std::optional<SeenReservations> reservations;  ///< Empty: never asked.
   std::optional<SeenTemplate> checked_template;  ///< The last answer. Empty: never asked.
-  ToldOf pre_stops;                              ///< Pods whose preStop hook has drained their Slurm node, by uid.
-  ToldOf ready;                                  ///< Pods that are ready, by uid.
+  ToldOf pre_stops;                              ///< By uid: when the pod's preStop hook drained its Slurm node.
+  ToldOf ready;                                  ///< By uid: since when the pod has been ready.
   void look(const Observed& observed);
   /// Records the answers to what the last plan asked about claims.
   void note_claims(const Observed& observed, const plan::Facts& answers);
@@ -168,7 +168,7 @@ struct Observed {
 
   std::optional<Problem> newer;              ///< The image is of a later release than slurmctld: slinky/releases.hpp.
   std::vector<Problem> missing;              ///< Missing Secrets and ConfigMaps that the workers' spec names.
-  kube::Presence host_keys{};                ///< The host keys of the workers' sshd. Read only if the workers run sshd.
+  kube::Presence host_keys{};                ///< Whether the host keys of the workers' sshd exist. Read only if they run sshd.
   std::optional<ControllerView> controller;  ///< Empty: the Controller does not exist or cannot be parsed.
   std::string controller_error;              ///< Why the Controller cannot be parsed.
   bool stopped = false;                      ///< An annotation of the Controller stops all deletions.
@@ -178,7 +178,7 @@ struct Observed {
   std::string namesake;
   std::vector<Rival> rivals;                         ///< Other NodeSets whose workers may have the names of ours.
   std::set<std::string, std::less<>> nodeset_names;  ///< Names in Slurm of the Controller's other NodeSets.
-  std::vector<kube::PodPtr> pods;                    ///< Owned by this NodeSet.
+  std::vector<kube::PodPtr> pods;                    ///< The pods that this NodeSet owns.
   Seen seen;
   std::vector<kube::PodPtr> orphans;  ///< Workers with the name and cluster of this NodeSet whose owner is missing or gone.
   /// Pods that are left alone and only occupy names: workers with the name of this NodeSet in another cluster, and our own
@@ -188,7 +188,7 @@ struct Observed {
   std::vector<kube::ObjectPtr> revisions;
   /// PersistentVolumeClaims with our labels or with the names of our workers' claims, by name.
   std::map<std::string, kube::ObjectPtr, std::less<>> claims;
-  /// The Kubernetes nodes of our pods and of pods to come, as far as they are known.
+  /// The Kubernetes nodes of our pods and of pods to come, by name, as far as they are known.
   std::map<std::string, KubeNode, std::less<>> nodes;
   /// All Kubernetes nodes, with scalingMode DaemonSet.
   Hosts hosts;
@@ -210,7 +210,7 @@ struct Observed {
   /// True if the API server, asked after children without an owner (claims, workers, revisions) were seen, has confirmed that
   /// the NodeSet is not being deleted. False also if the NodeSet could not be read. Empty: the API server was not asked.
   std::optional<bool> stays;
-  NodeLoss node_loss{};     ///< With DaemonSet.
+  NodeLoss node_loss{};     ///< Only with scalingMode DaemonSet.
   std::string hash;         ///< controller-revision-hash of the wanted workers; "" if the spec cannot be parsed.
   std::string base;         ///< The hash for workers below spec.updateStrategy.rollingUpdate.partition, if it differs.
   std::vector<Slot> slots;  ///< Sorted by place. Pods without an ordinal are not included.
@@ -246,8 +246,8 @@ struct Observed {
 /// Returns for which of these reasons the node is drained, if the operator alone has drained it, or "".
 [[nodiscard]] std::string purpose_of(const kube::ObjectMeta& nodeset, const slurm::Node& node);
 
-/// need_nodeset returns the need for the NodeSet itself, which is read before claims, workers or revisions without an owner get
-/// it as their owner. nodeset_stays returns the answer.
+/// need_nodeset returns the plan::Need to read the NodeSet itself, before claims, workers or revisions without an owner get it
+/// as their owner. nodeset_stays returns the answer; nullopt: it was not asked.
 [[nodiscard]] plan::Need need_nodeset(const Observed& observed);
 [[nodiscard]] std::optional<bool> nodeset_stays(const Observed& observed, const plan::Facts& answers);
 /// live_pod and live_host return the objects to ask for about a pod that is gone, and about its Kubernetes node.

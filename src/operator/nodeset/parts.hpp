@@ -29,8 +29,8 @@ struct Fate {
     kNone,
     kSurplus,   ///< There are more workers than wanted.
     kSilent,    ///< The worker is lost with its Kubernetes node.
-    kOutdated,  ///< Prospect::kOutdated.
-    kLost,      ///< Prospect::kLost.
+    kOutdated,  ///< The worker's prospect is Prospect::kOutdated.
+    kLost,      ///< The worker's prospect is Prospect::kLost.
     kUnplaced,  ///< The Kubernetes node must not have this worker any more.
     kRenamed,   ///< The Kubernetes node now gives its worker another name.
     kSwitched,  ///< The worker belongs to the other scalingMode.
@@ -90,7 +90,7 @@ struct Rollout {
   std::size_t missing = 0;        ///< How many of `unavailable` do not exist.
   std::size_t most = 0;           ///< Limit for `unavailable`.
   bool withheld = false;          ///< Some workers would be deleted, but deletions are stopped or Slurm is in doubt.
-  std::vector<std::string> kept;  ///< Why some are left out for now: "cpu-1 is in reservation r, ...".
+  std::vector<std::string> kept;  ///< Why some workers are not updated for now: "cpu-1 is in reservation r, ...".
   /// The worker whose successor the API server is asked about: whether it would create a pod of the newest template in this
   /// place. Null: it is not asked.
   const Worker* asks_template = nullptr;
@@ -104,7 +104,7 @@ struct Rollout {
 /// Workers of the NodeSet's previous scalingMode.
 struct Switching {
   std::size_t left = 0;            ///< Number of workers that are still to be replaced.
-  std::vector<std::string> kept;   ///< Why some are left out for now.
+  std::vector<std::string> kept;   ///< Why some workers are not replaced for now.
   bool waits = false;              ///< Some workers wait because of maxUnavailable.
   std::optional<Change> change{};  ///< When this result may change.
 };
@@ -129,7 +129,7 @@ struct ExtraConf {
 
 struct Vacancies {
   std::set<SlotKey> places;                  ///< Places whose workers are to be created, now or later.
-  std::map<std::string, std::string> taken;  ///< Names of workers to create that belong to another NodeSet, and to which.
+  std::map<std::string, std::string> taken;  ///< Maps the name of a worker to create to another NodeSet that has the name.
 };
 
 using NodeNames = std::set<std::string, std::less<>>;
@@ -180,7 +180,7 @@ struct PassResult {
   const ScaleIn& scale_in;
   const api::StringMap& pins;
   const api::StringMap& drains;
-  bool noted;  ///< note_drains writes the status in this pass.
+  bool noted;  ///< True if note_drains writes the status in this pass.
   const MaintenanceResult& maintenance;
   const StaleRecords& stale;
   Finalizer finalizer;
@@ -220,12 +220,12 @@ struct PassResult {
 using RevisionHashes = std::set<std::string, std::less<>>;
 /// Returns the revisions from which the newest template differs only in what Slurm can change while workers run.
 [[nodiscard]] RevisionHashes find_in_place(const View& view);
-/// True if the record of a worker of such a revision can be changed in place.
+/// True if the record of a worker whose revision is one of find_in_place() can be changed in place.
 [[nodiscard]] bool can_change_in_place(const View& view, const Worker& worker);
 /// True if the worker has the newest template but its record does not, because slurmd has registered again or the template was
 /// changed back.
 [[nodiscard]] bool has_drifted(const View& view, const Worker& worker);
-/// True if the node got, or is about to get, a newer template in place. A restarted slurmd registers with an earlier one.
+/// True if the node got, or is about to get, a newer template in place. A restarted slurmd registers with an earlier template.
 [[nodiscard]] bool was_changed_in_place(const Slot& worker);
 struct TemplateFeatures {
   std::vector<std::string> wanted;    ///< Features of the newest template, including the NodeSet's own.
@@ -238,13 +238,13 @@ struct TemplateFeatures {
 /// Returns the comment of the worker's node once the node has the newest template. A comment of somebody else stays as it is.
 /// If the --conf of the record is unknown, the comment does not name one.
 [[nodiscard]] std::string comment_in_place(const View& view, const Worker& worker);
-/// Returns the need that asks the API server whether it would create the pod of the worker's successor.
+/// Returns the plan::Need to ask the API server whether it would create the pod of the worker's successor.
 [[nodiscard]] plan::Need need_template(const View& view, const Worker& worker);
-/// Updates the pods. Records the revision that a pod was created with before its node changes, and the new revision afterwards.
+/// Updates pods: records the revision that a pod was created with before its node changes, and the new revision afterwards.
 void update_in_place(const View& view, const Workers& workers, Draft& draft);
 /// True if the next worker can be created, as far as can be known in advance.
 [[nodiscard]] bool can_create(const View& view, const ExtraConf& extra_conf);
-/// True if the worker serves, so that its deletion would leave one less.
+/// True if the worker serves, so that its deletion would leave one serving worker less.
 [[nodiscard]] bool is_available(const View& view, const Worker& worker);
 /// Returns spec.updateStrategy.rollingUpdate.maxUnavailable as a number of the wanted workers, at least 1.
 [[nodiscard]] std::size_t max_unavailable(const View& view);
@@ -257,7 +257,7 @@ void judge_places(const View& view, Fates& fates);
 [[nodiscard]] Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fates);
 /// Returns what find_vacancies returns, for scalingMode DaemonSet.
 [[nodiscard]] Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft);
-/// Returns the wanted places that have no worker that stays.
+/// Returns the wanted places that have no worker, or only a worker that does not stay.
 [[nodiscard]] std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers);
 /// Returns why no worker can have the name of the place, or "".
 [[nodiscard]] std::string why_unnamed(const View& view, const SlotKey& place);
@@ -302,7 +302,7 @@ void keep_claims(const View& view, const Workers& workers, const Vacancies& vaca
 [[nodiscard]] bool release_claims(const View& view, Draft& draft);
 /// Reports why pods wait for their claims.
 void tell_claims(const View& view, const Workers& workers, Draft& draft);
-/// Returns the need for the events about a claim that gets no volume.
+/// Returns the plan::Need to read the events about a claim that gets no volume.
 [[nodiscard]] plan::Need need_claim_events(const kube::ObjectMeta& claim);
 
 // pins.cpp
@@ -397,7 +397,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft);
 [[nodiscard]] inline bool to_be_adopted(const kube::PodPtr& orphan) {
   return !orphan->meta.terminating();
 }
-/// Returns "default/cpu-1" for a worker.
+/// Returns the key of the worker's pod, for messages and step ids: "default/cpu-1".
 [[nodiscard]] inline std::string pod_text(const Slot& worker) {
   return worker.pod->meta.key().str();
 }
@@ -433,7 +433,7 @@ class FreeOrdinals {
  public:
   FreeOrdinals(const View& view, std::set<int> used);
   int next();
-  /// True if another free ordinal comes before `ordinal` in that order, should `ordinal` become free without being waited for.
+  /// True if another free ordinal would come before `ordinal` if `ordinal` were free and no record waited for it.
   [[nodiscard]] bool has_before(int ordinal);
   [[nodiscard]] bool has_awaited() const { return !awaited_.empty(); }
 
@@ -442,7 +442,7 @@ class FreeOrdinals {
 
   std::set<int> used_;
   int lowest_ = 0;
-  std::vector<int> awaited_;  ///< The next ordinal is the last element.
+  std::vector<int> awaited_;  ///< The ordinals whose records wait for a worker. The next one is the last element.
 };
 /// True if the worker is live and its template is known and not the newest.
 [[nodiscard]] bool is_earlier(const View& view, const Slot& worker);

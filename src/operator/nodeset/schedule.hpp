@@ -41,7 +41,7 @@ struct Schedule {
 struct Observed;
 /// Returns the reservation with the name for this NodeSet, whoever made it. Null: there is none, or it is unknown.
 [[nodiscard]] const slurm::Reservation* find_reservation(const Observed& observed);
-/// Returns the need for Slurm's reservations.
+/// Returns the plan::Need to read Slurm's reservations.
 [[nodiscard]] plan::Need need_reservations(const Observed& observed);
 
 }  // namespace op::nodeset

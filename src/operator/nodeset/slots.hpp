@@ -39,8 +39,8 @@ struct KubeNode {
 
 /// Whether a worker fits a Kubernetes node.
 struct Fit {
-  bool starts = false;  ///< A new worker is created there.
-  bool stays = false;   ///< An existing worker stays: the taint NoSchedule only keeps new ones away.
+  bool starts = false;  ///< A new worker may be created there.
+  bool stays = false;   ///< An existing worker may stay there: the taint NoSchedule only keeps new workers away.
   [[nodiscard]] bool any() const { return starts || stays; }
   friend bool operator==(const Fit&, const Fit&) = default;
 };
@@ -83,7 +83,7 @@ enum class Prospect {
   kStateLost,  ///< Slurm has lost its node and many others.
 };
 
-/// When a fact changes with time, although nothing wakes the key then.
+/// In how long a fact may change with time, and why. Nothing wakes the key then.
 struct Change {
   core::Duration in;
   std::string_view why;

@@ -61,8 +61,8 @@ class View {
   [[nodiscard]] slurm::ClusterKey cluster() const { return in.cluster(); }
   /// Returns "NodeSet default/cpu".
   [[nodiscard]] std::string self_text() const;
-  /// True if deletions are stopped or Slurm is in doubt. Then only what does not depend on Slurm's answers may be deleted, or
-  /// nothing.
+  /// True if deletions are stopped or Slurm is in doubt. If they are stopped, nothing may be deleted. If Slurm is in doubt,
+  /// only what does not depend on its answers may be deleted.
   [[nodiscard]] bool stops() const { return in.stopped || !in.doubt.empty(); }
   /// True if the spec has changed since the status was written, so that what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
@@ -110,8 +110,8 @@ class View {
   [[nodiscard]] const plan::Outcome* failure(const plan::StepId& id) const;
   /// Returns how long it takes until a failed step may be tried again. Not positive: it may be tried now.
   [[nodiscard]] core::Duration retry_in(const plan::StepId& id) const;
-  /// Returns how long to wait for something that may never happen. The wait lasts `limit`, from when `note` was first reported
-  /// without a break.
+  /// Returns how long to wait for something that may never happen. The wait lasts `limit`, counted from the time since which
+  /// `note` has been reported without a break.
   [[nodiscard]] Wait wait_at_most(core::Duration limit, std::string_view reason, std::string note) const;
   /// Returns a step that reports an event about the NodeSet.
   [[nodiscard]] plan::Step event_step(std::string_view type, std::string_view reason, std::string_view action,
@@ -122,8 +122,8 @@ class View {
   bool slurm_fresh_ = false;
 
   std::unordered_set<std::string_view> worker_nodes_;
-  std::unordered_map<std::string_view, std::string_view> hosts_by_node_;  ///< By Slurm node.
-  std::map<std::string, std::string, std::less<>> conf_hashes_;           ///< By revision.
+  std::unordered_map<std::string_view, std::string_view> hosts_by_node_;  ///< Maps Slurm nodes to Kubernetes nodes.
+  std::map<std::string, std::string, std::less<>> conf_hashes_;           ///< Maps revisions to hashes: see conf_hash().
 };
 
 /// Returns how long to wait after `outcome.count` failures of a step.

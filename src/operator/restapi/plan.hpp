@@ -1,5 +1,5 @@
 // Plans what a RestApi needs. Lanes: "guard" (our finalizer), "network" (Service), "pod" (Deployment), "events", "status",
-// "tidy" (the end).
+// "tidy" (removal of the finalizer).
 #pragma once
 
 #include "core/json.hpp"

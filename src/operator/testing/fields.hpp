@@ -29,14 +29,14 @@ using States = std::function<std::vector<State>(const std::vector<core::Json>& s
 /// no finding.
 using Findings = std::map<std::string, std::string>;
 
-/// Sets, changes and removes each field in turn, at every depth, including fields that `base` lacks, and reverts that.
+/// Sets, changes and removes each field in turn, at every depth, including fields that `base` lacks, and reverts each change.
 /// `base` should set fields that enable others, to values other than the defaults. Parts with arbitrary content, such as pod
 /// templates, count as one field. Fields that cannot be changed are compared between worlds, and so are `fixed` fields, which
 /// only matter at creation.
 Findings field_findings(const char* kind, const core::Json& base, const States& states,
                         const std::vector<std::string>& fixed = {});
 
-/// `begin` makes a world for the first spec; `ask` returns the state after a spec. Common beginnings are made once.
+/// `begin` makes a world for the first spec; `ask` returns the state after a spec. `begin` is called once for each first spec.
 template <class W>
 States in_turn(std::function<W(const core::Json&)> begin, std::function<State(W&, const core::Json&)> ask) {
   struct Begun {

@@ -1,4 +1,4 @@
-// Shared by the runners of tests/scenarios. tests/scenarios/README.md describes the language.
+// What the runners of tests/scenarios share. tests/scenarios/README.md describes the language.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ inline core::Json from_yaml(const YAML::Node& node) {
   return parsed.is_number() || parsed.is_boolean() ? parsed : core::Json(text);
 }
 
-/// Like a shell pattern: "*" matches anything.
+/// True if the text matches the pattern, in which "*" stands for any text.
 inline bool matches(std::string_view pattern, std::string_view text) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == text;
@@ -53,9 +53,9 @@ inline bool matches(std::string_view pattern, std::string_view text) {
   return false;
 }
 
-/// Compares what a scenario wants with what was found; nullopt: it does not exist. "(absent)" and "(present)" have their own
-/// meaning, and a leading "!" negates. Only "(absent)" holds for what does not exist: neither "*" nor "!x" allows it to be
-/// missing.
+/// Compares what a scenario wants with what was found (nullopt: it does not exist). "(absent)" holds only if it does not exist,
+/// and "(present)" only if it does. Other texts are patterns, which a leading "!" negates. They never hold for what does not
+/// exist.
 inline bool holds(std::string_view want, const std::optional<std::string>& found) {
   if (want == "(absent)") return !found.has_value();
   if (!found) return false;
@@ -63,14 +63,14 @@ inline bool holds(std::string_view want, const std::optional<std::string>& found
   return want.starts_with('!') ? !matches(want.substr(1), *found) : matches(want, *found);
 }
 
-/// For test messages.
+/// Formats a list for test messages, one item a line.
 inline std::string lines(const std::vector<std::string>& items) {
   std::string out;
   for (const std::string& item : items) out += "  - " + item + "\n";
   return out.empty() ? "  (nothing)\n" : out;
 }
 
-/// For test messages: what was wanted and what was found.
+/// Formats what was wanted and what was found, for test messages.
 inline std::string found_of(const core::Json& want, const std::optional<std::string>& found) {
   return "\n  wanted: " + want.dump() + "\n  found:  " + found.value_or("(absent)");
 }
@@ -108,7 +108,7 @@ inline Run run_of(const core::Json& step) {
   return {run.get<int>(), false};
 }
 
-/// The code of "Forbidden" and the like. Throws std::invalid_argument for an unknown word.
+/// Returns the error code with this name ("Forbidden"). Throws std::invalid_argument for an unknown name.
 inline core::ErrorCode code_of(const std::string& word) {
   using enum core::ErrorCode;
   for (const auto code :
@@ -118,7 +118,7 @@ inline core::ErrorCode code_of(const std::string& word) {
   unknown(word);
 }
 
-/// "Kind/name" as a pair, split at `at`; the second is empty without `at`.
+/// Splits "Kind/name" at `at`. The second part is "" if `at` does not occur.
 inline std::pair<std::string, std::string> split(const std::string& text, char at = '/') {
   const std::size_t place = text.find(at);
   return place == std::string::npos ? std::pair(text, std::string()) : std::pair(text.substr(0, place), text.substr(place + 1));
@@ -231,7 +231,7 @@ void expect_each(const core::Json& want, const Things& things, const Text& text)
   }
 }
 
-/// "False SecretMissing message". `text` describes a condition; nullopt: it does not exist.
+/// Compares conditions with texts like "False SecretMissing message". `text` describes a condition; nullopt: it does not exist.
 template <class Text>
 void expect_conditions(const core::Json& want, const Text& text) {
   for (const auto& [type, value] : want.items()) {

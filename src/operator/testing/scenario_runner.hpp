@@ -19,7 +19,7 @@
 
 namespace op::testing {
 
-/// Runs a scenario, and knows the words of every folder. Reports failures by GoogleTest assertions.
+/// Runs a scenario. Implements the words that all folders share. Reports failures by GoogleTest assertions.
 class ScenarioRunner {
  public:
   /// `kind` is the kind of the object whose conditions a scenario expects.

@@ -1,8 +1,8 @@
-// A Kubernetes and a Slurm in memory, for scenarios of single controllers. They consist of JSON documents. The real caches and
-// observers read these documents, and the acts of plans are carried out on them one by one.
+// A Kubernetes and a Slurm in memory, for scenarios of single controllers. The objects of Kubernetes are JSON documents, which
+// the real caches and observers read. The acts of plans are carried out on them one by one.
 //
-// It is not a simulator: there is no garbage collection and no kubelet, and time passes only when a scenario advances it. See
-// sim/ for those.
+// The world is not a simulator: there is no garbage collection and no kubelet, and time passes only when a scenario advances
+// it. See sim/ for those.
 #pragma once
 
 #include <algorithm>
@@ -58,10 +58,10 @@ class World {
   std::map<std::int64_t, slurm::Job> jobs;             ///< The jobs that slurmctld knows.
   std::vector<slurm::accounting::Cluster> registered;  ///< The clusters that slurmdbd has.
   std::string refusal = "error: bad line";
-  std::string bad_text;  ///< Not empty: slurmctld refuses a slurm.conf that contains this, even if it is willing.
-  /// Writes to objects of this "Kind/name" fail with this error.
+  std::string bad_text;  ///< Not empty: slurmctld refuses a slurm.conf that contains this, even with kObeys.
+  /// Live reads and writes of this "Kind/name" fail with this error.
   std::map<std::string, core::Error> faults;
-  std::vector<std::string> events;  ///< "Warning ConfigRefused: note"
+  std::vector<std::string> events;  ///< The events so far: "Warning ConfigRefused: note".
 
   void put(Json document) {
     Json& meta = document["metadata"];
@@ -115,7 +115,7 @@ class World {
     return it == objects_.end() ? nullptr : &it->second;
   }
 
-  /// For changes that no controller and no user makes. Throws std::out_of_range if the namespace default has no such object.
+  /// Returns a document for direct changes. Throws std::out_of_range if the namespace default has no such object.
   [[nodiscard]] Json& document(const std::string& kind, const std::string& name) {
     return objects_.at({kind, {"default", name}});
   }
@@ -236,7 +236,7 @@ class World {
   }
   std::string next_version() { return std::to_string(++serial_); }
 
-  /// Live reads. Supports only field selectors like "a.b=value,c=value".
+  /// Answers a live read of a plan. Supports only field selectors like "a.b=value,c=value".
   [[nodiscard]] core::Result<Json> answer(const plan::Act& query) const {
     if (const auto* get = dynamic_cast<const kube::Get*>(&query)) {
       if (auto broken = fault({get->resource.kind, get->key}); !broken) return std::unexpected(broken.error());
@@ -447,7 +447,7 @@ class World {
     return {};
   }
 
-  /// Like slurm::Target, which reads the node live first.
+  /// Deletes a node record as slurm::Target does: looks at the live node first.
   core::Result<void> run(const slurm::DeleteNode& act) {
     const auto it = nodes.find(act.node);
     if (it == nodes.end()) return {};
@@ -531,7 +531,7 @@ class World {
 
   std::map<Id, Json> objects_;
   std::map<Id, std::optional<Json>> cut_;  ///< What caches show of objects whose watch is cut.
-  std::map<Id, sim::FieldOwners> owners_;  ///< The fields that were applied.
+  std::map<Id, sim::FieldOwners> owners_;  ///< The managers and fields of what was applied.
   int serial_ = 100;
   slurm::SnapshotPtr last_answer_;  ///< nullptr: every observation gets a new one.
 };

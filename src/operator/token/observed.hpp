@@ -19,7 +19,7 @@ struct Observed {
   std::string parse_error;
   SecretFacts key;                          ///< The signing key.
   api::SecretKeySelector target;            ///< The Secret and data key for the token.
-  kube::Named<kube::SecretRecord> secret;   ///< The Secret of that name.
+  kube::Named<kube::SecretRecord> secret;   ///< The Secret that `target` names.
   std::vector<kube::SecretPtr> superseded;  ///< Other Secrets of the Token, in which the token was before.
 };
 

@@ -21,7 +21,7 @@
 
 namespace slurm {
 
-/// Evidence that no association has the QOS as its default, and no QOS preempts it, according to complete lists.
+/// Evidence, from complete lists, that no association has the QOS as its default or its only QOS, and no QOS preempts it.
 class UnusedQos final : public plan::Evidence {
  public:
   /// Returns nullopt if the QOS is used, if a list is incomplete or old, and for the QOS normal.
@@ -44,16 +44,16 @@ class UnusedQos final : public plan::Evidence {
   std::int64_t id_;
 };
 
-/// Returns who uses the QOS, for messages: "it is the default of account physics, user ann, cluster c", or "it is preempted by
-/// QOS gpu", or "it is the only QOS that may be used by account nvidia, cluster c". Returns "" if nobody does. With a reference
-/// to a deleted QOS in its list, slurmrestd of 24.11 cannot list any QOS.
+/// Returns who uses the QOS, for messages: "it is the default of account physics, user ann, cluster c", "it is preempted by QOS
+/// gpu", or "it is the only QOS that may be used by account nvidia, cluster c". Returns "" if nobody does. While a list refers
+/// to a deleted QOS, slurmrestd of 24.11 cannot list any QOS, so a used QOS must not be deleted.
 [[nodiscard]] std::string use_of_qos(std::string_view qos, const accounting::View& view);
 
 /// Joins users for a message: the first few, and how many more there are.
 [[nodiscard]] std::string some_users(const std::vector<std::string>& users, std::string_view between = "; ");
 
 /// Creates a QOS with these settings, or changes them in an existing one. A request contains either new QOS or one existing
-/// QOS, because slurmdbd rolls back a request that contains both. Errors: kConflict if the live QOS is not the one of `id`;
+/// QOS, because slurmdbd rolls back a request that contains both. Errors: kConflict if the number of the live QOS is not `id`;
 /// kUnsupported, with the name of the setting, if this release cannot express it; kInvalid, with the names, if slurmdbd did not
 /// store some settings.
 struct WriteQos final : plan::Act {
@@ -65,8 +65,8 @@ struct WriteQos final : plan::Act {
 };
 
 /// Deletes a QOS. Succeeds if there is none. Errors: kExpired if the evidence is too old; kConflict if the live QOS has another
-/// number; kBusy, with a list of its users, if a live read of slurmdbd finds associations with it as default or QOS that
-/// preempt it, if slurmdbd or the slurmctld of a known cluster has an unfinished job in it, or if it is the QOS of a partition.
+/// number; kBusy, with a list of its users, if a live read of slurmdbd finds an association with it as default or a QOS
+/// that preempts it, if slurmdbd or the slurmctld of a known cluster has an unfinished job in it, or if it is the QOS of a partition.
 struct DeleteQos final : plan::Act {
   explicit DeleteQos(UnusedQos why) : evidence(std::move(why)) {}
   UnusedQos evidence;
@@ -119,8 +119,8 @@ class UnusedEntity final : public plan::Evidence {
 [[nodiscard]] std::string use_of_entity(accounting::EntityKind kind, std::string_view name,
                                         const std::set<accounting::Place>& known, const accounting::View& view);
 
-/// Returns why the association cannot be deleted alone, for messages, or "". slurmdbd deletes all associations below it in the
-/// tree as well, and those of names that differ where this one has `_` (as_mysql_remove_assocs()).
+/// Returns why the association cannot be deleted alone, for messages, or "". slurmdbd also deletes all associations below it in
+/// the tree, and those whose names match this one's if `_` stands for any character (as_mysql_remove_assocs()).
 [[nodiscard]] std::string use_of_association(const accounting::Association& row, const accounting::View& view);
 
 /// Deletes an account or a user with its associations. Succeeds if there is none. Errors: kExpired if the evidence is too old;

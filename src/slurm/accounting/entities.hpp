@@ -55,7 +55,7 @@ inline constexpr std::string_view kAdminLevel = "AdminLevel";
 inline constexpr std::string_view kAssociation = "Association";
 /// The parent of an account. The default is kRoot.
 inline constexpr std::string_view kParent = "Parent";
-/// True: the association has the default account of its user in its cluster. Slurm clears it when another one is set.
+/// True: the association's account is its user's default in its cluster. Slurm clears this when another default is set.
 inline constexpr std::string_view kDefaultAccount = "Default";
 /// The coordinators of the account itself, without those of the accounts above it.
 inline constexpr std::string_view kCoordinators = "Coordinators";
@@ -64,8 +64,8 @@ inline constexpr std::string_view kDefaultQos = "DefaultQOS";
 inline constexpr std::string_view kQosList = "QOS";
 inline constexpr std::string_view kFairShare = "FairShare";
 
-/// Description, Organization, Coordinators. slurmdbd has no account without a description or an organization:
-/// slurm::WriteEntity writes the name of the account in the place of "", as sacctmgr does.
+/// Description, Organization, Coordinators. slurmdbd stores no account without a description or an organization:
+/// slurm::WriteEntity writes the name of the account instead of "", as sacctmgr does.
 extern const std::array<QosField, 3> kAccountFields;
 /// AdminLevel: "None", "Operator" or "Administrator".
 extern const std::array<QosField, 1> kUserFields;
@@ -73,9 +73,9 @@ extern const std::array<QosField, 1> kUserFields;
 /// Priority, and its limits by the names of sacctmgr(1).
 extern const std::array<QosField, 22> kAssociationFields;
 
-/// Returns all settings of an account. `rows`: its associations that have no user, each with its own limits.
+/// Returns all settings of an account. `rows`: its associations that have no user, read without inherited limits.
 [[nodiscard]] Settings account_settings(const Account& account, const std::vector<std::shared_ptr<const Association>>& rows);
-/// Returns all settings of a user. `rows`: its associations, each with its own limits.
+/// Returns all settings of a user. `rows`: its associations, read without inherited limits.
 [[nodiscard]] Settings user_settings(const User& user, const std::vector<std::shared_ptr<const Association>>& rows);
 
 /// An account or user as slurmdbd has it.
@@ -85,7 +85,7 @@ struct Entity {
 };
 /// Returns the account or user of this name, or nullopt. The name is compared without case.
 [[nodiscard]] std::optional<Entity> find_entity(EntityKind kind, std::string_view name, const View& view);
-/// Returns all of them by name in lower case.
+/// Returns all accounts or all users. The keys are their names in lower case.
 [[nodiscard]] std::map<std::string, Entity, std::less<>> entities(EntityKind kind, const View& view);
 
 /// Returns why slurmrestd or slurmdbd cannot address the account or user of this name, or "".
@@ -98,7 +98,7 @@ struct Entity {
 /// the name of a setting that cannot be written.
 [[nodiscard]] core::Result<core::Json> association_body(EntityKind kind, const std::string& name, const Place& place,
                                                         const Settings& found, const Settings& wanted);
-/// Returns the settings at a place, without place.
+/// Returns the settings at a place. Their names no longer contain the place.
 [[nodiscard]] Settings settings_at(const Place& place, const Settings& settings);
 
 }  // namespace slurm::accounting

@@ -14,7 +14,7 @@ inline constexpr std::string_view kUsageFactor = "UsageFactor";
 
 /// Returns the value that the field has in a new object.
 [[nodiscard]] core::Json default_of(const QosField& field);
-/// Returns the value of a number that is not set.
+/// Returns the value of a number of this field that is not set: kUnlimited for a limit, else kDefault.
 [[nodiscard]] core::Json none_of(const QosField& field);
 [[nodiscard]] core::Json list_json(std::set<std::string> words);
 /// Returns the number, or `none` if it is unset or infinite.
@@ -22,14 +22,14 @@ inline constexpr std::string_view kUsageFactor = "UsageFactor";
 /// Adds the limits that are set. `place` stands before each name: "site: ", or "".
 void put_limits(Settings& out, const std::string& place, const Limits& limits);
 
-/// Returns {"set", "infinite", "number"}.
+/// Returns the number as slurmrestd spells it: {"set", "infinite", "number"}.
 [[nodiscard]] core::Json number_json(const QosField& field, const core::Json& value);
-/// Returns the body's list for a limit on TRES: what was found, with what is wanted over it.
+/// Returns the request's list for a limit on TRES: the values in `found`, overwritten by those in `wanted`.
 [[nodiscard]] core::Json tres_list(std::string_view field, const Settings& found, const Settings& wanted);
 /// Sets the member at a path ("limits/max/jobs").
 void put(core::Json& body, std::string_view path, core::Json value);
 
-/// Returns what slurmrestd takes the name for if it stands in a path ("a number"), or "" if it takes it for a name.
+/// Returns how slurmrestd would misread the name in a path ("a number"), or "" if slurmrestd reads it as a name.
 [[nodiscard]] std::string taken_for(std::string_view name);
 
 }  // namespace slurm::accounting

@@ -22,9 +22,9 @@ struct ListsOptions {
   core::Duration period{1000};       ///< From the start of one poll of a list to the next.
   core::Duration seldom{30000};      ///< The period of TRES and clusters, which only a configuration or a new cluster changes.
   core::Duration often_period{500};  ///< The period after poll_often(), also after a failure.
-  core::Duration often_for{2000};    ///< How long one poll_often() counts.
-  int cost_factor = 20;              ///< A poll starts no sooner than this many times the last one's duration after its start.
-  core::Duration longest_pause{60000};  ///< The upper limit of that pause.
+  core::Duration often_for{2000};    ///< How long the effect of one poll_often() lasts.
+  int cost_factor = 20;              ///< The least time from the start of a poll to the next, as a multiple of its duration.
+  core::Duration longest_pause{60000};  ///< The upper limit of the time that cost_factor demands.
   core::Duration first_backoff{500};    ///< The pause after a failure. Doubles each time, with jitter.
   core::Duration last_backoff{15000};   ///< The longest pause after failures.
 };
@@ -47,16 +47,16 @@ class Lists {
 
   void start();
   void stop();
-  /// Polls only these lists. Before the first call all are polled. The rows of the others stay, and are stale.
+  /// Polls only these lists; before the first call, all lists. The rows of the other lists remain and become stale.
   void want(std::set<List> lists);
-  /// Call it after a write. The next poll starts as soon as the cost of the last one allows; after a failure, when its backoff
-  /// ends. A poll under way does not count, because it may have been answered before the write.
+  /// Call it after a write. The next poll starts four durations of the last poll after the start of that poll; after a failure,
+  /// when its backoff ends. A poll under way does not count, because it may have been answered before the write.
   void poll_soon(List list);
   /// Polls all lists more often for the next two seconds (ListsOptions::often_for), because somebody waits for them.
   void poll_often();
   /// Makes all lists stale until a poll that starts later has read them.
   void mark_stale();
-  /// Says that a write is settled at `when`: no poll that started before makes a stale list complete. See Poller::wrote.
+  /// Records that a write is final at `when`: no poll that started earlier makes a stale list complete. See Poller::wrote.
   void wrote(List list, core::MonoTime when);
   /// The progress of the polls of a list. Gates wait for it.
   struct Progress {
@@ -71,7 +71,7 @@ class Lists {
   [[nodiscard]] const Rows<std::string, Qos>& qos() const;
   [[nodiscard]] const Rows<std::string, Account>& accounts() const;
   [[nodiscard]] const Rows<std::string, User>& users() const;
-  /// Each has only the limits and QOS that are set on itself, none that it inherits.
+  /// Each association has only the limits and QOS that are set on itself, none that it inherits.
   [[nodiscard]] const Rows<std::string, Association>& associations() const;
   [[nodiscard]] const Rows<std::string, Cluster>& clusters() const;
 

@@ -17,8 +17,8 @@ namespace slurm::accounting {
 
 /// An absent limit means no limit. Wall times are in minutes.
 struct Limits {
-  std::map<std::string, Number, std::less<>> counts;  ///< "MaxJobsPerUser": 4.
-  /// For example "GrpTRES": {"cpu": 64, "gres/gpu": 8}.
+  std::map<std::string, Number, std::less<>> counts;  ///< The limits that are counts: "MaxJobsPerUser": 4.
+  /// Limits on TRES, for example "GrpTRES": {"cpu": 64, "gres/gpu": 8}.
   std::map<std::string, std::map<std::string, std::int64_t>, std::less<>> tres;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
@@ -45,8 +45,8 @@ struct Qos {
 
 struct Account {
   std::string name, description, organization;
-  std::set<std::string> coordinators{};            ///< Those of the account itself.
-  std::set<std::string> inherited_coordinators{};  ///< Those of the accounts above it.
+  std::set<std::string> coordinators{};            ///< The coordinators of the account itself.
+  std::set<std::string> inherited_coordinators{};  ///< The coordinators of the accounts above it.
   friend bool operator==(const Account&, const Account&) = default;
 };
 
@@ -58,15 +58,15 @@ struct User {
 
 /// An account in a cluster, or a user in an account, optionally for one partition.
 struct Association {
-  std::int64_t id = 0;                            ///< slurmrestd of 24.11 says 0 for all of them.
+  std::int64_t id = 0;                            ///< slurmrestd of 24.11 reports 0 for every association.
   std::string cluster, account, user, partition;  ///< `user` and `partition` may be "".
   std::string parent_account, default_qos, comment;
   std::vector<std::string> qos;  ///< The QOS that it may use.
   std::int64_t shares = 0;       ///< Slurm calls it fairshare.
-  bool is_default = false;       ///< The default of its user.
+  bool is_default = false;       ///< Its account is the default account of its user in its cluster.
   Number priority;
   Limits limits;
-  /// Returns its unique key: "cluster/account/user/partition".
+  /// Returns the key that no other association has: "cluster/account/user/partition".
   [[nodiscard]] std::string key() const { return cluster + "/" + account + "/" + user + "/" + partition; }
   friend bool operator==(const Association&, const Association&) = default;
 };
@@ -84,7 +84,7 @@ struct JobUse {
   friend bool operator==(const JobUse&, const JobUse&) = default;
 };
 
-/// A slurmctld that has registered.
+/// A cluster whose slurmctld has registered with slurmdbd.
 struct Cluster {
   std::string name, host;  ///< `host` is "" while its slurmctld is not connected.
   std::int64_t port = 0;

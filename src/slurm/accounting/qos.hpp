@@ -21,8 +21,8 @@ namespace slurm::accounting {
 /// Slurm's built-in QOS. It always exists and is never deleted.
 inline constexpr std::string_view kNormalQos = "normal";
 
-/// Values by setting. A limit that is lifted is kUnlimited. A value that Slurm chooses is kDefault. Times are in the unit of
-/// their field. Lists are sorted.
+/// Maps settings to their values. A limit that is lifted is kUnlimited. A value that Slurm chooses is kDefault. Times are in
+/// the unit of their field. Lists are sorted.
 using Settings = std::map<std::string, core::Json, std::less<>>;
 inline constexpr std::string_view kUnlimited = "unlimited";
 inline constexpr std::string_view kDefault = "default";
@@ -47,7 +47,7 @@ enum class FieldForm {
 struct QosField {
   std::string_view name, path;
   FieldForm form;
-  std::string_view since = "v0.0.40";  ///< The first data_parser that has it.
+  std::string_view since = "v0.0.40";  ///< The first data_parser that has the field.
   [[nodiscard]] bool limits() const {
     return form == FieldForm::kCount || form == FieldForm::kMinutes || form == FieldForm::kTres;
   }
@@ -55,7 +55,7 @@ struct QosField {
 /// All fields that sacctmgr can set, except the name.
 extern const std::array<QosField, 33> kQosFields;
 
-/// A word of sacctmgr, and the word of the data_parsers with the same meaning.
+/// A word of sacctmgr (`name`), and the word of the data_parsers with the same meaning (`rest`).
 struct Word {
   std::string_view name, rest;
   std::string_view since = "v0.0.40";
@@ -63,8 +63,8 @@ struct Word {
 extern const std::array<Word, 12> kQosFlags;
 extern const std::array<Word, 5> kPreemptModes;
 
-/// Returns the field of a setting of a QOS, an account or a user ("GrpTRES" of "GrpTRES/cpu"), or null. A setting with a place
-/// ("site: GrpTRES/cpu") is one of an association.
+/// Returns the field of a setting of a QOS, an account or a user ("GrpTRES" of "GrpTRES/cpu"), or null if there is none. For a
+/// setting with a place ("site: GrpTRES/cpu"), returns the field of an association.
 [[nodiscard]] const QosField* field_of(std::string_view setting);
 /// Returns the TRES of a setting: "gres/gpu" of "GrpTRES/gres/gpu". Returns "" if it has none.
 [[nodiscard]] std::string_view tres_of(std::string_view setting);
@@ -73,13 +73,13 @@ extern const std::array<Word, 5> kPreemptModes;
 
 /// Returns the settings of the QOS. Missing settings have their defaults.
 [[nodiscard]] Settings settings_of(const Qos& qos);
-/// Returns the value of a setting, or its default.
+/// Returns the value of a setting, or its default if `settings` lacks it.
 [[nodiscard]] core::Json value_of(const Settings& settings, std::string_view setting);
 
 struct Difference {
   std::string setting;
   core::Json is, wanted;
-  [[nodiscard]] std::string text() const;  ///< "GrpJobs is 20, wanted 10"
+  [[nodiscard]] std::string text() const;  ///< Returns "GrpJobs is 20, wanted 10".
   friend bool operator==(const Difference&, const Difference&) = default;
 };
 /// Returns the settings of `wanted` whose values in `found` differ. Texts and names are compared without case, because slurmdbd
@@ -98,9 +98,9 @@ struct Difference {
 /// Returns the name in lower case. Slurm compares names of QOS, accounts and users without case.
 [[nodiscard]] std::string folded(std::string_view name);
 
-/// Returns why slurmrestd would take the name for another one, or "". It reads the parts of a request's path as values: `007`
-/// is the number 7, `on` is true (data_convert_type() in Slurm's src/common/data.c). In a list of QOS, a number is the id of
-/// one.
+/// Returns why slurmrestd would misread the name of a QOS, or "". slurmrestd converts the parts of a request's path to values:
+/// `007` becomes the number 7, and `on` becomes true (data_convert_type() in Slurm's src/common/data.c). In a list of QOS, it
+/// reads a number as the id of a QOS.
 [[nodiscard]] std::string qos_name_problem(std::string_view name);
 
 }  // namespace slurm::accounting

@@ -27,9 +27,9 @@ struct Rows {
     kComplete,  ///< The last poll read all rows.
   };
   Health health = Health::kNone;
-  std::string error;            ///< Why it is not complete.
+  std::string error;            ///< Why the list is not complete.
   core::MonoTime requested_at;  ///< The request for the rows did not start before this time.
-  core::Duration cost{0};       ///< The time from then to the answer.
+  core::Duration cost{0};       ///< The time from requested_at to the answer.
   std::uint64_t round = 0;      ///< The poll that read the rows. Later polls have greater numbers.
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
   /// Never null. The same object as before if nothing changed.
@@ -39,12 +39,12 @@ struct Rows {
 
 /// All lists of one database, at one moment.
 struct View {
-  core::MonoTime since;  ///< When this process began to poll them.
+  core::MonoTime since;  ///< When this process began to poll the lists.
   Rows<std::int64_t, Tres> tres;
   Rows<std::string, Qos> qos;
   Rows<std::string, Account> accounts;
   Rows<std::string, User> users;
-  Rows<std::string, Association> associations;  ///< By Association::key, without what they inherit.
+  Rows<std::string, Association> associations;  ///< The keys are Association::key(). Inherited limits are left out.
   Rows<std::string, Cluster> clusters;
 };
 

@@ -28,18 +28,18 @@ struct QueuedJob {
   std::optional<std::int64_t> task{};
   std::string tasks;  ///< The tasks of an array for which the record stands: "1-3%1". "" if it is one job.
   std::string cluster, user, account, qos, partition, state;
-  std::set<std::string, std::less<>> flags;  ///< Beside the base state: "COMPLETING".
+  std::set<std::string, std::less<>> flags;  ///< Flags beside the base state: "COMPLETING".
   std::string reason, description;
-  TresCounts asks, has;  ///< What it asked for, and what is allocated to it.
+  TresCounts asks, has;  ///< `asks`: what the job asked for. `has`: what is allocated to it.
   std::string nodes;     ///< A hostlist.
-  Number time_limit;     ///< In minutes. Unset: that of its partition.
+  Number time_limit;     ///< In minutes. Unset: the limit of its partition applies.
   Number priority;
   std::optional<core::WallTime> submitted, eligible, start, end;
   std::string dependency, reservation, required_nodes, licenses;
   std::int64_t exit_code = 0;
 
   [[nodiscard]] bool pending() const { return state == "PENDING"; }
-  /// True if it counts as running for limits.
+  /// True if the job counts as running for limits.
   [[nodiscard]] bool running() const { return state == "RUNNING" || state == "SUSPENDED"; }
   /// Returns "12"; "12_3" for a task of an array; "12_[1-3%1]" for tasks that wait together.
   [[nodiscard]] std::string full_id() const;
@@ -59,14 +59,14 @@ struct Share {
   std::string partition;
   std::optional<double> usage;                              ///< The part of its parent's usage that is its own, from 0 to 1.
   std::optional<double> factor;                             ///< The fair-share factor, from 0 to 1. Only that of a user counts.
-  std::map<std::string, double, std::less<>> tres_seconds;  ///< Decayed as PriorityDecayHalfLife says.
+  std::map<std::string, double, std::less<>> tres_seconds;  ///< By TRES, decayed as PriorityDecayHalfLife says.
   friend bool operator==(const Share&, const Share&) = default;
 };
 
 /// A partition, with the settings that can keep jobs waiting.
 struct PartitionRules {
   std::string name, state;
-  std::string qos;  ///< The QOS whose limits hold for all its jobs; "": none.
+  std::string qos;  ///< The QOS whose limits apply to all jobs of the partition; "": none.
   Number max_minutes, default_minutes, max_nodes;
   std::int64_t min_nodes = 0;
   friend bool operator==(const PartitionRules&, const PartitionRules&) = default;

@@ -1,6 +1,6 @@
 // Finds out which configuration slurmctld has loaded. The file contains its own hash as the name of a hidden, inactive
-// partition without nodes. Every release shows it over REST, and plain `sinfo` does not. The name begins with the program that
-// wrote the file.
+// partition without nodes. Every release of Slurm shows this partition over REST, but plain `sinfo` does not. Its name begins
+// with the program that wrote the file.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@
 
 namespace slurm::conf {
 
-/// Returns the name of that partition: "slurm-operator-HASH". `hash` consists of lower-case letters and digits.
+/// Returns the name of the partition for a hash: "slurm-operator-HASH". `hash` consists of lower-case letters and digits.
 std::string marker_name(Owner writer, std::string_view hash);
-/// Returns the line to append to slurm.conf.
+/// Returns the line of that partition, to append to slurm.conf.
 std::string marker_partition(Owner writer, std::string_view hash);
 /// True for the name of a partition that marks a configuration. Users must not see it.
 bool is_marker(Owner writer, std::string_view partition);

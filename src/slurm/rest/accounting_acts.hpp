@@ -19,21 +19,21 @@
 
 namespace slurm {
 
-/// Reports whether slurmdbd has refused a request, rather than not answered.
+/// Reports whether slurmdbd answered the request and refused it. False if slurmdbd did not answer.
 [[nodiscard]] bool is_refusal(const core::Error& error);
 
-/// The writes that wait for the batch under way, by database. Writes that come while a batch of their database is under way
-/// form the next one.
+/// Collects writes into one batch after the other for each database. Writes that arrive while a batch of their database is
+/// under way form the next batch.
 template <class Write>
 class Batches {
  public:
-  /// Returns true if no batch of the database is under way. Then the caller begins one.
+  /// Returns true if no batch of the database is under way. The caller must then begin one.
   bool add(const AccountingKey& database, Write write) {
     const auto [waiting, idle] = waiting_.try_emplace(database);
     waiting->second.push_back(std::move(write));
     return idle;
   }
-  /// Returns the next batch. If it is empty, none is under way any more.
+  /// Returns the next batch. An empty batch means that no batch of the database is under way any more.
   std::vector<Write> next(const AccountingKey& database) {
     const auto waiting = waiting_.find(database);
     std::vector<Write> out = std::exchange(waiting->second, {});
@@ -58,10 +58,10 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
   /// An act under way.
   struct Work {
     AccountingKey database;
-    std::vector<accounting::List> lists;  ///< The lists that show its outcome.
-    std::string what;                     ///< For gates: "write QOS gpu".
+    std::vector<accounting::List> lists;  ///< The lists that show the outcome of the act.
+    std::string what;                     ///< Names the act in messages of gates: "write QOS gpu".
     Done done;
-    std::optional<core::MonoTime> wrote{};  ///< When a write was sent.
+    std::optional<core::MonoTime> wrote{};  ///< When a write was sent; nullopt: none was.
   };
   using WorkPtr = std::shared_ptr<Work>;
 
@@ -73,14 +73,14 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
     };
   }
 
-  /// Calls `then` in a later turn, or fails with kUnavailable if one of the lists is incomplete then.
+  /// Calls `then` in a later turn of the loop. Instead fails the act with kUnavailable if one of its lists is incomplete then.
   void begin(Work work, std::function<void(const WorkPtr&)> then);
   void fail(const WorkPtr& work, core::Error error);
-  /// The gates wait for the next lists, because the current ones may be older than the result.
+  /// Ends the act with `value`. Its gates wait for the next polls of the lists, because the current lists may be older.
   void succeed(const WorkPtr& work, core::Json value);
   /// Notes that a write is sent now.
   void note_write(const WorkPtr& work) { work->wrote = loop.clock().mono(); }
-  /// Returns the database's client. Without one, fails the act and returns null.
+  /// Returns the database's client. If there is none, fails the act and returns null.
   AccountingClient* client(const WorkPtr& work);
   [[nodiscard]] static core::Error no_client();
   /// Returns the error (kBusy) for a cluster that may use an object, and whose slurmrestd is not known.
@@ -89,7 +89,7 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
   using Jobs = Found<accounting::JobUse>;
   /// Reads the jobs of each slurmctld of the database. Error: that of unknown_use() if one cannot be asked.
   void with_jobs(const AccountingKey& database, std::function<void(const core::Result<Jobs>&)> then);
-  /// Returns the error for unfinished jobs that `uses` accepts, or nullopt.
+  /// Returns kBusy if `uses` accepts an unfinished job, otherwise nullopt.
   [[nodiscard]] static std::optional<core::Error> busy(const Jobs& jobs,
                                                        const std::function<bool(const accounting::JobUse&)>& uses);
 

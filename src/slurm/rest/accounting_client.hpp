@@ -40,10 +40,10 @@ class AccountingClient {
   /// Reads the associations, each with only the limits and QOS that are set on itself, none that it inherits.
   void own_associations(Done<accounting::Association> done);
   void clusters(Done<accounting::Cluster> done);
-  /// Reads slurmdbd's jobs in this QOS and this state ("running"). slurmdbd has no jobs that were held from the beginning.
+  /// Reads the jobs in the QOS `id` and in this state ("running") from slurmdbd, which lacks jobs held since submission.
   void jobs_in_qos(std::int64_t id, const std::string& state, Done<accounting::JobUse> done);
   /// Reads the job with this number from slurmdbd, even if slurmctld has forgotten it; several jobs if the number was used
-  /// again. slurmdbd has no jobs that were held from the beginning.
+  /// again. slurmdbd lacks jobs that have been held since their submission.
   void job(std::int64_t id, Done<accounting::QueuedJob> done);
 
   /// Reads a QOS. Error: kNotFound.
@@ -59,8 +59,8 @@ class AccountingClient {
   /// Deletes a QOS. slurmdbd also removes it from the lists of associations.
   void delete_qos(const std::string& name, std::function<void(core::Result<void>)> done);
 
-  // Accounts, users and associations. A request is carried out as a whole, or not at all. Read them back afterwards, because
-  // slurmdbd reports success also if it stores less.
+  // Accounts, users and associations. slurmdbd carries out a request as a whole, or not at all. Read the objects back
+  // afterwards, because slurmdbd reports success also if it stores less.
 
   /// Creates accounts, without associations, or replaces their fields. Coordinators that are absent are removed. Those of the
   /// accounts above must be present, because slurmrestd would try to remove them as well.
@@ -78,8 +78,8 @@ class AccountingClient {
     std::vector<std::string> accounts, clusters;
     std::string parent;
   };
-  /// Creates the associations of accounts that exist. POST associations cannot: slurmdbd takes the empty user in the row of an
-  /// account for a user, and puts it below root (as_mysql_add_assocs()). Error: kInvalid if the parent is absent.
+  /// Creates the associations of accounts that exist. POST associations cannot do this: slurmdbd takes the empty user in the
+  /// row of an account for a user, and puts it below root (as_mysql_add_assocs()). Error: kInvalid if the parent is absent.
   void add_account_associations(const AccountAssociations& add, std::function<void(core::Result<void>)> done);
   /// An association to write: see accounting::association_body.
   struct AssociationWrite {
@@ -88,7 +88,7 @@ class AccountingClient {
     accounting::Place place;
     accounting::Settings found, wanted;
   };
-  /// Creates associations of users, or changes associations. Error: also that of association_body, before anything is sent.
+  /// Creates associations of users, or changes associations. Sends nothing if association_body fails, and returns its error.
   void write_associations(const std::vector<AssociationWrite>& writes, std::function<void(core::Result<void>)> done);
   /// Deletes an account or a user with its associations. slurmdbd may delete associations of others: see use_of_entity().
   void delete_entity(accounting::EntityKind kind, const std::string& name, std::function<void(core::Result<void>)> done);

@@ -2,8 +2,8 @@
 // before each write. It is read again after each write, because slurmdbd drops some writes without an error. Writes that begin
 // together share these reads. New QOS share a request, and so do accounts, users, and associations.
 //
-// Each act returns gates that open when the lists that show its outcome were requested after the act. If the reply was lost,
-// they must have been requested after slurmrestd's own timeout.
+// Each act returns gates. A gate opens once a poll that began after the act has read a list that shows the act's outcome. If
+// the reply was lost, the poll must have begun after slurmrestd's own timeout.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace slurm {
 
-/// Besides the errors of slurm::AccountingClient, acts fail with kUnavailable while one of these lists is incomplete.
+/// Besides the errors of slurm::AccountingClient, an act fails with kUnavailable while a list that it needs is incomplete.
 class AccountingTarget final : public plan::Target {
  public:
   AccountingTarget(core::Loop& loop, Clusters& clusters);

@@ -3,8 +3,8 @@
 //   slurm::Client client(loop, transport, tokens, log);
 //   client.nodes({}, [](core::Result<slurm::Table<slurm::Node>> table) { ... });
 //
-// The first request negotiates the newest data_parser that both sides know, and what the server can do. Negotiates again if the
-// server was away, its release changed, or a path is gone. Callers only see capabilities.
+// The first request negotiates the newest data_parser that both sides know, and what the server can do. The client negotiates
+// again if the server was away, its release changed, or a path is gone. Callers only see capabilities.
 // For polls and caches see snapshot/registry.hpp; for acts of plans see rest/target.hpp.
 #pragma once
 
@@ -43,26 +43,26 @@ struct Diag {
   std::int64_t jobs_pending = 0;
 };
 
-/// The configuration that slurmctld has loaded. So far only the name of its cluster is read.
+/// The configuration that slurmctld has loaded. Only its ClusterName is read, into Envelope::slurmctld_cluster.
 struct LoadedConf {};
 
-/// The reason of the error (kUnavailable) if another cluster than ClientOptions::cluster_name answers.
+/// The reason of the error kUnavailable that is returned if another cluster than ClientOptions::cluster_name answers.
 inline constexpr std::string_view kOtherCluster = "OtherCluster";
 
 struct ClientOptions {
   /// If slurmctld is away, slurmrestd says so after 9 to 10 s. A shorter timeout would miss that answer.
   core::Duration read_timeout{12000};
   core::Duration write_timeout{11000};
-  /// Until when writes may be under way; nullopt: no writes. Called right before each write. A write without enough time is not
-  /// sent (kCancelled), and no write is waited for beyond that time. Unset: no restriction.
+  /// Returns the time by which writes must have ended; nullopt forbids writes. Called right before each write. A write without
+  /// enough time left is not sent (kCancelled). No write is waited for beyond that time. Unset: no restriction.
   std::function<std::optional<core::MonoTime>()> write_deadline{};
   /// The newest data_parser to use. For tests of older ones.
   std::string newest_parser = "v0.0.45";
   /// The expected ClusterName; "" accepts any. A reply that names another cluster is an error (kOtherCluster); a reply without
   /// a name is accepted. Ignores case, because Slurm writes it in lower case.
   std::string cluster_name{};
-  /// Reads jobs with JobDetails, and waiting jobs with the times that Slurm expects. If false, neither is read or compared, and
-  /// a change of them wakes nothing.
+  /// Reads jobs with JobDetails, and waiting jobs with the times that Slurm expects. If false, neither is read or compared, so
+  /// their changes wake nothing.
   bool job_details = false;
 };
 
@@ -82,7 +82,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// Negotiates unless that is done, and returns the capabilities.
+  /// Negotiates unless the client already has, and returns the capabilities.
   void connect(Done<Capabilities> done);
   /// Returns the client of the accounting database behind this slurmrestd.
   [[nodiscard]] AccountingClient& accounting() { return accounting_; }
@@ -97,7 +97,7 @@ class Client {
   void partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done);
   /// Reads a node. Flags, DOWN, reason, comment and features are live. Allocated CPUs are not, because slurmctld counts them
   /// only when somebody reads the whole table: until then a node whose jobs have ended still reads MIXED, and a node with a new
-  /// job ALLOCATED. Errors: kNotFound, and kConflict if the slurmd of a host of this name has registered under another name.
+  /// job reads ALLOCATED. Errors: kNotFound; kConflict if the slurmd of a host of this name has registered under another name.
   void node(const std::string& name, Done<Node> done);
   void reservations(Done<Table<Reservation>> done);
   /// Reads all jobs, each with the QOS and the association of the accounting database that it uses.
@@ -126,7 +126,7 @@ class Client {
   void update_job(std::int64_t id, const JobWish& wish, Done<void> done);
   /// Cancels a job as scancel does: SIGTERM, and SIGKILL after KillWait. `id` is a Job::full_id.
   void cancel_job(const std::string& id, Done<void> done);
-  /// Does nothing if the job has ended. Fails with kUnsupported if the server cannot requeue jobs.
+  /// Requeues a job (`id`: Job::full_id), unless it has ended. Fails with kUnsupported if the server cannot requeue jobs.
   void requeue_job(const std::string& id, Done<void> done);
   /// Makes a reservation. If a reservation of that name exists, Slurm changes it as far as it can. Fails with kUnsupported if
   /// the server has no such request.

@@ -38,26 +38,26 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// The limit of all replies except tables, so that a foreign slurmrestd cannot fill our memory. /openapi/v3 takes 2 MiB.
   static constexpr std::size_t kLongestReply = 32UL << 20;
-  /// A job takes 5 KiB. The transport limits what all clusters take together.
+  /// The limit of a table. A job takes 5 KiB. The transport limits the size of the tables of all clusters together.
   static constexpr std::size_t kLongestTable = 512UL << 20;
 
   Connection(core::Loop& loop, net::HttpTransport& transport, TokenSource& tokens, core::Logger& log, ClientOptions options);
   /// Sends no more requests. Pending callbacks get kCancelled, or kUnknownOutcome for a write.
   void close();
 
-  /// Negotiates unless that is done, and calls `then` when capabilities and spelling are known, at once if they already are.
+  /// Negotiates unless it already has. Calls `then` when capabilities and spelling are known, at once if they already are.
   /// Error: kUnsupported if the server does not serve this scope.
   void with_server(std::function<void(core::Result<void>)> then, Scope scope = Scope::kCluster);
   /// Returns what the server can do. Null before and between negotiations.
   [[nodiscard]] const Capabilities* capabilities() const { return capabilities_ ? &*capabilities_ : nullptr; }
-  /// Valid in a callback of with_server.
+  /// Returns how the data_parser spells fields. Valid in a callback of with_server.
   [[nodiscard]] const Spelling& spelling() const { return *spelling_; }
   [[nodiscard]] bool job_details() const { return options_.job_details; }
   /// True if replies of another cluster are errors.
   [[nodiscard]] bool expects_cluster() const { return !options_.cluster_name.empty(); }
   [[nodiscard]] core::Loop& loop() { return loop_; }
 
-  /// Reads a list with its errors. 304 gives an absent list without errors.
+  /// Reads a list with its errors. A reply with status 304 gives an absent list without errors.
   template <class T>
   void get_list(std::string path, ListDecoder<T> decoder, std::function<void(core::Result<Decoded<T>>, int status)> then,
                 Scope scope = Scope::kCluster, std::size_t longest_reply = kLongestReply,
@@ -183,7 +183,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
             return done(std::move(table));
           }
           if (const auto good = sound(decoded, status); !good) {
-            // Before 26.05.3, slurmrestd reads nodes and partitions with our time, and fails if only nodes have changed.
+            // Before 26.05.3, slurmrestd reads nodes and partitions with our update_time, and fails if only nodes have changed.
             if (since && decoded && lacks_partitions(decoded->envelope)) return ask_table<T>(scope, path, {}, decoder, done);
             return done(std::unexpected(good.error().with(path)));
           }

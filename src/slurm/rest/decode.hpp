@@ -1,6 +1,6 @@
-// Decodes slurmrestd's replies in one pass into the neutral model. An incomplete table is an error, because it must never pass
-// for a whole one, and so is a row without its name. Any other odd row does not spoil the others: its text is repaired, and
-// unreadable parts are read as what forbids most (a job that holds every node, a node of unknown state).
+// Decodes slurmrestd's replies in one pass into the neutral model. An incomplete table is an error, so that it never passes for
+// a whole one. A row without its name is an error too. Other malformed rows do not affect the rest: their text is repaired, and
+// unreadable parts get the most restrictive value (a job that holds every node, a node of unknown state).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace slurm {
 
-/// The part that all replies have besides their contents.
+/// The part that all replies have beside their rows: errors, warnings, and facts about the server.
 struct Envelope {
   std::vector<RestError> errors;
   std::vector<std::string> warnings;
@@ -40,7 +40,7 @@ struct Decoded {
   std::vector<std::shared_ptr<const T>> rows;
 };
 
-// These functions take `body` by value, because the reader needs space after its end. All of them fail with kInternal.
+// These functions take `body` by value, because the reader needs space after its end. Their only error is kInternal.
 core::Result<Decoded<Node>> decode_nodes(std::string body);
 core::Result<Decoded<Job>> decode_jobs(std::string body, bool details = false);
 core::Result<Decoded<Partition>> decode_partitions(std::string body);

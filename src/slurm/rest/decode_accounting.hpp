@@ -9,7 +9,7 @@
 
 namespace slurm {
 
-// All of them fail with kInternal.
+// The only error of these functions is kInternal.
 core::Result<Decoded<accounting::Tres>> decode_tres(std::string body);
 core::Result<Decoded<accounting::Qos>> decode_qos(std::string body);
 core::Result<Decoded<accounting::Account>> decode_accounts(std::string body);

@@ -8,7 +8,7 @@
 
 namespace slurm {
 
-// All of them fail with kInternal.
+// The only error of these functions is kInternal.
 /// Decodes the jobs of slurmctld.
 core::Result<Decoded<accounting::QueuedJob>> decode_queue(std::string body);
 /// Decodes the jobs of slurmdbd.

@@ -28,7 +28,7 @@ class EntityActs final : public AccountingActs {
   struct Deletion;
 
   void next_batch(const AccountingKey& database);
-  /// Fails all writes of the batch that are open, and begins with the next batch.
+  /// Fails all writes of the batch that have not ended, and begins with the next batch.
   void end(const BatchPtr& batch, const core::Error& error);
   void fail_write(const WritePtr& write, core::Error error);
 
@@ -39,7 +39,7 @@ class EntityActs final : public AccountingActs {
   template <class Row, class Rows, class Key>
   void read_list(const AccountingKey& database, void (AccountingClient::*get)(AccountingClient::Done<Row>), Rows* into,
                  Key key_of, std::function<void(core::Result<void>)> then);
-  /// Reads the lists into the batch, and calls `then`. If that fails, the batch ends.
+  /// Reads the lists into the batch, and calls `then`. If reading fails, the batch ends.
   void read(const BatchPtr& batch, std::vector<accounting::List> lists, std::function<void()> then);
 
   void decide(const BatchPtr& batch);

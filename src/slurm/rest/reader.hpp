@@ -22,10 +22,10 @@ std::int64_t integer_of(od::value value);
 bool truth_of(od::value value);
 /// Reads {set, infinite, number}, or the plain number of older data_parsers. An infinite number is written with set false.
 Number number_of(od::value value);
-/// Reads a number with a fraction, plain or as {set, infinite, number}.
+/// Reads a number with a fraction, plain or as {set, infinite, number}; nullopt if it is not set.
 std::optional<double> fraction_of(od::value value);
 std::optional<core::WallTime> time_of(od::value value);
-/// Calls `each` for the words of an array, or for a single word in its place.
+/// Calls `each` for the words of an array, or for the single word of a string.
 template <class Each>
 void for_words(od::value value, Each each) {
   const od::json_type type = value.type();
@@ -38,7 +38,7 @@ void for_words(od::value value, Each each) {
 
 std::vector<std::string> words_of(od::value value);
 
-/// Calls `take(path, value)` for each field. Descends into those that `take` does not accept.
+/// Calls `take(path, value)` for each field. Descends into an object if `take` returns false for it.
 template <class Take>
 void walk(od::object object, const std::string& above, const Take& take) {
   for (auto field : object) {
@@ -56,7 +56,7 @@ struct Nonsense {
 void read_errors(od::value value, Envelope& envelope);
 void read_warnings(od::value value, Envelope& envelope);
 void read_meta(od::value value, Envelope& envelope);
-/// Reads a whole document: the envelope, if given, and passes all other keys to `each`. Turns what `each` throws into an error.
+/// Reads a document: fills `envelope` unless null, and passes other keys to `each`. Turns what `each` throws into an error.
 core::Result<void> read_document(std::string& body, Envelope* envelope,
                                  const std::function<void(std::string_view key, od::value value)>& each);
 

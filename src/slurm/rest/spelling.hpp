@@ -12,16 +12,16 @@ namespace slurm {
 struct Spelling {
   std::string_view parser;
   std::string_view ping_up;    ///< The field that tells whether slurmctld answers: a boolean, or the word "UP".
-  std::string_view ping_role;  ///< The field that tells whether it is the primary: a boolean, or the word "primary".
-  bool partition_flags;        ///< Partitions have flags[]. Older versions do not show that one is hidden.
-  bool differences;            ///< The server can read update_time. Older versions refuse it.
+  std::string_view ping_role;  ///< The field that tells whether slurmctld is the primary: a boolean, or the word "primary".
+  bool partition_flags;        ///< Partitions have flags[]. Older versions do not show that a partition is hidden.
+  bool differences;            ///< The server accepts update_time. Older versions refuse it.
   /// The query that asks for associations with their own limits only.
   std::string_view own_limits = "Exclude%20limits%20from%20parents=true";
   /// The query that asks for accounts with their coordinators.
   std::string_view coordinators = "WithCoordinators=true";
 };
 
-/// Newest first.
+/// The data_parsers that we can read, newest first.
 inline constexpr std::array<Spelling, 6> kSpellings{{
     {"v0.0.45", "responding", "primary", true, true},
     {"v0.0.44", "responding", "primary", false, true},

@@ -33,7 +33,7 @@ class Hs256Tokens final : public TokenSource {
   static constexpr core::Duration kLifetime{std::chrono::minutes{15}};
 
   /// `key` has the bytes of jwt_hs256.key. A token is renewed when 80 % of `lifetime` has passed on the monotonic clock, or
-  /// when the wall clock has left the first 80 % of it.
+  /// when the wall clock is no longer within the first 80 % of `lifetime`.
   Hs256Tokens(const core::Clock& clock, std::string key, std::string user, core::Duration lifetime = kLifetime);
   Credentials current() override;
   void refused() override { token_.clear(); }

@@ -25,12 +25,12 @@ class KeyedCluster {
   using ReadKey = std::function<void(KeyDone done)>;
 
   KeyedCluster(core::Loop& loop, Clusters& clusters, ClusterKey cluster);
-  /// Does not disconnect.
+  /// Leaves the cluster in the registry. Call disconnect() to remove it.
   ~KeyedCluster();
   KeyedCluster(const KeyedCluster&) = delete;
   KeyedCluster& operator=(const KeyedCluster&) = delete;
 
-  /// Connects to this slurmrestd with this key, which is read now. An earlier connection stays in use until the key is read.
+  /// Connects to this slurmrestd with the key that `read_key` reads now. An earlier connection stays in use until then.
   void connect(Endpoint endpoint, ReadKey read_key);
   /// Reads a missing key now, instead of some seconds later.
   void read_missing_key();

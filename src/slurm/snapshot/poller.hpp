@@ -22,14 +22,14 @@ struct PollerOptions {
   core::Duration whole{60000};       ///< After this time a round reads all tables, whatever slurmctld says about changes.
   core::Duration period{1000};       ///< From the start of one round to the next.
   core::Duration often_period{300};  ///< The period after poll_often().
-  core::Duration often_for{2000};    ///< How long one poll_often() counts.
-  /// The least time from the start of one round to the start of the next, as a multiple of the first one's duration. At most
-  /// 15 s, or twice that duration if this is more.
+  core::Duration often_for{2000};    ///< How long the effect of one poll_often() lasts.
+  /// The least time from the start of one round to the start of the next, as a multiple of the first one's duration. This time
+  /// is at most 15 s, or twice that duration if that is more.
   int cost_factor = 20;
   int often_cost_factor = 4;          ///< The factor after poll_often() and poll_soon().
   core::Duration first_backoff{300};  ///< The pause after a failure. Doubles each time, with jitter.
-  core::Duration last_backoff{5000};  ///< The longest pause.
-  core::Duration often_backoff{500};  ///< The longest pause after poll_often().
+  core::Duration last_backoff{5000};  ///< The longest pause after failures.
+  core::Duration often_backoff{500};  ///< The longest pause after failures while poll_often() has its effect.
 };
 
 class Poller {
@@ -49,20 +49,20 @@ class Poller {
   void start(SnapshotPtr last_known = nullptr);
   /// Stops all rounds and calls of the listener. The snapshot stays.
   void stop();
-  /// Starts a round as soon as the cost of the last one allows. Call it after a write. If a round is under way, another one
-  /// follows it.
+  /// Starts a round as soon as often_cost_factor allows. Call it after a write. If a round is under way, another round follows
+  /// it.
   void poll_soon();
   /// Makes rounds more frequent, and retries failures sooner, for two seconds (PollerOptions::often_for). Call it while
   /// waiting.
   void poll_often();
-  /// Makes the next round read all tables. Call it when a live look contradicts the snapshot or slurmctld was reconfigured:
-  /// slurmctld may report that nothing has changed.
+  /// Makes the next round read all tables. Call it when a live read contradicts the snapshot, or when slurmctld was
+  /// reconfigured: slurmctld may then report that nothing has changed.
   void poll_all_next();
   /// Makes the contents stale until a round that begins later is complete.
   void mark_stale();
-  /// Records that a write is settled at `when`, so that a round that began earlier proves nothing about it. Gates normally hold
-  /// keys back from such a round, but they are open while Slurm does not answer. Therefore no such round makes a stale snapshot
-  /// complete.
+  /// Records that the outcome of a write is final at `when`. A round that began earlier proves nothing about the write. Gates
+  /// normally keep plans from using such a round, but gates are open while Slurm does not answer. Therefore such a round never
+  /// makes a stale snapshot complete.
   void wrote(core::MonoTime when);
   [[nodiscard]] const SnapshotPtr& snapshot() const;
   /// Returns the last_update of the jobs in the snapshot; 0 if unknown.

@@ -1,4 +1,4 @@
-// The registry of Slurm, in two scopes: clusters and accounting databases. Owns their connections, last contents, and
+// The registry of Slurm's clusters and accounting databases. Owns the connections to them, their last contents, and the
 // listeners.
 //
 //   slurm::Clusters clusters(loop, random, log, [&](const slurm::Endpoint& e) { return make_transport(e); });
@@ -86,7 +86,7 @@ class Clusters {
   void remove_accounting(const AccountingKey& database);
   /// Returns the last contents of the database, or null if it is unknown. Valid in the current turn of the loop.
   [[nodiscard]] const accounting::Lists* lists(const AccountingKey& database) const;
-  /// Returns the clusters whose slurmrestds are asked.
+  /// Returns the clusters whose slurmrestds are asked about the database.
   [[nodiscard]] std::vector<ClusterKey> clusters_of(const AccountingKey& database) const;
   /// Returns the client of the first cluster of the database that answers and whose slurmrestd serves accounting. Without one,
   /// prefers a slurmrestd that serves accounting, then one that may, then any. Returns null if none of the clusters is known.
@@ -96,7 +96,7 @@ class Clusters {
   /// Makes polls more frequent for two seconds. Call it when a plan waits on the cluster or accounting database
   /// (Plan::waits_on).
   void poll_often(const std::string& system);
-  /// Polls as soon as the cost of the last poll allows. Call it after a write.
+  /// Polls as soon as PollerOptions::often_cost_factor allows. Call it after a write.
   void poll_soon(const ClusterKey& cluster);
   void poll_soon(const AccountingKey& database, accounting::List list);
   /// Makes the next poll read all tables, even those that slurmctld reports as unchanged. Call it when the contents are or may
@@ -106,15 +106,15 @@ class Clusters {
   /// written.
   void mark_stale();
 
-  /// Reads all jobs live. Cheap if nothing changed since the snapshot. One request serves all callers that asked before it was
-  /// sent. Errors are those of Client::jobs.
+  /// Reads all jobs live. Takes little time if nothing changed since the snapshot. One request serves all callers that asked
+  /// before it was sent. Errors are those of Client::jobs.
   void live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std::shared_ptr<const Job>>> done);
 
   /// Returns a gate that opens when there is a snapshot whose requests started after now, when the cluster was removed, or when
-  /// Slurm is away. In the last case the contents are stale and prove nothing, and the next complete snapshot is a later one
-  /// (Poller::wrote). A Slurm that may never return must not hold a key.
+  /// Slurm is away. In the last case the contents are stale and prove nothing, and the next complete snapshot is one that was
+  /// requested later (Poller::wrote). A gate must not hold back a key forever because Slurm does not return.
   [[nodiscard]] plan::GatePtr gate_from_now(const ClusterKey& cluster, std::string what);
-  /// Returns a gate like gate_from_now, but for requests, or an absence of Slurm, after `when`.
+  /// Returns a gate like gate_from_now, but requests and an absence of Slurm count only after `when`.
   [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);
 
   /// Return the same gates for a list of an accounting database.

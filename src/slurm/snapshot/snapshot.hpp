@@ -23,16 +23,16 @@ struct Work {
   int jobs = 0;
   bool running = false;                    ///< At least one job is RUNNING.
   bool suspended = false;                  ///< At least one job is SUSPENDED.
-  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs; absent while `running`: no limit.
+  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs. Absent while `running`: a job has no limit.
 };
 
-/// Jobs by node, so that a node costs a look-up instead of a walk through all jobs.
+/// An index of the jobs by node, so that finding the jobs of a node does not visit all jobs.
 struct JobIndex {
   struct Held {
     std::vector<std::shared_ptr<const Job>> jobs;
     Work work;  ///< The summary of these jobs.
   };
-  std::map<std::string, Held, std::less<>> by_node;  ///< Jobs that hold nodes.
+  std::map<std::string, Held, std::less<>> by_node;  ///< Maps each node to the jobs that hold it.
   Held of_any;                                       ///< Jobs that hold nodes, but whose nodes cannot be read.
   core::HostSet required;                            ///< The nodes that waiting jobs name.
 
@@ -46,19 +46,19 @@ struct Snapshot {
     kComplete,  ///< Nodes, jobs and partitions were all read in one round.
   };
   Health health = Health::kNone;
-  std::string error;                                           ///< Why it is not complete.
+  std::string error;                                           ///< Why the snapshot is not complete.
   core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< The code of `error`.
   bool from_server = false;                                    ///< The error is an answer of slurmrestd.
   bool other_cluster = false;                                  ///< The error is that another cluster answers.
   int failures = 0;                                            ///< Rounds in a row that failed with `error_code`.
   core::MonoTime requested_at;                                 ///< No request for the contents started before this time.
-  core::Duration cost{0};                                      ///< The time from then to the last answer.
+  core::Duration cost{0};                                      ///< The time from requested_at to the last answer.
   std::uint64_t round = 0;  ///< The round of polls that read the contents. Later rounds have greater numbers.
   Capabilities capabilities;
   SharedMap<std::string, std::shared_ptr<const Node>> nodes;
-  SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Jobs that have not ended, or ended lately.
+  SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Jobs that have not ended, or ended recently.
   SharedMap<std::string, Partition> partitions;
-  std::shared_ptr<const JobIndex> job_index;  ///< The index of `jobs`, from the poller. If null, every call makes one.
+  std::shared_ptr<const JobIndex> job_index;  ///< The index of `jobs`, from the poller. If null, every call builds an index.
 
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
   /// True if Slurm has answered several times in a row, but with answers that we cannot read.
@@ -67,7 +67,7 @@ struct Snapshot {
   [[nodiscard]] bool silent() const;
   /// Returns the age up to which the snapshot counts as evidence: kFresh, or longer if Slurm takes long to answer.
   [[nodiscard]] core::Duration good_for() const;
-  /// True if it is complete and not older than good_for().
+  /// True if the snapshot is complete and not older than good_for().
   [[nodiscard]] bool fresh(core::MonoTime now) const;
   [[nodiscard]] const Node* node(std::string_view name) const;
   /// Returns the jobs that hold the node (running, suspended, configuring or completing there), and those whose nodes cannot be
@@ -91,12 +91,12 @@ using SnapshotPtr = std::shared_ptr<const Snapshot>;
   return snapshot != nullptr && snapshot->health != Snapshot::Health::kNone;
 }
 
-/// The time that a slurmd has to register. slurmd tries at intervals that double up to 128 s. If its name was refused silently,
-/// it never tries again.
+/// The time that a slurmd is given to register. slurmd tries at intervals that double up to 128 s. If slurmctld refused its
+/// name silently, slurmd never tries again.
 inline constexpr core::Duration kRegistration{3 * 60 * 1000};
 /// The least age up to which a snapshot counts as evidence.
 inline constexpr core::Duration kFresh{3000};
-/// The greatest such age, unless the round itself took longer. Objects are still read live before they are destroyed.
+/// The greatest age for evidence, unless the round itself took longer. Objects are still read live before they are destroyed.
 inline constexpr core::Duration kFreshAtMost{60000};
 
 }  // namespace slurm

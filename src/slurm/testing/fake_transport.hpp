@@ -1,5 +1,5 @@
-// An HttpTransport for unit tests: answers each request after `latency`, as the test has set with on(), or with 404. The test
-// can hold requests back.
+// An HttpTransport for unit tests. It answers each request after `latency` with the answer that the test has set with on(), or
+// else with 404. The test can hold requests back.
 //
 //   FakeTransport http(loop);
 //   http.on("GET", "/slurm/v0.0.45/ping/", {200, {}, R"({"pings":[...]})"});
@@ -51,7 +51,7 @@ class FakeTransport final : public net::HttpTransport {
     for (const auto& request : log) count += request.method == method && request.target.starts_with(target) ? 1 : 0;
     return count;
   }
-  /// Answers all waiting requests at once, and holds no more back.
+  /// Answers all waiting requests at once, and no longer holds requests back.
   void release() {
     held.clear();
     std::vector<RequestId> ids;
@@ -87,7 +87,7 @@ class FakeTransport final : public net::HttpTransport {
   std::map<std::string, Answerer> answers_;
 };
 
-/// Gives all connections the same server.
+/// A transport that forwards to one FakeTransport, so that all connections reach the same server.
 struct Link final : net::HttpTransport {
   explicit Link(FakeTransport& to) : to_(to) {}
   RequestId send(net::HttpRequest request, Done done) override { return to_.send(std::move(request), std::move(done)); }

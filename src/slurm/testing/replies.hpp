@@ -64,7 +64,7 @@ inline net::HttpResponse openapi(const std::string& parser = "v0.0.45", const st
             R"(/nodes/":{"get":{},"post":{}},)" + base + R"(/jobs/requeue":{"post":{}},)" + base + R"(/conf":{"get":{}}}})");
 }
 
-/// Answers with one idle node n1, no jobs, and the partition all.
+/// Makes `http` answer with one idle node n1, no jobs, and the partition all.
 inline void serve_quiet_cluster(FakeTransport& http, const std::string& base = "/slurm/v0.0.45") {
   http.on("GET", "/openapi/v3", openapi());
   http.on("GET", base + "/ping/", ping(true));

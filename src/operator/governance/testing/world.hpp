@@ -34,7 +34,7 @@ class World : public op::testing::World {
   using EntityKey = std::pair<EntityKind, std::string>;
   using Settings = slurm::accounting::Settings;
   Slurmdbd slurmdbd = Slurmdbd::kAnswers;
-  std::map<std::string, Json> qos{{"normal", {{"id", 1}, {"name", "normal"}}}};  ///< As slurmrestd shows them.
+  std::map<std::string, Json> qos{{"normal", {{"id", 1}, {"name", "normal"}}}};  ///< By name, as slurmrestd shows them.
   /// Accounts and users, with the settings that differ from Slurm's defaults.
   std::map<EntityKey, Settings> entities{{{EntityKind::kAccount, "root"}, {{"site: Association", true}}},
                                          {{EntityKind::kUser, "root"}, {}}};
@@ -115,7 +115,7 @@ class World : public op::testing::World {
     return false;
   }
 
-  /// Adds the associations of an account or user to `to`, and the row of itself to `accounts` or `users`.
+  /// Adds an account or a user to `accounts` or `users` of `to`, and its associations to `associations`.
   static void add_rows(const EntityKey& key, const Settings& settings, View& to) {
     const auto& [kind, name] = key;
     const auto text = [&](const char* setting) { return slurm::accounting::value_of(settings, setting).get<std::string>(); };
@@ -176,7 +176,7 @@ class World : public op::testing::World {
     rows.rows = std::make_shared<const decltype(all)>(std::move(all));
   }
 
-  /// slurmdbd drops entries with the count -1 from the lists.
+  /// Removes entries with the count -1 from lists, as slurmdbd does.
   static void remove_infinite(Json& at) {
     if (!at.is_structured()) return;
     if (at.is_array()) {
@@ -226,7 +226,7 @@ class World : public op::testing::World {
     return said_;
   }
 
-  /// Like slurm::AccountingTarget, which reads the QOS live first.
+  /// Does what slurm::AccountingTarget does: compares the live QOS with the act first.
   core::Result<void> run(const slurm::WriteQos& act) {
     if (auto broken = fault({"Slurm", {"", "qos"}}); !broken) return broken;
     const auto live = qos_of(act.name);

@@ -5,7 +5,7 @@
 //   world.run(plan_nodeset(world.observe()));   // creates pods
 //   world.start_pods();                          // they run and register
 //
-// It refuses what the real ones refuse, as far as plans depend on it, and fails the test if a worker with a running job is
+// The world refuses what real ones refuse, as far as plans depend on it, and fails the test if a worker with a running job is
 // deleted. Unlike the simulator it has no faults, no delays and only one NodeSet.
 #pragma once
 
@@ -33,7 +33,7 @@ class World : public op::testing::World {
  public:
   explicit World(core::Json spec = core::Json::object());
 
-  /// What a pass would observe now.
+  /// Returns what a pass would observe now.
   [[nodiscard]] Observed observe();
   /// Carries out a plan: the lanes in turn. A failed step stops its lane. If the plan needs facts, only provides these. Returns
   /// the number of steps tried, or 1 if the plan needed facts.
@@ -64,9 +64,9 @@ class World : public op::testing::World {
   slurm::Node& add_node(const std::string& name);
   std::int64_t add_job(std::vector<std::string> nodes, std::string state = "RUNNING");
   void end_job(std::int64_t id);
-  /// Removes the pod's owner.
+  /// Removes the owner references of the pod.
   void orphan(const std::string& pod) { pods.at(pod).meta.owners.clear(); }
-  /// Replaces the line that an earlier call added to slurm.conf.
+  /// Adds a line to slurm.conf, in place of the line that an earlier call added.
   void add_to_conf(const std::string& line) { config_map()["data"]["slurm.conf"] = "PrologFlags=Contain\n" + line + "\n"; }
   /// Sets the Controller's annotation that stops deletions.
   void stop_deletions(bool stopped) {
@@ -100,7 +100,7 @@ class World : public op::testing::World {
   std::map<std::string, std::string> registers;
   std::string claim_event;  ///< The text of the events about each claim.
   std::set<std::string, std::less<>> gone_kube_nodes;
-  /// The Kubernetes nodes that were added. Those that pods run on exist as well.
+  /// The Kubernetes nodes that were added. Nodes on which pods run exist as well.
   std::map<std::string, kube::NodeRecord> hosts;
   kube::PodRecord slurmctld_pod;
   /// Changes what was observed, if set.
@@ -110,7 +110,7 @@ class World : public op::testing::World {
   std::map<std::string, slurm::Reservation> reservations;
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
   bool slurm_readable = true;
-  bool slurm_is_ours = true;  ///< The answers are from this cluster.
+  bool slurm_is_ours = true;  ///< Slurm's answers come from this cluster, not from another.
   core::Duration snapshot_age{100};
   /// Errors of steps and of dry runs, by the beginning of their ids.
   std::map<std::string, core::Error> refuse;
@@ -128,7 +128,7 @@ class World : public op::testing::World {
   core::Result<void> patch_tolerations(kube::PodRecord& pod, const core::Json& operations);
   core::Result<void> slurm_act(const plan::Act& act);
   void check_intent(const plan::Intent& whole, const plan::Step& step);
-  /// Lanes run in parallel: if one writes to a pod that another deletes, the deletion fails with Conflict.
+  /// Notes the pods that one lane deletes and another writes to: lanes run in parallel, so the deletion fails with Conflict.
   void note_conflicts(const plan::Plan& plan);
   core::Result<void> reservation_act(const plan::Act& act);
   /// Begins and ends reservations according to the clock.
