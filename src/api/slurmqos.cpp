@@ -15,7 +15,7 @@ constexpr const char* kFraction = R"(^(default|[0-9]+(\.[0-9]+)?)$)";
 constexpr const char* kSeconds =
     R"(^(default|0|[0-9]+(:[0-9]+){1,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$)";
 
-/// TRES limits that can be expressions as well.
+/// Returns a field of TRES limits whose values can be expressions as well.
 Field follows(std::string name, TresMap QosLimits::*member, const std::string& text) {
   Field out = tres(std::move(name), member, text);
   core::Json& item = out.limits["additionalProperties"];

@@ -94,7 +94,7 @@ struct Counting {
     return minutes ? std::optional(asks * *minutes) : std::nullopt;
   }
 
-  /// `used` is the past usage in minutes, if it is known.
+  /// Sets what the limit has in use and what the job asks of it. `used`: the past usage in minutes, if it is known.
   void count(JobLimit& limit, const Pool& pool, std::optional<std::int64_t> used) const {
     switch (limit.kind->measure) {
       case Measure::kJobs:

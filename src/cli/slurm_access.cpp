@@ -40,7 +40,7 @@ class ServiceProxy final : public net::HttpTransport {
 
 /// How long to wait for a slurmrestd that does not answer.
 constexpr core::Duration kPatience{6000};
-/// The operator uses this user as well. The user may see all jobs.
+/// The Slurm user of the requests, who may see all jobs. The operator uses this user as well.
 constexpr const char* kUser = "slurm";
 
 slinky::ServingObserved serving_facts(const core::Json& controller, const std::vector<core::Json>& restapis) {

@@ -186,7 +186,7 @@ class TestController final : public TypedController<Seen> {
   Cache<Object>& services;
   std::function<plan::Plan(const Seen&)> planner;
   std::vector<Seen> observed;
-  std::string throws_on;  ///< The key whose observe throws.
+  std::string throws_on;  ///< The key for which observe() throws.
   bool reads_secret = false;
   int reads_secrets = 0;  ///< The number of Secrets to read.
   std::function<std::string(const Key&)> shares;
@@ -942,7 +942,7 @@ class DryRunTest : public ManagerTest {
   DryRunTest() : ManagerTest(dry()) {}
 };
 
-/// Records the plans.
+/// Records each plan, with the number of writes before it.
 class ShownTest : public ManagerTest {
  protected:
   ShownTest()

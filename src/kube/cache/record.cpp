@@ -377,7 +377,7 @@ void raise(ResourceAmounts& to, const ResourceAmounts& at_least) {
   for (const auto& [name, amount] : at_least) to[name] = std::max(to[name], amount);
 }
 
-/// Counts like PodRequests in k8s.io/component-helpers/resource.
+/// Returns the amounts that the scheduler reserves for the pod, as PodRequests in k8s.io/component-helpers/resource does.
 ResourceAmounts pod_requests(dom::element spec) {
   ResourceAmounts running;  // containers and sidecars, which run at the same time
   each_item(spec, "containers", [&](dom::element container) { add(running, requests_of(container)); });
