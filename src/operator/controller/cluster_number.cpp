@@ -92,8 +92,8 @@ std::vector<std::string> noted_numbers(const ConfigState& state) {
 }
 
 std::string wait_number_script() {
-  // If the number in the state is gone, slurmctld takes slurmdbd's number, and join_script waits for slurmdbd. The mark of the
-  // primary also tells its backups to pass.
+  // If the state has no cluster ID, this script ends at once: slurmctld then takes slurmdbd's ID, and join_script waits for
+  // slurmdbd. The mark is in the state's volume, so the mark of the primary also lets its backups pass.
   return std::string(
              "set -u\n"
              "state=$1 ours=$2 theirs=$3 note=$4 mark=$1/slurm-operator.numbers\n"

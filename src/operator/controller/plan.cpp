@@ -128,8 +128,8 @@ bool ends_slurmctld(const Observed& observed) {
   return observed.stateful_set && has_state(observed) && !slurmctld_crashes(observed);
 }
 
-/// Replaces slurmctld's pod if its template has changed, unless jobs would be lost with it. The step `renew`, if any, comes
-/// directly before that. `state`: the content of the ConfigMap after this pass.
+/// Replaces slurmctld's pod if its template has changed, unless jobs would be lost. The step `renew`, if any, precedes this.
+/// `state`: the ConfigMap's content after this pass. `backups_change`: this pass changes backups, and a ready primary waits.
 void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, std::optional<plan::Step> renew,
                        const ConfigState& state, bool backups_change) {
   constexpr core::Duration kLookAgain{10000};
@@ -490,7 +490,7 @@ void plan_running(Draft& draft) {
     }
   }
   if (wanted.topology_may_change) draft.plan.wake_after(kLookAgain, "Slurm nodes may have been given other places");
-  // Report these before their consequences.
+  // These two problems cause others, so they come first.
   if (auto problem = start_problem(observed)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
   if (auto problem = number_problem(observed, state)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
   append(draft.problems, wanted.problems);
@@ -550,7 +550,7 @@ void plan_invalid(Draft& draft, Problem problem) {
   plan_status(draft, std::move(conditions), false);
 }
 
-/// Plans for another operator's slurmctlds, until only one is left.
+/// Plans the end of another operator's slurmctlds, until only one is left.
 void plan_other_slurmctlds(Draft& draft, OtherSlurmctlds others) {
   plan_guard(draft);
   if (!draft.observed.stopped) draft.plan.lane("pod").add(std::move(others.end));

@@ -596,8 +596,8 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   if (slurmctld.release) next.served_release = *slurmctld.release;
   if (!slurmctld.pod.empty()) next.served_by = slurmctld.pod;
   note_what_runs(next, now, slurmctld);
-  // It is stored that slurmctld has run, because the present evidence may be gone when it matters: this process, or the last
-  // worker. Once the key is stored, it shows this for good.
+  // `ran` is stored because the present evidence that slurmctld has run, which is in this process or on the last worker, may be
+  // gone when it matters. Once served_key is stored, it proves this for good.
   next.ran = next.served_key.empty() && (next.ran || (slurmctld.ran && next.accepted_hash.empty()));
   Rendered wanted = render(next);
   // A content that was loaded once can be loaded again, so a refusal of it is a passing fault.
