@@ -22,7 +22,7 @@ bool orphans_workers(const kube::ObjectMeta& nodeset) {
   return nodeset.terminating() && kube::has_finalizer(nodeset, "orphan");
 }
 
-/// Reports pods that the rest of the status does not count.
+/// Reports pods that have neither an ordinal nor a Kubernetes node as their place. The rest of the status does not count them.
 void tell_placeless(const View& view, Draft& draft) {
   std::vector<std::string> names;
   for (const kube::PodPtr& pod : view.in.pods) {

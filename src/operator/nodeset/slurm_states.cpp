@@ -29,7 +29,7 @@ constexpr int kReportsPerPass = 20;
 constexpr core::Duration kRegistrationGrace{15000};
 /// If a pod is not known to be deleted this long after its preStop hook was seen, only its container was restarted.
 constexpr core::Duration kDeletionTold{60000};
-/// How long after the preStop hook of its pod a slurmd may restart before it ends: a reconfigure makes slurmd execute itself
+/// A slurmd that starts within this time after its pod's preStop hook will end with the pod: a reconfigure made it execute itself
 /// anew. Slurm reports both times in whole seconds.
 constexpr core::Duration kEnding{2000};
 /// The reason, without prefix, of a node whose pod ended unseen, or was removed while it ran.
@@ -218,7 +218,7 @@ Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
     if (std::optional<Json> deadline = new_deadline(view, worker, draft))
       annotations[std::string(api::kAnnotationPodDeadline)] = *std::move(deadline);
   }
-  // The worker is wanted again before its record was deleted. Or somebody resumed the node, and a job started there sooner.
+  // The mark goes if the worker is wanted again, or if a job started there because somebody resumed the node.
   if (worker.cleared_for_deletion && (!worker.goes() || worker.busy()) && worker.record != nullptr && view.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   const bool says_drain = !meta.annotation(api::kAnnotationFirstConf).empty();
