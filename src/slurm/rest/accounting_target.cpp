@@ -130,7 +130,7 @@ class QosActs final : public AccountingActs {
     answered(batch);
   }
 
-  /// Sends one request.
+  /// Sends one request with all these writes.
   void post(const BatchPtr& batch, std::vector<Write> writes) {
     AccountingClient* to = clusters.accounting(batch->database);
     if (to == nullptr) {
@@ -256,14 +256,14 @@ class QosActs final : public AccountingActs {
   Batches<Write> batches_;
 };
 
-/// Lets the writes of a database run together, and each deletion alone. A deletion asks who uses the object, and nobody may
-/// begin to use it until it is deleted. Two deletions could also empty a list of QOS, of which each leaves one.
+/// Lets the writes of a database run together, and each deletion alone. A deletion asks who uses the object, and nobody may begin
+/// to use it until it is deleted. Two deletions at once could also empty a list of two QOS.
 class Turns : public std::enable_shared_from_this<Turns> {
  public:
   using Done = plan::Target::Done;
   using Start = std::function<void(Done)>;
 
-  /// Calls `start` when it is its turn, in the order of the calls.
+  /// Calls `start` when it is its turn, in the order of the calls. `alone`: no other write or deletion runs meanwhile.
   void take(const AccountingKey& database, bool alone, Done done, Start start) {
     lines_[database].waiting.push_back({alone, std::move(done), std::move(start)});
     next(database);

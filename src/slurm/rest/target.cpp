@@ -529,7 +529,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         job, [name](const slurm::Job& row) { return row.holds(name); }, " holds it", std::move(then));
   }
 
-  /// Calls `then` if Slurm, asked live, has no such job.
+  /// Calls `then` if Slurm, asked live, has no job with `such`. Otherwise fails, and `what` ends the message.
   void unless_any(const JobPtr& job, std::function<bool(const slurm::Job&)> such, std::string what,
                   std::function<void()> then) {
     with_live_jobs(job, [job, such = std::move(such), what = std::move(what), then = std::move(then)](Impl& self,

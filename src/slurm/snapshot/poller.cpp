@@ -7,7 +7,7 @@
 namespace slurm {
 namespace {
 
-/// The longest time from the start of a round to the next that the cost of the round causes, unless twice its duration is more.
+/// The most that an expensive round delays the next one, from start to start, unless twice the round's duration is more.
 constexpr core::Duration kLongestPause{15000};
 /// The shortest time between two requests that ask why slurmctld does not answer. Each may hang in slurmrestd for ten seconds.
 constexpr core::Duration kWhyAgain{30000};
@@ -211,7 +211,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     end_round(before, std::move(made));
   }
 
-  /// Returns the previous contents as stale.
+  /// Returns the previous contents as stale, with the error.
   static std::shared_ptr<Snapshot> failed(const Snapshot& before, const core::Error& error) {
     auto made = std::make_shared<Snapshot>(before);
     if (made->health == Snapshot::Health::kComplete) made->health = Snapshot::Health::kStale;
@@ -261,7 +261,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     listener(before, snapshot);
   }
 
-  // --- When the next one starts -----------------------------------------------------------------------------------
+  // --- When the next round starts ---------------------------------------------------------------------------------
 
   [[nodiscard]] core::MonoTime due() const {
     if (!snapshot->complete()) {
