@@ -28,7 +28,7 @@ class ServiceProxy final : public net::HttpTransport {
  private:
   [[nodiscard]] net::HttpRequest through(net::HttpRequest request) const {
     request.target = prefix_ + request.target;
-    // The API server consumes this header. slurmrestd identifies the user by one of its own.
+    // The API server consumes this header. slurmrestd identifies the user by headers of its own.
     if (const auto token = session_.credentials().token(); token && !token->empty())
       request.headers["authorization"] = "Bearer " + *token;
     return request;

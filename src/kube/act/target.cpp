@@ -125,7 +125,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     then(std::move(object));
   }
 
-  /// `name` is a copy, because the original is part of the object.
+  /// Makes the key pair of the recipe in object.data[name]. `name` is a copy, because the original is part of the object.
   void make_ssh_key(const Resource& resource, core::Json object, const std::string name, Then then) {
     const core::Json recipe = object["data"][name][std::string(kSshKey)];
     const auto type = core::ssh_key_type(core::get_string(recipe, {"type"}));
@@ -197,7 +197,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void make_jwks(const core::Json& recipe, ThenBytes then) { add_jwk(recipe, core::Json::array(), std::move(then)); }
 
-  /// Adds the keys of the recipe to `keys`, one after the other.
+  /// Adds the keys of the recipe to `keys`, one after the other. Then passes on the JSON Web Key Set.
   void add_jwk(const core::Json& recipe, core::Json keys, ThenBytes then) {
     const core::Json* sources = core::find(recipe, {"keys"});
     if (sources == nullptr || !sources->is_array() || sources->empty())

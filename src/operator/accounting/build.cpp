@@ -91,9 +91,9 @@ core::Json sources_volume(const Observed& observed) {
 
 }  // namespace
 
-// Daemons of a cluster mount a copy of the key that users name: see slinky/keys.hpp. The copy of the first cluster that names
-// the same key as slurmdbd decides. While this copy and the user's Secret hold the same data, slurmdbd mounts the user's
-// Secret, so a pod that mounts it stays as it is. Otherwise slurmdbd mounts the copy.
+// Returns the key that slurmdbd mounts. The daemons of a cluster mount a copy of the key that users name: see slinky/keys.hpp.
+// slurmdbd follows the copy of the first cluster that names the same key. While this copy and the user's Secret hold the same
+// data, slurmdbd mounts the user's Secret, so that its pod stays as it is. Otherwise it mounts the copy.
 SecretFacts key_in_force(const Observed& observed) {
   const SecretFacts& named = *observed.slurm_key;
   for (const Cluster& cluster : observed.clusters) {

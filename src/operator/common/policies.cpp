@@ -40,7 +40,7 @@ Clause ended() {
           }};
 }
 
-/// Without a node the pod runs nothing. With a node, slurmd may run jobs before the kubelet has reported any container.
+/// The pod has no node, so it runs nothing. With a node, slurmd may run jobs before the kubelet has reported any container.
 Clause never_started() {
   return {"neverStarted", "oldObject.spec.?nodeName.orValue('') == ''", [](const Deletion& d) {
             return core::get_string(d.object, {"spec", "nodeName"}).empty();
@@ -63,7 +63,7 @@ Clause released() {
           }};
 }
 
-/// Workers have their own policy.
+/// The object is no worker. Workers have a policy of their own.
 Clause no_worker() {
   return {"no-worker",
           "request.resource.resource != 'pods' || oldObject.metadata.labels[" + literal(api::kLabelName) +

@@ -126,7 +126,7 @@ bool backup_hands_over(const Observed& observed) {
 }
 
 bool stale_backup(const Observed& observed, const ConfigState& state) {
-  // If a backup crashes with the offered content, the rollout finds out whether the primary accepts that content.
+  // If a backup crashes with the offered content, no backup counts as stale: the rollout tries the content on the primary.
   const bool crashes = std::ranges::any_of(observed.backup_pods, [&](const kube::PodPtr& pod) {
     return pod->meta.annotation(api::kAnnotationSlurmConfigHash) == state.offered_hash &&
            std::ranges::any_of(pod->containers, [](const kube::ContainerState& container) {

@@ -40,7 +40,7 @@ constexpr std::size_t kMostFiles = std::size_t{1024} * 1024;
 /// timeout: otherwise a backup would take over.
 constexpr int kSlurmctldTimeout = 6;
 
-/// The content of cgroup.conf without a user's one, as in the Go operator. IgnoreSystemd is set because a pod has no systemd.
+/// The cgroup.conf unless the user gives one, as in the Go operator. IgnoreSystemd is set because a pod has no systemd.
 constexpr std::string_view kDefaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n";
 
 void check_presence(const std::vector<NamedFiles>& maps, std::string_view field, std::string_view ns,
