@@ -37,7 +37,7 @@ constexpr int kJwtKeyBytes = 32;
 
 // ---- running ----
 
-/// True if the key may be in the keyring and the keyring has not been read yet. Each Secret is watched on its own.
+/// True if the keyring may hold the key but has not been read yet, as each Secret is watched on its own.
 bool copy_unknown(const Observed& observed, const SecretFacts& key) {
   return &key == &observed.slurm_key && observed.keyring.presence == kube::Presence::kUnknown;
 }
@@ -249,8 +249,8 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const auto apart = accepted_apart(next);
   auto accepted = keep_copies(observed, next, accepted_files_name(name), observed.accepted_copies, apart);
   const bool settled = !config_map && !copies;
-  // Copies of the accepted content are written before copies of the offered content replace them. They are deleted when nothing
-  // refers to them any more.
+  // Copies of the accepted content are written before those of the offered content are replaced. They are deleted only when
+  // nothing refers to them any more.
   if (!apart.empty()) lane.add(std::exchange(accepted, {}));
   lane.then();
   lane.add(std::move(copies));
@@ -290,7 +290,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
         *ends.begin(), api::kAnnotationRemoveNow, *ends.begin());
   }
   if (draft.waiting.empty() && awaits_load(observed, next)) draft.waiting = kNotLoaded;
-  // The wait may also be for a starting job that only Slurm itself, asked just before the load, has reported.
+  // The wait may also be for a starting job that only Slurm's answer just before the load has shown.
   if (const auto left = wait_left(observed, next)) draft.plan.wake_after(*left, kWaitsForProlog);
   // The end of a job does not wake the Controller.
   if (!next.cut_short.empty()) draft.plan.wake_after(kDoubtPoll, "jobs that were cut short may have ended");

@@ -116,7 +116,7 @@ conf::Conf read_loaded(const Observed& observed) {
   conf::Conf out;
   if (!observed.stateful_set) return out;
   if (!slurm::has_answered(observed.snapshot)) {
-    // Slurm cannot be asked, so each NodeSet may have had a partition with jobs. Pending jobs need no worker.
+    // Slurm cannot be asked, so each NodeSet may have had a partition with jobs, even without workers: jobs may be pending.
     std::set<std::string> names;
     for (const NodeSetFacts& nodeset : observed.nodesets) names.insert(nodeset.slurm_name);
     for (const auto& [name, object] : observed.left_nodesets) names.insert(name);
@@ -184,8 +184,8 @@ void find_jobs(Withheld& item, const Observed& observed, std::string_view name, 
   }
 }
 
-/// True if slurmctld accepts no jobs in the partition. The snapshot shows it, and was requested after the reconfigure that
-/// caused it.
+/// True if the snapshot shows that slurmctld accepts no jobs in the partition. The snapshot must have been requested after the
+/// reconfigure that caused it.
 bool takes_no_jobs(const Observed& observed, const std::string& name) {
   const auto found = observed.snapshot->partitions.find(name);
   if (found == observed.snapshot->partitions.end()) return true;
@@ -215,7 +215,7 @@ std::optional<Withheld> judge_partition(const Observed& observed, const ConfigSt
     return {};
   find_jobs(item, observed, name, [](const slurm::Job& job) { return split_list(job.partition); });
   if (!item.jobs.empty()) return item;
-  // The offered file already leaves out the partition for good reasons, and slurmctld has yet to load that file.
+  // The removal was decided before: the offered file already lacks the partition, and slurmctld has yet to load that file.
   if (state.exists() && state.offered_hash != state.accepted_hash && !state.accepted_hash.empty() &&
       parse_conf(state.offered).record("PartitionName", name) == nullptr)
     return {};

@@ -23,12 +23,12 @@ using core::Json;
 
 /// How long slurmdbd may be away before the resources report it. A restart of slurmrestd is shorter.
 constexpr core::Duration kShortAbsence{30000};
-/// The number of differences in a message.
+/// The largest number of differences that a message lists.
 constexpr std::size_t kListed = 8;
 
 constexpr std::string_view kPreempt = "Preempt";
 
-/// What slurmdbd has of a subject.
+/// A QOS, account, user or association as slurmdbd has it.
 struct Found {
   std::int64_t id = 0;  ///< See Claim::id.
   Settings settings;
@@ -401,7 +401,7 @@ class Planner {
 
   [[nodiscard]] bool is_ours(const Claim& claim, const Group& group) const {
     if (!group.found || group.noted == group.found->id || claim.adoption == api::Adoption::kAdopt) return true;
-    // The association of an account belongs to the SlurmAccount, which leaves the settings to this one.
+    // The association of an account belongs to the SlurmAccount, which leaves the settings to the SlurmAssociation.
     return of_declared_account(claim);
   }
 
@@ -499,8 +499,8 @@ class Planner {
       const auto place = acct::place_of(setting);
       const std::string_view field = acct::without_place(setting);
       if (place) {
-        // The settings of an association that is deleted are deleted with it. A default account is replaced by another one
-        // only.
+        // The settings of an association that is deleted are deleted with it. A default account can only be replaced by another
+        // one.
         if (field == acct::kDefaultAccount) continue;
         if (field == acct::kAssociation && (!claim.deletes() || of_account)) continue;
         const std::string association = place->setting(acct::kAssociation);
@@ -510,7 +510,7 @@ class Planner {
         // Settings can only be reset in clusters that slurmdbd has.
         if (!names_.clusters.contains(place->cluster)) continue;
       }
-      // sacctmgr gives a new account its own name for these.
+      // As in sacctmgr, the default of an account's description and organization is its name.
       const bool named = claim.subject == Subject::kAccount && !place && acct::default_of(setting).is_string();
       target[setting] = named ? core::Json(claim.name) : acct::default_of(setting);
     }
@@ -768,7 +768,7 @@ class Planner {
 
   // --- Status, events and writes ---
 
-  /// Makes the ids of steps of different resources differ, because they are in one plan.
+  /// Puts the resource's label into the step's id, because steps of different resources in one plan need different ids.
   static plan::Step of(const Claim& claim, plan::Step step) {
     step.id.kind = claim.label();
     return step;

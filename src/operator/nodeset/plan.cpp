@@ -116,7 +116,7 @@ Aim choose_goal(const Observed& observed) {
   return out;
 }
 
-/// Checks spec.extraConf and slurmd's options. Reports what slurmd would exit at, even if no worker is to be created yet.
+/// Checks spec.extraConf and slurmd's options. Reports what would make slurmd exit, even if no worker is to be created yet.
 ExtraConf check_conf(const View& view, Draft& draft) {
   ExtraConf out;
   if (view.goal != Goal::kServe) return out;

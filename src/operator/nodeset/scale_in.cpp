@@ -53,7 +53,7 @@ plan::ActPtr clear_for_deletion(const kube::PodRecord& pod, const kube::PodEvide
                                  {{"metadata", {{"annotations", {{std::string(api::kAnnotationDeletionEvidence), text}}}}}});
 }
 
-/// Deletes the pod and reports it.
+/// Deletes the pod and reports it. `late`: see plan::Step.
 void delete_pod(const View& view, const Worker& worker, const std::string& why, plan::ActPtr deletion, Draft& draft,
                 core::Duration late = {}) {
   plan::Lane& lane = lane_of(worker, draft);

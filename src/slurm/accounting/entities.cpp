@@ -20,7 +20,7 @@ const std::array<QosField, 1> kUserFields{{
     {kAdminLevel, "administrator_level", FieldForm::kText},
 }};
 
-// Paths are from Slurm's src/plugins/data_parser/*/parsers.c, PARSER_ARRAY(ASSOC). kAssociation, that it exists, has none.
+// Paths are from Slurm's data_parser/*/parsers.c, PARSER_ARRAY(ASSOC). kAssociation stands for existence and has no path.
 const std::array<QosField, 22> kAssociationFields{{
     {kAssociation, "", FieldForm::kTruth},
     {kParent, "parent_account", FieldForm::kText},
@@ -50,7 +50,7 @@ namespace {
 
 constexpr std::string_view kPriority = "Priority";
 constexpr std::string_view kParentShares = "parent";
-/// SLURMDB_FS_USE_PARENT in slurm/slurmdb.h.
+/// The value of SLURMDB_FS_USE_PARENT in slurm/slurmdb.h: the users share as if they were users of the parent.
 constexpr std::int64_t kSharesOfParent = 0x7FFFFFFF;
 constexpr std::string_view kPlaceEnd = ": ";
 

@@ -13,7 +13,7 @@ constexpr int kSoonFactor = 4;
 /// A poll that starts this long after a write counts as later than the write.
 constexpr core::Duration kAfter{1};
 
-/// Everything about one list.
+/// The rows of one list, and the state of its polls.
 template <class Key, class Row>
 struct Polled {
   Polled(core::Loop& loop, List in_list, void (AccountingClient::*in_get)(AccountingClient::Done<Row>),

@@ -278,7 +278,7 @@ class ConfigReader {
     }
   }
 
-  /// Returns nullopt if it is no number, null if it is not set, and "" if it is infinite.
+  /// Returns the number. nullopt: the value is no number. Null: no number is set. "": the number is infinite.
   static std::optional<Json> number(const Json& value) {
     if (value.is_number()) return value;
     if (value.is_string()) {

@@ -205,7 +205,7 @@ class QosActs final : public AccountingActs {
   }
 
   /// Asks each slurmctld for jobs with the QOS, and then slurmdbd. slurmdbd also knows the jobs of clusters that the operator
-  /// does not know, but no jobs that never were eligible.
+  /// does not know, but it has no record of a job that never became eligible.
   void look_at_jobs(const WorkPtr& work, const std::string& name, std::int64_t id) {
     with_jobs(work->database, [this, work, name, id](const core::Result<Jobs>& jobs) {
       if (!jobs) return fail(work, jobs.error());

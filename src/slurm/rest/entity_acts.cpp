@@ -14,7 +14,7 @@ using accounting::Place;
 using accounting::Settings;
 using core::ErrorCode;
 
-/// The number of rows in one request. slurmdbd takes some milliseconds for each, and the request must not time out.
+/// The most rows in one request. slurmdbd takes some milliseconds for each row, and the request must not time out.
 constexpr std::size_t kMostRows = 200;
 
 core::Error error_of(ErrorCode code, std::string text) {
@@ -394,7 +394,7 @@ AccountingClient::AccountAssociations new_places(const Write& write) {
 
 }  // namespace
 
-/// A request has accounts with the same parent and the same clusters. The parents of accounts come first.
+/// Each request is for accounts with the same parent and the same clusters. The parents of accounts come first.
 void EntityActs::add_account_associations(const BatchPtr& batch) {
   const auto step = std::make_shared<Step>();
   for (const WritePtr& each : in_order(batch->writes)) {

@@ -18,7 +18,7 @@ using plan::ActResult;
 
 /// Before a drain, up to this many nodes are read one by one. For more nodes the whole table is read.
 constexpr std::size_t kReadSingly = 8;
-/// slurmrestd does not notice that we gave up. It may continue until its own timeout, which is a little longer than ours.
+/// A write is settled this long after we gave up, and this long after it was sent: slurmrestd's timeout is longer than ours.
 constexpr core::Duration kSettled{3000};
 constexpr core::Duration kLongestWrite{11000};
 
@@ -641,7 +641,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Finds out with a ping whether slurmdbd or slurmrestd did not answer.
+  /// Finds out with a ping whether slurmdbd or slurmrestd did not answer, and fails with that.
   void tell_silence(const JobPtr& job, const core::Error& error) {
     Client* rest = clusters.client(job->cluster);
     if (error.http_status != 0 || error.code != ErrorCode::kUnavailable || rest == nullptr) return fail(job, error);
