@@ -185,7 +185,7 @@ TEST_F(NetTest, UrgentRequestsNeitherWaitNorUseUpTheBound) {
   EXPECT_EQ(done, 4);
 }
 
-/// Connects a socket of this process to a port of this machine. Returns -1 on failure.
+/// Returns the socket of this process that is connected to this port, or -1 if there is none.
 int socket_to(std::uint16_t port) {
   for (int fd = 0; fd < 1024; ++fd) {
     sockaddr_in peer{};

@@ -606,8 +606,8 @@ class FightTest : public ManagerTest {
 
   bool fights = true;
   int tries = 0;
-  int written = 0;  ///< data.x
-  int told = 0;     ///< data.told
+  int written = 0;  ///< The number of writes of data.x.
+  int told = 0;     ///< The number of writes of data.told.
 };
 
 TEST_F(FightTest, SlowsDownToTheBackoff) {

@@ -74,7 +74,7 @@ TEST(StatefulSet, ClientsInThePodReachSlurmctldWithoutItsService) {
       << "those of users stay";
 }
 
-/// slurmctld looks for the host of each srun that it has something to tell, under its job lock.
+/// slurmctld resolves the host of each srun that it has something to tell, while it holds its job lock.
 TEST(StatefulSet, SlurmctldKnowsTheNamesOfWorkersAndLoginNodes) {
   Observed observed = observed_of(Json::object());
   observed.cluster_domain = "example.com";

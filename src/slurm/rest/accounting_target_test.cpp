@@ -39,7 +39,7 @@ class AccountingTargetTest : public ::testing::Test {
     });
     http.on("POST", kDb + "/qos/", [this](const net::HttpRequest& request) -> FakeTransport::Answer {
       posted.push_back(Json::parse(request.body));
-      // slurmdbd rolls back the whole request.
+      // If slurmdbd refuses one QOS, it rolls back the whole request.
       for (const Json& row : posted.back()["qos"]) {
         if (row["name"] == refused) return testing::error(500, 9001, "refused");
       }

@@ -18,7 +18,7 @@ using plan::ActResult;
 
 /// Before a drain, up to this many nodes are read one by one. For more nodes the whole table is read.
 constexpr std::size_t kReadSingly = 8;
-/// A write is settled this long after we gave up, and this long after it was sent: slurmrestd's timeout is longer than ours.
+/// A lost write is settled kSettled after we gave up, and kLongestWrite after it was sent: slurmrestd's timeout is longer.
 constexpr core::Duration kSettled{3000};
 constexpr core::Duration kLongestWrite{11000};
 

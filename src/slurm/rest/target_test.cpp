@@ -123,7 +123,7 @@ TEST_F(TargetTest, AsksSlurmdbdForItsClusters) {
   EXPECT_EQ(refused.value.error().http_status, 500);
   EXPECT_NE(refused.value.error().message.find("Unable to connect to database"), std::string::npos);
 
-  // Find out whether slurmdbd or slurmrestd does not answer.
+  // The act finds out whether slurmdbd or slurmrestd does not answer.
   http.on("GET", base + "clusters/", [](const net::HttpRequest&) -> FakeTransport::Answer {
     return core::fail(ErrorCode::kUnknownOutcome, "silence after 12000 ms");
   });
