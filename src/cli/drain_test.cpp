@@ -95,7 +95,7 @@ TEST(Drain, AWorkerMayHaveNoNode) {
 
 using Verdict = DrainJudgement::Verdict;
 
-/// Slurm's answer about the node cpu-0.
+/// Returns Slurm's answer about the node cpu-0. `job`: job 7 runs on it.
 SlurmFacts slurm_says(const char* base, std::set<std::string, std::less<>> flags, bool job = false) {
   SlurmFacts out;
   auto node = std::make_shared<slurm::Node>();

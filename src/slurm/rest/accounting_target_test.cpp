@@ -75,7 +75,7 @@ class AccountingTargetTest : public ::testing::Test {
     return out.value_or(plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}});
   }
   std::string outcome(plan::ActPtr act) { return text_of(run(std::move(act))); }
-  /// Executes the acts at once.
+  /// Executes the acts together. Returns their outcomes as text, in the order of the acts.
   std::vector<std::string> outcomes(const std::vector<plan::ActPtr>& acts) {
     std::vector<std::string> out(acts.size());
     for (std::size_t i = 0; i < acts.size(); ++i)
