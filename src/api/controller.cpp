@@ -5,7 +5,7 @@ namespace {
 
 using core::Json;
 
-/// slurm.conf lists every slurmctld, and a changed list takes effect only when all of them restart.
+/// Keeps the number of backups: slurm.conf lists every slurmctld, and a changed list takes effect only when all restart.
 Rule ha_unchanged() {
   const auto backups = [](const std::string& of) {
     return "(has(" + of + ".ha) && " + of + ".ha.enabled ? " + of + ".ha.backups : 0)";

@@ -36,7 +36,7 @@ void add(std::string& text, const std::string& part) {
   text += part;
 }
 
-/// Describes the limits.
+/// Describes which values the schema allows.
 std::string limits(const Json& schema) {
   std::string out;
   if (auto enumeration = schema.find("enum"); enumeration != schema.end()) {
@@ -80,7 +80,7 @@ class Table {
     const Json required = schema.value("required", Json::array());
     for (const std::string& name : order) {
       const Json& property = schema["properties"][name];
-      // The member belongs to a type of Kubernetes, which Kubernetes documents.
+      // A member without description belongs to a type of Kubernetes, which Kubernetes documents.
       if (!property.contains("description")) continue;
       const Field* field = list == nullptr ? nullptr : find(*list, name);
       const bool ignored = field != nullptr && field->is_not_acted_on;

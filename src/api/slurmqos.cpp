@@ -7,16 +7,16 @@ namespace {
 
 using namespace limits;
 
-/// A number, or an expression over the capacity of a cluster. The operator reads the expression and says what is wrong in it.
+/// The pattern of a number, or of an expression over a cluster's capacity. The operator itself checks the expression.
 constexpr const char* kTresOrExpression = R"(^(unlimited|default|[0-9]+[KMGTP]?|[^\n]*(%|all|partition)[^\n]*)$)";
 constexpr std::size_t kMaxExpression = 128;
 constexpr const char* kFraction = R"(^(default|[0-9]+(\.[0-9]+)?)$)";
-/// Like kTime, without "unlimited" and without plain numbers other than 0, whose unit would be ambiguous.
+/// A pattern like kTime, but without "unlimited" and without plain numbers other than 0, whose unit would be ambiguous.
 constexpr const char* kSeconds =
     R"(^(default|0|[0-9]+(:[0-9]+){1,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$)";
 
-/// TRES limits that can be expressions as well. GrpTRESMins and MaxTRESMinsPerJob cannot: slurmctld ends running jobs that are over
-/// them (`_qos_job_time_out` in its acct_policy.c), so a node that drains would end jobs.
+/// Returns a field of TRES limits whose values can be expressions as well. GrpTRESMins and MaxTRESMinsPerJob cannot be: slurmctld
+/// ends running jobs over them (`_qos_job_time_out` in its acct_policy.c), so a node that drains would end jobs.
 Field follows(std::string name, TresMap QosLimits::*member, const std::string& text) {
   Field out = tres(std::move(name), member, text);
   core::Json& item = out.limits["additionalProperties"];

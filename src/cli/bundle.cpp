@@ -322,7 +322,7 @@ std::vector<std::string> secret_values(const std::vector<Json>& objects) {
 
 std::vector<std::string> mounted_config_maps(const std::vector<Json>& pods) {
   std::set<std::string> out;
-  // References in a volume, in a projected volume, in env or in envFrom.
+  // This finds references in a volume, in a projected volume, in env and in envFrom.
   for (const Json& pod : pods)
     each_config_map(pod, [&](std::string_view, const Json& map) { out.insert(core::get_string(map, {"name"})); });
   out.erase("");

@@ -26,8 +26,8 @@ namespace {
 using core::Json;
 
 constexpr core::Duration kDrainEvery{2000};
-/// If a pod already shows a drain at the first look, it is not trusted for this long, because the operator may not have seen
-/// the request yet. This is also the shortest time between two requests to Slurm.
+/// If a pod already shows a drain at the first look, that drain is not trusted for this long, because the operator may not have
+/// seen the request yet. This is also the shortest time between two requests to Slurm.
 constexpr core::Duration kSettles{10000};
 /// How long to wait for a worker if nobody can say whether the drain on its pod is ours.
 constexpr core::Duration kUnsureFor{60000};
@@ -226,7 +226,7 @@ bool is_own_cordon(const kube::PodRecord& pod, std::string_view why) {
   return why == slinky::pod_cordon_reason(pod) || why == slinky::plain_cordon_reason(pod);
 }
 
-/// Returns the causes in its Kubernetes node that keep a worker drained.
+/// Returns what in its Kubernetes node keeps the worker drained.
 std::vector<std::string> causes_of_host(const ResumeFacts& facts) {
   std::vector<std::string> out;
   if (facts.host == nullptr) return out;
@@ -417,7 +417,7 @@ ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& fact
         state_text(word->state), owner.who, word->reason.empty() ? "" : " (" + word->reason + ")", facts.scontrol,
         slinky::slurm_node_name(pod)));
   } else if (drained && causes.empty() && !own && !is_over_with_host(pod, facts, owner.why)) {
-    // For example an update or a scale-in.
+    // The other cause is, for example, an update or a scale-in.
     causes.push_back(fmt::format("the operator drains it for another cause ({}), and resumes it when that ends", owner.why));
   }
   if (!causes.empty()) {

@@ -33,7 +33,7 @@ std::int64_t count_of(const slurm::accounting::TresCounts& counts, std::string_v
   return it == counts.end() ? 0 : it->second;
 }
 
-/// Returns how long the job may run, in minutes.
+/// Returns how long the job may run, in minutes. nullopt: it has no time limit, or its limit is unknown.
 std::optional<std::int64_t> minutes_of(const QueuedJob& job, const ClusterFacts& facts) {
   if (const auto* minutes = std::get_if<std::int64_t>(&job.time_limit)) return *minutes;
   if (std::holds_alternative<slurm::Infinite>(job.time_limit)) return {};
@@ -45,13 +45,13 @@ std::optional<std::int64_t> minutes_of(const QueuedJob& job, const ClusterFacts&
   return {};
 }
 
-/// Returns how long a running job may go on, in minutes.
+/// Returns how much longer a running job may run, in minutes. nullopt: it has no time limit, or its end is unknown.
 std::optional<std::int64_t> minutes_left(const QueuedJob& job, core::WallTime now) {
   if (std::holds_alternative<slurm::Infinite>(job.time_limit) || !job.end) return {};
   return std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::minutes>(*job.end - now).count(), 0);
 }
 
-/// Returns what a job counts against a limit while it runs.
+/// Returns what a job counts against a limit while it runs. nullopt: this is unknown.
 std::optional<std::int64_t> weight_of(const QueuedJob& job, Measure measure, std::string_view tres, core::WallTime now) {
   if (measure == Measure::kJobs || measure == Measure::kSubmitted) return job.count();
   const std::int64_t has = count_of(job.has, tres);
@@ -94,7 +94,7 @@ struct Counting {
     return minutes ? std::optional(asks * *minutes) : std::nullopt;
   }
 
-  /// `used` is the past usage in minutes, if it is known.
+  /// Sets what the limit has in use and what the job asks of it. `used`: the past usage in minutes, if it is known.
   void count(JobLimit& limit, const Pool& pool, std::optional<std::int64_t> used) const {
     switch (limit.kind->measure) {
       case Measure::kJobs:
@@ -344,7 +344,7 @@ std::vector<JobLimit> limits_of(const QueuedJob& job, const ClusterFacts& facts)
     for_limits(row->limits, [&](const LimitKind& kind, const std::string& tres, std::int64_t limit) {
       if (taken_by_qos(taken, kind, tres)) return;
       const bool group = kind.name.starts_with("Grp");
-      // Of each other limit, the one nearest to the job is in force. It counts the jobs of the job's own association.
+      // Of limits without "Grp", only the one nearest to the job is in force. It counts the jobs of the job's own association.
       if (!group && !inherited.insert({std::string(kind.name), tres}).second) return;
       const Association& counted = group ? *row : *links.front();
       JobLimit found{&kind, tres, holder_kind_of(*row), name_of(*row), "", scaled(kind, limit, factor)};

@@ -10,7 +10,7 @@
 namespace cli {
 namespace {
 
-// All of Slurm's src/common/job_state_reason.c, of 24.11 and 26.05.
+// All reasons in Slurm's src/common/job_state_reason.c, of 24.11 and 26.05.
 constexpr const char* kAll =
     "None Prolog Priority Dependency Resources PartitionNodeLimit PartitionTimeLimit PartitionDown PartitionInactive "
     "JobHeldAdmin JobHeldUser NvidiaImexChannels BeginTime Licenses AssociationJobLimit AssociationResourceLimit "

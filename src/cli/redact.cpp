@@ -138,7 +138,7 @@ class Scanner {
     return true;
   }
 
-  /// Takes the password of "://user:PASSWORD@host".
+  /// Copies "://user:" and drops the password if the text goes on with "://user:PASSWORD@host". Returns false if it does not.
   bool take_url_password() {
     constexpr std::string_view kSlashes = "://";
     if (!rest_.starts_with(kSlashes)) return false;
@@ -198,7 +198,7 @@ class Scanner {
     if (length > 0) drop(length);
   }
 
-  /// A password may contain any character except a space.
+  /// Returns the length of a value without quotes. A password may contain any character except a space.
   [[nodiscard]] std::size_t plain_length() const {
     return static_cast<std::size_t>(std::ranges::find_if(rest_, is_space) - rest_.begin());
   }
@@ -236,7 +236,7 @@ void add_forms(std::string_view value, std::set<std::string>& forms) {
   if (value.size() < kShortest) return;
   forms.emplace(value);
   forms.insert(core::base64_encode(value));
-  // The value as it appears in a JSON document.
+  // Also looks for the value as it appears in a JSON document.
   std::string escaped = Json(std::string(value)).dump(-1, ' ', false, Json::error_handler_t::replace);
   forms.insert(escaped.substr(1, escaped.size() - 2));
 }

@@ -55,7 +55,7 @@ kube::ClientOptions client_options() {
   options.user_agent = "kubectl-slurm";
   options.field_manager = "kubectl-slurm";
   options.timeout = core::Duration{30000};
-  // A person at a terminal sees the error and tries again.
+  // One retry is enough, because a person at a terminal sees the error and tries again.
   options.max_retries = 1;
   return options;
 }

@@ -28,7 +28,7 @@ class ServiceProxy final : public net::HttpTransport {
  private:
   [[nodiscard]] net::HttpRequest through(net::HttpRequest request) const {
     request.target = prefix_ + request.target;
-    // The API server consumes this header. slurmrestd identifies the user by one of its own.
+    // The API server consumes this header. slurmrestd identifies the user by headers of its own.
     if (const auto token = session_.credentials().token(); token && !token->empty())
       request.headers["authorization"] = "Bearer " + *token;
     return request;
@@ -40,7 +40,7 @@ class ServiceProxy final : public net::HttpTransport {
 
 /// How long to wait for a slurmrestd that does not answer.
 constexpr core::Duration kPatience{6000};
-/// The operator uses this user as well. The user may see all jobs.
+/// The Slurm user of the requests, who may see all jobs. The operator uses this user as well.
 constexpr const char* kUser = "slurm";
 
 slinky::ServingObserved serving_facts(const core::Json& controller, const std::vector<core::Json>& restapis) {

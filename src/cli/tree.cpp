@@ -31,7 +31,7 @@ std::string accounting_of(const Json& controller) {
   return core::get_string(controller, {"spec", "accountingRef", "name"});
 }
 
-/// Returns the name of the Accounting to show.
+/// Returns the name of the Accounting to show. Error: there is no such Accounting, or several exist and none is named.
 core::Result<std::string> one_accounting(const std::vector<Json>& accountings, const std::string& ns, const std::string& name) {
   if (name.empty() && accountings.size() == 1) return kube::key_of(accountings.front()).name;
   std::string names;

@@ -199,7 +199,7 @@ bool counts_jobs(const Json& limit) {
   return !core::get_string(limit, {"counts"}).empty();
 }
 
-/// Returns the note on a limit that Slurm does not name. If the reason of the job is a limit, slurm.conf enforces limits.
+/// Returns the note on a limit that Slurm does not name. `enforced`: the job's reason proves that slurm.conf enforces limits.
 const char* note_of_other(bool enforced) {
   return enforced ? "holds it as well" : "holds it if slurm.conf enforces limits";
 }

@@ -17,8 +17,8 @@ namespace {
 /// limit.
 constexpr std::size_t kSlurmReplies = 1UL << 30;
 
-/// `unless` names an operator, "namespace/name". The budgets are removed only if no such operator is there. "": they are
-/// removed in any case.
+/// Removes the PodDisruptionBudgets of workers. Returns the exit status. `unless`: an operator as "namespace/name"; if there is
+/// such an operator, the budgets stay. "": they are removed in any case.
 int remove_budgets(kube::App& app, const std::vector<std::string>& namespaces, const std::string& unless) {
   core::Result<int> removed = 0;
   std::string stay;

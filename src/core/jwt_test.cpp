@@ -6,7 +6,7 @@ namespace core {
 namespace {
 
 TEST(Jwt, SignsAsOthersDo) {
-  // Made with: printf '%s' "$head.$claims" | openssl dgst -sha256 -hmac secret -binary | basenc --base64url
+  // The token was made with: printf '%s' "$head.$claims" | openssl dgst -sha256 -hmac secret -binary | basenc --base64url
   EXPECT_EQ(sign_hs256("secret", {{"sun", "slurm"}, {"exp", 1767323045}}),
             "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJleHAiOjE3NjczMjMwNDUsInN1biI6InNsdXJtIn0."
             "y7iKOYkOCAqKKnSSS3Q2gUkuCpGMKgOR0gS6TAZh6gg");

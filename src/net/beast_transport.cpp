@@ -24,7 +24,7 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-constexpr core::Duration kPatience{2000};  // for one address, if there are others to try
+constexpr core::Duration kPatience{2000};  // the time for one address, if there are others to try
 constexpr std::size_t kReadBytes = 4096;   // each connection keeps a buffer of this size, and there are many watches
 
 bool is_idempotent(const std::string& method) {

@@ -185,7 +185,7 @@ TEST_F(NetTest, UrgentRequestsNeitherWaitNorUseUpTheBound) {
   EXPECT_EQ(done, 4);
 }
 
-/// Connects a socket of this process to a port of this machine. Returns -1 on failure.
+/// Returns the socket of this process that is connected to this port, or -1 if there is none.
 int socket_to(std::uint16_t port) {
   for (int fd = 0; fd < 1024; ++fd) {
     sockaddr_in peer{};
@@ -278,7 +278,7 @@ TEST_F(NetTest, SlowPeersMeetTheDeadline) {
     RawServer::say(socket, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nslow");
   });
   BeastTransport transport(loop, local(server.port()));
-  // Enough time to send the request on any machine.
+  // The timeout leaves enough time to send the request on any machine.
   const auto reply = fetch(transport, {"GET", "/", {}, "", 2s});
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, ErrorCode::kUnknownOutcome);
@@ -320,7 +320,7 @@ TEST_F(NetTest, RepliesShareOneBudgetAndNoneTakesItAll) {
   EXPECT_TRUE(fetch(two, {.target = "/500"}));
 }
 
-// Otherwise, bytes that the kernel still holds at the deadline of a write could arrive after the Lease has expired.
+// Bytes that the kernel still holds at the deadline of a write must not arrive after the Lease has expired.
 TEST_F(NetTest, NothingOfAWriteArrivesAfterItsDeadline) {
   tcp::acceptor acceptor(loop.context(), tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   BeastTransport transport(loop, local(acceptor.local_endpoint().port()));

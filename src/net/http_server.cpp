@@ -245,7 +245,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     state_.reset();
     answered_ = true;
     set_idle();
-    // In a later turn, so that a client that pipelines cannot cause recursion.
+    // Goes on in a later turn, so that a client that pipelines cannot cause recursion.
     if (backlog() == 0) loop_.after(core::Duration{0}, [self = shared_from_this()] { self->go_on(); });
   }
 

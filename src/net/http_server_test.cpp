@@ -337,7 +337,7 @@ TEST_F(DrainTest, ARequestThatHasBegunIsTaken) {
   ASSERT_TRUE(run_until([&] { return asked.size() == 1; }));
   asked[0].respond({200, {}, "1"});
   ASSERT_TRUE(run_until([&] { return received.ends_with("1"); }));
-  // An incomplete request. When the other client's request has arrived, the server has read this one too.
+  // This request is incomplete. When the other client's request has arrived, the server has read this one too.
   say(client, "GET /2 HT");
   say(other, "GET / HTTP/1.1\r\n\r\n");
   ASSERT_TRUE(run_until([&] { return asked.size() == 2; }));

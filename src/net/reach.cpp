@@ -47,7 +47,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     });
   }
 
-  /// `why` is "" if the connection was made.
+  /// Calls `done` and frees everything. `why` is "" if the connection was made.
   void end(const std::string& why) {
     if (!done_) return;
     const auto done = std::exchange(done_, nullptr);

@@ -20,7 +20,7 @@ namespace {
 
 core::Result<TlsContext> load_identity(TlsContext context, const Tls& tls) {
   ErrorCode error;
-  // Otherwise OpenSSL would ask for a passphrase on the terminal.
+  // Without this callback, OpenSSL would ask for a passphrase on the terminal.
   context->set_password_callback([](std::size_t, ssl::context::password_purpose) { return std::string(); }, error);
   if (!tls.cert_pem.empty()) {
     context->use_certificate_chain(asio::buffer(tls.cert_pem), error);

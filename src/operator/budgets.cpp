@@ -35,7 +35,7 @@ bool of_workers(const kube::ObjectMeta& budget) {
 /// kEnding: how long an operator that is ending may still renew the Lease. After that, a renewal means that an operator runs.
 constexpr core::Duration kLookAgain{2000}, kEnding{80000};
 
-/// Reads the Lease until it is clear whether somebody renews it.
+/// Reads the Lease until it is clear whether somebody renews it. Calls `done` with "" if nobody does, else with an error.
 struct Look : std::enable_shared_from_this<Look> {
   Look(core::Loop& on, kube::Client& with, kube::Key of, std::function<void(core::Result<std::string>)> to)
       : loop(on), client(with), lease(std::move(of)), done(std::move(to)), begun(on.clock().mono()) {}

@@ -11,7 +11,7 @@ namespace run {
 namespace {
 
 constexpr int kMaxNeedRounds = 8;
-constexpr int kInitialPriority = -100;  ///< For keys from the first lists.
+constexpr int kInitialPriority = -100;  ///< The priority of keys from the first lists.
 /// After a pass that found nothing to do, its key rests for this many times the duration of observing and planning.
 constexpr int kRestFactor = 3;
 constexpr core::Duration kLongestRest{200};
@@ -92,7 +92,7 @@ void Passes::pump() {
   }
 }
 
-/// Reports whether one more pass of the key's share may run.
+/// True if one more pass may run for the key's share (Controller::share), which must leave room for other shares.
 bool Passes::has_room(const WorkKey& key) const {
   const std::size_t all = options_.max_in_flight;
   const std::size_t most = std::max<std::size_t>(running_.size() < all / 2 ? all / 4 : all / 16, 1);
@@ -241,7 +241,7 @@ void Passes::gates_opened(const PassPtr& pass) {
   finish(pass);
 }
 
-/// The controller threw.
+/// Ends a pass whose controller has thrown an exception.
 void Passes::broke(const PassPtr& pass, std::string_view message, const std::string& what) {
   logger_.error(message, pass->fields({{"what", what}}));
   metrics_->pass_panicked(pass->controller);
@@ -251,7 +251,7 @@ void Passes::broke(const PassPtr& pass, std::string_view message, const std::str
 
 // --- The end of a pass ---
 
-/// The pass no longer counts as under way. A gate may still hold its key.
+/// Stops counting the pass as under way. A gate may still hold its key.
 void Passes::work_ended(const Pass& pass) {
   if (running_.erase(pass.key) == 0) return;
   metrics_->pass_worked(pass.controller, now() - pass.began);
@@ -296,7 +296,7 @@ PassMetrics::PassEnd Passes::requeue(const Pass& pass) {
   return pass.plan.wake() || pass.withheld_until ? PassMetrics::PassEnd::kRequeueAfter : PassMetrics::PassEnd::kSuccess;
 }
 
-/// A key that has nothing to do, but takes long to plan, is planned once for many events of a storm, not once for each event.
+/// Returns how long the key rests, so that a key with nothing to do that takes long to plan is planned once for many events.
 core::Duration Passes::rest_of(const Pass& pass) {
   if (pass.plan.step_count() > pass.withheld) return core::Duration{0};
   return std::min(kLongestRest, pass.planning * kRestFactor);

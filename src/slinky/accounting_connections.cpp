@@ -47,7 +47,7 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
         }
       });
     }
-    // There may be thousands of these, and only whether there are any matters here.
+    // There may be thousands of these objects. Here it only matters whether there are any.
     for (kube::Cache<kube::Object>* cache : {&accounts, &users, &associations}) {
       cache->listen([this](const kube::ObjectPtr& before, const kube::ObjectPtr& after) {
         if (before && after && accounting_ref(*before) == accounting_ref(*after)) return;

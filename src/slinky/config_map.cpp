@@ -11,7 +11,7 @@
 namespace slinky {
 namespace {
 
-/// Slurm compares words without case.
+/// Returns the text in lower case, because Slurm compares words without regard to case.
 std::string lower_case(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
@@ -94,7 +94,7 @@ bool enables_ipv6(const slurm::conf::Conf& conf) {
 }
 
 bool contains_jobs(const slurm::conf::Conf& conf) {
-  // prolog_str2flags() of slurmctld.
+  // Each of these flags turns on the containment of jobs in prolog_str2flags() of slurmctld.
   constexpr std::array<std::string_view, 3> kFlags{"contain", "runinjob", "x11"};
   const std::string said = lower_case(conf.get("PrologFlags").value_or(""));
   return std::ranges::any_of(kFlags, [&](std::string_view flag) { return said.find(flag) != std::string::npos; });

@@ -26,7 +26,7 @@ constexpr std::size_t kFew = 2;
 /// In large clusters, one in this many workers may be missing.
 constexpr std::size_t kFewOf = 20;
 
-/// Reports whether Slurm should have the worker's node. With host networking the node's name may be unknown.
+/// True if Slurm should have the worker's node. False if the node's name is unknown, as it may be with host networking.
 bool expected(const kube::PodRecord& pod, std::optional<core::WallTime> state_since) {
   if (pod.meta.terminating() || !seen_in_slurm(pod) || !pod.meta.annotation(api::kAnnotationDeletionEvidence).empty())
     return false;

@@ -125,7 +125,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     then(std::move(object));
   }
 
-  /// `name` is a copy, because the original is part of the object.
+  /// Makes the key pair of the recipe in object.data[name]. `name` is a copy, because the original is part of the object.
   void make_ssh_key(const Resource& resource, core::Json object, const std::string name, Then then) {
     const core::Json recipe = object["data"][name][std::string(kSshKey)];
     const auto type = core::ssh_key_type(core::get_string(recipe, {"type"}));
@@ -197,7 +197,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void make_jwks(const core::Json& recipe, ThenBytes then) { add_jwk(recipe, core::Json::array(), std::move(then)); }
 
-  /// Adds the keys of the recipe to `keys`, one after the other.
+  /// Adds the keys of the recipe to `keys`, one after the other. Then passes on the JSON Web Key Set.
   void add_jwk(const core::Json& recipe, core::Json keys, ThenBytes then) {
     const core::Json* sources = core::find(recipe, {"keys"});
     if (sources == nullptr || !sources->is_array() || sources->empty())
@@ -306,9 +306,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Handles a create that failed because an object of that name exists. The object is ours if an earlier attempt of this
-  /// create made it, and its reply was lost or a cache is behind. Then the create succeeds, and the key waits until the caches
-  /// show the object. An object whose labels have changed does not count, because the caches may never show it.
+  /// Handles a create that failed because an object of that name exists. The object is ours if an earlier attempt of this create
+  /// made it, and its reply was lost or a cache is behind. Then the create succeeds, with a gate that waits until the caches show
+  /// the object. An object whose labels have changed does not count, because the caches may never show it.
   void look_whose(std::shared_ptr<const Create> act, core::Error error, Done done) {
     client.get(act->resource, key_of(act->object),
                [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
@@ -599,7 +599,7 @@ class Target::Impl::Gate final : public plan::Gate, public std::enable_shared_fr
     return what;
   }
 
-  /// If the read shows that caches are behind, they list again.
+  /// Reads the object now. If the read shows that caches are behind, they list again.
   [[nodiscard]] bool settle() const override {
     read(true);
     return true;

@@ -135,7 +135,7 @@ struct WebhookServer::Impl {
   }
 
   net::HttpResponse answer(const net::HttpRequest& request) {
-    // The API server adds "?timeout=10s".
+    // The API server adds "?timeout=10s" to the path.
     const auto review = reviews.find(request.target.substr(0, request.target.find('?')));
     if (review == reviews.end()) return plain(404, "no such review");
     net::HttpResponse response = answer_review(review->second, request);

@@ -201,7 +201,7 @@ TEST_F(LeaseTest, AnAnswerThatNeverComesLosesTheLeaseToo) {
   EXPECT_EQ(lost.size(), 1U);
 }
 
-// The same holds for client-go.
+// client-go does not lose its lease in this case either.
 TEST_F(LeaseTest, AnApiServerThatTakesFiveSecondsForEachAnswerDoesNotCostTheLease) {
   lead();
   for (int i = 0; i < 20; ++i) {

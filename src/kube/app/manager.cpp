@@ -75,7 +75,7 @@ struct Manager::Impl {
 
   void log_first(std::size_t keys) { logger.info("caches synced: passes begin", {{"caches", entries.size()}, {"keys", keys}}); }
 
-  /// Runs once for each turn of the loop, however much has changed.
+  /// Tells named watches and passes of changed caches, once for each turn of the loop, however much has changed.
   void caches_changed_soon() {
     if (change_planned) return;
     change_planned = true;
@@ -134,7 +134,7 @@ void Manager::add_cache(const Resource& resource, const Scope& scope, std::type_
                         std::unique_ptr<WatchSink> sink) {
   auto entry = impl_->maker.make(resource, scope, record, std::move(cache), std::move(sink));
   if (impl_->started) entry->watch->start();
-  // Sorted by place, so that the order of the calls does not matter.
+  // Entries are sorted by place, so that the order of the calls does not matter.
   const auto by_place = [](const std::unique_ptr<CacheEntry>& one) { return place(one->resource, one->scope); };
   const auto at = std::ranges::upper_bound(impl_->entries, by_place(entry), {}, by_place);
   impl_->entries.insert(at, std::move(entry));

@@ -186,7 +186,7 @@ class TestController final : public TypedController<Seen> {
   Cache<Object>& services;
   std::function<plan::Plan(const Seen&)> planner;
   std::vector<Seen> observed;
-  std::string throws_on;  ///< The key whose observe throws.
+  std::string throws_on;  ///< The key for which observe() throws.
   bool reads_secret = false;
   int reads_secrets = 0;  ///< The number of Secrets to read.
   std::function<std::string(const Key&)> shares;
@@ -606,8 +606,8 @@ class FightTest : public ManagerTest {
 
   bool fights = true;
   int tries = 0;
-  int written = 0;  ///< data.x
-  int told = 0;     ///< data.told
+  int written = 0;  ///< The number of writes of data.x.
+  int told = 0;     ///< The number of writes of data.told.
 };
 
 TEST_F(FightTest, SlowsDownToTheBackoff) {
@@ -942,7 +942,7 @@ class DryRunTest : public ManagerTest {
   DryRunTest() : ManagerTest(dry()) {}
 };
 
-/// Records the plans.
+/// Records each plan, with the number of writes before it.
 class ShownTest : public ManagerTest {
  protected:
   ShownTest()

@@ -36,7 +36,7 @@ void NamedWatches::wake_users(const Id& id) {
 void NamedWatches::caches_changed() {
   for (auto& [id, entry] : entries_) {
     if (entry.was_synced || !shown_by(id, entry).cache->synced()) continue;
-    // Now it is known whether the object exists. All keys that name the object are woken.
+    // Now it is known whether the object exists, so all keys that name the object are woken.
     entry.was_synced = true;
     for (const run::WorkKey& user : entry.users) wake_(user);
   }

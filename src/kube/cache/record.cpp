@@ -15,7 +15,7 @@ namespace dom = simdjson::dom;
 
 namespace {
 
-/// Written by kubectl apply: a second copy of the object that nothing here reads.
+/// The annotation of kubectl apply: a second copy of the object that nothing here reads.
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 /// A parser with a larger buffer is released.
 constexpr std::size_t kKeepBuffer = 256U << 10U;
@@ -116,8 +116,8 @@ ContainerState container_state(dom::element status, bool init) {
   return result;
 }
 
-/// Uses the first toleration that matches, like the taint manager. A toleration of all taints is the user's own, and is not
-/// changed.
+/// Returns how long the pod tolerates the taint. Uses the first toleration that matches, like the taint manager. A toleration of
+/// all taints is the user's own, and is not changed.
 Patience patience_of(dom::element spec, std::string_view taint) {
   Patience result;
   std::int32_t index = 0;
@@ -377,7 +377,7 @@ void raise(ResourceAmounts& to, const ResourceAmounts& at_least) {
   for (const auto& [name, amount] : at_least) to[name] = std::max(to[name], amount);
 }
 
-/// Counts like PodRequests in k8s.io/component-helpers/resource.
+/// Returns the amounts that the scheduler reserves for the pod, as PodRequests in k8s.io/component-helpers/resource does.
 ResourceAmounts pod_requests(dom::element spec) {
   ResourceAmounts running;  // containers and sidecars, which run at the same time
   each_item(spec, "containers", [&](dom::element container) { add(running, requests_of(container)); });

@@ -161,7 +161,7 @@ struct Watch::Impl {
   std::optional<core::Error> error;
 
   Phase phase = Phase::kStopped;
-  core::Timer retry;    ///< The next attempt.
+  core::Timer retry;    ///< Waits for the next attempt.
   core::Timer head;     ///< Limits the wait for the head of the reply.
   core::Timer slow;     ///< Warns if the initial events have not ended.
   core::Timer silence;  ///< Limits how long the stream may be silent.

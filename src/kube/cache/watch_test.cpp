@@ -43,7 +43,7 @@ class WatchTest : public testing::Test {
     watch.start();
     loop.run_ready();
   }
-  /// Returns a watch that has listed a@1 and is at 5.
+  /// Returns the stream of a watch that has listed a@1 and is at resourceVersion 5.
   FakeTransport::Opened started() {
     start();
     auto stream = api.take_stream();

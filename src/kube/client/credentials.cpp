@@ -216,7 +216,7 @@ class SourceCredentials final : public Credentials {
   void finish(const core::Result<void>& result) {
     const std::vector<Done> waiting = std::exchange(waiting_, {});
     for (const Done& done : waiting) {
-      // In a later turn, so that no caller is called back from inside refresh().
+      // Calls back in a later turn, so that no caller is called back from inside refresh().
       loop_.after(core::Duration{0}, [done, result, weak = std::weak_ptr<bool>(alive_)] {
         if (!weak.expired()) done(result);
       });

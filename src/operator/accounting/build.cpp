@@ -91,9 +91,9 @@ core::Json sources_volume(const Observed& observed) {
 
 }  // namespace
 
-// Daemons of a cluster mount a copy of the key that users name: see slinky/keys.hpp. The copy of the first cluster that names
-// the same key as slurmdbd decides. While this copy and the user's Secret hold the same data, slurmdbd mounts the user's
-// Secret, so a pod that mounts it stays as it is. Otherwise slurmdbd mounts the copy.
+// Returns the key that slurmdbd mounts. The daemons of a cluster mount a copy of the key that users name: see slinky/keys.hpp.
+// slurmdbd follows the copy of the first cluster that names the same key. While this copy and the user's Secret hold the same
+// data, slurmdbd mounts the user's Secret, so that its pod stays as it is. Otherwise it mounts the copy.
 SecretFacts key_in_force(const Observed& observed) {
   const SecretFacts& named = *observed.slurm_key;
   for (const Cluster& cluster : observed.clusters) {
@@ -105,18 +105,18 @@ SecretFacts key_in_force(const Observed& observed) {
 }
 
 std::string write_conf_script() {
-  // slurmdbd only accepts files of its own user, and slurmdbd.conf only with mode 0600, but files of a Secret belong to root.
+  // slurmdbd accepts only files of its own user, and slurmdbd.conf only with mode 0600, so the Secret's files are copied.
   //
   // slurmdbd parses a line as follows (parse_config.c). # begins a comment, and a backslash quotes the next character. After
   // that, it looks for Key=value, where the value is "text without double quotes" or text without blanks.
   //
-  // slurmdbd -u connects to the database and exits. While it cannot connect, it tries again every few seconds. The cause is
-  // written once as this container's termination message, which stays in the pod's status while the next container tries. The
-  // kubelet restarts a container more and more slowly, so alternating causes are not reported again, but a cause that stays is.
-  // For a new database, 24.11 reports the version NO_VAL.
+  // slurmdbd -u connects to the database and exits. While it cannot connect, it tries again every few seconds. A cause is written
+  // as this container's termination message, which stays in the pod's status while the next container tries. The kubelet waits
+  // longer before each restart, so a cause that was reported before is only reported again if it stays. As the version of a new
+  // database, slurmdbd 24.11 reports NO_VAL (4294967294).
   //
-  // slurmdbd reports what it thinks of the server's settings only in its log, when it really starts. So it is started once for
-  // a database in which nobody can create tables: it checks the settings first, fails at the first table, and exits.
+  // slurmdbd reports unsuitable settings of the database server only in its log, and only when it really starts. So it is started
+  // once with a database in which nobody can create tables: it checks the settings, fails at the first table, and exits.
   return "set -eu\n"
          "umask 077\n"
          "from=$1 to=$2 words=$3\n"
@@ -204,7 +204,7 @@ Rendered render_config(const Observed& observed) {
   ours.set("DbdHost", pod_name(observed));
   ours.set("DbdPort", std::to_string(api::kPortSlurmdbd));
   ours.set("SlurmUser", "slurm");
-  // /tmp is removed when the container ends. A slurmdbd that found an old file would end the process with the number in it.
+  // /tmp is removed when the container ends. An old PID file would make slurmdbd end the process with the PID in it.
   ours.set("PidFile", "/tmp/slurmdbd.pid");
   ours.set("StorageType", "accounting_storage/mysql");
   ours.set("StorageHost", storage.host);

@@ -21,7 +21,7 @@ constexpr const char* kSecret = "/run/secrets/mariadb";
 constexpr const char* kPasswordKey = "password";
 constexpr int kPort = 3306;
 constexpr int kPasswordBytes = 24;
-/// In seconds. InnoDB needs this time to write back its changes before it ends.
+/// MariaDB's grace period when its pod ends, in seconds. InnoDB needs this time to write its changes back to disk.
 constexpr int kTimeToEnd = 300;
 
 core::Json password_secret(const Observed& observed) {
@@ -179,12 +179,12 @@ void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Probl
 }
 
 std::string serve_database_script() {
-  // The image only needs mariadbd and the files from which its tables are made. A configuration in the image is ignored. An
-  // interrupted first start begins again: until it is done, there is no user who could have written anything. The first start
-  // does not begin without these files, because mariadbd could not start with the directory that it would leave.
+  // The image only needs mariadbd and the SQL files that create the system tables. A configuration in the image is ignored. An
+  // interrupted first start begins again: until it is done, no user exists who could have written anything. Without the SQL
+  // files, the script fails before it writes anything, because mariadbd could not start later with a half-made directory.
   //
-  // The settings are those that slurmdbd wants. It reports values that are too small. With innodb_snapshot_isolation, which is
-  // on from MariaDB 11.6.2, a conflicting read would end slurmdbd.
+  // The settings are those that slurmdbd recommends. slurmdbd reports values that are too small. With innodb_snapshot_isolation,
+  // which is on by default since MariaDB 11.6.2, a conflicting read would end slurmdbd.
   return "set -euo pipefail\n"
          "umask 077\n"
          "database=$1 user=$2\n"

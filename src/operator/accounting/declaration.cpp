@@ -40,7 +40,7 @@ AccountingController::AccountingController(Wiring& wiring) : TypedController(acc
     return controller ? named_by(*controller) : Keys{};
   };
   wiring.wakes<Object>(*this, caches_.controllers, named_by, intent_changed);
-  // slurmdbd is asked through slurmrestd.
+  // The Accounting's controller asks slurmdbd through slurmrestd, so it depends on RestApis.
   wiring.wakes<Object>(
       *this, caches_.restapis, [named_by_cluster](const Object& restapi) { return named_by_cluster(controller_ref(restapi)); },
       intent_changed);

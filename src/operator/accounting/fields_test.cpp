@@ -24,7 +24,7 @@ TEST(Fields, EachOfAnAccountingHasAnEffectThatIsTakenBack) {
     "service": {"metadata": {"labels": {"b": "c"}, "annotations": {"d": "e"}}, "spec": {"type": "NodePort"}, "port": 80,
                 "nodePort": 30080}})");
   Findings wanted{{"externalConfig", "no effect"}};  // Tested with `external` below.
-  // jwtKeyRef takes precedence.
+  // jwtKeyRef takes precedence over jwtHs256KeyRef.
   for (const char* field : {"", ".name", ".key"}) wanted[std::string("jwtHs256KeyRef") + field] = "no effect";
   for (const char* ref : {"slurmKeyRef", "jwtKeyRef", "jwtHs256KeyRef", "jwksKeyRef", "storageConfig.passwordKeyRef"})
     wanted[std::string(ref) + ".optional"] = "told";

@@ -306,7 +306,7 @@ void set_serving(Conditions& conditions, const Observed& observed, const std::ve
   }
 }
 
-/// `waiting`: what has yet to happen, if nothing is wrong.
+/// Plans the status update. `waiting`: what has yet to happen if there is no problem, or "".
 void plan_status(const Observed& observed, const std::vector<Problem>& problems, bool ready, const std::string& waiting,
                  const Report& report, plan::Plan& plan, const std::vector<Problem>& up_to_users = {}) {
   // Adding the finalizer changes the resourceVersion that the status write needs, so the status is written in the next pass.
@@ -405,8 +405,8 @@ std::vector<Problem> plan_children(const Observed& observed, plan::Plan& plan) {
   return problems;
 }
 
-/// True if a lane of this pass begins with a step that has not failed before. A step that fails again and again is nothing to
-/// wait for.
+/// True if a lane of this pass begins with a step that has not failed before. It is useless to wait for a step that fails again
+/// and again.
 bool changes(const Observed& observed, const plan::Plan& plan) {
   const auto failed = [&](const plan::Step& step) {
     const auto before = observed.context.outcomes.find(step.id);
@@ -452,9 +452,9 @@ std::string invalid(const Observed& observed) {
   return "";
 }
 
-/// Keeps slurmdbd until no cluster has it any more. Clusters that are being deleted and drain their workers record their last
-/// jobs first. The slurmctld of any other cluster would not start again: it would look for slurmdbd under a name that no longer
-/// resolves, and end ("no TRES").
+/// Keeps slurmdbd until no cluster uses it any more. Clusters that are being deleted and drain their workers record their last
+/// jobs first. The slurmctld of any other cluster could not start again without slurmdbd: slurmdbd's host name would no longer
+/// resolve, and slurmctld would exit ("no TRES").
 void plan_end(const Observed& observed, plan::Plan& plan) {
   const kube::ObjectMeta& meta = observed.object->meta;
   if (!kube::has_finalizer(meta, api::kFinalizerAccounting)) return;
@@ -463,7 +463,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
     plan.lane("tidy").add(
         {{"remove", "finalizer"}, why, kube::remove_finalizer(resources::kAccounting, meta, api::kFinalizerAccounting)});
   };
-  // After kubectl delete --cascade=orphan, slurmdbd lives on.
+  // With kubectl delete --cascade=orphan, slurmdbd keeps running without its Accounting.
   if (kube::has_finalizer(meta, "orphan")) return let_go("it is deleted without what it owns");
   Referrers clusters{
       .resource = resources::kController, .field = "accountingRef", .name = meta.name, .ending = {}, .others = {}};
@@ -486,7 +486,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
   if (needed->waiting.empty()) return let_go("no cluster needs it any more");
   plan.intent.summary += ": " + needed->waiting;
   std::vector<Problem> problems{{kReasonTerminating, "the Accounting is being deleted", Problem::Kind::kComing}};
-  // The children are kept while something may use slurmdbd. In a foreground deletion, Kubernetes deletes them otherwise.
+  // A foreground deletion makes Kubernetes delete the children, so they are applied again while something may use slurmdbd.
   if (needed->at_work && invalid(observed).empty())
     std::ranges::move(plan_children(observed, plan), std::back_inserter(problems));
   const Report report = look_at_slurmdbd(observed, serves(observed), !changes(observed, plan), plan);
@@ -501,7 +501,7 @@ std::string release_to_tell(const Observed& observed) {
     if (pod->meta.terminating()) continue;
     const ImageRelease release = slurm_release("slurmdbd:" + said_of(*pod, "release: "));
     std::string said = to_string(release);
-    // A slurmctld that waits for the release accepts any value.
+    // slurmdbd is ready and accepts clients. A slurmctld that waits to learn its release goes on with any value.
     if (pod->ready()) return said.empty() ? "unknown" : said;
     const bool earlier = before.empty() || releases_between(slurm_release("slurmdbd:" + before), release) < 0;
     if (!said.empty() && earlier) return said;

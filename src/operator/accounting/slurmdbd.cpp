@@ -11,14 +11,14 @@
 namespace op::accounting {
 namespace {
 
-/// The time between two requests. kSeldom: all is well. kOften: something is wrong. kSoon: something is wrong and the status is
-/// new, so it may be solved at once. kSoonAway: as kSoon, but slurmdbd does not answer. It may keep slurmrestd waiting, so it
-/// is asked less often.
+/// The time between two requests. kSeldom: all is well. kOften: something is wrong. kSoon: something has been wrong only for a
+/// short time, so it may be solved at once. kSoonAway: as kSoon, but slurmdbd does not answer. A request may then wait long in
+/// slurmrestd, so requests are less frequent.
 constexpr core::Duration kSeldom{45000}, kOften{10000}, kSoon{1000}, kSoonAway{2000};
 /// A change of the condition Ready counts as new for this time.
 constexpr core::Duration kNew{2 * 60 * 1000};
 
-/// The result of asking through one cluster.
+/// What one cluster's slurmrestd says about slurmdbd and about the cluster's registration there.
 enum class Word {
   kUnknown,       ///< Unknown: slurmrestd does not answer, refuses the request, or was not asked yet.
   kUnserved,      ///< Unknown: slurmrestd does not serve accounting, perhaps not yet.
@@ -39,7 +39,7 @@ struct Before {
   bool is_new = false;  ///< The condition has changed within kNew, or does not exist.
 };
 
-/// True for a refusal of our token or rate. It does not show whether slurmdbd is there.
+/// True if slurmrestd refused our token or our rate of requests. Such an answer does not show whether slurmdbd is there.
 bool says_nothing(core::ErrorCode code) {
   using enum core::ErrorCode;
   return code == kUnauthorized || code == kForbidden || code == kTooManyRequests;

@@ -14,7 +14,7 @@
 namespace op {
 namespace {
 
-/// True if this slurm.conf has the slurmdbd at this host. The port is ignored: while it changes, the cluster still uses this
+/// True if this slurm.conf names the slurmdbd at this host. The port is ignored: while it changes, the cluster still uses this
 /// slurmdbd.
 bool has_slurmdbd(std::string_view conf, std::string_view host) {
   const std::string slurmdbd = slurmdbd_of(conf);
@@ -24,7 +24,7 @@ bool has_slurmdbd(std::string_view conf, std::string_view host) {
          (there == host || (host.starts_with(there) && host[there.size()] == '.' && there.find('.') == std::string_view::npos));
 }
 
-/// True if the loaded or the offered slurm.conf of the Controller has the slurmdbd at this host.
+/// True if the loaded or the offered slurm.conf of the Controller names the slurmdbd at this host.
 bool has_slurmdbd(const kube::Cache<kube::Object>& config_maps, const kube::Object& controller, std::string_view host) {
   const kube::ObjectPtr map = config_maps.find({controller.meta.ns, config_map_name(controller.meta.name)});
   return map && (has_slurmdbd(core::get_string(map->body, {"data", kSlurmConf}), host) ||

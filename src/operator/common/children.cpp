@@ -25,7 +25,7 @@ bool has_other_handler(const core::Json& wanted, const core::Json& there) {
                              [&](const char* handler) { return there.contains(handler) && !wanted.contains(handler); });
 }
 
-/// Adds JSON patch operations that remove probes with another handler than the wanted one from the containers in `list`.
+/// For the containers in `list`, adds JSON patch operations that remove each probe whose handler is not of the wanted type.
 void drop_probes(const core::Json& wanted, const core::Json& there, std::string_view list, core::Json& patch) {
   const core::Json* ours = core::find(wanted, {"spec", "template", "spec", list});
   const core::Json* theirs = core::find(there, {"spec", "template", "spec", list});
@@ -109,8 +109,8 @@ core::Json repaired_ports(const core::Json& intent, const core::Json& observed, 
   return out;
 }
 
-/// True for labels and annotations with which tools find what they manage. With one of these on a child, a tool would claim or
-/// prune the child, which it does not know.
+/// True for the labels and annotations by which a tool finds the objects that it manages. With one of these on a child, the tool
+/// would claim or prune the child.
 bool belongs_to_tool(std::string_view name) {
   constexpr std::array<std::string_view, 6> kPrefixes{"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "meta.helm.sh/",
                                                       "argocd.argoproj.io/",    "objectset.rio.cattle.io/",  "kapp.k14s.io/"};

@@ -18,7 +18,7 @@ const core::Json* named(const core::Json& object, std::string_view list, std::st
   return found == items->end() ? nullptr : &*found;
 }
 
-/// `files`: keys of the Secret, and the names of their files.
+/// Returns a projected source with optional files of the keyring. `files`: pairs of a key in the Secret and its file's name.
 core::Json optional_files(std::string_view keyring,
                           std::initializer_list<std::pair<std::string_view, std::string_view>> files) {
   core::Json items = core::Json::array();

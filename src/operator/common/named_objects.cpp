@@ -130,7 +130,7 @@ SecretFacts read_key(kube::Recorder& recorder, const std::string& ns, const KeyR
 
 namespace {
 
-/// Parses the keyring's rotation. False: it does not match the keyring's other data.
+/// Parses the keyring's rotation into `out`. Returns false if the rotation does not match the other data of the keyring.
 bool read_rotation(const kube::StringMap& contents, const std::string& controller_uid, SecretFacts& out) {
   out.rotation = KeyRotation::parse(out.meta->annotation(api::kAnnotationKeyRotation));
   const bool jwks = contents.contains(api::kKeyJwks);
@@ -147,8 +147,8 @@ SecretFacts read_keyring(kube::Recorder& recorder, const std::string& ns, const 
       read_key(recorder, ns, {.secret = keyring_name(controller), .key = std::string(api::kKeySlurm), .generated = true});
   if (!out.meta) return out;
   out.digest = out.meta->annotation(api::kAnnotationSlurmKeyHash);
-  // A keyring of an earlier version of the operator has no note. A note is salted with the UID of the Controller, so it cannot
-  // be checked without a controller owner.
+  // The annotation kAnnotationDataHash is missing in keyrings of an earlier version of the operator. Its value is salted with the
+  // UID of the Controller, so it cannot be checked without an owner that is a Controller.
   const std::string_view note = out.meta->annotation(api::kAnnotationDataHash);
   const kube::OwnerReference* owner = out.meta->controller_owner();
   out.edited = !note.empty() && owner != nullptr &&

@@ -9,7 +9,7 @@
 namespace op {
 namespace {
 
-/// Reports whether one prefix equals the other, or continues it with digits only.
+/// True if workers with these name prefixes may get equal names: a prefix equals the other one, or adds only digits to it.
 bool may_meet(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return b.starts_with(a) && b.find_first_not_of("0123456789", a.size()) == std::string_view::npos;

@@ -40,7 +40,7 @@ Clause ended() {
           }};
 }
 
-/// Without a node the pod runs nothing. With a node, slurmd may run jobs before the kubelet has reported any container.
+/// The pod has no node, so it runs nothing. With a node, slurmd may run jobs before the kubelet has reported any container.
 Clause never_started() {
   return {"neverStarted", "oldObject.spec.?nodeName.orValue('') == ''", [](const Deletion& d) {
             return core::get_string(d.object, {"spec", "nodeName"}).empty();
@@ -63,7 +63,7 @@ Clause released() {
           }};
 }
 
-/// Workers have their own policy.
+/// The object is no worker. Workers have a policy of their own.
 Clause no_worker() {
   return {"no-worker",
           "request.resource.resource != 'pods' || oldObject.metadata.labels[" + literal(api::kLabelName) +
@@ -129,13 +129,13 @@ Clause either(std::vector<Clause> clauses) {
   return {"either", cel, [clauses = std::move(clauses)](const Deletion& d) { return any_holds(clauses, d); }};
 }
 
-/// Requires parentheses around the clause's CEL.
+/// Returns the negation of the clause. If the clause's CEL is a compound expression, it must be in parentheses.
 Clause no(Clause clause) {
   const std::string cel = "!" + clause.cel;
   return {"no", cel, [clause = std::move(clause)](const Deletion& d) { return !clause.holds(d); }};
 }
 
-/// Allows the deletion unless all of these hold.
+/// True unless all clauses in `needed` hold.
 Clause unneeded(std::vector<Clause> needed) {
   const std::string cel = "!(" + joined(needed, " && ") + ")";
   return {"unneeded", cel, [needed = std::move(needed)](const Deletion& d) { return !all_hold(needed, d); }};
@@ -161,7 +161,7 @@ AdmissionPolicy workers() {
                      std::string(api::kAnnotationDeletionEvidence) + ")"};
 }
 
-/// Refuses to delete workers that run jobs, according to a label that the operator sets.
+/// Refuses deletions of workers that run jobs. A label that the operator sets tells which these are.
 AdmissionPolicy busy(std::string name, Deleters deleters) {
   return {
       .name = std::move(name),
@@ -196,7 +196,7 @@ AdmissionPolicy kept(std::string name, const kube::Resource& params, std::vector
   return out;
 }
 
-/// Selects children by label, so that the policy is evaluated for no other object.
+/// Keeps the children of a Controller that drains. Selects them by label, so that the policy is evaluated for no other object.
 AdmissionPolicy clusters() {
   AdmissionPolicy out = kept("clusters", resources::kController,
                              {std::string(kAppController), std::string(kAppBackup), std::string(kAppRestApi),
@@ -208,7 +208,7 @@ AdmissionPolicy clusters() {
   return out;
 }
 
-/// Cannot select by label, because a RestApi's labels are up to its user.
+/// Keeps the RestApis of a Controller that drains. Cannot select them by label, because their labels are up to their users.
 AdmissionPolicy restapis() {
   AdmissionPolicy out = kept("restapis", resources::kController, {});
   out.groups = {std::string(api::kGroup)};

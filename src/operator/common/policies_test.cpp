@@ -122,7 +122,7 @@ TEST(AdmissionPolicies, WhatDrainsNeedIsFoundByLabelAndKind) {
   EXPECT_FALSE(concerns("slurmrestd", "slurmctld", kinds::kService));
 }
 
-/// A deletion that is refused. It would be allowed without any one of its parts.
+/// A deletion that is refused. It would be allowed if any one of its parts were missing.
 struct Kept {
   Json object =
       Json::parse(R"({"metadata": {"namespace": "n", "name": "o", "ownerReferences": [{"uid": "other"}, {"uid": "u"}]}})");

@@ -67,7 +67,7 @@ void add_sssd_sidecar(core::Json& pod, const api::SecretKeySelector& ref, const 
                      {"volumeMounts", core::Json::array({read_only_mount(kSssdVolume, kGiven), pipes_mount()})}};
   pod["initContainers"].push_back(std::move(sidecar));
   pod["containers"][0]["volumeMounts"].push_back(pipes_mount());
-  // Optional, because a lost daemon must start again even while the Secret is missing.
+  // The volume is optional, because a lost daemon must start again even while the Secret is missing.
   pod["volumes"].push_back(sssd_volume(ref, true));
   pod["volumes"].push_back({{"name", kPipesVolume}, {"emptyDir", {{"medium", "Memory"}}}});
 }

@@ -24,8 +24,8 @@ std::vector<std::string> split(std::string_view text, char at) {
   return out;
 }
 
-/// Returns the units of a topology string, from the widest to the narrowest. Empty: the string is not from this file's
-/// topology.
+/// Returns the units of a topology string, from the widest to the narrowest. Empty: the string is not of the topology that the
+/// operator makes from labels.
 std::vector<std::string> way_of(std::string_view topology) {
   std::vector<std::string> out = split(topology, ':');
   if (out.empty() || out.front() != kTopologyName) return {};

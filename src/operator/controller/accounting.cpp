@@ -55,7 +55,7 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   };
   if (auto problem = differs("spec.slurmKeyRef", facts.slurm_key, observed.slurm_key, "this cluster")) return problem;
   if (auto problem = differs("spec.jwtKeyRef", facts.jwt_key, observed.jwt_key, "the Tokens of this cluster")) return problem;
-  // Beside an older slurmdbd, slurmctld would wait forever for the number of its cluster, with its port open.
+  // With a slurmdbd of an older release, slurmctld would wait forever for its cluster ID, although its port is open.
   const std::string served = read_config_state(observed.config_map.get()).served_release;
   const ImageRelease slurmctld =
       slurm_release(served.empty() ? slurmctld_image(observed.controller.spec) : "slurmctld:" + served);
@@ -126,7 +126,7 @@ void add_accounting(conf::Conf& out, const Observed& observed, const ConfigState
     problem = {"Waiting", "slurmctld joins " + accounting_name(observed) + " when its slurmdbd answers",
                Problem::Kind::kComing};
   }
-  // If slurmctld lost a slurmdbd that it had, jobs would end unrecorded.
+  // A slurmdbd that slurmctld already uses stays in slurm.conf. Without it, jobs would end unrecorded.
   if (!now.empty()) {
     const conf::Conf kept = conf::parse(conf::Kind::kSlurm, before).conf;
     for (const std::string_view key : kStorageKeys) {
@@ -156,10 +156,10 @@ std::string joins(const Observed& observed, const ConfigState& state) {
 }
 
 std::string join_script() {
-  // The mark is a file that names the slurmdbd that gave slurmctld its number. If slurmdbd does not answer, the number stays:
-  // without it slurmctld would wait, and with it slurmctld starts from its state. The state of a slurmctld that was never with
-  // a slurmdbd has no last_tres. Such a slurmctld would end ("no TRES"), so it waits here. The message about a slurmctld that
-  // is newer than its slurmdbd is written once, in the container's termination message.
+  // The mark is a file that names the slurmdbd from which slurmctld got its cluster ID (the file "clustername"). If slurmdbd does
+  // not answer, that file stays: with the ID, slurmctld starts from its state, and without it, slurmctld would wait. If slurmctld
+  // never used a slurmdbd, its state has no last_tres, and slurmctld would exit ("no TRES"). So this script waits for slurmdbd.
+  // The message that slurmctld is newer than its slurmdbd is written once, in the container's termination message.
   return "set -u\n"
          "state=$1 slurmdbd=$2 release=$3 told=$4 words=$5 mark=$1/slurm-operator.slurmdbd\n"
          "trap 'exit 1' TERM\n"

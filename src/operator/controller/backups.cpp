@@ -126,7 +126,7 @@ bool backup_hands_over(const Observed& observed) {
 }
 
 bool stale_backup(const Observed& observed, const ConfigState& state) {
-  // If a backup crashes with the offered content, the rollout finds out whether the primary accepts that content.
+  // If a backup crashes with the offered content, no backup counts as stale: the rollout tries the content on the primary.
   const bool crashes = std::ranges::any_of(observed.backup_pods, [&](const kube::PodPtr& pod) {
     return pod->meta.annotation(api::kAnnotationSlurmConfigHash) == state.offered_hash &&
            std::ranges::any_of(pod->containers, [](const kube::ContainerState& container) {
@@ -211,7 +211,7 @@ bool plan_backups(Draft& draft, plan::Lane& lane, const ConfigState& state, cons
   const std::optional<core::WallTime> over = hands_over_since(observed);
   const std::optional<core::WallTime> noted = primary != nullptr ? noted_hand_over(observed, *primary) : std::nullopt;
   if (observed.backup_set && !primary_ready(observed) && std::ranges::any_of(observed.backup_pods, stands_by)) {
-    // One of the backups may serve.
+    // One of the backups may be serving, so the primary must not start before it is known whether one does.
     if (!over) {
       const auto since = false_since(observed);
       const core::Duration left = since ? *since + kUnheard - observed.context.now : core::Duration{0};
@@ -224,7 +224,7 @@ bool plan_backups(Draft& draft, plan::Lane& lane, const ConfigState& state, cons
     }
   }
   core::Json set = build_backup_set(observed, state, slurm_key_digest);
-  // A backup of another release does not understand the primary and would take over beside it.
+  // A backup of another release does not understand the primary, and would take over while the primary serves.
   if (over || changes_release(observed, state)) set["spec"]["replicas"] = 0;
   if (const std::optional<core::WallTime> at = over ? over : noted) {
     set["metadata"]["annotations"][std::string(api::kAnnotationHandedOver)] =

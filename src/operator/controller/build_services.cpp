@@ -89,8 +89,8 @@ core::Json build_workers_pdb(const Observed& observed) {
   const kube::StringMap selector{{std::string(api::kLabelPodProtect), "true"}, {std::string(api::kLabelCluster), meta.name}};
   core::Json out = owned_child(kube::resources::kPodDisruptionBudget, {meta.ns, workers_pdb_name(meta.name)},
                                resources::kController, meta, labels);
-  // A number that is never reached, so that no eviction is allowed. `maxUnavailable: 0` would allow some while a NodeSet is
-  // scaled in, because it counts the replicas that the pods' owners want, not the existing pods.
+  // minAvailable is a number that is never reached, so no eviction is allowed. `maxUnavailable: 0` would allow some while a
+  // NodeSet is scaled in, because it counts the replicas that the pods' owners want, not the existing pods.
   out["spec"] = {{"minAvailable", std::numeric_limits<std::int32_t>::max()}, {"selector", {{"matchLabels", selector}}}};
   return out;
 }
@@ -114,7 +114,7 @@ core::Json build_file_copies(const Observed& observed, const std::string& name,
 
 core::Json build_key_secret(const Observed& observed, const KeyRef& ref, core::Json recipe) {
   const kube::ObjectMeta& meta = observed.object->meta;
-  // Argo CD prunes objects that have its application's label and no owner.
+  // Argo CD prunes objects that have its application's label and no owner. These annotations prevent that.
   const kube::StringMap annotations{{"argocd.argoproj.io/compare-options", "IgnoreExtraneous"},
                                     {"argocd.argoproj.io/sync-options", "Prune=false"}};
   return {{"apiVersion", "v1"},

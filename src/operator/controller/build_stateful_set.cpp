@@ -68,7 +68,7 @@ std::string wait_backup_script(const std::string& state) {
          "timeout=$(sed -n 's/^ *SlurmctldTimeout *= *\\([0-9][0-9]*\\).*/\\1/Ip' /etc/slurm/slurm.conf | tail -n 1)\n"
          "timeout=${timeout:-120} pause=$((${timeout:-120} / 4))\n"
          "[ $pause -le 30 ] || pause=30\n"
-         // 24.11 removes the file for a moment with each write.
+         // Slurm 24.11 removes the heartbeat file for a moment at each write.
          "beat() {\n"
          "  for try in 1 2 3; do\n"
          "    now=$(od -An -v -tx1 " +
@@ -109,7 +109,7 @@ core::Json ids(int id, bool group_of_files) {
   return out;
 }
 
-/// True if slurmctld's pod template has this source in one of its volumes.
+/// True if a projected volume in slurmctld's pod template has this source.
 bool has_source(const Observed& observed, const core::Json& source) {
   if (!observed.stateful_set) return false;
   const core::Json* volumes = core::find(observed.stateful_set->body, {"spec", "template", "spec", "volumes"});

@@ -74,7 +74,7 @@ TEST(StatefulSet, ClientsInThePodReachSlurmctldWithoutItsService) {
       << "those of users stay";
 }
 
-/// slurmctld looks for the host of each srun that it has something to tell, under its job lock.
+/// slurmctld resolves the host of each srun that it has something to tell, while it holds its job lock.
 TEST(StatefulSet, SlurmctldKnowsTheNamesOfWorkersAndLoginNodes) {
   Observed observed = observed_of(Json::object());
   observed.cluster_domain = "example.com";
@@ -106,8 +106,8 @@ TEST(StatefulSet, ReconfigureSidecarKnowsTheMark) {
       << sidecar["command"][2];
 }
 
-/// Runs the sidecar until it reconfigures, with `squeue` as the script of squeue. Returns its output and the number of its
-/// pauses.
+/// Runs the sidecar until it reconfigures, with `squeue` as the script of squeue. Returns its output until then. The output ends
+/// with the number of its pauses.
 std::string waited_before_reconfigure(const char* squeue) {
   const std::filesystem::path bin = std::filesystem::path(::testing::TempDir()) / ("sidecar-" + std::to_string(getpid()));
   std::filesystem::create_directories(bin);

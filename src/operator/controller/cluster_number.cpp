@@ -17,7 +17,7 @@ namespace op::controller {
 namespace {
 
 constexpr const char* kTryAgain = "slurm-operator.try-again";
-/// The last word of a record once slurmctld has passed the init container. slurmctld does not wait for that record again.
+/// The end of numbers_differ once slurmctld has passed the init container, after which slurmctld does not wait any more.
 constexpr std::string_view kPassed = " passed";
 
 /// Finds `before` in the text from `at` on. Returns the digits that follow, and moves `at` to them. "": there are none.
@@ -41,8 +41,8 @@ const kube::ContainerState* state_of(const kube::PodRecord& pod, std::string_vie
   return found == pod.containers.end() ? nullptr : &*found;
 }
 
-/// True if the template of a StatefulSet has the init container. While it has, the record is kept: without the record, the
-/// template would change, and slurmctld would be restarted.
+/// True if the template of a StatefulSet has the init container. While it has, numbers_differ is kept: without it, the template
+/// would change, and slurmctld would be restarted.
 bool waits_in_template(const Observed& observed) {
   for (const kube::ObjectPtr& set : {observed.stateful_set, observed.backup_set}) {
     const core::Json* init = set ? core::find(set->body, {"spec", "template", "spec", "initContainers"}) : nullptr;
@@ -92,8 +92,8 @@ std::vector<std::string> noted_numbers(const ConfigState& state) {
 }
 
 std::string wait_number_script() {
-  // If the number in the state is gone, slurmctld takes slurmdbd's number, and join_script waits for slurmdbd. The mark of the
-  // primary also tells its backups to pass.
+  // If the state has no cluster ID, this script ends at once: slurmctld then takes slurmdbd's ID, and join_script waits for
+  // slurmdbd. The mark is in the state's volume, so the mark of the primary also lets its backups pass.
   return std::string(
              "set -u\n"
              "state=$1 ours=$2 theirs=$3 note=$4 mark=$1/slurm-operator.numbers\n"

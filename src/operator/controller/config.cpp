@@ -36,11 +36,11 @@ bool is_reserved(std::string_view file) {
 /// The largest total size of the files, which is the limit of a ConfigMap (MaxSecretSize in Kubernetes). Names are not counted.
 constexpr std::size_t kMostFiles = std::size_t{1024} * 1024;
 
-/// In seconds. A slurmctld that takes longer to reload its state in a reconfigure needs a longer timeout: otherwise a backup
-/// would take over.
+/// The default SlurmctldTimeout, in seconds. A slurmctld that takes longer to reload its state in a reconfigure needs a longer
+/// timeout: otherwise a backup would take over.
 constexpr int kSlurmctldTimeout = 6;
 
-/// The default of the Go operator. IgnoreSystemd is set because a pod has no systemd.
+/// The cgroup.conf unless the user gives one, as in the Go operator. IgnoreSystemd is set because a pod has no systemd.
 constexpr std::string_view kDefaultCgroupConf = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n";
 
 void check_presence(const std::vector<NamedFiles>& maps, std::string_view field, std::string_view ns,
@@ -55,7 +55,7 @@ void check_presence(const std::vector<NamedFiles>& maps, std::string_view field,
   }
 }
 
-/// Returns the ConfigMaps that the user names, without duplicates, in the order in which they are projected into /etc/slurm.
+/// Returns the ConfigMaps that the user names, by name: without duplicates, and in the order of their projection into /etc/slurm.
 std::map<std::string_view, const NamedFiles*> maps_of_etc(const Observed& observed) {
   std::map<std::string_view, const NamedFiles*> out;
   for (const auto* maps :
@@ -97,7 +97,7 @@ void add_files(const Observed& observed, Rendered& out) {
     std::string_view map;
     std::size_t size;
   };
-  std::map<std::string_view, Source> sources;  // By file.
+  std::map<std::string_view, Source> sources;  // The key is the file's name.
   const std::string text_prefix(kUsers), binary_prefix = text_prefix + text_prefix;
   const auto add = [&](std::string_view map, std::string_view file, const std::string& content, bool binary) {
     if (is_reserved(file)) return;
@@ -176,9 +176,9 @@ conf::Conf base_conf(const Observed& observed) {
   out.set("SlurmdUser", "root");
   out.set("SlurmdPort", std::to_string(api::kPortSlurmd));
   out.set("SlurmdSpoolDir", "/var/spool/slurmd");
-  // With 1, a node that did not respond returns by itself. Any other DOWN stays, also an administrator's. With 2, it would end
-  // with the next registration, and every reconfigure makes all slurmds register. The operator resumes nodes that Slurm itself
-  // sets DOWN for another cause.
+  // With 1, a node that is DOWN because it did not respond returns by itself, and any other DOWN stays. With 2, even a DOWN that
+  // an administrator has set would end with the node's next registration, and every reconfigure makes all slurmds register. The
+  // operator resumes nodes that Slurm itself sets DOWN for another cause.
   out.set("ReturnToService", "1");
   // Dynamic nodes need room in the node table. This is the largest size without special cases in Slurm.
   out.set("MaxNodeCount", "65533");
@@ -204,8 +204,8 @@ void add_scripts(conf::Conf& out, const Observed& observed) {
   add("Epilog", "", observed.epilog);
 }
 
-/// Returns whose name prevents a NodeSet of this name in Slurm. slurmctld refuses a slurm.conf with a NodeSet that has the name
-/// of a node, and does not start with it. nullopt: nothing prevents the NodeSet. "": unknown yet.
+/// Returns what has the name of this NodeSet in Slurm: "a node", or "a worker of NodeSet ...". slurmctld does not start with a
+/// slurm.conf in which a NodeSet has the name of a node. nullopt: the name is free. "": this is not known yet.
 std::optional<std::string> find_namesake(const Observed& observed, const ConfigState& state, const std::string& name) {
   const auto maker = std::ranges::find_if(
       observed.nodesets, [&](const NodeSetFacts& nodeset) { return ordinal_of(name, nodeset.host_prefix).has_value(); });
@@ -264,7 +264,7 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
       }
     }
     std::string wrong = line ? "" : line.error().message;
-    // Without a refusal of its own, this partition may not be the cause. The cause is still being determined.
+    // Only a refusal of its own shows that this partition is the cause. Until then, the cause is being determined.
     const LeftOut* known = state.known_against(name, nodeset.partition_config);
     if (line && known != nullptr && !known->refusal.empty()) {
       wrong = "slurmctld refuses it, and keeps the previous configuration: " + known->refusal +
@@ -350,7 +350,7 @@ std::string other_inputs(const Observed& observed, const std::string& topology) 
   return core::canonical(out);
 }
 
-/// See Rendered::asked.
+/// Returns the value of Rendered::asked: a digest of what users ask for.
 std::string asked_digest(const Observed& observed, const std::string& slurmdbd) {
   core::Json asked = core::Json::object();
   if (const core::Json* spec = core::find(observed.object->body, {"spec"})) asked["spec"] = *spec;
@@ -494,7 +494,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   out.files[std::string(kSlurmConf)] = text + conf::marker_partition(slurm::Owner::kOperator, out.hash) + "\n";
   if (std::string cgroup = cgroup_conf(observed); !cgroup.empty()) out.files[std::string(kCgroupConf)] = std::move(cgroup);
   if (!topology.text.empty()) out.files[std::string(kTopologyYaml)] = std::move(topology.text);
-  // slurmctld would not start without this file.
+  // The pod is kept, and slurmctld would not start in it without this file.
   if (const std::string* kept = file_copy(state, kTopologyYaml); out.keeps_pod && kept != nullptr)
     out.files.emplace(std::string(kUsers) + std::string(kTopologyYaml), *kept);
   return out;

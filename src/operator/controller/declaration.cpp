@@ -74,7 +74,7 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
   wiring.makes(kube::resources::kStatefulSet);
   wiring.makes(kube::resources::kPodDisruptionBudget);
   wiring.makes(resources::kServiceMonitor);
-  // The ephemeral containers of a key rotation: see rotation.hpp.
+  // A key rotation adds ephemeral containers to pods: see rotation.hpp.
   wiring.rights.add(kube::resources::kPod, {"patch"}, "ephemeralcontainers");
   wiring.reads(kube::resources::kCustomResourceDefinition);
 

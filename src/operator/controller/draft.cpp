@@ -14,8 +14,8 @@
 namespace op::controller {
 namespace {
 
-/// Removes `maxUnavailable`, which the Go operator or an earlier release set. It excludes `minAvailable`, but server-side apply
-/// keeps fields that others set. With neither of the two, no eviction is allowed.
+/// Removes `maxUnavailable`, which the Go operator or an earlier release set. It cannot stand beside `minAvailable`, but
+/// server-side apply keeps fields that others set. With neither of the two, no eviction is allowed.
 std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
   constexpr const char* kField = "maxUnavailable";
   if (budget == nullptr || budget->meta.terminating() || core::find(budget->body, {"spec", kField}) == nullptr) return {};

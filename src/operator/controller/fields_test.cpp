@@ -84,7 +84,7 @@ TEST(Fields, EachOfAControllerHasAnEffectThatIsTakenBack) {
       {"deletionPolicy", "no effect"},  // Tested in scenario deletion.
       {"externalConfig", "no effect"},  // Tested with `external` below.
   };
-  // jwtKeyRef takes precedence.
+  // jwtKeyRef takes precedence over jwtHs256KeyRef.
   for (const char* field : {"", ".name", ".key"}) wanted[std::string("jwtHs256KeyRef") + field] = "no effect";
   for (const char* ref :
        {"slurmKeyRef", "jwtKeyRef", "jwtHs256KeyRef", "jwksKeyRef", "sssdConfRef", "metrics.serviceMonitor.tokenSecretRef"})

@@ -65,9 +65,9 @@ bool unheard(const Observed& observed) {
   return has_state(observed) || has_served(observed);
 }
 
-/// Returns what another key waits for, with what users can do about each. "": nothing. Slurm is asked as well, because the
-/// cache of pods may be behind and there may be daemons outside of Kubernetes. While Slurm does not answer, the jobs in its
-/// last answer count, but their absence does not.
+/// Returns what must be gone before another key may be used, with what users can do about it. "": nothing. Slurm is asked as
+/// well, because the cache of pods may be behind and there may be daemons outside of Kubernetes. While Slurm does not answer, its
+/// last answer still proves that a job exists, but not that there is none.
 std::string waits_for(const Observed& observed, bool state_at_stake) {
   const std::string lose = std::string(api::kAnnotationLoseJobs) + ": \"true\"";
   std::string out;
@@ -92,7 +92,7 @@ std::string waits_for(const Observed& observed, bool state_at_stake) {
   return out;
 }
 
-/// Returns the recipe that copies the key.
+/// Returns the recipe for a Secret's value that is a copy of the key.
 Json copy_of(const SecretFacts& source) {
   return {{"$copy", key_in(source, source.ref.key)}};
 }
@@ -192,7 +192,7 @@ Problem edited(const Observed& observed) {
               observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
 }
 
-/// True if the condition KeyChanged shows that other data waited. If both StatefulSet and copy are gone, nothing else shows it.
+/// True if KeyChanged shows that the user's Secret has new data that waits. Without StatefulSet and copy, only it can show that.
 bool other_data_waited(const Observed& observed) {
   return api::find_condition(observed.controller.status.conditions, api::kConditionKeyChanged) != nullptr;
 }
@@ -251,7 +251,7 @@ Keyring with_copy(const Observed& observed, bool state_at_stake) {
   if (copy.usable() && copy.rotation) {
     go_on(observed, state_at_stake, out);
   } else if (copy.edited && !copy.meta->annotation(api::kAnnotationKeyRotation).empty()) {
-    // The copy was edited during a rotation, so nobody knows of which step each daemon has loaded the files.
+    // The copy was edited during a rotation, so it is unknown which step's files each daemon has loaded.
     out.waits_for = waits_for(observed, state_at_stake);
     if (!out.waits_for.empty() || !source.usable()) {
       out.problem = edited(observed);

@@ -160,8 +160,8 @@ std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::strin
   return slurm_node_set_name(spec, nodeset);
 }
 
-/// Returns the pods that mount the Secret of the key itself. slurmctld's pod may mount that Secret for its JWT key as well, so
-/// pods that mount the keyring do not count.
+/// Returns the pods that mount the Secret of the auth/slurm key itself, and not the keyring. slurmctld's pod may mount both,
+/// because the Secret may also hold its JWT key.
 std::vector<std::string> old_mounts(const Observed& observed, const std::vector<kube::PodPtr>& workers) {
   std::vector<std::string> out;
   for (const auto* pods : {&observed.pods, &workers}) {
@@ -307,7 +307,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     if (facts == out->nodesets.end()) {
       out->left_nodesets.emplace(slurm_name_by_worker(*pod, nodeset), nodeset);
     } else if (pod->meta.controller_owner() == nullptr) {
-      // Kubernetes has released this worker, and the NodeSet may have lost the finalizer "orphan" since.
+      // Kubernetes has released this worker: the NodeSet was deleted alone, and may have lost the finalizer "orphan" since.
       facts->ending = false;
     }
     if (!owner_is_gone(caches_, *pod)) continue;

@@ -37,7 +37,7 @@ struct TopologyOfUser {
     kNone,        ///< There is no file, or it names no nodes.
     kUnknown,     ///< The files are not known.
     kUnreadable,  ///< The file cannot be parsed, because of `why`.
-    kTooNew,      ///< slurmctld does not read this kind of file.
+    kTooNew,      ///< This slurmctld does not read this kind of file.
     kNames,
   };
   Kind kind = Kind::kNone;
@@ -148,7 +148,7 @@ plan::StepId places_id(core::WallTime due) {
   return kReconfigure.of(kForPlaces, core::format_rfc3339(due));
 }
 
-/// Returns the last try, as long as it is too early for the next one. Null: the next one may begin.
+/// Returns the last try if it is too early for another one, and sets `left` to the time until then. Null: a try may begin now.
 const std::pair<const plan::StepId, plan::Outcome>* recent_try(const Observed& observed, core::Duration* left = nullptr) {
   for (const auto& entry : observed.context.outcomes) {
     const auto& [id, outcome] = entry;

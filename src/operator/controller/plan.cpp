@@ -37,7 +37,7 @@ constexpr int kJwtKeyBytes = 32;
 
 // ---- running ----
 
-/// True if the key may be in the keyring and the keyring has not been read yet. Each Secret is watched on its own.
+/// True if the keyring may hold the key but has not been read yet, as each Secret is watched on its own.
 bool copy_unknown(const Observed& observed, const SecretFacts& key) {
   return &key == &observed.slurm_key && observed.keyring.presence == kube::Presence::kUnknown;
 }
@@ -128,8 +128,8 @@ bool ends_slurmctld(const Observed& observed) {
   return observed.stateful_set && has_state(observed) && !slurmctld_crashes(observed);
 }
 
-/// Replaces slurmctld's pod if its template has changed, unless jobs would be lost with it. The step `renew`, if any, comes
-/// directly before that. `state`: the content of the ConfigMap after this pass.
+/// Replaces slurmctld's pod if its template has changed, unless jobs would be lost. The step `renew`, if any, precedes this.
+/// `state`: the ConfigMap's content after this pass. `backups_change`: this pass changes backups, and a ready primary waits.
 void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, std::optional<plan::Step> renew,
                        const ConfigState& state, bool backups_change) {
   constexpr core::Duration kLookAgain{10000};
@@ -249,8 +249,8 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const auto apart = accepted_apart(next);
   auto accepted = keep_copies(observed, next, accepted_files_name(name), observed.accepted_copies, apart);
   const bool settled = !config_map && !copies;
-  // Copies of the accepted content are written before copies of the offered content replace them. They are deleted when nothing
-  // refers to them any more.
+  // Copies of the accepted content are written before those of the offered content are replaced. They are deleted only when
+  // nothing refers to them any more.
   if (!apart.empty()) lane.add(std::exchange(accepted, {}));
   lane.then();
   lane.add(std::move(copies));
@@ -290,7 +290,7 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
         *ends.begin(), api::kAnnotationRemoveNow, *ends.begin());
   }
   if (draft.waiting.empty() && awaits_load(observed, next)) draft.waiting = kNotLoaded;
-  // The wait may also be for a starting job that only Slurm itself, asked just before the load, has reported.
+  // The wait may also be for a starting job that only Slurm's answer just before the load has shown.
   if (const auto left = wait_left(observed, next)) draft.plan.wake_after(*left, kWaitsForProlog);
   // The end of a job does not wake the Controller.
   if (!next.cut_short.empty()) draft.plan.wake_after(kDoubtPoll, "jobs that were cut short may have ended");
@@ -490,7 +490,7 @@ void plan_running(Draft& draft) {
     }
   }
   if (wanted.topology_may_change) draft.plan.wake_after(kLookAgain, "Slurm nodes may have been given other places");
-  // Report these before their consequences.
+  // These two problems cause others, so they come first.
   if (auto problem = start_problem(observed)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
   if (auto problem = number_problem(observed, state)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
   append(draft.problems, wanted.problems);
@@ -550,7 +550,7 @@ void plan_invalid(Draft& draft, Problem problem) {
   plan_status(draft, std::move(conditions), false);
 }
 
-/// Plans for another operator's slurmctlds, until only one is left.
+/// Plans the end of another operator's slurmctlds, until only one is left.
 void plan_other_slurmctlds(Draft& draft, OtherSlurmctlds others) {
   plan_guard(draft);
   if (!draft.observed.stopped) draft.plan.lane("pod").add(std::move(others.end));

@@ -26,7 +26,7 @@ using testing::observed_of;
 
 constexpr core::MonoTime kNow{core::Duration{1000000}};
 
-/// Returns facts with `count` records of workers whose NodeSet is gone. Slurm's answer has this age.
+/// Returns facts with `count` records of workers whose NodeSet is gone. `age`: how old Slurm's answer is.
 Observed with_records(int count, core::Duration age) {
   Observed out = observed_of(Json::object());
   out.context.mono = kNow;
@@ -111,7 +111,7 @@ bool replaces(const Observed& observed) {
   return plan(observed).describe().dump().find("apply StatefulSet x-controller") != std::string::npos;
 }
 
-/// Returns a slurmctld outside of Kubernetes that runs somebody else's job. Its last answer has this age.
+/// Returns a slurmctld outside of Kubernetes that runs somebody else's job. `age`: how old its last answer is.
 Observed outside(core::Duration age) {
   Observed out = observed_of({{"external", true},
                               {"externalConfig", {{"host", "h"}, {"port", 6817}}},

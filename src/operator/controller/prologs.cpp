@@ -13,9 +13,9 @@
 namespace op::controller {
 namespace {
 
-/// The time between the first two notes of affected jobs. It doubles with each note.
+/// The time between the first two records of the jobs that a load may cut short. It doubles with each record.
 constexpr core::Duration kFirstGap{1000};
-/// The largest number of jobs that are noted. An annotation has room for more.
+/// The largest number of jobs that are recorded. An annotation has room for more.
 constexpr std::size_t kMostNoted = 10000;
 
 bool over_limit(const Observed& observed, const ConfigState& state) {
@@ -89,7 +89,7 @@ void note_prologs(const Observed& observed, bool due, bool loaded, ConfigState& 
   if (!next.held_since && !waits) return;
   if (!next.held_since || *next.held_since > now) next.held_since = now;
   if (!over_limit(observed, next)) return;
-  // Other jobs may start at any moment, and each note is a write that delays the reconfigure. So notes are written more and
+  // Other jobs may start at any moment, and each record is a write that delays the reconfigure. So records are written more and
   // more rarely in one wait.
   if (starting.empty()) return;
   if (next.cut_short_at && *next.cut_short_at > *next.held_since && *next.cut_short_at <= now) {

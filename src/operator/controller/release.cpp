@@ -11,13 +11,13 @@
 namespace op::controller {
 namespace {
 
-/// Returns the number of releases from the one that was last up to the wanted one. 0: they are the same, or one is unknown.
+/// Returns by how many releases the wanted slurmctld is ahead of the one that served last. 0: by none, or one is unknown.
 int releases_ahead(const Observed& observed, const ConfigState& state) {
   return releases_between(slurm_release("slurmctld:" + state.served_release),
                           slurm_release(slurmctld_image(observed.controller.spec)));
 }
 
-/// Returns why slurmctld could not read the state, or "".
+/// Returns why the wanted slurmctld could not read the state that the present one has written, or "".
 std::string why_refused(const Observed& observed, const ConfigState& state) {
   const int ahead = releases_ahead(observed, state);
   if (!observed.controller.spec.persistence.enabled || (ahead >= 0 && ahead <= kMostReleasesApart)) return "";
@@ -32,7 +32,7 @@ std::string why_refused(const Observed& observed, const ConfigState& state) {
       image, to_string(slurm_release(image)), state.served_release, why);
 }
 
-/// Returns why slurmdbd would not understand slurmctld, or "".
+/// Returns why slurmdbd would not understand the wanted slurmctld, or "".
 std::string why_slurmdbd_first(const Observed& observed) {
   if (!observed.accounting) return "";
   const std::string image = slurmctld_image(observed.controller.spec);

@@ -180,7 +180,7 @@ bool tries_again(const ConfigState& state, const Rendered& wanted, core::WallTim
   if (!try_due(state.refused_at, state.refusals, now)) return false;
   // slurmctld joins an Accounting with a restart: see accounting.hpp.
   if (!wanted.slurmdbd.empty() && slurmdbd_of(slurm_conf(state.offered)) != wanted.slurmdbd) return false;
-  // Another set of files needs another pod.
+  // Adding or removing topology.yaml needs a new pod.
   const std::string topology(kTopologyYaml);
   return restart_digest(slurm_conf(state.offered)) == restart_digest(slurm_conf(wanted.files)) &&
          state.offered.contains(topology) == wanted.files.contains(topology);
@@ -190,8 +190,8 @@ bool runs_offered(const ConfigState& now, const SlurmctldFacts& slurmctld) {
   return now.exists() && slurmctld.loaded == now.offered_hash;
 }
 
-/// Records that slurmctld has accepted the content with which it runs. Forgets refusals if another slurmctld than the one that
-/// refused is up.
+/// Records that slurmctld has accepted the content with which it runs. Forgets refusals if the slurmctld that is up is not the
+/// one that refused.
 void note_what_runs(ConfigState& next, const ConfigState& now, const SlurmctldFacts& slurmctld) {
   if (!runs_offered(now, slurmctld)) return;
   next.accepted_hash = now.offered_hash;
@@ -271,8 +271,8 @@ Rendered end_try(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurm
   return render(next);
 }
 
-/// Adds one more partition when the rest of the content is loaded. This partition may be the cause of the refusal, or it was
-/// refused long enough ago.
+/// Offers one more of the partitions that were left out, once the rest of the content is loaded: one that may be the cause of the
+/// refusal, or one that was refused long enough ago.
 Rendered try_a_partition(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   const auto suspect = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.refusal.empty(); });
   if (suspect != next.left_out.end()) {
@@ -596,8 +596,8 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   if (slurmctld.release) next.served_release = *slurmctld.release;
   if (!slurmctld.pod.empty()) next.served_by = slurmctld.pod;
   note_what_runs(next, now, slurmctld);
-  // It is stored that slurmctld has run, because the present evidence may be gone when it matters: this process, or the last
-  // worker. Once the key is stored, it shows this for good.
+  // `ran` is stored because the present evidence that slurmctld has run, which is in this process or on the last worker, may be
+  // gone when it matters. Once served_key is stored, it proves this for good.
   next.ran = next.served_key.empty() && (next.ran || (slurmctld.ran && next.accepted_hash.empty()));
   Rendered wanted = render(next);
   // A content that was loaded once can be loaded again, so a refusal of it is a passing fault.
@@ -665,7 +665,7 @@ SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state
       loaded_config_hash(observed), find_refusal(observed, state), made_of, ready, observed.context.now,
       // While a key rotates, slurmctld may have either key.
       observed.keyring.rotation ? "" : key_by(observed, made_with), made_with,
-      // Without a StatefulSet, it is another cluster that answers.
+      // Without a StatefulSet, the slurmctld that answers is of another cluster.
       observed.stateful_set && has_run(observed, state),
       known ? std::optional(to_string(slurm_release(made_image(*observed.stateful_set, kAppController)))) : std::nullopt,
       ready && !observed.controller.spec.persistence.enabled ? pod->meta.uid : "",
@@ -766,7 +766,7 @@ bool needs_load(const Observed& observed, const ConfigState& state) {
 
 bool awaits_load(const Observed& observed, const ConfigState& state) {
   const kube::PodRecord* pod = running_pod(observed);
-  // Without a RestApi the load is never seen.
+  // Without a RestApi, the operator never sees whether slurmctld has loaded the content.
   if (pod == nullptr || crashing(*pod) || observed.restapis.empty()) return false;
   if (state.offered_hash == state.refused_hash || state.tries_partition()) return false;
   const std::optional<std::string> loaded = loaded_config_hash(observed);
@@ -777,7 +777,7 @@ std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigS
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || state.scripts_hash.empty() || state.scripts_hash == scripts_digest(observed)) return {};
   const Refresh done = read_refresh(*pod);
-  // Only the count increases. The hash stays, so this has no meaning for the configuration.
+  // Only the count increases. The hash stays, so this is no refresh for another configuration.
   return refresh_step(*pod, {done.hash.empty() ? state.offered_hash : done.hash, done.count + 1});
 }
 
@@ -826,7 +826,7 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
               slurm::reconfigure(observed.cluster)});
     return;
   }
-  // Nothing is left to do if slurmctld has read the former files again, or if trying does not help.
+  // Nothing is left to do if slurmctld has read the former files again, or if that was tried often enough.
   constexpr int kTriesOfFormer = 4;
   if (*loaded == state.offered_hash && (tried->state == plan::Outcome::State::kDone || done.count >= kTriesOfFormer)) return;
   // slurmctld loaded what the volume still had. So the volume is refreshed once more, after a longer wait.

@@ -384,7 +384,7 @@ Render wants(Partitions partitions, const std::string& other = "") {
   };
 }
 
-/// Simulates a slurmctld that refuses every text with one of these words. Returns the state at the end.
+/// Simulates a slurmctld that refuses every text with a word in `bad`, and counts its refusals. Returns the state at the end.
 ConfigState settle(ConfigState state, const Render& render, const std::vector<std::string>& bad, int& refusals) {
   std::string runs = state.accepted_hash;
   for (int pass = 0; pass < 50; ++pass) {

@@ -130,7 +130,7 @@ std::string joined(const std::vector<std::string>& items) {
 
 /// What a pod shows about the files of this step.
 struct Witness {
-  std::optional<core::WallTime> done;  ///< When the files were there.
+  std::optional<core::WallTime> done;  ///< When the kubelet had refreshed the files.
   bool waits = false;                  ///< A witness is waiting for the files.
   int failed = 0;  ///< Number of witnesses that were killed, perhaps with the machine. They are not restarted.
 };
@@ -315,8 +315,8 @@ std::vector<std::string> backups_behind(const Observed& observed) {
   return out;
 }
 
-/// Returns the next step. Every daemon has loaded the files of the present one. nullopt: the next step has to wait. If it waits
-/// until messages have expired, `told` says so.
+/// Returns the next step, for when every daemon has loaded the files of the present one. nullopt: the next step has to wait. If
+/// it waits until messages have expired, `told` says so.
 std::optional<plan::Step> next_step(const Observed& observed, Logins logins_have, std::string& told) {
   const KeyRotation& now = rotation_of(observed);
   if (now.step == KeyStep::kAlone) return end_rotation(observed);

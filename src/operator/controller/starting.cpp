@@ -8,14 +8,14 @@
 namespace op::controller {
 namespace {
 
-/// The minimum time between two notes of one wait, because each note is a write that delays the reconfigure. A pod that is
-/// created within this time after a note is waited for as well.
+/// The minimum time between two writes of starting_at in one wait, because each write delays the reconfigure. A pod that is
+/// created within this time after such a write is waited for as well.
 constexpr core::Duration kNoteGap{10000};
 /// The time between two checks whether workers have registered. A registration does not wake the Controller.
 constexpr core::Duration kPoll{1000};
 
-/// True if the second load is done. It is not tried again if slurmctld refused it, because the loaded configuration stays. Nor
-/// is it tried again if its reply was lost: with a slow slurmctld, the next reply would be lost too.
+/// True if the second load is done or is not tried again. It is not tried again if slurmctld refused it, because the loaded
+/// configuration stays, or if its reply was lost: with a slow slurmctld, the next reply would be lost too.
 bool reloaded(const Observed& observed, core::WallTime noted) {
   const auto found = observed.context.outcomes.find(reload_id(noted));
   if (found == observed.context.outcomes.end()) return false;

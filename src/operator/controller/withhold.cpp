@@ -116,7 +116,7 @@ conf::Conf read_loaded(const Observed& observed) {
   conf::Conf out;
   if (!observed.stateful_set) return out;
   if (!slurm::has_answered(observed.snapshot)) {
-    // Slurm cannot be asked, so each NodeSet may have had a partition with jobs. Pending jobs need no worker.
+    // Slurm cannot be asked, so each NodeSet may have had a partition with jobs, even without workers: jobs may be pending.
     std::set<std::string> names;
     for (const NodeSetFacts& nodeset : observed.nodesets) names.insert(nodeset.slurm_name);
     for (const auto& [name, object] : observed.left_nodesets) names.insert(name);
@@ -171,7 +171,7 @@ bool fresh(const Observed& observed) {
 
 using Uses = std::vector<std::string> (*)(const slurm::Job&);
 
-/// Adds the jobs that have not ended and use `name`.
+/// Adds to `item` the jobs that have not ended and use `name`. `uses` returns the names that a job uses.
 void find_jobs(Withheld& item, const Observed& observed, std::string_view name, Uses uses) {
   if (!slurm::has_answered(observed.snapshot)) return;
   for (const auto& [id, job] : observed.snapshot->jobs) {
@@ -184,8 +184,8 @@ void find_jobs(Withheld& item, const Observed& observed, std::string_view name, 
   }
 }
 
-/// True if slurmctld accepts no jobs in the partition. The snapshot shows it, and was requested after the reconfigure that
-/// caused it.
+/// True if the snapshot shows that slurmctld accepts no jobs in the partition. The snapshot must have been requested after the
+/// reconfigure that caused it.
 bool takes_no_jobs(const Observed& observed, const std::string& name) {
   const auto found = observed.snapshot->partitions.find(name);
   if (found == observed.snapshot->partitions.end()) return true;
@@ -205,7 +205,7 @@ bool may_come(const Observed& observed, const ConfigState& state, const std::str
   return offered.record("NodeSet", name) != nullptr && offered.record("PartitionName", name) != nullptr;
 }
 
-/// Returns nullopt if the partition may be removed.
+/// Returns why the partition has to stay. nullopt: it may be removed.
 std::optional<Withheld> judge_partition(const Observed& observed, const ConfigState& state, const std::string& name) {
   Withheld item{.what = "partition/" + name};
   if (to_go_now(observed, item.what)) return {};
@@ -215,7 +215,7 @@ std::optional<Withheld> judge_partition(const Observed& observed, const ConfigSt
     return {};
   find_jobs(item, observed, name, [](const slurm::Job& job) { return split_list(job.partition); });
   if (!item.jobs.empty()) return item;
-  // The offered file already leaves out the partition for good reasons, and slurmctld has yet to load that file.
+  // The removal was decided before: the offered file already lacks the partition, and slurmctld has yet to load that file.
   if (state.exists() && state.offered_hash != state.accepted_hash && !state.accepted_hash.empty() &&
       parse_conf(state.offered).record("PartitionName", name) == nullptr)
     return {};
@@ -224,7 +224,7 @@ std::optional<Withheld> judge_partition(const Observed& observed, const ConfigSt
   return item;
 }
 
-/// Keeps the nodes and NodeSets that the partition names, because slurmctld refuses a partition with unknown ones.
+/// Adds the nodes and NodeSets that the partition names to `into`, unless `other` has them: slurmctld refuses unknown names.
 void keep_members(conf::Conf& into, const conf::Conf& other, const conf::Conf& before, const conf::Entry& partition) {
   const std::string* nodes = find_setting(partition, "Nodes");
   if (nodes == nullptr) return;
@@ -408,8 +408,8 @@ std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan) {
   constexpr core::Duration kJobsMayHaveEnded{5000}, kSoon{1000};
   if (withheld.empty() || observed.restapis.empty()) return;
-  // The key is planned again soon if a partition takes its steps, or if the last answer is too old. A slow Slurm is polled
-  // every 15 s, and its answer is fresh for only 2 s of these. A Slurm that does not answer wakes the key when it does.
+  // The Controller is planned again soon if a partition takes its steps, or if the last answer is too old. A slow Slurm is polled
+  // every 15 s, and its answer is fresh for only 2 s of these. A Slurm that does not answer wakes the Controller when it does.
   const bool soon = slurm::has_answered(observed.snapshot) && observed.snapshot->complete() &&
                     std::ranges::any_of(withheld, [](const Withheld& item) { return item.jobs.empty(); });
   plan.wake_after(soon ? kSoon : kJobsMayHaveEnded, "what is withheld may be free to go");

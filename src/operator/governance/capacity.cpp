@@ -12,7 +12,7 @@ namespace {
 using Kind = Expression::Kind;
 using Tree = core::Result<Expression>;
 
-/// The longest text. It bounds the depth of the tree as well.
+/// The longest expression, in bytes. This limit also bounds the depth of the tree.
 constexpr std::size_t kMaxText = 128;
 /// The largest number that JSON carries exactly.
 constexpr double kMaxValue = 9007199254740991;
@@ -61,7 +61,7 @@ class Parser {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
   }
 
-  /// Takes this character, after white space.
+  /// Skips white space, and consumes the next character if it is `wanted`. Returns whether it is.
   bool take(char wanted) {
     skip();
     if (at_ == text_.size() || text_[at_] != wanted) return false;
@@ -159,7 +159,7 @@ class Parser {
   bool follows_ = false;  ///< A part that depends on the capacity was read.
 };
 
-/// Binary fractions are not exact: 100 * 0.29 is a little less than 29.
+/// Returns the tolerance for rounding errors. Binary fractions are not exact: 100 * 0.29 is a little less than 29.
 double tolerance(double value) {
   return 1e-12 * std::max(1.0, std::abs(value));
 }
@@ -253,7 +253,7 @@ void add_gpus(std::string_view gres, std::int64_t factor, Capacity::Counts& to) 
   }
 }
 
-/// Adds a node. One that is no capacity adds 0, so that its TRES are known.
+/// Adds the TRES of a node. A node that does not count as capacity adds 0, so that the names of its TRES are known.
 void add(const slurm::Node& node, Capacity::Counts& to) {
   const std::int64_t factor = is_capacity(node) ? 1 : 0;
   to["node"] += factor;

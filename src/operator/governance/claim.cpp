@@ -24,7 +24,7 @@ std::string name_of(const api::SlurmAssociationSpec& spec, const kube::Object& /
   return spec.partition.empty() ? out : out + "/" + spec.partition;
 }
 
-/// Reads what names it in Slurm from an object that cannot be read as a whole. It must not be taken for another one.
+/// Reads only what identifies the entity in Slurm, from an object that cannot be parsed as a whole.
 template <class Spec>
 void read_identity(const kube::Object& object, Spec& spec) {
   const auto text = [&](const char* member) { return core::get_string(object.body, {"spec", member}); };
@@ -32,7 +32,7 @@ void read_identity(const kube::Object& object, Spec& spec) {
     if (!text(member).empty()) to = text(member);
   };
   if constexpr (std::is_same_v<Spec, api::SlurmAssociationSpec>) {
-    // No account has this name.
+    // This name begins with "?", so that it is not taken for another account.
     spec.account = text("account").empty() ? "?" + object.meta.name : text("account");
     set("user", spec.user);
     spec.partition = text("partition");

@@ -9,7 +9,7 @@
 namespace op::governance {
 namespace {
 
-/// How long it takes until an unknown capacity is looked for again. Most often a poll of Slurm wakes the key before.
+/// How long to wait before an unknown capacity is read again. Usually a poll of Slurm wakes the controller before.
 constexpr core::Duration kLookAgain{30000};
 
 using api::CapacityLimitStatus;
@@ -69,7 +69,7 @@ class Follower {
   Following take() { return std::move(out_); }
 
  private:
-  /// Returns the value of now, or nullopt.
+  /// Returns the limit's value for the present capacity. nullopt: the capacity is unknown, or an error, which is reported.
   std::optional<Evaluation> value_of(const CapacityLimit& limit) {
     if (capacity_ == nullptr) return {};
     core::Result<Evaluation> out = evaluate(limit.expression, limit.tres, *capacity_);
@@ -78,7 +78,7 @@ class Follower {
     return {};
   }
 
-  /// Keeps the value in force. The time of being lower starts again.
+  /// Keeps the limit's value in force. If the capacity is lower, the delay before the value falls starts again.
   void keep(const std::string& setting, const CapacityLimit& limit, const CapacityLimitStatus* last) {
     if (last != nullptr) {
       out_.settings[setting] = last->value;
@@ -99,7 +99,7 @@ class Follower {
     }
   }
 
-  /// Reports that the value of before stays in force although the limit was changed.
+  /// Reports that the former value stays in force although the limit was changed.
   void stays_as_before(const CapacityLimit& limit) {
     if (out_.problem) return;
     former_ = true;
@@ -125,7 +125,7 @@ class Follower {
   const Observed& observed_;
   const core::Result<std::string> cluster_;
   const Capacity* capacity_ = nullptr;  ///< Null if it is not known.
-  bool former_ = false;                 ///< The problem is that a limit keeps its former value.
+  bool former_ = false;                 ///< True if the problem is that a limit keeps its former value.
   Following out_;
 };
 

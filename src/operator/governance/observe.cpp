@@ -9,7 +9,7 @@
 namespace op::governance {
 namespace {
 
-/// Adds the evidence for what resources that are being deleted have made.
+/// For each resource that is being deleted, adds the evidence that nobody uses what the resource created in slurmdbd.
 void find_unused(const run::Observation& context, Observed& out) {
   for (const Claim& claim : out.claims) {
     if (!claim.object->meta.terminating()) continue;

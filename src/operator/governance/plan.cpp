@@ -23,14 +23,14 @@ using core::Json;
 
 /// How long slurmdbd may be away before the resources report it. A restart of slurmrestd is shorter.
 constexpr core::Duration kShortAbsence{30000};
-/// How long it takes until old lists are looked at again.
+/// The time after which a plan with outdated lists runs again.
 constexpr core::Duration kLookAgain{1000};
-/// The number of differences in a message.
+/// The largest number of differences that a message lists.
 constexpr std::size_t kListed = 8;
 
 constexpr std::string_view kPreempt = "Preempt";
 
-/// What slurmdbd has of a subject.
+/// A QOS, account, user or association as slurmdbd has it.
 struct Found {
   std::int64_t id = 0;  ///< See Claim::id.
   Settings settings;
@@ -56,12 +56,12 @@ enum class Known {
   kNo,
 };
 
-/// Reports whether the status notes that its QOS, account, user or association was to be created. It may exist by now.
+/// True if the status notes that the QOS, account, user or association was to be created. It may exist by now.
 bool pending(const Claim& claim) {
   return claim.id == 0 && claim.applied.has_value();
 }
 
-/// Reports whether `to` has noted what `from` has.
+/// True if the status of `to` has what the status of `from` notes about slurmdbd, so that `from` may drop it.
 bool handed_over(const Claim& from, const Claim& to) {
   if (from.id != 0) return to.id == from.id;
   return !pending(from) || to.id != 0 || pending(to);
@@ -99,13 +99,13 @@ std::string list_of(const std::vector<acct::Difference>& differences) {
 /// The next status of a resource, and the write for it.
 struct Draft {
   std::int64_t id = 0;
-  bool owns = false;  ///< What it declares is the resource's, or is about to be created.
+  bool owns = false;  ///< The resource owns what it declares, or is about to create it.
   Settings applied;   ///< The settings that the resource has made.
   std::vector<api::CapacityLimitStatus> capacity_limits = {};
   std::optional<Problem> capacity_problem = {};  ///< Why limits do not follow the capacity.
   bool limits_complete = true;                   ///< False: a limit has no value yet.
   api::ConditionStatus synced = api::ConditionStatus::kFalse;
-  std::string reason, message;           ///< Those of the condition Synced.
+  std::string reason, message;           ///< The reason and message of the condition Synced.
   bool wrong = true;                     ///< A person must act. False: it only takes time.
   std::optional<plan::Step> write = {};  ///< The write to slurmdbd.
   std::optional<plan::Step> event = {};  ///< The event after the write.
@@ -242,7 +242,7 @@ class Planner {
     return observed_.context.mono - since < kShortAbsence ? Known::kForAWhile : Known::kNo;
   }
 
-  /// Adds why the lists are not known.
+  /// Returns the draft with the reason why slurmdbd's lists are not known.
   [[nodiscard]] Draft unknown(Draft draft, Subject subject) const {
     draft.synced = api::ConditionStatus::kUnknown;
     draft.wrong = false;
@@ -272,8 +272,8 @@ class Planner {
     return &it->second;
   }
 
-  /// Reports whether a resource of the group has created what exists. It noted the creation before, and a creation that
-  /// finds that it exists fails with kConflict.
+  /// True if a resource of the group has created what exists: it noted the creation, and the creation did not fail with
+  /// kConflict, which would mean that somebody else had created it.
   [[nodiscard]] bool was_created(const Group& group) const {
     const plan::Outcome* refused = failure(create_id(group));
     return (refused == nullptr || refused->error->code != core::ErrorCode::kConflict) &&
@@ -343,7 +343,7 @@ class Planner {
       return declared(std::get<api::SlurmAssociationSpec>(claim.spec), names_.clusters);
     core::Result<Settings> settings = declared(std::get<api::SlurmAccountSpec>(claim.spec), names_.clusters);
     if (!settings) return settings;
-    // slurmdbd gives an account its own name for an empty text.
+    // For an empty text, slurmdbd stores the name of the account.
     for (const std::string_view field : {acct::kDescription, acct::kOrganization}) {
       if (const auto it = settings->find(field); it != settings->end() && it->second == "") it->second = claim.name;
     }
@@ -367,7 +367,7 @@ class Planner {
     }
   }
 
-  /// Compares, for policy Observe.
+  /// Compares what the claim declares with what slurmdbd has, and reports the differences. This is for policy Observe.
   void compare(const Claim& claim, const Group& group, const Settings& wanted, Draft draft) {
     if (!group.found) {
       draft.reason = texts(group.subject).missing;
@@ -406,11 +406,11 @@ class Planner {
 
   [[nodiscard]] bool is_ours(const Claim& claim, const Group& group) const {
     if (!group.found || group.noted == group.found->id || claim.adoption == api::Adoption::kAdopt) return true;
-    // The association of an account belongs to the SlurmAccount, which leaves the settings to this one.
+    // The association of an account belongs to the SlurmAccount, which leaves the settings to the SlurmAssociation.
     return of_declared_account(claim);
   }
 
-  /// Reports whether it is the association of an account that a SlurmAccount owns.
+  /// True if the claim is for the association of an account that a SlurmAccount owns.
   [[nodiscard]] bool of_declared_account(const Claim& claim) const {
     if (claim.subject != Subject::kAssociation) return false;
     const EntityName entity = entity_of(claim);
@@ -505,18 +505,18 @@ class Planner {
       const auto place = acct::place_of(setting);
       const std::string_view field = acct::without_place(setting);
       if (place) {
-        // The settings of an association that is deleted are deleted with it. A default account is replaced by another one
-        // only.
+        // The settings of an association that is deleted are deleted with it. A default account can only be replaced by another
+        // one.
         if (field == acct::kDefaultAccount) continue;
         if (field == acct::kAssociation && (!claim.deletes() || of_account)) continue;
         const std::string association = place->setting(acct::kAssociation);
         const bool goes =
             applied.contains(association) && !target.contains(association) && !declared_elsewhere(claim, association);
         if (field != acct::kAssociation && goes && !of_account) continue;
-        // Only what a cluster is known to have can be reset.
+        // Settings can only be reset in clusters that slurmdbd has.
         if (!names_.clusters.contains(place->cluster)) continue;
       }
-      // sacctmgr gives a new account its own name for these.
+      // As in sacctmgr, the default of an account's description and organization is its name.
       const bool named = claim.subject == Subject::kAccount && !place && acct::default_of(setting).is_string();
       target[setting] = named ? core::Json(claim.name) : acct::default_of(setting);
     }
@@ -614,7 +614,7 @@ class Planner {
            names + ". Run: sacctmgr modify " + word + " " + entity.name + where + " set qos=";
   }
 
-  /// Adds the write of `target`, whose differences from what slurmdbd has are `left`.
+  /// Adds the write of `target`. `left`: its differences from what slurmdbd has. `was_there`: the status noted an id before.
   void write(const Claim& claim, const Group& group, const Settings& target, const std::vector<acct::Difference>& left,
              bool was_there, Draft& draft) {
     const bool create = !group.found;
@@ -690,7 +690,7 @@ class Planner {
       const std::string owner = words.resource.kind + " " + group.owner->object->meta.name;
       if (group.owner->parse_error.empty() && !group.owner->enforces())
         return let_go(claim, group, owner + " only observes the " + word, "policy of " + owner + " is Observe");
-      // It may be gone, or another one of its name may have come.
+      // The QOS, account or user may be gone, or another one of its name may have come.
       const bool gone = known(claim.subject) == Known::kYes &&
                         (!group.found || (claim.id != 0 ? group.found->id != claim.id : !was_created(group)));
       if (handed_over(claim, *group.owner) || gone) return let_go(claim, group, owner + " has the " + word + " now", "");
@@ -724,7 +724,7 @@ class Planner {
     remove(claim, group, std::move(draft));
   }
 
-  /// Returns who uses it, or "".
+  /// Returns who uses the QOS, account or user, or "". Always "" for an association.
   [[nodiscard]] std::string use_of(const Group& group, const Claim& claim) const {
     if (group.subject == Subject::kAssociation) return {};  // The act looks for jobs.
     return group.subject == Subject::kQos
@@ -732,7 +732,7 @@ class Planner {
                : slurm::use_of_entity(entity_kind(group.subject), group.name, made_places(claim), *observed_.view);
   }
 
-  /// Returns the act that deletes it, or null without evidence that nobody uses it.
+  /// Returns the act that deletes what the claim declares, or null without evidence that nobody uses it.
   [[nodiscard]] plan::ActPtr deletion(const Group& group, const Claim& claim) const {
     if (group.subject == Subject::kAssociation) {
       Settings resets, changes;
@@ -810,7 +810,7 @@ class Planner {
 
   // --- Status, events and writes ---
 
-  /// Makes the ids of steps of different resources differ, because they are in one plan.
+  /// Puts the resource's label into the step's id, because steps of different resources in one plan need different ids.
   static plan::Step of(const Claim& claim, plan::Step step) {
     step.id.kind = claim.label();
     return step;

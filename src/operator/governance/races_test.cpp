@@ -51,7 +51,7 @@ class Race {
     world_.advance(core::Duration{below(3) * 700});
   }
 
-  /// Runs a pass that ends after so many steps, as in a crash.
+  /// Runs a pass that ends after `most` steps, as in a crash.
   std::vector<std::string> pass(int most = 1000) {
     plan::Plan plan = world_.plan<GovernanceController>({"default", "demo"});
     std::vector<std::string> did;

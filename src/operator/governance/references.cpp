@@ -47,7 +47,7 @@ class Check {
   }
 
  private:
-  /// Notes what is missing. A reason to hold everything has precedence, and then the first one.
+  /// Reports the `absent` names. A report with `hold`, which holds back all writes, has precedence, and then the first one.
   void report(const std::vector<std::string>& absent, bool hold, std::string_view reason, const std::string& message,
               std::optional<Subject> declares, std::string_view after = "") {
     if (absent.empty()) return;
@@ -167,7 +167,7 @@ class Check {
     report({absent.begin(), absent.end()}, hold, "QosMissing", "slurmdbd has no QOS ", Subject::kQos);
   }
 
-  /// Removes coordinators whom the account has from those above it. slurmrestd does not make them its own.
+  /// Removes coordinators that the account inherits from its parents. slurmrestd does not store them in the account itself.
   void inherited_coordinators() {
     const auto list = out_.settings.find(acct::kCoordinators);
     const auto inherited = names_.inherited_coordinators.find(claim_.name);

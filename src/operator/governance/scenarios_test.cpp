@@ -1,4 +1,4 @@
-// Runs the scenarios of tests/scenarios/governance. They have words about slurmdbd beside the words of all scenarios.
+// Runs the scenarios of tests/scenarios/governance. They have words of their own about slurmdbd: see tests/scenarios/README.md.
 #include <gtest/gtest.h>
 
 #include "operator/governance/testing/world.hpp"
@@ -71,7 +71,7 @@ class GovernanceRunner final : public ScenarioRunner {
 
   std::string text_of_qos(const std::string& name) { return text_of(slurm::accounting::settings_of(*world_.qos_of(name))); }
 
-  /// Returns what is not Slurm's default: "Flags=NoDecay GrpJobs=4".
+  /// Returns the settings that differ from Slurm's defaults: "Flags=NoDecay GrpJobs=4".
   static std::string text_of(const slurm::accounting::Settings& settings) {
     std::string out;
     for (const auto& [setting, value] : settings) {

@@ -36,12 +36,12 @@ std::vector<std::string_view> split(std::string_view text, char at) {
   }
 }
 
-/// Slurm counts memory and burst buffers in MB.
+/// True if Slurm counts this TRES in MB, as it does for memory and burst buffers.
 bool is_memory(std::string_view tres) {
   return tres == "mem" || tres == "vmem" || tres.starts_with("bb/");
 }
 
-/// Returns nullopt if the text is no number of this TRES.
+/// Returns the number in Slurm's unit for this TRES. nullopt: the text is no number of this TRES.
 std::optional<std::int64_t> tres_count(std::string_view tres, std::string_view text) {
   constexpr std::string_view kUnits = "KMGTP";
   const std::size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
@@ -68,7 +68,7 @@ class Reader {
     if (problems.find(problem) == std::string::npos) problems += (problems.empty() ? "" : "; ") + problem;
   }
 
-  /// Reads the members that are among `fields`. `place`: what their settings begin with.
+  /// Reads the members of `json` that are among `fields`. `place`: the prefix of their settings' names.
   template <std::size_t N>
   void members(const Json& json, const std::string& above, const std::array<QosField, N>& fields,
                const std::string& place = "") {
@@ -198,7 +198,7 @@ std::string path_of(std::string_view setting) {
   return out;
 }
 
-/// Returns those of `clusters` that `named` names. If it names none, all.
+/// Returns the clusters in `clusters` that `named` lists. If `named` is empty, returns all of them.
 std::set<std::string> chosen(const std::vector<std::string>& named, const std::set<std::string>& clusters) {
   if (named.empty()) return clusters;
   std::set<std::string> out;

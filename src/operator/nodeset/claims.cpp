@@ -181,7 +181,7 @@ void take_over(const View& view, const kube::Object& claim, const Json& wanted, 
              patch_claim(claim, {{"labels", labels}}));
 }
 
-/// True if the claim exists and can be used. Creates it if it does not exist.
+/// Returns true if the claim exists and can be used. A missing one is created and counted in `created`.
 bool prepare_claim(const View& view, const Json& wanted, const std::string& pod, std::size_t& created, Unusable& unusable,
                    Draft& draft) {
   const std::string name = claim_name(wanted, pod);
@@ -328,7 +328,7 @@ void intend_for_claims(const View& view, const Worker& worker, plan::Intent& int
 }
 
 void keep_claims(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
-  // Remove owners without a Controller as well. Once the NodeSet is being deleted, Kubernetes may delete the claims sooner.
+  // Owners are removed even without a Controller. Once the NodeSet is being deleted, Kubernetes may delete the claims sooner.
   const bool holds = view.goal == Goal::kHold && view.in.invalid.empty() && !view.in.meta().terminating();
   if (view.goal != Goal::kServe && !holds) return;
   const bool goes_with_nodeset =

@@ -50,9 +50,9 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
   wiring.rights.add(kube::resources::kPod, {"patch"}, "status");
   wiring.makes(kube::resources::kControllerRevision);
   wiring.makes(kube::resources::kPersistentVolumeClaim);
-  // For host keys.
+  // The Secrets are made for host keys.
   wiring.makes(kube::resources::kSecret);
-  // For the ConfigMaps that pod templates name.
+  // The ConfigMaps are those that pod templates name.
   wiring.reads(kube::resources::kConfigMap);
 
   caches_.pods.listen([this](const kube::PodPtr& before, const kube::PodPtr& after) {

@@ -1,6 +1,6 @@
 // Keeps the drains that others set on records that have to be deleted. Slurm accepts another --conf only with a new record. The
-// next worker registers drained, and then the operator restores the reason of the drain. status.drainsToRestore has the drain
-// from before the worker is deleted until then.
+// next worker registers drained, and then the operator restores the reason of the drain. Meanwhile, status.drainsToRestore
+// records the drain. It does so before the worker is deleted.
 //
 // slurmd itself sends State=DRAIN, so that its node accepts no job from the first moment. slurmd does not send the reason of
 // the drain: images split --conf in different ways, slurmd exits at what it cannot parse, and a reason can be any text.
@@ -36,7 +36,7 @@ bool awaits_reason(const slurm::Node& node) {
 
 /// Returns the reason that others gave, without the operator's and slurmctld's parts.
 std::string reason_of_others(const Observed& in, const slurm::Node& node) {
-  // Nobody gave the reason that our slurmd sent. The status has the reason that it stands for.
+  // The reason that our slurmd sent stands for the reason in status.drainsToRestore.
   if (awaits_reason(node)) return recorded_drain(in, node.name).value_or(std::string(kNoReason));
   std::string out = slurm::said_by_others(node.reason, slurm::Owner::kOperator);
   return out.empty() ? std::string(kNoReason) : out;
@@ -66,7 +66,7 @@ bool stays_noted(const View& view, const std::string& node) {
   // The next worker creates the record anew, even if its Kubernetes node is away for a while. While Slurm refuses a slurmd, the
   // reason in the record is about the refusal.
   if (record == nullptr || tells_refusal(*record)) return true;
-  // Somebody has resumed the node.
+  // Somebody has resumed the node, so there is no drain to restore.
   if (!record->state.drains()) return false;
   if (awaits_reason(*record)) return true;
   const std::optional<SlotKey> place = view.place_of(node);

@@ -18,8 +18,8 @@
 namespace op::nodeset {
 namespace {
 
-/// When to judge again workers that were left out of a switch of the scalingMode, or that keep their names. Nothing may wake
-/// the key when such a worker can be replaced.
+/// When to judge again workers that were left out of a switch of the scalingMode, or that keep their names. Nothing may wake the
+/// NodeSet when such a worker can be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
 constexpr Change kRenameAgain{core::Duration{30000}, "workers may get the names that their Kubernetes nodes give them"};
 constexpr std::size_t kNamesTold = 3;
@@ -121,8 +121,8 @@ std::string why_name_kept(const View& view, const Worker& worker, bool begun, Fa
   return said.empty() ? why_record_stays(view, worker, begun, fates) : said;
 }
 
-/// Returns why the switch of the scalingMode does not replace the worker now, or "". `begun`: the worker is drained for the
-/// switch already. People and jobs may still need it then. `replaced`: a successor comes to its Kubernetes node.
+/// Returns why the switch of the scalingMode does not replace the worker now, or "". `begun`: the worker is already drained for
+/// the switch, so only what people or jobs need still counts. `replaced`: a successor comes to its Kubernetes node.
 std::string why_not_switched(const View& view, const Worker& worker, bool begun, bool replaced, Fates& fates) {
   if (std::string why = why_name_kept(view, worker, begun, fates); !why.empty()) return why;
   const Host* host = find_host(view, worker.pod->node_name);
@@ -135,8 +135,8 @@ std::string why_not_switched(const View& view, const Worker& worker, bool begun,
   return {};
 }
 
-/// Returns those of `others` for which the new scalingMode has no place. A Kubernetes node takes one worker, if the node
-/// matches.
+/// Returns the workers in `others` for which the new scalingMode has no place. Each Kubernetes node that matches has a place for
+/// one worker.
 std::unordered_set<const Worker*> without_place(const View& view, const Workers& workers, const std::vector<Worker*>& others) {
   std::unordered_set<const Worker*> out;
   if (!view.by_host() || view.in.node_loss.holds()) return out;

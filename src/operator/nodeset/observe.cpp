@@ -90,7 +90,7 @@ void add_claims(const Caches& caches, const kube::Object& other, Rival& rival) {
   }
 }
 
-/// Finds the NodeSets of the Controller with conflicting names.
+/// Finds the other NodeSets of the Controller whose names conflict with the names of this one.
 void look_at_others(const Caches& caches, const slurm::ClusterKey& cluster, Observed& out) {
   const kube::Object& self = *out.object;
   const std::string name = slurm_node_set_name(self);
@@ -123,7 +123,7 @@ bool without_owner(const kube::PodRecord& pod, const kube::ObjectMeta& nodeset) 
   return owner->kind == resources::kNodeSet.kind && owner->name == nodeset.name && owner->uid != nodeset.uid;
 }
 
-/// Reads the claims of others that kept our claims from being created.
+/// Reads the PersistentVolumeClaims of others whose names have kept ours from being created.
 void read_taken_claims(kube::Recorder& recorder, Observed& out) {
   for (auto it = out.outcomes.lower_bound(kCreateClaim); it != out.outcomes.end() && it->first.is(kCreateClaim); ++it) {
     if (!it->second.error || it->second.error->code != core::ErrorCode::kAlreadyExists) continue;

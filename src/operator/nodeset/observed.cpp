@@ -47,8 +47,8 @@ bool slurmd_restarted(const kube::PodRecord& pod) {
   });
 }
 
-/// True if the pod's own preStop hook has drained the node. The hooks of earlier releases did not name the pod's UID. The
-/// result matters for the next slurmd, and as long as the deletion of the pod has not been observed.
+/// True if the pod's own preStop hook has drained the node. Reasons from earlier releases lack the pod's UID. The result serves
+/// to recognize the next slurmd, until the deletion of the pod has been observed.
 bool drained_by(const slurm::Node& node, const kube::PodRecord& pod) {
   const std::optional<std::string> why = slurm::Holds::read(node.reason).why(slurm::Owner::kOperator);
   return why && (why->starts_with(terminating_reason(pod.meta.uid)) || why == "Pod is terminating");
@@ -212,7 +212,7 @@ std::vector<const slurm::Node*> find_strays(const Observed& observed) {
       if (!pod->host_network) hostnames.insert(hostname_of(*pod));
     }
   }
-  // Slurm has the nodes of all workers, so no stray is looked for.
+  // Slurm has the nodes of all workers, so there is no need to look for strays.
   if (all_known) return out;
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
   // The names of all pods of the NodeSet begin with this prefix.

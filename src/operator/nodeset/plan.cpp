@@ -22,7 +22,7 @@ bool orphans_workers(const kube::ObjectMeta& nodeset) {
   return nodeset.terminating() && kube::has_finalizer(nodeset, "orphan");
 }
 
-/// Reports pods that the rest of the status does not count.
+/// Reports pods that have neither an ordinal nor a Kubernetes node as their place. The rest of the status does not count them.
 void tell_placeless(const View& view, Draft& draft) {
   std::vector<std::string> names;
   for (const kube::PodPtr& pod : view.in.pods) {
@@ -116,7 +116,7 @@ Aim choose_goal(const Observed& observed) {
   return out;
 }
 
-/// Checks spec.extraConf and slurmd's options. Reports what slurmd would exit at, even if no worker is to be created yet.
+/// Checks spec.extraConf and slurmd's options. Reports what would make slurmd exit, even if no worker is to be created yet.
 ExtraConf check_conf(const View& view, Draft& draft) {
   ExtraConf out;
   if (view.goal != Goal::kServe) return out;

@@ -513,7 +513,7 @@ TEST(NodeSetPlan, ReplacesEndedPodsWithBackoff) {
     world.finish_pods();
   }
   EXPECT_GE(deletions, 3);
-  EXPECT_LE(deletions, 7);  // In about half a minute.
+  EXPECT_LE(deletions, 7);  // All of this takes about half a minute.
 }
 
 TEST(NodeSetPlan, ATerminatingPodHoldsItsPlaceForItsGracePeriodAndHalfAMinute) {

@@ -16,7 +16,7 @@ namespace op::nodeset {
 namespace {
 
 constexpr core::Duration kWatchSlurm{300};
-/// How often to look while jobs or a reservation hold a worker. The end of a job or of the reservation wakes the key by itself.
+/// How often to look while jobs or a reservation hold a worker. Their end wakes the NodeSet by itself.
 constexpr core::Duration kWatchJobs{60000};
 /// Steps of a fenced deletion: confirm, mark, delete the record, delete the pod, event.
 constexpr std::size_t kFencedSteps = 5;
@@ -53,7 +53,7 @@ plan::ActPtr clear_for_deletion(const kube::PodRecord& pod, const kube::PodEvide
                                  {{"metadata", {{"annotations", {{std::string(api::kAnnotationDeletionEvidence), text}}}}}});
 }
 
-/// Deletes the pod and reports it.
+/// Deletes the pod and reports it. `late`: see plan::Step.
 void delete_pod(const View& view, const Worker& worker, const std::string& why, plan::ActPtr deletion, Draft& draft,
                 core::Duration late = {}) {
   plan::Lane& lane = lane_of(worker, draft);

@@ -48,8 +48,8 @@ struct Judged {
   std::optional<Change> change{};
 };
 
-/// Returns the result if Slurm's answer is too old to conclude anything from what is missing in it. The next answer may
-/// suffice.
+/// Returns the result for an answer of Slurm that is too old: what is missing in it may exist by now. If Slurm answers, the next
+/// answer may suffice.
 Judged asks_again(const Observed& in) {
   return {Prospect::kServes, slurm_known(in) ? std::optional(kFreshAgain) : std::nullopt};
 }
@@ -105,7 +105,7 @@ Judged judge_registration(const Observed& in, const Slot& slot) {
   if (!slot.cleared_for_deletion && (!slot.pod->ready() || !slot.pod->ready_since)) return {};
   if (!slurm_fresh(in)) return asks_again(in);
   if (slot.cleared_for_deletion) return {Prospect::kLost};
-  // Another pod in its place would have no room either.
+  // Slurm's node table is full, so it would have no room for another pod either.
   if (in.controller && in.controller->max_nodes && in.snapshot->nodes.size() >= *in.controller->max_nodes)
     return {Prospect::kNoRoom, Change{slurm::kRegistration, "Slurm may have room for a worker"}};
   if (slot.registration_left.count() > 0)
@@ -146,7 +146,7 @@ std::string timeout_text(const api::DrainPolicy& policy, core::Duration drained_
          ", and spec.drainPolicy.timeout is " + api::format_duration(policy.timeout);
 }
 
-/// Returns evidence for what spec.drainPolicy allows now.
+/// Returns evidence that spec.drainPolicy allows to end the worker's jobs now. nullopt: it does not allow that.
 std::optional<slurm::DrainTimedOut> find_timeout(const Observed& in, const Slot& slot, const plan::Observing& observing) {
   const std::optional<api::DrainPolicy>& policy = in.nodeset.spec.drain_policy;
   if (!in.invalid.empty() || !policy || policy->on_timeout == api::OnDrainTimeout::kWait) return std::nullopt;

@@ -29,14 +29,14 @@ constexpr int kReportsPerPass = 20;
 constexpr core::Duration kRegistrationGrace{15000};
 /// If a pod is not known to be deleted this long after its preStop hook was seen, only its container was restarted.
 constexpr core::Duration kDeletionTold{60000};
-/// How long after the preStop hook of its pod a slurmd may restart before it ends: a reconfigure makes slurmd execute itself
+/// A slurmd that starts within this time after its pod's preStop hook will end with the pod: a reconfigure made it execute itself
 /// anew. Slurm reports both times in whole seconds.
 constexpr core::Duration kEnding{2000};
 /// The reason, without prefix, of a node whose pod ended unseen, or was removed while it ran.
 constexpr std::string_view kPodGone = "Pod is gone";
 /// A worker that is younger than this will soon be ready and registered. For an older worker, that may take long.
 constexpr core::Duration kStarting{60000};
-/// How often at most the deadline of a worker is written while jobs come and go there.
+/// The minimum time between two writes of a worker's deadline, while jobs come and go there.
 constexpr core::Duration kDeadlineEvery{60000};
 /// The worker's deadline if a job has no time limit.
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
@@ -129,7 +129,7 @@ std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& v
   return {out.begin(), out.end()};
 }
 
-/// True if Slurm still has jobs on the node that ended with the pod or its Kubernetes node, because Slurm has not noticed that.
+/// True if the node ended with its pod or Kubernetes node, but Slurm has not noticed that and still has jobs on it.
 bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
   const slurm::Node* node = view.in.snapshot->node(name);
   if (node == nullptr || view.work_on(name).jobs == 0 || may_be_anothers(view, name)) return false;
@@ -181,8 +181,8 @@ plan::StepId protect_id(const Worker& worker) {
   return {"mark", "Pod", pod_text(worker)};
 }
 
-/// Returns how long the worker's deadline is not written again. On a node that many jobs share, the deadline changes with each
-/// job.
+/// Returns how long to wait before the worker's deadline is written again. On a node that many jobs share, the deadline changes
+/// with each job.
 core::Duration deadline_waits(const View& view, const Worker& worker) {
   const auto marked = view.in.outcomes.find(protect_id(worker));
   if (marked == view.in.outcomes.end() || marked->second.state != plan::Outcome::State::kDone) return core::Duration{0};
@@ -218,14 +218,14 @@ Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
     if (std::optional<Json> deadline = new_deadline(view, worker, draft))
       annotations[std::string(api::kAnnotationPodDeadline)] = *std::move(deadline);
   }
-  // The worker is wanted again before its record was deleted. Or somebody resumed the node, and a job started there sooner.
+  // The mark goes if the worker is wanted again, or if a job started there because somebody resumed the node.
   if (worker.cleared_for_deletion && (!worker.goes() || worker.busy()) && worker.record != nullptr && view.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   const bool says_drain = !meta.annotation(api::kAnnotationFirstConf).empty();
   if (says_drain && worker.record != nullptr && !recorded_drain(view.in, worker.node) && registered_anew(view, worker))
     annotations[std::string(api::kAnnotationFirstConf)] = nullptr;
   Json out = Json::object();
-  // The name of the Slurm node needs a write of its own only if the pod does not determine it. Otherwise the conditions record
+  // If the pod does not determine the name of its Slurm node, that name needs a write of its own. Otherwise the conditions show
   // that Slurm has had the node. The annotation remains if somebody removes the conditions.
   const bool stamps = worker.record != nullptr && view.slurm_known() && stamped_node_name(*worker.pod).empty();
   if (labels.empty() && annotations.empty() && !(stamps && worker.node != slurm_node_name(*worker.pod))) return out;

@@ -283,7 +283,7 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
       if (drain != Restorable::kNoted && drain != Restorable::kToBeNoted) return OldRecord::kStays;
     }
   }
-  // Our own reservation releases the node.
+  // Our own reservation does not keep the record, because the operator takes the node out of it.
   const bool ours = is_scheduled(view) && record->reservation == reservation_name(view.in.meta());
   // Jobs that name the node would be lost with its record.
   if ((reserved(*record) && !ours) || state.has("COMPLETING") || state.base == "ALLOCATED" || state.base == "MIXED" ||

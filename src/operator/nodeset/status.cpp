@@ -187,7 +187,7 @@ std::string earlier_text(const View& view, const Rollout& rollout) {
   return fmt::format("{} of {} workers still use an earlier template", rollout.earlier, view.desired);
 }
 
-/// Returns how many workers are out of service. This may be more than maxUnavailable, because workers count that are not
+/// Describes how many workers are out of service. They may be more than maxUnavailable, because workers count that are not being
 /// updated, such as the new ones of a scale-out.
 std::string out_of_service_text(const Rollout& rollout) {
   const std::string missing = rollout.missing > 0 ? fmt::format(" ({} of them missing)", rollout.missing) : "";
@@ -483,7 +483,7 @@ void judge_stop(const View& view, const PassResult& result, Draft& draft) {
 }
 
 /// Sets the condition DeletionsStopped for a loss of Kubernetes nodes. Sets it even if the stop switch or the doubt is the
-/// stronger reason, because its message records what was lost.
+/// stronger reason, because the condition's message records what was lost.
 void set_node_loss(const View& view, Conditions& conditions) {
   const NodeLoss& loss = view.in.node_loss;
   if (!loss.any()) return;

@@ -16,7 +16,7 @@
 namespace op::nodeset {
 namespace {
 
-/// Nothing wakes the key when a job that waits for a node by name is cancelled, or when a worker's time to register is over.
+/// Nothing wakes the NodeSet when a job that waits for a node is cancelled, or when a worker's time to register is over.
 constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
 
 /// How long an answer of the API server about a template is valid: if the template was accepted, if it was refused, and if
@@ -132,7 +132,7 @@ auto rank(const View& view, const Worker& worker) {
                     -worker.key.ordinal);
 }
 
-/// creationTimestamp is in whole seconds, and a drain is noticed up to two seconds late.
+/// The tolerance of gives_way(): creationTimestamp is in whole seconds, and a drain is noticed up to two seconds late.
 constexpr core::Duration kCreated{3000};
 
 /// True if a busy worker that was drained for a previous template makes room for idle ones, because its jobs may last for days.

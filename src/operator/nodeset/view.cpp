@@ -144,7 +144,7 @@ NameOwner View::owner_of_name(const SlotKey& place) const {
   if (rival_of(node) != nullptr) return NameOwner::kOtherWorker;
   const bool names_nodeset = in.nodeset_names.contains(node) || node == slurm_node_set_name(in.nodeset.spec, in.meta().name);
   if (!slurm::has_answered(in.snapshot)) {
-    // An external slurmctld has nodes of others. Our slurmctld has workers, which are created without asking it.
+    // An external slurmctld has nodes of others. Ours has only workers, so they are created without asking it.
     return names_nodeset || (in.controller && in.controller->external) ? NameOwner::kUnknown : NameOwner::kUs;
   }
   const slurm::Node* record = in.snapshot->node(node);

@@ -404,7 +404,7 @@ Vacancies find_vacancies(const View& view, const Fates& fates, Draft& draft) {
     if (!pod.meta.terminating()) return;
     ++leaving;
     const core::Duration left = holds_for(view, pod);
-    // The pod is overdue, but Slurm's last answer still holds its place. The next answer wakes the key.
+    // The pod is overdue, but Slurm's last answer still holds its place. The next answer wakes the NodeSet.
     if (left <= core::Duration{0}) return;
     wait = wait ? std::min(*wait, left) : left;
   };

@@ -81,7 +81,7 @@ std::string_view any_address(const Observed& observed) {
   return both ? "[::]" : "0.0.0.0";
 }
 
-/// Without accounting, slurmrestd does not load the plugin for slurmdbd, because the plugin would end the process.
+/// Returns the container. Without accounting, slurmrestd does not load the plugin for slurmdbd, which would end the process.
 core::Json slurmrestd_container(const Observed& observed) {
   const api::RestApiSpec& spec = observed.restapi.spec;
   core::Json out{

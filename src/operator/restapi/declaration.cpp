@@ -26,7 +26,7 @@ RestApiController::RestApiController(Wiring& wiring) : TypedController(restapi::
   wiring.reconciles(resources::kRestApi);
   wiring.makes(kube::resources::kService);
   wiring.makes(kube::resources::kDeployment);
-  // Both are read for what pod templates name, and Secrets also for spec.sssdConfRef.
+  // Secrets and ConfigMaps are read because pod templates name them, and Secrets also because of spec.sssdConfRef.
   wiring.reads(kube::resources::kSecret);
   wiring.reads(kube::resources::kConfigMap);
 

@@ -46,7 +46,7 @@ void find_fixed(const Json& schema, const Pointer& here, std::set<Pointer>& out)
     find_fixed(property, here / name, out);
 }
 
-/// True if FieldsNotActedOn lists the field, or a part of it.
+/// True if FieldsNotActedOn lists the field or one that contains it. With `parts`, also true if it lists a part of the field.
 bool tells(const State& state, const std::string& field, bool parts) {
   const std::string path = "spec." + field;
   const std::size_t list = state.not_acted_on.find(": ");

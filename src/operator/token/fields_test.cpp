@@ -14,7 +14,7 @@ TEST(Fields, EachOfATokenHasAnEffectThatIsTakenBack) {
     "jwtKeyRef": {"name": "mine", "key": "k"}, "jwtHs256KeyRef": {"name": "other", "key": "k"},
     "username": "alice", "lifetime": "1h", "refresh": false,
     "secretRef": {"name": "there", "key": "token"}})");
-  // jwtKeyRef takes precedence.
+  // jwtKeyRef takes precedence over jwtHs256KeyRef.
   const Findings wanted{{"jwtKeyRef.optional", "told"},      {"secretRef.optional", "told"},
                         {"jwtHs256KeyRef", "no effect"},     {"jwtHs256KeyRef.name", "no effect"},
                         {"jwtHs256KeyRef.key", "no effect"}, {"jwtHs256KeyRef.optional", "told"}};

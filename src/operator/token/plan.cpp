@@ -16,8 +16,8 @@ namespace {
 constexpr core::Duration kLongestLifetime{(2147483647LL - 1) * 1000};
 /// New Tokens cannot have a shorter lifetime. An older Token with a shorter one would be renewed all the time.
 constexpr core::Duration kShortestLifetime{10000};
-/// The wait uses another clock than the token's age. When the clock of the age is corrected, the next pass must not be far
-/// away.
+/// The longest wait for the next pass. The wait and the token's age use different clocks, so a correction of the wall clock, by
+/// which the age is measured, must be noticed soon.
 constexpr core::Duration kLongestSleep{5 * 60 * 1000};
 
 core::Duration lifetime_of(const api::TokenSpec& spec) {

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kLongestBody = 4096;  ///< Requests to these ports need no body.
 constexpr std::size_t kMaxClients = 64;     ///< For each of the two ports: there are few probes and scrapers.
 
-/// Reads the token for every request, so that its rotation needs no restart.
+/// Reads the token from its file. It is read again for every request, so that its rotation needs no restart.
 std::optional<std::string> read_token(const std::string& path) {
   std::ifstream file(path);
   std::string token;
@@ -28,7 +28,7 @@ void tune_malloc() {
   // Few threads allocate, and little: a single arena keeps the memory at rest low.
   // NOLINTBEGIN(concurrency-mt-unsafe): no thread runs yet
   mallopt(M_ARENA_MAX, 1);
-  // A fixed threshold. Otherwise it grows with the first large list, and such lists stay in the heap from then on.
+  // Sets a fixed threshold. Otherwise malloc raises it after the first large list, and keeps such lists in the heap.
   mallopt(M_MMAP_THRESHOLD, 128 * 1024);
   // NOLINTEND(concurrency-mt-unsafe)
 }
@@ -93,7 +93,7 @@ net::HttpServer::Handler Shell::answer_metrics() {
   return metrics_handler([this] { return metrics_text(); }, std::move(token));
 }
 
-/// Returns null for the address 0.
+/// Starts an HTTP server on the address in `text`; returns null for "0". `flag`: the option, for errors.
 Shell::Server Shell::serve(std::string_view flag, const std::string& text, net::HttpServer::Handler handler) {
   if (text == "0") return nullptr;
   auto address = net::parse_listen_address(text);

@@ -10,7 +10,7 @@ namespace {
 /// How long a list is good as evidence. It is polled every second.
 constexpr core::Duration kGoodFor{15000};
 
-/// The number of users in a message.
+/// The largest number of users that a message names.
 constexpr std::size_t kNamed = 5;
 
 std::string association_text(const accounting::Association& row) {
@@ -66,7 +66,7 @@ class Lineages {
   }
 
  private:
-  std::map<std::pair<std::string, std::string>, std::string> parents_;  ///< By cluster and account.
+  std::map<std::pair<std::string, std::string>, std::string> parents_;  ///< The parent account, by cluster and account.
 };
 
 /// Returns how an association is called in messages: "physics@site", "physics/debug@site of user ann".
@@ -155,7 +155,7 @@ std::string use_of_entity(accounting::EntityKind kind, std::string_view name, co
 }
 
 std::string use_of_association(const accounting::Association& row, const accounting::View& view) {
-  if (!row.partition.empty()) return {};  // slurmdbd looks for exactly this one.
+  if (!row.partition.empty()) return {};  // With a partition, slurmdbd deletes exactly this one.
   const Lineages lineages(view);
   const std::string lineage = lineages.of(row);
   std::vector<std::string> below, others;

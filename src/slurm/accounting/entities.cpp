@@ -20,7 +20,7 @@ const std::array<QosField, 1> kUserFields{{
     {kAdminLevel, "administrator_level", FieldForm::kText},
 }};
 
-// Slurm's src/plugins/data_parser/*/parsers.c, PARSER_ARRAY(ASSOC). That the association exists has no path.
+// Paths are from Slurm's data_parser/*/parsers.c, PARSER_ARRAY(ASSOC). kAssociation stands for existence and has no path.
 const std::array<QosField, 22> kAssociationFields{{
     {kAssociation, "", FieldForm::kTruth},
     {kParent, "parent_account", FieldForm::kText},
@@ -50,7 +50,7 @@ namespace {
 
 constexpr std::string_view kPriority = "Priority";
 constexpr std::string_view kParentShares = "parent";
-/// SLURMDB_FS_USE_PARENT in slurm/slurmdb.h.
+/// The value of SLURMDB_FS_USE_PARENT in slurm/slurmdb.h: the users share as if they were users of the parent.
 constexpr std::int64_t kSharesOfParent = 0x7FFFFFFF;
 constexpr std::string_view kPlaceEnd = ": ";
 
@@ -103,7 +103,7 @@ std::string owner_of(EntityKind kind, const Association& row) {
   return row.user.empty() ? accounting::folded(row.account) : "";
 }
 
-/// Returns the command that empties the list of QOS.
+/// Returns the sacctmgr command that empties the list of QOS of the association.
 std::string command(EntityKind kind, const std::string& name, const Place& place) {
   std::string out = "sacctmgr modify " + std::string(name_of(kind)) + " where name=" + name + " cluster=" + place.cluster;
   if (!place.account.empty()) out += " account=" + place.account;
@@ -115,7 +115,7 @@ core::Error unsupported(const std::string& what) {
   return {core::ErrorCode::kUnsupported, what, 0, {}, {}};
 }
 
-/// Sets what `wanted` says of one field.
+/// Sets one field in `body`. `value`: the wanted value. `found`: the value that slurmdbd has, or null.
 void put_field(Json& body, const QosField& field, const Json& value, const Json& found) {
   if (field.name == kAssociation) return;
   if (field.name == kParent) {

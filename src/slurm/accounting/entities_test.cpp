@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 const Place kInPhysics{"physics", "", "site"};
 
-/// What slurmrestd would answer, had it stored this body for a new association.
+/// Returns the association that slurmrestd answers with after it has stored this body for a new association.
 std::shared_ptr<const Association> stored(const Json& body) {
   const auto decoded = decode_associations(Json{{"associations", Json::array({body})}, {"errors", Json::array()}}.dump());
   if (!decoded || decoded->rows.empty()) {

@@ -77,7 +77,7 @@ void put_limits(Settings& out, const std::string& place, const Limits& limits) {
   }
 }
 
-// Fractions are always written as such, because slurmrestd warns of whole numbers there.
+// Fractions are always written with a decimal point, because slurmrestd warns of whole numbers in their place.
 Json number_json(const QosField& field, const Json& value) {
   const bool set = value.is_number();
   Json number = set ? value : Json(0);

@@ -13,7 +13,7 @@ constexpr int kSoonFactor = 4;
 /// A poll that starts this long after a write counts as later than the write.
 constexpr core::Duration kAfter{1};
 
-/// Everything about one list.
+/// The rows of one list, and the state of its polls.
 template <class Key, class Row>
 struct Polled {
   Polled(core::Loop& loop, List in_list, void (AccountingClient::*in_get)(AccountingClient::Done<Row>),
@@ -27,12 +27,12 @@ struct Polled {
   core::Timer timer;
   std::uint64_t round = 0;                     ///< The number of the last poll.
   core::MonoTime started, ended;               ///< When the last poll started and ended.
-  core::MonoTime settled{core::Duration{-1}};  ///< When the last write is settled: Lists::wrote.
+  core::MonoTime settled{core::Duration{-1}};  ///< When the last write is settled. See Lists::wrote.
   core::Duration pause{0};                     ///< How long to wait after the last failure, with jitter.
   bool asking = false;
   bool soon = false;       ///< A write asks for another poll.
   std::uint64_t turn = 0;  ///< Counts starts and stops. An answer to a request with an older count is ignored.
-  int failures = 0;        ///< In a row.
+  int failures = 0;        ///< The number of failures in a row.
 };
 
 template <class Row>

@@ -66,7 +66,7 @@ TEST_F(ListsTest, EveryListComesAndIsTold) {
   EXPECT_EQ(told.size(), 6U);
 }
 
-// As slurmrestd of 24.11 numbers them.
+// slurmrestd of 24.11 gives every association the id 0.
 TEST_F(ListsTest, AssociationsWithoutNumbersAreToldApart) {
   http.on("GET", kBase + "/associations/",
           list("associations", R"({"id":0,"cluster":"c","account":"root"},{"id":0,"cluster":"c","account":"a","user":"ann"})"));

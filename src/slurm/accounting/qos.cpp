@@ -14,7 +14,7 @@ namespace slurm::accounting {
 
 using core::Json;
 
-// Slurm's src/plugins/data_parser/*/parsers.c, PARSER_ARRAY(QOS).
+// The names and paths are from Slurm's src/plugins/data_parser/*/parsers.c, PARSER_ARRAY(QOS).
 const std::array<QosField, 33> kQosFields{{
     {"Description", "description", FieldForm::kText},
     {"Priority", "priority", FieldForm::kNumber},
@@ -51,7 +51,7 @@ const std::array<QosField, 33> kQosFields{{
     {"MinTRESPerJob", "limits/min/tres/per/job", FieldForm::kTres},
 }};
 
-// Slurm's src/common/slurmdb_defs.c, and FLAG_BIT_ARRAY(QOS_FLAGS) of the data_parsers.
+// The flags are from Slurm's src/common/slurmdb_defs.c, and from FLAG_BIT_ARRAY(QOS_FLAGS) of the data_parsers.
 const std::array<Word, 12> kQosFlags{{
     {"DenyOnLimit", "DENY_LIMIT"},
     {"EnforceUsageThreshold", "ENFORCE_USAGE_THRESHOLD"},
@@ -278,7 +278,7 @@ class ConfigReader {
     }
   }
 
-  /// Returns nullopt if it is no number, null if it is not set, and "" if it is infinite.
+  /// Returns the number. nullopt: the value is no number. Null: no number is set. "": the number is infinite.
   static std::optional<Json> number(const Json& value) {
     if (value.is_number()) return value;
     if (value.is_string()) {

@@ -14,7 +14,7 @@ namespace {
 using core::Json;
 using ::testing::HasSubstr;
 
-/// What slurmrestd would answer, had it stored this body.
+/// Returns the settings of the QOS that slurmrestd answers with after it has stored this body.
 Settings stored(const Json& body) {
   Json row = body;
   row["id"] = 7;
@@ -24,12 +24,12 @@ Settings stored(const Json& body) {
     return {};
   }
   Settings out = settings_of(*decoded->rows.front());
-  // slurmdbd drops these.
+  // slurmdbd drops TRES limits with the value -1.
   std::erase_if(out, [](const auto& entry) { return entry.second == -1; });
   return out;
 }
 
-/// Some value that is not the default.
+/// Returns a value that is not the default.
 Json other_value(const QosField& field) {
   switch (field.form) {
     case FieldForm::kText:
@@ -112,7 +112,7 @@ TEST(Qos, SettingsHaveFields) {
   for (const char* none : {"GrpTRES", "GrpJobs/cpu", "Nothing", ""}) EXPECT_EQ(field_of(none), nullptr) << none;
 }
 
-// As the chart of a user has them, for v0.0.44.
+// slurmrestd parses the names in the first list as numbers, infinity, NaN, truth values or null.
 TEST(Qos, NamesThatSlurmrestdTakesForOtherValues) {
   for (const char* name : {"007", "7", "1e3", "0x1f", "inf", "nan", "t", "On", "no", "off", "null", "~"})
     EXPECT_NE(qos_name_problem(name), "") << name;

@@ -11,8 +11,8 @@ namespace {
 using core::ErrorCode;
 using plan::ActResult;
 
-/// slurmrestd does not notice that the client is gone. A write may take effect until slurmrestd's own timeout ends, which is a
-/// little longer than the client's.
+/// A lost write is settled kWriteSettled after the client gave up, and kLongestAccountingWrite after it was sent. slurmrestd does
+/// not notice that the client is gone, and its own timeout is a little longer.
 constexpr core::Duration kWriteSettled{3000};
 constexpr core::Duration kLongestAccountingWrite{11000};
 

@@ -18,7 +18,7 @@ void get(Connection& connection, std::string path, Connection::ListDecoder<Row> 
   connection.get_table<Row>(std::move(path), {}, std::move(decoder), rows, Scope::kAccounting);
 }
 
-/// Adds a query that depends on the data_parser.
+/// Reads a list. `query` is the member of Spelling that has the query, because it depends on the data_parser.
 template <class Row>
 void get_with(Connection* connection, std::string path, std::string_view Spelling::*query, Connection::ListDecoder<Row> decoder,
               AccountingClient::Done<Row> done) {
@@ -34,7 +34,7 @@ void get_with(Connection* connection, std::string path, std::string_view Spellin
 
 std::function<void(core::Result<void>)> no_change_is_success(std::function<void(core::Result<void>)> done) {
   return [done = std::move(done)](core::Result<void> result) {
-    // SLURM_NO_CHANGE_IN_DATA
+    // SLURM_NO_CHANGE_IN_DATA: slurmdbd already has what was to be written.
     if (!result && result.error().reason == "1900") return done({});
     done(std::move(result));
   };
@@ -160,7 +160,7 @@ void AccountingClient::restore_user(const UserWrite& user, const accounting::Pla
   connection_->write(
       "POST", "users_association/", std::move(body),
       [done = std::move(done)](core::Result<void> result) {
-        // SLURM_NO_CHANGE_IN_DATA: slurmdbd has rolled it back.
+        // SLURM_NO_CHANGE_IN_DATA: slurmdbd has rolled back the restore.
         if (!result && result.error().reason == "1900")
           return done(core::fail(core::ErrorCode::kConflict, "slurmdbd did not restore the user"));
         done(std::move(result));

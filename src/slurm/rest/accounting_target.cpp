@@ -131,7 +131,7 @@ class QosActs final : public AccountingActs {
     answered(batch);
   }
 
-  /// Sends one request.
+  /// Sends one request with all these writes.
   void post(const BatchPtr& batch, std::vector<Write> writes) {
     AccountingClient* to = clusters.accounting(batch->database);
     if (to == nullptr) {
@@ -206,7 +206,8 @@ class QosActs final : public AccountingActs {
   }
 
   /// Asks each slurmctld for jobs and partitions with the QOS, and then slurmdbd. slurmdbd also knows the jobs of clusters that
-  /// the operator does not know, but no jobs that never were eligible.
+  /// the operator does not know, but it has no
+  /// record of a job that never became eligible.
   void look_at_jobs(const WorkPtr& work, const std::string& name, std::int64_t id) {
     with_jobs(work->database, [this, work, name, id](const core::Result<Jobs>& jobs) {
       if (!jobs) return fail(work, jobs.error());
@@ -277,14 +278,14 @@ class QosActs final : public AccountingActs {
   Batches<Write> batches_;
 };
 
-/// Lets the writes of a database run together, and each deletion alone. A deletion asks who uses the object, and nobody may
-/// begin to use it until it is deleted. Two deletions could also empty a list of QOS, of which each leaves one.
+/// Lets the writes of a database run together, and each deletion alone. A deletion asks who uses the object, and nobody may begin
+/// to use it until it is deleted. Two deletions at once could also empty a list of two QOS.
 class Turns : public std::enable_shared_from_this<Turns> {
  public:
   using Done = plan::Target::Done;
   using Start = std::function<void(Done)>;
 
-  /// Calls `start` when it is its turn, in the order of the calls.
+  /// Calls `start` when it is its turn, in the order of the calls. `alone`: no other write or deletion runs meanwhile.
   void take(const AccountingKey& database, bool alone, Done done, Start start) {
     lines_[database].waiting.push_back({alone, std::move(done), std::move(start)});
     next(database);

@@ -39,7 +39,7 @@ class AccountingTargetTest : public ::testing::Test {
     });
     http.on("POST", kDb + "/qos/", [this](const net::HttpRequest& request) -> FakeTransport::Answer {
       posted.push_back(Json::parse(request.body));
-      // slurmdbd rolls back the whole request.
+      // If slurmdbd refuses one QOS, it rolls back the whole request.
       for (const Json& row : posted.back()["qos"]) {
         if (row["name"] == refused) return testing::error(500, 9001, "refused");
       }
@@ -75,7 +75,7 @@ class AccountingTargetTest : public ::testing::Test {
     return out.value_or(plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}});
   }
   std::string outcome(plan::ActPtr act) { return text_of(run(std::move(act))); }
-  /// Executes the acts at once.
+  /// Executes the acts together. Returns their outcomes as text, in the order of the acts.
   std::vector<std::string> outcomes(const std::vector<plan::ActPtr>& acts) {
     std::vector<std::string> out(acts.size());
     for (std::size_t i = 0; i < acts.size(); ++i)

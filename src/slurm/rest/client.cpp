@@ -40,7 +40,7 @@ core::Json body_of(const JobWish& wish) {
   return body;
 }
 
-/// For servers without batch updates: writes one after another. Returns the first error, but still tries the others.
+/// Updates nodes one by one, for servers without batch updates. Returns the first error, but still tries the other nodes.
 void write_each(Connection& connection, std::vector<std::string> names, NodeUpdate update, std::optional<core::Error> failed,
                 Client::Done<void> done) {
   if (names.empty()) return failed ? done(std::unexpected(*failed)) : done({});

@@ -230,7 +230,7 @@ Partition partition_of(od::object object) {
   return partition;
 }
 
-/// A reservation with unreadable nodes counts as a reservation of all nodes.
+/// Decodes a reservation. One with unreadable nodes counts as a reservation of all nodes.
 Reservation reservation_of(od::object object) {
   Reservation out;
   for (auto field : object) {
@@ -395,7 +395,7 @@ core::Result<Paths> decode_paths(std::string body) {
         }
       }
     }
-    // Before 26.05: "Slurm-24.11.5&openapi/slurmctld".
+    // Before 26.05, the version is in this form: "Slurm-24.11.5&openapi/slurmctld".
     if (out.release.empty() && version.starts_with("Slurm-")) out.release = version.substr(6, version.find('&') - 6);
   };
   const auto read = read_document(body, nullptr, [&](std::string_view key, od::value value) {

@@ -8,7 +8,7 @@
 namespace slurm {
 namespace {
 
-/// Replies recorded from real slurmrestd: "24.11-v0.0.40" and so on.
+/// The names of replies of real slurmrestds in src/slurm/testdata: the release and the data_parser.
 const std::vector<std::string> kRecorded{"24.11-v0.0.40", "24.11-v0.0.41", "24.11-v0.0.42", "26.05-v0.0.42",
                                          "26.05-v0.0.43", "26.05-v0.0.44", "26.05-v0.0.45"};
 
@@ -166,7 +166,7 @@ TEST(Decode, ReadsDiag) {
   }
 }
 
-/// {responding, primary}
+/// Returns whether the server responds, and whether it is the primary.
 std::pair<bool, bool> ping(std::string_view text, std::string_view parser) {
   const auto pings = decode_pings("{\"pings\":[" + std::string(text) + "]}", spelling(std::string(parser)));
   const Ping& read = *pings.value().rows.at(0);
@@ -218,7 +218,7 @@ TEST(Decode, RefusesWhatMakesNoSense) {
   EXPECT_FALSE(decode_paths(R"({"paths":{}})"));
 }
 
-// Any user can run `sbatch -J $'\xe9'`.
+// Any user can give a job such a name: `sbatch -J $'\xe9'`.
 TEST(Decode, RepairsTextThatIsNoUtf8) {
   for (const std::string& name :
        {std::string("\xe9"), std::string("\xc0\xaf"), std::string("\xed\xa0\x80"), std::string("\xf4\x90\x80\x80"),
@@ -242,7 +242,7 @@ TEST(Decode, RepairsTextThatIsNoUtf8) {
   EXPECT_EQ(escape->rows[0]->real_memory_mib, 7);
 }
 
-// Four thousand jobs of others, each of which names ten thousand nodes.
+// There may be thousands of pending and ended jobs, each with ten thousand nodes. These node lists must not be expanded.
 TEST(Decode, NamesOfManyNodesStayAsTheyAreWritten) {
   std::string rows;
   for (int id = 1; id <= 2000; ++id) {

@@ -1,4 +1,4 @@
-// Replies of real slurmrestds in src/slurm/testdata, and short ones.
+// Decodes replies of real slurmrestds in src/slurm/testdata, and short ones.
 #include "slurm/rest/decode_usage.hpp"
 
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@ using accounting::Place;
 using accounting::Settings;
 using core::ErrorCode;
 
-/// The number of rows in one request. slurmdbd takes some milliseconds for each, and the request must not time out.
+/// The most rows in one request. slurmdbd takes some milliseconds for each row, and the request must not time out.
 constexpr std::size_t kMostRows = 200;
 
 core::Error error_of(ErrorCode code, std::string text) {
@@ -81,10 +81,10 @@ struct EntityActs::Write {
   std::shared_ptr<const WriteEntity> act;
   bool create = false;
   bool restored = false;  ///< It was created by another request, because slurmdbd had a deleted one.
-  bool open = true;       ///< The act is not answered.
+  bool open = true;       ///< The act is not answered yet.
   std::string name;       ///< As slurmdbd spells it.
   Settings wanted, found;
-  bool own = false;               ///< Settings of its own differ, beside coordinators, or it is to be created.
+  bool own = false;               ///< Its own settings, other than coordinators, differ, or it is to be created.
   bool coordinate = false;        ///< Its coordinators differ.
   std::vector<Place> associate;   ///< The associations to create or change.
   std::vector<Place> dissociate;  ///< The associations to delete.
@@ -253,7 +253,7 @@ void EntityActs::run(const BatchPtr& batch, const std::shared_ptr<Step>& step) {
   for (const WritePtr& each : writes) note_write(each->work);
   step->send(*to, writes, while_here([this, batch, step, writes](const core::Result<void>& result) {
     if (!result && writes.size() > 1 && is_refusal(result.error())) {
-      // slurmdbd has rolled back all writes because of one of them.
+      // slurmdbd has rolled back all writes because of one of them, so each is sent alone.
       std::vector<std::vector<WritePtr>> alone;
       for (const WritePtr& each : writes) alone.push_back({each});
       step->requests.insert(step->requests.begin(), alone.begin(), alone.end());
@@ -266,7 +266,7 @@ void EntityActs::run(const BatchPtr& batch, const std::shared_ptr<Step>& step) {
 
 namespace {
 
-/// Divides the writes into requests of not too many rows.
+/// Divides the writes into requests of at most kMostRows rows, except for a single write that has more.
 template <class WritePtr, class Count>
 std::vector<std::vector<WritePtr>> requests_of(const std::vector<WritePtr>& writes, Count rows_of) {
   std::vector<std::vector<WritePtr>> out;
@@ -284,7 +284,7 @@ std::vector<std::vector<WritePtr>> requests_of(const std::vector<WritePtr>& writ
   return out;
 }
 
-/// Returns the writes so that the parents of accounts come first, and users last.
+/// Returns the writes in an order in which the parents of accounts come first, and users last.
 template <class WritePtr>
 std::vector<WritePtr> in_order(const std::vector<WritePtr>& writes) {
   std::map<std::string, WritePtr> accounts;
@@ -320,7 +320,7 @@ void EntityActs::write_accounts(const BatchPtr& batch) {
 void EntityActs::write_coordinators(const BatchPtr& batch) {
   const bool any = std::ranges::any_of(batch->writes, [](const WritePtr& each) { return each->open && each->coordinate; });
   if (!any) return begin_deletions(batch);
-  // By its new association an account has those of the accounts above it.
+  // With a new association, an account inherits coordinators from the accounts above it, so the accounts are read again.
   read(batch, {List::kAccounts}, [this, batch] { post_accounts(batch, true, [this, batch] { begin_deletions(batch); }); });
 }
 
@@ -368,8 +368,8 @@ void EntityActs::write_users(const BatchPtr& batch) {
   run(batch, step);
 }
 
-/// slurmdbd keeps the record of a user that was deleted, and POST users changes that record without an effect. Their
-/// associations must not be written before they are restored: a restore with an association that exists is rolled back.
+/// slurmdbd keeps the record of a user that was deleted, and POST users changes that record without an effect. The user's
+/// associations must not be written before the restore: a restore with an association that exists is rolled back.
 void EntityActs::restore_deleted(const BatchPtr& batch) {
   const auto is_new = [](const WritePtr& each) { return each->open && each->create && each->kind() == EntityKind::kUser; };
   if (std::ranges::none_of(batch->writes, is_new)) return add_account_associations(batch);
@@ -400,7 +400,7 @@ AccountingClient::AccountAssociations new_places(const Write& write) {
 
 }  // namespace
 
-/// A request has accounts with the same parent and the same clusters. The parents of accounts come first.
+/// Each request is for accounts with the same parent and the same clusters. The parents of accounts come first.
 void EntityActs::add_account_associations(const BatchPtr& batch) {
   const auto step = std::make_shared<Step>();
   for (const WritePtr& each : in_order(batch->writes)) {
@@ -485,7 +485,7 @@ void EntityActs::begin_deletions(const BatchPtr& batch) {
     for (std::size_t i = 0; each->open && i < each->dissociate.size(); ++i) all.push_back({each, each->dissociate[i]});
   }
   if (all.empty()) return read_back(batch);
-  // The last ones are deleted first. slurmdbd refuses to delete a default account while its user has others in the cluster.
+  // delete_next() begins at the end, so default accounts go last: slurmdbd refuses to delete one while its user has others.
   std::ranges::stable_partition(
       all, [](const Deletion& each) { return is_true(each.write->found, each.place.setting(accounting::kDefaultAccount)); });
   read(batch, {List::kAssociations}, [this, batch, all = std::move(all)] {
@@ -504,7 +504,7 @@ void EntityActs::begin_deletions(const BatchPtr& batch) {
 
 void EntityActs::delete_next(const BatchPtr& batch, std::vector<Deletion> left, std::vector<Deletion> held, bool progress) {
   if (left.empty()) {
-    // One may have been held by another that is deleted by now.
+    // A held association may be free now, because the one that held it was deleted.
     if (!held.empty() && progress) return delete_next(batch, std::move(held), {}, false);
     for (const Deletion& each : held) {
       if (!each.write->open) continue;

@@ -37,7 +37,7 @@ class EntityActsTest : public ::testing::Test {
       const Json& where = posted.back()["association_condition"];
       const std::string name = where["users"][0];
       const Json row{{"cluster", where["clusters"][0]}, {"account", where["accounts"][0]}, {"user", name}, {"shares_raw", 1}};
-      // slurmdbd rolls it back if the association exists.
+      // slurmdbd rolls back the restore if the association exists.
       if (associations.contains(key_of(row))) return net::HttpResponse{304, {}, ""};
       associations[key_of(row)] = row;
       users[name] = {{"name", name}, {"administrator_level", posted.back()["user"]["adminlevel"]}};
@@ -149,7 +149,7 @@ class EntityActsTest : public ::testing::Test {
     return UnusedEntity::of(plan::testing::Observer::at(loop.clock().mono()), "db", kind, name, known,
                             clusters.lists("db")->view());
   }
-  /// The names of the lists that were posted, in order.
+  /// Returns the lists that were posted, in order, each with its number of rows.
   [[nodiscard]] std::vector<std::string> steps() const {
     std::vector<std::string> out;
     for (const Json& each : posted) {

@@ -18,7 +18,7 @@ using plan::ActResult;
 
 /// Before a drain, up to this many nodes are read one by one. For more nodes the whole table is read.
 constexpr std::size_t kReadSingly = 8;
-/// slurmrestd does not notice that we gave up. It may continue until its own timeout, which is a little longer than ours.
+/// A lost write is settled kSettled after we gave up, and kLongestWrite after it was sent: slurmrestd's timeout is longer.
 constexpr core::Duration kSettled{3000};
 constexpr core::Duration kLongestWrite{11000};
 
@@ -529,7 +529,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         job, [name](const slurm::Job& row) { return row.holds(name); }, " holds it", std::move(then));
   }
 
-  /// Calls `then` if Slurm, asked live, has no such job.
+  /// Calls `then` if Slurm, asked live, has no job with `such`. Otherwise fails, and `what` ends the message.
   void unless_any(const JobPtr& job, std::function<bool(const slurm::Job&)> such, std::string what,
                   std::function<void()> then) {
     with_live_jobs(job, [job, such = std::move(such), what = std::move(what), then = std::move(then)](Impl& self,
@@ -641,7 +641,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Finds out with a ping whether slurmdbd or slurmrestd did not answer.
+  /// Finds out with a ping whether slurmdbd or slurmrestd did not answer, and fails with that.
   void tell_silence(const JobPtr& job, const core::Error& error) {
     Client* rest = clusters.client(job->cluster);
     if (error.http_status != 0 || error.code != ErrorCode::kUnavailable || rest == nullptr) return fail(job, error);

@@ -95,7 +95,7 @@ struct TargetTest : ::testing::Test {
   Target target{loop, clusters};
 };
 
-/// Evidence that n1 is drained, seen now.
+/// Returns evidence, seen now, that n1 is drained.
 Drained TargetTest::drained() {
   Snapshot snapshot;
   snapshot.health = Snapshot::Health::kComplete;
@@ -123,7 +123,7 @@ TEST_F(TargetTest, AsksSlurmdbdForItsClusters) {
   EXPECT_EQ(refused.value.error().http_status, 500);
   EXPECT_NE(refused.value.error().message.find("Unable to connect to database"), std::string::npos);
 
-  // Find out whether slurmdbd or slurmrestd does not answer.
+  // The act finds out whether slurmdbd or slurmrestd does not answer.
   http.on("GET", base + "clusters/", [](const net::HttpRequest&) -> FakeTransport::Answer {
     return core::fail(ErrorCode::kUnknownOutcome, "silence after 12000 ms");
   });
@@ -348,7 +348,7 @@ std::string job_row(int id, const std::string& nodes, const std::string& more = 
          R"(","batch_flag":true,"requeue":true)" + more + "}";
 }
 
-/// Evidence that n1 was drained for "scale in" long enough, with jobs 1 and 2.
+/// Returns evidence that n1 was drained for "scale in" long enough, with jobs 1 and 2.
 DrainTimedOut TargetTest::timed_out(EndOfJobs how) {
   Snapshot snapshot;
   snapshot.health = Snapshot::Health::kComplete;

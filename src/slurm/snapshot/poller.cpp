@@ -7,7 +7,7 @@
 namespace slurm {
 namespace {
 
-/// The longest time from the start of a round to the next that the cost of the round causes, unless twice its duration is more.
+/// The most that an expensive round delays the next one, from start to start, unless twice the round's duration is more.
 constexpr core::Duration kLongestPause{15000};
 /// The shortest time between two requests that ask why slurmctld does not answer. Each may hang in slurmrestd for ten seconds.
 constexpr core::Duration kWhyAgain{30000};
@@ -129,8 +129,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     client.nodes(known ? nodes_update : std::nullopt, take(round, &Round::nodes, &Impl::have_nodes));
   }
 
-  /// slurmrestd needs slurmdbd to list partitions. While slurmdbd is away, slurmrestd can only say that they are unchanged,
-  /// because it learns this from slurmctld alone.
+  /// Reads the partitions, for which slurmrestd needs slurmdbd. While slurmdbd is away, slurmrestd can only say that they are
+  /// unchanged, because it learns this from slurmctld alone.
   void ask_partitions(const RoundPtr& round) {
     auto store = take(round, &Round::partitions, &Impl::have_nodes);
     if (!round->whole) return client.partitions(partitions_update, std::move(store));
@@ -211,7 +211,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     end_round(before, std::move(made));
   }
 
-  /// Returns the previous contents as stale.
+  /// Returns the previous contents as stale, with the error.
   static std::shared_ptr<Snapshot> failed(const Snapshot& before, const core::Error& error) {
     auto made = std::make_shared<Snapshot>(before);
     if (made->health == Snapshot::Health::kComplete) made->health = Snapshot::Health::kStale;
@@ -220,7 +220,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     made->error_code = error.code;
     made->from_server = error.http_status != 0;
     made->other_cluster = error.reason == kOtherCluster;
-    // Removes the name of the request that found out, so that all requests give the same error.
+    // Removes the name of the request that noticed the other cluster, so that all requests give the same error.
     if (const std::size_t colon = made->error.rfind(": "); made->other_cluster && colon != std::string::npos)
       made->error.erase(0, colon + 2);
     return made;
@@ -236,7 +236,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     const core::Duration longest = often() ? options.often_backoff : options.last_backoff;
     backoff = backoff == core::Duration{0} ? options.first_backoff : std::min(backoff * 2, options.last_backoff);
     pause = std::min(backoff, longest);
-    // Jitter, so that several operators and clusters do not send requests at the same moments.
+    // Adds jitter, so that several operators and clusters do not send requests at the same moments.
     pause += core::Duration{static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(pause.count() / 4 + 1)))};
     end_round(before, failed(*before, error));
   }
@@ -261,7 +261,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     listener(before, snapshot);
   }
 
-  // --- When the next one starts -----------------------------------------------------------------------------------
+  // --- When the next round starts ---------------------------------------------------------------------------------
 
   [[nodiscard]] core::MonoTime due() const {
     if (!snapshot->complete()) {
@@ -291,8 +291,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
 
   SnapshotPtr snapshot = std::make_shared<const Snapshot>();
   std::optional<std::int64_t> partitions_update, nodes_update, jobs_update;
-  /// The time of the partitions in the snapshot, even in a stale one. None if the partitions may have changed, whatever
-  /// slurmctld says about changes.
+  /// slurmctld's time stamp of the partitions in the snapshot, even in a stale one. nullopt: the partitions may have changed,
+  /// whatever slurmctld says about changes.
   std::optional<std::int64_t> read_partitions;
   bool started = false;
   bool running = false;

@@ -249,7 +249,7 @@ struct Clusters::Impl : std::enable_shared_from_this<Clusters::Impl> {
 
   // --- Gates: both scopes alike --------------------------------------------------------------------------------------
 
-  using Progress = std::optional<accounting::Lists::Progress>;  // nullopt: not known any more
+  using Progress = std::optional<accounting::Lists::Progress>;  // nullopt: the cluster or database is not known any more
   using Look = std::function<Progress(const Impl&)>;
 
   [[nodiscard]] Progress progress(const ClusterKey& cluster) const {
@@ -307,7 +307,7 @@ Clusters::Clusters(core::Loop& loop, core::Random& random, core::Logger& log, Tr
 
 Clusters::~Clusters() {
   impl_->databases.clear();
-  // When the connections end, their callbacks must find nothing.
+  // While the connections end, their callbacks must find no connection and no listener.
   const auto connections = std::move(impl_->connections);
   impl_->connections.clear();
   impl_->listeners.clear();

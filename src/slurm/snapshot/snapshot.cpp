@@ -38,7 +38,7 @@ bool Snapshot::unreadable() const {
 }
 
 core::Duration Snapshot::good_for() const {
-  // Twice the duration of the round, plus time for a pass. A round longer than the maximum must still be fresh when it ends.
+  // Good for twice the round's duration, plus time for a pass. A round above the maximum must still be fresh when it ends.
   return std::clamp(2 * cost + core::Duration{1000}, kFresh, std::max(kFreshAtMost, cost + kFresh));
 }
 
