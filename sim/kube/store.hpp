@@ -1,5 +1,5 @@
-// Replaces etcd and the watch cache for the API server: objects under one revision for everything, their history, and
-// listeners.
+// Stores the objects of the API server, in place of etcd and the watch cache. All objects share one revision counter. Keeps the
+// history of the objects, and calls listeners.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace sim {
 
 /// One version of an object; never changes.
 struct Stored {
-  core::Json body;     ///< With metadata.resourceVersion.
+  core::Json body;     ///< The object, with metadata.resourceVersion.
   FieldOwners owners;  ///< Empty while only its creator has written the object: the creator then owns everything.
   std::uint64_t revision = 0;
   std::string creator{};       ///< The field manager.
-  mutable std::string text{};  ///< As served. Made on the first request, on the loop's thread.
+  mutable std::string text{};  ///< The body as served. Made on the first request, on the loop's thread.
 };
 using StoredPtr = std::shared_ptr<const Stored>;
 
@@ -49,7 +49,7 @@ class KubeStore {
   [[nodiscard]] std::uint64_t compacted() const { return compacted_; }
 
   [[nodiscard]] StoredPtr find(const std::string& table, const kube::Key& key) const;
-  /// Sorted by key.
+  /// Returns the objects of a table, sorted by key.
   [[nodiscard]] const std::map<kube::Key, StoredPtr>& all(const std::string& table) const;
   /// Returns the pods of a Kubernetes node.
   [[nodiscard]] std::vector<kube::Key> pods_on(const std::string& node) const;

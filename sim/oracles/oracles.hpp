@@ -21,7 +21,7 @@ class Oracle {
   virtual ~Oracle() = default;
   /// The pod with this uid has an accident.
   virtual void accident(const std::string& /*pod*/, Accident /*what*/) {}
-  /// The clock of a process jumps by this much more.
+  /// The clock of a process jumps by this much, in addition to earlier jumps.
   virtual void clock_jumps(core::Duration /*by*/) {}
   /// A line in the log of any process.
   virtual void log_line(std::string_view /*line*/) {}
@@ -36,7 +36,7 @@ class Oracles {
   Oracles(const Oracles&) = delete;
   Oracles& operator=(const Oracles&) = delete;
 
-  /// Adds an oracle, which must live as long as anything happens.
+  /// Adds an oracle. It must live until the last event.
   void add(Oracle& oracle) { oracles_.push_back(&oracle); }
 
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }

@@ -66,8 +66,8 @@ class SlurmRest {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Returns a transport on the virtual loop. `find` returns the server that listens now, or null: connection refused. Requests
-/// travel on the network's loop, and are carried out even if the client has died or is paused meanwhile.
+/// Returns a transport on the virtual loop. `find` returns the server that listens now; null means that connections are
+/// refused. Requests travel on the network's loop, and are carried out even if the client has died or is paused meanwhile.
 std::unique_ptr<net::HttpTransport> slurm_transport(core::Loop& network, core::Loop& client, core::Random& random,
                                                     std::function<SlurmRest*()> find, SlurmRest::Faults faults = {});
 

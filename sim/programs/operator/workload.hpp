@@ -57,7 +57,7 @@ class OperatorWorkload final : public Workload {
   std::vector<std::string> edit_one_by_one();
   void remove_taken_secrets();
 
-  // The operator's own objects: whether a key is newer than its copy, their names by kind, and a change that harms one.
+  // The operator's own objects: whether a key is newer than its copy, the names of those of a kind, and harm to one of them.
   [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
   [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
   void harm_child(const kube::Resource& kind);
@@ -69,7 +69,7 @@ class OperatorWorkload final : public Workload {
   /// Harms a child of each kind while everything else is quiet, so that only the child's own watch reports it. Returns what is
   /// not restored.
   std::vector<std::string> harm_one_by_one();
-  /// Handles the workers that a user let a NodeSet leave behind. Returns true if it has created a NodeSet for some of them.
+  /// Handles workers that a deleted NodeSet left behind. Returns true if it has created a NodeSet that adopts some of them.
   bool look_after_orphans();
 
   void submit_with_prolog();
@@ -87,7 +87,7 @@ class OperatorWorkload final : public Workload {
   bool with_logins_;
   SeededRandom accounting_;  ///< For what users do about accounting.
   bool with_accounting_;
-  SeededRandom more_;             ///< A separate source. Half of the histories do not use it, and stay as they were without it.
+  SeededRandom more_;             ///< A separate source. Half of the histories never draw from it.
   std::vector<Action> extra_;     ///< Drawn by more_.
   SeededRandom drains_;           ///< For what users say about drains.
   std::vector<Action> draining_;  ///< Drawn by drains_.
@@ -100,7 +100,7 @@ class OperatorWorkload final : public Workload {
   SeededRandom modes_;  ///< For scalingMode and the labels of Kubernetes nodes.
   std::vector<Action> mode_actions_;
   bool own_keys_, own_files_;
-  bool taken_key_;                           ///< The user created the Secret that would be generated.
+  bool taken_key_;                           ///< A user created the Secret that the operator would generate.
   bool volatile_;                            ///< slurmctld's state ends with its pod.
   std::map<std::string, std::string> keys_;  ///< The key in each Secret. A recreated Secret gets the same key.
   std::string ran_with_;                     ///< The auth/slurm key that the daemons mount, or mounted last.

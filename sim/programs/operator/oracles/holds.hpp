@@ -26,7 +26,7 @@ class HoldOracle {
   struct Hold {
     bool drain = false, down = false;
     std::string reason;  ///< The reason of the drain.
-    /// If the record with the drain is deleted: the objects whose status records the drain. Both must stay.
+    /// Set when the record is deleted: the objects that keep the drain. While both exist, the next record must be drained.
     std::string nodeset_uid, controller_uid;
     core::MonoTime since;
   };
@@ -45,7 +45,7 @@ class HoldOracle {
 
  private:
   void listen();
-  /// Reports whether a worker bound to a Kubernetes node is wanted.
+  /// Reports whether a NodeSet with scalingMode DaemonSet wants a worker for this node of Slurm.
   [[nodiscard]] bool wants_bound_worker(const kube::Key& controller, const std::string& node) const;
   [[nodiscard]] bool wants_worker(const kube::Key& controller, const std::string& node) const;
   /// Returns the NodeSet whose status records the drain for the next worker of the node; null if there is none.
@@ -56,7 +56,7 @@ class HoldOracle {
   KubeApi& api_;
   const Looks& looks_;
   Tell violation_;
-  std::map<std::pair<kube::Key, std::string>, Hold> foreign_;  ///< By Controller and node.
+  std::map<std::pair<kube::Key, std::string>, Hold> foreign_;  ///< The holds, by Controller and node.
   /// Nodes whose drain by an administrator was undone by an administrator.
   std::set<std::pair<kube::Key, std::string>> freed_;
   std::map<kube::Key, core::MonoTime> changed_;  ///< When a Kubernetes node or a NodeSet last changed.

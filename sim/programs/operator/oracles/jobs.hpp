@@ -44,7 +44,7 @@ enum class Blame {
   kNameTaken,      ///< Another worker registered under the name of its worker.
   kPartition,      ///< Its partition disappeared from the configuration while it ran.
   kPartitionWait,  ///< Its partition disappeared while it was pending.
-  kLeftOut,        ///< Its partition was left out, as if slurmctld had refused it.
+  kLeftOut,        ///< The operator left its partition out of slurm.conf, as it does if slurmctld refuses the partition.
   kSilence,        ///< slurmctld lost contact with a slurmd that runs.
   kKey,            ///< slurmctld and slurmd had different keys.
   kState,          ///< slurmctld's volume was lost.
