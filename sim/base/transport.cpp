@@ -55,7 +55,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     bool delivering = false;
     core::Duration stall{0};
     std::deque<StreamPiece> pieces;
-    std::optional<core::Error> cut;  ///< The connection breaks after the waiting pieces.
+    std::optional<core::Error> cut;  ///< The error with which the connection breaks after the waiting pieces.
   };
   using CallPtr = std::shared_ptr<Call>;
 
@@ -145,7 +145,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
       if (call->handler.on_end) call->handler.on_end(std::unexpected(reply.error()));
       return;
     }
-    // A stream that was answered with a whole reply.
+    // The server answered the request for a stream with a whole reply.
     if (call->handler.on_head) call->handler.on_head(reply->status, reply->headers);
     if (call->handler.on_data && !reply->body.empty()) call->handler.on_data(reply->body);
     if (call->handler.on_end) call->handler.on_end({});

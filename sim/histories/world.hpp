@@ -67,7 +67,7 @@ class World {
   void crash(int slot, core::Duration delay);
   void pause(int slot, core::Duration length);
   void jump_clock(int slot, core::Duration by);
-  /// Returns the first process that leads; 0 if none does.
+  /// Returns the slot of the first process that leads; 0 if none does.
   [[nodiscard]] int leader() const;
   /// Undoes the jumps of all clocks.
   void correct_clocks();

@@ -15,7 +15,7 @@
 
 namespace sim {
 
-/// The events for a program's oracles, and their answers.
+/// The interface of a program's oracles: the events that they get, and their answers.
 class Oracle {
  public:
   virtual ~Oracle() = default;

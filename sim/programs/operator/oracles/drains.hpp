@@ -32,9 +32,9 @@ class DrainOracle {
   [[nodiscard]] bool explained(const SlurmSite::Cluster& cluster, const SimNode& record, const std::string& reason) const;
   [[nodiscard]] bool held(const kube::Key& key, const core::Json& pod) const;
   [[nodiscard]] bool below_partition(const std::string& ns, const core::Json& pod) const;
-  /// The NodeSet has had ScheduledUpdate for a while, and the node neither is nor was in maintenance.
+  /// Reports whether the NodeSet has had ScheduledUpdate for a while, and the node neither is nor recently was in maintenance.
   [[nodiscard]] bool outside_window(const std::string& ns, const core::Json& pod, const SimNode& record) const;
-  /// The worker is, or recently was, bound to a Kubernetes node that must not have it, or must have another worker.
+  /// Reports whether the worker is or was bound to a Kubernetes node that must not have it, or that must have another worker.
   [[nodiscard]] bool out_of_place(const core::Json& nodeset, const core::Json& pod, const std::string& node) const;
   [[nodiscard]] bool too_many(const std::string& ns, const std::string& nodeset) const;
 
