@@ -32,7 +32,7 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
-/// slurmrestd writes the bytes of users unchanged.
+/// Returns the body with the byte 0xE9 for each kOddByte. slurmrestd writes users' bytes unchanged, even if they are not UTF-8.
 std::string as_written(const Json& body) {
   static const std::string kPlaceholder = "\\u001a";  // kOddByte, as JSON writes it
   std::string text = body.dump();
@@ -120,7 +120,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
   std::function<std::string()> key;
   struct {
     std::int64_t nodes = -1, jobs = -1, partitions = -1;
-  } missed;                                    ///< When the tables changed without notice.
+  } missed;                                    ///< The time of each table's change that clients do not see.
   std::map<std::string, std::string> counted;  ///< Base states by node, as of the last request for the table.
 
   struct Call {
@@ -748,7 +748,7 @@ class SlurmTransport final : public net::HttpTransport {
     });
   }
 
-  /// The client may have been destroyed.
+  /// Carries out the request at the server. The client may have been destroyed meanwhile.
   void arrive(SlurmRest& server, const std::shared_ptr<bool>& alive, RequestId id, const HttpRequest& request,
               const SlurmFault& fault) {
     if (fault.kind == SlurmFault::Kind::kError) {

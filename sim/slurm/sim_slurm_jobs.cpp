@@ -22,7 +22,7 @@ std::int64_t SimSlurm::submit(JobRequest request) {
   }
   const auto partition = partitions_.find(request.partition);
   if (partition == partitions_.end() || partition->second.root_only) return 0;
-  // ESLURM_PARTITION_NOT_AVAIL.
+  // Slurm refuses the job with ESLURM_PARTITION_NOT_AVAIL.
   if (const std::string& state = partition->second.state; state == "DRAIN" || state == "INACTIVE") return 0;
   SimJob job;
   job.id = ++last_job_;

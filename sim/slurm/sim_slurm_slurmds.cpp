@@ -26,7 +26,7 @@ std::string unquoted(std::string text) {
 
 }  // namespace
 
-/// Asks one server after the other, all at the port of the first.
+/// Returns how long slurmd takes to find slurmctld: it asks one server after the other, all at the first one's port.
 std::optional<core::Duration> SimSlurm::way_to_slurmctld(const std::vector<std::string>& servers) const {
   if (servers.empty()) return core::Duration{0};
   const std::string port = servers.front().substr(servers.front().rfind(':'));
@@ -207,8 +207,8 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
   schedule_soon();
 }
 
-/// Drains a node that has less than its record says. The reason says so: at once, or with the next registration if the node has
-/// another reason without a drain. When the node has enough again, drain and reason stay.
+/// Drains a node that has less than its record says, and returns false. The reason says what is lacking. If the node has
+/// another reason and no drain, the next registration says it. When the node has enough again, drain and reason stay.
 bool SimSlurm::check_resources(SimNode& node) {
   std::string lacks;
   for (const std::string& gres : split(node.gres, ',')) {
@@ -243,7 +243,7 @@ void SimSlurm::drain_itself(SimNode& node, const std::string& reason) {
   touch_nodes();
 }
 
-/// The --conf of a known node has no effect.
+/// Updates the record of a known node when its slurmd registers. The --conf of the slurmd has no effect.
 void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, Registration kind) {
   node.address = slurmd.address;
   node.not_responding = false;

@@ -147,7 +147,7 @@ void strip(Json& json) {
     json["metadata"].erase("creationTimestamp");
     if (json.value("kind", "") == "Status") json["metadata"] = Json::object();
   }
-  // Some kinds are validated twice.
+  // Some kinds are validated twice, so the same cause may occur twice.
   if (json.contains("causes")) {
     Json causes = Json::array();
     for (const Json& cause : json["causes"]) {
@@ -648,7 +648,7 @@ TEST_F(SimKubeConformance, CustomResourcesAreDefaultedAndChecked) {
   (void)pair->real.call({"DELETE", sets + "/n"});
 }
 
-// Random histories over two objects.
+// Sends random requests about two objects.
 TEST_F(SimKubeConformance, RandomHistories) {
   const bool held = rc::check("the same answers to random requests", [] {
     const std::string name = *rc::gen::element<std::string>("r1", "r2");

@@ -30,7 +30,7 @@ class SlurmRules : public SlurmTest {
     started_.push_back(name);
   }
   enum class Told { kReconfigured, kRestarted };
-  /// Sets the keys for slurmctld, n1 and n2.
+  /// Sets the keys for slurmctld, n1 and n2, and makes them load the keys.
   void use_keys(const std::vector<std::string>& kids, const std::string& use_default, Told told) {
     for (const char* host : {"", "n1", "n2"}) world->set_keys(host, kids, use_default);
     if (told == Told::kReconfigured) {
@@ -324,7 +324,7 @@ TEST_P(SlurmRules, ADeletedNodeComesBackWithSighupOnly) {
 }
 
 TEST_P(SlurmRules, WithItsStateSlurmctldLosesItsNodes) {
-  pass(10s);  // As in the test before.
+  pass(10s);  // As above, no slurmd may be about to register.
   world->stop_slurmctld();
   world->lose_state();
   world->start_slurmctld();
@@ -608,7 +608,7 @@ TEST_P(SlurmRules, ARemovedPartitionTakesItsJobsAlong) {
     EXPECT_TRUE(job_becomes(running, "NODE_FAIL"));
   }
   configure("PartitionName=p2 Nodes=ALL\n");
-  // Once the partition exists again, it has its nodes again.
+  // When the configuration has the partition again, slurmctld adds the partition's nodes again.
   comes_into("n1", {"all", "p2"});
 }
 
