@@ -227,7 +227,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     if (!std::exchange(call->headed, true) && call->handler.on_head) {
       call->handler.on_head(200, {{"content-type", "application/json"}, {"transfer-encoding", "chunked"}});
     }
-    // Like TCP: several lines in one piece, or one line in several pieces.
+    // As with TCP, several lines come in one piece, or one line comes in several pieces.
     std::string bytes;
     for (std::uint64_t n = 1 + random.below(8); n > 0 && !call->pieces.empty(); --n) {
       bytes += call->pieces.front().text;

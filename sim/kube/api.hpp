@@ -64,8 +64,8 @@ struct AdmissionRequest {
 using Admission = std::function<std::optional<Refusal>(const AdmissionRequest&)>;
 
 struct ApiOptions {
-  bool watch_list = true;                   ///< Serves sendInitialEvents.
-  bool watch_progress = true;               ///< Its etcd reports progress. Without that, a WatchList ends with an ERROR of 500.
+  bool watch_list = true;                   ///< The server supports sendInitialEvents.
+  bool watch_progress = true;               ///< etcd reports progress. Otherwise, a WatchList ends with an ERROR of 500.
   core::Duration bookmark_interval{10000};  ///< The time between bookmarks. Real servers take about a minute.
   core::Duration compaction_interval{300000};  ///< History older than this is dropped; zero: never.
 };
@@ -89,7 +89,7 @@ class KubeApi {
   // --- Verbs: results are whole objects, with managedFields ---
   ApiResult<core::Json> create(const kube::Resource& resource, core::Json object, const Caller& caller = {});
   [[nodiscard]] ApiResult<core::Json> get(const kube::Resource& resource, const kube::Key& key) const;
-  /// PUT. `subresource` is "" or "status".
+  /// Replaces the object, like a PUT. `subresource` is "" or "status".
   ApiResult<core::Json> update(const kube::Resource& resource, core::Json object, const Caller& caller = {},
                                const std::string& subresource = "");
   /// kApply creates a missing object, and then sets `created`. `force` lets kApply take fields from other managers.

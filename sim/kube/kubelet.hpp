@@ -30,7 +30,7 @@ class PodView {
   [[nodiscard]] const std::string& ip() const;
   [[nodiscard]] std::int64_t machine_started() const;  ///< When its machine started (wall clock, s); 0: with the simulation.
   [[nodiscard]] std::string hostname() const;          ///< spec.hostname, or the pod's name; with hostNetwork the node's name.
-  [[nodiscard]] const core::Json& object() const;      ///< As the kubelet last saw it.
+  [[nodiscard]] const core::Json& object() const;      ///< The pod as the kubelet last saw it.
   /// Returns the item of spec.containers, spec.initContainers or spec.ephemeralContainers; null if there is none.
   [[nodiscard]] const core::Json* container(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> args(const std::string& container) const;
@@ -89,8 +89,8 @@ enum class Accident {
 
 struct KubeletOptions {
   core::Duration least_schedule{5}, most_schedule{100};
-  core::Duration least_start{50}, most_start{600};  ///< To start the sandbox, and to start each container.
-  core::Duration least_pull{500}, most_pull{4000};  ///< To pull an image when a node first uses it.
+  core::Duration least_start{50}, most_start{600};  ///< The time to start the sandbox, and to start each container.
+  core::Duration least_pull{500}, most_pull{4000};  ///< The time to pull an image when a node first uses it.
   /// The delay until mounted files follow a change of their source. After a change of the pod object, it is 0.1 to 0.5 s.
   core::Duration least_files{30000}, most_files{90000};
   core::Duration least_report{5}, most_report{100};  ///< The usual delay until a pod's state is reported.
@@ -115,20 +115,20 @@ class Kubelets {
   /// Sets a callback that is called with the uid of each pod right before its accident.
   void set_on_accident(std::function<void(const std::string& pod, Accident what)> call);
 
-  /// The machine stops: its processes end, and nothing is reported any more.
+  /// Stops the machine: its processes end, and nothing is reported any more.
   void crash_node(const std::string& name);
-  /// The machine starts again, and restarts its pods that still exist.
+  /// Starts the machine again. It restarts its pods that still exist.
   void restart_node(const std::string& name);
-  /// The network between the node and the API server breaks. The processes continue.
+  /// Breaks the network between the node and the API server. The processes continue.
   void cut_node(const std::string& name);
   void heal_node(const std::string& name);
   /// Deletes the Node object and stops the machine.
   void delete_node(const std::string& name);
-  /// The pod fails with the reason Evicted, as under resource pressure.
+  /// Lets the pod fail with this reason, as under resource pressure.
   void fail_pod(const kube::Key& key, const std::string& reason = "Evicted");
-  /// Under load, no probe of a running process on the node is answered in time.
+  /// Sets whether the node is under load: then no probe of a running process is answered in time.
   void load_node(const std::string& name, bool loaded);
-  /// The scheduler deletes the pod in favour of a pod with a higher priority, if it may.
+  /// Deletes the pod as the scheduler does for a pod with a higher priority. An admission rule may refuse this.
   void preempt(const kube::Key& key);
 
   /// Returns the process of a running container; null if there is none.

@@ -65,7 +65,7 @@ struct PodView::State {
   std::string uid, node, ip;
   std::int64_t machine_started = 0;
   core::Json object;
-  std::vector<Container> containers;     ///< Init containers first.
+  std::vector<Container> containers;     ///< Init containers come first.
   std::map<std::string, Files> volumes;  ///< The files of each volume, by the volume's name.
   std::function<void()> on_changed;
 
@@ -80,7 +80,7 @@ struct PodView::State {
   /// Reports whether no container of the pod may start any more.
   [[nodiscard]] bool ends() const { return stopping || !failed_reason.empty(); }
   std::string start_time;
-  std::string reported_at;  ///< The time of the last report with news.
+  std::string reported_at;  ///< When the kubelet last had news to report.
   std::uint64_t refresh = 0;
 
   Container* find(const std::string& name) {

@@ -27,7 +27,7 @@ class DefaultProcess final : public Process {
 
 }  // namespace
 
-/// The kubelet notices a new or changed pod on its node.
+/// Handles a new or changed pod on a node that is connected.
 void Kubelets::Impl::notice(const kube::Key& key) {
   const StoredPtr stored = api.store().find("pods", key);
   if (!stored) return;

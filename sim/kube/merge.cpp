@@ -78,7 +78,7 @@ void collect(const Json& value, std::string_view field, bool custom, FieldPath& 
 Json merge_applied(const Json& live, const Json& config, std::string_view field, bool custom);
 
 Json merge_applied_list(const Json& live, const Json& config, const ListType& type, bool custom) {
-  // First the applied items in their order, then those of others.
+  // The applied items come first, in their order, and then those of others.
   Json out = Json::array();
   std::set<std::string> ours;
   for (const Json& item : config) {

@@ -37,7 +37,7 @@ struct Change {
 };
 using ChangePtr = std::shared_ptr<const Change>;
 
-/// Returns "pods" or "deployments.apps".
+/// Returns the name of the resource with its group: "pods", "deployments.apps".
 std::string table_name(const kube::Resource& resource);
 
 class KubeStore {

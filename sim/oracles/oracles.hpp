@@ -19,11 +19,11 @@ namespace sim {
 class Oracle {
  public:
   virtual ~Oracle() = default;
-  /// The pod with this uid has an accident.
+  /// Called when the pod with this uid has an accident.
   virtual void accident(const std::string& /*pod*/, Accident /*what*/) {}
-  /// The clock of a process jumps by this much, in addition to earlier jumps.
+  /// Called when the clock of a process jumps by this much, in addition to earlier jumps.
   virtual void clock_jumps(core::Duration /*by*/) {}
-  /// A line in the log of any process.
+  /// Called for each line in the log of any process.
   virtual void log_line(std::string_view /*line*/) {}
   /// Returns why the declared state is not reached; empty if it is.
   [[nodiscard]] virtual std::vector<std::string> unmet() const { return {}; }

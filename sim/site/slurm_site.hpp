@@ -80,8 +80,8 @@ class SlurmSite {
   core::Random& random_;
   KubeApi* api_ = nullptr;
   SlurmOptions options_;
-  std::map<std::string, std::unique_ptr<Cluster>> clusters_;  ///< By slurmctld's host.
-  std::map<std::uint64_t, SlurmProcess*> processes_;          ///< By a number that counts their starts.
+  std::map<std::string, std::unique_ptr<Cluster>> clusters_;  ///< By the host of their slurmctld.
+  std::map<std::uint64_t, SlurmProcess*> processes_;          ///< By number, in the order of their starts.
   std::uint64_t last_process_ = 0;
   std::map<std::string, Slurmrestd*> restds_;  ///< By the uid of their pod.
   std::set<std::string> ran_;                  ///< The uids of pods in which a slurmd was started.

@@ -178,7 +178,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return Json::array({{{"description", description}, {"error_number", number}, {"error", text}, {"source", source}}});
   }
 
-  /// Returns an error by slurmctld. From 26.05 on, a mistake of the client is a 422.
+  /// Returns an error from slurmctld. From 26.05 on, a mistake of the client is a 422.
   [[nodiscard]] HttpResponse refused(const Call& call, SlurmErrno number, const std::string& description,
                                      std::string_view source) const {
     const int status = number == SlurmErrno::kNoController                    ? 502
@@ -463,7 +463,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     const auto since = call.update_time();
     Json rows = Json::array();
     if (unchanged(since, slurm.jobs_changed(), missed.jobs)) {
-      // Not a 304, but an empty table and a warning.
+      // Slurm answers with an empty table and a warning here, not with a 304.
       return answer(
           call, 200, {{"jobs", std::move(rows)}, {"last_backfill", triple(0)}, {"last_update", triple(0)}}, Json::array(),
           Json::array({{{"description", "No job changes since update_time[" + std::to_string(*since) + "]=2026-01-02T03:04:05"},

@@ -30,14 +30,14 @@ namespace sim {
 struct SlurmOptions {
   std::string release = "26.05.5";
   core::Duration epilog{400};              ///< How long a job is COMPLETING.
-  core::Duration registration{150};        ///< From slurmd's start, with slurmctld up, to its record.
+  core::Duration registration{150};        ///< The time from slurmd's start, with slurmctld up, to its record.
   core::Duration answer{600};              ///< How long UNDRAIN, RESUME and IDLE leave a node NOT_RESPONDING.
-  core::Duration scheduling{200};          ///< From a change to the start of jobs.
-  core::Duration requeue_delay{20000};     ///< BeginTime of a requeued job (real: 120 s).
+  core::Duration scheduling{200};          ///< The time from a change to the start of jobs.
+  core::Duration requeue_delay{20000};     ///< The time until BeginTime of a requeued job (real: 120 s).
   core::Duration slurmd_timeout{300000};   ///< SlurmdTimeout, unless the configuration sets it.
   core::Duration config_retry{10000};      ///< The time until slurmd tries again after it found no slurmctld.
-  core::Duration reload{300};              ///< From a reconfigure to the registrations of all slurmds.
-  core::Duration reservation{3000};        ///< From the start of a reservation to the flag RESERVED of its nodes.
+  core::Duration reload{300};              ///< The time from a reconfigure to the registrations of all slurmds.
+  core::Duration reservation{3000};        ///< The time from the start of a reservation to the flag RESERVED of its nodes.
   core::Duration failover{2000};           ///< The time slurmd needs for a host of --conf-server that does not answer.
   std::string listens = "slurmctld:6817";  ///< The address of this slurmctld for --conf-server.
   int cpus = 4;                            ///< The CPUs of a node, unless its --conf sets them.
@@ -102,9 +102,9 @@ struct SimNode {
   int conf_weight = 1;  ///< The weight from --conf, to which a reconfigure returns.
   std::int64_t real_memory = 1000;
   core::MonoTime made{};           ///< When the record was created.
-  std::int64_t registered_at = 0;  ///< Seconds, wall clock.
-  std::int64_t reason_at = 0;      ///< Seconds, wall clock.
-  std::int64_t heard_of = 0;       ///< Seconds, wall clock: when its slurmd answered, or somebody freed it.
+  std::int64_t registered_at = 0;  ///< When its slurmd last registered after a start: seconds, wall clock.
+  std::int64_t reason_at = 0;      ///< When the reason was set: seconds, wall clock.
+  std::int64_t heard_of = 0;       ///< When its slurmd last answered, or somebody last freed it: seconds, wall clock.
 };
 
 struct SimReservation {
@@ -328,7 +328,7 @@ class SimSlurm {
  private:
   struct Loaded;
   enum class Registration {
-    kAnswer,  ///< Requested by slurmctld.
+    kAnswer,  ///< slurmctld asked a running slurmd to register.
     kReload,  ///< slurmd restarted while its jobs continue.
     kStart,   ///< A new process. The jobs of the previous one are gone.
   };
@@ -337,7 +337,7 @@ class SimSlurm {
     std::uint64_t incarnation = 0;
     std::int64_t booted = 0;
     bool refused = false;     ///< slurmctld answered with success, but created no record; slurmd does not retry.
-    bool registered = false;  ///< Acknowledged since the start.
+    bool registered = false;  ///< slurmctld has accepted its registration since its start.
     SlurmKeys keys;
     /// The configuration that it fetched at its start, or when slurmctld asked for it. nullopt: none yet.
     std::optional<std::string> fetched;
@@ -401,11 +401,11 @@ class SimSlurm {
   int return_to_service_ = 0;
   std::size_t max_nodes_ = 0;
   core::Duration slurmd_timeout_{300000};
-  std::map<std::string, std::string> node_sets_;  ///< NodeSet name -> feature.
+  std::map<std::string, std::string> node_sets_;  ///< By NodeSet: its feature.
   std::map<std::string, SimPartition> partitions_;
   bool features_moved_ = false;  ///< Features have changed since the partitions were last computed.
   std::map<std::string, SimReservation> reservations_;
-  std::uint64_t tended_ = 0;  ///< Invalidates older timers.
+  std::uint64_t tended_ = 0;  ///< A number that invalidates older timers.
 
   std::map<std::string, SimNode> nodes_;
   std::map<std::int64_t, SimJob> jobs_;

@@ -185,7 +185,7 @@ void SimSlurm::end_job(SimJob& job, SimJob::State state) {
   });
 }
 
-/// The prolog has failed: the node is drained, and the job starts again elsewhere.
+/// Handles a failed prolog: the node is drained, and the job starts again elsewhere.
 void SimSlurm::fail_prolog(std::int64_t id, std::uint64_t turn) {
   const auto it = jobs_.find(id);
   if (it == jobs_.end() || turns_[id] != turn || !up_) return;
@@ -231,7 +231,7 @@ void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
   tell_loss(job, loss);
 }
 
-/// The node's jobs end with the node: they are requeued, or fail. Epilogs are not awaited.
+/// Ends the node's jobs, because the node ends: they are requeued, or fail. Epilogs are not awaited.
 void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(node)) continue;
@@ -316,7 +316,7 @@ SlurmErrno SimSlurm::update_job(std::int64_t id, std::vector<std::string> exclud
   return SlurmErrno::kSuccess;
 }
 
-/// The job is pending again, and holds its nodes until their epilogs have ended.
+/// Requeues the job: it is pending again, and holds its nodes until their epilogs have ended.
 SlurmErrno SimSlurm::requeue(std::int64_t id, const std::string& user) {
   if (!up_) return SlurmErrno::kNoController;
   const auto it = jobs_.find(id);

@@ -18,7 +18,7 @@ bool node_state_word(std::string_view text) {
   return std::ranges::find(kWords, lower(text)) != kWords.end();
 }
 
-/// slurmd gets its arguments from a shell in the image, which removes the quotes.
+/// Removes quotes, as the shell in the image does that passes arguments to slurmd.
 std::string unquoted(std::string text) {
   if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'') return text.substr(1, text.size() - 2);
   return text;
@@ -83,7 +83,7 @@ void SimSlurm::stop_slurmd(const std::string& name) {
   watch_silence(name);
 }
 
-/// The processes of the jobs have ended. slurmctld learns that from the silence, or from the next slurmd of the name.
+/// Marks the node's jobs: their processes have ended. slurmctld learns that from the silence, or from the node's next slurmd.
 void SimSlurm::doom_jobs(const std::string& name) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(name) || job.completing || job.doomed) continue;

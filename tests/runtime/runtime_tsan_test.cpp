@@ -1,8 +1,8 @@
 // Runs the program slurm-operator as child processes, under load and with cut connections. This process simulates Kubernetes
 // and Slurm behind HTTP servers, and reads health and metrics. Made for -fsanitize=thread in both: it runs much and asserts
-// little. Tokens and certificates rotate, and slurmrestd has bad days. One operator is a dry run. Of the two others, the first
-// stops under load and the second takes over. Takes less than half a minute in real time. Needs root, to create a network and
-// an /etc/hosts of its own.
+// little. Tokens and certificates rotate, and slurmrestd fails at times. One operator is a dry run. Of the two others, the
+// first stops under load and the second takes over. Takes less than half a minute in real time. Needs root, to create a network
+// and an /etc/hosts of its own.
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -226,7 +226,7 @@ std::vector<std::string> OperatorWorkload::calm() {
   std::vector<std::string> unmet;
   for (int round = 0; round < 4; ++round) {
     unmet = world_.settle(kSettle);
-    // A NodeSet that was deleted meanwhile has left its workers.
+    // A NodeSet that was deleted meanwhile may have left its workers behind.
     const bool adopted = look_after_orphans();
     const bool whole = world_.find(slinky::resources::kController, World::kCluster) != nullptr &&
                        world_.find(slinky::resources::kRestApi, World::kCluster) != nullptr;

@@ -39,7 +39,7 @@ class OperatorWorkload final : public Workload {
   void fill_more();
   void fill_drains();
   void fill_updates();
-  /// A user taints a Kubernetes node, if its name is not "".
+  /// Lets a user taint a Kubernetes node. Does nothing if `node` is "".
   void taint(const std::string& node, const std::string& effect, const std::string& key = "site/maintenance");
 
   // The cluster, and the objects that users provide beside it: keys, files and scripts.
@@ -61,10 +61,10 @@ class OperatorWorkload final : public Workload {
   [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
   [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
   void harm_child(const kube::Resource& kind);
-  /// A user changes the LoginSet.
+  /// Lets a user change the LoginSet.
   void touch_logins();
   void touch_sshd(const std::string& nodeset);
-  /// A user adds accounting to the cluster, or removes it.
+  /// Lets a user add accounting to the cluster, or remove it.
   void touch_accounting();
   /// Harms a child of each kind while everything else is quiet, so that only the child's own watch reports it. Returns what is
   /// not restored.

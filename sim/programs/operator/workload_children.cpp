@@ -58,7 +58,7 @@ std::int64_t revision_of(const Json& object) {
 
 }  // namespace
 
-/// Reports whether the Secret was created anew after the copy, for example from the copy.
+/// Reports whether the Secret with the key is gone, or was created after its copy, for example from the copy.
 bool OperatorWorkload::key_is_newer(const Json& copy) const {
   const Json* key = world_.find(kinds::kSecret, slinky::generated_slurm_key_name(World::kCluster));
   const auto made = [](const Json& object) { return core::get_string(object, {"metadata", "creationTimestamp"}); };

@@ -1,5 +1,5 @@
-// Limits of a real slurmctld and slurmdbd: that `kubectl slurm why` finds the limit that holds a job, and counts as Slurm does,
-// and what `kubectl slurm tree` reads.
+// Tests limits with a real slurmctld and slurmdbd: `kubectl slurm why` must find the limit that holds a job, and must count as
+// Slurm does. Also tests what `kubectl slurm tree` reads.
 //
 // Needs an instance as qos_test.cpp does. tests/conformance/accounting_test.sh starts one for each release.
 #include "cli/limits.hpp"

@@ -96,7 +96,7 @@ class Cluster {
   virtual net::HttpResponse call(const net::HttpRequest& request) = 0;
   /// Calls `on_piece` with pieces of the watch's body for the lifetime of the cluster, from inside run_until.
   virtual void watch(const std::string& target, OnLine on_piece) = 0;
-  /// Returns false if the limit passed first.
+  /// Lets time pass until `done` holds. Returns false if the limit passes first.
   virtual bool run_until(const std::function<bool()>& done, core::Duration limit) = 0;
   /// Switches a node's machine off, and on again.
   virtual void stop_node(const std::string& node) = 0;
@@ -653,8 +653,8 @@ TEST(SimNodesConformance, BookmarksTellHowFarAWatchIs) {
   });
 }
 
-// --------------------------------------------------------------------------------------------------------------------
-// workloads
+// ------------------------------------------------------------------------------------------------------------------- workloads
+// StatefulSets, their claims, and Deployments.
 
 std::string workload(const std::string& name, const std::string& replicas, const std::string& pod_spec,
                      const std::string& more = "") {
@@ -803,8 +803,8 @@ TEST(SimNodesConformance, DeploymentsRollOverReplicaSets) {
   });
 }
 
-// --------------------------------------------------------------------------------------------------------- services and
-// budgets
+// -------------------------------------------------------------------------------------------------------- services and budgets
+// The endpoints of Services, and PodDisruptionBudgets.
 
 std::string endpoints_of(const Scene& s, const std::string& service) {
   std::set<std::string> lines;
@@ -1057,8 +1057,8 @@ TEST(SimNodesConformance, PodsEndWithinTheirGrace) {
   });
 }
 
-// -----------------------------------------------------------------------------------------------------------------------
-// probes
+// ---------------------------------------------------------------------------------------------------------------------- probes
+// Liveness probes and startup probes.
 
 std::string probe_of(const std::string& name, const std::string& test, const std::string& failures) {
   const Json exec{{"command", Json::array({"bash", "-c", test})}};
@@ -1113,8 +1113,8 @@ TEST(SimNodesConformance, OtherProbesWaitForTheStartupProbe) {
   });
 }
 
-// ------------------------------------------------------------------------------------------------------------------------
-// nodes
+// ----------------------------------------------------------------------------------------------------------------------- nodes
+// Nodes that are not ready, and nodes that are lost and return.
 
 /// Describes Ready and the taints. Returns nothing while the taints do not match Ready yet.
 std::string node_state(const Json& node) {
@@ -1251,8 +1251,8 @@ TEST(SimNodesConformance, ALostNodeHoldsItsPodsUntilItIsBack) {
   });
 }
 
-// ---------------------------------------------------------------------------------------------------------------- mounted
-// files
+// --------------------------------------------------------------------------------------------------------------- mounted files
+// How mounted files follow their ConfigMap.
 
 /// Creates the pod on a node that no test loses.
 void mount_old(Scene& s) {

@@ -127,7 +127,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     return out;
   }
   bool becomes(const std::string& name, const std::string& wanted, core::Duration most = 40s) {
-    // On a busy machine everything takes longer.
+    // Waits longer than `most`, because on a busy machine everything takes longer.
     const std::string last = awaits(name, wanted, 4 * most);
     if (last == wanted) return true;
     ADD_FAILURE() << name << " is " << last << ", not " << wanted;

@@ -26,7 +26,7 @@ class AbandonedRecords {
   [[nodiscard]] bool contain(const kube::Key& controller, const std::string& node) const {
     return abandoned_.contains({controller, node});
   }
-  /// The record is deleted.
+  /// Notes that the record is deleted, and is no longer abandoned.
   void forget(const SlurmSite::Cluster& cluster, const SimNode& node) { abandoned_.erase({cluster.controller, node.name}); }
 
  private:

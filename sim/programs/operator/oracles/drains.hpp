@@ -22,7 +22,7 @@ class DrainOracle {
   DrainOracle(const DrainOracle&) = delete;
   DrainOracle& operator=(const DrainOracle&) = delete;
 
-  /// The operator drains a node that was not drained.
+  /// Judges a drain by the operator of a node that was not drained before.
   void drained(const SlurmSite::Cluster& cluster, const SimNode& node, const std::string& reason);
 
  private:
@@ -41,15 +41,15 @@ class DrainOracle {
   core::Loop& loop_;
   KubeApi& api_;
   Tell violation_;
-  std::map<kube::Key, core::MonoTime> cordoned_;  ///< Pods and Kubernetes nodes: when they were last cordoned.
-  /// Kubernetes nodes and NodeSets: when their labels and selectors last changed.
+  std::map<kube::Key, core::MonoTime> cordoned_;  ///< By pod or Kubernetes node: when it was last cordoned.
+  /// By Kubernetes node or NodeSet: when the node's labels or its name in Slurm, or the NodeSet's spec, last changed.
   std::map<kube::Key, core::MonoTime> changed_;
   std::map<kube::Key, std::vector<core::MonoTime>> ended_;  ///< By NodeSet: when workers ended or were deleted.
-  /// By NodeSet: the number of wanted workers, and until when it applied.
+  /// By NodeSet: the numbers of wanted workers, and since when each applies.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, std::int64_t>>> wished_;
-  /// By NodeSet: the partition, and until when it applied.
+  /// By NodeSet: its partitions, and since when each applies.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, int>>> partitions_;
-  /// By NodeSet: whether it had ScheduledUpdate, and until when.
+  /// By NodeSet: whether it has ScheduledUpdate, and since when, for each change.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, bool>>> scheduled_;
 };
 

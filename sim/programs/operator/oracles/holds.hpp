@@ -32,15 +32,15 @@ class HoldOracle {
   };
   [[nodiscard]] Hold on(const kube::Key& controller, const std::string& node) const;
 
-  /// A node is changed.
+  /// Judges a change of a node, and notes what an administrator changes.
   void updated(const SlurmSite::Cluster& cluster, const SimNode& node, const SimNodeUpdate& update, const std::string& user);
-  /// A registration returns the node to service.
+  /// Judges that a registration returns the node to service.
   void returned(const SlurmSite::Cluster& cluster, const SimNode& node);
-  /// A slurmd creates a record.
+  /// Judges a record that a slurmd has created.
   void made(const SlurmSite::Cluster& cluster, const SimNode& node);
-  /// The operator deletes a record without jobs. Returns true if an administrator's hold on the node must outlive the record.
+  /// Judges that the operator deletes a record without jobs. Returns true if an administrator's hold must outlive the record.
   bool record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
-  /// A record is deleted, by anyone.
+  /// Notes that a record is deleted, by anyone.
   void forget(const SlurmSite::Cluster& cluster, const SimNode& node, bool by_operator);
 
  private:
@@ -57,10 +57,10 @@ class HoldOracle {
   const Looks& looks_;
   Tell violation_;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;  ///< The holds, by Controller and node.
-  /// Nodes whose drain by an administrator was undone by an administrator.
+  /// Nodes whose drain an administrator set and an administrator undid.
   std::set<std::pair<kube::Key, std::string>> freed_;
-  std::map<kube::Key, core::MonoTime> changed_;  ///< When a Kubernetes node or a NodeSet last changed.
-  std::map<kube::Key, core::MonoTime> left_;     ///< When a worker last ended, was deleted, or disappeared.
+  std::map<kube::Key, core::MonoTime> changed_;  ///< By Kubernetes node or NodeSet: when it last changed.
+  std::map<kube::Key, core::MonoTime> left_;     ///< By worker: when it last ended, was deleted, or disappeared.
 };
 
 }  // namespace sim

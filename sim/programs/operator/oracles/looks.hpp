@@ -25,9 +25,9 @@ class Looks {
   Looks(const Looks&) = delete;
   Looks& operator=(const Looks&) = delete;
 
-  /// An operator reads one Slurm node.
+  /// Notes that an operator reads one Slurm node.
   void look(const std::string& node);
-  /// A node is changed.
+  /// Notes a change of a node.
   void updated(const SlurmSite::Cluster& cluster, const SimNode& node, const SimNodeUpdate& update, const std::string& user);
   /// Returns when an operator last read this Slurm node alone.
   [[nodiscard]] std::optional<core::MonoTime> asked(const std::string& node) const;

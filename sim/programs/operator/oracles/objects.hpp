@@ -56,7 +56,7 @@ bool bound_to_hosts(const core::Json& nodeset);
 bool bound_to_host(const core::Json& pod);
 /// Returns the Kubernetes node that the pod's node affinity requires; "" if none.
 std::string pinned_to(const core::Json& pod);
-/// Returns the name of a worker that is bound to the Kubernetes node.
+/// Returns the name in Slurm of a worker that is bound to this Kubernetes node.
 std::string daemon_name_of(const core::Json& node);
 
 // For Slurm's nodes.
