@@ -231,7 +231,7 @@ void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
   tell_loss(job, loss);
 }
 
-/// Ends the node's jobs, because the node ends: they are requeued, or fail. Epilogs are not awaited.
+/// Ends the node's jobs, for example because the node is DOWN: they are requeued, or fail. Epilogs are not awaited.
 void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(node)) continue;

@@ -26,7 +26,7 @@ std::string unquoted(std::string text) {
 
 }  // namespace
 
-/// Returns how long slurmd takes to find slurmctld: it asks one server after the other, all at the first one's port.
+/// Returns how long slurmd takes to find slurmctld; nullopt: never. It asks one server after the other, at the first's port.
 std::optional<core::Duration> SimSlurm::way_to_slurmctld(const std::vector<std::string>& servers) const {
   if (servers.empty()) return core::Duration{0};
   const std::string port = servers.front().substr(servers.front().rfind(':'));

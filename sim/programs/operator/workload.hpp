@@ -39,7 +39,7 @@ class OperatorWorkload final : public Workload {
   void fill_more();
   void fill_drains();
   void fill_updates();
-  /// Lets a user taint a Kubernetes node. Does nothing if `node` is "".
+  /// Lets a user taint a Kubernetes node; `effect` "" removes the taint. Does nothing if there is no such node.
   void taint(const std::string& node, const std::string& effect, const std::string& key = "site/maintenance");
 
   // The cluster, and the objects that users provide beside it: keys, files and scripts.

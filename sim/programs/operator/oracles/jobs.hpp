@@ -124,7 +124,7 @@ class JobOracle {
   std::map<kube::Key, Blame> asked_;               ///< By pod: who last asked to delete it.
   std::map<kube::Key, core::MonoTime> gone_;       ///< By Controller: when it was deleted.
   std::map<std::string, core::MonoTime> harmed_;   ///< By namespace: when a user last changed a disruption budget.
-  std::map<kube::Key, core::MonoTime> unwritten_;  ///< By ConfigMap: when a user last changed it.
+  std::map<kube::Key, core::MonoTime> unwritten_;  ///< By ConfigMap: when a user last changed or deleted it.
   std::map<kube::Key, Blame> restarted_;           ///< By Controller: who last deleted its slurmctld pod.
   core::Duration clocks_differ_{0};
   /// By NodeSet: its drain policies, and since when each applies. An operator may not have seen the last edit yet.
