@@ -72,7 +72,7 @@ class World {
   /// Undoes the jumps of all clocks.
   void correct_clocks();
   [[nodiscard]] int process_count() const { return static_cast<int>(slots_.size()); }
-  /// Null while the process is dead.
+  /// Returns the process in this slot; null while it is dead.
   [[nodiscard]] ProgramProcess* process(int slot) const { return slots_[static_cast<std::size_t>(slot)].process.get(); }
   /// Decides the fault of a request to slurmrestd by the process in this slot.
   SlurmFault slurm_fault(const net::HttpRequest& request, int slot);

@@ -51,7 +51,7 @@ struct KubeApi::Watch {
   core::Timer timeout;
 };
 
-/// A parsed request.
+/// A request to the API server, parsed from its path, query, headers and body.
 struct KubeApi::Parsed {
   const KubeKind* kind = nullptr;
   kube::Key key;  ///< The name is "" for the collection.

@@ -32,8 +32,8 @@ struct Change {
   Type type = Type::kAdded;
   std::uint64_t revision = 0;
   kube::Key key;
-  StoredPtr object;  ///< After the change. For a deletion, the last state with the deletion's revision.
-  StoredPtr before;  ///< Null for kAdded.
+  StoredPtr object;  ///< The object after the change. For a deletion, its last state with the deletion's revision.
+  StoredPtr before;  ///< The object before the change; null for kAdded.
 };
 using ChangePtr = std::shared_ptr<const Change>;
 

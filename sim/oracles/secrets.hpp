@@ -35,7 +35,7 @@ class SecretOracle {
 
   KubeApi& api_;
   Tell violation_;
-  std::set<std::string> secrets_;  ///< In every encoding in which they might appear.
+  std::set<std::string> secrets_;  ///< The secrets, in every encoding in which they might appear.
   std::deque<std::string> plans_;  ///< The last plans, which are searched for secrets that become known later.
 };
 

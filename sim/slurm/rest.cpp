@@ -574,7 +574,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return number == SlurmErrno::kSuccess ? good(call) : refused(call, number, "Failure to create node", "_create_node");
   }
 
-  /// For an existing reservation, only the nodes can be changed here.
+  /// Creates a reservation, or changes the nodes of an existing one. Other changes of an existing one are refused.
   HttpResponse post_reservation(const Call& call) {
     const std::string name = call.body.value("name", "");
     const auto listed = call.body.value("node_list", std::vector<std::string>{});

@@ -337,7 +337,7 @@ int SimSlurm::http_status(const std::string& name, std::string_view path) const 
   return path == "/healthz" || path == "/livez" || path == "/readyz" ? 204 : 404;
 }
 
-// --- What it knows ----------------------------------------------------------------------------------------------------
+// --- State ------------------------------------------------------------------------------------------------------------
 
 const SimNode* SimSlurm::node(const std::string& name) const {
   const auto it = nodes_.find(name);

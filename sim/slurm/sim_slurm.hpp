@@ -124,7 +124,7 @@ struct JobRequest {
   std::string partition{};  ///< "": the default partition, or the first one.
   int nodes = 1;
   core::Duration duration{60000};
-  bool exclusive = false;  ///< Without this, the job takes one CPU of each node.
+  bool exclusive = false;  ///< The job takes whole nodes. Otherwise, it takes one CPU of each node.
   bool requeue = true;
   std::vector<std::string> required_nodes{};
   std::optional<core::Duration> limit{};  ///< The time limit; nullopt: none.
@@ -196,7 +196,7 @@ std::string_view to_string(JobLoss::Cause cause);
 
 struct SimPartition {
   std::string name;
-  std::string nodes_expression;    ///< As configured: names of NodeSets, ALL, or a hostlist.
+  std::string nodes_expression;    ///< The value of Nodes=: names of NodeSets, ALL, or a hostlist.
   std::vector<std::string> words;  ///< The expression's parts: names of nodes and NodeSets, or ALL.
   std::set<std::string> members;
   bool hidden = false, root_only = false, is_default = false;

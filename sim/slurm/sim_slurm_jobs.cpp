@@ -172,7 +172,7 @@ void SimSlurm::end_job(SimJob& job, SimJob::State state) {
   later(options_.epilog, [this, id = job.id, turn] {
     const auto it = jobs_.find(id);
     if (it == jobs_.end() || turns_[id] != turn) return;
-    // Nobody reports the end on a node that was deleted during the job.
+    // The job stays COMPLETING if one of its nodes was deleted, because nobody reports the end there.
     if (std::ranges::any_of(it->second.nodes, [&](const std::string& node) { return !nodes_.contains(node); })) return;
     it->second.completing = false;
     for (const std::string& node : it->second.nodes) {

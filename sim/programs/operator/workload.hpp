@@ -83,21 +83,21 @@ class OperatorWorkload final : public Workload {
   OperatorProgram& program_;
   SeededRandom& random_;  ///< The history's source.
   std::vector<Action> actions_;
-  SeededRandom logins_;  ///< For events of login nodes, separate from the other sources.
+  SeededRandom logins_;  ///< A random source for events of login nodes.
   bool with_logins_;
-  SeededRandom accounting_;  ///< For what users do about accounting.
+  SeededRandom accounting_;  ///< A random source for what users do about accounting.
   bool with_accounting_;
-  SeededRandom more_;             ///< A separate source. Half of the histories never draw from it.
+  SeededRandom more_;             ///< A separate random source. Half of the histories never draw from it.
   std::vector<Action> extra_;     ///< Drawn by more_.
-  SeededRandom drains_;           ///< For what users say about drains.
+  SeededRandom drains_;           ///< A random source for what users say about drains.
   std::vector<Action> draining_;  ///< Drawn by drains_.
-  SeededRandom volumes_;          ///< For the volumes of workers, and what happens to them.
+  SeededRandom volumes_;          ///< A random source for the volumes of workers, and what happens to them.
   bool with_volumes_;
-  SeededRandom updates_;  ///< For what users do about updates.
+  SeededRandom updates_;  ///< A random source for what users do about updates.
   std::vector<Action> updating_;
-  SeededRandom prologs_;  ///< A third of the histories have jobs with prologs.
+  SeededRandom prologs_;  ///< A random source for prologs. A third of the histories have jobs with prologs.
   bool has_prologs_;
-  SeededRandom modes_;  ///< For scalingMode and the labels of Kubernetes nodes.
+  SeededRandom modes_;  ///< A random source for scalingMode and the labels of Kubernetes nodes.
   std::vector<Action> mode_actions_;
   bool own_keys_, own_files_;
   bool taken_key_;                           ///< A user created the Secret that the operator would generate.

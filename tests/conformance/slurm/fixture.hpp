@@ -53,7 +53,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     http.reset();
   }
 
-  // --- Asking -----------------------------------------------------------------------------------------------------
+  // --- Requests ---------------------------------------------------------------------------------------------------
 
   template <class T>
   core::Result<T> ask(std::function<void(Client::Done<T>)> start, core::Duration most = 40s) {

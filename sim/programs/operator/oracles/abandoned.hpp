@@ -40,8 +40,8 @@ class AbandonedRecords {
   KubeApi& api_;
   SlurmSite& site_;
   std::set<std::string> alone_;                            ///< The uids of NodeSets that were deleted with --cascade=orphan.
-  std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< The Controller and the node of each.
-  std::map<std::pair<kube::Key, std::string>, core::MonoTime> gone_;  ///< By both: when the last worker disappeared.
+  std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< The Controller and the node of each abandoned record.
+  std::map<std::pair<kube::Key, std::string>, core::MonoTime> gone_;  ///< By Controller and node: when its last worker went.
 };
 
 }  // namespace sim

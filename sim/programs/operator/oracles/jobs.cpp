@@ -127,7 +127,7 @@ void JobOracle::freed(const SimNode& record) {
     worker->second.freed = loop_.clock().mono();
 }
 
-// --- What becomes of workers ------------------------------------------------------------------------------------------
+// --- The ends of workers ----------------------------------------------------------------------------------------------
 
 Blame JobOracle::deleter(const AdmissionRequest& request) const {
   const std::string& user = request.user;

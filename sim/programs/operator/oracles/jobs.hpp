@@ -19,7 +19,7 @@
 
 namespace sim {
 
-/// The cause of the end of a job.
+/// The cause of the end of a job. The comments say "it" for the job.
 enum class Blame {
   // Excused causes:
   kUser,   ///< A user deleted its worker, or its NodeSet (for a pending job), or chose to have no volume.
@@ -119,7 +119,7 @@ class JobOracle {
   KubeApi& api_;
   SlurmSite& site_;
   Tell violation_, note_;
-  std::map<std::string, Worker> workers_;          ///< By the pod's uid.
+  std::map<std::string, Worker> workers_;          ///< The workers, by the uid of their pod.
   std::map<Place, std::string> last_;              ///< By place: the uid of its newest worker.
   std::map<kube::Key, Blame> asked_;               ///< By pod: who last asked to delete it.
   std::map<kube::Key, core::MonoTime> gone_;       ///< By Controller: when it was deleted.

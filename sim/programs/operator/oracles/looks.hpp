@@ -27,7 +27,7 @@ class Looks {
 
   /// Notes that an operator reads one Slurm node.
   void look(const std::string& node);
-  /// Notes a change of a node.
+  /// Notes a change that frees a node, and who makes it.
   void updated(const SlurmSite::Cluster& cluster, const SimNode& node, const SimNodeUpdate& update, const std::string& user);
   /// Returns when an operator last read this Slurm node alone.
   [[nodiscard]] std::optional<core::MonoTime> asked(const std::string& node) const;
