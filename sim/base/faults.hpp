@@ -26,7 +26,7 @@ enum class Fault {
   kRefuse,         ///< No connection. Not carried out, and the client knows it.
   kLostRequest,    ///< Not carried out, and the client cannot know it.
   kLostReply,      ///< Carried out, and the client cannot know it.
-  kConflict,       ///< 409, not carried out. For GET and POST: kInternal instead.
+  kConflict,       ///< 409, not carried out. A GET or a POST gets kInternal instead.
   kTooMany,        ///< 429 with Retry-After: 1, not carried out.
   kInternal,       ///< 500, not carried out.
   kInternalAfter,  ///< 500 although carried out.
@@ -48,14 +48,14 @@ enum class StreamFault {
   kDelay,      ///< This piece and all later ones are delayed by seconds.
 };
 
-/// Probabilities, each for one request or one piece.
+/// The probability of each fault, for one request or, from `cut` on, for one piece of a stream.
 struct FaultRates {
   double refuse = 0, lost_request = 0, lost_reply = 0, conflict = 0, too_many = 0, internal = 0, internal_after = 0,
          forbidden = 0, slow = 0;
   double crash_before = 0, crash_after = 0;  ///< For writes only.
   double cut = 0, gone = 0, duplicate = 0, delay = 0, withhold_bookmark = 0;
 
-  /// Returns a common rate for all faults except crashes of the client.
+  /// Returns rates in which each fault has this probability, except crashes of the client, which have 0.
   static FaultRates all(double rate);
 };
 
@@ -68,8 +68,8 @@ class Faults {
   bool enabled = true;
   /// Called for kCrashBefore and kCrashAfter in the middle of a request. Do not destroy the client here; schedule that.
   std::function<void()> on_crash;
-  /// For scripts that depend on the request. Called for each request for which at_write sets no fault. nullopt or kNone leaves
-  /// the decision to the rates.
+  /// Chooses the fault of a request for which at_write sets none, for scripts that depend on the request. nullopt or kNone
+  /// leaves the decision to the rates.
   std::function<std::optional<Fault>(const net::HttpRequest&)> choose;
   /// Decides what counts as a write for at_write. Default: everything except GETs, and except writes of Leases and events,
   /// whose number depends on time.
@@ -77,13 +77,13 @@ class Faults {
 
   /// Sets the fault for the write with this number (from 0).
   void at_write(std::uint64_t number, Fault fault) { script_[number] = fault; }
-  /// Calls `begin` when the write with this number (from 0) arrives, before its own fault is decided. For faults that do not
-  /// concern a single request.
+  /// Calls `begin` when the write with this number (from 0) arrives, before the fault of that write is decided. For faults that
+  /// do not concern a single request.
   void at_write(std::uint64_t number, std::function<void()> begin) { begins_[number] = std::move(begin); }
   /// Returns the number of writes so far.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
 
-  /// Called by transports.
+  /// For transports: return the fault of this request, the fault of the next piece, and whether to withhold the next bookmark.
   Fault decide(const net::HttpRequest& request);
   StreamFault decide_piece();
   bool withhold_bookmark();

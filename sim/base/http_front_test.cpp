@@ -1,4 +1,4 @@
-// Uses loopback sockets, because these are what is tested. Every wait is bounded.
+// Tests HttpFront with real clients on loopback sockets. Every wait is bounded.
 #include "sim/base/http_front.hpp"
 
 #include <gmock/gmock.h>

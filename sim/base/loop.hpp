@@ -5,8 +5,8 @@
 //   loop.run_for(60s);
 //   bool ok = loop.run_until([&] { return settled(); }, 10min);
 //
-// Events that must stay in order (the bytes of one connection) may only have one event in flight. Unit tests of single parts
-// use core/testing/manual_loop.hpp instead, where the order never varies.
+// Of events that must stay in order (the bytes of one connection), only one may be scheduled at a time. Unit tests of single
+// parts use core/testing/manual_loop.hpp instead, where the order never varies.
 #pragma once
 
 #include <time.h>
@@ -52,7 +52,7 @@ class SimLoop final : public core::Loop {
   explicit SimLoop(std::uint64_t seed) : random_(seed) {}
 
   [[nodiscard]] const core::Clock& clock() const override { return clock_; }
-  /// The random source of everything else in the same history.
+  /// Returns the random source from which all parts of the history draw.
   [[nodiscard]] SeededRandom& random() { return random_; }
 
   TimerId after(core::Duration delay, core::Callback call) override {
@@ -167,7 +167,7 @@ class SimHost final : public core::Loop {
     });
   }
 
-  /// Return the real CPU time of its calls in seconds: the sum, and the longest.
+  /// Return the real CPU time in seconds of the callbacks of this process: of all together, and of the longest one.
   [[nodiscard]] double cpu() const { return state_->cpu; }
   [[nodiscard]] double longest_call() const { return state_->longest; }
 

@@ -88,7 +88,7 @@ TEST(SimHost, AStoppedProcessCatchesUpLater) {
   loop.run_for(1s);
   host.cancel(withdrawn);
   host.resume();
-  host.cancel(late);  // has the same id after the pause
+  host.cancel(late);  // the timer has the same id after the pause
   loop.run_for(0ms);
   EXPECT_THAT(calls, ElementsAre(1));
 }

@@ -27,7 +27,7 @@ class Server {
   using StreamId = std::uint64_t;
   virtual ~Server() = default;
 
-  /// False: connections are refused.
+  /// Returns false if connections are refused.
   [[nodiscard]] virtual bool listening() const { return true; }
   virtual net::HttpResponse serve(const net::HttpRequest& request) = 0;
 

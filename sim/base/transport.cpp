@@ -55,7 +55,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     bool delivering = false;
     core::Duration stall{0};
     std::deque<StreamPiece> pieces;
-    std::optional<core::Error> cut;  ///< The connection breaks after the waiting pieces.
+    std::optional<core::Error> cut;  ///< The error with which the connection breaks after the waiting pieces.
   };
   using CallPtr = std::shared_ptr<Call>;
 
@@ -145,7 +145,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
       if (call->handler.on_end) call->handler.on_end(std::unexpected(reply.error()));
       return;
     }
-    // A stream that was answered with a whole reply.
+    // The server answered the request for a stream with a whole reply.
     if (call->handler.on_head) call->handler.on_head(reply->status, reply->headers);
     if (call->handler.on_data && !reply->body.empty()) call->handler.on_data(reply->body);
     if (call->handler.on_end) call->handler.on_end({});
@@ -227,7 +227,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     if (!std::exchange(call->headed, true) && call->handler.on_head) {
       call->handler.on_head(200, {{"content-type", "application/json"}, {"transfer-encoding", "chunked"}});
     }
-    // Like TCP: several lines in one piece, or one line in several pieces.
+    // As with TCP, several lines come in one piece, or one line comes in several pieces.
     std::string bytes;
     for (std::uint64_t n = 1 + random.below(8); n > 0 && !call->pieces.empty(); --n) {
       bytes += call->pieces.front().text;

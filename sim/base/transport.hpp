@@ -21,7 +21,7 @@ namespace sim {
 struct Latency {
   core::Duration least{1};
   core::Duration most{15};
-  core::Duration slow{8000};  ///< The maximum for a kSlow reply or a delayed stream.
+  core::Duration slow{8000};  ///< The maximum delay of a kSlow reply or of a delayed stream.
 };
 
 class Transport final : public net::HttpTransport {

@@ -41,7 +41,7 @@ TEST_P(TransportTest, EachFaultDoesWhatItSays) {
   struct Case {
     Fault fault;
     bool carried_out;
-    int status;  // 0: an error
+    int status;  // 0: the client gets no reply, but an error
     ErrorCode code;
   };
   int number = 0;
@@ -229,7 +229,7 @@ TEST(Faults, WhatMeetsNoSingleRequestBeginsAtAWrite) {
   EXPECT_EQ(faults.decide({"PUT", "/x"}), Fault::kNone);
   EXPECT_EQ(faults.decide({"GET", "/x"}), Fault::kNone);
   EXPECT_EQ(begun, 0);
-  EXPECT_EQ(faults.decide({"PUT", "/x"}), Fault::kForbidden);  // already at that write
+  EXPECT_EQ(faults.decide({"PUT", "/x"}), Fault::kForbidden);  // the fault applies to this write already
   EXPECT_EQ(faults.decide({"PUT", "/x"}), Fault::kForbidden);
   EXPECT_EQ(begun, 1);
 }

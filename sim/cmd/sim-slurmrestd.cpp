@@ -89,7 +89,7 @@ class Server {
     rest_.serve(request, [responder](net::HttpResponse reply) mutable { responder.respond(std::move(reply)); });
   }
 
-  /// Returns "nodes" for "/slurm/v0.0.45/nodes/?update_time=1", "node" for "/slurm/v0.0.45/node/cpu-1".
+  /// Returns "nodes" for a target such as "/slurm/v0.0.45/nodes/?update_time=1", "node" for "/slurm/v0.0.45/node/cpu-1".
   static std::string subject(const std::string& target) {
     if (!target.starts_with("/slurm/")) return target.substr(0, target.find('?'));
     const std::size_t begin = target.find('/', 7) + 1;

@@ -119,7 +119,7 @@ std::vector<std::string> fault_names() {
   return out;
 }
 
-/// Runs the fixed history with a fault from one write on; without faults if `trial` is null.
+/// Runs the fixed history with the fault of `trial` from this write on; without faults if `trial` is null.
 sim::FixedResult run_trial(const Flags& flags, int processes, const sim::Trial* trial, std::uint64_t write,
                            const std::string& replay, const core::Json* expected) {
   sim::WorldOptions options;

@@ -67,7 +67,7 @@ std::string History::some(const std::vector<std::string>& names) {
   return names.empty() ? "" : names[random_.below(names.size())];
 }
 
-/// Faults come in spells.
+/// Begins a spell. One spell has many faults, another has few or none.
 void History::weather() {
   Faults& faults = world_.faults();
   const double rate = random_.chance(0.4) ? 0.0 : random_.chance(0.7) ? 0.01 : 0.05;
@@ -114,7 +114,7 @@ void History::storm() {
     }
     act_one(actions, random_);
     for (const auto& workload : workloads_) workload->act_apart();
-    // Often close together, sometimes far apart.
+    // Three in ten actions follow within 300 ms, so that their effects overlap. The others follow within 12 s.
     world_.loop().run_for(Duration{random_.chance(0.3) ? random_.between(0, 300) : random_.between(300, 12000)});
     for (const auto& workload : workloads_) workload->look();
   }
@@ -130,7 +130,7 @@ void History::calm() {
   for (const auto& workload : workloads_) append(wrong_, workload->calm());
 }
 
-// --- What nobody asks for ---------------------------------------------------------------------------------------------
+// --- Accidents --------------------------------------------------------------------------------------------------------
 
 std::vector<Workload::Action> History::accidents() {
   const auto kube_node = [this] {

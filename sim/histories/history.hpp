@@ -24,13 +24,13 @@ class History {
   // For workloads.
   SeededRandom& random() { return random_; }
   std::string some(const std::vector<std::string>& names);
-  /// Begins a spell of faults, or of none.
+  /// Begins a spell: draws new rates for all faults. The rates may be 0.
   void weather();
-  /// Ends the spell.
+  /// Ends the spell: all faults get the rate 0, and slurmrestd is in fair weather.
   void clear_up();
-  /// Sets slurmrestd's latency in fair weather, for the time being.
+  /// Sets the latency of slurmrestd, also for later spells, until reset_latency() is called or the calm begins.
   void set_latency(core::Duration latency);
-  /// Restores the initial latency.
+  /// Restores the latency that slurmrestd had at first.
   void reset_latency() { set_latency(usual_latency_); }
   [[nodiscard]] core::Duration latency() const { return fair_.latency; }
 
@@ -44,15 +44,15 @@ class History {
   SeededRandom random_;
   std::vector<std::unique_ptr<Workload>> workloads_;
   std::vector<std::string> wrong_;
-  SlurmRates fair_;  ///< The rates for slurmrestd in fair weather.
+  SlurmRates fair_;  ///< The rates of slurmrestd between spells: a latency without faults.
   core::Duration usual_latency_{0};
-  std::set<std::string> lost_nodes_;  ///< Kubernetes nodes that are off.
+  std::set<std::string> lost_nodes_;  ///< The Kubernetes nodes whose machines are off.
   std::set<std::string> cut_nodes_;
 };
 
 /// Runs one of the actions, drawn by weight.
 void act_one(const std::vector<Workload::Action>& actions, SeededRandom& random);
-/// Appends the differences between a final state and the expected one.
+/// Appends the differences between a final state and the expected one to `out`. `path` names the compared part.
 void differences(const core::Json& expected, const core::Json& state, const std::string& path, std::vector<std::string>& out);
 
 }  // namespace sim

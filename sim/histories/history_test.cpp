@@ -1,4 +1,4 @@
-// Tests histories of the smallest program, the example. This file has all that the simulator must be told for them.
+// Tests histories of the smallest program, the example. This file shows everything that a history needs.
 #include "sim/histories/history.hpp"
 
 #include <gmock/gmock.h>

@@ -40,9 +40,9 @@ class Workload {
   virtual void found() = 0;
   /// Returns the actions of the storm, in addition to the accidents of every world.
   [[nodiscard]] virtual std::vector<Action> actions() = 0;
-  /// Called after each action of the storm, for what the workload draws by itself.
+  /// Called after each action of the storm, for actions that the workload draws from its own random sources.
   virtual void act_apart() {}
-  /// Called before the next action, when some time has passed.
+  /// Called before each next action, after some time has passed, so that the workload can record what it sees.
   virtual void look() {}
   /// Called when the storm is over and nothing fails any more: brings about the declared state, and checks that it is reached
   /// and kept. Returns what is wrong.
@@ -54,7 +54,7 @@ class Workload {
 class Program {
  public:
   virtual ~Program() = default;
-  /// For notes: "operator".
+  /// Returns the program's name for notes, such as "operator".
   [[nodiscard]] virtual std::string name() const = 0;
   /// Returns the number of the program's processes.
   [[nodiscard]] virtual int processes() const { return 1; }

@@ -8,12 +8,12 @@ namespace {
 
 using core::Duration;
 
-/// The time of a fault of watches: enough for the effects of a write, and for watches to be opened again.
+/// How long a fault of watches lasts: enough for the effects of a write, and for watches to be opened again.
 constexpr Duration kOfWatches{3000};
-/// The time without bookmarks: twice the server's interval of bookmarks.
+/// How long bookmarks are withheld: twice the server's interval of bookmarks.
 constexpr Duration kOfBookmarks{20000};
 constexpr Duration kOfApi{10000};
-/// The time of a fault of Slurm: longer than the operator waits for slurmrestd.
+/// How long a fault of Slurm lasts: longer than the operator waits for slurmrestd.
 constexpr Duration kOfSlurm{20000};
 constexpr Duration kForward{std::chrono::minutes{5}};
 constexpr Duration kBack{std::chrono::minutes{-5}};
@@ -27,7 +27,7 @@ void spell(World& world, double& rate, Duration length) {
   world.loop().after(length, [&rate] { rate = 0; });
 }
 
-/// Makes watches impossible to resume: the history is dropped.
+/// Ends all watches and drops the history, so that no watch can be resumed.
 void forget(World& world) {
   world.api().compact();
   world.api().end_watches();
@@ -64,7 +64,7 @@ std::vector<Trial> make_trials() {
     spell(world, world.faults().rates.gone, kOfWatches);
     forget(world);
   }));
-  // A missing bookmark only matters when the watch is resumed.
+  // Bookmarks only matter when a watch is resumed. So all watches end when bookmarks return.
   out.push_back(event("no bookmarks", [](World& world) {
     spell(world, world.faults().rates.withhold_bookmark, kOfBookmarks);
     world.loop().after(kOfBookmarks, [&world] { forget(world); });

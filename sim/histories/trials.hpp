@@ -17,7 +17,7 @@ namespace sim {
 struct Trial {
   std::string name;
   int processes = 1;                                     ///< The number of processes of the program.
-  std::function<void(World&, std::uint64_t write)> arm;  ///< Writes are numbered from 0.
+  std::function<void(World&, std::uint64_t write)> arm;  ///< Plans the fault for this write. Numbers begin at 0.
 };
 
 /// Returns all trials: the faults of requests, then of watches, the API server, Slurm's answers, clocks and leaders.

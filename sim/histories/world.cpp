@@ -31,7 +31,7 @@ World::World(WorldOptions options, std::vector<std::unique_ptr<Program>> program
   for (int i = 0; i < options_.kube_nodes; ++i) kube_->nodes().add_node("kube-" + std::to_string(i));
   kube_->nodes().set_process_factory(
       [this](PodView pod, const std::string& container) { return site_.make_process(std::move(pod), container); });
-  // Writes to Slurm count as well. A reconfigure is a GET.
+  // Writes to Slurm count as well. They include a reconfigure, although it is a GET.
   faults_.is_write = [](const net::HttpRequest& request) {
     const bool timed =
         request.target.find("/leases") != std::string::npos || request.target.find("/events") != std::string::npos;
@@ -56,7 +56,7 @@ void World::start(int slot) {
   if (!at.process) at.process = at.program->start(*this, at.which, slot);
 }
 
-/// "operator 0 dies".
+/// Adds a note about a process, such as "operator 0 dies".
 void World::note_of(int slot, const std::string& what) {
   const Slot& at = slots_[static_cast<std::size_t>(slot)];
   oracles_->note(fmt::format("{} {} {}", at.program->name(), at.which, what));
@@ -138,10 +138,10 @@ SlurmFault World::slurm_fault(const net::HttpRequest& request, int slot) {
                                    {slurm_rates.partial, Kind::kPartial},
                                    {slurm_rates.error, Kind::kError},
                                    {slurm_rates.lost, Kind::kLost}}) {
-    // A fault that returns tables would look like success to a write.
+    // Only reads get a fault that returns tables. To a write, such an answer would look like success.
     const bool read = request.method == "GET" && !request.target.ends_with("/reconfigure/");
     const bool of_tables = kind == Kind::kBare || kind == Kind::kOther;
-    // Another cluster's slurmrestd has the same paths.
+    // This request never gets the answer of another cluster's slurmrestd, because that answer would be the same.
     const bool same = kind == Kind::kOther && request.target == "/openapi/v3";
     if (drawn < rate && (read || !of_tables) && !same) {
       return {kind, kind == Kind::kSlow ? core::Duration{random_.between(500, 15000)} : core::Duration{0}, {}};

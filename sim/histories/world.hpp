@@ -5,7 +5,7 @@
 //   sim::History history(world);
 //   std::vector<std::string> wrong = history.run();     // empty: no oracle found a violation
 //
-// For single parts see the unit tests of their rooms; tests/conformance checks the simulated servers.
+// For single parts, see the unit tests in their folders. tests/conformance checks the simulated servers.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +34,11 @@ struct WorldOptions {
   ControllerOptions controllers{};
 };
 
-/// The rates of the faults of requests to slurmrestd, beyond those of any request.
+/// The probabilities of faults of requests to slurmrestd. They apply to requests that World::faults() leaves without a fault.
 struct SlurmRates {
   double unchanged = 0;  ///< slurmctld misses changes: see SlurmRest::miss_changes.
   double refused = 0, slow = 0, empty = 0, bare = 0, other = 0, partial = 0, error = 0, lost = 0;
-  core::Duration latency{0};  ///< For each answer without a fault.
+  core::Duration latency{0};  ///< The delay of each answer that has no fault.
 };
 
 class World {
@@ -67,17 +67,17 @@ class World {
   void crash(int slot, core::Duration delay);
   void pause(int slot, core::Duration length);
   void jump_clock(int slot, core::Duration by);
-  /// Returns the first process that leads; 0 if none does.
+  /// Returns the slot of the first process that leads; 0 if none does.
   [[nodiscard]] int leader() const;
   /// Undoes the jumps of all clocks.
   void correct_clocks();
   [[nodiscard]] int process_count() const { return static_cast<int>(slots_.size()); }
-  /// Null while the process is dead.
+  /// Returns the process in this slot; null while it is dead.
   [[nodiscard]] ProgramProcess* process(int slot) const { return slots_[static_cast<std::size_t>(slot)].process.get(); }
-  /// Decides the fault of this process's request to slurmrestd.
+  /// Decides the fault of a request to slurmrestd by the process in this slot.
   SlurmFault slurm_fault(const net::HttpRequest& request, int slot);
 
-  /// Nothing answers at the API server's address for this long.
+  /// Makes the API server refuse connections for this long.
   void stop_api(core::Duration length);
 
   // --- Actions of users ---

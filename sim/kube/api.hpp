@@ -57,16 +57,16 @@ struct AdmissionRequest {
   const kube::Resource& resource;
   kube::Key key;
   std::string subresource;
-  const core::Json* object = nullptr;  ///< The new state.
-  const core::Json* before = nullptr;  ///< The old state.
+  const core::Json* object = nullptr;  ///< The new state. Null for DELETE.
+  const core::Json* before = nullptr;  ///< The old state. Null for CREATE.
   std::string user;
 };
 using Admission = std::function<std::optional<Refusal>(const AdmissionRequest&)>;
 
 struct ApiOptions {
-  bool watch_list = true;                   ///< Serves sendInitialEvents.
-  bool watch_progress = true;               ///< Its etcd reports progress. Without that, a WatchList ends with an ERROR of 500.
-  core::Duration bookmark_interval{10000};  ///< Real servers send one about every minute.
+  bool watch_list = true;                      ///< The server supports sendInitialEvents.
+  bool watch_progress = true;                  ///< etcd reports progress. Otherwise, a WatchList ends with an ERROR of 500.
+  core::Duration bookmark_interval{10000};     ///< The time between bookmarks. Real servers take about a minute.
   core::Duration compaction_interval{300000};  ///< History older than this is dropped; zero: never.
 };
 
@@ -89,22 +89,22 @@ class KubeApi {
   // --- Verbs: results are whole objects, with managedFields ---
   ApiResult<core::Json> create(const kube::Resource& resource, core::Json object, const Caller& caller = {});
   [[nodiscard]] ApiResult<core::Json> get(const kube::Resource& resource, const kube::Key& key) const;
-  /// PUT. `subresource` is "" or "status".
+  /// Replaces the object, like a PUT. `subresource` is "" or "status".
   ApiResult<core::Json> update(const kube::Resource& resource, core::Json object, const Caller& caller = {},
                                const std::string& subresource = "");
-  /// Sets `created` to whether an apply created the object.
+  /// kApply creates a missing object, and then sets `created`. `force` lets kApply take fields from other managers.
   ApiResult<core::Json> patch(const kube::Resource& resource, const kube::Key& key, PatchKind kind, const core::Json& patch,
                               const Caller& caller = {}, const std::string& subresource = "", bool force = false,
                               bool* created = nullptr);
   ApiResult<core::Json> remove(const kube::Resource& resource, const kube::Key& key, const Deletion& deletion = {},
                                const Caller& caller = {});
-  /// Writes the condition of an imminent disruption into a pod.
+  /// Sets the condition DisruptionTarget in a pod, with this reason and message.
   void disrupt(core::Json& pod, const char* reason, const char* message) const;
   ApiResult<core::Json> evict(const kube::Key& pod, const Deletion& deletion, const Caller& caller = {});
   /// Acts like POST .../token; `request` is a TokenRequest, which is returned with its status. The token is not valid, but
   /// unique.
   ApiResult<core::Json> request_token(const kube::Key& account, core::Json request);
-  /// Reads the object, calls `change` on it, and writes it back without conflicts. False if not found or refused.
+  /// Reads the object, calls `change` on it, and writes it back. Returns false if it does not exist or the write is refused.
   bool modify(const kube::Resource& resource, const kube::Key& key, const std::function<void(core::Json&)>& change,
               const Caller& caller = {}, const std::string& subresource = "");
   /// Returns the object without managedFields; null if absent.
@@ -125,16 +125,16 @@ class KubeApi {
     std::function<void()> on_end;              ///< The server ended the watch: a timeout, or after an error event.
   };
   using WatchId = std::uint64_t;
-  /// Opens a watch. Returns its id, or the error. Events follow until it is closed.
+  /// Opens a watch, whose events follow until it is closed. Returns its id, or the reply with the error.
   std::expected<WatchId, net::HttpResponse> watch(const net::HttpRequest& request, WatchSink sink);
   void close_watch(WatchId id);
   [[nodiscard]] std::size_t watch_count() const { return watches_.size(); }
   /// Ends all watches, like a restart of the API server.
   void end_watches();
 
-  /// Drops all history until now. Watches that resume from before get 410.
+  /// Drops all history until now. A watch that resumes from an earlier revision gets 410.
   void compact() { store_.compact(store_.revision()); }
-  /// Returns the number of requests served by verb ("create", "get" ...), for oracles about rest.
+  /// Returns how many requests were served, by verb and table: "create pods", "watch deployments.apps".
   [[nodiscard]] const std::map<std::string, std::uint64_t>& counts() const { return counts_; }
 
  private:
@@ -143,7 +143,7 @@ class KubeApi {
 
   std::expected<Parsed, net::HttpResponse> parse(const net::HttpRequest& request) const;
   net::HttpResponse serve_parsed(const Parsed& parsed, const net::HttpRequest& request);
-  /// Returns nullopt if the request is not about a subresource that can only be created.
+  /// Serves a POST to a subresource that can only be created. Returns nullopt for all other requests.
   std::optional<net::HttpResponse> serve_created_subresource(const Parsed& parsed, const net::HttpRequest& request);
   net::HttpResponse serve_list(const Parsed& parsed);
   net::HttpResponse serve_scale(const Parsed& parsed, const net::HttpRequest& request);
@@ -154,7 +154,7 @@ class KubeApi {
   std::optional<Refusal> admit(const AdmissionRequest& request) const;
   std::optional<Refusal> check_object(const KubeKind& kind, const core::Json& object, const Caller& caller) const;
   std::optional<Refusal> check_namespace(const KubeKind& kind, const kube::Key& key) const;
-  /// Returns the object as stored; `write` returns it as served.
+  /// store() and write() store the new state. store() returns it as stored, and write() as served.
   ApiResult<StoredPtr> store(const KubeKind& kind, const StoredPtr& before, core::Json after, const Caller& caller,
                              const std::string& subresource, std::optional<FieldOwners> owners, bool patched = false);
   ApiResult<core::Json> write(const KubeKind& kind, const StoredPtr& before, core::Json after, const Caller& caller,

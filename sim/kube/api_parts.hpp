@@ -24,12 +24,12 @@ core::Json metadata_only(const core::Json& object);
 /// How a client wants objects: whole, or (meta.k8s.io/v1) only the metadata of one object or of each object in a list.
 enum class Shape { kWhole, kMetadata, kMetadataList };
 
-/// Uses the first clause of Accept that the server knows, like its negotiation; nullopt if there is none.
+/// Returns the shape for the first clause of Accept that the server knows; nullopt if it knows none.
 std::optional<Shape> shape_of(const net::HttpRequest& request);
 
-/// The resource of the problems from match_problems().
+/// The resource that a refusal names for problems from match_problems().
 extern const kube::Resource kListOptions;
-/// Returns the problems of resourceVersionMatch and the parameters related to it.
+/// Returns what is wrong with the parameter resourceVersionMatch and the parameters related to it.
 std::vector<FieldProblem> match_problems(const std::map<std::string, std::string>& query, bool watch, bool watch_list);
 
 struct Selection {
@@ -51,7 +51,7 @@ struct KubeApi::Watch {
   core::Timer timeout;
 };
 
-/// A parsed request.
+/// A request to the API server, parsed from its path, query, headers and body.
 struct KubeApi::Parsed {
   const KubeKind* kind = nullptr;
   kube::Key key;  ///< The name is "" for the collection.

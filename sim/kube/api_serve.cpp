@@ -316,7 +316,7 @@ net::HttpResponse KubeApi::serve_list(const Parsed& parsed) {
     if (kind.custom) {
       items += text_of(kind, *stored);
     } else {
-      // Items of built-in lists have no kind. Both fields are omitted from the sorted object.
+      // Items of built-in lists have neither apiVersion nor kind.
       items += core::canonical(without(shown(kind, *stored), {"apiVersion", "kind"}));
     }
     next = place;

@@ -112,15 +112,15 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
   KubeApi& api;
   SeededRandom random;
   ControllerOptions options;
-  std::set<std::string> pending;                      ///< Scheduled work.
-  std::map<std::string, Place> by_uid;                ///< All objects.
-  std::map<std::string, std::set<Place>> dependents;  ///< By the owner's uid.
+  std::set<std::string> pending;                      ///< The ids of work that is scheduled.
+  std::map<std::string, Place> by_uid;                ///< By uid: the place of the object.
+  std::map<std::string, std::set<Place>> dependents;  ///< By the owner's uid: what it owns.
   struct Eviction {
     std::string uid;
     core::MonoTime at;
     bool operator==(const Eviction&) const = default;
   };
-  std::map<kube::Key, Eviction> evictions;  ///< For pods on tainted nodes.
+  std::map<kube::Key, Eviction> evictions;  ///< By pod on a tainted node: its planned eviction.
 
   core::Duration delay() { return core::Duration{random.between(options.least_delay.count(), options.most_delay.count())}; }
 
@@ -297,7 +297,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     object["metadata"]["finalizers"] = std::move(kept);
   }
 
-  /// Removes owners from an object.
+  /// Removes from an object each owner for whose uid `off` returns true.
   void disown(const KubeKind& kind, const kube::Key& key, const std::function<bool(const std::string& uid)>& off,
               const Caller& who) {
     api.modify(
@@ -312,7 +312,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
         who);
   }
 
-  /// Removes the finalizers by which an owner waits for its dependents, or orphans them.
+  /// Orphans the dependents of an owner if it asks for that. Removes the finalizer of an owner that waits for nothing any more.
   void finish_cascade(const Place& place, const KubeKind& kind, const Json& object, const Caller& who) {
     const auto it = dependents.find(uid_of(object));
     const std::set<Place> owned = it == dependents.end() ? std::set<Place>{} : it->second;
@@ -625,7 +625,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
         who, "status");
   }
 
-  /// A condition that did not change keeps its times.
+  /// Restores the times of conditions that did not change.
   static void keep_times(const Json& before, Json& after) {
     if (!before.contains("conditions")) return;
     for (Json& c : after["conditions"]) {

@@ -20,14 +20,14 @@ struct FieldProblem {
 struct KubeKind {
   kube::Resource resource;
   std::string singular{};
-  bool custom = false;     ///< From a CRD.
+  bool custom = false;     ///< The kind is defined by a CRD.
   bool status = true;      ///< Has the status subresource.
   bool scale = false;      ///< Has the scale subresource.
   bool generation = true;  ///< metadata.generation counts changes of the spec.
-  bool graceful = false;   ///< Deleted with a grace period: pods.
+  bool graceful = false;   ///< Objects are deleted with a grace period: pods.
   bool returns_object_on_delete = false;
   std::function<void(core::Json& object)> defaults{};
-  std::function<void(core::Json& object)> on_create{};  ///< What admission adds at creation.
+  std::function<void(core::Json& object)> on_create{};  ///< Changes a new object as the server's own admission does.
   std::function<std::vector<FieldProblem>(const core::Json& object)> validate{};
   /// Returns the changes from `before` to `after` that are not allowed.
   std::function<std::vector<FieldProblem>(const core::Json& before, const core::Json& after)> validate_update{};

@@ -125,8 +125,8 @@ void Kubelets::Impl::crash(const std::string& name) {
   lose(name);
 }
 
-/// The kubelet is back. It drops pods that the API server no longer has, reports or restarts its other pods, and notices new
-/// ones.
+/// Handles the return of a node's kubelet: it drops pods that the API server no longer has, reports or restarts its other pods,
+/// and notices new ones.
 void Kubelets::Impl::come_back(const std::string& name, bool restarted) {
   ++nodes[name].outage;
   if (restarted) {
@@ -155,7 +155,7 @@ void Kubelets::Impl::come_back(const std::string& name, bool restarted) {
   }
 }
 
-/// Restarts the containers of a machine that was switched off.
+/// Restarts the containers of a pod whose machine was switched off.
 void Kubelets::Impl::restart_pod(const PodPtr& pod) {
   pod->machine_started = nodes[pod->node].started;
   for (Container& container : pod->containers) {

@@ -28,9 +28,9 @@ class PodView {
   [[nodiscard]] const std::string& uid() const;
   [[nodiscard]] const std::string& node() const;  ///< The Kubernetes node.
   [[nodiscard]] const std::string& ip() const;
-  [[nodiscard]] std::int64_t machine_started() const;  ///< Seconds of the wall clock; 0: at the beginning of the simulation.
+  [[nodiscard]] std::int64_t machine_started() const;  ///< When its machine started (wall clock, s); 0: with the simulation.
   [[nodiscard]] std::string hostname() const;          ///< spec.hostname, or the pod's name; with hostNetwork the node's name.
-  [[nodiscard]] const core::Json& object() const;      ///< As the kubelet last saw it.
+  [[nodiscard]] const core::Json& object() const;      ///< The pod as the kubelet last saw it.
   /// Returns the item of spec.containers, spec.initContainers or spec.ephemeralContainers; null if there is none.
   [[nodiscard]] const core::Json* container(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> args(const std::string& container) const;
@@ -38,7 +38,7 @@ class PodView {
   [[nodiscard]] std::map<std::string, std::string> env(const std::string& container) const;
   /// Returns a file of a mounted ConfigMap or Secret, as of the kubelet's last refresh; nullopt if there is none.
   [[nodiscard]] std::optional<std::string> file(const std::string& container, const std::string& path) const;
-  /// Returns all files of the volume mounted at this path, by their names.
+  /// Returns all files of the volume that is mounted at this path. The keys are the files' names.
   [[nodiscard]] std::map<std::string, std::string> files(const std::string& container, const std::string& mount_path) const;
   /// Makes the kubelet check the process again (ready, alive, exit code). A probe sees the change within its period.
   void changed() const;
@@ -63,23 +63,23 @@ class Process {
   [[nodiscard]] virtual bool started() const { return true; }
   [[nodiscard]] virtual bool ready() const { return true; }
   [[nodiscard]] virtual bool alive() const { return true; }
-  /// Set once the process has ended by itself.
+  /// Returns the exit code once the process has ended by itself; nullopt while it runs.
   [[nodiscard]] virtual std::optional<int> exit_code() const { return std::nullopt; }
-  /// The termination message.
+  /// Returns the termination message.
   [[nodiscard]] virtual std::string last_words() const { return ""; }
   /// The preStop hook, if the container has one. terminate() follows 0.1 s later.
   virtual void pre_stop() {}
-  /// SIGTERM. The process ends when exit_code() is set, or is killed after the grace period. By default it ends 0.1 s later.
+  /// SIGTERM. The process ends 0.1 s later. If ends_at_once() is false, it ends with exit_code(), or after the grace period.
   virtual void terminate() {}
-  /// False: after terminate(), the process runs until exit_code() is set.
+  /// Returns false if the process keeps running after terminate(), until exit_code() is set.
   [[nodiscard]] virtual bool ends_at_once() const { return true; }
-  /// The mounted files have been refreshed.
+  /// Called when the mounted files have been refreshed.
   virtual void files_changed() {}
 };
-/// Null: a process that is ready at once. In an init container it ends with 0.
+/// Returns the process of a container. Null stands for a process that is ready at once. In an init container, it exits with 0.
 using ProcessFactory = std::function<std::unique_ptr<Process>(PodView pod, const std::string& container)>;
 
-/// An event that nobody asked for.
+/// An event that hits a pod although no user caused it.
 enum class Accident {
   kMachineOff,  ///< The machine stops, and its processes end.
   kMachineCut,  ///< The machine loses its connection to the API server; its processes continue.
@@ -89,9 +89,9 @@ enum class Accident {
 
 struct KubeletOptions {
   core::Duration least_schedule{5}, most_schedule{100};
-  core::Duration least_start{50}, most_start{600};  ///< For the sandbox and for each container.
-  core::Duration least_pull{500}, most_pull{4000};  ///< For the first use of an image on a node.
-  /// The delay until mounted files follow a change; 0.1 to 0.5 s after a change of the pod object.
+  core::Duration least_start{50}, most_start{600};  ///< The time to start the sandbox, and to start each container.
+  core::Duration least_pull{500}, most_pull{4000};  ///< The time to pull an image when a node first uses it.
+  /// The delay until mounted files follow a change of their source. After a change of the pod object, it is 0.1 to 0.5 s.
   core::Duration least_files{30000}, most_files{90000};
   core::Duration least_report{5}, most_report{100};  ///< The usual delay until a pod's state is reported.
   core::Duration slowest_report{2000};               ///< The longest such delay, which is rare.
@@ -115,25 +115,25 @@ class Kubelets {
   /// Sets a callback that is called with the uid of each pod right before its accident.
   void set_on_accident(std::function<void(const std::string& pod, Accident what)> call);
 
-  /// The machine stops: its processes end, and nothing is reported any more.
+  /// Stops the machine: its processes end, and nothing is reported any more.
   void crash_node(const std::string& name);
-  /// The machine starts again, and restarts its pods that still exist.
+  /// Starts the machine again. It restarts its pods that still exist.
   void restart_node(const std::string& name);
-  /// The network between the node and the API server breaks. The processes continue.
+  /// Breaks the network between the node and the API server. The processes continue.
   void cut_node(const std::string& name);
   void heal_node(const std::string& name);
   /// Deletes the Node object and stops the machine.
   void delete_node(const std::string& name);
-  /// The pod fails with the reason Evicted, as under resource pressure.
+  /// Lets the pod fail with this reason, as under resource pressure.
   void fail_pod(const kube::Key& key, const std::string& reason = "Evicted");
-  /// Under load, no probe of a running process on the node is answered in time.
+  /// Sets whether the node is under load: then no probe of a running process is answered in time.
   void load_node(const std::string& name, bool loaded);
-  /// The scheduler deletes the pod in favour of a pod with a higher priority, if it may.
+  /// Deletes the pod as the scheduler does for a pod with a higher priority. An admission rule may refuse this.
   void preempt(const kube::Key& key);
 
   /// Returns the process of a running container; null if there is none.
   [[nodiscard]] Process* find_process(const kube::Key& pod, const std::string& container) const;
-  /// Destroys all processes. For owners of what the processes use.
+  /// Destroys all processes. Call this before the objects that the processes use are destroyed.
   void end_processes();
   /// Returns the pods with processes, for oracles.
   [[nodiscard]] std::vector<kube::Key> running() const;

@@ -38,10 +38,10 @@ struct Container {
   bool killing = false;   ///< A probe has failed, and the container is being ended.
   bool replaced = false;  ///< It was ended by a probe, and starts again before its end is reported.
   bool started_once = false;
-  /// When the first of the liveness probes that have failed in a row failed. nullopt: the last one was answered.
+  /// When the current series of failed liveness probes began; nullopt if the last probe was answered.
   std::optional<core::MonoTime> failing;
   int restarts = 0;
-  int backoffs = 0;  ///< The number of restarts that make the delay of the next one longer.
+  int backoffs = 0;  ///< The number of restarts that make the delay of the next restart longer.
   std::string started_at;
   std::string waiting = "ContainerCreating";
   std::string message;
@@ -52,7 +52,7 @@ struct Container {
 
   [[nodiscard]] std::string name() const { return core::get_string(spec, {"name"}); }
   [[nodiscard]] bool probed(const char* probe) const { return spec.contains(probe); }
-  /// Returns the time from the first failure of a probe to the last one that is allowed.
+  /// Returns the time from the first failure of a probe to the failure that reaches failureThreshold.
   [[nodiscard]] core::Duration failing_time(const char* probe) const {
     const auto more = core::get_int(spec, {probe, "failureThreshold"}, 3) - 1;
     return std::chrono::seconds(core::get_int(spec, {probe, "periodSeconds"}, 10) * more);
@@ -65,8 +65,8 @@ struct PodView::State {
   std::string uid, node, ip;
   std::int64_t machine_started = 0;
   core::Json object;
-  std::vector<Container> containers;     ///< Init containers first.
-  std::map<std::string, Files> volumes;  ///< By volume name.
+  std::vector<Container> containers;     ///< Init containers come first.
+  std::map<std::string, Files> volumes;  ///< The files of each volume, by the volume's name.
   std::function<void()> on_changed;
 
   // For the kubelet only.
@@ -74,13 +74,13 @@ struct PodView::State {
   bool mounted = false;
   bool syncing = false;
   bool reporting = false;
-  bool torn_down = false;  ///< All of it has ended, including the sandbox.
+  bool torn_down = false;  ///< The pod's containers and its sandbox have ended.
   bool gone = false;
   std::string failed_reason;
-  /// No container of the pod starts any more.
+  /// Reports whether no container of the pod may start any more.
   [[nodiscard]] bool ends() const { return stopping || !failed_reason.empty(); }
   std::string start_time;
-  std::string reported_at;  ///< The time of the last report with news.
+  std::string reported_at;  ///< When the kubelet last had news to report.
   std::uint64_t refresh = 0;
 
   Container* find(const std::string& name) {
@@ -127,7 +127,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
       if (const auto self = weak.lock()) call(*self);
     });
   }
-  /// Calls `call` only if the kubelet still has the pod.
+  /// Calls `call` after the delay, if the kubelet still has the pod and its machine runs.
   void later(core::Duration delay, const PodPtr& pod, std::function<void(Impl&, const PodPtr&)> call) {
     later(delay, [weak = std::weak_ptr<Pod>(pod), call = std::move(call)](Impl& self) {
       const PodPtr held = weak.lock();

@@ -27,7 +27,7 @@ class DefaultProcess final : public Process {
 
 }  // namespace
 
-/// The kubelet notices a new or changed pod on its node.
+/// Handles a new or changed pod on a node that is connected.
 void Kubelets::Impl::notice(const kube::Key& key) {
   const StoredPtr stored = api.store().find("pods", key);
   if (!stored) return;
@@ -244,13 +244,13 @@ void Kubelets::Impl::later_in_run(Duration delay, const PodPtr& pod, const Conta
   });
 }
 
-/// Only failures in a row count: an answer of the container resets them.
+/// Reads the liveness probe. Only failures in a row count: an answer of the container resets them.
 void Kubelets::Impl::look_for_life(const PodPtr& pod, Container& container) {
   if (!alive(*pod, container)) return doubt(pod, container);
   container.failing.reset();
 }
 
-/// The liveness probe has failed once. The container is ended if the probe fails as often as allowed, without an answer in
+/// Handles a failed liveness probe. The container is ended if the probe fails as often as allowed, without an answer in
 /// between.
 void Kubelets::Impl::doubt(const PodPtr& pod, Container& container) {
   if (container.failing) return;
@@ -283,12 +283,12 @@ void Kubelets::Impl::end_container(const PodPtr& pod, Container& container, int 
       Json{{"exitCode", code}, {"reason", reason}, {"startedAt", container.started_at}, {"finishedAt", now()}};
   if (!said.empty()) (*container.terminated)["message"] = said;
   const bool again = !pod->stopping && starts_again(*pod, container);
-  // A container ended by a probe starts again at once, and the first time does not count.
+  // A first restart after a failed probe does not count for the back-off of later restarts.
   const bool counts = again && (!killed || container.restarts > 0);
   const int before = counts ? container.backoffs++ : 0;
   container.replaced = again && killed && before == 0;
   container.ready = container.ready && container.replaced;
-  // The first restart is immediate, later ones have a growing delay.
+  // The first restart that counts is immediate. Later ones have a growing delay.
   if (before == 0) return;
   const Duration backoff = std::min(Duration{10000} * (1 << std::min(before - 1, 5)), Duration{300000});
   container.backing_off = true;

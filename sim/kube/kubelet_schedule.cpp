@@ -98,7 +98,7 @@ bool Kubelets::Impl::tolerates_taints(const Json& pod, const Json& node) {
          });
 }
 
-/// Evaluates node affinity by name (matchFields), as in the pods of DaemonSets and in bound workers.
+/// Evaluates node affinity by name (matchFields), which pods of DaemonSets and bound workers have. Ignores other affinity.
 bool Kubelets::Impl::affine(const Json& pod, const std::string& node) {
   const Json* terms = core::find(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
   if (terms == nullptr || !terms->contains("nodeSelectorTerms")) return true;
@@ -112,7 +112,7 @@ bool Kubelets::Impl::affine(const Json& pod, const std::string& node) {
   return false;
 }
 
-/// Evaluates required anti-affinity by host name.
+/// Reports whether the pod's required anti-affinity, which is by host name, allows the node.
 bool Kubelets::Impl::tolerant(const kube::Key& key, const Json& pod, const std::string& node) {
   const Json* rules =
       core::find(pod, {"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});

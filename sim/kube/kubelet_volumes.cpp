@@ -12,7 +12,7 @@ using core::Duration;
 using core::Json;
 namespace res = kube::resources;
 
-/// Returns the contents of ConfigMap, Secret and projected volumes; nullopt if something is missing that is not optional.
+/// Returns the files of ConfigMap, Secret and projected volumes; nullopt if a required source is missing (named in `missing`).
 std::optional<std::map<std::string, Files>> Kubelets::Impl::read_volumes(const Pod& pod, std::string& missing) {
   std::map<std::string, Files> out;
   for (const Json& volume : pod.object["spec"].value("volumes", Json::array())) {
@@ -135,7 +135,7 @@ std::string Kubelets::Impl::field(const Pod& pod, const std::string& path) {
   return "";
 }
 
-/// Returns limits in whole cores, or in units of the divisor; "0" without a limit.
+/// Returns the value of a resourceFieldRef, in whole cores or in units of its divisor; "0" if the container does not set it.
 std::string Kubelets::Impl::resource(const Json& container, const Json& ref) {
   const std::string what = core::get_string(ref, {"resource"});
   const std::size_t dot = what.find('.');

@@ -25,7 +25,7 @@ bool is_map(const ListType& type) {
   return type.kind == ListType::Kind::kMap;
 }
 
-/// Maps that are replaced as a whole (x-kubernetes-map-type: atomic).
+/// Reports whether the map in this field is replaced as a whole (x-kubernetes-map-type: atomic).
 bool atomic_map(std::string_view field, bool custom) {
   if (custom) return false;
   return field == "selector" || field == "labelSelector" || field == "nodeSelector" || field == "secretKeyRef" ||
@@ -78,7 +78,7 @@ void collect(const Json& value, std::string_view field, bool custom, FieldPath& 
 Json merge_applied(const Json& live, const Json& config, std::string_view field, bool custom);
 
 Json merge_applied_list(const Json& live, const Json& config, const ListType& type, bool custom) {
-  // First the applied items in their order, then those of others.
+  // The applied items come first, in their order, and then those of others.
   Json out = Json::array();
   std::set<std::string> ours;
   for (const Json& item : config) {
@@ -146,7 +146,7 @@ const Json* at_path(const Json& root, const FieldPath& path) {
   return at;
 }
 
-/// Removes the value at a path, and parents that are empty then.
+/// Removes the value at a path, and parents that are empty then. Returns true if `node` is empty then.
 bool remove_path(Json& node, const FieldPath& path, std::size_t depth, std::string_view field) {
   const std::string& part = path[depth];
   const bool last = depth + 1 == path.size();
@@ -365,7 +365,7 @@ ApplyResult apply_config(const Json& live, const FieldOwners& owners, const Json
       std::erase_if(fields, [&](const FieldPath& field) { return starts_with(field, item); });
     }
     for (const FieldPath& field : fields) {
-      // Something that we apply lies below this path, because the field became an object or a list.
+      // The field became an object or a list, and we apply something inside of it.
       const auto inside = wanted.lower_bound(field);
       if (inside != wanted.end() && starts_with(*inside, field)) continue;
       remove_path(result.object, field, 0, "");

@@ -18,22 +18,22 @@ namespace sim {
 struct ListType {
   enum class Kind { kAtomic, kSet, kMap };
   Kind kind = Kind::kAtomic;
-  std::vector<std::string> keys;  ///< The keys of a map.
+  std::vector<std::string> keys;  ///< For kMap: the fields that identify an item.
 };
-/// Returns the type of the list in `field`. With `custom`, for custom resources, whose specs only have atomic lists.
+/// Returns the type of the list in a field with this name. In custom resources (`custom`), all lists of specs are atomic.
 ListType list_type(std::string_view field, const core::Json& list, bool custom);
 
-/// RFC 7386.
+/// Changes `target` by a merge patch (RFC 7386).
 void merge_patch(core::Json& target, const core::Json& patch);
-/// RFC 6902. Errors: kConflict for a failed test, kInvalid otherwise.
+/// Returns `target` changed by a JSON patch (RFC 6902). Errors: kConflict for a failed test, kInvalid otherwise.
 core::Result<core::Json> json_patch(const core::Json& target, const core::Json& patch);
-/// Kubernetes' strategic merge patch with $patch: delete and replace, and $deleteFromPrimitiveList.
+/// Changes `target` by a strategic merge patch with $patch: delete and replace, and $deleteFromPrimitiveList.
 void strategic_patch(core::Json& target, const core::Json& patch);
 
-/// A path to a field: "f:spec", `k:{"name":"x"}`, `v:"finalizer"`.
+/// The steps of a path to a field, such as "f:spec", `k:{"name":"x"}` and `v:"finalizer"`.
 using FieldPath = std::vector<std::string>;
 using FieldSet = std::set<FieldPath>;
-/// The fields of each owner, such as "Apply slurm-operator" or "Update kubectl".
+/// Maps each owner, such as "Apply slurm-operator" or "Update kubectl", to its fields.
 using FieldOwners = std::map<std::string, FieldSet>;
 
 /// Returns the fields that a document sets (leaves, and items of associative lists), except identity and metadata set by the
@@ -43,8 +43,8 @@ FieldSet fields_of(const core::Json& document, bool custom);
 core::Json fields_v1(const FieldSet& fields);
 
 struct ApplyConflict {
-  std::string owner;  ///< As in FieldOwners.
-  std::string path;   ///< ".data.key"
+  std::string owner;  ///< The owner, as in FieldOwners.
+  std::string path;   ///< The field, such as ".data.key".
 };
 
 struct ApplyResult {
@@ -52,7 +52,7 @@ struct ApplyResult {
   FieldOwners owners;
   std::vector<ApplyConflict> conflicts;  ///< If not empty, ignore the rest.
 };
-/// Applies `config` as `manager` to `live`, whose fields belong to `owners`.
+/// Applies `config` as `manager` to `live`, whose fields belong to `owners`. `force` takes over the fields of other owners.
 ApplyResult apply_config(const core::Json& live, const FieldOwners& owners, const core::Json& config,
                          const std::string& manager, bool force, bool custom);
 /// Returns the owners after `manager` has changed a document by other means than apply.

@@ -116,7 +116,7 @@ TEST(Apply, CustomResourcesHaveAtomicLists) {
 }
 
 RC_GTEST_PROP(Apply, IsIdempotentAndContained, ()) {
-  // Small documents with few names, so that they overlap.
+  // Makes small documents with few names, so that they overlap.
   const auto document = [] {
     Json out = Json::object();
     for (const std::string name : {"a", "b", "c"}) {

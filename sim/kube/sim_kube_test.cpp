@@ -219,7 +219,7 @@ class ScriptedProcess final : public Process {
 
 struct ProcessTest : SimKubeTest {
   Scripted script;
-  std::map<std::string, Scripted> scripts;  ///< By container, if there are several.
+  std::map<std::string, Scripted> scripts;  ///< The scripts by container, if there are several.
   std::vector<std::string> started;
   ~ProcessTest() override { kube.nodes().end_processes(); }  // processes call the scripts during their destruction
   void use_script(Json container, Json pod_extra = Json::object()) {

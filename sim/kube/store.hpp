@@ -1,5 +1,5 @@
-// Replaces etcd and the watch cache for the API server: objects under one revision for everything, their history, and
-// listeners.
+// Stores the objects of the API server, in place of etcd and the watch cache. All objects share one revision counter. Keeps the
+// history of the objects, and calls listeners.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace sim {
 
 /// One version of an object; never changes.
 struct Stored {
-  core::Json body;     ///< With metadata.resourceVersion.
+  core::Json body;     ///< The object, with metadata.resourceVersion.
   FieldOwners owners;  ///< Empty while only its creator has written the object: the creator then owns everything.
   std::uint64_t revision = 0;
   std::string creator{};       ///< The field manager.
-  mutable std::string text{};  ///< As served. Made on the first request, on the loop's thread.
+  mutable std::string text{};  ///< The body as served. Made on the first request, on the loop's thread.
 };
 using StoredPtr = std::shared_ptr<const Stored>;
 
@@ -32,12 +32,12 @@ struct Change {
   Type type = Type::kAdded;
   std::uint64_t revision = 0;
   kube::Key key;
-  StoredPtr object;  ///< After the change. For a deletion, the last state with the deletion's revision.
-  StoredPtr before;  ///< Null for kAdded.
+  StoredPtr object;  ///< The object after the change. For a deletion, its last state with the deletion's revision.
+  StoredPtr before;  ///< The object before the change; null for kAdded.
 };
 using ChangePtr = std::shared_ptr<const Change>;
 
-/// Returns "pods" or "deployments.apps".
+/// Returns the name of the resource with its group: "pods", "deployments.apps".
 std::string table_name(const kube::Resource& resource);
 
 class KubeStore {
@@ -49,7 +49,7 @@ class KubeStore {
   [[nodiscard]] std::uint64_t compacted() const { return compacted_; }
 
   [[nodiscard]] StoredPtr find(const std::string& table, const kube::Key& key) const;
-  /// Sorted by key.
+  /// Returns the objects of a table, sorted by key.
   [[nodiscard]] const std::map<kube::Key, StoredPtr>& all(const std::string& table) const;
   /// Returns the pods of a Kubernetes node.
   [[nodiscard]] std::vector<kube::Key> pods_on(const std::string& node) const;

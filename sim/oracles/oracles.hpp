@@ -15,15 +15,15 @@
 
 namespace sim {
 
-/// The events for a program's oracles, and their answers.
+/// The interface of a program's oracles: the events that they get, and their answers.
 class Oracle {
  public:
   virtual ~Oracle() = default;
-  /// The pod with this uid has an accident.
+  /// Called when the pod with this uid has an accident.
   virtual void accident(const std::string& /*pod*/, Accident /*what*/) {}
-  /// The clock of a process jumps by this much more.
+  /// Called when the clock of a process jumps by this much, in addition to earlier jumps.
   virtual void clock_jumps(core::Duration /*by*/) {}
-  /// A line in the log of any process.
+  /// Called for each line in the log of any process.
   virtual void log_line(std::string_view /*line*/) {}
   /// Returns why the declared state is not reached; empty if it is.
   [[nodiscard]] virtual std::vector<std::string> unmet() const { return {}; }
@@ -36,7 +36,7 @@ class Oracles {
   Oracles(const Oracles&) = delete;
   Oracles& operator=(const Oracles&) = delete;
 
-  /// Adds an oracle, which must live as long as anything happens.
+  /// Adds an oracle. It must live until the last event.
   void add(Oracle& oracle) { oracles_.push_back(&oracle); }
 
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }

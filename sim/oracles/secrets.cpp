@@ -11,7 +11,7 @@ namespace {
 
 using core::Json;
 
-/// The number of plans that are remembered. It is more than are made between a plan and the end of its execution.
+/// The number of plans that are kept. It is more than are made while one plan is carried out.
 constexpr std::size_t kPlans = 64;
 
 /// Returns the beginning of every HS256 token.
@@ -26,7 +26,7 @@ std::string hex(std::string_view bytes) {
   return out;
 }
 
-/// Returns bytes as JSON shows them if they are no text: in plans, requests and log lines.
+/// Returns bytes that are not text as JSON shows them in plans, requests and log lines.
 std::string as_dumped(const std::string& bytes) {
   const std::string quoted = Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace);
   return quoted.substr(1, quoted.size() - 2);

@@ -25,7 +25,7 @@ class SecretOracle {
   void learn_token_of(const net::HttpRequest& request);
   void search_secrets(std::string_view text, std::string_view where);
   void log_line(std::string_view line);
-  /// A plan of an operator.
+  /// Searches a plan of an operator for secrets, and keeps the plan.
   void read_plan(const plan::Plan& plan);
 
  private:
@@ -35,8 +35,8 @@ class SecretOracle {
 
   KubeApi& api_;
   Tell violation_;
-  std::set<std::string> secrets_;  ///< In every encoding in which they might appear.
-  std::deque<std::string> plans_;  ///< The last plans: a secret may become known only when it is written.
+  std::set<std::string> secrets_;  ///< The secrets, in every encoding in which they might appear.
+  std::deque<std::string> plans_;  ///< The last plans, which are searched for secrets that become known later.
 };
 
 }  // namespace sim

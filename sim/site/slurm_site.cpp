@@ -33,7 +33,7 @@ std::string argument(const PodView& pod, const std::string& container, std::stri
   return "";
 }
 
-/// Returns "" for invalid input.
+/// Decodes base64url. Returns "" for invalid input.
 std::string bytes_of(std::string base64url) {
   std::ranges::replace(base64url, '-', '+');
   std::ranges::replace(base64url, '_', '/');
@@ -41,8 +41,8 @@ std::string bytes_of(std::string base64url) {
   return core::base64_decode(base64url).value_or("");
 }
 
-/// slurm.jwks takes precedence over slurm.key. slurmctld finds slurm.jwks beside slurm.conf, slurmd finds it through the
-/// environment variable.
+/// Returns the keys of a daemon. slurm.jwks takes precedence over slurm.key. slurmctld finds slurm.jwks beside slurm.conf, and
+/// slurmd finds it through the environment variable.
 SlurmKeys keys_of(const PodView& pod, const std::string& container) {
   const std::map<std::string, std::string> env = pod.env(container);
   const auto told = env.find("SLURM_SACK_JWKS");
@@ -66,7 +66,7 @@ std::string without_port(const std::string& endpoint) {
   return endpoint.substr(0, endpoint.rfind(':'));
 }
 
-/// Returns "host" of SlurmctldHost=name(host).
+/// Returns "host" of SlurmctldHost=name(host); "" if there is no such line.
 std::string slurmctld_host(const std::string& conf) {
   const std::size_t at = conf.find("SlurmctldHost=");
   const std::size_t open = at == std::string::npos ? at : conf.find('(', at);
@@ -105,7 +105,7 @@ std::string slurm_node_of(const Json& pod) {
 
 // --- Processes --------------------------------------------------------------------------------------------------------
 
-/// A process that Slurm's model notifies.
+/// A process of a Slurm daemon in a pod. The model of Slurm tells it about changes.
 class SlurmSite::SlurmProcess : public Process {
  public:
   SlurmProcess(SlurmSite& site, PodView pod, std::string container)
@@ -218,7 +218,7 @@ class SlurmSite::Slurmrestd final : public SlurmProcess {
   }
 };
 
-/// The init container of a worker: bash -c SCRIPT host port.
+/// The init container of a worker: bash -c SCRIPT HOST PORT. It ends when the slurmctld at this host is up.
 class SlurmSite::WaitController final : public SlurmProcess {
  public:
   WaitController(SlurmSite& site, PodView pod, std::string container)

@@ -32,9 +32,9 @@ class SlurmSite {
     std::unique_ptr<SimSlurm> slurm;
     std::unique_ptr<SlurmRest> rest;
     std::optional<PodView> pod;                  ///< The pod of the running slurmctld.
-    std::string jwt_key;                         ///< As read at its start.
-    std::map<std::string, std::string> etc;      ///< /etc/slurm as it was last read, at the start or for a reconfigure.
-    std::string volume;                          ///< The uid of the claim with its state.
+    std::string jwt_key;                         ///< The jwt.key that slurmctld read at its start.
+    std::map<std::string, std::string> etc;      ///< /etc/slurm as slurmctld last read it, at its start or for a reconfigure.
+    std::string volume;                          ///< The uid of the volume claim with slurmctld's state.
     std::map<std::string, std::string> slurmds;  ///< By node: the uid of the pod of its slurmd.
   };
 
@@ -45,7 +45,7 @@ class SlurmSite {
   SlurmSite(const SlurmSite&) = delete;
   SlurmSite& operator=(const SlurmSite&) = delete;
 
-  /// Returns the process of a container; null if it is not part of Slurm. The site must outlive it.
+  /// Returns the process of a container; null if the container runs no part of Slurm. The site must outlive the process.
   std::unique_ptr<Process> make_process(PodView pod, const std::string& container);
 
   /// Returns the slurmrestd behind a Service "name.namespace"; null if nothing listens. Any port is accepted.
@@ -55,8 +55,8 @@ class SlurmSite {
   [[nodiscard]] const std::map<std::string, std::unique_ptr<Cluster>>& clusters() const { return clusters_; }
   /// Reports whether a slurmd was ever started in the pod with this uid.
   [[nodiscard]] bool slurmd_ever_ran(const std::string& pod) const { return ran_.contains(pod); }
-  /// Returns how often each daemon was started: "slurmctld demo" and "slurmrestd demo" by their resource, "slurmd cpu-0" by its
-  /// pod.
+  /// Returns how often each daemon was started. The keys are "slurmctld demo" and "slurmrestd demo", with the name of the
+  /// resource, and "slurmd cpu-0", with the name of the pod.
   [[nodiscard]] const std::map<std::string, int>& starts() const { return starts_; }
   /// Called when a cluster is first created, so that others can listen to it.
   std::function<void(Cluster&)> on_cluster;
@@ -80,10 +80,10 @@ class SlurmSite {
   core::Random& random_;
   KubeApi* api_ = nullptr;
   SlurmOptions options_;
-  std::map<std::string, std::unique_ptr<Cluster>> clusters_;  ///< By slurmctld's host.
-  std::map<std::uint64_t, SlurmProcess*> processes_;          ///< In the order of their starts.
+  std::map<std::string, std::unique_ptr<Cluster>> clusters_;  ///< By the host of their slurmctld.
+  std::map<std::uint64_t, SlurmProcess*> processes_;          ///< By number, in the order of their starts.
   std::uint64_t last_process_ = 0;
-  std::map<std::string, Slurmrestd*> restds_;  ///< By the pod's uid.
+  std::map<std::string, Slurmrestd*> restds_;  ///< By the uid of their pod.
   std::set<std::string> ran_;                  ///< The uids of pods in which a slurmd was started.
   std::map<std::string, int> starts_;
 };

@@ -32,7 +32,7 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
-/// slurmrestd writes the bytes of users unchanged.
+/// Returns the body with the byte 0xE9 for each kOddByte. slurmrestd writes users' bytes unchanged, even if they are not UTF-8.
 std::string as_written(const Json& body) {
   static const std::string kPlaceholder = "\\u001a";  // kOddByte, as JSON writes it
   std::string text = body.dump();
@@ -120,7 +120,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
   std::function<std::string()> key;
   struct {
     std::int64_t nodes = -1, jobs = -1, partitions = -1;
-  } missed;                                    ///< When the tables changed without notice.
+  } missed;                                    ///< The time of each table's change that clients do not see.
   std::map<std::string, std::string> counted;  ///< Base states by node, as of the last request for the table.
 
   struct Call {
@@ -178,7 +178,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return Json::array({{{"description", description}, {"error_number", number}, {"error", text}, {"source", source}}});
   }
 
-  /// Returns an error by slurmctld. From 26.05 on, a mistake of the client is a 422.
+  /// Returns an error from slurmctld. From 26.05 on, a mistake of the client is a 422.
   [[nodiscard]] HttpResponse refused(const Call& call, SlurmErrno number, const std::string& description,
                                      std::string_view source) const {
     const int status = number == SlurmErrno::kNoController                    ? 502
@@ -463,7 +463,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     const auto since = call.update_time();
     Json rows = Json::array();
     if (unchanged(since, slurm.jobs_changed(), missed.jobs)) {
-      // Not a 304, but an empty table and a warning.
+      // Slurm answers with an empty table and a warning here, not with a 304.
       return answer(
           call, 200, {{"jobs", std::move(rows)}, {"last_backfill", triple(0)}, {"last_update", triple(0)}}, Json::array(),
           Json::array({{{"description", "No job changes since update_time[" + std::to_string(*since) + "]=2026-01-02T03:04:05"},
@@ -574,7 +574,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return number == SlurmErrno::kSuccess ? good(call) : refused(call, number, "Failure to create node", "_create_node");
   }
 
-  /// For an existing reservation, only the nodes can be changed here.
+  /// Creates a reservation, or changes the nodes of an existing one. Other changes of an existing one are refused.
   HttpResponse post_reservation(const Call& call) {
     const std::string name = call.body.value("name", "");
     const auto listed = call.body.value("node_list", std::vector<std::string>{});
@@ -748,7 +748,7 @@ class SlurmTransport final : public net::HttpTransport {
     });
   }
 
-  /// The client may have been destroyed.
+  /// Carries out the request at the server. The client may have been destroyed meanwhile.
   void arrive(SlurmRest& server, const std::shared_ptr<bool>& alive, RequestId id, const HttpRequest& request,
               const SlurmFault& fault) {
     if (fault.kind == SlurmFault::Kind::kError) {

@@ -48,7 +48,7 @@ struct SlurmFault {
 
 class SlurmRest {
  public:
-  /// Decides the fault of a request. Called once for each.
+  /// Decides the fault of a request. Called once for each request.
   using Faults = std::function<SlurmFault(const net::HttpRequest&)>;
   using Reply = std::function<void(net::HttpResponse)>;
 
@@ -58,7 +58,7 @@ class SlurmRest {
 
   /// Answers now. If slurmctld is down and the request needs it, answers after ten seconds (nine before 26.05).
   void serve(const net::HttpRequest& request, Reply reply);
-  /// Requests with update_time are answered as if nothing had changed, until the next change.
+  /// Answers requests with update_time as if nothing had changed, until the next change.
   void miss_changes();
 
  private:
@@ -66,8 +66,8 @@ class SlurmRest {
   std::shared_ptr<Impl> impl_;
 };
 
-/// Returns a transport on the virtual loop. `find` returns the server that listens now, or null: connection refused. Requests
-/// travel on the network's loop, and are carried out even if the client has died or is paused meanwhile.
+/// Returns a transport on the virtual loop. `find` returns the server that listens now; null means that connections are
+/// refused. Requests travel on the network's loop, and are carried out even if the client has died or is paused meanwhile.
 std::unique_ptr<net::HttpTransport> slurm_transport(core::Loop& network, core::Loop& client, core::Random& random,
                                                     std::function<SlurmRest*()> find, SlurmRest::Faults faults = {});
 

@@ -260,7 +260,7 @@ core::Result<void> SimSlurm::start() {
   touch_jobs();
   tend_reservations();
   for (auto& [name, slurmd] : slurmds_) {
-    // slurmctld notifies the slurmds that it knows from before.
+    // slurmctld sends its configuration to the slurmds that it knows from before.
     if (slurmd.registered && nodes_.contains(name)) slurmd.fetched = configuration_;
     // A slurmd that found no slurmctld at its start retries. A slurmd that lost its record does not.
     if (!slurmd.registered && !slurmd.refused) {
@@ -318,7 +318,7 @@ SlurmErrno SimSlurm::reconfigure() {
   return SlurmErrno::kSuccess;
 }
 
-/// slurmctld notifies every slurmd that it knows and that accepts its messages. A slurmd without a record is not known.
+/// Reconfigures every slurmd that slurmctld knows and that accepts its messages. A slurmd without a record is not known.
 void SimSlurm::reload_all() {
   if (!up_) return;
   for (auto& [name, slurmd] : slurmds_) {
@@ -337,7 +337,7 @@ int SimSlurm::http_status(const std::string& name, std::string_view path) const 
   return path == "/healthz" || path == "/livez" || path == "/readyz" ? 204 : 404;
 }
 
-// --- What it knows ----------------------------------------------------------------------------------------------------
+// --- State ------------------------------------------------------------------------------------------------------------
 
 const SimNode* SimSlurm::node(const std::string& name) const {
   const auto it = nodes_.find(name);

@@ -30,18 +30,18 @@ namespace sim {
 struct SlurmOptions {
   std::string release = "26.05.5";
   core::Duration epilog{400};              ///< How long a job is COMPLETING.
-  core::Duration registration{150};        ///< From slurmd's start, with slurmctld up, to its record.
+  core::Duration registration{150};        ///< The time from slurmd's start, with slurmctld up, to its record.
   core::Duration answer{600};              ///< How long UNDRAIN, RESUME and IDLE leave a node NOT_RESPONDING.
-  core::Duration scheduling{200};          ///< From a change to the start of jobs.
-  core::Duration requeue_delay{20000};     ///< BeginTime of a requeued job (real: 120 s).
+  core::Duration scheduling{200};          ///< The time from a change to the start of jobs.
+  core::Duration requeue_delay{20000};     ///< The time until BeginTime of a requeued job (real: 120 s).
   core::Duration slurmd_timeout{300000};   ///< SlurmdTimeout, unless the configuration sets it.
-  core::Duration config_retry{10000};      ///< slurmd's delay after it found no slurmctld.
-  core::Duration reload{300};              ///< From a reconfigure to the registrations of all slurmds.
-  core::Duration reservation{3000};        ///< From the start of a reservation to the RESERVED of its nodes.
+  core::Duration config_retry{10000};      ///< The time until slurmd tries again after it found no slurmctld.
+  core::Duration reload{300};              ///< The time from a reconfigure to the registrations of all slurmds.
+  core::Duration reservation{3000};        ///< The time from the start of a reservation to the flag RESERVED of its nodes.
   core::Duration failover{2000};           ///< The time slurmd needs for a host of --conf-server that does not answer.
   std::string listens = "slurmctld:6817";  ///< The address of this slurmctld for --conf-server.
   int cpus = 4;                            ///< The CPUs of a node, unless its --conf sets them.
-  std::int64_t memory = 24000;             ///< The memory of a machine in MiB, unless set_memory changes it. No GRES.
+  std::int64_t memory = 24000;             ///< A machine's memory in MiB, unless set_memory changes it. Machines have no GRES.
 };
 
 /// The error numbers of Slurm that this model returns.
@@ -72,8 +72,8 @@ enum class SlurmErrno : int {
 struct SlurmKeys {
   std::vector<std::string> kids{"slurm.key"};
   std::string use_default{};                   ///< The kid of the key that signs; "": the first.
-  std::map<std::string, std::string> bytes{};  ///< By kid, if known. Two daemons may have different keys with the same kid.
-  bool alone = false;                          ///< Only slurm.key exists, and its kid is the key itself.
+  std::map<std::string, std::string> bytes{};  ///< The keys by kid, if known. Two daemons may have different keys with one kid.
+  bool alone = false;                          ///< The daemon has only slurm.key, and `kids` has the content of that file.
   [[nodiscard]] const std::string& signs() const { return use_default.empty() ? kids.front() : use_default; }
   /// Reports whether a message of `sender` verifies. Any of the keys with its kid may verify it. A message without kid is
   /// verified with the key that signs, and a daemon with only slurm.key ignores kids.
@@ -89,7 +89,7 @@ struct SimNode {
   bool maintenance = false;                    ///< The reservation has MAINT.
   std::optional<core::MonoTime> maintained{};  ///< When a reservation with MAINT was last active.
   std::vector<std::string> features, active_features;
-  /// Recomputed when nodes are added or removed, and by a reconfigure; not by an update of features.
+  /// The node's partitions. Recomputed when a node is added or removed, and by a reconfigure; not when features change.
   std::set<std::string> partitions;
   bool down = false;
   bool drain = false;
@@ -102,17 +102,17 @@ struct SimNode {
   int conf_weight = 1;  ///< The weight from --conf, to which a reconfigure returns.
   std::int64_t real_memory = 1000;
   core::MonoTime made{};           ///< When the record was created.
-  std::int64_t registered_at = 0;  ///< Seconds, wall clock.
-  std::int64_t reason_at = 0;      ///< Seconds, wall clock.
-  std::int64_t heard_of = 0;       ///< Seconds, wall clock: when its slurmd answered, or somebody freed it.
+  std::int64_t registered_at = 0;  ///< When its slurmd last registered after a start: seconds, wall clock.
+  std::int64_t reason_at = 0;      ///< When the reason was set: seconds, wall clock.
+  std::int64_t heard_of = 0;       ///< When its slurmd last answered, or somebody last freed it: seconds, wall clock.
 };
 
 struct SimReservation {
   std::set<std::string> nodes;
   std::string users = "root";
   std::set<std::string> flags{};    ///< SPEC_NODES is implied.
-  std::int64_t start = 0, end = 0;  ///< Seconds, wall clock. For a recurring reservation: the current time or the next.
-  /// Returns the seconds from one time to the next; 0 if it does not recur.
+  std::int64_t start = 0, end = 0;  ///< Seconds, wall clock. If it recurs: of the current or the next occurrence.
+  /// Returns the seconds between two occurrences; 0 if the reservation does not recur.
   [[nodiscard]] std::int64_t period() const;
 };
 
@@ -124,10 +124,10 @@ struct JobRequest {
   std::string partition{};  ///< "": the default partition, or the first one.
   int nodes = 1;
   core::Duration duration{60000};
-  bool exclusive = false;  ///< Without this, the job takes one CPU of each node.
+  bool exclusive = false;  ///< The job takes whole nodes. Otherwise, it takes one CPU of each node.
   bool requeue = true;
   std::vector<std::string> required_nodes{};
-  std::optional<core::Duration> limit{};  ///< nullopt: none.
+  std::optional<core::Duration> limit{};  ///< The time limit; nullopt: none.
   std::string name = "wrap";              ///< kOddByte stands for a byte that is not UTF-8.
   bool prolog_fails = false, epilog_fails = false;
   core::Duration prolog{0};  ///< The duration of the prolog. The launch waits for it (PrologFlags=Alloc,DeferBatch).
@@ -145,7 +145,7 @@ struct SimJob {
   std::vector<std::string> nodes;
   core::Duration left{0};           ///< The rest of its duration, when it last started or was suspended.
   core::MonoTime resumed_at;        ///< When it last began to run.
-  core::MonoTime not_before;        ///< For a requeued job.
+  core::MonoTime not_before;        ///< The earliest start of a requeued job.
   std::int64_t start = 0, end = 0;  ///< Seconds, wall clock; 0: not yet.
   int restarts = 0;
   core::MonoTime submitted;
@@ -171,7 +171,7 @@ struct JobLoss {
   enum class Cause {
     kDown,           ///< `by` set its node DOWN.
     kSilence,        ///< slurmctld had no answer of its node for SlurmdTimeout.
-    kOtherKey,       ///< The same, because the slurmd has other keys.
+    kOtherKey,       ///< As kSilence, but because the slurmd has other keys.
     kSlurmdEnded,    ///< slurmd ended, together with all processes.
     kSlurmdBegan,    ///< Another process registered under the name of the slurmd that ran it.
     kNoSlurmd,       ///< It was started where no slurmd had registered.
@@ -196,7 +196,7 @@ std::string_view to_string(JobLoss::Cause cause);
 
 struct SimPartition {
   std::string name;
-  std::string nodes_expression;    ///< As configured: names of NodeSets, ALL, or a hostlist.
+  std::string nodes_expression;    ///< The value of Nodes=: names of NodeSets, ALL, or a hostlist.
   std::vector<std::string> words;  ///< The expression's parts: names of nodes and NodeSets, or ALL.
   std::set<std::string> members;
   bool hidden = false, root_only = false, is_default = false;
@@ -221,16 +221,16 @@ class SimSlurm {
   SimSlurm& operator=(const SimSlurm&) = delete;
 
   // --- slurmctld ---
-  /// Reads the configuration and the saved state. Error: kInvalid if slurmctld ends at once; the message says why.
+  /// Starts slurmctld, which reads the configuration and the saved state. Error: kInvalid with the reason if it ends at once.
   core::Result<void> start();
-  /// Ends, by a signal or crash. Its state is on the volume, and jobs continue.
+  /// Ends slurmctld, as a signal or a crash does. Its state stays on the volume, and jobs continue.
   void stop();
-  /// Loses the volume: nodes and jobs are forgotten. Only while slurmctld is down.
+  /// Removes the volume, so that nodes and jobs are forgotten. Call this only while slurmctld is down.
   void lose_state();
   [[nodiscard]] bool up() const { return up_; }
   /// Returns when slurmctld last came up.
   [[nodiscard]] core::MonoTime up_since() const { return up_since_; }
-  /// Hands over to a new process. After an error the old process and its configuration stay.
+  /// Hands over to a new process, which loads the configuration. After an error, the old process and its configuration stay.
   SlurmErrno reconfigure();
   /// Returns the text of the configuration in force.
   [[nodiscard]] const std::string& configuration() const { return configuration_; }
@@ -238,26 +238,26 @@ class SimSlurm {
   /// Returns the content of the key file of slurmctld ("") or of a slurmd (its name). Both read it at their start and with
   /// every reconfigure, slurmd also after a SIGHUP. By default all have the same key.
   std::function<SlurmKeys(const std::string& name)> key_file = [](const std::string&) { return SlurmKeys{}; };
-  /// Returns the HTTP status of a probe's GET to slurmctld ("") or to a slurmd; 0: no answer. 25.11 and later answer.
+  /// Returns the HTTP status of a probe's GET to slurmctld ("") or to a slurmd; 0 without an answer, as always before 25.11.
   [[nodiscard]] int http_status(const std::string& name, std::string_view path) const;
 
   // --- slurmd: names are the names of the Slurm nodes ---
-  /// slurmd -Z --conf. Returns false if it ends at once (unknown keys, NodeName). `conf_server` is "HOST:PORT,...", or "" for
-  /// this slurmctld. If it names a host twice, slurmd finds no slurmctld. `booted` is the time at which its machine started, in
-  /// seconds of the wall clock.
+  /// Runs `slurmd -Z --conf CONF`. Returns false if slurmd ends at once (unknown keys, NodeName). `conf_server` is
+  /// "HOST:PORT,...", or "" for this slurmctld. If it names a host twice, slurmd finds no slurmctld. `booted` is the time at
+  /// which its machine started, in seconds of the wall clock.
   bool start_slurmd(const std::string& name, const std::string& conf, const std::string& address = "10.0.0.1",
                     const std::string& instance = "", const std::string& conf_server = "", std::int64_t booted = 0);
-  /// SIGHUP: it starts anew while its jobs continue, and registers, even if its record was deleted or refused.
+  /// Sends SIGHUP: slurmd starts anew while its jobs continue, and registers, even if its record was deleted or refused.
   void reload_slurmd(const std::string& name);
   /// Sets the memory in MiB that slurmds report from their next registrations on.
   void set_memory(std::int64_t memory) { options_.memory = memory; }
-  /// The slurmd ends, or its machine stops. The record stays.
+  /// Ends the slurmd, as its own end or a stop of its machine does. The record stays.
   void stop_slurmd(const std::string& name);
   [[nodiscard]] bool slurmd_runs(const std::string& name) const { return slurmds_.contains(name); }
   /// Reports whether the slurmd runs, and accepts slurmctld's messages.
   [[nodiscard]] bool hears(const std::string& name) const;
-  /// Returns the slurmds that know slurmctld and have another configuration. slurmctld sends a new configuration only to
-  /// slurmds that have registered before.
+  /// Returns the slurmds that slurmctld knows and that have another configuration than slurmctld. It sends a new configuration
+  /// only to slurmds that have registered before.
   [[nodiscard]] std::vector<std::string> outdated() const;
   /// Reports whether the slurmd runs and slurmctld has answered its registration, even if slurmctld created no record.
   [[nodiscard]] bool slurmd_ready(const std::string& name) const;
@@ -265,9 +265,9 @@ class SimSlurm {
   // --- Requests of clients: kNoController while slurmctld is down ---
   SlurmErrno update_node(const std::string& name, const SimNodeUpdate& update, const std::string& user = "slurm");
   SlurmErrno delete_node(const std::string& name, const std::string& user = "slurm");
-  /// Creates a node with State=CLOUD, without a slurmd. kNodeExists before 26.05 also deletes the existing node if it is idle.
+  /// Creates a node with State=CLOUD and no slurmd. Before 26.05, a refusal with kNodeExists deletes that node if it is idle.
   SlurmErrno create_node(const std::string& name);
-  /// Reserves the nodes from now on. Refused while jobs hold one of them.
+  /// Reserves the nodes from now on. Does nothing while a job holds one of them.
   void reserve(const std::string& reservation, std::set<std::string> nodes);
   void end_reservation(const std::string& reservation);
   /// As REST does: creates a reservation, which must not exist yet.
@@ -283,7 +283,7 @@ class SimSlurm {
   bool cancel(std::int64_t job);
   /// Cancels a job on behalf of another user.
   SlurmErrno cancel_by(std::int64_t job, const std::string& user);
-  /// `scontrol requeue incomplete`. Does nothing to jobs that neither run nor are suspended.
+  /// Acts like `scontrol requeue incomplete`: only on a running or suspended job. kDisabled: the job must not be requeued.
   SlurmErrno requeue(std::int64_t job, const std::string& user);
   void cancel_all();
 
@@ -328,7 +328,7 @@ class SimSlurm {
  private:
   struct Loaded;
   enum class Registration {
-    kAnswer,  ///< Requested by slurmctld.
+    kAnswer,  ///< slurmctld asked a running slurmd to register.
     kReload,  ///< slurmd restarted while its jobs continue.
     kStart,   ///< A new process. The jobs of the previous one are gone.
   };
@@ -337,7 +337,7 @@ class SimSlurm {
     std::uint64_t incarnation = 0;
     std::int64_t booted = 0;
     bool refused = false;     ///< slurmctld answered with success, but created no record; slurmd does not retry.
-    bool registered = false;  ///< Acknowledged since the start.
+    bool registered = false;  ///< slurmctld has accepted its registration since its start.
     SlurmKeys keys;
     /// The configuration that it fetched at its start, or when slurmctld asked for it. nullopt: none yet.
     std::optional<std::string> fetched;
@@ -401,17 +401,17 @@ class SimSlurm {
   int return_to_service_ = 0;
   std::size_t max_nodes_ = 0;
   core::Duration slurmd_timeout_{300000};
-  std::map<std::string, std::string> node_sets_;  ///< NodeSet name -> feature.
+  std::map<std::string, std::string> node_sets_;  ///< By NodeSet: its feature.
   std::map<std::string, SimPartition> partitions_;
   bool features_moved_ = false;  ///< Features have changed since the partitions were last computed.
   std::map<std::string, SimReservation> reservations_;
-  std::uint64_t tended_ = 0;  ///< Invalidates older timers.
+  std::uint64_t tended_ = 0;  ///< A number that invalidates older timers.
 
   std::map<std::string, SimNode> nodes_;
   std::map<std::int64_t, SimJob> jobs_;
   std::map<std::string, Slurmd> slurmds_;
-  std::map<std::int64_t, std::uint64_t> turns_;    ///< By job; invalidates older timers.
-  std::map<std::string, std::uint64_t> silences_;  ///< By node; invalidates older timers.
+  std::map<std::int64_t, std::uint64_t> turns_;    ///< By job: a number that invalidates older timers.
+  std::map<std::string, std::uint64_t> silences_;  ///< By node: a number that invalidates older timers.
   std::int64_t last_job_ = 0;
   std::uint64_t last_incarnation_ = 0;
   bool scheduling_ = false;

@@ -22,7 +22,7 @@ std::int64_t SimSlurm::submit(JobRequest request) {
   }
   const auto partition = partitions_.find(request.partition);
   if (partition == partitions_.end() || partition->second.root_only) return 0;
-  // ESLURM_PARTITION_NOT_AVAIL.
+  // Slurm refuses the job with ESLURM_PARTITION_NOT_AVAIL.
   if (const std::string& state = partition->second.state; state == "DRAIN" || state == "INACTIVE") return 0;
   SimJob job;
   job.id = ++last_job_;
@@ -172,7 +172,7 @@ void SimSlurm::end_job(SimJob& job, SimJob::State state) {
   later(options_.epilog, [this, id = job.id, turn] {
     const auto it = jobs_.find(id);
     if (it == jobs_.end() || turns_[id] != turn) return;
-    // Nobody reports the end on a node that was deleted during the job.
+    // The job stays COMPLETING if one of its nodes was deleted, because nobody reports the end there.
     if (std::ranges::any_of(it->second.nodes, [&](const std::string& node) { return !nodes_.contains(node); })) return;
     it->second.completing = false;
     for (const std::string& node : it->second.nodes) {
@@ -185,7 +185,7 @@ void SimSlurm::end_job(SimJob& job, SimJob::State state) {
   });
 }
 
-/// The prolog has failed: the node is drained, and the job starts again elsewhere.
+/// Handles a failed prolog: the node is drained, and the job starts again elsewhere.
 void SimSlurm::fail_prolog(std::int64_t id, std::uint64_t turn) {
   const auto it = jobs_.find(id);
   if (it == jobs_.end() || turns_[id] != turn || !up_) return;
@@ -231,7 +231,7 @@ void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
   tell_loss(job, loss);
 }
 
-/// The node's jobs end with the node: they are requeued, or fail. Epilogs are not awaited.
+/// Ends the node's jobs, for example because the node is DOWN: they are requeued, or fail. Epilogs are not awaited.
 void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(node)) continue;
@@ -316,7 +316,7 @@ SlurmErrno SimSlurm::update_job(std::int64_t id, std::vector<std::string> exclud
   return SlurmErrno::kSuccess;
 }
 
-/// The job is pending again, and holds its nodes until their epilogs have ended.
+/// Requeues the job: it is pending again, and holds its nodes until their epilogs have ended.
 SlurmErrno SimSlurm::requeue(std::int64_t id, const std::string& user) {
   if (!up_) return SlurmErrno::kNoController;
   const auto it = jobs_.find(id);

@@ -16,7 +16,7 @@ constexpr std::int64_t kLateStart = 30;
 constexpr std::array<std::pair<const char*, std::int64_t>, 5> kPeriods{
     {{"HOURLY", kHour}, {"DAILY", kDay}, {"WEEKDAY", kDay}, {"WEEKEND", kDay}, {"WEEKLY", 7 * kDay}}};
 
-/// The epoch began on a Thursday.
+/// Reports whether the time is on a Saturday or a Sunday. The epoch began on a Thursday.
 bool on_weekend(std::int64_t seconds) {
   const std::int64_t day = (seconds / kDay + 4) % 7;
   return day == 0 || day == 6;
@@ -98,7 +98,7 @@ void SimSlurm::tend_reservations() {
     next = std::min(next, reservation.start > now ? reservation.start : reservation.end);
   }
   mark_reserved();
-  // Slurm checks from time to time.
+  // Slurm checks from time to time, so this runs a moment after the next begin or end.
   if (next - now > 366 * kDay) return;
   later(std::chrono::seconds{next - now} + core::Duration{500}, [this, turn] {
     if (turn == tended_) tend_reservations();

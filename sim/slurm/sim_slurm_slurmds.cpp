@@ -18,7 +18,7 @@ bool node_state_word(std::string_view text) {
   return std::ranges::find(kWords, lower(text)) != kWords.end();
 }
 
-/// slurmd gets its arguments from a shell in the image, which removes the quotes.
+/// Removes quotes, as the shell in the image does that passes arguments to slurmd.
 std::string unquoted(std::string text) {
   if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'') return text.substr(1, text.size() - 2);
   return text;
@@ -26,7 +26,7 @@ std::string unquoted(std::string text) {
 
 }  // namespace
 
-/// Asks one server after the other, all at the port of the first.
+/// Returns how long slurmd takes to find slurmctld; nullopt: never. It asks one server after the other, at the first's port.
 std::optional<core::Duration> SimSlurm::way_to_slurmctld(const std::vector<std::string>& servers) const {
   if (servers.empty()) return core::Duration{0};
   const std::string port = servers.front().substr(servers.front().rfind(':'));
@@ -83,7 +83,7 @@ void SimSlurm::stop_slurmd(const std::string& name) {
   watch_silence(name);
 }
 
-/// The processes of the jobs have ended. slurmctld learns that from the silence, or from the next slurmd of the name.
+/// Marks the node's jobs: their processes have ended. slurmctld learns that from the silence, or from the node's next slurmd.
 void SimSlurm::doom_jobs(const std::string& name) {
   for (auto& [id, job] : jobs_) {
     if (!job.holds(name) || job.completing || job.doomed) continue;
@@ -207,8 +207,8 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
   schedule_soon();
 }
 
-/// Drains a node that has less than its record says. The reason says so: at once, or with the next registration if the node has
-/// another reason without a drain. When the node has enough again, drain and reason stay.
+/// Drains a node that has less than its record says, and returns false. The reason says what is lacking. If the node has
+/// another reason and no drain, the next registration says it. When the node has enough again, drain and reason stay.
 bool SimSlurm::check_resources(SimNode& node) {
   std::string lacks;
   for (const std::string& gres : split(node.gres, ',')) {
@@ -243,7 +243,7 @@ void SimSlurm::drain_itself(SimNode& node, const std::string& reason) {
   touch_nodes();
 }
 
-/// The --conf of a known node has no effect.
+/// Updates the record of a known node when its slurmd registers. The --conf of the slurmd has no effect.
 void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, Registration kind) {
   node.address = slurmd.address;
   node.not_responding = false;

@@ -13,25 +13,25 @@
 
 namespace sim {
 
-/// Slurm's keywords and keys are case-insensitive.
+/// Returns the text in lower case, because Slurm's keywords and keys are case-insensitive.
 std::string lower(std::string_view text);
 /// Returns the integer at the beginning of a text; `fallback` if there is none.
 int number(std::string_view text, int fallback);
 /// Returns the parts between separators, without empty parts.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// "Key=Value" words of one line: keys in lower case, values without their double quotes.
+/// The "Key=Value" words of one line: keys in lower case, values without their double quotes.
 using ConfWords = std::vector<std::pair<std::string, std::string>>;
-/// Returns the value of a key in lower case; "" if there is none.
+/// Returns the value of `key`, which must be in lower case; "" if the line does not have the key.
 std::string word(const ConfWords& words, std::string_view key);
 
-/// Returns the lines of slurm.conf. Error: kInvalid, for which slurmctld ends.
+/// Returns the lines of slurm.conf. Error: kInvalid if slurmctld would end because of the text.
 core::Result<std::vector<ConfWords>> read_slurm_conf(std::string_view text);
-/// Parses the argument of slurmd's --conf. Error: kInvalid, for which slurmd ends.
+/// Parses the argument of slurmd's --conf. Error: kInvalid if slurmd would end because of it.
 core::Result<ConfWords> read_node_conf(std::string_view words);
-/// Parses "cpu-[0-3,07],login". Error: kInvalid.
+/// Parses a hostlist such as "cpu-[0-3,07],login". Error: kInvalid.
 core::Result<std::vector<std::string>> read_hostlist(std::string_view text);
-/// Returns one hostlist of these names, each once.
+/// Returns a hostlist that contains each of these names once.
 std::string write_hostlist(const std::vector<std::string>& names);
 
 /// Reports whether a reason of a drain or DOWN is the operator's.

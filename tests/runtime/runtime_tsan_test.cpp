@@ -1,8 +1,8 @@
 // Runs the program slurm-operator as child processes, under load and with cut connections. This process simulates Kubernetes
 // and Slurm behind HTTP servers, and reads health and metrics. Made for -fsanitize=thread in both: it runs much and asserts
-// little. Tokens and certificates rotate, and slurmrestd has bad days. One operator is a dry run. Of the two others, the first
-// stops under load and the second takes over. Takes less than half a minute in real time. Needs root, to create a network and
-// an /etc/hosts of its own.
+// little. Tokens and certificates rotate, and slurmrestd fails at times. One operator is a dry run. Of the two others, the
+// first stops under load and the second takes over. Takes less than half a minute in real time. Needs root, to create a network
+// and an /etc/hosts of its own.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -124,7 +124,7 @@ class RotatingFiles {
             port, name, sim::kLeaseKey.ns));
     return path;
   }
-  /// Returns the present token of the operator of this name.
+  /// Returns the current token of the operator of this name.
   [[nodiscard]] std::string token(const std::string& name) const { return fmt::format("{}.{}", name, round_); }
   /// The server's certificate, and the clients that it accepts: those of this round and of the two before.
   [[nodiscard]] net::Tls server() const {
@@ -139,7 +139,7 @@ class RotatingFiles {
   std::vector<net::testing::Identity> identities_;
 };
 
-/// Accepts clients that send a present token, and tells the oracles which operator it is, by its name in the Lease.
+/// Accepts clients that send a current token. Tells the oracles which operator sends a request, by its name in the Lease.
 class Gate final : public sim::Server {
  public:
   Gate(sim::Server& server, const RotatingFiles& files) : server_(server), files_(files) {}
@@ -160,7 +160,7 @@ class Gate final : public sim::Server {
     std::string identity;          ///< The name in the Lease. The operator's name until it tries to take the Lease.
     std::set<std::string> tokens;  ///< The tokens with which it was accepted.
   };
-  /// By the operator's name.
+  /// Returns what is known of the operator of this name.
   Client& client(const std::string& name) { return clients_.try_emplace(name, Client{name, {}}).first->second; }
 
  private:
@@ -243,8 +243,8 @@ class SimulatedCluster {
     }
     return out;
   }
-  /// Does nothing until each of these operators has used the present files: an operator that misses a round is no longer
-  /// accepted.
+  /// Replaces the files, but only if each of these operators has used the current ones: an operator that misses a round is no
+  /// longer accepted.
   void rotate(const std::set<std::string>& operators) {
     for (const std::string& name : operators) {
       if (!client(name).tokens.contains(files_.token(name))) return;
@@ -311,7 +311,7 @@ class SimulatedCluster {
   std::thread thread_;
 };
 
-/// The program from its start to its orderly end.
+/// One process of the program, from its start to its orderly end.
 class OperatorProcess {
  public:
   OperatorProcess(const std::string& name, std::string address, std::uint16_t kube_port,
@@ -467,7 +467,7 @@ TEST(Runtime, KeepsThreeNodeSetsUnderLoadAndFaults) {
     if (!planned) planned = dry.log().find("plan (not carried out)") != std::string::npos;
     if (planned && of_dry.answers() > 10 && running.erase("dry") > 0) dry.terminate();
     if (turn >= 30 && slurm_failed && of_first.answers() > 10 && running.erase("first") > 0) first.terminate();
-    // Not faster than the operators can follow on a slow machine.
+    // Waits for answers of the second operator, because on a slow machine the operators cannot follow a faster loop.
     const int heard = of_second.answers();
     std::this_thread::sleep_for(150ms);
     (void)eventually(2s, [&] { return of_second.answers() >= heard + 3; });

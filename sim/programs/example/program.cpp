@@ -10,7 +10,7 @@ using example::kMark;
 
 // --- The disk ---------------------------------------------------------------------------------------------------------
 
-/// Each change is a write of the world, so that all faults of writes can happen to it.
+/// A disk on which each change is a write of the world, so that all faults of writes can happen to it.
 class FaultyDisk final : public example::Disk {
  public:
   FaultyDisk(World& world, FolderOracle& oracle, int slot) : world_(world), oracle_(oracle), slot_(slot) {}

@@ -39,7 +39,7 @@ class FolderOracle final : public Oracle {
 
 class ExampleProgram final : public Program {
  public:
-  /// Only after install().
+  /// Returns the oracle. Call this only after install().
   [[nodiscard]] FolderOracle& oracle() { return *oracle_; }
   [[nodiscard]] int starts() const { return starts_; }
   /// Returns the disk, as the process in this slot of the world reaches it.

@@ -156,7 +156,7 @@ class Bench {
     fmt::print("a pass over all {} keys: {:.0f} ms\n", count, until_idle() * 1000);
   }
 
-  /// Restarts the operator in the existing cluster, to measure the memory that it needs. First without Slurm's answers.
+  /// Restarts the operator in the existing cluster, and measures its memory, first without Slurm's answers and then with them.
   void time_start() {
     world_.crash(0, Duration{1000});
     world_.loop().run_for(Duration{500});
@@ -173,7 +173,7 @@ class Bench {
                (allocated() - empty) / kMega);
   }
 
-  /// Scales as many NodeSets to zero as have kDrained workers.
+  /// Scales NodeSets that have kDrained workers in total to zero. Returns false if workers remain after kReadyLimit.
   bool time_drains() {
     const int nodesets = std::min(options_.nodesets, std::max(1, kDrained / options_.workers));
     std::vector<std::string> nodes;

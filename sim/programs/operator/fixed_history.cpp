@@ -22,7 +22,7 @@ namespace {
 /// is repeated up to 30 s later.
 constexpr Duration kBeforeRest{std::chrono::seconds{70}};
 
-/// Returns the expected writes: a token and its status at 4/5 of each lifetime, or the status and event of an expired one.
+/// Returns how many writes Tokens cause: token and status at 4/5 of each lifetime, or status and event of an expired token.
 std::uint64_t token_writes_due(const World& world, Duration length) {
   std::uint64_t out = 0;
   for (const std::string& name : world.names(slinky::resources::kToken)) {

@@ -1,5 +1,5 @@
-// The fixed history, in which each fault is tried at each write. Also the check that a settled operator writes nothing, with
-// which all histories of the operator end.
+// Runs the fixed history, in which each fault is tried at each write. Also checks that a settled operator writes nothing: all
+// histories of the operator end with this check.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct FixedResult {
   core::Json state;
   std::uint64_t writes = 0;  ///< The number of writes at which a fault could begin.
 };
-/// A cluster is created, grows, runs jobs, shrinks and is edited. A NodeSet is added and deleted, a worker is deleted, and a
-/// key rotates. Returns what went wrong, and the final state.
+/// Runs the fixed history: a cluster is created, grows, runs jobs, shrinks and is edited. A NodeSet is added and deleted, a
+/// worker is deleted, and a key rotates. Returns what went wrong, the final state, and the number of writes.
 FixedResult run_fixed(OperatorWorld& world);
 
 /// Lets terminating login pods end, and runs a settled history for `length`. Reports writes, except those that keep Tokens

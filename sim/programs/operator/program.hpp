@@ -28,7 +28,7 @@ class OperatorProgram final : public Program {
  public:
   explicit OperatorProgram(OperatorOptions options = {}) : options_(std::move(options)) {}
   [[nodiscard]] const OperatorOptions& options() const { return options_; }
-  /// Only after install().
+  /// Returns the oracles. Call this only after install().
   [[nodiscard]] OperatorOracles& oracles() { return *oracles_; }
   [[nodiscard]] Server& server() { return *tap_; }
 

@@ -16,11 +16,11 @@ core::Json controller_json(const std::string& extra_conf = "");
 core::Json restapi_json();
 core::Json nodeset_json(const std::string& name, int replicas);
 core::Json loginset_json(int replicas);
-/// Its slurmdbd is outside of Kubernetes.
+/// Returns an Accounting whose slurmdbd is outside of Kubernetes.
 core::Json accounting_json();
-/// Signed by the key of a Secret.
+/// Returns a Token that is signed with this key in this Secret.
 core::Json token_json(const std::string& name, const std::string& secret, const std::string& key);
-/// `data` maps keys to text.
+/// Return a ConfigMap or a Secret. `data` maps keys to text.
 core::Json config_map_json(const std::string& name, const std::map<std::string, std::string>& data);
 core::Json secret_json(const std::string& name, const std::map<std::string, std::string>& data);
 

@@ -106,7 +106,7 @@ void OperatorWorkload::found() {
   for (const std::string& name : inputs()) {
     if (random_.chance(0.8)) first.emplace_back([this, name] { put_input(name); });
   }
-  // In any order: an object may be created before the objects that it names.
+  // The order is random, so an object may be created before the objects that it names.
   for (std::size_t i = first.size(); i > 1; --i) std::swap(first[i - 1], first[random_.below(i)]);
   for (const auto& act : first) {
     act();
@@ -157,7 +157,7 @@ void OperatorWorkload::help_by_hand() {
     if (goes && job.state == SimJob::State::kPending) slurm->cancel(id);
   }
   slurm->end_reservation(kReservation);
-  // Reservations of a NodeSet that was deleted while Slurm was down for long.
+  // Deletes the reservations of a NodeSet that was deleted while Slurm was down for long.
   std::vector<std::string> left;
   for (const auto& [name, reservation] : slurm->reservations()) {
     const std::string nodeset = name.substr(std::min(name.size(), name.find('-') + 1));
@@ -226,7 +226,7 @@ std::vector<std::string> OperatorWorkload::calm() {
   std::vector<std::string> unmet;
   for (int round = 0; round < 4; ++round) {
     unmet = world_.settle(kSettle);
-    // A NodeSet that was deleted meanwhile has left its workers.
+    // A NodeSet that was deleted meanwhile may have left its workers behind.
     const bool adopted = look_after_orphans();
     const bool whole = world_.find(slinky::resources::kController, World::kCluster) != nullptr &&
                        world_.find(slinky::resources::kRestApi, World::kCluster) != nullptr;
@@ -236,7 +236,7 @@ std::vector<std::string> OperatorWorkload::calm() {
     world_.apply(restapi_json());
   }
   const Json workers = worker_starts();
-  // While deletions are stopped because of a doubt, actions wait. They run with the next event after the end of the doubt.
+  // While the operator stops deletions because of a doubt, its actions wait. After the doubt, the next event lets them run.
   const bool withheld = std::ranges::any_of(world_.names(slinky::resources::kNodeSet), [this](const std::string& name) {
     const Json* nodeset = world_.find(slinky::resources::kNodeSet, name);
     return nodeset != nullptr && condition_true(*nodeset, api::kConditionDeletionsStopped);

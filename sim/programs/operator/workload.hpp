@@ -39,7 +39,7 @@ class OperatorWorkload final : public Workload {
   void fill_more();
   void fill_drains();
   void fill_updates();
-  /// A user taints a Kubernetes node, if its name is not "".
+  /// Lets a user taint a Kubernetes node; `effect` "" removes the taint. Does nothing if there is no such node.
   void taint(const std::string& node, const std::string& effect, const std::string& key = "site/maintenance");
 
   // The cluster, and the objects that users provide beside it: keys, files and scripts.
@@ -57,19 +57,19 @@ class OperatorWorkload final : public Workload {
   std::vector<std::string> edit_one_by_one();
   void remove_taken_secrets();
 
-  // The operator's own objects: whether a key is newer than its copy, their names by kind, and a change that harms one.
+  // The operator's own objects: whether a key is newer than its copy, the names of those of a kind, and harm to one of them.
   [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
   [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
   void harm_child(const kube::Resource& kind);
-  /// A user changes the LoginSet.
+  /// Lets a user change the LoginSet.
   void touch_logins();
   void touch_sshd(const std::string& nodeset);
-  /// A user adds accounting to the cluster, or removes it.
+  /// Lets a user add accounting to the cluster, or remove it.
   void touch_accounting();
   /// Harms a child of each kind while everything else is quiet, so that only the child's own watch reports it. Returns what is
   /// not restored.
   std::vector<std::string> harm_one_by_one();
-  /// Handles the workers that a user let a NodeSet leave behind. Returns true if it has created a NodeSet for some of them.
+  /// Handles workers that a deleted NodeSet left behind. Returns true if it has created a NodeSet that adopts some of them.
   bool look_after_orphans();
 
   void submit_with_prolog();
@@ -83,24 +83,24 @@ class OperatorWorkload final : public Workload {
   OperatorProgram& program_;
   SeededRandom& random_;  ///< The history's source.
   std::vector<Action> actions_;
-  SeededRandom logins_;  ///< For events of login nodes, separate from the other sources.
+  SeededRandom logins_;  ///< A random source for events of login nodes.
   bool with_logins_;
-  SeededRandom accounting_;  ///< For what users do about accounting.
+  SeededRandom accounting_;  ///< A random source for what users do about accounting.
   bool with_accounting_;
-  SeededRandom more_;             ///< A separate source. Half of the histories do not use it, and stay as they were without it.
+  SeededRandom more_;             ///< A separate random source. Half of the histories never draw from it.
   std::vector<Action> extra_;     ///< Drawn by more_.
-  SeededRandom drains_;           ///< For what users say about drains.
+  SeededRandom drains_;           ///< A random source for what users say about drains.
   std::vector<Action> draining_;  ///< Drawn by drains_.
-  SeededRandom volumes_;          ///< For the volumes of workers, and what happens to them.
+  SeededRandom volumes_;          ///< A random source for the volumes of workers, and what happens to them.
   bool with_volumes_;
-  SeededRandom updates_;  ///< For what users do about updates.
+  SeededRandom updates_;  ///< A random source for what users do about updates.
   std::vector<Action> updating_;
-  SeededRandom prologs_;  ///< A third of the histories have jobs with prologs.
+  SeededRandom prologs_;  ///< A random source for prologs. A third of the histories have jobs with prologs.
   bool has_prologs_;
-  SeededRandom modes_;  ///< For scalingMode and the labels of Kubernetes nodes.
+  SeededRandom modes_;  ///< A random source for scalingMode and the labels of Kubernetes nodes.
   std::vector<Action> mode_actions_;
   bool own_keys_, own_files_;
-  bool taken_key_;                           ///< The user created the Secret that would be generated.
+  bool taken_key_;                           ///< A user created the Secret that the operator would generate.
   bool volatile_;                            ///< slurmctld's state ends with its pod.
   std::map<std::string, std::string> keys_;  ///< The key in each Secret. A recreated Secret gets the same key.
   std::string ran_with_;                     ///< The auth/slurm key that the daemons mount, or mounted last.

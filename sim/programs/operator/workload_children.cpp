@@ -15,7 +15,7 @@ namespace kinds = kube::resources;
 
 namespace {
 
-/// Returns all kinds but pods. Excludes generated keys, which have no owner, because a new key would not repair the damage.
+/// Returns the kinds of children to harm: all but pods. Generated keys are no children: a new key would not repair the damage.
 const std::vector<kube::Resource>& child_kinds() {
   static const std::vector<kube::Resource> kAll{kinds::kService,    kinds::kConfigMap,           kinds::kStatefulSet,
                                                 kinds::kDeployment, kinds::kPodDisruptionBudget, kinds::kControllerRevision,
@@ -23,7 +23,7 @@ const std::vector<kube::Resource>& child_kinds() {
   return kAll;
 }
 
-/// Returns a change against what the operator wants; null if none is possible.
+/// Returns a patch that contradicts what the operator wants; null if there is none for the kind.
 Json stray_edit(const kube::Resource& kind, const std::string& name) {
   if (kind == kinds::kService) return {{"spec", {{"selector", {{std::string(api::kLabelName), "stray"}}}}}};
   if (kind == kinds::kConfigMap && name == slinky::ssh_config_name(kLogin)) return {{"data", {{"sshd_config", "stray\n"}}}};
@@ -58,7 +58,7 @@ std::int64_t revision_of(const Json& object) {
 
 }  // namespace
 
-/// Reports whether the Secret was created anew after the copy, for example from the copy.
+/// Reports whether the Secret with the key is gone, or was created after its copy, for example from the copy.
 bool OperatorWorkload::key_is_newer(const Json& copy) const {
   const Json* key = world_.find(kinds::kSecret, slinky::generated_slurm_key_name(World::kCluster));
   const auto made = [](const Json& object) { return core::get_string(object, {"metadata", "creationTimestamp"}); };
@@ -95,7 +95,7 @@ void OperatorWorkload::harm_child(const kube::Resource& kind) {
 }
 
 std::vector<std::string> OperatorWorkload::harm_one_by_one() {
-  // Longer than any break of a watch.
+  // A watch is never interrupted for longer than this.
   constexpr Duration kNoticed{60000};
   for (const kube::Resource& kind : child_kinds()) {
     std::map<std::string, Json> before;

@@ -20,7 +20,7 @@ namespace {
 const std::vector<std::string> kUsers{"alice", "bob", "carol"};
 constexpr const char* kSlurmKeySecret = "site-slurm-key";
 constexpr const char* kJwtKeySecret = "site-jwt-key";
-/// ConfigMaps by the Controller's field that names them, and their possible files. The first file always exists.
+/// A ConfigMap of the site: the Controller's field that names it, its name, its possible files. The first file always exists.
 struct SiteFiles {
   const char* field;
   const char* name;
@@ -180,7 +180,7 @@ void OperatorWorkload::fill_token_actions() {
                       }});
 }
 
-/// A Secret in the way of a Token must be removed by its user.
+/// Removes Secrets that are in the way of a Token. In reality, the user would have to do so.
 void OperatorWorkload::remove_taken_secrets() {
   for (const std::string& user : kUsers) {
     const Json* secret = world_.find(kinds::kSecret, user + "-login");

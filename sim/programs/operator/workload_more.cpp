@@ -81,7 +81,7 @@ void OperatorWorkload::fill_more() {
                     }});
 }
 
-/// For one NodeSet only: two would want the same Kubernetes nodes, and so the same names in Slurm.
+/// Changes the scalingMode of one NodeSet only: two would want the same Kubernetes nodes, and so the same names in Slurm.
 void OperatorWorkload::fill_modes() {
   const auto label = [this](const std::string& host, bool on) {
     world_.merge(kinds::kNode, host, {{"metadata", {{"labels", {{kPool, on ? Json("slurm") : Json(nullptr)}}}}}});

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kBadDisk = R"(disk "sda" is failing; it's $HOME, see #12)";
 constexpr const char* kBadPower = "power supply";
-/// MiB: less than any worker has registered with.
+/// Less memory than any worker has registered with, in MiB.
 constexpr std::int64_t kLittleMemory = 500;
 
 }  // namespace
@@ -48,7 +48,7 @@ void OperatorWorkload::submit_with_prolog() {
   job.duration = Duration{2000};
   job.prolog = Duration{prologs_.between(11000, 50000)};
   (void)slurm->submit(job);
-  // Longer than the delay of the operator's view, which polls a slow Slurm more rarely.
+  // Waits longer than the delay of the operator's view. The operator polls a slow Slurm more rarely.
   world_.loop().run_for(Duration{9000} + std::min(60 * history_.latency(), Duration{15000}) + 4 * history_.latency());
 }
 

@@ -1,4 +1,4 @@
-// The whole operator in fixed stories: actions of users that must not cost a job.
+// Tests the whole operator in fixed histories: actions of users that must not cost a job.
 #include "sim/programs/operator/world.hpp"
 
 #include <gmock/gmock.h>

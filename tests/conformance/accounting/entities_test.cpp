@@ -108,11 +108,11 @@ const std::vector<Shown>& all() {
 }
 
 TEST_F(EntitiesOfSlurmdbd, EveryFieldIsWhatSacctmgrShowsAndIsResetAlone) {
-  // Without Association, Parent and Default, which other tests are about.
+  // The list leaves out Association, Parent and Default, which other tests cover.
   ASSERT_EQ(all().size() + 3, slurm::accounting::kAssociationFields.size());
   sacctmgr("add qos gpu");
   ASSERT_EQ(account("science"), "");
-  // Limits of a parent must not become own ones.
+  // A limit of the parent must not become a limit of the child.
   sacctmgr("modify account science set MaxTRES=mem=100 MaxJobs=99");
   ASSERT_EQ(account("physics", "science"), "");
   ASSERT_EQ(user("ann", "physics"), "");
@@ -135,7 +135,7 @@ TEST_F(EntitiesOfSlurmdbd, EveryFieldIsWhatSacctmgrShowsAndIsResetAlone) {
     for (const Shown& each : all()) {
       const std::string setting = place.setting(each.setting);
       SCOPED_TRACE(setting);
-      if (each.setting == std::string("QOS")) continue;  // See below.
+      if (each.setting == std::string("QOS")) continue;  // Tested below.
       const Json none = slurm::accounting::default_of(setting);
       ASSERT_EQ(write(kind, name, {{setting, none}}), "");
       wanted[setting] = none;
@@ -156,7 +156,7 @@ TEST_F(EntitiesOfSlurmdbd, WhatARequestOmitsIsClearedOrBecomesOwn) {
   EXPECT_EQ(show("user=ann", "GrpTRES,MaxJobs,QOS"), "cpu=4|3|");
   ASSERT_EQ(write(kUser, "ann", {{"physics@local: GrpJobs", 5}}), "");
   EXPECT_EQ(show("user=ann", "GrpTRES,MaxJobs,QOS,GrpJobs"), "cpu=4|3||5") << "ours sends them";
-  // A request with nothing but the names.
+  // Sends a request with nothing but the names.
   EXPECT_TRUE(post({{kUser, "ann", {"physics", "", "local"}, {}, {}}}));
   EXPECT_EQ(show("user=ann", "GrpTRES,MaxJobs,GrpJobs"), "|3|5") << "TRES are cleared, and numbers stay";
 }

@@ -1,5 +1,5 @@
-// Limits of a real slurmctld and slurmdbd: that `kubectl slurm why` finds the limit that holds a job, and counts as Slurm does,
-// and what `kubectl slurm tree` reads.
+// Tests limits with a real slurmctld and slurmdbd: `kubectl slurm why` must find the limit that holds a job, and must count as
+// Slurm does. Also tests what `kubectl slurm tree` reads.
 //
 // Needs an instance as qos_test.cpp does. tests/conformance/accounting_test.sh starts one for each release.
 #include "cli/limits.hpp"
@@ -86,7 +86,7 @@ class LimitsOfSlurm : public ::testing::Test {
     return out;
   }
   std::string sacctmgr(const std::string& words) const { return local("sacctmgr --immediate " + words); }
-  /// Returns the number of the job.
+  /// Submits a job with these options of sbatch. Returns the number of the job.
   std::int64_t submit(const std::string& options) const {
     const std::string out =
         local("sbatch --parsable --account=limits --qos=limited --output=/dev/null " + options + " --wrap='sleep 3000'");
@@ -158,7 +158,7 @@ const std::vector<Held>& cases() {
       {"account limits-above set GrpTRES=cpu=2", kSmall, "AssocGrpCpuLimit", "GrpTRES/cpu", "account limits-above", 1},
       {"account limits set GrpJobs=1", kSmall, "AssocGrpJobsLimit", "GrpJobs", "account limits", 1},
       {"account limits set GrpTRES=mem=150", kSmall, "AssocGrpMemLimit", "GrpTRES/mem", "account limits", 50},
-      // slurmctld of 24.11 passes a change of such a limit on to the next level only, until it starts again.
+      // If such a limit changes, slurmctld of 24.11 tells only the next level below the account, until slurmctld starts again.
       {"account limits set MaxJobs=1", kSmall, "AssocMaxJobsLimit", "MaxJobs", "account limits", 1},
       {"user root where account=limits set MaxJobs=1", kSmall, "AssocMaxJobsLimit", "MaxJobs", "user root in account limits",
        1},
@@ -170,7 +170,7 @@ const std::vector<Held>& cases() {
   return kCases;
 }
 
-/// Returns the same words with -1 for the value, which takes the limit back.
+/// Returns the same arguments with the value -1, which removes the limit.
 std::string unset(std::string set) {
   set.resize(set.rfind('=') + 1);
   return set + "-1";

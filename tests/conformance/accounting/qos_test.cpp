@@ -100,10 +100,10 @@ TEST_F(QosOfSlurmdbd, EveryFieldIsWhatSacctmgrShows) {
   EXPECT_TRUE(slurm::accounting::differences(wanted, found("gpu")).empty());
   EXPECT_EQ(show("gpu", formats), texts);
 
-  // Reset one after the other. All others stay.
+  // Resets one setting after the other. All others must stay.
   for (const Shown& each : all()) {
     SCOPED_TRACE(each.setting);
-    if (each.setting == std::string("Preempt")) continue;  // See below.
+    if (each.setting == std::string("Preempt")) continue;  // Tested below.
     const Json none = slurm::accounting::default_of(each.setting);
     ASSERT_EQ(write("gpu", {{each.setting, none}}), "");
     wanted[each.setting] = none;
@@ -156,7 +156,7 @@ TEST_F(QosOfSlurmdbd, NewOnesAreCreatedTogetherOrNotAtAll) {
   EXPECT_TRUE(post({{"a", {}, {{"GrpJobs", 4}, {"Flags", Json::array({"NoDecay"})}}}, {"b", {}, {{"Priority", 5}}}}));
   EXPECT_EQ(show("a", "GrpJobs,Flags"), "4|NoDecay");
   EXPECT_EQ(show("b", "Priority"), "5");
-  // One that is refused undoes the request. With 24.11, one that exists undoes it too, and slurmrestd reports success.
+  // A QOS that is refused undoes the whole request. With 24.11, one that exists does so too, and slurmrestd reports success.
   EXPECT_FALSE(post({{"c", {}, {}}, {"d", {}, {{"Preempt", Json::array({"nosuch"})}}}}));
   EXPECT_EQ(show("c", "Name"), "");
   (void)post({{"c", {}, {}}, {"old", {}, {{"GrpJobs", 9}}}});

@@ -1,4 +1,4 @@
-// A real slurmdbd with a real MariaDB for tests, with the lists and acts of the operator.
+// A fixture for tests against a real slurmdbd with a real MariaDB, which are read and changed as the operator does it.
 //
 // Needs an instance of `dev/slurm-local.sh RELEASE start DIR -a`. SLURM_REST_URL, SLURM_LOCAL_RELEASE and SLURM_LOCAL_DIR say
 // where it is. tests/conformance/accounting_test.sh starts one for each release.
@@ -95,7 +95,7 @@ class Slurmdbd : public ::testing::Test {
     return lists.qos.complete() && lists.tres.complete() && lists.accounts.complete() && lists.users.complete() &&
            lists.associations.complete();
   }
-  /// Waits for lists that were read after now.
+  /// Waits until all lists are complete and were requested after this call.
   bool fresh() {
     const core::MonoTime now = loop.clock().mono();
     return until([&] {
@@ -111,7 +111,7 @@ class Slurmdbd : public ::testing::Test {
     until([&] { return out->has_value(); });
     return out->value_or(plan::ActResult{core::fail(core::ErrorCode::kCancelled, "never told"), {}});
   }
-  /// Returns "" or the error, after the list shows the outcome.
+  /// Runs the act, and waits until the lists show its outcome. Returns "", or the error's code and message.
   std::string outcome(plan::ActPtr act) {
     const plan::ActResult result = run(std::move(act));
     EXPECT_TRUE(until([&] { return std::ranges::all_of(result.gates, [](const auto& gate) { return gate->open(); }); }));

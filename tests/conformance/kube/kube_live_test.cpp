@@ -30,7 +30,7 @@ class RewritingTransport final : public net::HttpTransport {
  public:
   explicit RewritingTransport(net::HttpTransport& inner) : inner_(inner) {}
   std::function<void(net::HttpRequest&)> rewrite;
-  int writes = 0;  ///< Without those of Leases.
+  int writes = 0;  ///< The number of writes, except those of Leases.
   int lease_writes = 0;
   RequestId send(net::HttpRequest request, Done done) override {
     if (request.method != "GET") ++(request.target.contains("/leases") ? lease_writes : writes);
@@ -126,7 +126,7 @@ class KubeLive : public testing::Test {
     return watched;
   }
 
-  /// Checks directly: the first event of a server that supports it is an object or the bookmark that ends the list.
+  /// Reports whether the server supports WatchList: its first event is an object, or the bookmark that ends the list.
   bool serves_watch_list() {
     std::string first;
     net::StreamHandler handler;
@@ -299,7 +299,7 @@ TEST_F(KubeLive, ErrorsAreTyped) {
     client->patch(kube::resources::kConfigMap, {ns(), "err-a"}, kube::PatchType::kMerge,
                   {{"metadata", {{"uid", "other"}}}, {"data", {{"x", "y"}}}}, done);
   });
-  // Target turns it into a conflict.
+  // kube::Target turns this error into a conflict.
   EXPECT_EQ(foreign.error().code, core::ErrorCode::kInvalid);
   EXPECT_NE(foreign.error().message.find("metadata.uid: Invalid value"), std::string::npos) << foreign.error().message;
   const auto untrue = ask([&](auto done) {

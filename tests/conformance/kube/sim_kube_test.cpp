@@ -147,7 +147,7 @@ void strip(Json& json) {
     json["metadata"].erase("creationTimestamp");
     if (json.value("kind", "") == "Status") json["metadata"] = Json::object();
   }
-  // Some kinds are validated twice.
+  // Some kinds are validated twice, so the same cause may occur twice.
   if (json.contains("causes")) {
     Json causes = Json::array();
     for (const Json& cause : json["causes"]) {
@@ -451,7 +451,7 @@ TEST_F(SimKubeConformance, TokensAreMadeForAccounts) {
   refused("t", R"({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {"name": "u"}, "spec": {}})");
   refused("t", R"({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
       "spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": "none"}}})");
-  // The tokens are random.
+  // The tokens are random, so only the other fields are checked.
   const net::HttpRequest request{
       "POST",
       accounts + "/t/token",
@@ -540,7 +540,7 @@ TEST_F(SimKubeConformance, WhatIsForgottenIsExpired) {
   pair->sim_backend.api.compact();
   both("GET", all + "resourceVersion=1&resourceVersionMatch=Exact");
   both("GET", all + "resourceVersion=1&limit=3");
-  // {"v":"meta.k8s.io/v1","rv":1,"start":"ab"}
+  // The token contains {"v":"meta.k8s.io/v1","rv":1,"start":"ab"}.
   const std::string token = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhYiJ9";
   both("GET", all + "limit=3&continue=" + token);
   for (Client* client : {&pair->real, &pair->sim}) {
@@ -648,7 +648,7 @@ TEST_F(SimKubeConformance, CustomResourcesAreDefaultedAndChecked) {
   (void)pair->real.call({"DELETE", sets + "/n"});
 }
 
-// Random histories over two objects.
+// Sends random requests about two objects.
 TEST_F(SimKubeConformance, RandomHistories) {
   const bool held = rc::check("the same answers to random requests", [] {
     const std::string name = *rc::gen::element<std::string>("r1", "r2");

@@ -96,7 +96,7 @@ class Cluster {
   virtual net::HttpResponse call(const net::HttpRequest& request) = 0;
   /// Calls `on_piece` with pieces of the watch's body for the lifetime of the cluster, from inside run_until.
   virtual void watch(const std::string& target, OnLine on_piece) = 0;
-  /// Returns false if the limit passed first.
+  /// Lets time pass until `done` holds. Returns false if the limit passes first.
   virtual bool run_until(const std::function<bool()>& done, core::Duration limit) = 0;
   /// Switches a node's machine off, and on again.
   virtual void stop_node(const std::string& node) = 0;
@@ -170,7 +170,7 @@ class SimCluster final : public Cluster {
   void start_node(const std::string& node) override { kube_.nodes().restart_node(node); }
 
  private:
-  /// Reports are so fast that none hides the state before it.
+  /// Makes reports so fast that no report hides the state before it.
   static SimKubeOptions options() {
     SimKubeOptions out;
     out.kubelets.most_report = out.kubelets.slowest_report = out.kubelets.least_report;
@@ -228,7 +228,7 @@ class Scene {
     return prefix_of(plural) + "/namespaces/" + ns_ + "/" + plural + (name.empty() ? "" : "/" + name);
   }
 
-  /// Returns status and body.
+  /// Sends a request. Returns the status and the body of the reply.
   std::pair<int, Json> call(const std::string& method, const std::string& target, const std::string& body = "") {
     const std::string type = method == "PATCH" ? "application/merge-patch+json" : "application/json";
     const net::HttpResponse reply = cluster_.call({method, target, {{"content-type", type}}, body});
@@ -252,7 +252,7 @@ class Scene {
     (void)must(200, "DELETE", at(plural, name), options);
   }
 
-  /// Watches from now on. Namespaced kinds: in this namespace; namespaces: this one; nodes: the one to lose.
+  /// Watches a kind from now on: objects in this namespace; of namespaces, only this one; of nodes, only the one to lose.
   void watch(const std::string& plural) {
     const std::string target = plural == "namespaces" ? "/api/v1/namespaces?fieldSelector=metadata.name%3D" + ns_
                                : plural == "nodes"    ? at("nodes") + "?fieldSelector=metadata.name%3D" + kLostNode
@@ -390,8 +390,8 @@ std::string give(Cluster& cluster, core::Duration patience, const std::string& n
   return scene.notes();
 }
 
-/// If a container starts quickly or the kubelet is slow, a kubelet reports only that the container runs. Drops the state
-/// before.
+/// Removes the state ContainerCreating. If a container starts quickly or the kubelet is slow, the kubelet never reports this
+/// state.
 std::string without_starting(const std::string& notes) {
   std::istringstream lines(notes);
   std::string out;
@@ -462,7 +462,7 @@ std::string state_of(const Json& status) {
   }
   return "none";
 }
-/// Describes the containers: state, readiness, restarts.
+/// Describes the containers: name, state, readiness, restarts.
 std::string containers_of(const Json& object) {
   std::string out;
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
@@ -653,8 +653,8 @@ TEST(SimNodesConformance, BookmarksTellHowFarAWatchIs) {
   });
 }
 
-// --------------------------------------------------------------------------------------------------------------------
-// workloads
+// ------------------------------------------------------------------------------------------------------------------- workloads
+// StatefulSets, their claims, and Deployments.
 
 std::string workload(const std::string& name, const std::string& replicas, const std::string& pod_spec,
                      const std::string& more = "") {
@@ -803,8 +803,8 @@ TEST(SimNodesConformance, DeploymentsRollOverReplicaSets) {
   });
 }
 
-// --------------------------------------------------------------------------------------------------------- services and
-// budgets
+// -------------------------------------------------------------------------------------------------------- services and budgets
+// The endpoints of Services, and PodDisruptionBudgets.
 
 std::string endpoints_of(const Scene& s, const std::string& service) {
   std::set<std::string> lines;
@@ -1049,7 +1049,7 @@ TEST(SimNodesConformance, PodsEndWithinTheirGrace) {
       s.wait_gone("pods", name);
       s.note_history("pods", name, pod_state);
     }
-    // According to the reported times, which are in whole seconds.
+    // Uses the reported times, which are in whole seconds.
     for (const auto& [name, least] : {std::pair{"hooked", 3s}, {"deaf", 4s}}) {
       const Json last = s.wait_event(0, "pods", name, "ended", [](const Json& o) { return ended_after(o).has_value(); });
       s.note(std::string(name) + " had its time: " + std::to_string(ended_after(last).value_or(core::Duration{0}) >= least));
@@ -1057,8 +1057,8 @@ TEST(SimNodesConformance, PodsEndWithinTheirGrace) {
   });
 }
 
-// -----------------------------------------------------------------------------------------------------------------------
-// probes
+// ---------------------------------------------------------------------------------------------------------------------- probes
+// Liveness probes and startup probes.
 
 std::string probe_of(const std::string& name, const std::string& test, const std::string& failures) {
   const Json exec{{"command", Json::array({"bash", "-c", test})}};
@@ -1107,14 +1107,14 @@ TEST(SimNodesConformance, OtherProbesWaitForTheStartupProbe) {
       s.wait_object("pods", name, "ready", [](const Json& o) { return holds(o, "Ready"); });
     s.wait("a restart", [&] { return s.was("pods", "never", runs_of, "x1"); });
     s.note_history("pods", "slow", runs_of);
-    // It may or may not be seen as started before it is ready.
+    // Reports may or may not show it as started before it is ready, so `started` is not noted here.
     s.note_history("pods", "unprobed", [](const Json& o) { return phase_of(o) == "Running" ? containers_of(o) : ""; });
     s.note_history("pods", "never", runs_of, "x1");
   });
 }
 
-// ------------------------------------------------------------------------------------------------------------------------
-// nodes
+// ----------------------------------------------------------------------------------------------------------------------- nodes
+// Nodes that are not ready, and nodes that are lost and return.
 
 /// Describes Ready and the taints. Returns nothing while the taints do not match Ready yet.
 std::string node_state(const Json& node) {
@@ -1129,7 +1129,7 @@ std::string node_state(const Json& node) {
   for (const std::string& taint : taints) out += " " + taint;
   return out;
 }
-/// Tolerates the loss of the node for this many seconds, or for ever.
+/// Returns tolerations for the loss of a node: for this many seconds, or for ever.
 std::string tolerating(const std::string& seconds = "") {
   std::string out;
   for (const char* what : {"not-ready", "unreachable"}) {
@@ -1145,7 +1145,7 @@ std::string disrupted_state(const Json& object) {
 
 TEST(SimNodesConformance, ANodeThatIsNotReadyIsTainted) {
   compare({"pods"}, [](Scene& s) {
-    // A node without a kubelet, for these pods only.
+    // Creates a node without a kubelet, for these pods only.
     const std::string node = s.ns() + "-node";
     const std::string target = s.at("nodes", node);
     s.create("nodes", R"({"metadata": {"name": ")" + node +
@@ -1251,8 +1251,8 @@ TEST(SimNodesConformance, ALostNodeHoldsItsPodsUntilItIsBack) {
   });
 }
 
-// ---------------------------------------------------------------------------------------------------------------- mounted
-// files
+// --------------------------------------------------------------------------------------------------------------- mounted files
+// How mounted files follow their ConfigMap.
 
 /// Creates the pod on a node that no test loses.
 void mount_old(Scene& s) {
@@ -1272,7 +1272,7 @@ TEST(SimNodesConformance, AChangedPodLooksAtItsFilesAnew) {
     mount_old(s);
     s.change("configmaps", "m", kNewData);
     s.pass(1s);  // By now the kubelet knows of the change. It reads the files after a delay, which may end at any time.
-    // If it did not know, it needs another change of the pod.
+    // If the kubelet did not know of the change, it needs another change of the pod.
     for (int look = 0; look < 5 && !reads_new(s); ++look) {
       s.change("pods", "reader", R"({"metadata": {"annotations": {"look": ")" + std::to_string(look) + "\"}}}");
       (void)s.cluster().run_until([&] { return reads_new(s); }, 5s);
@@ -1288,7 +1288,7 @@ TEST(SimNodesConformance, AChangedPodLooksAtItsFilesAnew) {
 /// The longest delay of a kubelet, plus the probe and the report.
 constexpr core::Duration kFilesLag = KubeletOptions{}.most_files + core::Duration{10000};
 
-/// Starts waiting in the real cluster before all tests, and ends in the last one.
+/// Begins to wait in the real cluster before all tests, and ends in the last one, so that other tests run meanwhile.
 struct FilesLag : testing::Environment {
   void SetUp() override {
     if (std::getenv("KUBECONFIG") == nullptr) return;

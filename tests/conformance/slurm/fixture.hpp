@@ -53,7 +53,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     http.reset();
   }
 
-  // --- Asking -----------------------------------------------------------------------------------------------------
+  // --- Requests ---------------------------------------------------------------------------------------------------
 
   template <class T>
   core::Result<T> ask(std::function<void(Client::Done<T>)> start, core::Duration most = 40s) {
@@ -62,14 +62,14 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     world->until([&] { return out->has_value(); }, most);
     return out->value_or(core::fail(ErrorCode::kCancelled, "no answer in time"));
   }
-  /// Deletes the record, with its present state as the expected one.
+  /// Returns an act that deletes the record, with its present state as the expected one.
   plan::ActPtr deletion(const std::string& name, std::optional<slurm::NodeEvidence::Live> expected = std::nullopt) {
     Node seen = node(name).value_or(Node{});
     seen.name = name;
     return slurm::delete_node(kCluster, slurm::Owner::kOperator, seen, "test", expected);
   }
-  /// Returns the node with a live base state. slurmctld counts allocated CPUs only when it is asked for changes of the whole
-  /// table, even since the far future.
+  /// Returns the node with its current base state. slurmctld counts allocated CPUs only when somebody requests the whole table.
+  /// So this first requests the table's changes since the far future.
   core::Result<Node> node(const std::string& name) {
     constexpr std::int64_t kFarFuture = 4'102'444'800;  // 2100-01-01
     const auto counted = nodes(kFarFuture);
@@ -116,7 +116,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
   }
   static std::string error_of(const core::Result<void>& result) { return result ? "" : result.error().message; }
 
-  /// Returns "IDLE+DRAIN", with sorted flags, without flags that are transient or irrelevant; "absent", or the error.
+  /// Returns the state, such as "IDLE+DRAIN", with sorted flags but without DYNAMIC_NORM; "absent", or the error's message.
   std::string state(const std::string& name) {
     const auto found = node(name);
     if (!found) return found.error().code == ErrorCode::kNotFound ? "absent" : found.error().message;
@@ -127,13 +127,13 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
     return out;
   }
   bool becomes(const std::string& name, const std::string& wanted, core::Duration most = 40s) {
-    // On a busy machine everything takes longer.
+    // Waits longer than `most`, because on a busy machine everything takes longer.
     const std::string last = awaits(name, wanted, 4 * most);
     if (last == wanted) return true;
     ADD_FAILURE() << name << " is " << last << ", not " << wanted;
     return false;
   }
-  /// Returns the state of the node once it is the wanted one, or else after `most`.
+  /// Waits until the node has the wanted state, or `most` has passed. Returns the state of the node then.
   std::string awaits(const std::string& name, const std::string& wanted, core::Duration most) {
     // Sends one request at a time, with pauses. Real servers do not need more.
     const core::MonoTime end = world->loop().clock().mono() + most;
@@ -174,7 +174,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
 
   /// Restores the initial state: no jobs, n1 and n2 idle without a reason, the original configuration.
   void begin_afresh() {
-    // Only if necessary: while slurmd loads a configuration, jobs may take half a minute to end.
+    // Reconfigures only if necessary: while slurmd loads a configuration, jobs may take half a minute to end.
     const auto parts = partitions();
     ASSERT_TRUE(parts) << parts.error().message;
     if (parts->rows.size() != 1) {
@@ -198,14 +198,14 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
         try {
           world->stop_node(name);
         } catch (const std::exception&) {
-          // It does not run.
+          // The slurmd does not run.
         }
         world->start_node(name, kNodeConf);
       } else if (now.find("DRAIN") != std::string::npos || now.starts_with("DOWN")) {
         try {
           world->scontrol(name, "RESUME", "");
         } catch (const std::exception&) {
-          // It came back by itself in the meantime.
+          // The node has returned to service by itself meanwhile.
         }
       }
     }

@@ -54,7 +54,7 @@ class RealWorld final : public World {
   std::string key() const override { return read_file(dir_ + "/etc/jwt.key"); }
 
   bool until(const std::function<bool()>& test, core::Duration most) override {
-    // On a busy machine everything takes longer.
+    // Waits longer than `most`, because on a busy machine everything takes longer.
     const core::MonoTime end = loop_.clock().mono() + 4 * most;
     bool held = test();
     std::function<void()> look = [&] {

@@ -59,7 +59,7 @@ TEST_P(SlurmTest, SpeaksEveryDataParserOfTheServer) {
     ASSERT_TRUE(all) << all.error().message;
     EXPECT_EQ(client->capabilities()->data_parser, parser);
     EXPECT_GE(all->rows.size(), 2U);
-    // Twice, because v0.0.40 and v0.0.41 read no update_time and must not be asked for changes.
+    // Reads nodes and jobs twice, because v0.0.40 and v0.0.41 read no update_time and must not be asked for changes.
     EXPECT_TRUE(nodes(all->last_update));
     const auto all_jobs = jobs();
     ASSERT_TRUE(all_jobs) << all_jobs.error().message;
@@ -477,7 +477,7 @@ TEST_P(SlurmTest, ASuspendedJobHidesItselfFromTheNodeAndIsSeenAllTheSame) {
   EXPECT_EQ(job_state(job), "SUSPENDED");
 }
 
-// The reason why we look at the jobs before a deletion.
+// This is why the operator looks at the jobs before it deletes a node.
 TEST_P(SlurmTest, SlurmItselfDeletesANodeUnderASuspendedJob) {
   const std::int64_t job = world->submit("n2", 300s);
   ASSERT_TRUE(job_becomes(job, "RUNNING"));
@@ -565,7 +565,7 @@ TEST_P(SlurmTest, ReconfigureShowsWhatIsLoaded) {
 }
 
 TEST_P(SlurmTest, RenewsItsTokenInTime) {
-  // A request may take a fifth of the lifetime, less the fraction of a second that Slurm ignores.
+  // A request must take less than a fifth of the lifetime: the token is renewed that long before its end, in whole seconds.
   tokens = std::make_unique<slurm::Hs256Tokens>(world->loop().clock(), world->key(), "slurm", 15s);
   client = std::make_unique<Client>(world->loop(), *http, *tokens, log);
   for (int i = 0; i < 16; ++i) {

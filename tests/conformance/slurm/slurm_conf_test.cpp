@@ -14,7 +14,7 @@ using Values = std::map<std::string, std::string>;
 /// The configuration that slurmctld has loaded.
 struct Shown {
   Values config;
-  std::map<std::string, Values> partitions;  ///< By name.
+  std::map<std::string, Values> partitions;  ///< The parameters of each partition, by its name.
 };
 
 std::string trimmed(const std::string& text) {
@@ -137,7 +137,7 @@ TEST_P(SlurmConf, WhatSlurmRefusesIsRefused) {
   EXPECT_TRUE(load(""));
 }
 
-// Nobody writes these on purpose, or their meaning is not obvious.
+// Our parser refuses these, although Slurm accepts them: nobody writes them on purpose, or their meaning is not obvious.
 TEST_P(SlurmConf, OfWhatSlurmTakesLittleIsRefused) {
   for (const char* odd : {"MailDomain=\"a", "MailDomain=\"a\"b", "MailDomain+=a", "MinJobAge=0x10"}) {
     SCOPED_TRACE(odd);

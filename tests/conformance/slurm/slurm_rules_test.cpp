@@ -1,4 +1,4 @@
-// Slurm's rules of registration, deletion and reconfiguration that our client does not depend on.
+// Tests Slurm's rules of registration, deletion and reconfiguration that our client does not depend on.
 // tests/conformance/slurm/README.md names the test of each rule.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class SlurmRules : public SlurmTest {
     started_.push_back(name);
   }
   enum class Told { kReconfigured, kRestarted };
-  /// Sets the keys for slurmctld, n1 and n2.
+  /// Sets the keys for slurmctld, n1 and n2, and makes them load the keys.
   void use_keys(const std::vector<std::string>& kids, const std::string& use_default, Told told) {
     for (const char* host : {"", "n1", "n2"}) world->set_keys(host, kids, use_default);
     if (told == Told::kReconfigured) {
@@ -155,7 +155,7 @@ TEST_P(SlurmRules, WhatLacksResourcesIsDrainedAndInvalid) {
                         R"(Low RealMemory \(reported:\d+ < 100\.00% of configured:9000000\))");
   EXPECT_TRUE(std::regex_match(reason("big"), text)) << reason("big");
   EXPECT_EQ(field("big", "reason_set_by_user"), "slurm");
-  // Nobody can free it.
+  // Nobody can free the node.
   for (const char* word : {"RESUME", "UNDRAIN", "IDLE"}) {
     const auto freed = update("big", word);
     ASSERT_FALSE(freed) << word;
@@ -292,7 +292,7 @@ TEST_P(SlurmRules, KeysAreRotatedInThreeSteps) {
 
 TEST_P(SlurmRules, ProbesAreAnsweredByHttpFrom25_11) {
   const int wanted = before_26_05() ? 0 : 204;
-  // A slow answer is possible. A server that does not answer HTTP never does.
+  // Waits for a slow answer. A server that does not support HTTP never gives one.
   const auto status = [&](const std::string& host, const std::string& path) {
     int last = 0;
     world->until([&] { return (last = world->http_status(host, path)) == wanted; });
@@ -324,7 +324,7 @@ TEST_P(SlurmRules, ADeletedNodeComesBackWithSighupOnly) {
 }
 
 TEST_P(SlurmRules, WithItsStateSlurmctldLosesItsNodes) {
-  pass(10s);  // As in the test before.
+  pass(10s);  // As above, no slurmd may be about to register.
   world->stop_slurmctld();
   world->lose_state();
   world->start_slurmctld();
@@ -608,7 +608,7 @@ TEST_P(SlurmRules, ARemovedPartitionTakesItsJobsAlong) {
     EXPECT_TRUE(job_becomes(running, "NODE_FAIL"));
   }
   configure("PartitionName=p2 Nodes=ALL\n");
-  // Once the partition exists again, it has its nodes again.
+  // When the configuration has the partition again, slurmctld adds the partition's nodes again.
   comes_into("n1", {"all", "p2"});
 }
 

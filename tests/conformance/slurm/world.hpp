@@ -39,15 +39,15 @@ class World {
   virtual void scontrol(const std::string& node, const std::string& state, const std::string& reason) = 0;
   /// Appends lines to the configuration that every test begins with; "" removes them. Does not load it.
   virtual void configure(const std::string& lines) = 0;
-  /// `servers` is the value of --conf-server; "" means this slurmctld.
+  /// Starts a slurmd with this --conf. `servers` is the value of --conf-server; "" means this slurmctld.
   virtual void start_node(const std::string& name, const std::string& conf, const std::string& servers = "") = 0;
   virtual void stop_node(const std::string& name) = 0;
   /// Returns true if the slurmd that was last started under this name runs, registered or not.
   [[nodiscard]] virtual bool slurmd_runs(const std::string& name) = 0;
-  /// Sends SIGHUP to slurmd.
+  /// Sends SIGHUP to the slurmd of the node.
   virtual void reload_node(const std::string& name) = 0;
-  /// Returns what `scontrol show` prints about `what` ("config", "partition"), one object a line. The model has no scontrol:
-  /// "".
+  /// Returns what `scontrol show` prints about `what` ("config", "partition"), one object a line. The model has no scontrol,
+  /// and returns "".
   virtual std::string show(const std::string& /*what*/) { return ""; }
   /// Makes a reservation that begins now, as an administrator does with scontrol.
   virtual void reserve(const std::string& reservation, const std::string& node) = 0;
@@ -56,12 +56,12 @@ class World {
   virtual bool create_node(const std::string& name) = 0;
   /// Returns a configuration line that keeps jobs COMPLETING long enough to observe.
   [[nodiscard]] virtual std::string slow_epilog() = 0;
-  /// The host of slurmctld, and one where nobody listens, as --conf-server takes them, but without the port.
+  /// Return the host of slurmctld, and a host where nobody listens, as --conf-server takes them, but without the port.
   [[nodiscard]] virtual std::string slurmctld_host() = 0;
   [[nodiscard]] virtual std::string nobody() { return "127.255.255.255"; }
   [[nodiscard]] virtual std::uint16_t slurmctld_port() = 0;
-  /// Writes a slurm.jwks for slurmctld ("") or a node. It has the keys with these kids; the one in use comes first or is named.
-  /// Without kids the file is removed, and slurm.key, which all have, is used again. Does not reconfigure anything.
+  /// Writes a slurm.jwks for slurmctld ("") or a node, with keys of these kids. `use_default`, or else the first, is in use.
+  /// Without kids, removes the file, so that slurm.key, which all have, is used again. Does not reconfigure anything.
   virtual void set_keys(const std::string& host, const std::vector<std::string>& kids, const std::string& use_default = "") = 0;
   /// Returns the status of an HTTP GET to slurmctld ("") or to the slurmd of a node; 0 if there is no HTTP answer.
   [[nodiscard]] virtual int http_status(const std::string& host, const std::string& path) = 0;

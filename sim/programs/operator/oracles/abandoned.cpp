@@ -13,7 +13,7 @@ using core::Json;
 
 namespace {
 
-/// For this long, the operator may not have reported a worker's end to Slurm: Slurm, the API server and the operator itself may
+/// The operator may report a worker's end to Slurm as late as this, because Slurm, the API server and the operator itself may
 /// be down one after the other.
 constexpr core::Duration kUnheardEnd{180000};
 

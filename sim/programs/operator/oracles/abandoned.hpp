@@ -26,7 +26,7 @@ class AbandonedRecords {
   [[nodiscard]] bool contain(const kube::Key& controller, const std::string& node) const {
     return abandoned_.contains({controller, node});
   }
-  /// The record is deleted.
+  /// Notes that the record is deleted, and is no longer abandoned.
   void forget(const SlurmSite::Cluster& cluster, const SimNode& node) { abandoned_.erase({cluster.controller, node.name}); }
 
  private:
@@ -40,8 +40,8 @@ class AbandonedRecords {
   KubeApi& api_;
   SlurmSite& site_;
   std::set<std::string> alone_;                            ///< The uids of NodeSets that were deleted with --cascade=orphan.
-  std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< By Controller and node.
-  std::map<std::pair<kube::Key, std::string>, core::MonoTime> gone_;  ///< When the last worker of the node disappeared.
+  std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< The Controller and the node of each abandoned record.
+  std::map<std::pair<kube::Key, std::string>, core::MonoTime> gone_;  ///< By Controller and node: when its last worker went.
 };
 
 }  // namespace sim

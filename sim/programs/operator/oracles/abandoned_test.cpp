@@ -53,7 +53,7 @@ TEST_F(OraclesTest, AndOfThoseThatANodeSetLeftThatWentAlone) {
   ASSERT_NO_FATAL_FAILURE(leave_unmarked_records());
   SimSlurm& slurm = *world.slurm();
   world.remove(slinky::resources::kNodeSet, "cpu", "Orphan");
-  // Sets the finalizers as the operator does, which then waits for no record.
+  // Leaves only this finalizer, as the operator does. The NodeSet then waits for no record.
   world.merge(slinky::resources::kNodeSet, "cpu", {{"metadata", {{"finalizers", Json::array({"orphan"})}}}});
   const auto alone = [&] { return world.find(slinky::resources::kNodeSet, "cpu") == nullptr; };
   ASSERT_TRUE(world.loop().run_until(alone, core::Duration{20000}));
@@ -81,7 +81,7 @@ class RenamedMachineTest : public OraclesTest {
     ASSERT_EQ(world.slurm()->update_node(kMachine, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
     for (const std::string& pod : world.workers()) {
       if (slurm_node_of(*world.find(kinds::kPod, pod)) != kMachine) continue;
-      world.kube().nodes().fail_pod({World::kNamespace, pod});  // no preStop gives the node our reason
+      world.kube().nodes().fail_pod({World::kNamespace, pod});  // so that no preStop writes the operator's reason
       world.remove(kinds::kPod, pod);
     }
     world.loop().run_for(between);

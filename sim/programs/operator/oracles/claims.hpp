@@ -33,17 +33,17 @@ class ClaimOracle {
   struct Wish {
     core::MonoTime since;
     std::int64_t replicas = 0;
-    bool when_scaled = false, when_deleted = false;  ///< The retention policy is Delete.
+    bool when_scaled = false, when_deleted = false;  ///< The retention policy for the case is Delete.
   };
-  /// Returns the wishes of a NodeSet that an operator may still act on.
+  /// Returns what a NodeSet wanted recently. An operator may still act on each of these wishes.
   [[nodiscard]] std::vector<Wish> lately(const std::string& uid) const;
 
   core::Loop& loop_;
   KubeApi& api_;
   Tell violation_;
-  std::map<std::string, std::vector<Wish>> wishes_;  ///< By the NodeSet's uid.
+  std::map<std::string, std::vector<Wish>> wishes_;  ///< By the NodeSet's uid: what it has wanted.
   std::set<std::string> alone_;                      ///< The uids of NodeSets that were deleted with --cascade=orphan.
-  std::set<std::string> deleted_;                    ///< The uids of claims.
+  std::set<std::string> deleted_;                    ///< The uids of claims that were deleted.
   /// The claims that Kubernetes deletes with their NodeSet: the NodeSet's uid, and since when. An operator that has not noticed
   /// the deletion may create the workers once more; they are deleted with it.
   std::map<kube::Key, std::pair<std::string, core::MonoTime>> collected_;

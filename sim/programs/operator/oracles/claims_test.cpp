@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace kinds = kube::resources;
 
-/// A worker with a claim, whose NodeSet is deleted with it while the operator is paused.
+/// A NodeSet with one worker and its claim. All three are deleted while the operator is paused.
 class ClaimOracleTest : public OraclesTest {
  protected:
   void SetUp() override {

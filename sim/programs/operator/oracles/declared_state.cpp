@@ -29,14 +29,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return out;
 }
 
-/// Returns the weight of the newest template.
+/// Returns the weight that the NodeSet's newest template sets; nullopt if it sets none.
 std::optional<int> weight_of(const Json& nodeset) {
   const std::string conf = text_at(nodeset, {"spec", "extraConf"});
   const std::size_t at = conf.find("Weight=");
   return at == std::string::npos ? std::nullopt : std::optional(number(std::string_view(conf).substr(at + 7), 1));
 }
 
-/// Reports whether the slice has the pod with its name and address, because slurmctld finds the pod by its name.
+/// Reports whether the EndpointSlice has the pod's name and address. slurmctld finds the pod by this name.
 bool has_host(const Json& slice, const Json& pod) {
   return std::ranges::any_of(slice.value("endpoints", Json::array()), [&](const Json& endpoint) {
     return text_at(endpoint, {"hostname"}) == text_at(pod, {"metadata", "name"}) &&
@@ -104,8 +104,8 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
       continue;
     }
     ++have;
-    // A worker that a user has cordoned stays, because its successor would not be cordoned. scalingMode DaemonSet may have no
-    // place for it.
+    // A worker of the other scalingMode stays if a user has cordoned it, because its successor would not be cordoned. With
+    // scalingMode DaemonSet, it may have no Kubernetes node to move to.
     if (bound_to_hosts(nodeset) != bound_to_host(pod)) {
       if (!pod_cordoned(pod)) out.push_back("pod " + key.str() + " is of the other scalingMode");
       if (bound_to_hosts(nodeset)) ++left;
@@ -117,7 +117,7 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
       out.push_back("pod " + key.str() + " has no node in Slurm");
       continue;
     }
-    // A kubelet without connection cannot report that its pod has failed.
+    // A pod without a slurmd may still be Ready, because a kubelet without connection cannot report that its pod has failed.
     if (!runs_slurmd(*site->second, node_name, pod)) out.push_back("pod " + key.str() + " has no slurmd");
     const Json* host = api_.peek(kinds::kNode, {"", text_at(pod, {"spec", "nodeName"})});
     // The node of a worker of the newest template has all features of the template and of its Kubernetes node, however it got
@@ -185,8 +185,8 @@ void DeclaredState::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<s
                           });
     // A record that was never stamped, because Slurm refused its slurmd, cannot be identified either.
     if (nameless && (node.invalid_reg || abandoned_.contain(cluster.controller, name))) continue;
-    // An administrator's hold outlives the worker. If Slurm refuses the slurmd, the reason decides: Slurm overwrites an
-    // administrator's reason, and before 26.05 a leftover reason looks like one.
+    // An administrator's hold outlives the worker. If Slurm refuses the slurmd, only the reason decides: Slurm overwrites an
+    // administrator's reason, and before 26.05 a leftover reason may look like an administrator's.
     const HoldOracle::Hold hold = holds_.on(cluster.controller, name);
     const bool others =
         node.invalid_reg ? !given_by_operator(node.reason) && !tells_lack(node.reason) : hold.drain || hold.down;
@@ -212,7 +212,7 @@ void DeclaredState::unmet_controller(const kube::Key& key, const Json& object, s
   if (cluster->slurm->configuration() != conf) {
     out.push_back("slurmctld of " + key.str() + " runs with another configuration than the ConfigMap's");
   }
-  // No history asks to withhold a partition.
+  // No user asks to withhold a partition, so at the end none is withheld.
   for (const auto& [name, partition] : cluster->slurm->partitions()) {
     if (partition.state == "DRAIN") out.push_back("partition " + name + " is withheld still");
   }
@@ -305,7 +305,7 @@ void DeclaredState::unmet_token(const Json& object, std::vector<std::string>& ou
   if (core::get_bool(secret, {"immutable"}) == spec.refresh) {
     out.push_back(fmt::format("the Secret of {} {} change", who, spec.refresh ? "cannot" : "can"));
   }
-  // The request and the signature may be a moment apart.
+  // Right at the expiry, both states are right: the request for a token and its signature may be a moment apart.
   constexpr core::Duration kMoment{10000};
   const core::Duration left = expires - loop_.clock().wall().since_epoch;
   if (spec.refresh && left <= core::Duration{0}) out.push_back("the token of " + who + " has expired");
@@ -375,7 +375,7 @@ std::vector<std::string> DeclaredState::unmet() const {
     (void)key;
   });
   for (const auto& [host, cluster] : site_.clusters()) unmet_slurm(*cluster, out);
-  // Workers that a NodeSet left behind, because it was deleted without them. slurm.conf no longer describes the NodeSet.
+  // A NodeSet that was deleted without its workers leaves them behind. slurm.conf no longer describes that NodeSet.
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
     if (!acts_in(namespaces_, key.ns) || !is_worker(pod) || !terminating(pod)) continue;

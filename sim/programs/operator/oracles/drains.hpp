@@ -22,7 +22,7 @@ class DrainOracle {
   DrainOracle(const DrainOracle&) = delete;
   DrainOracle& operator=(const DrainOracle&) = delete;
 
-  /// The operator drains a node that was not drained.
+  /// Judges a drain by the operator of a node that was not drained before.
   void drained(const SlurmSite::Cluster& cluster, const SimNode& node, const std::string& reason);
 
  private:
@@ -32,24 +32,24 @@ class DrainOracle {
   [[nodiscard]] bool explained(const SlurmSite::Cluster& cluster, const SimNode& record, const std::string& reason) const;
   [[nodiscard]] bool held(const kube::Key& key, const core::Json& pod) const;
   [[nodiscard]] bool below_partition(const std::string& ns, const core::Json& pod) const;
-  /// The NodeSet has had ScheduledUpdate for a while, and the node neither is nor was in maintenance.
+  /// Reports whether the NodeSet has had ScheduledUpdate for a while, and the node neither is nor recently was in maintenance.
   [[nodiscard]] bool outside_window(const std::string& ns, const core::Json& pod, const SimNode& record) const;
-  /// The worker is, or recently was, bound to a Kubernetes node that must not have it, or must have another worker.
+  /// Reports whether the worker is or was bound to a Kubernetes node that must not have it, or that must have another worker.
   [[nodiscard]] bool out_of_place(const core::Json& nodeset, const core::Json& pod, const std::string& node) const;
   [[nodiscard]] bool too_many(const std::string& ns, const std::string& nodeset) const;
 
   core::Loop& loop_;
   KubeApi& api_;
   Tell violation_;
-  std::map<kube::Key, core::MonoTime> cordoned_;  ///< Pods and Kubernetes nodes: when they were last cordoned.
-  /// Kubernetes nodes and NodeSets: when their labels and selectors last changed.
+  std::map<kube::Key, core::MonoTime> cordoned_;  ///< By pod or Kubernetes node: when it was last cordoned.
+  /// By Kubernetes node or NodeSet: when the node's labels or its name in Slurm, or the NodeSet's spec, last changed.
   std::map<kube::Key, core::MonoTime> changed_;
   std::map<kube::Key, std::vector<core::MonoTime>> ended_;  ///< By NodeSet: when workers ended or were deleted.
-  /// By NodeSet: the number of wanted workers, and until when it applied.
+  /// By NodeSet: the numbers of wanted workers, and since when each applies.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, std::int64_t>>> wished_;
-  /// By NodeSet: the partition, and until when it applied.
+  /// By NodeSet: its partitions, and since when each applies.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, int>>> partitions_;
-  /// By NodeSet: whether it had ScheduledUpdate, and until when.
+  /// By NodeSet: whether it has ScheduledUpdate, and since when, for each change.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, bool>>> scheduled_;
 };
 

@@ -18,7 +18,7 @@ void without_chance(Json& value) {
   static const std::set<std::string> kLeftOut{
       // Drawn or counted by the API server.
       "uid", "nodeSetUID", "resourceVersion", "generation", "observedGeneration", "managedFields", "restartCount",
-      // From the clock.
+      // Read from the clock.
       "creationTimestamp", std::string(api::kAnnotationNewestSince), "lastTransitionTime", "lastUpdateTime", "lastProbeTime",
       "startTime", "startedAt", "finishedAt",
       // Kubernetes nodes, addresses and volumes that happened to be free. The comments of Slurm nodes use "node".

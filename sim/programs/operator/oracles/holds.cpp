@@ -74,8 +74,8 @@ bool HoldOracle::wants_bound_worker(const kube::Key& controller, const std::stri
   });
 }
 
-/// Reports whether a NodeSet wants a worker for that node, and the operator knows it. False if the only cause may be that
-/// another worker has just ended.
+/// Reports whether a NodeSet wants a worker for that node, and the operator knows it. Returns false if the NodeSet may want the
+/// worker only because another worker has just ended.
 bool HoldOracle::wants_worker(const kube::Key& controller, const std::string& node) const {
   const std::size_t dash = node.rfind('-');
   if (wants_bound_worker(controller, node)) return true;

@@ -26,26 +26,26 @@ class HoldOracle {
   struct Hold {
     bool drain = false, down = false;
     std::string reason;  ///< The reason of the drain.
-    /// If the record with the drain is deleted: the objects whose status records the drain. Both must stay.
+    /// Set when the record is deleted: the objects that keep the drain. While both exist, the next record must be drained.
     std::string nodeset_uid, controller_uid;
     core::MonoTime since;
   };
   [[nodiscard]] Hold on(const kube::Key& controller, const std::string& node) const;
 
-  /// A node is changed.
+  /// Judges a change of a node, and notes what an administrator changes.
   void updated(const SlurmSite::Cluster& cluster, const SimNode& node, const SimNodeUpdate& update, const std::string& user);
-  /// A registration returns the node to service.
+  /// Judges that a registration returns the node to service.
   void returned(const SlurmSite::Cluster& cluster, const SimNode& node);
-  /// A slurmd creates a record.
+  /// Judges a record that a slurmd has created.
   void made(const SlurmSite::Cluster& cluster, const SimNode& node);
-  /// The operator deletes a record without jobs. Returns true if an administrator's hold on the node must outlive the record.
+  /// Judges that the operator deletes a record without jobs. Returns true if an administrator's hold must outlive the record.
   bool record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
-  /// A record is deleted, by anyone.
+  /// Notes that a record is deleted, by anyone.
   void forget(const SlurmSite::Cluster& cluster, const SimNode& node, bool by_operator);
 
  private:
   void listen();
-  /// Reports whether a worker bound to a Kubernetes node is wanted.
+  /// Reports whether a NodeSet with scalingMode DaemonSet wants a worker for this node of Slurm.
   [[nodiscard]] bool wants_bound_worker(const kube::Key& controller, const std::string& node) const;
   [[nodiscard]] bool wants_worker(const kube::Key& controller, const std::string& node) const;
   /// Returns the NodeSet whose status records the drain for the next worker of the node; null if there is none.
@@ -56,11 +56,11 @@ class HoldOracle {
   KubeApi& api_;
   const Looks& looks_;
   Tell violation_;
-  std::map<std::pair<kube::Key, std::string>, Hold> foreign_;  ///< By Controller and node.
-  /// Nodes whose drain by an administrator was undone by an administrator.
+  std::map<std::pair<kube::Key, std::string>, Hold> foreign_;  ///< The holds, by Controller and node.
+  /// Nodes whose drain an administrator set and an administrator undid.
   std::set<std::pair<kube::Key, std::string>> freed_;
-  std::map<kube::Key, core::MonoTime> changed_;  ///< When a Kubernetes node or a NodeSet last changed.
-  std::map<kube::Key, core::MonoTime> left_;     ///< When a worker last ended, was deleted, or disappeared.
+  std::map<kube::Key, core::MonoTime> changed_;  ///< By Kubernetes node or NodeSet: when it last changed.
+  std::map<kube::Key, core::MonoTime> left_;     ///< By worker: when it last ended, was deleted, or disappeared.
 };
 
 }  // namespace sim

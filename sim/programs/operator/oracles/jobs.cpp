@@ -20,7 +20,7 @@ namespace kinds = kube::resources;
 constexpr core::Duration kPreStop{5000};
 /// The operator may not have heard of what happened within this time: a watch may be late, Slurm slow, the operator paused.
 constexpr core::Duration kNews{90000};
-/// The same for the end of a worker, because Slurm, the API server and the operator itself may be down one after the other.
+/// As kNews, but for the end of a worker: Slurm, the API server and the operator itself may be down one after the other.
 constexpr core::Duration kGoneNews{180000};
 /// The effect of a Controller's deletion may only show after SlurmdTimeout.
 constexpr core::Duration kAfterEnd{600000};
@@ -127,7 +127,7 @@ void JobOracle::freed(const SimNode& record) {
     worker->second.freed = loop_.clock().mono();
 }
 
-// --- What becomes of workers ------------------------------------------------------------------------------------------
+// --- The ends of workers ----------------------------------------------------------------------------------------------
 
 Blame JobOracle::deleter(const AdmissionRequest& request) const {
   const std::string& user = request.user;
@@ -439,7 +439,7 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
       if (annotation(controller, api::kAnnotationRemoveNow).find("partition/" + job.request.partition) != std::string::npos)
         return Blame::kUser;
       if (left_out(controller, job.request.partition)) return Blame::kLeftOut;
-      // The ConfigMap records what is withheld, and while slurmctld does not answer, nothing else does.
+      // While slurmctld does not answer, only the ConfigMap records which partitions are withheld.
       for (const std::string& map : {slinky::config_map_name(controller.name), slinky::config_files_name(controller.name),
                                      slinky::accepted_files_name(controller.name)}) {
         const auto at = unwritten_.find({controller.ns, map});

@@ -19,7 +19,7 @@
 
 namespace sim {
 
-/// The cause of the end of a job.
+/// The cause of the end of a job. The comments say "it" for the job.
 enum class Blame {
   // Excused causes:
   kUser,   ///< A user deleted its worker, or its NodeSet (for a pending job), or chose to have no volume.
@@ -27,7 +27,7 @@ enum class Blame {
   kAccident,  ///< Its machine or pod had just failed or returned, a script of the site failed, or it was evicted while Pending.
   kPolicy,    ///< The operator ended it in accordance with its NodeSet's drain policy.
   kClusterEnds,  ///< Its user deleted the Controller, which is gone or does not drain.
-  kLongProlog,   ///< Its prolog took longer than a change of the configuration waits.
+  kLongProlog,   ///< Its prolog took longer than the operator delays a change of the configuration for it.
   // Causes that are not excused:
   kNoPolicy,       ///< The operator ended it without a drain policy that allows it.
   kOperator,       ///< The operator deleted its worker.
@@ -44,7 +44,7 @@ enum class Blame {
   kNameTaken,      ///< Another worker registered under the name of its worker.
   kPartition,      ///< Its partition disappeared from the configuration while it ran.
   kPartitionWait,  ///< Its partition disappeared while it was pending.
-  kLeftOut,        ///< Its partition was left out, as if slurmctld had refused it.
+  kLeftOut,        ///< The operator left its partition out of slurm.conf, as it does if slurmctld refuses the partition.
   kSilence,        ///< slurmctld lost contact with a slurmd that runs.
   kKey,            ///< slurmctld and slurmd had different keys.
   kState,          ///< slurmctld's volume was lost.
@@ -62,19 +62,19 @@ class JobOracle {
   JobOracle& operator=(const JobOracle&) = delete;
 
   void watch(SlurmSite::Cluster& cluster);
-  /// The pod with this uid has an accident.
+  /// Notes that the pod with this uid has an accident.
   void accident(const std::string& pod, Accident what);
-  /// An operator's clock goes wrong by this much more, so the operator may consider a drain older than it is.
+  /// Notes that an operator's clock goes wrong by this much more. The operator may then consider a drain older than it is.
   void clocks_differ(core::Duration by) { clocks_differ_ = clocks_differ_ + by; }
-  /// The operator asks to delete this pod, whose node an administrator has freed since the operator's last look at it.
+  /// Notes that the operator asks to delete this pod, whose node an administrator has freed since the operator's last look.
   void overtaken(const kube::Key& pod) { asked_[pod] = Blame::kAdmin; }
-  /// The operator deleted the record of a node that ran nothing.
+  /// Notes that the operator deleted the record of a node that ran nothing.
   void fenced(const SimNode& record);
-  /// An administrator removes the drain of a node, or brings it up again.
+  /// Notes that an administrator removes the drain of a node, or brings it up again.
   void freed(const SimNode& record);
   /// True: there are no faults, so the operator must soon know which jobs are starting.
   void set_fair(bool fair) { fair_ = fair; }
-  /// Returns the losses by cause. Each run of a job counts once.
+  /// Returns the number of losses by cause. Each run of a job counts once.
   [[nodiscard]] const std::map<Blame, int>& losses() const { return losses_; }
 
  private:
@@ -119,15 +119,15 @@ class JobOracle {
   KubeApi& api_;
   SlurmSite& site_;
   Tell violation_, note_;
-  std::map<std::string, Worker> workers_;          ///< By uid.
-  std::map<Place, std::string> last_;              ///< The uid of the newest worker of a node.
-  std::map<kube::Key, Blame> asked_;               ///< Who last asked to delete a pod.
-  std::map<kube::Key, core::MonoTime> gone_;       ///< When a Controller was deleted.
-  std::map<std::string, core::MonoTime> harmed_;   ///< When a user last changed a disruption budget, by namespace.
-  std::map<kube::Key, core::MonoTime> unwritten_;  ///< When a user last changed a ConfigMap.
-  std::map<kube::Key, Blame> restarted_;           ///< Who last deleted a Controller's slurmctld pod.
+  std::map<std::string, Worker> workers_;          ///< The workers, by the uid of their pod.
+  std::map<Place, std::string> last_;              ///< By place: the uid of its newest worker.
+  std::map<kube::Key, Blame> asked_;               ///< By pod: who last asked to delete it.
+  std::map<kube::Key, core::MonoTime> gone_;       ///< By Controller: when it was deleted.
+  std::map<std::string, core::MonoTime> harmed_;   ///< By namespace: when a user last changed a disruption budget.
+  std::map<kube::Key, core::MonoTime> unwritten_;  ///< By ConfigMap: when a user last changed or deleted it.
+  std::map<kube::Key, Blame> restarted_;           ///< By Controller: who last deleted its slurmctld pod.
   core::Duration clocks_differ_{0};
-  /// The recent drain policies of each NodeSet: an operator may not have seen the last edit yet.
+  /// By NodeSet: its drain policies, and since when each applies. An operator may not have seen the last edit yet.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, core::Json>>> policies_;
   std::map<Blame, int> losses_;
   bool fair_ = false;

@@ -35,7 +35,7 @@ void Looks::updated(const SlurmSite::Cluster& cluster, const SimNode& node, cons
     freed_[std::pair(cluster.controller, node.name)] = loop_.clock().mono();
     return;
   }
-  // From now on the operator itself lets the node accept jobs.
+  // The operator itself lets the node accept jobs, so its earlier look no longer counts.
   const auto asked = asked_.find(node.name);
   if (asked != asked_.end()) asked->second.idle_and_held = false;
 }

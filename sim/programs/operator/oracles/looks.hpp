@@ -25,9 +25,9 @@ class Looks {
   Looks(const Looks&) = delete;
   Looks& operator=(const Looks&) = delete;
 
-  /// An operator reads one Slurm node.
+  /// Notes that an operator reads one Slurm node.
   void look(const std::string& node);
-  /// A node is changed.
+  /// Notes a change that frees a node, and who makes it.
   void updated(const SlurmSite::Cluster& cluster, const SimNode& node, const SimNodeUpdate& update, const std::string& user);
   /// Returns when an operator last read this Slurm node alone.
   [[nodiscard]] std::optional<core::MonoTime> asked(const std::string& node) const;
@@ -49,8 +49,8 @@ class Looks {
   core::Loop& loop_;
   KubeApi& api_;
   SlurmSite& site_;
-  std::map<std::string, Look> asked_;                                  ///< By node.
-  std::map<std::pair<kube::Key, std::string>, core::MonoTime> freed_;  ///< By Controller and node.
+  std::map<std::string, Look> asked_;                                  ///< By node: the last look.
+  std::map<std::pair<kube::Key, std::string>, core::MonoTime> freed_;  ///< By Controller and node: when an admin freed it.
 };
 
 }  // namespace sim

@@ -15,7 +15,7 @@
 
 namespace sim {
 
-// For any object. Return "" if it has no such text.
+// For any object. These return "" if the object has no such text.
 std::string text_at(const core::Json& object, std::initializer_list<std::string_view> path);
 std::string label(const core::Json& object, std::string_view name);
 std::string annotation(const core::Json& object, std::string_view name);
@@ -40,9 +40,9 @@ int ordinal_of(const core::Json& pod);
 std::set<std::string> features_of(const core::Json& nodeset, const core::Json& host);
 /// Returns the ordinal below which a NodeSet's workers keep their template.
 int partition_of(const core::Json& nodeset);
-/// Reports whether the pod has no node. Missing container states prove nothing.
+/// Reports whether the pod has no Kubernetes node, and so never started. Missing container states prove nothing.
 bool never_started(const core::Json& pod);
-/// Reports whether the slurmd of that node belongs to this pod.
+/// Reports whether the slurmd of this Slurm node runs in this pod.
 bool runs_slurmd(const SlurmSite::Cluster& cluster, const std::string& node, const core::Json& pod);
 
 // For NodeSets.
@@ -52,11 +52,11 @@ bool matches(const core::Json& nodeset, const core::Json& node);
 std::int64_t wished_workers(const KubeApi& api, const core::Json& nodeset);
 /// Reports whether the scalingMode is DaemonSet.
 bool bound_to_hosts(const core::Json& nodeset);
-/// Reports whether the NodeSet that created the worker had that scalingMode.
+/// Reports whether the worker was created while its NodeSet had the scalingMode DaemonSet.
 bool bound_to_host(const core::Json& pod);
 /// Returns the Kubernetes node that the pod's node affinity requires; "" if none.
 std::string pinned_to(const core::Json& pod);
-/// Returns the name of a worker that is bound to the Kubernetes node.
+/// Returns the name in Slurm of a worker that is bound to this Kubernetes node.
 std::string daemon_name_of(const core::Json& node);
 
 // For Slurm's nodes.
@@ -67,7 +67,7 @@ std::string shown(const SimSlurm& slurm, const SimNode& node);
 /// Reports whether the change lets a node accept jobs again.
 bool frees_node(const SimNodeUpdate& update);
 
-/// Reports whether operators with these namespaces (empty: all) act in this one.
+/// Reports whether operators that act in these namespaces act in `ns`. An empty list means all namespaces.
 bool acts_in(const std::vector<std::string>& namespaces, std::string_view ns);
 
 }  // namespace sim

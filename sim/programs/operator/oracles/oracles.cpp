@@ -100,7 +100,7 @@ void OperatorOracles::watch_cluster(SlurmSite::Cluster& cluster) {
   };
 }
 
-// --- The end ----------------------------------------------------------------------------------------------------------
+// --- The final state --------------------------------------------------------------------------------------------------
 
 core::Json OperatorOracles::final_state() const {
   return sim::final_state(api_, site_);

@@ -47,11 +47,11 @@ class OperatorOracles final : public Oracle {
   /// The namespaces in which operators may write; empty: all.
   void limit_to(const std::vector<std::string>& namespaces);
 
-  /// An operator's request to the API server or to slurmrestd. `identity` is its name in the Lease; "": none needed.
+  /// Judges an operator's request to the API server or to slurmrestd. `identity`: its name in the Lease; "": it needs no Lease.
   void request(const net::HttpRequest& request, bool to_slurm, const std::string& identity);
   [[nodiscard]] JobOracle& jobs() { return jobs_; }
   [[nodiscard]] ServiceOracle& service() { return service_; }
-  /// A plan of an operator.
+  /// Searches a plan of an operator for secrets.
   void read_plan(const plan::Plan& plan) { secrets_.read_plan(plan); }
   /// Return the number of the operators' writes so far, except Leases; of those that keep Tokens as declared; and of those that
   /// repeat a warning.

@@ -23,7 +23,7 @@ bool meant(op::Deleters deleters, const std::string& user) {
   return false;  // the histories' users may delete anything, as with deletionByUsers: Allow
 }
 
-/// Returns the policy's parameters in the namespace; a single null for a policy without parameters.
+/// Returns the policy's parameter objects in the namespace; one null pointer for a policy without parameters.
 std::vector<const Json*> parameters(const op::AdmissionPolicy& policy, const KubeApi& api, const std::string& ns) {
   if (policy.params == nullptr) return {nullptr};
   std::vector<const Json*> out;

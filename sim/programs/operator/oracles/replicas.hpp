@@ -21,7 +21,7 @@ class ReplicaOracle {
   ReplicaOracle(const ReplicaOracle&) = delete;
   ReplicaOracle& operator=(const ReplicaOracle&) = delete;
 
-  /// Returns the number of workers created so far, by name.
+  /// Returns how often each worker was created so far, by the worker's name.
   [[nodiscard]] const std::map<std::string, int>& made() const { return made_; }
 
  private:
@@ -39,11 +39,11 @@ class ReplicaOracle {
   core::Loop& loop_;
   KubeApi& api_;
   Tell violation_;
-  std::map<std::string, std::vector<Wish>> wished_;  ///< By the NodeSet's uid.
-  std::map<std::string, int> made_;                  ///< Workers, by name.
+  std::map<std::string, std::vector<Wish>> wished_;  ///< By the NodeSet's uid: what it has wanted.
+  std::map<std::string, int> made_;                  ///< How often a worker of this name was created.
   /// For each worker that has not ended and is not terminating: the uid of its NodeSet.
   std::map<kube::Key, std::string> owners_;
-  std::map<std::string, std::int64_t> live_;  ///< By the NodeSet's uid: the number of these workers.
+  std::map<std::string, std::int64_t> live_;  ///< By the NodeSet's uid: its workers in owners_.
 };
 
 }  // namespace sim

@@ -21,13 +21,13 @@ using core::Json;
 namespace kinds = kube::resources;
 
 constexpr Duration kLook{2000};
-/// No token should ever be found expired, because a token is renewed at four fifths of its lifetime.
+/// The limit for an expired token. No token should expire, because it is renewed at four fifths of its lifetime.
 constexpr Duration kTokenExpired{4000};
-/// The time in which a slurmrestd pod that was harmed starts again.
+/// The limit for a slurmrestd that does not answer: a pod that was harmed starts again within this time.
 constexpr Duration kRestAway{90000};
-/// The time for polls, the live look, and slurmd's answer.
+/// The limit for an idle worker that is held back: the time for polls, the live look, and slurmd's answer.
 constexpr Duration kHeldBack{90000};
-/// The time for which the operator waits for starting workers and for prologs.
+/// The limit for a slurmd with an old configuration: the operator waits for starting workers and for prologs.
 constexpr Duration kOutdated{120000};
 /// The limit for the requests within a minute for a cluster of a few workers, with the most frequent faults. Measured: see
 /// docs/development.md.

@@ -28,13 +28,13 @@ class ServiceOracle {
 
   /// The namespaces in which operators act, and in which service is due; empty: all.
   void limit_to(std::vector<std::string> namespaces) { namespaces_ = std::move(namespaces); }
-  /// From now on there are no faults and the declared state is reached, so service is due. False: no longer.
+  /// True: from now on there are no faults and the declared state is reached, so service is due. False: service is not due.
   void expect(bool due);
-  /// An operator sends a request, at any time.
+  /// Counts a request of an operator, to Slurm or to the API server. Call it for each request.
   void request(bool to_slurm);
-  /// Returns the highest number of requests within a minute so far.
+  /// Returns the highest number of requests within a minute so far, to Slurm or to the API server.
   [[nodiscard]] std::size_t most(bool to_slurm) const { return pace_[to_slurm ? 1 : 0].most; }
-  /// Returns the longest outages so far, by kind.
+  /// Returns the longest outage of each kind so far, such as "a token is expired".
   [[nodiscard]] const std::map<std::string, core::Duration>& longest() const { return longest_; }
 
  private:
@@ -49,7 +49,7 @@ class ServiceOracle {
   void look_at_workers();
   void look_at_slurmds();
   [[nodiscard]] bool waits_for_machines(const kube::Key& restapi) const;
-  /// Records whether `what` is missing for `who` now, and reports a violation if that lasts longer than `ceiling`.
+  /// Records whether the outage `what` exists for `who` now, and reports a violation if it lasts longer than `ceiling`.
   void miss(bool missed, const std::string& what, const std::string& who, core::Duration ceiling);
 
   core::Loop& loop_;

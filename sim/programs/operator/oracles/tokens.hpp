@@ -24,7 +24,7 @@ class TokenOracle {
 
   KubeApi& api_;
   Tell violation_;
-  std::map<kube::Key, std::pair<std::string, std::string>> minted_;  ///< By the token's Secret: the source, and the text.
+  std::map<kube::Key, std::pair<std::string, std::string>> minted_;  ///< By Secret: the inputs of its token, and its data.
 };
 
 }  // namespace sim

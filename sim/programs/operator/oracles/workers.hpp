@@ -22,11 +22,11 @@ class WorkerOracle {
   WorkerOracle(const WorkerOracle&) = delete;
   WorkerOracle& operator=(const WorkerOracle&) = delete;
 
-  /// A slurmd ends with its pod.
+  /// Judges the end of a slurmd that ends with its pod.
   void slurmd_ends(const SlurmSite::Cluster& cluster, const std::string& node);
-  /// A record is deleted, by anyone, while it has this job.
+  /// Judges that a record is deleted, by anyone, while it has this job.
   void record_deletion_under(const SimNode& node, const SimJob& job);
-  /// The operator deletes a record without jobs.
+  /// Judges that the operator deletes a record without jobs.
   void record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
 
  private:
@@ -39,7 +39,7 @@ class WorkerOracle {
   const Looks& looks_;
   JobOracle& jobs_;
   Tell violation_;
-  std::map<kube::Key, core::MonoTime> gone_;  ///< When a Controller was last deleted.
+  std::map<kube::Key, core::MonoTime> gone_;  ///< By Controller: when it was last deleted.
 };
 
 }  // namespace sim

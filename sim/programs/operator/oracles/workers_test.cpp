@@ -83,7 +83,7 @@ TEST_F(OraclesTest, WhatAnAdminFreesAfterTheLookIsNotSeen) {
 }
 
 TEST_F(OraclesTest, WhatBeginsThereThenIsTheAdmins) {
-  world.pause(0, core::Duration{60000});  // the operator looks at nodes, too
+  world.pause(0, core::Duration{60000});  // the operator itself would look at the nodes, too
   set_state("cpu-0", "DRAIN", kSlurmAdmin);
   look_at("cpu-0");
   set_state("cpu-0", "RESUME", kSlurmAdmin);

@@ -18,7 +18,7 @@ namespace kinds = kube::resources;
 /// A warning is repeated after this time at the earliest: see docs/conditions.md.
 constexpr core::Duration kToldAgain{std::chrono::minutes{10}};
 
-/// Returns the part of a path after `part`, up to the next "/".
+/// Returns the part of a path after `part`, up to the next "/" or "?"; "" if the path does not contain `part`.
 std::string word_after(const std::string& target, std::string_view part) {
   const std::size_t at = target.find(part);
   if (at == std::string::npos) return "";
@@ -82,7 +82,7 @@ bool WriteOracle::about_tokens(const net::HttpRequest& request) const {
   if (target.find("/tokens/") != std::string::npos) return true;
   const std::string ns = word_after(target, "/namespaces/");
   if (target.find("/events") != std::string::npos) {
-    // A repeated event only contains the count.
+    // The write that repeats an event only contains its count.
     if (const Json* told = api_.peek(kube::resources::kEvent, {ns, word_after(target, "/events/")}))
       return text_at(*told, {"regarding", "kind"}) == "Token";
     const auto event = core::parse_json(request.body);

@@ -25,14 +25,14 @@ class WriteOracle {
 
   /// The namespaces in which operators may write; empty: all.
   void limit_to(std::vector<std::string> namespaces) { namespaces_ = std::move(namespaces); }
-  /// An operator writes. `identity` is its name in the Lease; "": none needed.
+  /// Judge a write of an operator. `identity`: the operator's name in the Lease; "": it needs no Lease.
   void to_slurm(const net::HttpRequest& request, const std::string& identity);
   void to_kube(const net::HttpRequest& request, const std::string& identity);
   void deletion(const net::HttpRequest& request);
   /// Return the number of the operators' writes so far, except Leases, and of those that keep Tokens as declared.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
   [[nodiscard]] std::uint64_t token_writes() const { return token_writes_; }
-  /// Returns the number of those that repeat a NodeSet's warning, ten minutes after the last time (docs/conditions.md).
+  /// Returns the number of writes that repeat a NodeSet's warning after ten minutes or more (docs/conditions.md).
   [[nodiscard]] std::uint64_t reminders() const { return reminders_; }
 
  private:
@@ -46,8 +46,8 @@ class WriteOracle {
   Tell violation_;
   std::vector<std::string> namespaces_;
   std::uint64_t writes_ = 0, token_writes_ = 0, reminders_ = 0;
-  std::map<std::string, core::MonoTime> told_;    ///< The warnings of NodeSets, by their whole content.
-  std::map<std::string, std::int64_t> observed_;  ///< observedGeneration by uid.
+  std::map<std::string, core::MonoTime> told_;    ///< By a NodeSet's warning, with its text: when it was last written.
+  std::map<std::string, std::int64_t> observed_;  ///< By the object's uid: its observedGeneration.
 };
 
 }  // namespace sim

@@ -44,7 +44,7 @@ class OraclesTest : public testing::Test {
       SimNodeUpdate change;
       change.comment = "";
       ASSERT_EQ(world.slurm()->update_node(name, change, std::string(kSlurmAdmin)), SlurmErrno::kSuccess);
-      world.kube().nodes().fail_pod({World::kNamespace, name});  // no preStop gives the node our reason
+      world.kube().nodes().fail_pod({World::kNamespace, name});  // so that no preStop writes the operator's reason
       world.remove(kube::resources::kPod, name);
     }
     const auto gone = [&] {
