@@ -104,13 +104,14 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
       continue;
     }
     ++have;
-    // A worker of the other scalingMode stays if a user has cordoned it, because its successor would not be cordoned. With
-    // scalingMode DaemonSet, it may have no Kubernetes node to move to.
+    const std::string node_name = slurm_node_of(pod);
+    const HoldOracle::Hold hold = holds_.on(controller, node_name);
+    // A worker of the other scalingMode stays if a user has cordoned it or its Slurm node, because its successor would not be
+    // cordoned. With scalingMode DaemonSet, it may have no Kubernetes node to move to.
     if (bound_to_hosts(nodeset) != bound_to_host(pod)) {
-      if (!pod_cordoned(pod)) out.push_back("pod " + key.str() + " is of the other scalingMode");
+      if (!pod_cordoned(pod) && !hold.drain && !hold.down) out.push_back("pod " + key.str() + " is of the other scalingMode");
       if (bound_to_hosts(nodeset)) ++left;
     }
-    const std::string node_name = slurm_node_of(pod);
     const SimNode* node = slurm == nullptr ? nullptr : slurm->node(node_name);
     if (!condition_true(pod, "Ready")) out.push_back("pod " + key.str() + " is not ready");
     if (node == nullptr) {
@@ -127,7 +128,6 @@ void DeclaredState::unmet_nodeset(const Json& nodeset, std::vector<std::string>&
     if (weight && !newest.empty() && label(pod, api::kLabelRevisionHash) == newest && node->weight != *weight)
       out.push_back(fmt::format("node {} has the weight {}, not {}", node->name, node->weight, *weight));
     const bool cordoned = pod_cordoned(pod) || (host != nullptr && host_goes(*host));
-    const HoldOracle::Hold hold = holds_.on(controller, node_name);
     const bool taken = !node->invalid_reg && (hold.drain || hold.down || cordoned);
     ++(slurm->usable(*node) ? usable : taken ? aside : others);
     if (hold.drain || hold.down) {
