@@ -24,7 +24,7 @@ using core::Json;
 /// How long slurmdbd may be away before the resources report it. A restart of slurmrestd is shorter.
 constexpr core::Duration kShortAbsence{30000};
 /// The time after which a plan with outdated lists runs again.
-constexpr core::Duration kLookAgain{1000};
+constexpr core::Duration kListsAgain{1000};
 /// The largest number of differences that a message lists.
 constexpr std::size_t kListed = 8;
 
@@ -780,7 +780,7 @@ class Planner {
       }
     } else if (use.empty()) {
       // There is no evidence, because a list is old or unknown. A poll that finds no change does not wake the key.
-      out_.wake_after(kLookAgain, "who uses the " + std::string(texts(group.subject).word) + " is not known");
+      out_.wake_after(kListsAgain, "who uses the " + std::string(texts(group.subject).word) + " is not known");
       if (const auto& list = observed_.view->associations; !list.complete()) {
         draft.wrong = false;
         draft.reason = "Deleting";
