@@ -5,12 +5,15 @@
 
 #include "core/json.hpp"
 #include "operator/governance/references.hpp"
+#include "slinky/names.hpp"
 
 namespace op::governance {
 namespace {
 
 /// How long to wait before an unknown capacity is read again. Usually a poll of Slurm wakes the controller before.
 constexpr core::Duration kLookAgain{30000};
+/// How long to wait for the next poll of a Slurm whose last answer is old. A poll without changes does not wake the controller.
+constexpr core::Duration kPolledAgain{1000};
 
 using api::CapacityLimitStatus;
 
@@ -41,6 +44,10 @@ class Follower {
       wrong(cluster_.error().message);
     } else if (const auto& capacity = observed.capacities.find(*cluster_)->second) {
       capacity_ = &*capacity;
+    } else if (observed.outdated.contains(*cluster_)) {
+      outdated_ = true;
+      out_.awaited.insert(slinky::cluster_key(observed.key.ns, *cluster_));
+      wake_in(kPolledAgain);
     } else {
       wake_in(kLookAgain);
     }
@@ -78,12 +85,13 @@ class Follower {
     return {};
   }
 
-  /// Keeps the limit's value in force. If the capacity is lower, the delay before the value falls starts again.
+  /// Keeps the limit's value in force. The delay before the value falls starts again, unless the capacity is only outdated: a
+  /// slow Slurm is polled so seldom that its answers are old most of the time. A poll that finds more nodes ends the delay.
   void keep(const std::string& setting, const CapacityLimit& limit, const CapacityLimitStatus* last) {
     if (last != nullptr) {
       out_.settings[setting] = last->value;
       out_.status.push_back(*last);
-      out_.status.back().lower_since.reset();
+      if (!outdated_) out_.status.back().lower_since.reset();
       if (last->expression != limit.text) stays_as_before(limit);
     } else if (const auto made = applied_.find(setting); made != applied_.end()) {
       out_.settings[setting] = made->second;
@@ -125,6 +133,7 @@ class Follower {
   const Observed& observed_;
   const core::Result<std::string> cluster_;
   const Capacity* capacity_ = nullptr;  ///< Null if it is not known.
+  bool outdated_ = false;               ///< True if the capacity is not known because the last answer is old.
   bool former_ = false;                 ///< True if the problem is that a limit keeps its former value.
   Following out_;
 };

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct Following {
   std::optional<Problem> problem;            ///< CapacityInvalid: a person must act. CapacityUnknown: a limit has no value yet.
   bool complete = true;                      ///< Every limit has a value.
   std::optional<core::Duration> look_again;  ///< When a limit may fall, or its capacity may be known.
+  std::set<slurm::ClusterKey> awaited;       ///< The clusters whose next poll is needed.
 };
 
 /// Evaluates the expressions of a SlurmQos. A limit whose capacity is unknown, or whose expression does not fit the cluster,

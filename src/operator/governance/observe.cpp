@@ -58,7 +58,9 @@ std::shared_ptr<const Observed> GovernanceController::observe_typed(const kube::
   if (any_follows(*out)) {
     for (const kube::ObjectPtr& controller : caches_.controllers.by_index(kIndexAccounting, key.str())) {
       const slurm::SnapshotPtr snapshot = wiring_.snapshot(cluster_key(key.ns, controller->meta.name));
-      out->capacities[controller->meta.name] = snapshot ? capacity_of(*snapshot, context.mono) : std::nullopt;
+      auto& capacity = out->capacities[controller->meta.name];
+      if (snapshot) capacity = capacity_of(*snapshot, context.mono);
+      if (snapshot && snapshot->complete() && !capacity) out->outdated.insert(controller->meta.name);
     }
   }
   if (out->view) find_unused(context, *out);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,8 @@ struct Observed {
   /// The capacities of clusters, by the names of their Controllers: all that name the Accounting. nullopt: not known now. Empty
   /// unless a limit is an expression.
   std::map<std::string, std::optional<Capacity>, std::less<>> capacities;
+  /// The Controllers whose capacity is not known because the last complete answer of Slurm is old. The next poll brings it.
+  std::set<std::string, std::less<>> outdated;
   /// Evidence for the QOS that may be deleted, by name in lower case.
   std::map<std::string, slurm::UnusedQos, std::less<>> unused;
   /// Evidence for the accounts and users that may be deleted, by subject and name in lower case.

@@ -320,6 +320,7 @@ class Planner {
     }
     if (state != Known::kYes) return tell(claim, unknown(std::move(draft), claim.subject));
     Following following = follow(wanted->capacity, claim, draft.applied, observed_);
+    for (const slurm::ClusterKey& cluster : following.awaited) out_.waits_on(cluster);
     if (following.look_again) out_.wake_after(*following.look_again, "a limit follows the capacity of a cluster");
     wanted->settings.merge(following.settings);
     draft.capacity_limits = std::move(following.status);
