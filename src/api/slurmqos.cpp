@@ -15,8 +15,8 @@ constexpr const char* kFraction = R"(^(default|[0-9]+(\.[0-9]+)?)$)";
 constexpr const char* kSeconds =
     R"(^(default|0|[0-9]+(:[0-9]+){1,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$)";
 
-/// Returns a field of TRES limits whose values can be expressions as well. GrpTRESMins and MaxTRESMinsPerJob cannot be: slurmctld
-/// ends running jobs over them (`_qos_job_time_out` in its acct_policy.c), so a node that drains would end jobs.
+/// Returns a field of TRES limits whose values can be expressions as well. GrpTRESMins and MaxTRESMinsPerJob cannot be:
+/// slurmctld ends running jobs over them (`_qos_job_time_out` in its acct_policy.c), so a node that drains would end jobs.
 Field follows(std::string name, TresMap QosLimits::*member, const std::string& text) {
   Field out = tres(std::move(name), member, text);
   core::Json& item = out.limits["additionalProperties"];

@@ -306,9 +306,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Handles a create that failed because an object of that name exists. The object is ours if an earlier attempt of this create
-  /// made it, and its reply was lost or a cache is behind. Then the create succeeds, with a gate that waits until the caches show
-  /// the object. An object whose labels have changed does not count, because the caches may never show it.
+  /// Handles a create that failed because an object of that name exists. The object is ours if an earlier attempt of this
+  /// create made it, and its reply was lost or a cache is behind. Then the create succeeds, with a gate that waits until the
+  /// caches show the object. An object whose labels have changed does not count, because the caches may never show it.
   void look_whose(std::shared_ptr<const Create> act, core::Error error, Done done) {
     client.get(act->resource, key_of(act->object),
                [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {

@@ -120,7 +120,8 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     return leading ? std::clamp(lost_at() - now(), core::Duration{1}, kRequestTimeout) : kRequestTimeout;
   }
 
-  /// Returns options that put a renewal first: it would be too late behind the hundreds of writes that may wait for a connection.
+  /// Returns options that put a renewal first: it would be too late behind the hundreds of writes that may wait for a
+  /// connection.
   [[nodiscard]] WriteOptions write_options() const {
     WriteOptions made;
     made.fenced = false;

@@ -116,8 +116,8 @@ ContainerState container_state(dom::element status, bool init) {
   return result;
 }
 
-/// Returns how long the pod tolerates the taint. Uses the first toleration that matches, like the taint manager. A toleration of
-/// all taints is the user's own, and is not changed.
+/// Returns how long the pod tolerates the taint. Uses the first toleration that matches, like the taint manager. A toleration
+/// of all taints is the user's own, and is not changed.
 Patience patience_of(dom::element spec, std::string_view taint) {
   Patience result;
   std::int32_t index = 0;

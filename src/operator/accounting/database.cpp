@@ -183,8 +183,8 @@ std::string serve_database_script() {
   // interrupted first start begins again: until it is done, no user exists who could have written anything. Without the SQL
   // files, the script fails before it writes anything, because mariadbd could not start later with a half-made directory.
   //
-  // The settings are those that slurmdbd recommends. slurmdbd reports values that are too small. With innodb_snapshot_isolation,
-  // which is on by default since MariaDB 11.6.2, a conflicting read would end slurmdbd.
+  // The settings are those that slurmdbd recommends. slurmdbd reports values that are too small. With
+  // innodb_snapshot_isolation, which is on by default since MariaDB 11.6.2, a conflicting read would end slurmdbd.
   return "set -euo pipefail\n"
          "umask 077\n"
          "database=$1 user=$2\n"

@@ -109,8 +109,8 @@ core::Json repaired_ports(const core::Json& intent, const core::Json& observed, 
   return out;
 }
 
-/// True for the labels and annotations by which a tool finds the objects that it manages. With one of these on a child, the tool
-/// would claim or prune the child.
+/// True for the labels and annotations by which a tool finds the objects that it manages. With one of these on a child, the
+/// tool would claim or prune the child.
 bool belongs_to_tool(std::string_view name) {
   constexpr std::array<std::string_view, 6> kPrefixes{"kubectl.kubernetes.io/", "deployment.kubernetes.io/", "meta.helm.sh/",
                                                       "argocd.argoproj.io/",    "objectset.rio.cattle.io/",  "kapp.k14s.io/"};

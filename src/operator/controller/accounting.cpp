@@ -156,10 +156,10 @@ std::string joins(const Observed& observed, const ConfigState& state) {
 }
 
 std::string join_script() {
-  // The mark is a file that names the slurmdbd from which slurmctld got its cluster ID (the file "clustername"). If slurmdbd does
-  // not answer, that file stays: with the ID, slurmctld starts from its state, and without it, slurmctld would wait. If slurmctld
-  // never used a slurmdbd, its state has no last_tres, and slurmctld would exit ("no TRES"). So this script waits for slurmdbd.
-  // The message that slurmctld is newer than its slurmdbd is written once, in the container's termination message.
+  // The mark is a file that names the slurmdbd from which slurmctld got its cluster ID (the file "clustername"). If slurmdbd
+  // does not answer, that file stays: with the ID, slurmctld starts from its state, and without it, slurmctld would wait. If
+  // slurmctld never used a slurmdbd, its state has no last_tres, and slurmctld would exit ("no TRES"). So this script waits for
+  // slurmdbd. The message that slurmctld is newer than its slurmdbd is written once, in the container's termination message.
   return "set -u\n"
          "state=$1 slurmdbd=$2 release=$3 told=$4 words=$5 mark=$1/slurm-operator.slurmdbd\n"
          "trap 'exit 1' TERM\n"

@@ -106,8 +106,8 @@ TEST(StatefulSet, ReconfigureSidecarKnowsTheMark) {
       << sidecar["command"][2];
 }
 
-/// Runs the sidecar until it reconfigures, with `squeue` as the script of squeue. Returns its output until then. The output ends
-/// with the number of its pauses.
+/// Runs the sidecar until it reconfigures, with `squeue` as the script of squeue. Returns its output until then. The output
+/// ends with the number of its pauses.
 std::string waited_before_reconfigure(const char* squeue) {
   const std::filesystem::path bin = std::filesystem::path(::testing::TempDir()) / ("sidecar-" + std::to_string(getpid()));
   std::filesystem::create_directories(bin);

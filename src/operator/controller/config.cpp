@@ -55,7 +55,8 @@ void check_presence(const std::vector<NamedFiles>& maps, std::string_view field,
   }
 }
 
-/// Returns the ConfigMaps that the user names, by name: without duplicates, and in the order of their projection into /etc/slurm.
+/// Returns the ConfigMaps that the user names, by name: without duplicates, and in the order of their projection into
+/// /etc/slurm.
 std::map<std::string_view, const NamedFiles*> maps_of_etc(const Observed& observed) {
   std::map<std::string_view, const NamedFiles*> out;
   for (const auto* maps :
@@ -176,9 +177,9 @@ conf::Conf base_conf(const Observed& observed) {
   out.set("SlurmdUser", "root");
   out.set("SlurmdPort", std::to_string(api::kPortSlurmd));
   out.set("SlurmdSpoolDir", "/var/spool/slurmd");
-  // With 1, a node that is DOWN because it did not respond returns by itself, and any other DOWN stays. With 2, even a DOWN that
-  // an administrator has set would end with the node's next registration, and every reconfigure makes all slurmds register. The
-  // operator resumes nodes that Slurm itself sets DOWN for another cause.
+  // With 1, a node that is DOWN because it did not respond returns by itself, and any other DOWN stays. With 2, even a DOWN
+  // that an administrator has set would end with the node's next registration, and every reconfigure makes all slurmds
+  // register. The operator resumes nodes that Slurm itself sets DOWN for another cause.
   out.set("ReturnToService", "1");
   // Dynamic nodes need room in the node table. This is the largest size without special cases in Slurm.
   out.set("MaxNodeCount", "65533");

@@ -66,8 +66,8 @@ bool unheard(const Observed& observed) {
 }
 
 /// Returns what must be gone before another key may be used, with what users can do about it. "": nothing. Slurm is asked as
-/// well, because the cache of pods may be behind and there may be daemons outside of Kubernetes. While Slurm does not answer, its
-/// last answer still proves that a job exists, but not that there is none.
+/// well, because the cache of pods may be behind and there may be daemons outside of Kubernetes. While Slurm does not answer,
+/// its last answer still proves that a job exists, but not that there is none.
 std::string waits_for(const Observed& observed, bool state_at_stake) {
   const std::string lose = std::string(api::kAnnotationLoseJobs) + ": \"true\"";
   std::string out;
@@ -192,7 +192,8 @@ Problem edited(const Observed& observed) {
               observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
 }
 
-/// True if KeyChanged shows that the user's Secret has new data that waits. Without StatefulSet and copy, only it can show that.
+/// True if KeyChanged shows that the user's Secret has new data that waits. Without StatefulSet and copy, only it can show
+/// that.
 bool other_data_waited(const Observed& observed) {
   return api::find_condition(observed.controller.status.conditions, api::kConditionKeyChanged) != nullptr;
 }

@@ -271,8 +271,8 @@ Rendered end_try(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurm
   return render(next);
 }
 
-/// Offers one more of the partitions that were left out, once the rest of the content is loaded: one that may be the cause of the
-/// refusal, or one that was refused long enough ago.
+/// Offers one more of the partitions that were left out, once the rest of the content is loaded: one that may be the cause of
+/// the refusal, or one that was refused long enough ago.
 Rendered try_a_partition(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   const auto suspect = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.refusal.empty(); });
   if (suspect != next.left_out.end()) {

@@ -408,8 +408,9 @@ std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan) {
   constexpr core::Duration kJobsMayHaveEnded{5000}, kSoon{1000};
   if (withheld.empty() || observed.restapis.empty()) return;
-  // The Controller is planned again soon if a partition takes its steps, or if the last answer is too old. A slow Slurm is polled
-  // every 15 s, and its answer is fresh for only 2 s of these. A Slurm that does not answer wakes the Controller when it does.
+  // The Controller is planned again soon if a partition takes its steps, or if the last answer is too old. A slow Slurm is
+  // polled every 15 s, and its answer is fresh for only 2 s of these. A Slurm that does not answer wakes the Controller when it
+  // does.
   const bool soon = slurm::has_answered(observed.snapshot) && observed.snapshot->complete() &&
                     std::ranges::any_of(withheld, [](const Withheld& item) { return item.jobs.empty(); });
   plan.wake_after(soon ? kSoon : kJobsMayHaveEnded, "what is withheld may be free to go");

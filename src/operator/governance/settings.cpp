@@ -279,6 +279,13 @@ core::Result<DeclaredQos> declared(const api::SlurmQosSpec& spec) {
     }
     reader.out.settings[setting] = std::move(value);
   }
+  // Slurm reads the TRES limits of such a QOS as percentages of the cluster, so it follows the capacity by itself.
+  const auto flags = reader.out.settings.find("Flags");
+  if (flags != reader.out.settings.end() && std::ranges::find(flags->second, Json("Relative")) != flags->second.end()) {
+    for (const auto& [setting, limit] : reader.out.capacity)
+      reader.refuse("spec.limits." + limit.limit,
+                    "cannot be an expression with the flag Relative: give a percentage as a number");
+  }
   if (!reader.problems.empty()) return core::fail(core::ErrorCode::kInvalid, reader.problems);
   return std::move(reader.out);
 }

@@ -43,6 +43,12 @@ TEST(Settings, RefusesWrongExpressions) {
   EXPECT_THAT(refusal(R"({"limits": {"grpTRES": {"billing": "50%"}}})"), HasSubstr("only cpu, mem, node, gres/gpu"));
 }
 
+TEST(Settings, NoExpressionsInPercentagesOfTheCluster) {
+  EXPECT_THAT(refusal(R"({"flags": ["Relative"], "limits": {"grpTRES": {"cpu": "50%"}}})"),
+              HasSubstr("spec.limits.grpTRES[cpu]: cannot be an expression with the flag Relative"));
+  EXPECT_EQ(refusal(R"({"flags": ["Relative"], "limits": {"grpTRES": {"cpu": 50}}})"), "");
+}
+
 // slurmctld ends running jobs that are over these two, so they must not fall when a node drains.
 TEST(Settings, LimitsThatEndRunningJobsAreNoExpressions) {
   EXPECT_THAT(refusal(R"({"limits": {"grpTRESMins": {"cpu": "50%"}}})"), HasSubstr("limits.grpTRESMins[cpu]"));

@@ -158,8 +158,8 @@ Json liveness(core::Duration slurmd_timeout) {
   return out;
 }
 
-/// Adds requests for CPU and memory that are missing. Pods without requests are the first that the kubelet evicts and the kernel
-/// kills. Where there is a limit, Kubernetes uses it as the request.
+/// Adds requests for CPU and memory that are missing. Pods without requests are the first that the kubelet evicts and the
+/// kernel kills. Where there is a limit, Kubernetes uses it as the request.
 void add_requests(Json& container) {
   for (const auto& [what, amount] : {std::pair{"cpu", "100m"}, std::pair{"memory", "128Mi"}}) {
     if (core::find(container, {"resources", "limits", what}) != nullptr) continue;

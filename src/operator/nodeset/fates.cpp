@@ -18,8 +18,8 @@ constexpr int kPercentAtOnce = 5;
 /// If the deletion of a worker began longer ago than this, the worker counts as replaced.
 constexpr core::Duration kReplaced{2 * 60 * 1000};
 
-/// Returns the rank of the pod's phase. The deletion of a pod in phase Unknown ends no job: its kubelet does not answer, or does
-/// not know the state of the worker's slurmd.
+/// Returns the rank of the pod's phase. The deletion of a pod in phase Unknown ends no job: its kubelet does not answer, or
+/// does not know the state of the worker's slurmd.
 int phase_rank(const Worker& worker) {
   if (worker.busy()) return 2;
   if (worker.pod->phase == "Pending") return 0;

@@ -18,8 +18,8 @@
 namespace op::nodeset {
 namespace {
 
-/// When to judge again workers that were left out of a switch of the scalingMode, or that keep their names. Nothing may wake the
-/// NodeSet when such a worker can be replaced.
+/// When to judge again workers that were left out of a switch of the scalingMode, or that keep their names. Nothing may wake
+/// the NodeSet when such a worker can be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
 constexpr Change kRenameAgain{core::Duration{30000}, "workers may get the names that their Kubernetes nodes give them"};
 constexpr std::size_t kNamesTold = 3;
@@ -135,8 +135,8 @@ std::string why_not_switched(const View& view, const Worker& worker, bool begun,
   return {};
 }
 
-/// Returns the workers in `others` for which the new scalingMode has no place. Each Kubernetes node that matches has a place for
-/// one worker.
+/// Returns the workers in `others` for which the new scalingMode has no place. Each Kubernetes node that matches has a place
+/// for one worker.
 std::unordered_set<const Worker*> without_place(const View& view, const Workers& workers, const std::vector<Worker*>& others) {
   std::unordered_set<const Worker*> out;
   if (!view.by_host() || view.in.node_loss.holds()) return out;

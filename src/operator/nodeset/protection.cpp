@@ -61,8 +61,8 @@ std::optional<bool> runs_jobs(const View& view, const Slot& worker) {
 Protection judge_protection(const View& view, const Slot& worker) {
   if (!view.in.nodeset.spec.workload_disruption_protection || worker.released) return {false};
   if (!always_protected(view.in.nodeset.spec)) return {runs_jobs(view, worker)};
-  // Without a cordon, whoever drained the node in Slurm may resume it at any moment, so the protection stays. The operator's own
-  // deletions are no evictions.
+  // Without a cordon, whoever drained the node in Slurm may resume it at any moment, so the protection stays. The operator's
+  // own deletions are no evictions.
   if (!worker.kube_cordon() && !worker.user_cordon) return {true};
   // A Slurm that does not answer ends no job. So its last answer still protects the worker, unless it may be about an earlier
   // pod.

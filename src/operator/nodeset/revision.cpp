@@ -69,7 +69,8 @@ std::string_view rolls_text(const Observed& in, const kube::Object* current) {
 }
 
 /// Returns the hash of the template for workers below the partition, once the present template is the newest. "": the present
-/// one. It is the previous template if all workers had it, or else the one that the previous revision recorded for these workers.
+/// one. It is the previous template if all workers had it, or else the one that the previous revision recorded for these
+/// workers.
 std::string base_of_new(const Observed& in, const kube::Object& before) {
   std::string its(before.meta.label(api::kLabelRevisionHash));
   const std::string_view base = before.meta.annotation(api::kAnnotationBaseRevision);

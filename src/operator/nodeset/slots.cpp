@@ -48,8 +48,8 @@ struct Judged {
   std::optional<Change> change{};
 };
 
-/// Returns the result for an answer of Slurm that is too old: what is missing in it may exist by now. If Slurm answers, the next
-/// answer may suffice.
+/// Returns the result for an answer of Slurm that is too old: what is missing in it may exist by now. If Slurm answers, the
+/// next answer may suffice.
 Judged asks_again(const Observed& in) {
   return {Prospect::kServes, slurm_known(in) ? std::optional(kFreshAgain) : std::nullopt};
 }

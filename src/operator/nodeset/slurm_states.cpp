@@ -29,8 +29,8 @@ constexpr int kReportsPerPass = 20;
 constexpr core::Duration kRegistrationGrace{15000};
 /// If a pod is not known to be deleted this long after its preStop hook was seen, only its container was restarted.
 constexpr core::Duration kDeletionTold{60000};
-/// A slurmd that starts within this time after its pod's preStop hook will end with the pod: a reconfigure made it execute itself
-/// anew. Slurm reports both times in whole seconds.
+/// A slurmd that starts within this time after its pod's preStop hook will end with the pod: a reconfigure made it execute
+/// itself anew. Slurm reports both times in whole seconds.
 constexpr core::Duration kEnding{2000};
 /// The reason, without prefix, of a node whose pod ended unseen, or was removed while it ran.
 constexpr std::string_view kPodGone = "Pod is gone";

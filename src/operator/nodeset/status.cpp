@@ -187,8 +187,8 @@ std::string earlier_text(const View& view, const Rollout& rollout) {
   return fmt::format("{} of {} workers still use an earlier template", rollout.earlier, view.desired);
 }
 
-/// Describes how many workers are out of service. They may be more than maxUnavailable, because workers count that are not being
-/// updated, such as the new ones of a scale-out.
+/// Describes how many workers are out of service. They may be more than maxUnavailable, because workers count that are not
+/// being updated, such as the new ones of a scale-out.
 std::string out_of_service_text(const Rollout& rollout) {
   const std::string missing = rollout.missing > 0 ? fmt::format(" ({} of them missing)", rollout.missing) : "";
   if (rollout.unavailable <= rollout.most)

@@ -38,7 +38,8 @@ namespace op::testing {
 
 using core::Json;
 
-/// How slurmctld answers. kForbids: refuses the token; kBabbles: sends no JSON; kElsewhere: is another cluster's; kSilent: hangs.
+/// How slurmctld answers. kForbids: refuses the token; kBabbles: sends no JSON; kElsewhere: is another cluster's; kSilent:
+/// hangs.
 enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere, kSilent };
 
 class World {

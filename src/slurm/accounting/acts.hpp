@@ -66,7 +66,8 @@ struct WriteQos final : plan::Act {
 
 /// Deletes a QOS. Succeeds if there is none. Errors: kExpired if the evidence is too old; kConflict if the live QOS has another
 /// number; kBusy, with a list of its users, if a live read of slurmdbd finds an association with it as default or a QOS
-/// that preempts it, if slurmdbd or the slurmctld of a known cluster has an unfinished job in it, or if it is the QOS of a partition.
+/// that preempts it, if slurmdbd or the slurmctld of a known cluster has an unfinished job in it, or if it is the QOS of a
+/// partition.
 struct DeleteQos final : plan::Act {
   explicit DeleteQos(UnusedQos why) : evidence(std::move(why)) {}
   UnusedQos evidence;

@@ -74,7 +74,7 @@ struct Association {
 /// What a job uses of an accounting database: its QOS and its association.
 struct JobUse {
   std::int64_t id = 0;
-  std::string cluster, qos, account, user, partition;  ///< `partition` of a job that waits may be a list.
+  std::string cluster, qos, account, user, partition;  ///< `qos` and `partition` of a job that waits may be lists.
   std::set<std::string> states{};
   /// A job that completes may still be requeued, for its exit code or as a job of scrontab.
   [[nodiscard]] bool unfinished() const {

@@ -456,6 +456,15 @@ std::string folded(std::string_view name) {
   return out;
 }
 
+bool listed(std::string_view list, std::string_view name) {
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    if (folded(list.substr(at, end - at)) == folded(name)) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
 std::string qos_name_problem(std::string_view name) {
   const std::string other = taken_for(name);
   if (other.empty()) return {};

@@ -97,6 +97,8 @@ struct Difference {
 
 /// Returns the name in lower case. Slurm compares names of QOS, accounts and users without case.
 [[nodiscard]] std::string folded(std::string_view name);
+/// Reports whether a list with commas between its names has this name. Upper and lower case are equal.
+[[nodiscard]] bool listed(std::string_view list, std::string_view name);
 
 /// Returns why slurmrestd would misread the name of a QOS, or "". slurmrestd converts the parts of a request's path to values:
 /// `007` becomes the number 7, and `on` becomes true (data_convert_type() in Slurm's src/common/data.c). In a list of QOS, it

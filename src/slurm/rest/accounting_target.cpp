@@ -250,7 +250,7 @@ class QosActs final : public AccountingActs {
   /// Fails the act and returns true if an unfinished job uses the QOS.
   bool used(const WorkPtr& work, const std::string& name, const Jobs& jobs) {
     std::optional<core::Error> error =
-        busy(jobs, [&](const accounting::JobUse& job) { return accounting::folded(job.qos) == accounting::folded(name); });
+        busy(jobs, [&](const accounting::JobUse& job) { return accounting::listed(job.qos, name); });
     if (error) fail(work, *error);
     return error.has_value();
   }
@@ -278,8 +278,8 @@ class QosActs final : public AccountingActs {
   Batches<Write> batches_;
 };
 
-/// Lets the writes of a database run together, and each deletion alone. A deletion asks who uses the object, and nobody may begin
-/// to use it until it is deleted. Two deletions at once could also empty a list of two QOS.
+/// Lets the writes of a database run together, and each deletion alone. A deletion asks who uses the object, and nobody may
+/// begin to use it until it is deleted. Two deletions at once could also empty a list of two QOS.
 class Turns : public std::enable_shared_from_this<Turns> {
  public:
   using Done = plan::Target::Done;

@@ -167,7 +167,7 @@ TEST_F(AccountingTargetTest, DeletesWhatNobodyUses) {
                          {"job_id": 13, "cluster": "c", "user": "ann", "qos": "gpu", "state": {"current": ["COMPLETED"]}}])");
   EXPECT_EQ(outcome(delete_qos(*evidence)), "Busy it is used by job 12 of cluster c");
   jobs = Json::array();
-  queue = Json::parse(R"([{"job_id": 14, "cluster": "c", "user": "ann", "qos": "gpu", "job_state": ["PENDING"]}])");
+  queue = Json::parse(R"([{"job_id": 14, "cluster": "c", "user": "ann", "qos": "normal,gpu", "job_state": ["PENDING"]}])");
   EXPECT_EQ(outcome(delete_qos(*evidence)), "Busy it is used by job 14 of cluster c");
   queue = Json::parse(R"([{"job_id": 15, "cluster": "c", "user": "ann", "qos": "gpu", "job_state": ["FAILED", "COMPLETING"]},
                           {"job_id": 16, "cluster": "c", "user": "ann", "qos": "gpu", "job_state": ["FAILED"]}])");

@@ -39,16 +39,6 @@ bool same_name(std::string_view a, std::string_view b) {
   return accounting::folded(a) == accounting::folded(b);
 }
 
-/// Reports whether the job's partition, or one in its list, is this one.
-bool has_partition(std::string_view list, std::string_view partition) {
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    if (list.substr(at, end - at) == partition) return true;
-    at = end + 1;
-  }
-  return false;
-}
-
 /// Reports whether the job is, or may be, of the user. slurmrestd leaves out the name of a user whom its pod does not know.
 /// slurmdbd refuses to delete what a job uses that it has, but it has no jobs that never were eligible.
 bool may_be_of(const accounting::JobUse& job, std::string_view user) {
@@ -60,7 +50,7 @@ bool uses_place(const accounting::JobUse& job, EntityKind kind, const std::strin
   if (!job.cluster.empty() && !same_name(job.cluster, place.cluster)) return false;
   if (kind == EntityKind::kAccount) return same_name(job.account, name);
   return may_be_of(job, name) && same_name(job.account, place.account) &&
-         (place.partition.empty() || has_partition(job.partition, place.partition));
+         (place.partition.empty() || accounting::listed(job.partition, place.partition));
 }
 
 const accounting::Association* find_row(const accounting::View& view, EntityKind kind, const std::string& name,

@@ -211,7 +211,13 @@ TEST_F(EntitiesOfSlurmdbd, AChildBeforeItsParentIsRefused) {
   ASSERT_EQ(account("science"), "");
   ASSERT_EQ(account("physics", "science"), "");
   EXPECT_EQ(show("account=physics", "ParentName"), "science");
-  EXPECT_THAT(write(kAccount, "science", {{"local: Parent", "physics"}}), Not("")) << "no circles";
+  const std::string circle = write(kAccount, "science", {{"local: Parent", "physics"}});
+  if (release < "25.05") {
+    EXPECT_EQ(circle, "") << "slurmdbd moves the child up first";
+    EXPECT_EQ(show("account=physics", "ParentName"), "root");
+  } else {
+    EXPECT_NE(circle, "") << "no circles";
+  }
 }
 
 TEST_F(EntitiesOfSlurmdbd, TogetherTheyAreCreatedInTheOrderOfTheTree) {

@@ -156,11 +156,11 @@ TEST_F(QosOfSlurmdbd, NewOnesAreCreatedTogetherOrNotAtAll) {
   EXPECT_TRUE(post({{"a", {}, {{"GrpJobs", 4}, {"Flags", Json::array({"NoDecay"})}}}, {"b", {}, {{"Priority", 5}}}}));
   EXPECT_EQ(show("a", "GrpJobs,Flags"), "4|NoDecay");
   EXPECT_EQ(show("b", "Priority"), "5");
-  // A QOS that is refused undoes the whole request. With 24.11, one that exists does so too, and slurmrestd reports success.
+  // A QOS that is refused undoes the whole request.
   EXPECT_FALSE(post({{"c", {}, {}}, {"d", {}, {{"Preempt", Json::array({"nosuch"})}}}}));
   EXPECT_EQ(show("c", "Name"), "");
   (void)post({{"c", {}, {}}, {"old", {}, {{"GrpJobs", 9}}}});
-  EXPECT_EQ(show("c", "Name"), release < "25.05" ? "" : "c");
+  EXPECT_EQ(show("c", "Name"), "c");
 }
 
 TEST_F(QosOfSlurmdbd, AReferenceToADeletedQosBreaksTheListOf24_11) {
