@@ -26,7 +26,7 @@ others=$(xargs -n1 <<<"$kinds
   Always None Exists DoesNotExist In NotIn Gt Lt Equal NoExecute NoSchedule Memory Opaque Parallel ReadWriteOnce FallbackToLogsOnError
   Missing KeyMissing OwnerEnds UsageMissing IfNotPresent OnRootMismatch IgnoreExtraneous CommunicationParameters
   AccountingStorageHost AccountingStoragePort AccountingStorageType DbdHost DbdPort PidFile StorageHost StorageLoc StoragePort StorageType StorageUser AuthAltParameters AuthAltTypes AuthInfo AuthType ClusterName CredType
-  Epilog EpilogSlurmctld Feature Features Preempt Weight
+  Epilog EpilogSlurmctld Feature Features Flags Preempt Relative Weight
   Default GresTypes Licenses MetricsAuthUsers MetricsParameters MetricsType NodeName Nodes PrivateData ServiceMonitor Bearer State
   MaxJobCount MaxNodeCount PartitionName Prolog PrologFlags PrologSlurmctld RebootProgram ResumeProgram ReturnToService SlurmSchedLogFile SlurmdTimeout SlurmUser SlurmctldHost SlurmctldLogFile
   SlurmctldParameters SlurmctldPort SlurmctldTimeout SlurmdPort SlurmdSpoolDir SlurmdUser StateSaveLocation

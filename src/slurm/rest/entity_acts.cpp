@@ -225,6 +225,10 @@ void EntityActs::decide(const WritePtr& write, const Entity* live) {
       return fail_write(write, error_of(ErrorCode::kConflict, place.text() + ": there is no association any more"));
     }
   }
+  // slurmdbd makes the first association of a user the default. If another one becomes the default in the same request,
+  // slurmctld may charge jobs to the first one.
+  std::ranges::stable_partition(
+      write->associate, [&](const Place& place) { return is_true(write->wanted, place.setting(accounting::kDefaultAccount)); });
   if (write->own || write->coordinate || !write->associate.empty() || !write->dissociate.empty()) return;
   write->open = false;
   succeed(write->work, {{"written", write->restored}});
@@ -450,15 +454,19 @@ void EntityActs::write_associations(const BatchPtr& batch) {
         });
         if (wanted.empty()) continue;
         Settings found = accounting::settings_at(place, each->found);
-        const auto default_qos = wanted.find(accounting::kDefaultQos);
-        if (each->kind() == EntityKind::kUser && found.empty() && default_qos != wanted.end()) {
-          // slurmdbd stores a new association of a user with a default QOS that it may not use, reports success, and does not
-          // tell slurmctld. It refuses such a change of an existing association, so the default is set by a second row.
-          const Settings apart{*default_qos};
-          wanted.erase(default_qos);
-          rows.push_back({each->kind(), each->name, place, found, wanted});
-          found = std::move(wanted);
-          wanted = apart;
+        if (each->kind() == EntityKind::kUser && found.empty()) {
+          // slurmdbd stores a new association of a user whose default QOS, inherited or not, is not in its list of QOS, reports
+          // success, and does not tell slurmctld (_add_assoc_internal in as_mysql_assoc.c; slurmrestd ignores its answer). It
+          // refuses such a change of an existing association, so both are set by a second row.
+          Settings apart;
+          for (const std::string_view setting : {accounting::kDefaultQos, accounting::kQosList}) {
+            if (auto entry = wanted.extract(std::string(setting))) apart.insert(std::move(entry));
+          }
+          if (!apart.empty()) {
+            rows.push_back({each->kind(), each->name, place, found, wanted});
+            found = std::move(wanted);
+            wanted = std::move(apart);
+          }
         }
         rows.push_back({each->kind(), each->name, place, std::move(found), std::move(wanted)});
       }

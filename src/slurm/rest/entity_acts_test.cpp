@@ -207,6 +207,27 @@ TEST_F(EntityActsTest, WritesShareRequestsInTheOrderOfTheTree) {
   EXPECT_EQ(posted.back()["associations"][0]["user"], "ann");
 }
 
+TEST_F(EntityActsTest, NewAssociationsBeginWithTheDefaultAccountAndGetTheirQosInASecondRow) {
+  add_association("chemistry", "");
+  add_association("physics", "");
+  loop.advance(2000ms);
+  EXPECT_THAT(outcome(user("ann", true,
+                           {{"chemistry@site: Association", true},
+                            {"physics@site: Association", true},
+                            {"physics@site: Default", true},
+                            {"physics@site: QOS", Json::array({"gpu"})},
+                            {"physics@site: DefaultQOS", "gpu"}})),
+              HasSubstr("true"));
+  const Json& rows = posted.back()["associations"];
+  ASSERT_EQ(rows.size(), 3u) << rows.dump();
+  EXPECT_EQ(rows[0]["account"], "physics");
+  EXPECT_EQ(rows[0]["is_default"], true);
+  EXPECT_EQ(rows[0]["qos"], Json::array()) << "it changes nothing";
+  EXPECT_EQ(rows[1]["account"], "physics");
+  EXPECT_EQ(rows[1]["qos"], Json::array({"gpu"}));
+  EXPECT_EQ(rows[2]["account"], "chemistry");
+}
+
 TEST_F(EntityActsTest, OneThatIsRefusedDoesNotKeepOthers) {
   refused = "site/bad";
   const auto out =

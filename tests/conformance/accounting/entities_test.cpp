@@ -276,6 +276,32 @@ TEST_F(EntitiesOfSlurmdbd, ADefaultQosMustBeAllowed) {
   EXPECT_THAT(write(kAccount, "physics", {{"local: QOS", Json::array({"nosuch"})}}), HasSubstr("nosuch"));
 }
 
+// slurmdbd may store an association that slurmctld never learns of, and then refuses the jobs of.
+TEST_F(EntitiesOfSlurmdbd, NewAssociationsReachSlurmctld) {
+  const auto shown = [&](const std::string& name) {
+    return local("exec", "scontrol --oneliner show assoc_mgr flags=assoc,users users=" + name);
+  };
+  const Json gpu = Json::array({"gpu"});
+  sacctmgr("add qos gpu");
+  ASSERT_EQ(account("chemistry"), "");
+  ASSERT_EQ(account("physics"), "");
+  ASSERT_EQ(write(kAccount, "physics", {{"local: QOS", Json::array({"gpu", "normal"})}, {"local: DefaultQOS", "normal"}}), "");
+  const Settings both{{"chemistry@local: Association", true},
+                      {"physics@local: Association", true},
+                      {"physics@local: Default", true},
+                      {"physics@local: QOS", gpu},
+                      {"physics@local: DefaultQOS", "gpu"}};
+  ASSERT_EQ(write(kUser, "ann", both), "");
+  EXPECT_EQ(show("account=physics user=ann", "QOS,DefaultQOS"), "gpu|gpu");
+  EXPECT_TRUE(until([&] { return shown("ann").find("Account=physics UserName=ann") != std::string::npos; })) << shown("ann");
+  EXPECT_TRUE(until([&] { return shown("ann").find("DefAccount=physics") != std::string::npos; })) << shown("ann");
+  EXPECT_EQ(local("exec", "sacctmgr --noheader --parsable2 show user ann format=defaultaccount"), "physics");
+  // The list does not have the default QOS that is inherited from the account.
+  const Settings inherits{{"physics@local: Association", true}, {"physics@local: Default", true}, {"physics@local: QOS", gpu}};
+  EXPECT_NE(write(kUser, "bob", inherits), "");
+  EXPECT_EQ(show("user=bob", "Account"), "");
+}
+
 TEST_F(EntitiesOfSlurmdbd, CoordinatorsAreAddedAndRemoved) {
   const auto shown = [&](const std::string& name) {
     return local("exec", "sacctmgr --noheader --parsable2 show account " + name + " withcoord format=Coordinators");
