@@ -281,6 +281,7 @@ TEST_F(EntitiesOfSlurmdbd, NewAssociationsReachSlurmctld) {
   const auto shown = [&](const std::string& name) {
     return local("exec", "scontrol --oneliner show assoc_mgr flags=assoc,users users=" + name);
   };
+  // slurmctld notes the default account of users whom its machine knows.
   const Json gpu = Json::array({"gpu"});
   sacctmgr("add qos gpu");
   ASSERT_EQ(account("chemistry"), "");
@@ -291,11 +292,11 @@ TEST_F(EntitiesOfSlurmdbd, NewAssociationsReachSlurmctld) {
                       {"physics@local: Default", true},
                       {"physics@local: QOS", gpu},
                       {"physics@local: DefaultQOS", "gpu"}};
-  ASSERT_EQ(write(kUser, "ann", both), "");
-  EXPECT_EQ(show("account=physics user=ann", "QOS,DefaultQOS"), "gpu|gpu");
-  EXPECT_TRUE(until([&] { return shown("ann").find("Account=physics UserName=ann") != std::string::npos; })) << shown("ann");
-  EXPECT_TRUE(until([&] { return shown("ann").find("DefAccount=physics") != std::string::npos; })) << shown("ann");
-  EXPECT_EQ(local("exec", "sacctmgr --noheader --parsable2 show user ann format=defaultaccount"), "physics");
+  ASSERT_EQ(write(kUser, "user", both), "");
+  EXPECT_EQ(show("account=physics user=user", "QOS,DefaultQOS"), "gpu|gpu");
+  EXPECT_TRUE(until([&] { return shown("user").find("Account=physics UserName=user") != std::string::npos; })) << shown("user");
+  EXPECT_TRUE(until([&] { return shown("user").find("DefAccount=physics") != std::string::npos; })) << shown("user");
+  EXPECT_EQ(local("exec", "sacctmgr --noheader --parsable2 show user user format=defaultaccount"), "physics");
   // The list does not have the default QOS that is inherited from the account.
   const Settings inherits{{"physics@local: Association", true}, {"physics@local: Default", true}, {"physics@local: QOS", gpu}};
   EXPECT_NE(write(kUser, "bob", inherits), "");
