@@ -21,6 +21,8 @@ using core::Json;
 constexpr core::Duration kPlaceLate{5000};
 /// How often a node is looked at again while earlier pods end there.
 constexpr core::Duration kLeftoversAgain{1000};
+/// How soon a pass follows that needs a newer snapshot. A new snapshot wakes a key only if something changed.
+constexpr core::Duration kSnapshotAgain{1000};
 /// How often what Slurm or the API server refused is tried again, without a change that could help.
 constexpr core::Duration kRefusedAgain{30000};
 /// Expected starts are rounded to this time, because Slurm changes its estimate often.
@@ -58,18 +60,31 @@ class Pass {
     for (const NamedJob& named : in_.jobs) {
       if (phase_of(*named.job) == JobPhase::kEnded) continue;
       if (named.unneeded) {
-        release(*named.unneeded);
+        release(*named.job, *named.unneeded);
       } else if (named.asks_for_pod) {
-        look_for_pod();
+        named.own ? look_for_pod() : await_snapshot();
       }
     }
   }
 
-  void release(const Unneeded& evidence) {
-    out_.lane("release").add({{"cancel", "Slurm job", std::to_string(evidence.job().id())},
-                              evidence.detail(),
-                              slurm::cancel_job(evidence.job())});
+  /// Slurm ends every external job as CANCELLED. Its comment says what became of the pod.
+  void release(const slurm::Job& job, const Unneeded& evidence) {
+    const std::string number = std::to_string(job.id);
+    plan::Lane& lane = out_.lane("release job " + number);
+    const std::string comment = job.details ? job.details->comment : "";
+    if (job.holds_nodes() && comment.find(evidence.detail()) == std::string::npos) {
+      slurm::JobWish wish;
+      wish.comment = comment.empty() ? evidence.detail() : comment + "; " + evidence.detail();
+      lane.add({{"comment", "Slurm job", number}, evidence.detail(), slurm::update_job(evidence.job(), std::move(wish))}).then();
+    }
+    lane.add({{"cancel", "Slurm job", number}, evidence.detail(), slurm::cancel_job(evidence.job())});
     out_.intent.jobs += 1;
+  }
+
+  void await_snapshot() {
+    if (!slurm_known()) return;
+    out_.waits_on(in_.settings->cluster);
+    out_.wake_after(kSnapshotAgain, "a newer answer of Slurm is needed");
   }
 
   /// The cache may be behind another process that submitted the job, so the API server is asked.
@@ -132,7 +147,7 @@ class Pass {
       return report_queued(false, "OtherGates", "the pod has other scheduling gates, which must be removed first");
     auto wish = wish_of(pod(), *in_.settings);
     if (!wish) return report_queued(false, "Refused", wish.error().message);
-    const Candidates nodes = candidates_for(pod(), *in_.hosts, *in_.snapshot, wish->partition.value_or(""));
+    const Candidates nodes = candidates(*wish);
     if (nodes.fitting == 0 && partitions_exist(wish->partition.value_or(""))) return report_queued(false, "NoNode", nodes.why);
     // Slurm itself says what it has against a partition that it does not know.
     if (nodes.fitting > 0 && !nodes.excluded.empty()) wish->excluded_nodes = nodes.excluded;
@@ -146,6 +161,10 @@ class Pass {
     if (before == in_.context.outcomes.end() || !before->second.error || !is_refusal(before->second.error->code)) return;
     report_queued(false, "Refused", before->second.error->message);
     out_.wake_after(kRefusedAgain, "Slurm refused the job");
+  }
+
+  [[nodiscard]] Candidates candidates(const slurm::JobWish& wish) const {
+    return candidates_for(pod(), *in_.hosts, *in_.snapshot, wish.partition.value_or(""));
   }
 
   [[nodiscard]] bool partitions_exist(std::string_view names) const {
@@ -180,8 +199,9 @@ class Pass {
   void update_candidates() {
     if (!in_.own || !in_.job->details) return;
     const auto excluded = core::expand_hostlist(in_.job->details->excluded_nodes);
-    if (!excluded) return;
-    const Candidates nodes = candidates_for(pod(), *in_.hosts, *in_.snapshot, in_.job->partition);
+    const auto asked = wish_of(pod(), *in_.settings);
+    if (!excluded || !asked) return;
+    const Candidates nodes = candidates(*asked);
     // A job that no node can run stays as it is: Slurm would refuse to exclude all nodes.
     if (nodes.fitting == 0) return;
     std::vector<std::string> have = *excluded;
@@ -207,7 +227,7 @@ class Pass {
       out_.wake_after(kLeftoversAgain, "earlier pods end on the node");
       return report_queued(true, "NodeInUse", job_text() + " holds " + node + ", where pod " + in_.leftovers.front() + " still ends");
     }
-    if (!in_.own) return out_.waits_on(in_.settings->cluster);
+    if (!in_.own) return await_snapshot();
     const std::string why = job_text() + " runs on " + node;
     out_.lane("place").add({{"confirm", "Slurm job", std::to_string(in_.job->id)}, why, slurm::confirm_runs(*in_.own, node)});
     out_.lane("place").then().add({{"place", "Pod", name_},
@@ -218,16 +238,21 @@ class Pass {
   }
 
   void follow_placed() {
-    if (in_.over) return end_unbound();
-    if (!slurm_known() || in_.job == nullptr) return;
+    if (in_.over || job_ended()) return end_unbound();
+    if (!slurm_known()) return;
+    if (in_.job == nullptr) return report_missing();
     wake_at_bind_limit();
     report_allocated();
   }
 
   void follow_bound() {
     if (in_.over) return end_bound();
-    if (slurm_known() && in_.job != nullptr) report_allocated();
+    if (!slurm_known()) return;
+    if (in_.job == nullptr) return report_missing();
+    job_ended() ? await_snapshot() : report_allocated();
   }
+
+  [[nodiscard]] bool job_ended() const { return in_.job != nullptr && phase_of(*in_.job) == JobPhase::kEnded; }
 
   // --- The end of a pod ------------------------------------------------------------------------------------------------------
 
@@ -239,7 +264,7 @@ class Pass {
   }
 
   void end_unbound() {
-    if (!in_.over) return out_.waits_on(in_.settings->cluster);
+    if (!in_.over) return await_snapshot();
     const PodOver& over = *in_.over;
     out_.lane("end").add({{"fail", "Pod", name_},
                           over.detail(),
@@ -273,7 +298,15 @@ class Pass {
   // --- Reports ---------------------------------------------------------------------------------------------------------------
 
   void report_allocated() {
+    if (phase_of(*in_.job) != JobPhase::kRuns) return;
     report_queued(false, "Allocated", job_text() + " holds " + std::string(pod().meta.annotation(kAnnotationNode)));
+  }
+
+  /// Without a younger job, nothing shows that slurmctld has not lost its state.
+  void report_missing() {
+    report_queued(false, "JobMissing",
+                  "Slurm does not have job " + std::to_string(job_of(pod().meta)) + ", and may have lost it; the pod is left alone");
+    out_.wake_after(kRefusedAgain, "a younger job shows whether Slurm has lost its state");
   }
 
   void report_queued(bool status, std::string reason, std::string message) {
