@@ -32,7 +32,10 @@ std::optional<PodOver> PodOver::not_bound(const plan::Observing& observing, cons
 std::optional<Unneeded> Unneeded::pod_ended(const plan::Observing& observing, slurm::OwnJob job,
                                             const kube::SchedulingPodRecord& pod) {
   if (job.mark().key != pod.meta.uid) return {};
-  if (phase_of(pod) == PodPhase::kEnded) return Unneeded(observing, "the pod has " + pod.phase, std::move(job));
+  if (phase_of(pod) == PodPhase::kEnded) {
+    const std::string code = pod.exit_code ? " with exit code " + std::to_string(*pod.exit_code) : "";
+    return Unneeded(observing, "the pod has " + pod.phase + code, std::move(job));
+  }
   if (phase_of(pod) == PodPhase::kWaiting && pod.meta.terminating())
     return Unneeded(observing, "the pod was deleted before it started", std::move(job));
   return {};

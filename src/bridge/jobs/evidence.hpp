@@ -1,4 +1,6 @@
 // Evidence for what the bridge ends: a pod whose job is over, and a job that no pod needs.
+//
+// Folder src/bridge/jobs: the jobs controller of slurm-bridge. Uses bridge/common, and no other controller.
 #pragma once
 
 #include <memory>

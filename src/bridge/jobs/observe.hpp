@@ -1,8 +1,6 @@
 // The jobs controller: a pod with the gate of the bridge becomes a job of Slurm, and the end of the one ends the other. A key is
 // the "ns/name" of a pod. Jobs whose pods are gone have the key that their admin_comment names. declaration.cpp says which
 // changes wake it.
-//
-// Folder src/bridge/jobs: the jobs controller of the bridge. Uses bridge/common.
 #pragma once
 
 #include <map>

@@ -77,8 +77,18 @@ class Pass {
       wish.comment = comment.empty() ? evidence.detail() : comment + "; " + evidence.detail();
       lane.add({{"comment", "Slurm job", number}, evidence.detail(), slurm::update_job(evidence.job(), std::move(wish))}).then();
     }
+    record_exit_code(job, evidence);
     lane.add({{"cancel", "Slurm job", number}, evidence.detail(), slurm::cancel_job(evidence.job())});
     out_.intent.jobs += 1;
+  }
+
+  /// The job is cancelled whether this succeeds or not.
+  void record_exit_code(const slurm::Job& job, const Unneeded& evidence) {
+    const bool ended = in_.pod && phase_of(pod()) == PodPhase::kEnded && evidence.job().mark().key == pod().meta.uid;
+    if (!ended || pod().exit_code.value_or(0) == 0 || !in_.snapshot->capabilities.slurmdb || !job.holds_nodes()) return;
+    out_.lane("record").add({{"record", "Slurm job", std::to_string(job.id)},
+                             evidence.detail(),
+                             slurm::record_exit_code(evidence.job(), *pod().exit_code)});
   }
 
   void await_snapshot() {

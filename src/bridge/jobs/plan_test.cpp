@@ -441,6 +441,22 @@ TEST(JobsPlan, ASecondJobOfAPodIsCancelled) {
   EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
 }
 
+TEST(JobsPlan, TheExitCodeOfAPodIsRecorded) {
+  World world;
+  world.capabilities.slurmdb = true;
+  world.job(7, "RUNNING");
+  const Json failed = Json::parse(R"({"status": {"phase": "Failed", "containerStatuses": [
+    {"name": "a", "state": {"terminated": {"exitCode": 0}}}, {"name": "b", "state": {"terminated": {"exitCode": 3}}}]}})");
+  world.placed_pod(7, "node-2", failed);
+  EXPECT_THAT(world.steps(), ElementsAre("record Slurm job 7", "comment Slurm job 7", "cancel Slurm job 7"));
+  EXPECT_EQ(world.act("record").at("exitCode"), 3);
+  EXPECT_EQ(world.act("comment").at("wish").at("comment"), "the pod has Failed with exit code 3");
+  world.capabilities.slurmdb = false;
+  EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
+  world.job(7, "CANCELLED");
+  EXPECT_THAT(world.steps(), IsEmpty());
+}
+
 TEST(JobsPlan, TheCommentOfTheUserStays) {
   World world;
   world.placed_pod(7, "node-2", kSucceeded);
