@@ -13,13 +13,13 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 using testing::Json;
+using ::testing::Not;
 using testing::World;
 
 const std::vector<std::string> kLive{"PENDING", "RUNNING", "RUNNING+CONFIGURING", "SUSPENDED", "STRANGE"};
-const std::vector<std::string> kEnded{"COMPLETED", "CANCELLED", "FAILED",   "TIMEOUT",       "NODE_FAIL",
-                                      "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"};
+const std::vector<std::string> kEnds{"COMPLETED", "CANCELLED", "FAILED",   "TIMEOUT",       "NODE_FAIL",
+                                     "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"};
 const Json kSucceeded{{"status", {{"phase", "Succeeded"}}}};
 const Json kTerminating{{"metadata", {{"deletionTimestamp", "2026-01-01T00:00:00Z"}}}};
 
@@ -33,7 +33,8 @@ Json condition(const Json& act, std::string_view type) {
   return nullptr;
 }
 
-// --- A pod that waits ----------------------------------------------------------------------------------------------------------
+// --- A pod that waits
+// ----------------------------------------------------------------------------------------------------------
 
 TEST(JobsPlan, APodWithTheGateIsSubmittedOnce) {
   World world;
@@ -41,9 +42,11 @@ TEST(JobsPlan, APodWithTheGateIsSubmittedOnce) {
   const Json act = world.act("submit");
   EXPECT_EQ(world.steps(), std::vector<std::string>{"submit Slurm job ns/p: u"});
   EXPECT_EQ(act.at("cluster"), "slurm/demo");
-  EXPECT_EQ(Json::parse(act.at("comment").get<std::string>()),
-            Json::parse(R"({"owner": "slurm-bridge", "instance": "cluster-a", "key": "u",
-                            "pods": [{"ns": "ns", "name": "p", "uid": "u"}]})"));
+  Json comment = Json::parse(act.at("comment").get<std::string>());
+  EXPECT_FALSE(comment.at("wish").get<std::string>().empty());
+  comment.erase("wish");
+  EXPECT_EQ(comment, Json::parse(R"({"owner": "slurm-bridge", "instance": "cluster-a", "key": "u/1",
+                                     "pods": [{"ns": "ns", "name": "p", "uid": "u"}]})"));
   EXPECT_EQ(act.at("wish"), Json::parse(R"({"name": "p", "nodes": 1, "tasks_per_node": 1, "cpus_per_task": 2,
                                             "memory_per_node": 100, "shared": ["none"]})"));
   world.job(7, "PENDING");
@@ -63,8 +66,8 @@ TEST(JobsPlan, AJobOfAnotherInstallationIsNoneOfOurs) {
 /// Fault 1 of the Go bridge: jobs were taken for its own by the form of their admin_comment.
 TEST(JobsPlan, AForeignJobIsNeverTouched) {
   World world;
-  for (const char* comment : {"{}", "null", R"({"jobstats": 1})", R"({"pods": ["ns/p"]})",
-                              R"({"pods": [{"ns": "ns", "name": "p", "uid": "u"}]})"}) {
+  for (const char* comment :
+       {"{}", "null", R"({"jobstats": 1})", R"({"pods": ["ns/p"]})", R"({"pods": [{"ns": "ns", "name": "p", "uid": "u"}]})"}) {
     world.change_details(world.job(7, "RUNNING"), [&](slurm::JobDetails& details) { details.admin_comment = comment; });
     EXPECT_THAT(world.steps(), IsEmpty()) << comment;
     EXPECT_TRUE(world.plan().needs().empty()) << comment;
@@ -98,7 +101,8 @@ TEST(JobsPlan, NodesThatCannotRunThePodAreExcluded) {
   world.slurm_node("elsewhere", {"other"});
   world.node("node-1", Json::parse(R"({"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"},
                                        {"key": "slinky.slurm.net/managed-node", "effect": "NoSchedule"}]}})"));
-  world.node("node-2", Json::parse(R"({"spec": {"taints": [{"key": "slinky.slurm.net/managed-node", "effect": "NoExecute"}]}})"));
+  world.node("node-2",
+             Json::parse(R"({"spec": {"taints": [{"key": "slinky.slurm.net/managed-node", "effect": "NoExecute"}]}})"));
   world.waiting_pod({{"metadata", {{"annotations", {{"slurmjob.slinky.slurm.net/partition", "batch"}}}}}});
   EXPECT_EQ(world.act("submit").at("wish").at("excluded_nodes"), (Json{"compute-1", "node-1"}));
   world.node("node-2", {{"status", {{"allocatable", {{"cpu", "1"}, {"memory", "16Gi"}}}}}});
@@ -147,6 +151,28 @@ TEST(JobsPlan, WhatSlurmRefusesIsTold) {
   EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u"));
 }
 
+/// slurmctld lists a job that it refused, and a pod whose job was only refused has not ended.
+TEST(JobsPlan, ARefusedJobIsSubmittedAgainIfSomethingElseIsAskedForOrAfterAWhile) {
+  World world;
+  world.waiting_pod();
+  const std::string comment = world.act("submit").at("comment");
+  slurm::Job& job = world.job(7, "FAILED");
+  job.start = job.end = core::WallTime{core::Duration{1000}};
+  world.change_details(job, [&](slurm::JobDetails& details) {
+    details.reason = "BadConstraints";
+    details.admin_comment = comment;
+  });
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "Refused");
+  world.mono = world.mono + core::Duration{5 * 60 * 1000};
+  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u"));
+  world.mono = world.mono - core::Duration{60000};
+  EXPECT_THAT(world.steps(), Not(Contains("submit Slurm job ns/p: u")));
+  world.waiting_pod({{"metadata", {{"annotations", {{"slurmjob.slinky.slurm.net/cpu-per-task", "1"}}}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u"));
+  EXPECT_EQ(Json::parse(world.act("submit").at("comment").get<std::string>()).at("key"), "u/2");
+}
+
 TEST(JobsPlan, WhatCannotBeHonouredIsRefusedByName) {
   const auto refused = [](const Json& more) {
     World world;
@@ -178,9 +204,9 @@ TEST(JobsPlan, AnnotationsBecomeFieldsOfTheJob) {
   world.settings.trusts_identities = true;
   world.settings.partition = "batch";
   world.settings.mcs_label = "kubernetes";
-  const Json annotations{{"account", "physics"}, {"qos", "high"},      {"timelimit", "90"},    {"cpu-per-task", "4"},
+  const Json annotations{{"account", "physics"}, {"qos", "high"},        {"timelimit", "90"},     {"cpu-per-task", "4"},
                          {"gres", "gpu:2"},      {"exclusive", "false"}, {"mem-per-node", "1Gi"}, {"wckey", "w"},
-                         {"job-name", "train"},  {"user-id", "alice"},  {"priority", "10"},     {"constraints", "a&b"}};
+                         {"job-name", "train"},  {"user-id", "alice"},   {"priority", "10"},      {"constraints", "a&b"}};
   Json more;
   for (const auto& [name, value] : annotations.items())
     more["metadata"]["annotations"][std::string(kAnnotationPrefix) + name] = value;
@@ -194,12 +220,15 @@ TEST(JobsPlan, AnnotationsBecomeFieldsOfTheJob) {
 
 TEST(JobsPlan, APodWaitsForOtherGates) {
   World world;
-  world.pod({{"spec", {{"schedulingGates", Json::parse(R"([{"name": "other"}, {"name": "scheduler.slinky.slurm.net/slurm-bridge"}])")}}}});
+  world.pod(
+      {{"spec",
+        {{"schedulingGates", Json::parse(R"([{"name": "other"}, {"name": "scheduler.slinky.slurm.net/slurm-bridge"}])")}}}});
   EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "OtherGates");
   EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
 }
 
-// --- Placing -------------------------------------------------------------------------------------------------------------------
+// --- Placing
+// -------------------------------------------------------------------------------------------------------------------
 
 TEST(JobsPlan, ThePatchRemovesTheGateAndPinsEveryTerm) {
   World world;
@@ -240,10 +269,55 @@ TEST(JobsPlan, ANodeMayHaveAnotherNameInSlurm) {
   world.job(7, "RUNNING").nodes = {"s-1"};
   const Json patch = world.act("place").at("patch");
   EXPECT_THAT(patch.dump(), AllOf(HasSubstr(R"("values":["node-1"])"), HasSubstr(R"({"slinky.slurm.net/slurm-node":"s-1"})")));
-  world.job(7, "RUNNING").nodes = {"compute-1"};
-  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "NoKubernetesNode");
-  world.job(7, "RUNNING").nodes = {"node-2", "s-1"};
-  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "NoKubernetesNode");
+}
+
+TEST(JobsPlan, AJobOnANodeThatCannotRunThePodIsReplaced) {
+  World world;
+  world.waiting_pod();
+  for (const std::vector<std::string>& nodes : std::vector<std::vector<std::string>>{{"compute-1"}, {"node-1", "node-2"}, {}}) {
+    world.job(7, "RUNNING").nodes = nodes;
+    EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/p: 7", "replace Slurm job ns/p: 7"));
+  }
+  world.node("node-2", {{"spec", {{"unschedulable", true}}}});
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/p: 7", "replace Slurm job ns/p: 7"));
+  EXPECT_EQ(world.plan().lanes().at("replace").groups().size(), 2U) << "the pod says so before";
+  world.waiting_pod({{"metadata", {{"annotations", {{std::string(kAnnotationReplacedJob), "7"}}}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("replace Slurm job ns/p: 7"));
+  world.job(7, "CANCELLED");
+  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u")) << "this is no end of the pod";
+  EXPECT_EQ(Json::parse(world.act("submit").at("comment").get<std::string>()).at("key"), "u/2");
+  world.job(8, "CANCELLED");
+  EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p")) << "another job is";
+}
+
+/// slurmctld refuses every change of a job if one of its excluded nodes is gone, and forgets which nodes are excluded.
+TEST(JobsPlan, AJobThatSlurmCannotChangeIsReplacedWhenItMustBe) {
+  World world;
+  world.waiting_pod();
+  slurm::Job& job = world.job(7, "PENDING");
+  world.change_details(job, [](slurm::JobDetails& details) { details.excluded_nodes = "gone"; });
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  world.slurm_node("compute-1");
+  EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/p: 7", "replace Slurm job ns/p: 7", "report Pod ns/p: queue"));
+  world.placed_pod(7, "node-2", kSucceeded);
+  slurm::Job& running = world.job(7, "RUNNING");
+  world.change_details(running, [](slurm::JobDetails& details) { details.excluded_nodes = "gone"; });
+  EXPECT_THAT(world.steps(), ElementsAre("cancel Slurm job 7")) << "not even its comment can change";
+}
+
+TEST(JobsPlan, AJobThatSlurmHoldsForBadConstraintsIsChangedFromTimeToTime) {
+  World world;
+  world.waiting_pod();
+  slurm::Job& job = world.job(7, "PENDING");
+  world.change_details(job, [](slurm::JobDetails& details) { details.reason = "BadConstraints"; });
+  EXPECT_THAT(world.steps(), ElementsAre("update Slurm job 7", "report Pod ns/p: queue"));
+  plan::Outcome done;
+  done.last = world.mono;
+  world.outcomes[{"update", "Slurm job", "7"}] = done;
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  world.mono = world.mono + core::Duration{30000};
+  EXPECT_THAT(world.steps(), Contains("update Slurm job 7"));
 }
 
 /// Fault 8 of the Go bridge: the next pod started while its predecessor was still ending.
@@ -286,7 +360,8 @@ TEST(JobsPlan, APodThatIsNotBoundInTimeFailsAndItsJobEnds) {
   EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
 }
 
-// --- Every state of a job against every state of a pod ---------------------------------------------------------------------------
+// --- Every state of a job against every state of a pod
+// ---------------------------------------------------------------------------
 
 TEST(JobsPlan, EveryLiveStateOfAJob) {
   for (const std::string& state : kLive) {
@@ -313,7 +388,7 @@ TEST(JobsPlan, EveryLiveStateOfAJob) {
 }
 
 TEST(JobsPlan, EveryEndOfAJob) {
-  for (const std::string& state : kEnded) {
+  for (const std::string& state : kEnds) {
     SCOPED_TRACE(state);
     World world;
     world.job(7, state);
@@ -349,8 +424,7 @@ TEST(JobsPlan, WhySlurmEndedAPodIsTold) {
 TEST(JobsPlan, ABudgetKeepsAPodOnlyForSoLong) {
   World world;
   world.job(7, "CANCELLED");
-  world.placed_pod(7, "node-2",
-                   {{"status", {{"conditions", Json::parse(R"([{"type": "SlurmEnded", "status": "True"}])")}}}});
+  world.placed_pod(7, "node-2", {{"status", {{"conditions", Json::parse(R"([{"type": "SlurmEnded", "status": "True"}])")}}}});
   EXPECT_THAT(world.steps(), ElementsAre("evict Pod ns/p"));
   world.mono = world.mono + world.settings.evict_limit;
   EXPECT_THAT(world.steps(), ElementsAre("delete Pod ns/p"));
@@ -371,7 +445,8 @@ TEST(JobsPlan, AJobThatIsGoneEndsThePodOnlyIfSlurmKnowsYoungerOnes) {
   EXPECT_EQ(world.act("evict").at("evidence").at("kind"), "JobGone");
 }
 
-// --- Doubt ---------------------------------------------------------------------------------------------------------------------
+// --- Doubt
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(JobsPlan, NothingEndsWhileSlurmDoesNotAnswer) {
   for (const std::string& state : {"CANCELLED", "RUNNING"}) {
@@ -408,7 +483,9 @@ TEST(JobsPlan, TheJobOfAPodThatIsGoneIsCancelledAfterALiveLook) {
   ASSERT_EQ(world.plan().needs().size(), 1U);
   EXPECT_EQ(world.plan().needs().front().query->describe().at("act"), "kube.Get");
   EXPECT_THAT(world.steps(), IsEmpty());
-  const auto answer = [&](core::Result<Json> value) { world.facts.insert_or_assign("pod", plan::Fact{std::move(value), world.mono}); };
+  const auto answer = [&](core::Result<Json> value) {
+    world.facts.insert_or_assign("pod", plan::Fact{std::move(value), world.mono});
+  };
   answer(core::fail(core::ErrorCode::kUnavailable, "the API server is away"));
   EXPECT_THAT(world.steps(), IsEmpty());
   answer(Json{{"metadata", {{"uid", "u"}}}});

@@ -1,5 +1,5 @@
-// A Kubernetes and a Slurm as data, for tests of the jobs controller: its real caches and observers read them. Nothing is carried
-// out.
+// A Kubernetes and a Slurm as data, for tests of the jobs controller: its real caches and observers read them. Nothing is
+// carried out.
 #pragma once
 
 #include <map>
@@ -10,6 +10,7 @@
 
 #include "bridge/common/names.hpp"
 #include "bridge/jobs/observe.hpp"
+#include "bridge/jobs/states.hpp"
 #include "slinky/local_wiring.hpp"
 
 namespace bridge::jobs::testing {
@@ -88,7 +89,7 @@ class World {
     details.external = true;
     details.reason = "Resources";
     const Json pods = Json::array({{{"ns", "ns"}, {"name", "p"}, {"uid", uid}}});
-    details.admin_comment = slurm::admin_comment({slurm::Owner::kBridge, installation, uid}, {{"pods", pods}});
+    details.admin_comment = slurm::admin_comment({slurm::Owner::kBridge, installation, key_of(uid, 1)}, {{"pods", pods}});
     out.details = slurm::JobDetailsPtr(std::make_shared<slurm::JobDetails>(details));
     return out;
   }
