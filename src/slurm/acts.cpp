@@ -121,8 +121,7 @@ core::Json ConfirmRuns::describe() const {
 }
 
 core::Json RecordExitCode::describe() const {
-  return {
-      {"act", "slurm.RecordExitCode"}, {"cluster", evidence.cluster()}, {"job", evidence.id()}, {"exitCode", exit_code}};
+  return {{"act", "slurm.RecordExitCode"}, {"cluster", evidence.cluster()}, {"job", evidence.id()}, {"exitCode", exit_code}};
 }
 
 core::Json CancelJob::describe() const {

@@ -602,17 +602,14 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   void confirm_runs(const ConfirmRuns& act, Done done) {
-    with_own_job(act.evidence, "look at", std::move(done),
-                 [node = act.node](Impl& self, const JobPtr& job, const slurm::Job* live) {
-                   const auto conflict = [&](std::string what) {
-                     self.fail(job, {ErrorCode::kConflict, std::move(what), 0, {}, {}});
-                   };
-                   if (live == nullptr) return conflict("it has ended");
-                   if (live->state != "RUNNING" || live->starting()) return conflict("it is " + live->state);
-                   if (live->nodes.size() != 1 + live->only_named || !live->runs_on(node))
-                     return conflict("it does not run on " + node);
-                   job->done({core::Json{{"runs", true}}, {}});
-                 });
+    with_own_job(
+        act.evidence, "look at", std::move(done), [node = act.node](Impl& self, const JobPtr& job, const slurm::Job* live) {
+          const auto conflict = [&](std::string what) { self.fail(job, {ErrorCode::kConflict, std::move(what), 0, {}, {}}); };
+          if (live == nullptr) return conflict("it has ended");
+          if (live->state != "RUNNING" || live->starting()) return conflict("it is " + live->state);
+          if (live->nodes.size() != 1 + live->only_named || !live->runs_on(node)) return conflict("it does not run on " + node);
+          job->done({core::Json{{"runs", true}}, {}});
+        });
   }
 
   void record_exit_code(const RecordExitCode& act, Done done) {
@@ -622,9 +619,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
               return fail(job, {ErrorCode::kExpired, "what Slurm said of it is too old by now", 0, {}, {}});
             Client* to = client(job);
             if (to == nullptr) return;
-            to->accounting().clusters(
-                guard<std::vector<std::shared_ptr<const accounting::Cluster>>>([job, id = evidence.id(), code](
-                                                                                   Impl& self, const auto& rows) {
+            to->accounting().clusters(guard<std::vector<std::shared_ptr<const accounting::Cluster>>>(
+                [job, id = evidence.id(), code](Impl& self, const auto& rows) {
                   if (!rows) return self.fail(job, rows.error());
                   if (rows->size() != 1)
                     return self.fail(job, {ErrorCode::kUnsupported, "slurmdbd does not serve exactly one cluster", 0, {}, {}});
