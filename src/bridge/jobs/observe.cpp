@@ -22,7 +22,7 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
   table_.read(out->snapshot);
   if (hosts_ == nullptr) hosts_ = std::make_shared<const Hosts>(hosts_of(caches_.nodes.all()));
   out->hosts = hosts_;
-  observe_jobs(context, *out);
+  if (out->snapshot != nullptr) observe_jobs(context, *out);
   if (out->pod) {
     observe_leftovers(*out);
     remember(context, *out);

@@ -105,6 +105,14 @@ class World {
     context.mono = mono;
     context.outcomes = outcomes;
     context.facts = facts;
+    snapshot_ = snapshot();
+    Reading reading;
+    const auto observed = controller().observe({"ns", "p"}, reading, context);
+    return controller().plan(observed.get());
+  }
+
+  /// Returns what Slurm answers now.
+  [[nodiscard]] slurm::SnapshotPtr snapshot() const {
     auto snapshot = std::make_shared<slurm::Snapshot>();
     snapshot->health = health;
     snapshot->error = "slurmctld is away";
@@ -113,10 +121,7 @@ class World {
     for (const auto& [name, one] : nodes) snapshot->nodes.emplace(name, std::make_shared<const slurm::Node>(one));
     for (const auto& [id, one] : jobs) snapshot->jobs.emplace(id, std::make_shared<const slurm::Job>(one));
     snapshot->partitions.emplace("batch", slurm::Partition{.name = "batch", .nodes = {}, .state = "UP"});
-    snapshot_ = std::move(snapshot);
-    Reading reading;
-    const auto observed = controller().observe({"ns", "p"}, reading, context);
-    return controller().plan(observed.get());
+    return snapshot;
   }
 
   /// Plans, and returns the ids of the steps, in the order of lanes and groups.
@@ -144,6 +149,12 @@ class World {
   Caches& caches() { return caches_; }
   Settings settings{.cluster = "slurm/demo", .managed_namespaces = {"ns"}};
 
+  /// Makes the controller at first use, so that a test can change the settings before.
+  JobsController& controller() {
+    if (!controller_) controller_.emplace(wiring_, settings);
+    return *controller_;
+  }
+
  private:
   class Reading final : public kube::Recorder {
    public:
@@ -156,12 +167,6 @@ class World {
       return {kube::Presence::kPresent, std::move(record)};
     }
   };
-
-  /// Made at first use, so that a test can change the settings.
-  JobsController& controller() {
-    if (!controller_) controller_.emplace(wiring_, settings);
-    return *controller_;
-  }
 
   slurm::SnapshotPtr snapshot_;
   slinky::LocalWiring wiring_{[this](const slurm::ClusterKey&) { return snapshot_; }};
