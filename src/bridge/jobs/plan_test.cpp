@@ -196,7 +196,6 @@ TEST(JobsPlan, WhatCannotBeHonouredIsRefusedByName) {
   EXPECT_THAT(refused(Json::parse(R"({"spec": {"affinity": {"nodeAffinity":
                 {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}}})")),
               HasSubstr("matches no node"));
-  EXPECT_THAT(refused(Json::parse(R"({"spec": {"schedulingGates": [{"name": "other"}]}})")), "");
 }
 
 TEST(JobsPlan, AnnotationsBecomeFieldsOfTheJob) {
