@@ -87,6 +87,8 @@ slinky::Keys JobsController::woken_by(const slurm::Change& change) {
   std::ranges::for_each(change.jobs, add_pods);
   const auto add = [&](const slinky::Keys& keys) { out.insert(keys.begin(), keys.end()); };
   if (change.health) {
+    // Pods that are gone as well: their jobs could not be cancelled while Slurm did not answer.
+    out.merge(table_.pods());
     add(keys(false));
   } else if (places_changed(change)) {
     add(keys(true));

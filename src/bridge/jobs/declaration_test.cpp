@@ -79,6 +79,10 @@ TEST_F(Wakes, WaitingPodsWhenOtherNodesCanRunThem) {
 TEST_F(Wakes, AllPodsWhenSlurmIsHeardAgain) {
   world.placed_pod(7, "node-2");
   EXPECT_THAT(poll({}, {}, true), ElementsAre("jobs ns/p"));
+  world.job(7, "RUNNING");
+  poll({7});
+  world.delete_pod();
+  EXPECT_THAT(poll({}, {}, true), ElementsAre("jobs ns/p")) << "its job could not be cancelled before";
 }
 
 TEST_F(Wakes, RightsAreThoseThatItNeeds) {

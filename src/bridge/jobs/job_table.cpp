@@ -53,6 +53,12 @@ std::vector<const JobTable::Row*> JobTable::of(const run::Key& pod) const {
   return out;
 }
 
+std::set<run::Key> JobTable::pods() const {
+  std::set<run::Key> out;
+  for (const auto& [pod, ids] : by_pod_) out.insert(pod);
+  return out;
+}
+
 const JobTable::Row* JobTable::row(std::int64_t job) const {
   const auto found = rows_.find(job);
   return found == rows_.end() ? nullptr : &found->second;

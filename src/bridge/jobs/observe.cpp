@@ -69,14 +69,16 @@ void JobsController::choose_job(const run::Observation& context, Observed& out) 
 void JobsController::issue_unneeded(const run::Observation& context, Observed& out) const {
   const auto look = out.context.facts.find("pod");
   for (NamedJob& named : out.jobs) {
-    if (!named.own || phase_of(*named.job) == JobPhase::kEnded) continue;
-    if (out.pod && submission_of(named.mark).pod_uid == out.pod->meta.uid) {
+    if (phase_of(*named.job) == JobPhase::kEnded) continue;
+    const bool of_pod = out.pod && submission_of(named.mark).pod_uid == out.pod->meta.uid;
+    named.asks_for_pod = !of_pod;
+    if (!named.own) continue;
+    if (of_pod) {
       named.unneeded = Unneeded::pod_ended(context.observing, *named.own, *out.pod);
       if (!named.unneeded) named.unneeded = Unneeded::pod_freed(context.observing, *named.own, *out.pod);
       if (!named.unneeded && out.job) named.unneeded = Unneeded::second(context.observing, *named.own, out.job->id);
-    } else {
-      named.asks_for_pod = true;
-      if (look != out.context.facts.end()) named.unneeded = Unneeded::pod_gone(context.observing, *named.own, look->second);
+    } else if (look != out.context.facts.end()) {
+      named.unneeded = Unneeded::pod_gone(context.observing, *named.own, look->second);
     }
   }
 }
