@@ -106,7 +106,7 @@ plan::ActPtr set_conditions(const kube::PodRecord& pod, Json changes) {
 }
 
 plan::ActPtr fail_unbound(const kube::PodRecord& pod, const kube::PodEvidence& evidence, std::string reason,
-                          std::string message, Json condition_changes) {
+                          std::string message, Json conditions) {
   auto act = std::make_shared<kube::Patch>();
   act->resource = kube::resources::kPod;
   act->key = pod.meta.key();
@@ -118,7 +118,7 @@ plan::ActPtr fail_unbound(const kube::PodRecord& pod, const kube::PodEvidence& e
                  {{"phase", "Failed"},
                   {"reason", std::move(reason)},
                   {"message", std::move(message)},
-                  {"conditions", std::move(condition_changes)}}}};
+                  {"conditions", std::move(conditions)}}}};
   return act;
 }
 

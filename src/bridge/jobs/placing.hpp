@@ -36,6 +36,6 @@ struct Condition {
 /// Ends a pod without a Kubernetes node, by the phase Failed. No scheduler takes such a pod, and users still see it and why.
 /// Fails with kConflict if the pod has changed, for it may have been bound. Needs evidence, because the pod never runs then.
 [[nodiscard]] plan::ActPtr fail_unbound(const kube::PodRecord& pod, const kube::PodEvidence& evidence, std::string reason,
-                                        std::string message, core::Json condition_changes);
+                                        std::string message, core::Json conditions);
 
 }  // namespace bridge::jobs

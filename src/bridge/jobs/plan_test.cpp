@@ -474,6 +474,9 @@ TEST(JobsPlan, AnOldAnswerIsNoEvidence) {
   world.job(7, "RUNNING");
   world.waiting_pod();
   EXPECT_THAT(world.steps(), IsEmpty());
+  world.delete_pod();
+  EXPECT_THAT(world.steps(), IsEmpty());
+  EXPECT_TRUE(world.plan().wake().has_value());
 }
 
 TEST(JobsPlan, TheJobOfAPodThatIsGoneIsCancelledAfterALiveLook) {
