@@ -28,7 +28,8 @@ struct CacheOf {
 
 /// A pointer to the declaration of a cache, whatever the type of its records.
 using AnyCacheOf = std::variant<const CacheOf<kube::Object>*, const CacheOf<kube::PodRecord>*,
-                                const CacheOf<kube::SecretRecord>*, const CacheOf<kube::NodeRecord>*>;
+                                const CacheOf<kube::SecretRecord>*, const CacheOf<kube::NodeRecord>*,
+                                const CacheOf<kube::SchedulingPodRecord>*, const CacheOf<kube::SchedulingNodeRecord>*>;
 
 namespace caches {
 // Our custom resources, without a selector.

@@ -116,6 +116,14 @@ core::Json UpdateJob::describe() const {
           {"wish", to_json(wish)}};
 }
 
+core::Json ConfirmRuns::describe() const {
+  return {{"act", "slurm.ConfirmRuns"}, {"cluster", evidence.cluster()}, {"job", evidence.id()}, {"node", node}};
+}
+
+core::Json RecordExitCode::describe() const {
+  return {{"act", "slurm.RecordExitCode"}, {"cluster", evidence.cluster()}, {"job", evidence.id()}, {"exitCode", exit_code}};
+}
+
 core::Json CancelJob::describe() const {
   return {{"act", "slurm.CancelJob"},
           {"cluster", evidence.cluster()},
@@ -238,6 +246,14 @@ plan::ActPtr submit_job(ClusterKey cluster, JobMark mark, JobWish wish, core::Js
 
 plan::ActPtr update_job(OwnJob evidence, JobWish wish) {
   return std::make_shared<UpdateJob>(std::move(evidence), std::move(wish));
+}
+
+plan::ActPtr confirm_runs(OwnJob evidence, std::string node) {
+  return std::make_shared<ConfirmRuns>(std::move(evidence), std::move(node));
+}
+
+plan::ActPtr record_exit_code(OwnJob evidence, int exit_code) {
+  return std::make_shared<RecordExitCode>(std::move(evidence), exit_code);
 }
 
 plan::ActPtr cancel_job(OwnJob evidence) {

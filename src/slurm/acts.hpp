@@ -202,6 +202,27 @@ struct UpdateJob final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
+/// A fence before something begins to run on the node of a job. Succeeds if Slurm, asked live, has the job of the evidence
+/// RUNNING, and it holds this node and no other. Fails with kExpired if the evidence is too old, and with kConflict otherwise.
+/// Changes nothing.
+struct ConfirmRuns final : plan::Act {
+  ConfirmRuns(OwnJob own, std::string on) : evidence(std::move(own)), node(std::move(on)) {}
+  OwnJob evidence;
+  std::string node;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Writes an exit code to the record of a job in slurmdbd, as its derived exit code: Slurm ends every external job as
+/// CANCELLED. Slurm keeps it when the job ends. Fails with kExpired if the evidence is too old, with kNotFound if slurmdbd does
+/// not have the job yet, and with kUnsupported without slurmdbd, or if slurmdbd serves several clusters: the request names no
+/// cluster, and slurmdbd changes the jobs of this number in all of them.
+struct RecordExitCode final : plan::Act {
+  RecordExitCode(OwnJob own, int of) : evidence(std::move(own)), exit_code(of) {}
+  OwnJob evidence;
+  int exit_code;
+  [[nodiscard]] core::Json describe() const override;
+};
+
 /// Cancels a job that the owner submitted. Succeeds if the job has ended. Otherwise fails as UpdateJob does.
 struct CancelJob final : plan::Act {
   explicit CancelJob(OwnJob own) : evidence(std::move(own)) {}
@@ -233,6 +254,8 @@ plan::ActPtr set_reservation_nodes(OwnReservation evidence, std::vector<std::str
 plan::ActPtr delete_reservation(OwnReservation evidence);
 plan::ActPtr submit_job(ClusterKey cluster, JobMark mark, JobWish wish, core::Json more = nullptr);
 plan::ActPtr update_job(OwnJob evidence, JobWish wish);
+plan::ActPtr confirm_runs(OwnJob evidence, std::string node);
+plan::ActPtr record_exit_code(OwnJob evidence, int exit_code);
 plan::ActPtr cancel_job(OwnJob evidence);
 plan::ActPtr reconfigure(ClusterKey cluster);
 

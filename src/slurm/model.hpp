@@ -64,10 +64,12 @@ struct Node {
 /// program gets it only if it asks for it (ClientOptions::job_details).
 struct JobDetails {
   std::string user;
-  std::string reason;         ///< Why it waits, as Slurm spells it: "Resources".
-  std::string admin_comment;  ///< Only administrators can write it.
-  std::string mcs_label;      ///< The label that Slurm's Multi-Category Security gives the job.
-  bool external = false;      ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
+  std::string reason;          ///< Why it waits, as Slurm spells it: "Resources".
+  std::string admin_comment;   ///< Only administrators can write it.
+  std::string mcs_label;       ///< The label that Slurm's Multi-Category Security gives the job.
+  std::string comment;         ///< Its user can write it.
+  std::string excluded_nodes;  ///< A hostlist.
+  bool external = false;       ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
   friend bool operator==(const JobDetails&, const JobDetails&) = default;
 };
 /// Null if the program does not ask for details. Compares the details, not the addresses.
@@ -158,6 +160,7 @@ struct Capabilities {
   bool requeue = false;            ///< The server has POST jobs/requeue (26.05 and later).
   bool topology_update = false;    ///< The server can set a node's topology (25.05 and later).
   bool reservations = false;       ///< The server has POST reservation (25.05 and later).
+  bool external_jobs = false;      ///< The server has external jobs and nodes (25.11 and later).
   bool slurmdb = false;            ///< The server also serves an accounting database.
 };
 

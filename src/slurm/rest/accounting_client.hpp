@@ -45,6 +45,9 @@ class AccountingClient {
   /// Reads the job with this number from slurmdbd, even if slurmctld has forgotten it; several jobs if the number was used
   /// again. slurmdbd lacks jobs that have been held since their submission.
   void job(std::int64_t id, Done<accounting::QueuedJob> done);
+  /// Writes the derived exit code of a job. slurmdbd changes the youngest job of this number in each of its clusters. Error:
+  /// kNotFound if it has none.
+  void set_exit_code(std::int64_t id, int exit_code, std::function<void(core::Result<void>)> done);
 
   /// Reads a QOS. Error: kNotFound.
   void qos(const std::string& name, std::function<void(core::Result<accounting::Qos>)> done);
