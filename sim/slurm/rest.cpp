@@ -629,8 +629,11 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       if (state.is_string()) out.state = state.get<std::string>();
       if (state.is_array() && !state.empty()) out.state = state.front().get<std::string>();
     }
+    // An empty list changes nothing, and a list with an empty name removes all.
     const auto words = [&](const char* key, std::optional<std::vector<std::string>>& to) {
-      if (body.contains(key) && body[key].is_array()) to = body[key].get<std::vector<std::string>>();
+      if (!body.contains(key) || !body[key].is_array() || body[key].empty()) return;
+      to = body[key].get<std::vector<std::string>>();
+      std::erase(*to, "");
     };
     words("features", out.features);
     words("features_act", out.active_features);

@@ -22,6 +22,9 @@ std::int64_t SimSlurm::submit(JobRequest request) {
   }
   const auto partition = partitions_.find(request.partition);
   if (partition == partitions_.end() || partition->second.root_only) return 0;
+  // Only external jobs run on external nodes.
+  const auto external = [&](const std::string& name) { return nodes_.contains(name) && nodes_.at(name).external; };
+  if (!request.external && std::ranges::any_of(request.required_nodes, external)) return 0;
   // ESLURM_PARTITION_NOT_AVAIL.
   if (const std::string& state = partition->second.state; state == "DRAIN" || state == "INACTIVE") return 0;
   SimJob job;
