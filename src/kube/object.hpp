@@ -171,6 +171,7 @@ using ResourceAmounts = std::map<std::string, long double, std::less<>>;
 /// The part of a pod that a scheduler needs, including PodRecord. Only for caches that schedule: it takes twice the memory.
 struct SchedulingPodRecord : PodRecord {
   std::vector<std::string> gates;  ///< The scheduling gates of the pod that are not removed yet.
+  bool annotated = false;          ///< It has annotations. `meta` may omit all of them.
   std::string scheduler, priority_class;
   std::int32_t priority = 0;
   /// What the pod takes of a node, as the scheduler counts. For each resource, that is the pod-level request if there is one.

@@ -28,7 +28,8 @@ struct CacheOf {
 
 /// The declaration of a cache of any record.
 using AnyCacheOf = std::variant<const CacheOf<kube::Object>*, const CacheOf<kube::PodRecord>*,
-                                const CacheOf<kube::SecretRecord>*, const CacheOf<kube::NodeRecord>*>;
+                                const CacheOf<kube::SecretRecord>*, const CacheOf<kube::NodeRecord>*,
+                                const CacheOf<kube::SchedulingPodRecord>*, const CacheOf<kube::SchedulingNodeRecord>*>;
 
 namespace caches {
 // Our custom resources, without a selector.

@@ -14,7 +14,7 @@
 namespace slinky {
 
 struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::Impl> {
-  Impl(core::Loop& l, kube::Client& k, slurm::Clusters& s, Wiring& w, std::function<void()> h)
+  Impl(core::Loop& l, kube::Client& k, slurm::Clusters& s, Wiring& w, std::function<void()> h, std::optional<kube::Key> o)
       : loop(l),
         client(k),
         clusters(s),
@@ -22,7 +22,8 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
         controllers(w.cache(caches::kControllers)),
         restapis(w.cache(caches::kRestApis)),
         pods(w.cache(caches::kPods)),
-        heard(std::move(h)) {
+        heard(std::move(h)),
+        only(std::move(o)) {
     wiring.rights.add(kube::resources::kSecret, {"get"});
   }
   ~Impl() { clusters.unlisten(listener); }
@@ -42,6 +43,7 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
   kube::Cache<kube::Object>&controllers, &restapis;
   kube::Cache<kube::PodRecord>& pods;
   std::function<void()> heard;
+  std::optional<kube::Key> only;
   slurm::Clusters::ListenerId listener = 0;
   std::map<slurm::ClusterKey, Cluster> known;
   std::set<kube::Key> dirty;  ///< Controllers to examine once the caches have settled.
@@ -59,6 +61,7 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
   }
 
   void mark(const kube::Key& key) {
+    if (only && key != *only) return;
     if (dirty.empty()) {
       loop.after(core::Duration{0}, [weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->settle();
@@ -139,8 +142,8 @@ struct SlurmConnections::Impl : std::enable_shared_from_this<SlurmConnections::I
 };
 
 SlurmConnections::SlurmConnections(core::Loop& loop, kube::Client& client, slurm::Clusters& clusters, Wiring& wiring,
-                                   std::function<void()> heard)
-    : impl_(std::make_shared<Impl>(loop, client, clusters, wiring, std::move(heard))) {}
+                                   std::function<void()> heard, std::optional<kube::Key> only)
+    : impl_(std::make_shared<Impl>(loop, client, clusters, wiring, std::move(heard), std::move(only))) {}
 SlurmConnections::~SlurmConnections() = default;
 void SlurmConnections::start() {
   impl_->start();

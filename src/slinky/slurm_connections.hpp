@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "core/loop.hpp"
 #include "kube/client/client.hpp"
@@ -24,8 +25,9 @@ class SlurmConnections {
   /// In namespaces outside the wiring's scope no key is read and no connection is made. Each change of one of these clusters is
   /// passed to the wiring, with its Controller. `heard` is called after every poll of any cluster, even without a change,
   /// because gates may have opened.
+  /// `only`, if set, is the one Controller whose cluster is connected.
   SlurmConnections(core::Loop& loop, kube::Client& client, slurm::Clusters& clusters, Wiring& wiring,
-                   std::function<void()> heard);
+                   std::function<void()> heard, std::optional<kube::Key> only = std::nullopt);
   ~SlurmConnections();
   SlurmConnections(const SlurmConnections&) = delete;
   SlurmConnections& operator=(const SlurmConnections&) = delete;

@@ -116,6 +116,10 @@ core::Json UpdateJob::describe() const {
           {"wish", to_json(wish)}};
 }
 
+core::Json ConfirmRuns::describe() const {
+  return {{"act", "slurm.ConfirmRuns"}, {"cluster", evidence.cluster()}, {"job", evidence.id()}, {"node", node}};
+}
+
 core::Json CancelJob::describe() const {
   return {{"act", "slurm.CancelJob"},
           {"cluster", evidence.cluster()},
@@ -238,6 +242,10 @@ plan::ActPtr submit_job(ClusterKey cluster, JobMark mark, JobWish wish, core::Js
 
 plan::ActPtr update_job(OwnJob evidence, JobWish wish) {
   return std::make_shared<UpdateJob>(std::move(evidence), std::move(wish));
+}
+
+plan::ActPtr confirm_runs(OwnJob evidence, std::string node) {
+  return std::make_shared<ConfirmRuns>(std::move(evidence), std::move(node));
 }
 
 plan::ActPtr cancel_job(OwnJob evidence) {

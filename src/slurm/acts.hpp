@@ -202,6 +202,16 @@ struct UpdateJob final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
+/// A fence before something begins to run on the node of a job. Succeeds if Slurm, asked live, has the job of the evidence
+/// RUNNING, and it holds this node and no other. Fails with kExpired if the evidence is too old, and with kConflict otherwise.
+/// Changes nothing.
+struct ConfirmRuns final : plan::Act {
+  ConfirmRuns(OwnJob own, std::string on) : evidence(std::move(own)), node(std::move(on)) {}
+  OwnJob evidence;
+  std::string node;
+  [[nodiscard]] core::Json describe() const override;
+};
+
 /// Cancels a job of the owner. Succeeds if the job has ended. Otherwise fails as UpdateJob does.
 struct CancelJob final : plan::Act {
   explicit CancelJob(OwnJob own) : evidence(std::move(own)) {}
@@ -233,6 +243,7 @@ plan::ActPtr set_reservation_nodes(OwnReservation evidence, std::vector<std::str
 plan::ActPtr delete_reservation(OwnReservation evidence);
 plan::ActPtr submit_job(ClusterKey cluster, JobMark mark, JobWish wish, core::Json more = nullptr);
 plan::ActPtr update_job(OwnJob evidence, JobWish wish);
+plan::ActPtr confirm_runs(OwnJob evidence, std::string node);
 plan::ActPtr cancel_job(OwnJob evidence);
 plan::ActPtr reconfigure(ClusterKey cluster);
 

@@ -67,6 +67,8 @@ struct JobDetails {
   std::string reason;         ///< Why it waits, as Slurm spells it: "Resources".
   std::string admin_comment;  ///< Only administrators can write it.
   std::string mcs_label;      ///< Multi-Category Security.
+  std::string comment;        ///< Its user can write it.
+  std::string excluded_nodes;  ///< A hostlist.
   bool external = false;      ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
   friend bool operator==(const JobDetails&, const JobDetails&) = default;
 };
@@ -158,6 +160,7 @@ struct Capabilities {
   bool requeue = false;            ///< POST jobs/requeue (26.05 and later)
   bool topology_update = false;    ///< A node's topology can be set (25.05 and later)
   bool reservations = false;       ///< POST reservation (25.05 and later)
+  bool external_jobs = false;      ///< External jobs and nodes (25.11 and later)
   bool slurmdb = false;            ///< The server also serves an accounting database.
 };
 

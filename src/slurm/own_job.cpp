@@ -15,6 +15,11 @@ core::Json to_json(const JobWish& wish) {
   put("mcs_label", wish.mcs_label);
   put("licenses", wish.licenses);
   put("constraints", wish.constraints);
+  put("wckey", wish.wckey);
+  put("comment", wish.comment);
+  put("user_id", wish.user_id);
+  put("group_id", wish.group_id);
+  if (wish.shared) out["shared"] = core::Json::array({*wish.shared});
   put("tres_per_node", wish.tres_per_node);
   put("nodes", wish.nodes);
   put("tasks_per_node", wish.tasks_per_node);

@@ -415,6 +415,8 @@ core::Result<std::shared_ptr<const SchedulingPodRecord>> parse_record<Scheduling
   if (!pod || object["spec"].get(spec) != simdjson::SUCCESS) return pod;
   SchedulingPodRecord& record = **pod;
   each_item(spec, "schedulingGates", [&](dom::element gate) { record.gates.push_back(text(gate, "name")); });
+  dom::object annotations;
+  record.annotated = object["metadata"]["annotations"].get(annotations) == simdjson::SUCCESS;
   record.scheduler = text(spec, "schedulerName");
   record.priority_class = text(spec, "priorityClassName");
   record.priority = static_cast<std::int32_t>(integer(spec, "priority"));

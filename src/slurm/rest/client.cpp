@@ -37,6 +37,8 @@ core::Json body_of(const JobWish& wish) {
     if (body.contains(key)) body[key] = whole(body[key].get<std::int64_t>());
   }
   if (wish.nodes) body["nodes"] = std::to_string(*wish.nodes);
+  // An empty list would leave the excluded nodes of a job as they are.
+  if (wish.excluded_nodes && wish.excluded_nodes->empty()) body["excluded_nodes"] = "";
   return body;
 }
 

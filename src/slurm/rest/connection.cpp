@@ -215,6 +215,7 @@ void Connection::learn_release(const std::string& text) {
   capabilities_->nodes_difference = spelling_->differences && release >= Release{26, 5, 3};
   capabilities_->topology_update = release >= Release{25, 5, 0};
   capabilities_->metrics = release >= Release{25, 11, 0};
+  capabilities_->external_jobs = release >= Release{25, 11, 0};
 }
 
 void Connection::negotiated(std::optional<core::Error> error) {

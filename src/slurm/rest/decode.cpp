@@ -113,6 +113,10 @@ void read_detail(std::string_view key, od::value value, JobDetails& details) {
     details.admin_comment = text_of(value);
   } else if (key == "mcs_label") {
     details.mcs_label = text_of(value);
+  } else if (key == "comment") {
+    details.comment = text_of(value);
+  } else if (key == "excluded_nodes") {
+    details.excluded_nodes = text_of(value);
   }
 }
 

@@ -601,6 +601,20 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                  });
   }
 
+  void confirm_runs(const ConfirmRuns& act, Done done) {
+    with_own_job(act.evidence, "look at", std::move(done),
+                 [node = act.node](Impl& self, const JobPtr& job, const slurm::Job* live) {
+                   const auto conflict = [&](std::string what) {
+                     self.fail(job, {ErrorCode::kConflict, std::move(what), 0, {}, {}});
+                   };
+                   if (live == nullptr) return conflict("it has ended");
+                   if (live->state != "RUNNING" || live->starting()) return conflict("it is " + live->state);
+                   if (live->nodes.size() != 1 + live->only_named || !live->runs_on(node))
+                     return conflict("it does not run on " + node);
+                   job->done({core::Json{{"runs", true}}, {}});
+                 });
+  }
+
   void cancel_job(const CancelJob& act, Done done) {
     with_own_job(act.evidence, "cancel", std::move(done), [](Impl& self, const JobPtr& job, const slurm::Job* live) {
       if (live == nullptr) return self.succeed(job, {{"cancelled", false}});
@@ -763,6 +777,7 @@ Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Im
   carries_out<DeleteReservation>([impl](const auto& act, Done done) { impl->delete_reservation(*act, std::move(done)); });
   carries_out<SubmitJob>([impl](const auto& act, Done done) { impl->submit_job(*act, std::move(done)); });
   carries_out<UpdateJob>([impl](const auto& act, Done done) { impl->update_job(*act, std::move(done)); });
+  carries_out<ConfirmRuns>([impl](const auto& act, Done done) { impl->confirm_runs(*act, std::move(done)); });
   carries_out<CancelJob>([impl](const auto& act, Done done) { impl->cancel_job(*act, std::move(done)); });
   carries_out<Reconfigure>([impl](const auto& act, Done done) { impl->reconfigure(*act, std::move(done)); });
 }

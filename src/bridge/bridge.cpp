@@ -1,0 +1,85 @@
+#include "bridge/bridge.hpp"
+
+#include <utility>
+
+#include "bridge/jobs/observe.hpp"
+#include "slinky/names.hpp"
+#include "slinky/secret_key.hpp"
+#include "slinky/slurm_connections.hpp"
+#include "slinky/wiring.hpp"
+#include "slurm/rest/target.hpp"
+#include "slurm/snapshot/keyed_cluster.hpp"
+
+namespace bridge {
+namespace {
+
+Options with_cluster(Options options) {
+  const auto& controller = options.controller;
+  options.jobs.cluster = controller ? slinky::cluster_key(controller->ns, controller->name)
+                                    : options.address->endpoint.host + ":" + std::to_string(options.address->endpoint.port);
+  return options;
+}
+
+}  // namespace
+
+struct Bridge::Impl {
+  Impl(core::Loop& loop, core::Random& random, core::Logger& in_log, kube::Manager& in_manager,
+       slurm::Clusters::TransportFactory slurm, const Options& options)
+      : log(in_log),
+        manager(in_manager),
+        // The Lease also fences writes to Slurm.
+        clusters(loop, random, log, std::move(slurm), {},
+                 {.write_deadline = [this] { return manager.client().write_deadline(); }, .job_details = true}),
+        target(loop, clusters),
+        wiring(manager, clusters, {}),
+        jobs(wiring, options.jobs) {
+    manager.add_target(target);
+    manager.on_leading([this] { clusters.mark_stale(); });
+    manager.on_waiting([this](const std::string& system) { clusters.poll_often(system); });
+    clusters.listen([this](const slurm::Change& change) { look_at(change); });
+    options.controller ? connect(loop, *options.controller) : connect(loop, options.jobs.cluster, *options.address);
+  }
+
+  void connect(core::Loop& loop, const kube::Key& controller) {
+    connections.emplace(loop, manager.client(), clusters, wiring, [this] { manager.caches_changed(); }, controller);
+    connections->start();
+  }
+
+  void connect(core::Loop& loop, const slurm::ClusterKey& cluster, const SlurmAddress& address) {
+    wiring.rights.add(kube::resources::kSecret, {"get"});
+    keyed.emplace(loop, clusters, cluster);
+    keyed->connect(address.endpoint, slinky::secret_key(manager.client(), address.secret, address.data_key));
+    clusters.listen([this](const slurm::Change& change) {
+      keyed->changed(change);
+      wiring.slurm_changed(change, {});
+      manager.caches_changed();
+    });
+  }
+
+  /// Tells the administrator once that the Slurm is too old. The pods have it in their conditions.
+  void look_at(const slurm::Change& change) {
+    if (!change.health || !change.now->complete() || change.now->capabilities.external_jobs) return;
+    log.error("this Slurm has no external nodes and jobs: 25.11 and later have. Nothing is done",
+              {{"cluster", change.cluster}, {"release", change.now->capabilities.release}});
+  }
+
+  core::Logger& log;
+  kube::Manager& manager;
+  slurm::Clusters clusters;
+  slurm::Target target;
+  slinky::ManagerWiring wiring;
+  jobs::JobsController jobs;
+  std::optional<slinky::SlurmConnections> connections;
+  std::optional<slurm::KeyedCluster> keyed;
+};
+
+Bridge::Bridge(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager,
+               slurm::Clusters::TransportFactory slurm, Options options)
+    : impl_(std::make_unique<Impl>(loop, random, log, manager, std::move(slurm), with_cluster(std::move(options)))) {}
+Bridge::~Bridge() = default;
+
+slurm::Clusters& Bridge::clusters() {
+  return impl_->clusters;
+}
+
+}  // namespace bridge

@@ -1,0 +1,54 @@
+// The bridge as a whole: its controllers, wired to a manager, and its connection to one Slurm cluster. The binary and the
+// simulator use it alike.
+//
+//   kube::Manager manager(loop, random, log, client, options);
+//   bridge::Bridge slurm_bridge(loop, random, log, manager, slurm_transport, {.controller = kube::Key{"slurm", "demo"}});
+//   manager.start();
+//
+// Folder src/bridge: slurm-bridge, which lets Slurm choose where pods run. Uses its controllers.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bridge/jobs/settings.hpp"
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "kube/app/manager.hpp"
+#include "slurm/snapshot/registry.hpp"
+
+namespace bridge {
+
+/// A slurmrestd that no RestApi describes, and the Secret with the key that signs tokens for it.
+struct SlurmAddress {
+  slurm::Endpoint endpoint;
+  kube::Key secret;
+  std::string data_key;
+};
+
+struct Options {
+  std::optional<kube::Key> controller;  ///< The Controller of the Slurm cluster. A RestApi of it says where slurmrestd is.
+  std::optional<SlurmAddress> address;  ///< Used if there is no `controller`.
+  jobs::Settings jobs;                  ///< `cluster` is set from the others.
+};
+
+class Bridge {
+ public:
+  /// Registers everything with the manager, which must not be started yet. The bridge must live until the manager has stopped,
+  /// and the manager must outlive the bridge.
+  Bridge(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager,
+         slurm::Clusters::TransportFactory slurm, Options options);
+  ~Bridge();
+  Bridge(const Bridge&) = delete;
+  Bridge& operator=(const Bridge&) = delete;
+
+  [[nodiscard]] slurm::Clusters& clusters();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace bridge

@@ -1,0 +1,59 @@
+#include "bridge/jobs/evidence.hpp"
+
+#include "bridge/jobs/states.hpp"
+
+namespace bridge::jobs {
+
+std::optional<PodOver> PodOver::job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
+                                          const kube::SchedulingPodRecord& pod, const slurm::JobMark& mine,
+                                          const slurm::Job& job) {
+  if (!snapshot.fresh(observing.now()) || mine.key != pod.meta.uid || slurm::mark_of(job) != mine) return {};
+  if (phase_of(job) != JobPhase::kEnded) return {};
+  return PodOver(observing, pod, "JobEnded", end_reason(job), "job " + std::to_string(job.id) + " is " + job.state, {});
+}
+
+std::optional<PodOver> PodOver::job_gone(const plan::Observing& observing, const slurm::Snapshot& snapshot,
+                                         const kube::SchedulingPodRecord& pod, std::int64_t youngest) {
+  const std::int64_t job = job_of(pod.meta);
+  if (!snapshot.fresh(observing.now()) || job == 0 || snapshot.jobs.contains(job) || youngest <= job) return {};
+  return PodOver(observing, pod, "JobGone", "Gone",
+                 "Slurm does not have job " + std::to_string(job) + " any more, but job " + std::to_string(youngest),
+                 snapshot.requested_at + snapshot.good_for());
+}
+
+std::optional<PodOver> PodOver::not_bound(const plan::Observing& observing, const kube::SchedulingPodRecord& pod,
+                                          core::MonoTime since, core::Duration limit, const std::string& job) {
+  if (!pod.node_name.empty() || observing.now() - since < limit) return {};
+  const kube::PodCondition* scheduled = pod.condition("PodScheduled");
+  std::string why = scheduled == nullptr || scheduled->status == "True" ? "" : ": " + scheduled->message;
+  return PodOver(observing, pod, "NotBound", "NotBound", "Kubernetes did not bind the pod to the node of " + job + why, {});
+}
+
+std::optional<Unneeded> Unneeded::pod_ended(const plan::Observing& observing, slurm::OwnJob job,
+                                            const kube::SchedulingPodRecord& pod) {
+  if (job.mark().key != pod.meta.uid) return {};
+  if (phase_of(pod) == PodPhase::kEnded) return Unneeded(observing, "the pod has " + pod.phase, std::move(job));
+  if (phase_of(pod) == PodPhase::kWaiting && pod.meta.terminating())
+    return Unneeded(observing, "the pod was deleted before it started", std::move(job));
+  return {};
+}
+
+std::optional<Unneeded> Unneeded::pod_gone(const plan::Observing& observing, slurm::OwnJob job, const plan::Fact& look) {
+  const bool none = !look.value && look.value.error().code == core::ErrorCode::kNotFound;
+  const std::string uid = look.value ? core::get_string(*look.value, {"metadata", "uid"}) : "";
+  if (!none && (uid.empty() || uid == job.mark().key)) return {};
+  return Unneeded(observing, "the pod is gone", std::move(job));
+}
+
+std::optional<Unneeded> Unneeded::pod_freed(const plan::Observing& observing, slurm::OwnJob job,
+                                            const kube::SchedulingPodRecord& pod) {
+  if (job.mark().key != pod.meta.uid || phase_of(pod) != PodPhase::kForeign) return {};
+  return Unneeded(observing, "somebody removed the gate of the pod", std::move(job));
+}
+
+std::optional<Unneeded> Unneeded::second(const plan::Observing& observing, slurm::OwnJob job, std::int64_t kept) {
+  if (job.id() == kept) return {};
+  return Unneeded(observing, "the pod has job " + std::to_string(kept), std::move(job));
+}
+
+}  // namespace bridge::jobs

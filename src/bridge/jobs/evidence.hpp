@@ -1,0 +1,67 @@
+// Evidence for what the bridge ends: a pod whose job is over, and a job that no pod needs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "kube/acts.hpp"
+#include "slurm/own_job.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace bridge::jobs {
+
+/// The pod must not run: Slurm does not hold its node for it any more, or Kubernetes does not bind it.
+class PodOver final : public kube::PodEvidence {
+ public:
+  /// A fresh snapshot has the job of the pod, and the job has ended. An ended external job cannot be requeued, so the evidence
+  /// does not expire. `mine` is the mark of the pod's job.
+  static std::optional<PodOver> job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
+                                          const kube::SchedulingPodRecord& pod, const slurm::JobMark& mine,
+                                          const slurm::Job& job);
+  /// A fresh snapshot does not have the job that the pod was placed for, but has a younger job of this installation. Without a
+  /// younger job, slurmctld may have lost its state, and nothing is known.
+  static std::optional<PodOver> job_gone(const plan::Observing& observing, const slurm::Snapshot& snapshot,
+                                         const kube::SchedulingPodRecord& pod, std::int64_t youngest);
+  /// The pod has no Kubernetes node though its job has held one since `since`, for longer than `limit`.
+  static std::optional<PodOver> not_bound(const plan::Observing& observing, const kube::SchedulingPodRecord& pod,
+                                          core::MonoTime since, core::Duration limit, const std::string& job);
+
+  /// The reason of the condition SlurmEnded.
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+
+ private:
+  PodOver(const plan::Observing& observing, const kube::SchedulingPodRecord& pod, std::string_view kind, std::string reason,
+          std::string detail, std::optional<core::MonoTime> good_until)
+      : PodEvidence(observing, pod, kind, std::move(detail), good_until,
+                    pod.node_name.empty() ? About::kVersion : About::kPod),
+        reason_(std::move(reason)) {}
+
+  std::string reason_;
+};
+
+/// No pod needs this job of ours.
+class Unneeded final : public plan::Evidence {
+ public:
+  /// The pod's phase is Succeeded or Failed, or it is being deleted and was never placed.
+  static std::optional<Unneeded> pod_ended(const plan::Observing& observing, slurm::OwnJob job,
+                                           const kube::SchedulingPodRecord& pod);
+  /// The API server, asked live, has no pod with the UID of the job's pod. `look` is the answer for that pod's name.
+  static std::optional<Unneeded> pod_gone(const plan::Observing& observing, slurm::OwnJob job, const plan::Fact& look);
+  /// Somebody else removed the gate of the pod, so that Kubernetes schedules it without the job.
+  static std::optional<Unneeded> pod_freed(const plan::Observing& observing, slurm::OwnJob job,
+                                           const kube::SchedulingPodRecord& pod);
+  /// The pod has another job, `kept`.
+  static std::optional<Unneeded> second(const plan::Observing& observing, slurm::OwnJob job, std::int64_t kept);
+
+  [[nodiscard]] const slurm::OwnJob& job() const { return job_; }
+
+ private:
+  Unneeded(const plan::Observing& observing, std::string detail, slurm::OwnJob job)
+      : Evidence(observing, "Unneeded", std::move(detail), job.good_until()), job_(std::move(job)) {}
+
+  slurm::OwnJob job_;
+};
+
+}  // namespace bridge::jobs

@@ -1,0 +1,33 @@
+// Which Slurm nodes a pod can run on.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/object.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace bridge::jobs {
+
+using KubeNodePtr = std::shared_ptr<const kube::SchedulingNodeRecord>;
+
+/// The Kubernetes nodes by their names in Slurm. Of two nodes with one name, the one whose own name it is counts.
+using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
+[[nodiscard]] Hosts hosts_of(const std::vector<KubeNodePtr>& nodes);
+
+/// Returns why Kubernetes would not run the pod on the node, or "". Looks at the node selector, the required node affinity, the
+/// taints, and whether the node could hold the pod if nothing else ran there. The taint of managed nodes does not count.
+[[nodiscard]] std::string misfit(const kube::SchedulingPodRecord& pod, const kube::SchedulingNodeRecord& node);
+
+struct Candidates {
+  std::vector<std::string> excluded;  ///< The nodes of the partitions that cannot run the pod. Sorted.
+  int fitting = 0;                    ///< How many nodes of the partitions can.
+  std::string why;                    ///< Why none can; "" if one can.
+};
+/// `partitions`: names separated by commas; "" means the nodes of all partitions.
+[[nodiscard]] Candidates candidates_for(const kube::SchedulingPodRecord& pod, const Hosts& hosts,
+                                        const slurm::Snapshot& snapshot, std::string_view partitions);
+
+}  // namespace bridge::jobs

@@ -1,0 +1,48 @@
+// The facts for the plan of a pod and its jobs, copied from the caches at one moment.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bridge/jobs/evidence.hpp"
+#include "bridge/jobs/hosts.hpp"
+#include "bridge/jobs/settings.hpp"
+#include "kube/object.hpp"
+#include "plan/plan.hpp"
+#include "run/key.hpp"
+#include "slurm/own_job.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace bridge::jobs {
+
+/// A job of this installation that names the key.
+struct NamedJob {
+  std::shared_ptr<const slurm::Job> job;
+  slurm::JobMark mark;
+  std::optional<slurm::OwnJob> own;   ///< Not if the snapshot is too old.
+  std::optional<Unneeded> unneeded;   ///< Set if the job may be cancelled.
+  bool asks_for_pod = false;          ///< Whether its pod is gone must be looked up live.
+};
+
+struct Observed {
+  plan::Context context;
+  run::Key key;
+  std::shared_ptr<const Settings> settings;
+  std::string installation;  ///< The UID of the Kubernetes cluster; "": not known yet.
+  bool managed = false;      ///< Jobs are submitted for pods of this namespace.
+  std::shared_ptr<const kube::SchedulingPodRecord> pod;  ///< Null: there is none.
+  slurm::SnapshotPtr snapshot;                           ///< Null: no slurmrestd is known.
+  std::vector<NamedJob> jobs;                            ///< By number. Jobs of earlier pods of the name as well.
+  /// The job of the pod: the one that it was placed for; else the oldest that has not ended; else the youngest. Null: none.
+  std::shared_ptr<const slurm::Job> job;
+  std::optional<slurm::OwnJob> own;  ///< Evidence for `job`.
+  std::shared_ptr<const Hosts> hosts;
+  std::optional<PodOver> over;          ///< Set if the pod must not run.
+  std::vector<std::string> leftovers;   ///< Pods on the node of `job` whose own jobs hold it no more. "ns/name".
+  /// Since when the pod has no Kubernetes node though its job runs, and since when its end is due, as far as this process saw.
+  std::optional<core::MonoTime> unbound_since, over_since;
+};
+
+}  // namespace bridge::jobs

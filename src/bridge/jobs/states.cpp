@@ -1,0 +1,64 @@
+#include "bridge/jobs/states.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "bridge/common/names.hpp"
+
+namespace bridge::jobs {
+namespace {
+
+/// The base states of a job that has ended, with the reasons of SlurmEnded.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kEnds{{{"COMPLETED", "Completed"},
+                                                                              {"CANCELLED", "Cancelled"},
+                                                                              {"FAILED", "Failed"},
+                                                                              {"TIMEOUT", "TimedOut"},
+                                                                              {"NODE_FAIL", "NodeFailed"},
+                                                                              {"PREEMPTED", "Preempted"},
+                                                                              {"BOOT_FAIL", "BootFailed"},
+                                                                              {"DEADLINE", "DeadlinePassed"},
+                                                                              {"OUT_OF_MEMORY", "OutOfMemory"},
+                                                                              {"REVOKED", "Revoked"}}};
+
+auto end_of(std::string_view state) {
+  return std::ranges::find(kEnds, state, [](const auto& end) { return end.first; });
+}
+
+}  // namespace
+
+JobPhase phase_of(const slurm::Job& job) {
+  if (end_of(job.state) != kEnds.end()) return JobPhase::kEnded;
+  if (job.state == "PENDING") return JobPhase::kWaits;
+  if (job.state == "SUSPENDED") return JobPhase::kSuspended;
+  if (job.state == "RUNNING") return job.starting() ? JobPhase::kStarts : JobPhase::kRuns;
+  return JobPhase::kUnclear;
+}
+
+std::string node_of(const slurm::Job& job) {
+  return !job.nodes_unknown && job.nodes.size() == job.only_named + 1 ? job.nodes.front() : std::string();
+}
+
+std::string end_reason(const slurm::Job& job) {
+  const auto end = end_of(job.state);
+  return end == kEnds.end() ? "Ended" : std::string(end->second);
+}
+
+PodPhase phase_of(const kube::SchedulingPodRecord& pod) {
+  if (pod.phase == "Succeeded" || pod.phase == "Failed") return PodPhase::kEnded;
+  if (std::ranges::find(pod.gates, kGate) != pod.gates.end()) return PodPhase::kWaiting;
+  const bool placed = job_of(pod.meta) != 0 && !pod.meta.annotation(kAnnotationNode).empty() && !pod.pinned_to.empty();
+  if (!placed) return PodPhase::kForeign;
+  return pod.node_name.empty() ? PodPhase::kPlaced : PodPhase::kBound;
+}
+
+std::int64_t job_of(const kube::ObjectMeta& pod) {
+  const std::string_view text = pod.label(kLabelJobId);
+  std::int64_t out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() && out > 0 ? out : 0;
+}
+
+}  // namespace bridge::jobs

@@ -1,0 +1,40 @@
+// What a state of a Slurm job means for its pod, and what the fields of a pod mean for its job.
+#pragma once
+
+#include <string>
+
+#include "kube/object.hpp"
+#include "slurm/model.hpp"
+
+namespace bridge::jobs {
+
+enum class JobPhase {
+  kWaits,      ///< It is in the queue.
+  kStarts,     ///< It holds nodes that are not ready yet.
+  kRuns,       ///< Pods may run on its nodes.
+  kSuspended,  ///< It holds its nodes, and nothing of it should run.
+  kEnded,      ///< It holds nothing any more.
+  kUnclear,    ///< Its state could not be read. Nothing follows from it.
+};
+[[nodiscard]] JobPhase phase_of(const slurm::Job& job);
+
+/// Returns the node of a job that holds exactly one node, or "".
+[[nodiscard]] std::string node_of(const slurm::Job& job);
+
+/// Returns the reason of the condition SlurmEnded for a job that has ended: "Cancelled", "TimedOut", "Preempted". The word for
+/// a state that is not known is "Ended".
+[[nodiscard]] std::string end_reason(const slurm::Job& job);
+
+enum class PodPhase {
+  kWaiting,  ///< It has the gate of the bridge.
+  kPlaced,   ///< The bridge has removed the gate, and Kubernetes has not bound the pod yet.
+  kBound,    ///< It has a Kubernetes node, and was placed by the bridge.
+  kEnded,    ///< Its phase is Succeeded or Failed.
+  kForeign,  ///< The bridge has not placed it.
+};
+[[nodiscard]] PodPhase phase_of(const kube::SchedulingPodRecord& pod);
+
+/// Returns the number of the job that the pod was placed for; 0 if there is none.
+[[nodiscard]] std::int64_t job_of(const kube::ObjectMeta& pod);
+
+}  // namespace bridge::jobs

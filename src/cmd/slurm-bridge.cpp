@@ -1,0 +1,93 @@
+// slurm-bridge: lets Slurm choose where and when pods run. Only its own flags and wiring are here.
+
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bridge/bridge.hpp"
+#include "kube/app/app.hpp"
+#include "net/beast_transport.hpp"
+
+namespace {
+
+/// The memory for answers of Slurm that are not decoded yet.
+constexpr std::size_t kSlurmReplies = 1UL << 28;
+
+slurm::Clusters::TransportFactory slurm_transport(net::AsioLoop& loop) {
+  net::TransportOptions options;
+  options.budget = std::make_shared<net::ReplyBudget>(kSlurmReplies);
+  return [&loop, options](const slurm::Endpoint& endpoint) -> std::unique_ptr<net::HttpTransport> {
+    return std::make_unique<net::BeastTransport>(loop, net::Endpoint{"http", endpoint.host, endpoint.port, {}}, options);
+  };
+}
+
+core::Error invalid(std::string message) {
+  return core::fail(core::ErrorCode::kInvalid, std::move(message)).error();
+}
+
+/// Splits "a/b/c" into exactly `count` parts that are not empty. Returns nothing otherwise.
+std::vector<std::string> parts(std::string_view text, std::size_t count) {
+  std::vector<std::string> out;
+  for (;;) {
+    const std::size_t slash = std::min(text.find('/'), text.size());
+    if (slash == 0) return {};
+    out.emplace_back(text.substr(0, slash));
+    if (slash == text.size()) break;
+    text.remove_prefix(slash + 1);
+  }
+  return out.size() == count ? out : std::vector<std::string>{};
+}
+
+struct Flags {
+  std::string cluster, slurmrestd, slurm_key;
+};
+
+/// Reads where Slurm is. Returns what is wrong with the flags, or nullopt.
+std::optional<core::Error> read_connection(const Flags& flags, bridge::Options& options) {
+  if (flags.cluster.empty() == flags.slurmrestd.empty()) return invalid("exactly one of --cluster and --slurmrestd is needed");
+  if (!flags.cluster.empty()) {
+    const auto names = parts(flags.cluster, 2);
+    if (names.empty()) return invalid("--cluster " + flags.cluster + ": must be NAMESPACE/NAME of a Controller");
+    options.controller = kube::Key{names[0], names[1]};
+    return {};
+  }
+  const std::size_t colon = flags.slurmrestd.rfind(':');
+  std::uint16_t port = 0;
+  const char* end = flags.slurmrestd.data() + flags.slurmrestd.size();
+  const bool has_port = colon != std::string::npos && colon > 0 &&
+                        std::from_chars(flags.slurmrestd.data() + colon + 1, end, port).ptr == end && port != 0;
+  if (!has_port) return invalid("--slurmrestd " + flags.slurmrestd + ": must be HOST:PORT");
+  const auto names = parts(flags.slurm_key, 3);
+  if (names.empty()) return invalid("--slurm-key " + flags.slurm_key + ": must be NAMESPACE/SECRET/KEY");
+  options.address = bridge::SlurmAddress{{flags.slurmrestd.substr(0, colon), port}, {names[0], names[1]}, names[2]};
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  kube::App app({.name = "slurm-bridge",
+                 .version = SLURM_BRIDGE_VERSION,
+                 .about = "Lets Slurm choose where and when pods run: a pod with the scheduling gate becomes a job of Slurm."});
+  bridge::Options options;
+  Flags flags;
+  bool shared_nodes = false;
+  app.flag("--cluster", flags.cluster, "The Slurm cluster: NAMESPACE/NAME of its Controller, which has a RestApi");
+  app.flag("--slurmrestd", flags.slurmrestd, "Instead of --cluster: HOST:PORT of a slurmrestd");
+  app.flag("--slurm-key", flags.slurm_key, "With --slurmrestd: NAMESPACE/SECRET/KEY of the key that signs tokens (HS256)");
+  app.flag("--managed-namespaces", options.jobs.managed_namespaces, "Submit jobs for pods in these (comma-separated)");
+  app.flag("--partition", options.jobs.partition, "The partition of pods that name none (default: Slurm's)");
+  app.flag("--mcs-label", options.jobs.mcs_label, "The MCS label of all jobs (default: none)");
+  app.flag("--shared-nodes", shared_nodes, "Pods that do not say otherwise share nodes with other jobs");
+  app.flag("--trust-identities", options.jobs.trusts_identities,
+           "Let pods choose the user, the group and the priority of their jobs");
+  if (const std::optional<int> code = app.start(argc, argv)) return *code;
+  if (const auto wrong = read_connection(flags, options)) return app.fatal("flags", *wrong);
+  if (options.jobs.managed_namespaces.empty())
+    return app.fatal("flags", invalid("--managed-namespaces: empty, must name at least one namespace"));
+  options.jobs.whole_nodes = !shared_nodes;
+  bridge::Bridge slurm_bridge(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);
+  return app.run();
+}
