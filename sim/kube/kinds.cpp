@@ -227,11 +227,11 @@ Problems validate_pod(const Json& object) {
   const Json spec = object.value("spec", Json::object());
   Problems problems = validate_pod_spec(spec, "spec");
   if (!spec.value("schedulingGates", Json::array()).empty() && !core::get_string(spec, {"nodeName"}).empty()) {
-    problems.push_back({"spec.nodeName", "FieldValueForbidden",
-                        "Forbidden: cannot be set until all schedulingGates have been cleared"});
+    problems.push_back(
+        {"spec.nodeName", "FieldValueForbidden", "Forbidden: cannot be set until all schedulingGates have been cleared"});
   }
-  const Json* terms = core::find(
-      spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+  const Json* terms =
+      core::find(spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
   for (std::size_t i = 0; terms != nullptr && i < terms->size(); ++i) {
     each((*terms)[i], "matchFields", [&](const Json& field, std::size_t f) {
       if (field.value("values", Json::array()).size() == 1) return;
@@ -332,15 +332,16 @@ Problems gated_update(Json& was, Json& is) {
   const Json selector = is.value("nodeSelector", Json::object());
   for (const auto& [key, value] : was.value("nodeSelector", Json::object()).items()) {
     if (selector.contains(key) && selector[key] == value) continue;
-    problems.push_back({"spec.nodeSelector", "FieldValueInvalid",
-                        fmt::format("Invalid value: {}: only additions to spec.nodeSelector are allowed (no mutations or deletions)",
-                                    selector.dump())});
+    problems.push_back(
+        {"spec.nodeSelector", "FieldValueInvalid",
+         fmt::format("Invalid value: {}: only additions to spec.nodeSelector are allowed (no mutations or deletions)",
+                     selector.dump())});
     break;
   }
   const std::string at = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
   const auto terms = [](const Json& spec) {
-    const Json* found = core::find(
-        spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+    const Json* found =
+        core::find(spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
     return found == nullptr ? Json::array() : *found;
   };
   const Json old_terms = terms(was), new_terms = terms(is);
@@ -351,9 +352,9 @@ Problems gated_update(Json& was, Json& is) {
   } else {
     for (std::size_t i = 0; i < old_terms.size(); ++i) {
       if (only_adds_requirements(old_terms[i], new_terms[i])) continue;
-      problems.push_back({fmt::format("{}[{}]", at, i), "FieldValueInvalid",
-                          fmt::format("Invalid value: {}: only additions are allowed (no mutations or deletions)",
-                                      new_terms[i].dump())});
+      problems.push_back(
+          {fmt::format("{}[{}]", at, i), "FieldValueInvalid",
+           fmt::format("Invalid value: {}: only additions are allowed (no mutations or deletions)", new_terms[i].dump())});
     }
   }
   for (Json* spec : {&was, &is}) {

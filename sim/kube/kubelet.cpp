@@ -204,10 +204,7 @@ void Kubelets::add_node(const std::string& name, const kube::StringMap& labels, 
   (void)impl_->api.create(res::kNode, node, Impl::kubelet(name));
   if (allocatable.is_object()) {
     impl_->api.modify(
-        res::kNode, {"", name},
-        [&](Json& made) {
-          made["status"]["capacity"] = made["status"]["allocatable"] = allocatable;
-        },
+        res::kNode, {"", name}, [&](Json& made) { made["status"]["capacity"] = made["status"]["allocatable"] = allocatable; },
         Impl::kubelet(name), "status");
   }
   impl_->set_node_ready(name, "True", "KubeletReady");

@@ -148,7 +148,8 @@ bool Kubelets::Impl::tolerates_taints(const Json& pod, const Json& node) {
          });
 }
 
-/// Evaluates required node affinity: one of the terms must match, and all requirements of a term. An empty term matches no node.
+/// Evaluates required node affinity: one of the terms must match, and all requirements of a term. An empty term matches no
+/// node.
 bool Kubelets::Impl::affine(const Json& pod, const Json& node) {
   const Json* terms = core::find(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
   if (terms == nullptr || !terms->contains("nodeSelectorTerms")) return true;
@@ -173,7 +174,8 @@ bool Kubelets::Impl::has_room(const Json& pod, const Json& node) {
     if (!other || ended(other->body)) continue;
     for (const auto& [name, amount] : requests(other->body)) left[name] -= amount;
   }
-  return std::ranges::all_of(requests(pod), [&](const auto& wanted) { return wanted.second <= 0 || wanted.second <= left[wanted.first]; });
+  return std::ranges::all_of(requests(pod),
+                             [&](const auto& wanted) { return wanted.second <= 0 || wanted.second <= left[wanted.first]; });
 }
 
 /// Evaluates required anti-affinity by host name.

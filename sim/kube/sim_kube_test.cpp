@@ -570,11 +570,12 @@ TEST_P(GatedPodTest, AGatedPodIsNotScheduled) {
 }
 
 TEST_P(GatedPodTest, OnePatchUngatesAndPins) {
-  const std::string text = R"([{"op": "test", "path": "/metadata/resourceVersion", "value": ")" +
-                           core::get_string(*pod("p"), {"metadata", "resourceVersion"}) +
-                           R"("}, {"op": "remove", "path": "/spec/schedulingGates"}, {"op": "add", "path": "/spec/affinity", "value":
+  const std::string text =
+      R"([{"op": "test", "path": "/metadata/resourceVersion", "value": ")" +
+      core::get_string(*pod("p"), {"metadata", "resourceVersion"}) +
+      R"("}, {"op": "remove", "path": "/spec/schedulingGates"}, {"op": "add", "path": "/spec/affinity", "value":
     {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [)" +
-                           std::string(kPin) + "]}}}}]";
+      std::string(kPin) + "]}}}}]";
   ASSERT_TRUE(patch(text.c_str()));
   EXPECT_FALSE(patch(text.c_str())) << "it has another version by now";
   loop.run_for(5s);
@@ -583,7 +584,8 @@ TEST_P(GatedPodTest, OnePatchUngatesAndPins) {
 }
 
 TEST_P(GatedPodTest, GatesAreOnlyRemoved) {
-  EXPECT_EQ(field(merge(R"({"spec": {"schedulingGates": [{"name": "a.b/c"}, {"name": "d"}]}})")), "spec.schedulingGates[1].name");
+  EXPECT_EQ(field(merge(R"({"spec": {"schedulingGates": [{"name": "a.b/c"}, {"name": "d"}]}})")),
+            "spec.schedulingGates[1].name");
   ASSERT_TRUE(merge(R"({"spec": {"schedulingGates": []}})"));
   EXPECT_EQ(core::find(*pod("p"), {"spec", "schedulingGates"}), nullptr);
   EXPECT_EQ(field(merge(R"({"spec": {"schedulingGates": [{"name": "a.b/c"}]}})")), "spec.schedulingGates[0].name");
@@ -601,9 +603,10 @@ TEST_P(GatedPodTest, OnlyAGatedPodGetsMoreToLookFor) {
 
 TEST_P(GatedPodTest, ATermOnlyGetsMoreRequirements) {
   const auto set = [&](const std::string& terms) {
-    return merge((R"({"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": )" +
-                  terms + "}}}}}")
-                     .c_str());
+    return merge(
+        (R"({"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": )" +
+         terms + "}}}}}")
+            .c_str());
   };
   const std::string label = R"({"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1", "n2"]})";
   const std::string at = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";

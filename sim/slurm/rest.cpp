@@ -693,18 +693,48 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
 
   /// Returns a warning for each key that slurmrestd does not know in the description of a job. The model knows fewer.
   static Json ignored(const Json& body, const std::string& at) {
-    static const std::set<std::string> kKnown{
-        "account",       "admin_comment",  "comment",        "constraints",   "cpus_per_task",
-        "environment",   "excluded_nodes", "flags",          "group_id",      "hold",
-        "licenses",      "mcs_label",      "memory_per_node", "name",          "nodes",
-        "partition",     "priority",       "qos",            "reservation",   "script",
-        "shared",        "tasks_per_node", "time_limit",     "tres_per_node", "current_working_directory",
-        "user_id",       "minimum_nodes",  "maximum_nodes",  "nice",          "kill_on_node_fail",
-        "minimum_cpus",  "requeue",        "dependency",     "begin_time",    "wckey"};
+    static const std::set<std::string> kKnown{"account",
+                                              "admin_comment",
+                                              "comment",
+                                              "constraints",
+                                              "cpus_per_task",
+                                              "environment",
+                                              "excluded_nodes",
+                                              "flags",
+                                              "group_id",
+                                              "hold",
+                                              "licenses",
+                                              "mcs_label",
+                                              "memory_per_node",
+                                              "name",
+                                              "nodes",
+                                              "partition",
+                                              "priority",
+                                              "qos",
+                                              "reservation",
+                                              "script",
+                                              "shared",
+                                              "tasks_per_node",
+                                              "time_limit",
+                                              "tres_per_node",
+                                              "current_working_directory",
+                                              "user_id",
+                                              "minimum_nodes",
+                                              "maximum_nodes",
+                                              "nice",
+                                              "kill_on_node_fail",
+                                              "minimum_cpus",
+                                              "requeue",
+                                              "dependency",
+                                              "begin_time",
+                                              "wckey"};
     Json out = Json::array();
     for (const auto& [key, value] : body.items()) {
       if (kKnown.contains(key)) continue;
-      const char* type = value.is_string() ? "string" : value.is_number() ? "64 bit integer" : value.is_array() ? "list" : "dictionary";
+      const char* type = value.is_string()   ? "string"
+                         : value.is_number() ? "64 bit integer"
+                         : value.is_array()  ? "list"
+                                             : "dictionary";
       out.push_back(warning("Ignoring unknown field \"" + key + "\" of type " + type + " in DATA_PARSER_JOB_DESC_MSG",
                             "#/" + at + key + "/"));
     }
@@ -719,9 +749,9 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     const Json flags = body.value("flags", Json::array());
     const bool external = std::ranges::find(flags, Json("EXTERNAL_JOB")) != flags.end();
     if (external && call.parser < "v0.0.43") {
-      return answer(call, 500, Json::object(),
-                    error_json(9207, "Data parser unable to parse invalid flag", "Unknown flag \"EXTERNAL_JOB\"",
-                               "#/job/flags[0]/"));
+      return answer(
+          call, 500, Json::object(),
+          error_json(9207, "Data parser unable to parse invalid flag", "Unknown flag \"EXTERNAL_JOB\"", "#/job/flags[0]/"));
     }
     const bool script = !body.value("script", call.body.value("script", "")).empty();
     if (!external && !script) {
@@ -747,7 +777,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     request.cpus_per_task = static_cast<int>(count_in(body, "cpus_per_task", 1));
     request.memory = count_in(body, "memory_per_node", 0);
     if (body.contains("excluded_nodes")) request.excluded_nodes = names_in(body["excluded_nodes"]);
-    if (const std::int64_t minutes = count_in(body, "time_limit", 0); minutes > 0) request.limit = std::chrono::minutes(minutes);
+    if (const std::int64_t minutes = count_in(body, "time_limit", 0); minutes > 0)
+      request.limit = std::chrono::minutes(minutes);
     request.exclusive = body.value("shared", Json::array()) == Json::array({"none"});
     request.held = count_in(body, "priority", 1) == 0 || body.value("hold", false);
     const SimSlurm::Submission made = slurm.submit_external(std::move(request));

@@ -43,7 +43,7 @@ struct SlurmOptions {
   int cpus = 4;                            ///< The CPUs of a node, unless its --conf sets them.
   /// If set, accounting is enforced, and a job with another account or QOS is refused.
   std::optional<std::set<std::string>> accounts{}, qos{};
-  std::int64_t memory = 24000;             ///< The memory of a machine in MiB, unless set_memory changes it. No GRES.
+  std::int64_t memory = 24000;  ///< The memory of a machine in MiB, unless set_memory changes it. No GRES.
 };
 
 /// The error numbers of Slurm that this model returns.
@@ -186,15 +186,15 @@ struct SimJob {
   int restarts = 0;
   core::MonoTime submitted;
   std::int64_t submitted_at = 0;  ///< Seconds, wall clock.
-  core::MonoTime started;       ///< When it was last given its nodes.
-  core::MonoTime prolog_until;  ///< When its prolog ends or ended.
-  bool unlaunched = false;      ///< slurmctld lost the launch: the job never runs.
-  bool doomed = false;          ///< Its processes ended with a slurmd, and Slurm does not know it yet.
+  core::MonoTime started;         ///< When it was last given its nodes.
+  core::MonoTime prolog_until;    ///< When its prolog ends or ended.
+  bool unlaunched = false;        ///< slurmctld lost the launch: the job never runs.
+  bool doomed = false;            ///< Its processes ended with a slurmd, and Slurm does not know it yet.
   // Only of external jobs.
   std::string reason = "None", description{};  ///< Why it waits or has ended, as Slurm spells it.
   std::string failed_node{};
-  std::int64_t preempted = 0;         ///< Seconds, wall clock: when its grace began; 0: not.
-  bool excludes_none = false;         ///< slurmctld lost the excluded nodes of a job whose update failed.
+  std::int64_t preempted = 0;  ///< Seconds, wall clock: when its grace began; 0: not.
+  bool excludes_none = false;  ///< slurmctld lost the excluded nodes of a job whose update failed.
   [[nodiscard]] bool ended() const {
     return state != State::kPending && state != State::kRunning && state != State::kSuspended && !completing;
   }
@@ -323,7 +323,7 @@ class SimSlurm {
   SlurmErrno delete_reservation(const std::string& name);
   std::int64_t submit(JobRequest request);
   struct Submission {
-    std::int64_t id = 0;  ///< 0: refused.
+    std::int64_t id = 0;                      ///< 0: refused.
     SlurmErrno error = SlurmErrno::kSuccess;  ///< Of an accepted job: why it waits. Slurm reports that as a warning.
   };
   /// Submits an external job. One that no node can ever run is refused, and is listed as FAILED all the same.

@@ -170,7 +170,8 @@ void SimSlurm::tell_why(SimJob& job, bool first) {
         if (node.down && partitions_.at(job.request.partition).members.contains(name)) down.push_back(name);
       }
       reason = "ReqNodeNotAvail";
-      description = "ReqNodeNotAvail, " + (down.empty() ? "May be reserved for other job" : "UnavailableNodes:" + write_hostlist(down));
+      description =
+          "ReqNodeNotAvail, " + (down.empty() ? "May be reserved for other job" : "UnavailableNodes:" + write_hostlist(down));
       break;
     }
     default:

@@ -154,9 +154,10 @@ void SimSlurm::run_out(std::int64_t id, std::uint64_t turn) {
   const auto it = jobs_.find(id);
   if (it == jobs_.end() || turns_[id] != turn || it->second.state != SimJob::State::kRunning) return;
   // slurmctld itself ends an external job.
-  const bool heard = up_ && !it->second.doomed &&
-                     (it->second.request.external || std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
-                                                                 [&](const std::string& node) { return slurmds_.contains(node); }));
+  const bool heard =
+      up_ && !it->second.doomed &&
+      (it->second.request.external || std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
+                                                  [&](const std::string& node) { return slurmds_.contains(node); }));
   if (!heard) {
     // slurmd reports the end when slurmctld is back. Nobody reports the end of jobs on a dead slurmd.
     later(core::Duration{1000}, [this, id, turn] { run_out(id, turn); });

@@ -43,7 +43,8 @@ std::set<std::string> pins_of(const Json& pod) {
   for (const Json& term : *terms) {
     std::string node;
     for (const Json& field : term.value("matchFields", Json::array())) {
-      if (field["key"] == "metadata.name" && field["operator"] == "In" && field["values"].size() == 1) node = field["values"][0];
+      if (field["key"] == "metadata.name" && field["operator"] == "In" && field["values"].size() == 1)
+        node = field["values"][0];
     }
     out.insert(node);
   }
@@ -193,7 +194,8 @@ void BridgeOracle::wrong_pods(Wrong& out) const {
     const std::string uid = text(pod, {"metadata", "uid"});
     if (ended(pod)) continue;
     for (const auto& [id, job] : slurm_.jobs()) {
-      if (!gated(pod) || terminating(pod) || job.state != SimJob::State::kRunning || !is_ours(job) || !pods_of(job).contains(uid))
+      if (!gated(pod) || terminating(pod) || job.state != SimJob::State::kRunning || !is_ours(job) ||
+          !pods_of(job).contains(uid))
         continue;
       ++gangs[id].second;
       out["gate " + uid] = fmt::format("{} waits, though its job {} runs", key.str(), id);
@@ -211,7 +213,8 @@ void BridgeOracle::wrong_pods(Wrong& out) const {
   }
   for (const auto& [id, counts] : gangs) {
     if (counts.first > 0 && counts.second > 0)
-      out[fmt::format("gang {}", id)] = fmt::format("{} pods of job {} are placed, and {} wait", counts.first, id, counts.second);
+      out[fmt::format("gang {}", id)] =
+          fmt::format("{} pods of job {} are placed, and {} wait", counts.first, id, counts.second);
   }
 }
 

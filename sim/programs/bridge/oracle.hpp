@@ -1,7 +1,8 @@
 // The oracle of the bridge. It knows what is in the simulated Slurm and Kubernetes, and believes nothing that the bridge says:
 //
 // 1. The bridge touches no job and no drain of others.
-// 2. A pod is placed only for a running job of its own that holds the node, and not beside a pod whose job has ended. A pod that
+// 2. A pod is placed only for a running job of its own that holds the node, and not beside a pod whose job has ended. A pod
+// that
 //    was placed does not outlive its job for longer than the limit.
 // 3. No job waits or runs without a pod for longer than the limit, and no pod has two jobs.
 // 4. Of the pods of one job, all are placed or none, but for the limit.
@@ -32,8 +33,8 @@ class BridgeOracle final : public Oracle {
   void request(const net::HttpRequest& request);
   /// Somebody else removes the gates of this pod, so that it does not concern the bridge any more.
   void freed(const std::string& uid) { freed_.insert(uid); }
-  /// Looks at everything. Call it every second or so. Time counts against the limits only while it is `fair`: nothing fails, and
-  /// the bridge is not kept from its work.
+  /// Looks at everything. Call it every second or so. Time counts against the limits only while it is `fair`: nothing fails,
+  /// and the bridge is not kept from its work.
   void look(bool fair);
 
   [[nodiscard]] std::vector<std::string> unmet() const override;

@@ -49,7 +49,8 @@ struct BridgeOracleTest : testing::Test {
   SimSlurm::Submission submit(const std::string& pods, const std::string& instance = "here", std::int64_t memory = 100) {
     JobRequest request;
     request.memory = memory;
-    request.admin_comment = R"({"owner": "slurm-bridge", "instance": ")" + instance + R"(", "key": "k", "pods": [)" + pods + "]}";
+    request.admin_comment =
+        R"({"owner": "slurm-bridge", "instance": ")" + instance + R"(", "key": "k", "pods": [)" + pods + "]}";
     const auto made = slurm.submit_external(request);
     loop.run_for(2s);
     return made;

@@ -32,16 +32,17 @@ class BridgeProcess final : public ProgramProcess {
         credentials_(net::Endpoint{}),
         client_(host_, random_, transport_, credentials_, agent()),
         manager_(host_, random_, log_, client_, manager_options(world, slot)),
-        bridge_(host_, random_, log_, manager_,
-                [this, &world, &program, slot](const slurm::Endpoint&) {
-                  return slurm_transport(
-                      world.loop(), host_, random_, [&program] { return &program.rest(); },
-                      [&world, &program, slot](const net::HttpRequest& request) {
-                        program.oracle().request(request);
-                        return world.slurm_fault(request, slot);
-                      });
-                },
-                options()) {
+        bridge_(
+            host_, random_, log_, manager_,
+            [this, &world, &program, slot](const slurm::Endpoint&) {
+              return slurm_transport(
+                  world.loop(), host_, random_, [&program] { return &program.rest(); },
+                  [&world, &program, slot](const net::HttpRequest& request) {
+                    program.oracle().request(request);
+                    return world.slurm_fault(request, slot);
+                  });
+            },
+            options()) {
     transport_.set_on_crash([&world, slot] { world.crash(slot, core::Duration{500}); });
     manager_.start();
   }
@@ -96,7 +97,8 @@ void BridgeProgram::install(World& world) {
   world.kube().add_namespace("kube-system");
   SlurmOptions options;
   options.release = world.options().slurm_release;
-  slurm_ = std::make_unique<SimSlurm>(world.loop(), world.random(), [] { return std::string(kConf); }, options);
+  slurm_ = std::make_unique<SimSlurm>(
+      world.loop(), world.random(), [] { return std::string(kConf); }, options);
   rest_ = std::make_unique<SlurmRest>(world.loop(), *slurm_, [] { return std::string(kKey); });
   if (const auto started = slurm_->start(); !started) throw std::runtime_error(started.error().message);
   const Json* installation = world.api().peek(res::kNamespace, {"", "kube-system"});
@@ -125,7 +127,8 @@ void BridgeProgram::add_nodes(World& world) {
 }
 
 void BridgeProgram::make_external(const std::string& name) {
-  (void)slurm_->create_nodes("NodeName=" + name + " Sockets=1 CoresPerSocket=4 ThreadsPerCore=1 CPUs=4 RealMemory=8000 State=External");
+  (void)slurm_->create_nodes("NodeName=" + name +
+                             " Sockets=1 CoresPerSocket=4 ThreadsPerCore=1 CPUs=4 RealMemory=8000 State=External");
 }
 
 std::unique_ptr<ProgramProcess> BridgeProgram::start(World& world, int, int slot) {

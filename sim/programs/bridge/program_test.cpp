@@ -102,7 +102,8 @@ TEST(BridgeProgram, APodThatNoNodeCanRunIsToldAndStays) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
-/// slurmctld knows more about nodes than Kubernetes does, and refuses what the bridge thinks possible. The refused job is listed.
+/// slurmctld knows more about nodes than Kubernetes does, and refuses what the bridge thinks possible. The refused job is
+/// listed.
 TEST(BridgeProgram, APodWhoseJobSlurmRefusesIsNotLost) {
   BridgeOnly world(1);
   world.begin();

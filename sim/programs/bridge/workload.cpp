@@ -56,10 +56,11 @@ void BridgeWorkload::watch() {
 bool BridgeWorkload::fair() const {
   const FaultRates& rates = world_.faults().rates;
   const SlurmRates& slurm = world_.slurm_rates;
-  const double failing = rates.refuse + rates.lost_request + rates.lost_reply + rates.conflict + rates.too_many + rates.internal +
-                         rates.internal_after + rates.forbidden + rates.slow + rates.crash_before + rates.crash_after + rates.cut +
-                         rates.gone + rates.duplicate + rates.delay + rates.withhold_bookmark + slurm.unchanged + slurm.refused +
-                         slurm.slow + slurm.empty + slurm.bare + slurm.other + slurm.partial + slurm.error + slurm.lost;
+  const double failing = rates.refuse + rates.lost_request + rates.lost_reply + rates.conflict + rates.too_many +
+                         rates.internal + rates.internal_after + rates.forbidden + rates.slow + rates.crash_before +
+                         rates.crash_after + rates.cut + rates.gone + rates.duplicate + rates.delay + rates.withhold_bookmark +
+                         slurm.unchanged + slurm.refused + slurm.slow + slurm.empty + slurm.bare + slurm.other + slurm.partial +
+                         slurm.error + slurm.lost;
   return failing == 0 && program_.slurm().up() && world_.kube().listening() && world_.process(0) != nullptr;
 }
 
@@ -117,7 +118,12 @@ void BridgeWorkload::free_pod() {
 /// Jobs that look like the bridge's, and are those of others.
 void BridgeWorkload::submit_foreign() {
   static const std::vector<std::string> kComments{
-      "{}", "null", "[]", "plain text", R"({"jobstats": "x"})", R"({"pods": ["default/p1"]})",
+      "{}",
+      "null",
+      "[]",
+      "plain text",
+      R"({"jobstats": "x"})",
+      R"({"pods": ["default/p1"]})",
       R"({"owner": "slurm-bridge", "instance": "another cluster", "key": "k", "pods": [{"ns": "default", "name": "p1", "uid": "u"}]})",
       R"({"owner": "slurm-operator", "instance": "another cluster", "key": "k"})"};
   JobRequest request;
@@ -203,9 +209,7 @@ std::vector<Workload::Action> BridgeWorkload::actions() {
   out.push_back({1, [this] {
                    if (const std::string pod = some_pod(); !pod.empty()) world_.evict(pod);
                  }});
-  out.push_back({1, [this] {
-                   world_.merge(res::kNode, some_node(), {{"spec", {{"unschedulable", random_.chance(0.4)}}}});
-                 }});
+  out.push_back({1, [this] { world_.merge(res::kNode, some_node(), {{"spec", {{"unschedulable", random_.chance(0.4)}}}}); }});
   fill_slurm_actions(out);
   return out;
 }

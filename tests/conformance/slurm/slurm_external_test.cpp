@@ -1,5 +1,5 @@
-// Tests what Slurm does with nodes that have no slurmd (State=EXTERNAL) and with jobs that have no script (EXTERNAL_JOB), on real
-// releases and on our model. The requests are written here, so that their spelling is tested as well.
+// Tests what Slurm does with nodes that have no slurmd (State=EXTERNAL) and with jobs that have no script (EXTERNAL_JOB), on
+// real releases and on our model. The requests are written here, so that their spelling is tested as well.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +69,8 @@ class ExternalTest : public SlurmTest {
   }
   /// Submits a job for one external node with 100 MiB.
   Answer submit(Json more = Json::object()) {
-    Json job{{"flags", {"EXTERNAL_JOB"}}, {"name", "x"}, {"nodes", "1"}, {"memory_per_node", 100}, {"excluded_nodes", {"n1", "n2"}}};
+    Json job{
+        {"flags", {"EXTERNAL_JOB"}}, {"name", "x"}, {"nodes", "1"}, {"memory_per_node", 100}, {"excluded_nodes", {"n1", "n2"}}};
     job.update(more);
     return rest("POST", "job/submit", {{"job", job}});
   }
