@@ -216,8 +216,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                                      std::string_view source, Json body = Json::object()) const {
     const bool not_known = number == SlurmErrno::kUnspecified || number == SlurmErrno::kInvalidExternalJob;
     const int status = number == SlurmErrno::kNoController ? 502
-                       : not_known || !new_release()       ? 500
                        : number == SlurmErrno::kInvalidJob ? 404
+                       : not_known || !new_release()       ? 500
                                                            : 422;
     return answer(call, status, std::move(body), error_json(static_cast<int>(number), text_of(number), description, source));
   }
