@@ -440,7 +440,6 @@ class SimSlurm {
   void end_job(SimJob& job, SimJob::State state);
   void start_clock(SimJob& job);
   [[nodiscard]] int free_cpus(const SimNode& node) const;
-  [[nodiscard]] std::int64_t free_memory(const SimNode& node) const;
   [[nodiscard]] bool has_free(const SimNode& node, const JobRequest& request) const;
   [[nodiscard]] bool completing(std::string_view node) const;
   void touch_nodes() { nodes_changed_ = now_seconds(); }

@@ -109,19 +109,17 @@ bool SimSlurm::may_use(const SimJob& job, const SimNode& node) const {
   return job.request.cpus() <= node.cpus && job.request.memory <= node.real_memory;
 }
 
-std::int64_t SimSlurm::free_memory(const SimNode& node) const {
-  std::int64_t free = node.real_memory;
-  for (const SimJob* job : jobs_on(node.name)) free -= job->request.memory == 0 ? node.real_memory : job->request.memory;
-  return std::max<std::int64_t>(free, 0);
-}
-
-/// Reports whether the job finds room beside the jobs of the node.
+/// Reports whether the job finds room beside the jobs of the node. Suspended jobs keep their memory and GRES.
 bool SimSlurm::has_free(const SimNode& node, const JobRequest& request) const {
-  const int free = free_cpus(node);
-  if (free < (request.exclusive ? node.cpus : request.cpus()) || (request.exclusive && busy(node.name))) return false;
-  if (free_memory(node) < (request.memory == 0 ? node.real_memory : request.memory)) return false;
+  const std::vector<const SimJob*> jobs = jobs_on(node.name);
+  if (request.exclusive && !jobs.empty()) return false;
+  const auto memory_of = [&](const JobRequest& one) { return one.memory == 0 ? node.real_memory : one.memory; };
+  std::int64_t memory = node.real_memory;
+  for (const SimJob* job : jobs) memory -= memory_of(job->request);
+  if (free_cpus(node) < (request.exclusive ? node.cpus : request.cpus()) || memory < memory_of(request)) return false;
+  if (request.tres_per_node.empty()) return true;
   std::map<std::string, int> gres = gres_numbers(node.gres);
-  for (const SimJob* job : jobs_on(node.name)) {
+  for (const SimJob* job : jobs) {
     for (const auto& [name, taken] : job->request.gres()) gres[name] -= taken;
   }
   return std::ranges::all_of(request.gres(), [&](const auto& wanted) { return gres[wanted.first] >= wanted.second; });
