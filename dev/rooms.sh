@@ -58,6 +58,8 @@ sees_no slinky operator/common/children.hpp
 sees_no example kube/object.hpp kube/app/app.hpp slurm/model.hpp api/kinds.hpp slinky/names.hpp run/shell/shell.hpp
 sees_no example_plan example/folder.hpp run/controller.hpp
 sees_no operator_common operator/nodeset/plan.hpp
+sees_no bridge_common kube/cache/cache.hpp kube/app/manager.hpp slurm/rest/client.hpp bridge/jobs/plan.hpp
+sees_no bridge operator/common/children.hpp operator/nodeset/plan.hpp
 sees_no sim_kube slurm/model.hpp
 sees_no sim_slurm slurm/model.hpp kube/object.hpp
 sees_no sim_oracles operator/operator.hpp
@@ -66,15 +68,15 @@ sees_no sim_example operator/operator.hpp
 
 # What plans are made of sees no cache, no client and nothing else that reads or writes.
 for room in "${!folders[@]}"; do
-  [[ $room == slinky_plan || $room == operator_*_plan ]] || continue
+  [[ $room == slinky_plan || $room == operator_*_plan || $room == bridge_*_plan ]] || continue
   sees "$room" plan/plan.hpp kube/object.hpp kube/acts.hpp slurm/acts.hpp slurm/snapshot/snapshot.hpp slinky/names.hpp
   sees_no "$room" kube/{cache/cache,client/client,app/manager}.hpp run/{controller,passes}.hpp net/http.hpp \
     slurm/{rest/client,snapshot/registry,accounting/lists}.hpp slinky/{caches,wiring}.hpp operator/common/{named_objects,watches}.hpp
-  controller=${room#operator_} controller=${controller%_plan}
-  [[ -e $TOP/src/operator/$controller/declaration.cpp ]] || continue
-  sees "$room" "operator/$controller/observed.hpp"
-  sees_no "$room" "operator/$controller/observe.hpp"
-  sees "operator_$controller" "operator/$controller/observe.hpp" kube/app/manager.hpp
+  program=${room%%_*} controller=${room#*_} controller=${controller%_plan}
+  [[ -e $TOP/src/$program/$controller/declaration.cpp ]] || continue
+  sees "$room" "$program/$controller/observed.hpp"
+  sees_no "$room" "$program/$controller/observe.hpp"
+  sees "${program}_$controller" "$program/$controller/observe.hpp" kube/app/manager.hpp
 done
 
 echo "$passed passed, $failed failed"

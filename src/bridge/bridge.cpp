@@ -41,7 +41,8 @@ struct Bridge::Impl {
   }
 
   void connect(core::Loop& loop, const kube::Key& controller) {
-    connections.emplace(loop, manager.client(), clusters, wiring, [this] { manager.caches_changed(); }, controller);
+    connections.emplace(
+        loop, manager.client(), clusters, wiring, [this] { manager.caches_changed(); }, controller);
     connections->start();
   }
 

@@ -172,6 +172,8 @@ using ResourceAmounts = std::map<std::string, long double, std::less<>>;
 struct SchedulingPodRecord : PodRecord {
   std::vector<std::string> gates;  ///< The scheduling gates of the pod that are not removed yet.
   bool annotated = false;          ///< It has annotations. `meta` may omit all of them.
+  /// The greatest exit code among the containers and init containers that have terminated. nullopt: none has.
+  std::optional<int> exit_code;
   std::string scheduler, priority_class;
   std::int32_t priority = 0;
   /// What the pod takes of a node, as the scheduler counts. For each resource, that is the pod-level request if there is one.

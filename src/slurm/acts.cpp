@@ -120,6 +120,10 @@ core::Json ConfirmRuns::describe() const {
   return {{"act", "slurm.ConfirmRuns"}, {"cluster", evidence.cluster()}, {"job", evidence.id()}, {"node", node}};
 }
 
+core::Json RecordExitCode::describe() const {
+  return {{"act", "slurm.RecordExitCode"}, {"cluster", evidence.cluster()}, {"job", evidence.id()}, {"exitCode", exit_code}};
+}
+
 core::Json CancelJob::describe() const {
   return {{"act", "slurm.CancelJob"},
           {"cluster", evidence.cluster()},
@@ -246,6 +250,10 @@ plan::ActPtr update_job(OwnJob evidence, JobWish wish) {
 
 plan::ActPtr confirm_runs(OwnJob evidence, std::string node) {
   return std::make_shared<ConfirmRuns>(std::move(evidence), std::move(node));
+}
+
+plan::ActPtr record_exit_code(OwnJob evidence, int exit_code) {
+  return std::make_shared<RecordExitCode>(std::move(evidence), exit_code);
 }
 
 plan::ActPtr cancel_job(OwnJob evidence) {

@@ -212,6 +212,17 @@ struct ConfirmRuns final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
+/// Writes an exit code to the record of a job in slurmdbd, as its derived exit code: Slurm ends every external job as
+/// CANCELLED. Slurm keeps it when the job ends. Fails with kExpired if the evidence is too old, with kNotFound if slurmdbd does
+/// not have the job yet, and with kUnsupported without slurmdbd, or if slurmdbd serves several clusters: the request names no
+/// cluster, and slurmdbd changes the jobs of this number in all of them.
+struct RecordExitCode final : plan::Act {
+  RecordExitCode(OwnJob own, int of) : evidence(std::move(own)), exit_code(of) {}
+  OwnJob evidence;
+  int exit_code;
+  [[nodiscard]] core::Json describe() const override;
+};
+
 /// Cancels a job of the owner. Succeeds if the job has ended. Otherwise fails as UpdateJob does.
 struct CancelJob final : plan::Act {
   explicit CancelJob(OwnJob own) : evidence(std::move(own)) {}
@@ -244,6 +255,7 @@ plan::ActPtr delete_reservation(OwnReservation evidence);
 plan::ActPtr submit_job(ClusterKey cluster, JobMark mark, JobWish wish, core::Json more = nullptr);
 plan::ActPtr update_job(OwnJob evidence, JobWish wish);
 plan::ActPtr confirm_runs(OwnJob evidence, std::string node);
+plan::ActPtr record_exit_code(OwnJob evidence, int exit_code);
 plan::ActPtr cancel_job(OwnJob evidence);
 plan::ActPtr reconfigure(ClusterKey cluster);
 

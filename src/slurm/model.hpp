@@ -64,12 +64,12 @@ struct Node {
 /// program gets it only if it asks for it (ClientOptions::job_details).
 struct JobDetails {
   std::string user;
-  std::string reason;         ///< Why it waits, as Slurm spells it: "Resources".
-  std::string admin_comment;  ///< Only administrators can write it.
-  std::string mcs_label;      ///< Multi-Category Security.
-  std::string comment;        ///< Its user can write it.
+  std::string reason;          ///< Why it waits, as Slurm spells it: "Resources".
+  std::string admin_comment;   ///< Only administrators can write it.
+  std::string mcs_label;       ///< Multi-Category Security.
+  std::string comment;         ///< Its user can write it.
   std::string excluded_nodes;  ///< A hostlist.
-  bool external = false;      ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
+  bool external = false;       ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
   friend bool operator==(const JobDetails&, const JobDetails&) = default;
 };
 /// Null if the program does not ask for details. Compares the details, not the addresses.

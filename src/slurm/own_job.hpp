@@ -29,8 +29,8 @@ struct JobWish {
   std::optional<std::string> name, account, partition, qos, reservation, mcs_label, licenses, constraints, wckey, comment;
   std::optional<std::string> user_id, group_id;  ///< Names or numbers. Unset: those of the connection's user.
   std::optional<std::string> shared;             ///< "none": the job gets whole nodes; "user", "mcs", "topo", "oversubscribe".
-  std::optional<std::string> tres_per_node;  ///< "gres/gpu:2".
-  std::optional<std::int64_t> nodes;         ///< The exact number.
+  std::optional<std::string> tres_per_node;      ///< "gres/gpu:2".
+  std::optional<std::int64_t> nodes;             ///< The exact number.
   std::optional<std::int64_t> tasks_per_node, cpus_per_task, memory_per_node_mib, priority;
   std::optional<std::chrono::minutes> time_limit;
   std::optional<std::vector<std::string>> excluded_nodes;  ///< Slurm refuses unknown names.

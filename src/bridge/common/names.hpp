@@ -16,6 +16,8 @@ inline constexpr std::string_view kGate = "scheduler.slinky.slurm.net/slurm-brid
 inline constexpr std::string_view kLabelJobId = "scheduler.slinky.slurm.net/slurm-jobid";
 /// Pod annotation: the Slurm node that the pod was placed on.
 inline constexpr std::string_view kAnnotationNode = "slinky.slurm.net/slurm-node";
+/// Pod annotation: the number of the job that the bridge cancels in order to submit another one for the pod.
+inline constexpr std::string_view kAnnotationReplacedJob = "slinky.slurm.net/slurm-replaced-job";
 /// Label of a Kubernetes node: its name in Slurm, if that is another.
 inline constexpr std::string_view kLabelSlurmNodeName = "slinky.slurm.net/slurm-nodename";
 /// Taint of Kubernetes nodes that Slurm manages.

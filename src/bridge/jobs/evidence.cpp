@@ -5,10 +5,13 @@
 namespace bridge::jobs {
 
 std::optional<PodOver> PodOver::job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
-                                          const kube::SchedulingPodRecord& pod, const slurm::JobMark& mine,
+                                          const std::string& installation, const kube::SchedulingPodRecord& pod,
                                           const slurm::Job& job) {
-  if (!snapshot.fresh(observing.now()) || mine.key != pod.meta.uid || slurm::mark_of(job) != mine) return {};
-  if (phase_of(job) != JobPhase::kEnded) return {};
+  const auto mark = slurm::mark_of(job);
+  if (!snapshot.fresh(observing.now()) || !mark || mark->owner != slurm::Owner::kBridge || mark->instance != installation ||
+      submission_of(*mark).pod_uid != pod.meta.uid || phase_of(job) != JobPhase::kEnded)
+    return {};
+  if (phase_of(pod) == PodPhase::kWaiting && (is_refused(job) || replaced_job_of(pod.meta) == job.id)) return {};
   return PodOver(observing, pod, "JobEnded", end_reason(job), "job " + std::to_string(job.id) + " is " + job.state, {});
 }
 
@@ -23,7 +26,7 @@ std::optional<PodOver> PodOver::job_gone(const plan::Observing& observing, const
 
 std::optional<PodOver> PodOver::not_bound(const plan::Observing& observing, const kube::SchedulingPodRecord& pod,
                                           core::MonoTime since, core::Duration limit, const std::string& job) {
-  if (!pod.node_name.empty() || observing.now() - since < limit) return {};
+  if (phase_of(pod) != PodPhase::kPlaced || observing.now() - since < limit) return {};
   const kube::PodCondition* scheduled = pod.condition("PodScheduled");
   std::string why = scheduled == nullptr || scheduled->status == "True" ? "" : ": " + scheduled->message;
   return PodOver(observing, pod, "NotBound", "NotBound", "Kubernetes did not bind the pod to the node of " + job + why, {});
@@ -31,8 +34,11 @@ std::optional<PodOver> PodOver::not_bound(const plan::Observing& observing, cons
 
 std::optional<Unneeded> Unneeded::pod_ended(const plan::Observing& observing, slurm::OwnJob job,
                                             const kube::SchedulingPodRecord& pod) {
-  if (job.mark().key != pod.meta.uid) return {};
-  if (phase_of(pod) == PodPhase::kEnded) return Unneeded(observing, "the pod has " + pod.phase, std::move(job));
+  if (submission_of(job.mark()).pod_uid != pod.meta.uid) return {};
+  if (phase_of(pod) == PodPhase::kEnded) {
+    const std::string code = pod.exit_code ? " with exit code " + std::to_string(*pod.exit_code) : "";
+    return Unneeded(observing, "the pod has " + pod.phase + code, std::move(job));
+  }
   if (phase_of(pod) == PodPhase::kWaiting && pod.meta.terminating())
     return Unneeded(observing, "the pod was deleted before it started", std::move(job));
   return {};
@@ -41,14 +47,20 @@ std::optional<Unneeded> Unneeded::pod_ended(const plan::Observing& observing, sl
 std::optional<Unneeded> Unneeded::pod_gone(const plan::Observing& observing, slurm::OwnJob job, const plan::Fact& look) {
   const bool none = !look.value && look.value.error().code == core::ErrorCode::kNotFound;
   const std::string uid = look.value ? core::get_string(*look.value, {"metadata", "uid"}) : "";
-  if (!none && (uid.empty() || uid == job.mark().key)) return {};
+  if (!none && (uid.empty() || uid == submission_of(job.mark()).pod_uid)) return {};
   return Unneeded(observing, "the pod is gone", std::move(job));
 }
 
 std::optional<Unneeded> Unneeded::pod_freed(const plan::Observing& observing, slurm::OwnJob job,
                                             const kube::SchedulingPodRecord& pod) {
-  if (job.mark().key != pod.meta.uid || phase_of(pod) != PodPhase::kForeign) return {};
+  if (submission_of(job.mark()).pod_uid != pod.meta.uid || phase_of(pod) != PodPhase::kForeign) return {};
   return Unneeded(observing, "somebody removed the gate of the pod", std::move(job));
+}
+
+std::optional<Unneeded> Unneeded::replaceable(const plan::Observing& observing, slurm::OwnJob job,
+                                              const kube::SchedulingPodRecord& pod) {
+  if (submission_of(job.mark()).pod_uid != pod.meta.uid || phase_of(pod) != PodPhase::kWaiting) return {};
+  return Unneeded(observing, "nothing runs for the job yet", std::move(job));
 }
 
 std::optional<Unneeded> Unneeded::second(const plan::Observing& observing, slurm::OwnJob job, std::int64_t kept) {

@@ -1,4 +1,6 @@
 // Evidence for what the bridge ends: a pod whose job is over, and a job that no pod needs.
+//
+// Folder src/bridge/jobs: the jobs controller of slurm-bridge. Uses bridge/common, and no other controller.
 #pragma once
 
 #include <memory>
@@ -16,15 +18,15 @@ namespace bridge::jobs {
 class PodOver final : public kube::PodEvidence {
  public:
   /// A fresh snapshot has the job of the pod, and the job has ended. An ended external job cannot be requeued, so the evidence
-  /// does not expire. `mine` is the mark of the pod's job.
+  /// does not expire. Not for a pod that waits if slurmctld refused the job, or if the bridge replaces it.
   static std::optional<PodOver> job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
-                                          const kube::SchedulingPodRecord& pod, const slurm::JobMark& mine,
+                                          const std::string& installation, const kube::SchedulingPodRecord& pod,
                                           const slurm::Job& job);
   /// A fresh snapshot does not have the job that the pod was placed for, but has a younger job of this installation. Without a
   /// younger job, slurmctld may have lost its state, and nothing is known.
   static std::optional<PodOver> job_gone(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                          const kube::SchedulingPodRecord& pod, std::int64_t youngest);
-  /// The pod has no Kubernetes node though its job has held one since `since`, for longer than `limit`.
+  /// The pod was placed, and Kubernetes has not bound it for longer than `limit`. `since`: when it was first seen like this.
   static std::optional<PodOver> not_bound(const plan::Observing& observing, const kube::SchedulingPodRecord& pod,
                                           core::MonoTime since, core::Duration limit, const std::string& job);
 
@@ -34,8 +36,7 @@ class PodOver final : public kube::PodEvidence {
  private:
   PodOver(const plan::Observing& observing, const kube::SchedulingPodRecord& pod, std::string_view kind, std::string reason,
           std::string detail, std::optional<core::MonoTime> good_until)
-      : PodEvidence(observing, pod, kind, std::move(detail), good_until,
-                    pod.node_name.empty() ? About::kVersion : About::kPod),
+      : PodEvidence(observing, pod, kind, std::move(detail), good_until, pod.node_name.empty() ? About::kVersion : About::kPod),
         reason_(std::move(reason)) {}
 
   std::string reason_;
@@ -52,6 +53,9 @@ class Unneeded final : public plan::Evidence {
   /// Somebody else removed the gate of the pod, so that Kubernetes schedules it without the job.
   static std::optional<Unneeded> pod_freed(const plan::Observing& observing, slurm::OwnJob job,
                                            const kube::SchedulingPodRecord& pod);
+  /// The pod still has its gate, so that nothing runs for the job. The bridge may cancel it to submit another one.
+  static std::optional<Unneeded> replaceable(const plan::Observing& observing, slurm::OwnJob job,
+                                             const kube::SchedulingPodRecord& pod);
   /// The pod has another job, `kept`.
   static std::optional<Unneeded> second(const plan::Observing& observing, slurm::OwnJob job, std::int64_t kept);
 

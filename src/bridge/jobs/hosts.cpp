@@ -49,8 +49,8 @@ bool matches_term(const core::Json& term, const kube::ObjectMeta& node) {
 }
 
 bool matches_affinity(const kube::SchedulingPodRecord& pod, const kube::ObjectMeta& node) {
-  const core::Json* terms = core::find(
-      pod.affinity, {"nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+  const core::Json* terms =
+      core::find(pod.affinity, {"nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
   if (terms == nullptr) return true;
   return std::ranges::any_of(*terms, [&](const core::Json& term) { return matches_term(term, node); });
 }

@@ -5,10 +5,9 @@
 namespace bridge::jobs {
 namespace {
 
-std::set<run::Key> pods_of(const slurm::Job& job) {
+std::set<run::Key> pods_of(const core::Json& comment) {
   std::set<run::Key> out;
-  const auto comment = core::parse_json(job.details->admin_comment);
-  const core::Json* pods = comment ? core::find(*comment, {"pods"}) : nullptr;
+  const core::Json* pods = core::find(comment, {"pods"});
   if (pods == nullptr || !pods->is_array()) return out;
   for (const core::Json& pod : *pods) {
     run::Key key{core::get_string(pod, {"ns"}), core::get_string(pod, {"name"})};
@@ -38,7 +37,8 @@ void JobTable::read(const slurm::SnapshotPtr& snapshot) {
     drop(id);
     const auto mark = slurm::mark_of(*job);
     if (!mark || mark->owner != slurm::Owner::kBridge) continue;
-    Row row{job, *mark, pods_of(*job)};
+    const core::Json comment = core::parse_json(job->details->admin_comment).value_or(core::Json::object());
+    Row row{job, *mark, pods_of(comment), core::get_string(comment, {"wish"})};
     for (const run::Key& pod : row.pods) by_pod_[pod].insert(id);
     rows_.emplace(id, std::move(row));
   }

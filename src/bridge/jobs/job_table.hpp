@@ -17,7 +17,9 @@ class JobTable {
   struct Row {
     std::shared_ptr<const slurm::Job> job;
     slurm::JobMark mark;
-    std::set<run::Key> pods;  ///< From the admin_comment.
+    // From the admin_comment.
+    std::set<run::Key> pods;
+    std::string wish;  ///< The digest of the wish that was submitted.
   };
 
   /// Reads the jobs that differ from those of the last call.

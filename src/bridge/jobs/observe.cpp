@@ -22,7 +22,7 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
   table_.read(out->snapshot);
   if (hosts_ == nullptr) hosts_ = std::make_shared<const Hosts>(hosts_of(caches_.nodes.all()));
   out->hosts = hosts_;
-  observe_jobs(context, *out);
+  if (out->snapshot != nullptr) observe_jobs(context, *out);
   if (out->pod) {
     observe_leftovers(*out);
     remember(context, *out);
@@ -36,21 +36,23 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
 void JobsController::observe_jobs(const run::Observation& context, Observed& out) const {
   for (const JobTable::Row* row : table_.of(out.key)) {
     if (row->mark.instance != out.installation) continue;
-    NamedJob named{row->job, row->mark, {}, {}, false};
+    NamedJob named{row->job, row->mark, {}, row->wish, {}, false};
     named.own = slurm::OwnJob::of(context.observing, *out.snapshot, settings_->cluster, slurm::Owner::kBridge, out.installation,
                                   row->job->id);
     out.jobs.push_back(std::move(named));
   }
-  choose_job(out);
+  choose_job(context, out);
   issue_unneeded(context, out);
 }
 
-void JobsController::choose_job(Observed& out) const {
+void JobsController::choose_job(const run::Observation& context, Observed& out) const {
   if (!out.pod) return;
   const NamedJob* chosen = nullptr;
   const std::int64_t placed_for = job_of(out.pod->meta);
   for (const NamedJob& named : out.jobs) {
-    if (named.mark.key != out.pod->meta.uid) continue;
+    const Submission submission = submission_of(named.mark);
+    if (submission.pod_uid != out.pod->meta.uid) continue;
+    out.attempts = std::max(out.attempts, submission.attempt);
     if (placed_for != 0) {
       if (named.job->id == placed_for) chosen = &named;
     } else if (chosen == nullptr || phase_of(*chosen->job) == JobPhase::kEnded) {
@@ -60,20 +62,21 @@ void JobsController::choose_job(Observed& out) const {
   if (chosen == nullptr) return;
   out.job = chosen->job;
   out.own = chosen->own;
+  out.wish = chosen->wish;
+  if (out.own) out.replaceable = Unneeded::replaceable(context.observing, *out.own, *out.pod);
 }
 
 void JobsController::issue_unneeded(const run::Observation& context, Observed& out) const {
   const auto look = out.context.facts.find("pod");
   for (NamedJob& named : out.jobs) {
     if (!named.own || phase_of(*named.job) == JobPhase::kEnded) continue;
-    if (out.pod && named.mark.key == out.pod->meta.uid) {
+    if (out.pod && submission_of(named.mark).pod_uid == out.pod->meta.uid) {
       named.unneeded = Unneeded::pod_ended(context.observing, *named.own, *out.pod);
       if (!named.unneeded) named.unneeded = Unneeded::pod_freed(context.observing, *named.own, *out.pod);
       if (!named.unneeded && out.job) named.unneeded = Unneeded::second(context.observing, *named.own, out.job->id);
     } else {
       named.asks_for_pod = true;
-      if (look != out.context.facts.end())
-        named.unneeded = Unneeded::pod_gone(context.observing, *named.own, look->second);
+      if (look != out.context.facts.end()) named.unneeded = Unneeded::pod_gone(context.observing, *named.own, look->second);
     }
   }
 }
@@ -85,7 +88,7 @@ void JobsController::observe_leftovers(Observed& out) const {
   for (const auto& pod : caches_.pods.by_index(slinky::kIndexNode, host->second->meta.name)) {
     if (phase_of(*pod) != PodPhase::kBound || pod->meta.uid == out.pod->meta.uid) continue;
     const JobTable::Row* row = table_.row(job_of(pod->meta));
-    const bool holds = row != nullptr && row->mark.key == pod->meta.uid && row->job->holds_nodes();
+    const bool holds = row != nullptr && submission_of(row->mark).pod_uid == pod->meta.uid && row->job->holds_nodes();
     if (!holds) out.leftovers.push_back(pod->meta.key().str());
   }
 }
@@ -95,8 +98,7 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
   const PodPhase phase = phase_of(pod);
   if (phase == PodPhase::kEnded || phase == PodPhase::kForeign || out.snapshot == nullptr) return;
   if (out.job) {
-    const slurm::JobMark mine{slurm::Owner::kBridge, out.installation, pod.meta.uid};
-    out.over = PodOver::job_ended(context.observing, *out.snapshot, pod, mine, *out.job);
+    out.over = PodOver::job_ended(context.observing, *out.snapshot, out.installation, pod, *out.job);
   } else if (phase != PodPhase::kWaiting) {
     out.over = PodOver::job_gone(context.observing, *out.snapshot, pod, table_.youngest(out.installation));
   }
@@ -107,24 +109,28 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
 
 void JobsController::remember(const run::Observation& context, Observed& out) {
   Memory& memory = memory_[out.key];
-  if (memory.uid != out.pod->meta.uid) memory = {out.pod->meta.uid, {}, {}};
+  if (memory.uid != out.pod->meta.uid) {
+    memory = {};
+    memory.uid = out.pod->meta.uid;
+  }
+  const auto last = [&](std::optional<core::MonoTime>& since, bool holds) {
+    if (!holds) {
+      since.reset();
+    } else if (!since) {
+      since = context.mono;
+    }
+    return since;
+  };
   const PodPhase phase = phase_of(*out.pod);
-  const bool holds = out.job && phase_of(*out.job) == JobPhase::kRuns;
-  const bool unbound = phase == PodPhase::kPlaced || (phase == PodPhase::kWaiting && out.leftovers.empty());
-  if (!holds || !unbound) {
-    memory.unbound_since.reset();
-  } else if (!memory.unbound_since) {
-    memory.unbound_since = context.mono;
+  const bool refused = phase == PodPhase::kWaiting && out.job && is_refused(*out.job);
+  if (refused && memory.refused != out.job->id) {
+    memory.refused = out.job->id;
+    memory.refused_since.reset();
   }
-  const bool over = phase == PodPhase::kBound && out.pod->condition(kConditionEnded) != nullptr;
-  if (!over) {
-    memory.over_since.reset();
-  } else if (!memory.over_since) {
-    memory.over_since = context.mono;
-  }
-  out.unbound_since = memory.unbound_since;
-  out.over_since = memory.over_since;
-  if (!memory.unbound_since && !memory.over_since) memory_.erase(out.key);
+  out.unbound_since = last(memory.unbound_since, phase == PodPhase::kPlaced);
+  out.over_since = last(memory.over_since, phase == PodPhase::kBound && out.pod->condition(kConditionEnded) != nullptr);
+  out.refused_since = last(memory.refused_since, refused);
+  if (!memory.unbound_since && !memory.over_since && !memory.refused_since) memory_.erase(out.key);
 }
 
 }  // namespace bridge::jobs

@@ -1,8 +1,6 @@
-// The jobs controller: a pod with the gate of the bridge becomes a job of Slurm, and the end of the one ends the other. A key is
-// the "ns/name" of a pod. Jobs whose pods are gone have the key that their admin_comment names. declaration.cpp says which
+// The jobs controller: a pod with the gate of the bridge becomes a job of Slurm, and the end of the one ends the other. A key
+// is the "ns/name" of a pod. Jobs whose pods are gone have the key that their admin_comment names. declaration.cpp says which
 // changes wake it.
-//
-// Folder src/bridge/jobs: the jobs controller of the bridge. Uses bridge/common.
 #pragma once
 
 #include <map>
@@ -37,11 +35,12 @@ class JobsController final : public kube::TypedController<Observed> {
   /// What this process has seen of a pod.
   struct Memory {
     std::string uid;
-    std::optional<core::MonoTime> unbound_since, over_since;
+    std::int64_t refused = 0;  ///< The number of the job that was refused last.
+    std::optional<core::MonoTime> unbound_since, over_since, refused_since;
   };
 
   void observe_jobs(const run::Observation& context, Observed& out) const;
-  void choose_job(Observed& out) const;
+  void choose_job(const run::Observation& context, Observed& out) const;
   void issue_unneeded(const run::Observation& context, Observed& out) const;
   void observe_end(const run::Observation& context, Observed& out) const;
   void observe_leftovers(Observed& out) const;

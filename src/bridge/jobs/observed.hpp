@@ -21,28 +21,33 @@ namespace bridge::jobs {
 struct NamedJob {
   std::shared_ptr<const slurm::Job> job;
   slurm::JobMark mark;
-  std::optional<slurm::OwnJob> own;   ///< Not if the snapshot is too old.
-  std::optional<Unneeded> unneeded;   ///< Set if the job may be cancelled.
-  bool asks_for_pod = false;          ///< Whether its pod is gone must be looked up live.
+  std::optional<slurm::OwnJob> own;  ///< Not if the snapshot is too old.
+  std::string wish;                  ///< The digest of the wish that was submitted.
+  std::optional<Unneeded> unneeded;  ///< Set if no pod needs the job.
+  bool asks_for_pod = false;         ///< Whether its pod is gone must be looked up live.
 };
 
 struct Observed {
   plan::Context context;
   run::Key key;
   std::shared_ptr<const Settings> settings;
-  std::string installation;  ///< The UID of the Kubernetes cluster; "": not known yet.
-  bool managed = false;      ///< Jobs are submitted for pods of this namespace.
+  std::string installation;                              ///< The UID of the Kubernetes cluster; "": not known yet.
+  bool managed = false;                                  ///< Jobs are submitted for pods of this namespace.
   std::shared_ptr<const kube::SchedulingPodRecord> pod;  ///< Null: there is none.
   slurm::SnapshotPtr snapshot;                           ///< Null: no slurmrestd is known.
   std::vector<NamedJob> jobs;                            ///< By number. Jobs of earlier pods of the name as well.
   /// The job of the pod: the one that it was placed for; else the oldest that has not ended; else the youngest. Null: none.
   std::shared_ptr<const slurm::Job> job;
-  std::optional<slurm::OwnJob> own;  ///< Evidence for `job`.
+  std::optional<slurm::OwnJob> own;     ///< Evidence for `job`.
+  std::optional<Unneeded> replaceable;  ///< Set if `job` may be cancelled to submit another one.
+  std::string wish;                     ///< The digest of the wish of `job`.
+  int attempts = 0;                     ///< The greatest number of a submission for the pod.
   std::shared_ptr<const Hosts> hosts;
-  std::optional<PodOver> over;          ///< Set if the pod must not run.
-  std::vector<std::string> leftovers;   ///< Pods on the node of `job` whose own jobs hold it no more. "ns/name".
-  /// Since when the pod has no Kubernetes node though its job runs, and since when its end is due, as far as this process saw.
-  std::optional<core::MonoTime> unbound_since, over_since;
+  std::optional<PodOver> over;         ///< Set if the pod must not run.
+  std::vector<std::string> leftovers;  ///< Pods on the node of `job` whose own jobs hold it no more. "ns/name".
+  /// Since when the placed pod has no Kubernetes node, since when its end is due, and since when `job` is refused, as far as
+  /// this process has seen.
+  std::optional<core::MonoTime> unbound_since, over_since, refused_since;
 };
 
 }  // namespace bridge::jobs

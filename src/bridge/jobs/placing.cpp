@@ -81,6 +81,11 @@ plan::ActPtr place(const kube::SchedulingPodRecord& pod, const std::string& kube
   return kube::json_patch(kube::resources::kPod, pod.meta, std::move(patch));
 }
 
+plan::ActPtr note_replaced(const kube::SchedulingPodRecord& pod, std::int64_t job) {
+  Json annotations{{std::string(kAnnotationReplacedJob), std::to_string(job)}};
+  return kube::merge_patch(kube::resources::kPod, pod.meta, {{"metadata", {{"annotations", std::move(annotations)}}}});
+}
+
 core::Json condition_changes(const kube::PodRecord& pod, const std::vector<Condition>& wanted, core::WallTime now) {
   Json out = Json::array();
   for (const Condition& condition : wanted) {
@@ -88,8 +93,7 @@ core::Json condition_changes(const kube::PodRecord& pod, const std::vector<Condi
     const kube::PodCondition* have = pod.condition(condition.type);
     if (have != nullptr && have->status == status && have->reason == condition.reason && have->message == condition.message)
       continue;
-    Json entry{
-        {"type", condition.type}, {"status", status}, {"reason", condition.reason}, {"message", condition.message}};
+    Json entry{{"type", condition.type}, {"status", status}, {"reason", condition.reason}, {"message", condition.message}};
     if (have == nullptr || have->status != status) entry["lastTransitionTime"] = core::format_rfc3339(now);
     out.push_back(std::move(entry));
   }

@@ -15,6 +15,10 @@ namespace bridge::jobs {
 [[nodiscard]] plan::ActPtr place(const kube::SchedulingPodRecord& pod, const std::string& kube_node,
                                  const std::string& slurm_node, std::int64_t job);
 
+/// Returns a patch that notes the job that is about to be replaced. It fails with kConflict if the pod has changed, for it may
+/// have been placed.
+[[nodiscard]] plan::ActPtr note_replaced(const kube::SchedulingPodRecord& pod, std::int64_t job);
+
 /// One condition as it shall be.
 struct Condition {
   std::string_view type;
@@ -24,7 +28,8 @@ struct Condition {
 };
 /// Returns the entries of a strategic merge patch for those conditions that the pod does not have like this. Empty: nothing
 /// changes.
-[[nodiscard]] core::Json condition_changes(const kube::PodRecord& pod, const std::vector<Condition>& wanted, core::WallTime now);
+[[nodiscard]] core::Json condition_changes(const kube::PodRecord& pod, const std::vector<Condition>& wanted,
+                                           core::WallTime now);
 /// Returns a patch of these conditions, whatever the version of the pod.
 [[nodiscard]] plan::ActPtr set_conditions(const kube::PodRecord& pod, core::Json changes);
 

@@ -8,6 +8,7 @@
 #include "bridge/jobs/placing.hpp"
 #include "bridge/jobs/states.hpp"
 #include "bridge/jobs/wish.hpp"
+#include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"
 #include "slurm/acts.hpp"
@@ -21,8 +22,12 @@ using core::Json;
 constexpr core::Duration kPlaceLate{5000};
 /// How often a node is looked at again while earlier pods end there.
 constexpr core::Duration kLeftoversAgain{1000};
+/// How soon a pass follows that needs a newer snapshot. A new snapshot wakes a key only if something changed.
+constexpr core::Duration kSnapshotAgain{1000};
 /// How often what Slurm or the API server refused is tried again, without a change that could help.
 constexpr core::Duration kRefusedAgain{30000};
+/// How often the same wish is submitted again that slurmctld refused. Each refusal leaves a record in slurmctld and slurmdbd.
+constexpr core::Duration kSubmitAgain{5 * 60 * 1000};
 /// Expected starts are rounded to this time, because Slurm changes its estimate often.
 constexpr core::Duration kStartSteps{10 * 60 * 1000};
 constexpr std::string_view kPodFact = "pod";
@@ -58,18 +63,56 @@ class Pass {
     for (const NamedJob& named : in_.jobs) {
       if (phase_of(*named.job) == JobPhase::kEnded) continue;
       if (named.unneeded) {
-        release(*named.unneeded);
+        release(*named.job, *named.unneeded);
       } else if (named.asks_for_pod) {
-        look_for_pod();
+        named.own ? look_for_pod() : await_snapshot();
       }
     }
   }
 
-  void release(const Unneeded& evidence) {
-    out_.lane("release").add({{"cancel", "Slurm job", std::to_string(evidence.job().id())},
-                              evidence.detail(),
-                              slurm::cancel_job(evidence.job())});
+  /// Slurm ends every external job as CANCELLED. Its comment says what became of the pod.
+  void release(const slurm::Job& job, const Unneeded& evidence) {
+    const std::string number = std::to_string(job.id);
+    plan::Lane& lane = out_.lane("release job " + number);
+    const std::string comment = job.details ? job.details->comment : "";
+    const plan::StepId id{"comment", "Slurm job", number};
+    if (job.holds_nodes() && comment.find(evidence.detail()) == std::string::npos && !has_failed(id) && may_update(job)) {
+      slurm::JobWish wish;
+      wish.comment = comment.empty() ? evidence.detail() : comment + "; " + evidence.detail();
+      lane.add({id, evidence.detail(), slurm::update_job(evidence.job(), std::move(wish))}).then();
+    }
+    record_exit_code(job, evidence);
+    lane.add({{"cancel", "Slurm job", number}, evidence.detail(), slurm::cancel_job(evidence.job())});
     out_.intent.jobs += 1;
+  }
+
+  [[nodiscard]] bool has_failed(const plan::StepId& id) const {
+    const auto before = in_.context.outcomes.find(id);
+    return before != in_.context.outcomes.end() && before->second.state == plan::Outcome::State::kFailed;
+  }
+
+  /// If an excluded node is gone, slurmctld refuses every change of the job, and then forgets which nodes are excluded
+  /// (_update_job in job_mgr.c).
+  [[nodiscard]] bool may_update(const slurm::Job& job) const {
+    const auto excluded = core::expand_hostlist(job.details ? job.details->excluded_nodes : "");
+    return excluded &&
+           std::ranges::all_of(*excluded, [&](const std::string& name) { return in_.snapshot->node(name) != nullptr; });
+  }
+
+  /// The job is cancelled whether this succeeds or not.
+  void record_exit_code(const slurm::Job& job, const Unneeded& evidence) {
+    const bool ended =
+        in_.pod && phase_of(pod()) == PodPhase::kEnded && submission_of(evidence.job().mark()).pod_uid == pod().meta.uid;
+    if (!ended || pod().exit_code.value_or(0) == 0 || !in_.snapshot->capabilities.slurmdb || !job.holds_nodes()) return;
+    out_.lane("record").add({{"record", "Slurm job", std::to_string(job.id)},
+                             evidence.detail(),
+                             slurm::record_exit_code(evidence.job(), *pod().exit_code)});
+  }
+
+  void await_snapshot() {
+    if (!slurm_known()) return;
+    out_.waits_on(in_.settings->cluster);
+    out_.wake_after(kSnapshotAgain, "a newer answer of Slurm is needed");
   }
 
   /// The cache may be behind another process that submitted the job, so the API server is asked.
@@ -109,10 +152,12 @@ class Pass {
       return;
     }
     if (!in_.snapshot->capabilities.external_jobs) {
-      return report_queued(false, "Unsupported",
-                           "Slurm " + in_.snapshot->capabilities.release + " has no external nodes and jobs, 25.11 and later have");
+      return report_queued(
+          false, "Unsupported",
+          "Slurm " + in_.snapshot->capabilities.release + " has no external nodes and jobs, 25.11 and later have");
     }
     if (in_.job == nullptr) return submit();
+    if (job_ended() && (is_refused(*in_.job) || replaced_job_of(pod().meta) == in_.job->id)) return submit();
     switch (phase_of(*in_.job)) {
       case JobPhase::kWaits:
         return wait_in_queue();
@@ -123,7 +168,8 @@ class Pass {
       case JobPhase::kStarts:
       case JobPhase::kSuspended:
       case JobPhase::kUnclear:
-        return report_queued(true, is_reason(in_.job->state) ? in_.job->state : "Unknown", job_text() + " is " + in_.job->state);
+        return report_queued(true, is_reason(in_.job->state) ? in_.job->state : "Unknown",
+                             job_text() + " is " + in_.job->state);
     }
   }
 
@@ -132,20 +178,40 @@ class Pass {
       return report_queued(false, "OtherGates", "the pod has other scheduling gates, which must be removed first");
     auto wish = wish_of(pod(), *in_.settings);
     if (!wish) return report_queued(false, "Refused", wish.error().message);
-    const Candidates nodes = candidates_for(pod(), *in_.hosts, *in_.snapshot, wish->partition.value_or(""));
+    const Candidates nodes = candidates(*wish);
     if (nodes.fitting == 0 && partitions_exist(wish->partition.value_or(""))) return report_queued(false, "NoNode", nodes.why);
     // Slurm itself says what it has against a partition that it does not know.
     if (nodes.fitting > 0 && !nodes.excluded.empty()) wish->excluded_nodes = nodes.excluded;
     const plan::StepId id{"submit", "Slurm job", name_, pod().meta.uid};
-    const slurm::JobMark mark{slurm::Owner::kBridge, in_.installation, pod().meta.uid};
+    const std::string digest = core::short_digest(slurm::to_json(*wish).dump());
+    if (waits_after_refusal(digest)) {
+      out_.remember(id);
+      return;
+    }
+    const slurm::JobMark mark{slurm::Owner::kBridge, in_.installation, key_of(pod().meta.uid, in_.attempts + 1)};
     const Json pods = Json::array({{{"ns", in_.key.ns}, {"name", in_.key.name}, {"uid", pod().meta.uid}}});
-    out_.lane("job").add({id, "the pod waits for Slurm",
-                          slurm::submit_job(in_.settings->cluster, mark, *std::move(wish), {{"pods", pods}})});
+    const Json more{{"pods", pods}, {"wish", digest}};
+    out_.lane("job").add(
+        {id, "the pod waits for Slurm", slurm::submit_job(in_.settings->cluster, mark, *std::move(wish), more)});
     out_.waits_on(in_.settings->cluster);
     const auto before = in_.context.outcomes.find(id);
     if (before == in_.context.outcomes.end() || !before->second.error || !is_refusal(before->second.error->code)) return;
     report_queued(false, "Refused", before->second.error->message);
     out_.wake_after(kRefusedAgain, "Slurm refused the job");
+  }
+
+  /// Reports whether slurmctld refused the very same wish lately, and tells.
+  bool waits_after_refusal(const std::string& digest) {
+    if (in_.job == nullptr || !is_refused(*in_.job) || in_.wish != digest || !in_.refused_since) return false;
+    const core::Duration waited = in_.context.mono - *in_.refused_since;
+    if (waited >= kSubmitAgain) return false;
+    report_queued(false, "Refused", "Slurm refused " + job_text() + ": BadConstraints, no node has what the pod asks for");
+    out_.wake_after(kSubmitAgain - waited, "the job is submitted again then");
+    return true;
+  }
+
+  [[nodiscard]] Candidates candidates(const slurm::JobWish& wish) const {
+    return candidates_for(pod(), *in_.hosts, *in_.snapshot, wish.partition.value_or(""));
   }
 
   [[nodiscard]] bool partitions_exist(std::string_view names) const {
@@ -179,55 +245,79 @@ class Pass {
   /// Nodes come and go while the job waits.
   void update_candidates() {
     if (!in_.own || !in_.job->details) return;
-    const auto excluded = core::expand_hostlist(in_.job->details->excluded_nodes);
-    if (!excluded) return;
-    const Candidates nodes = candidates_for(pod(), *in_.hosts, *in_.snapshot, in_.job->partition);
+    auto have = core::expand_hostlist(in_.job->details->excluded_nodes);
+    const auto asked = wish_of(pod(), *in_.settings);
+    if (!have || !asked) return;
+    const Candidates nodes = candidates(*asked);
     // A job that no node can run stays as it is: Slurm would refuse to exclude all nodes.
     if (nodes.fitting == 0) return;
-    std::vector<std::string> have = *excluded;
-    std::ranges::sort(have);
-    if (have == nodes.excluded) return;
+    const bool may = may_update(*in_.job);
+    std::erase_if(*have, [&](const std::string& name) { return in_.snapshot->node(name) == nullptr; });
+    std::ranges::sort(*have);
+    const plan::StepId id{"update", "Slurm job", std::to_string(in_.job->id)};
+    if (*have == nodes.excluded && !wakes_held(id)) return;
+    if (!may) return replace_job("one of its excluded nodes is gone, so that Slurm does not take other ones");
     slurm::JobWish wish;
     wish.excluded_nodes = nodes.excluded;
-    out_.lane("job").add({{"update", "Slurm job", std::to_string(in_.job->id)},
-                          "other nodes can run the pod",
-                          slurm::update_job(*in_.own, std::move(wish))});
+    out_.lane("job").add({id, "other nodes can run the pod", slurm::update_job(*in_.own, std::move(wish))});
+  }
+
+  /// slurmctld holds a job that no node can run, until somebody changes the job. Reports whether that is due.
+  bool wakes_held(const plan::StepId& id) {
+    if (in_.job->details->reason != "BadConstraints") return false;
+    const auto before = in_.context.outcomes.find(id);
+    const core::Duration waited = before == in_.context.outcomes.end() ? kRefusedAgain : in_.context.mono - before->second.last;
+    if (waited >= kRefusedAgain) return true;
+    out_.remember(id);
+    out_.wake_after(kRefusedAgain - waited, "Slurm looks at the job again then");
+    return false;
+  }
+
+  /// Cancels the job of a pod that still has its gate. The pod notes it first, so that this is not taken for an end of the pod.
+  void replace_job(const std::string& why) {
+    if (!in_.replaceable) return await_snapshot();
+    plan::Lane& lane = out_.lane("replace");
+    const std::string number = std::to_string(in_.job->id);
+    if (replaced_job_of(pod().meta) != in_.job->id)
+      lane.add({{"note", "Pod", name_, number}, why, note_replaced(pod(), in_.job->id)}).then();
+    lane.add({{"replace", "Slurm job", name_, number}, why, slurm::cancel_job(in_.replaceable->job()), kPlaceLate});
   }
 
   void place_pod() {
-    if (in_.over) return end_unbound();
-    wake_at_bind_limit();
     const std::string node = node_of(*in_.job);
     const auto host = in_.hosts->find(node);
-    if (host == in_.hosts->end()) {
-      return report_queued(true, "NoKubernetesNode",
-                           job_text() + " holds " + (node.empty() ? "not exactly one node" : node + ", which is no Kubernetes node"));
-    }
+    if (node.empty()) return replace_job(job_text() + " does not hold exactly one node");
+    if (host == in_.hosts->end()) return replace_job(node + " is no Kubernetes node");
+    if (const std::string why = misfit(pod(), *host->second); !why.empty()) return replace_job(node + " " + why);
     if (!in_.leftovers.empty()) {
       out_.wake_after(kLeftoversAgain, "earlier pods end on the node");
-      return report_queued(true, "NodeInUse", job_text() + " holds " + node + ", where pod " + in_.leftovers.front() + " still ends");
+      return report_queued(true, "NodeInUse",
+                           job_text() + " holds " + node + ", where pod " + in_.leftovers.front() + " still ends");
     }
-    if (!in_.own) return out_.waits_on(in_.settings->cluster);
+    if (!in_.own) return await_snapshot();
     const std::string why = job_text() + " runs on " + node;
     out_.lane("place").add({{"confirm", "Slurm job", std::to_string(in_.job->id)}, why, slurm::confirm_runs(*in_.own, node)});
-    out_.lane("place").then().add({{"place", "Pod", name_},
-                                   why,
-                                   place(pod(), host->second->meta.name, node, in_.job->id),
-                                   kPlaceLate});
+    out_.lane("place").then().add(
+        {{"place", "Pod", name_}, why, place(pod(), host->second->meta.name, node, in_.job->id), kPlaceLate});
     out_.intent.pods = 1;
   }
 
   void follow_placed() {
-    if (in_.over) return end_unbound();
-    if (!slurm_known() || in_.job == nullptr) return;
+    if (in_.over || job_ended()) return end_unbound();
+    if (!slurm_known()) return;
+    if (in_.job == nullptr) return report_missing();
     wake_at_bind_limit();
     report_allocated();
   }
 
   void follow_bound() {
     if (in_.over) return end_bound();
-    if (slurm_known() && in_.job != nullptr) report_allocated();
+    if (!slurm_known()) return;
+    if (in_.job == nullptr) return report_missing();
+    job_ended() ? await_snapshot() : report_allocated();
   }
+
+  [[nodiscard]] bool job_ended() const { return in_.job != nullptr && phase_of(*in_.job) == JobPhase::kEnded; }
 
   // --- The end of a pod ------------------------------------------------------------------------------------------------------
 
@@ -239,7 +329,7 @@ class Pass {
   }
 
   void end_unbound() {
-    if (!in_.over) return out_.waits_on(in_.settings->cluster);
+    if (!in_.over) return await_snapshot();
     const PodOver& over = *in_.over;
     out_.lane("end").add({{"fail", "Pod", name_},
                           over.detail(),
@@ -273,7 +363,16 @@ class Pass {
   // --- Reports ---------------------------------------------------------------------------------------------------------------
 
   void report_allocated() {
+    if (phase_of(*in_.job) != JobPhase::kRuns) return;
     report_queued(false, "Allocated", job_text() + " holds " + std::string(pod().meta.annotation(kAnnotationNode)));
+  }
+
+  /// Without a younger job, nothing shows that slurmctld has not lost its state.
+  void report_missing() {
+    report_queued(
+        false, "JobMissing",
+        "Slurm does not have job " + std::to_string(job_of(pod().meta)) + ", and may have lost it; the pod is left alone");
+    out_.wake_after(kRefusedAgain, "a younger job shows whether Slurm has lost its state");
   }
 
   void report_queued(bool status, std::string reason, std::string message) {

@@ -13,15 +13,22 @@ namespace {
 
 /// The base states of a job that has ended, with the reasons of SlurmEnded.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kEnds{{{"COMPLETED", "Completed"},
-                                                                              {"CANCELLED", "Cancelled"},
-                                                                              {"FAILED", "Failed"},
-                                                                              {"TIMEOUT", "TimedOut"},
-                                                                              {"NODE_FAIL", "NodeFailed"},
-                                                                              {"PREEMPTED", "Preempted"},
-                                                                              {"BOOT_FAIL", "BootFailed"},
-                                                                              {"DEADLINE", "DeadlinePassed"},
-                                                                              {"OUT_OF_MEMORY", "OutOfMemory"},
-                                                                              {"REVOKED", "Revoked"}}};
+                                                                               {"CANCELLED", "Cancelled"},
+                                                                               {"FAILED", "Failed"},
+                                                                               {"TIMEOUT", "TimedOut"},
+                                                                               {"NODE_FAIL", "NodeFailed"},
+                                                                               {"PREEMPTED", "Preempted"},
+                                                                               {"BOOT_FAIL", "BootFailed"},
+                                                                               {"DEADLINE", "DeadlinePassed"},
+                                                                               {"OUT_OF_MEMORY", "OutOfMemory"},
+                                                                               {"REVOKED", "Revoked"}}};
+
+/// Returns a positive number, or 0.
+std::int64_t number_of(std::string_view text) {
+  std::int64_t out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() && out > 0 ? out : 0;
+}
 
 auto end_of(std::string_view state) {
   return std::ranges::find(kEnds, state, [](const auto& end) { return end.first; });
@@ -35,6 +42,10 @@ JobPhase phase_of(const slurm::Job& job) {
   if (job.state == "SUSPENDED") return JobPhase::kSuspended;
   if (job.state == "RUNNING") return job.starting() ? JobPhase::kStarts : JobPhase::kRuns;
   return JobPhase::kUnclear;
+}
+
+bool is_refused(const slurm::Job& job) {
+  return job.state == "FAILED" && job.details && job.details->reason == "BadConstraints" && job.start == job.end;
 }
 
 std::string node_of(const slurm::Job& job) {
@@ -55,10 +66,22 @@ PodPhase phase_of(const kube::SchedulingPodRecord& pod) {
 }
 
 std::int64_t job_of(const kube::ObjectMeta& pod) {
-  const std::string_view text = pod.label(kLabelJobId);
-  std::int64_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && end == text.data() + text.size() && out > 0 ? out : 0;
+  return number_of(pod.label(kLabelJobId));
+}
+
+std::int64_t replaced_job_of(const kube::ObjectMeta& pod) {
+  return number_of(pod.annotation(kAnnotationReplacedJob));
+}
+
+std::string key_of(const std::string& pod_uid, int attempt) {
+  return pod_uid + "/" + std::to_string(attempt);
+}
+
+Submission submission_of(const slurm::JobMark& mark) {
+  const std::size_t slash = mark.key.rfind('/');
+  if (slash == std::string::npos) return {};
+  const std::int64_t attempt = number_of(std::string_view(mark.key).substr(slash + 1));
+  return {mark.key.substr(0, slash), static_cast<int>(attempt)};
 }
 
 }  // namespace bridge::jobs

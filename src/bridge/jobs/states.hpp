@@ -5,6 +5,7 @@
 
 #include "kube/object.hpp"
 #include "slurm/model.hpp"
+#include "slurm/own_job.hpp"
 
 namespace bridge::jobs {
 
@@ -17,6 +18,9 @@ enum class JobPhase {
   kUnclear,    ///< Its state could not be read. Nothing follows from it.
 };
 [[nodiscard]] JobPhase phase_of(const slurm::Job& job);
+
+/// Reports whether slurmctld refused the job when it was submitted. Such a job is listed, and has never held a node.
+[[nodiscard]] bool is_refused(const slurm::Job& job);
 
 /// Returns the node of a job that holds exactly one node, or "".
 [[nodiscard]] std::string node_of(const slurm::Job& job);
@@ -36,5 +40,16 @@ enum class PodPhase {
 
 /// Returns the number of the job that the pod was placed for; 0 if there is none.
 [[nodiscard]] std::int64_t job_of(const kube::ObjectMeta& pod);
+/// Returns the number of the job that the bridge replaces, as the pod says; 0 if there is none.
+[[nodiscard]] std::int64_t replaced_job_of(const kube::ObjectMeta& pod);
+
+/// The key of a submission: the UID of the pod, and the number of the attempt. Each attempt after a job that slurmctld refused,
+/// or that the bridge replaced, has another number.
+[[nodiscard]] std::string key_of(const std::string& pod_uid, int attempt);
+struct Submission {
+  std::string pod_uid;
+  int attempt = 0;  ///< 0: the key is not one of the bridge.
+};
+[[nodiscard]] Submission submission_of(const slurm::JobMark& mark);
 
 }  // namespace bridge::jobs

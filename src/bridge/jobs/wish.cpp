@@ -162,7 +162,8 @@ std::string refused_affinity(const core::Json& affinity) {
   const core::Json* terms =
       core::find(affinity, {"nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
   const auto empty = [](const core::Json& term) {
-    return term.value("matchExpressions", core::Json::array()).empty() && term.value("matchFields", core::Json::array()).empty();
+    return term.value("matchExpressions", core::Json::array()).empty() &&
+           term.value("matchFields", core::Json::array()).empty();
   };
   if (terms != nullptr && std::ranges::any_of(*terms, empty))
     return "spec.affinity.nodeAffinity: a required term is empty and matches no node, must have an expression";

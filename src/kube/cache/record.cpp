@@ -402,6 +402,23 @@ ResourceAmounts pod_requests(dom::element spec) {
 
 }  // namespace
 
+namespace {
+
+std::optional<int> exit_code_of(const dom::element& pod) {
+  std::optional<int> result;
+  dom::element status, terminated;
+  if (pod["status"].get(status) != simdjson::SUCCESS) return result;
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    each_item(status, list, [&](dom::element container) {
+      if (container["state"]["terminated"].get(terminated) != simdjson::SUCCESS) return;
+      result = std::max(result.value_or(0), static_cast<int>(integer(terminated, "exitCode")));
+    });
+  }
+  return result;
+}
+
+}  // namespace
+
 template <>
 core::Result<std::shared_ptr<const PodRecord>> parse_record<PodRecord>(const dom::element& object, const ParseContext&) {
   return parse_pod<PodRecord>(object);
@@ -417,6 +434,7 @@ core::Result<std::shared_ptr<const SchedulingPodRecord>> parse_record<Scheduling
   each_item(spec, "schedulingGates", [&](dom::element gate) { record.gates.push_back(text(gate, "name")); });
   dom::object annotations;
   record.annotated = object["metadata"]["annotations"].get(annotations) == simdjson::SUCCESS;
+  record.exit_code = exit_code_of(object);
   record.scheduler = text(spec, "schedulerName");
   record.priority_class = text(spec, "priorityClassName");
   record.priority = static_cast<std::int32_t>(integer(spec, "priority"));

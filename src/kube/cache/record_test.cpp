@@ -268,6 +268,24 @@ TEST(RecordTest, ASchedulerSeesWhatAPodWants) {
   EXPECT_FALSE(record_from_json<SchedulingPodRecord>(Json::object()));
 }
 
+TEST(RecordTest, ASchedulerSeesHowAPodEndedAndWhetherItHasAnnotations) {
+  const auto read = [](const char* status, Json annotations = nullptr) {
+    Json pod = object_json("ns", "p", "1", "", {{"spec", Json::object()}, {"status", Json::parse(status)}});
+    if (!annotations.is_null()) pod["metadata"]["annotations"] = std::move(annotations);
+    return record_from_json<SchedulingPodRecord>(pod).value();
+  };
+  EXPECT_EQ(read(R"({"containerStatuses": [{"name": "a", "state": {"running": {}}}]})")->exit_code, std::nullopt);
+  EXPECT_EQ(read(R"({"containerStatuses": [{"name": "a", "state": {"terminated": {"exitCode": 0}}}]})")->exit_code, 0);
+  EXPECT_EQ(read(R"({"initContainerStatuses": [{"name": "i", "state": {"terminated": {"exitCode": 9}}}],
+                     "containerStatuses": [{"name": "a", "state": {"terminated": {"exitCode": 3}}}]})")
+                ->exit_code,
+            9);
+  EXPECT_FALSE(read("{}")->annotated);
+  const auto applied = read("{}", {{"kubectl.kubernetes.io/last-applied-configuration", "{}"}});
+  EXPECT_TRUE(applied->annotated);
+  EXPECT_TRUE(applied->meta.annotations.empty());
+}
+
 ResourceAmounts requests(const char* spec) {
   return (*record_from_json<SchedulingPodRecord>(object_json("ns", "p", "1", "", {{"spec", Json::parse(spec)}})))->requests;
 }

@@ -117,6 +117,18 @@ void AccountingClient::delete_qos(const std::string& name, std::function<void(co
   connection_->write("DELETE", "qos/" + percent_encode(name), nullptr, std::move(done), Scope::kAccounting);
 }
 
+void AccountingClient::set_exit_code(std::int64_t id, int exit_code, std::function<void(core::Result<void>)> done) {
+  // slurmdbd stores the status that wait() gives, in which the exit code is the second byte.
+  constexpr int kExitCodeUnit = 256;
+  const auto answered = [done = std::move(done)](core::Result<void> result) {
+    // SLURM_NO_CHANGE_IN_DATA: there is no such job.
+    if (!result && result.error().reason == "1900") result.error().code = core::ErrorCode::kNotFound;
+    done(std::move(result));
+  };
+  connection_->write("POST", "job/" + std::to_string(id), {{"derived_exit_code", exit_code * kExitCodeUnit}}, answered,
+                     Scope::kAccounting);
+}
+
 void AccountingClient::post(const std::string& path, core::Json body, std::function<void(core::Result<void>)> done) {
   connection_->write("POST", path, std::move(body), no_change_is_success(std::move(done)), Scope::kAccounting);
 }

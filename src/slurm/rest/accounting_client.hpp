@@ -45,6 +45,9 @@ class AccountingClient {
   /// The job of this number as slurmdbd has it, also after slurmctld forgot it; several if the number was used again. It does
   /// not have jobs that were held from the beginning.
   void job(std::int64_t id, Done<accounting::QueuedJob> done);
+  /// Writes the derived exit code of a job. slurmdbd changes the youngest job of this number in each of its clusters. Error:
+  /// kNotFound if it has none.
+  void set_exit_code(std::int64_t id, int exit_code, std::function<void(core::Result<void>)> done);
 
   /// Error: kNotFound.
   void qos(const std::string& name, std::function<void(core::Result<accounting::Qos>)> done);

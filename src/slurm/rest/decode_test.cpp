@@ -102,7 +102,7 @@ TEST(Decode, ReadsJobsOfEveryRecordedServerAlike) {
 TEST(Decode, DetailsOfJobsOnlyIfTheyAreAskedFor) {
   const auto read = [](bool details, const std::string& reason, long start) {
     const auto jobs = decode_jobs(R"({"jobs":[{"job_id":1,"job_state":["PENDING"],"state_reason":")" + reason +
-                                      R"(","admin_comment":"{}","mcs_label":"k8s","flags":["EXTERNAL_JOB"],"start_time":)" +
+                                      R"(","admin_comment":"{}","mcs_label":"k8s","comment":"c","excluded_nodes":"n[1-2]","flags":["EXTERNAL_JOB"],"start_time":)" +
                                       std::to_string(start) + R"(,"end_time":)" + std::to_string(start + 60) + "}]}",
                                   details);
     return jobs ? *jobs->rows.at(0) : Job{};
@@ -115,6 +115,8 @@ TEST(Decode, DetailsOfJobsOnlyIfTheyAreAskedFor) {
   EXPECT_NE(job, read(true, "Priority", 200));
   EXPECT_EQ(job.details->reason, "Priority");
   EXPECT_EQ(job.details->admin_comment, "{}");
+  EXPECT_EQ(job.details->comment, "c");
+  EXPECT_EQ(job.details->excluded_nodes, "n[1-2]");
   EXPECT_EQ(job.details->mcs_label, "k8s");
   EXPECT_TRUE(job.details->external);
   EXPECT_EQ(job.start, core::WallTime(std::chrono::seconds(100))) << "expected";

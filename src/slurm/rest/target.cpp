@@ -602,17 +602,36 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   void confirm_runs(const ConfirmRuns& act, Done done) {
-    with_own_job(act.evidence, "look at", std::move(done),
-                 [node = act.node](Impl& self, const JobPtr& job, const slurm::Job* live) {
-                   const auto conflict = [&](std::string what) {
-                     self.fail(job, {ErrorCode::kConflict, std::move(what), 0, {}, {}});
-                   };
-                   if (live == nullptr) return conflict("it has ended");
-                   if (live->state != "RUNNING" || live->starting()) return conflict("it is " + live->state);
-                   if (live->nodes.size() != 1 + live->only_named || !live->runs_on(node))
-                     return conflict("it does not run on " + node);
-                   job->done({core::Json{{"runs", true}}, {}});
-                 });
+    with_own_job(
+        act.evidence, "look at", std::move(done), [node = act.node](Impl& self, const JobPtr& job, const slurm::Job* live) {
+          const auto conflict = [&](std::string what) { self.fail(job, {ErrorCode::kConflict, std::move(what), 0, {}, {}}); };
+          if (live == nullptr) return conflict("it has ended");
+          if (live->state != "RUNNING" || live->starting()) return conflict("it is " + live->state);
+          if (live->nodes.size() != 1 + live->only_named || !live->runs_on(node)) return conflict("it does not run on " + node);
+          job->done({core::Json{{"runs", true}}, {}});
+        });
+  }
+
+  void record_exit_code(const RecordExitCode& act, Done done) {
+    begin(act.evidence.cluster(), "record the exit code of job " + std::to_string(act.evidence.id()), std::move(done),
+          [this, evidence = act.evidence, code = act.exit_code](const JobPtr& job) {
+            if (!evidence.good_at(loop.clock().mono()))
+              return fail(job, {ErrorCode::kExpired, "what Slurm said of it is too old by now", 0, {}, {}});
+            Client* to = client(job);
+            if (to == nullptr) return;
+            to->accounting().clusters(guard<std::vector<std::shared_ptr<const accounting::Cluster>>>(
+                [job, id = evidence.id(), code](Impl& self, const auto& rows) {
+                  if (!rows) return self.fail(job, rows.error());
+                  if (rows->size() != 1)
+                    return self.fail(job, {ErrorCode::kUnsupported, "slurmdbd does not serve exactly one cluster", 0, {}, {}});
+                  Client* slurm = self.client(job);
+                  if (slurm == nullptr) return;
+                  slurm->accounting().set_exit_code(id, code, self.guard<void>([job](Impl&, core::Result<void> result) {
+                    if (!result) return job->done({std::unexpected(result.error().with(job->what)), {}});
+                    job->done({core::Json{{"recorded", true}}, {}});
+                  }));
+                }));
+          });
   }
 
   void cancel_job(const CancelJob& act, Done done) {
@@ -778,6 +797,7 @@ Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Im
   carries_out<SubmitJob>([impl](const auto& act, Done done) { impl->submit_job(*act, std::move(done)); });
   carries_out<UpdateJob>([impl](const auto& act, Done done) { impl->update_job(*act, std::move(done)); });
   carries_out<ConfirmRuns>([impl](const auto& act, Done done) { impl->confirm_runs(*act, std::move(done)); });
+  carries_out<RecordExitCode>([impl](const auto& act, Done done) { impl->record_exit_code(*act, std::move(done)); });
   carries_out<CancelJob>([impl](const auto& act, Done done) { impl->cancel_job(*act, std::move(done)); });
   carries_out<Reconfigure>([impl](const auto& act, Done done) { impl->reconfigure(*act, std::move(done)); });
 }

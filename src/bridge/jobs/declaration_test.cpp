@@ -1,0 +1,93 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "bridge/jobs/testing/world.hpp"
+
+namespace bridge::jobs {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::Json;
+using testing::World;
+
+struct Wakes : ::testing::Test {
+  Wakes() { (void)world.controller(); }
+
+  std::vector<std::string> woken() { return std::exchange(world.wiring().woken, {}); }
+  /// Slurm's next answer.
+  std::vector<std::string> poll(std::vector<std::int64_t> jobs, std::vector<std::string> nodes = {}, bool health = false) {
+    slurm::Change change;
+    change.cluster = "slurm/demo";
+    change.before = std::exchange(last, world.snapshot());
+    change.now = last;
+    change.jobs = std::move(jobs);
+    change.nodes = std::move(nodes);
+    change.health = health;
+    woken();
+    world.wiring().slurm_changed(change, {});
+    return woken();
+  }
+
+  World world;
+  slurm::SnapshotPtr last = world.snapshot();
+};
+
+TEST_F(Wakes, PodsThatConcernTheBridge) {
+  world.waiting_pod();
+  EXPECT_THAT(woken(), ElementsAre("jobs ns/p"));
+  world.placed_pod(7, "node-2");
+  EXPECT_THAT(woken(), ElementsAre("jobs ns/p", "jobs ns/p"));
+  world.delete_pod();
+  EXPECT_THAT(woken(), ElementsAre("jobs ns/p"));
+  world.pod();
+  EXPECT_THAT(woken(), IsEmpty()) << "it is none of the bridge's";
+  world.delete_pod();
+  EXPECT_THAT(woken(), IsEmpty());
+}
+
+TEST_F(Wakes, ThePodOfAJob) {
+  world.job(7, "PENDING");
+  EXPECT_THAT(poll({7}), ElementsAre("jobs ns/p"));
+  EXPECT_THAT(poll({}), IsEmpty());
+  world.jobs.clear();
+  EXPECT_THAT(poll({7}), ElementsAre("jobs ns/p")) << "the job is gone";
+  world.job(8, "RUNNING").details = nullptr;
+  EXPECT_THAT(poll({8}), IsEmpty());
+}
+
+TEST_F(Wakes, WaitingPodsWhenOtherNodesCanRunThem) {
+  world.waiting_pod();
+  EXPECT_THAT(poll({}, {"node-1"}), IsEmpty()) << "only its state changed";
+  world.slurm_node("node-3");
+  EXPECT_THAT(poll({}, {"node-3"}), ElementsAre("jobs ns/p"));
+  world.slurm_node("node-3", {"other"});
+  EXPECT_THAT(poll({}, {"node-3"}), ElementsAre("jobs ns/p"));
+  woken();
+  world.node("node-1", {{"metadata", {{"annotations", {{"a", "b"}}}}}});
+  EXPECT_THAT(woken(), IsEmpty());
+  world.node("node-1", {{"spec", {{"unschedulable", true}}}});
+  EXPECT_THAT(woken(), ::testing::Each("jobs ns/p"));
+  world.placed_pod(7, "node-2");
+  woken();
+  world.node("node-1");
+  EXPECT_THAT(woken(), IsEmpty()) << "it has its node";
+}
+
+TEST_F(Wakes, AllPodsWhenSlurmIsHeardAgain) {
+  world.placed_pod(7, "node-2");
+  EXPECT_THAT(poll({}, {}, true), ElementsAre("jobs ns/p"));
+}
+
+TEST_F(Wakes, RightsAreThoseThatItNeeds) {
+  EXPECT_EQ(world.wiring().rights.rules(), Json::parse(R"([
+    {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+    {"apiGroups": [""], "resources": ["namespaces", "nodes"], "verbs": ["get", "list", "watch"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch", "delete"]},
+    {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]}])"));
+}
+
+}  // namespace
+}  // namespace bridge::jobs

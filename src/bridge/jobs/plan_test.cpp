@@ -1,0 +1,548 @@
+#include "bridge/jobs/plan.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bridge/jobs/testing/world.hpp"
+
+namespace bridge::jobs {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Json;
+using ::testing::Not;
+using testing::World;
+
+const std::vector<std::string> kLive{"PENDING", "RUNNING", "RUNNING+CONFIGURING", "SUSPENDED", "STRANGE"};
+const std::vector<std::string> kEnds{"COMPLETED", "CANCELLED", "FAILED",   "TIMEOUT",       "NODE_FAIL",
+                                     "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"};
+const Json kSucceeded{{"status", {{"phase", "Succeeded"}}}};
+const Json kTerminating{{"metadata", {{"deletionTimestamp", "2026-01-01T00:00:00Z"}}}};
+
+/// Returns the condition in the patch of a step; null if there is none.
+Json condition(const Json& act, std::string_view type) {
+  const Json* conditions = core::find(act, {"patch", "status", "conditions"});
+  if (conditions == nullptr) return nullptr;
+  for (const Json& one : *conditions) {
+    if (one.at("type") == type) return one;
+  }
+  return nullptr;
+}
+
+// --- A pod that waits
+// ----------------------------------------------------------------------------------------------------------
+
+TEST(JobsPlan, APodWithTheGateIsSubmittedOnce) {
+  World world;
+  world.waiting_pod();
+  const Json act = world.act("submit");
+  EXPECT_EQ(world.steps(), std::vector<std::string>{"submit Slurm job ns/p: u"});
+  EXPECT_EQ(act.at("cluster"), "slurm/demo");
+  Json comment = Json::parse(act.at("comment").get<std::string>());
+  EXPECT_FALSE(comment.at("wish").get<std::string>().empty());
+  comment.erase("wish");
+  EXPECT_EQ(comment, Json::parse(R"({"owner": "slurm-bridge", "instance": "cluster-a", "key": "u/1",
+                                     "pods": [{"ns": "ns", "name": "p", "uid": "u"}]})"));
+  EXPECT_EQ(act.at("wish"), Json::parse(R"({"name": "p", "nodes": 1, "tasks_per_node": 1, "cpus_per_task": 2,
+                                            "memory_per_node": 100, "shared": ["none"]})"));
+  world.job(7, "PENDING");
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+}
+
+TEST(JobsPlan, AJobOfAnotherInstallationIsNoneOfOurs) {
+  World world;
+  world.waiting_pod();
+  world.job(7, "RUNNING", "u", "cluster-b");
+  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u"));
+  world.delete_pod();
+  EXPECT_THAT(world.steps(), IsEmpty());
+  EXPECT_TRUE(world.plan().needs().empty());
+}
+
+/// Fault 1 of the Go bridge: jobs were taken for its own by the form of their admin_comment.
+TEST(JobsPlan, AForeignJobIsNeverTouched) {
+  World world;
+  for (const char* comment :
+       {"{}", "null", R"({"jobstats": 1})", R"({"pods": ["ns/p"]})", R"({"pods": [{"ns": "ns", "name": "p", "uid": "u"}]})"}) {
+    world.change_details(world.job(7, "RUNNING"), [&](slurm::JobDetails& details) { details.admin_comment = comment; });
+    EXPECT_THAT(world.steps(), IsEmpty()) << comment;
+    EXPECT_TRUE(world.plan().needs().empty()) << comment;
+  }
+  world.change_details(world.job(7, "RUNNING"), [&](slurm::JobDetails& details) { details.external = false; });
+  EXPECT_TRUE(world.plan().needs().empty());
+}
+
+TEST(JobsPlan, NothingIsSubmittedElsewhere) {
+  World world;
+  world.settings.managed_namespaces = {"other"};
+  world.waiting_pod();
+  EXPECT_THAT(world.steps(), IsEmpty());
+  world.pod();
+  EXPECT_THAT(world.steps(), IsEmpty()) << "it has no gate";
+}
+
+TEST(JobsPlan, ASlurmThatIsTooOldIsToldAndNothingIsDone) {
+  World world;
+  world.capabilities = {.release = "25.05.9", .data_parser = "v0.0.43"};
+  world.waiting_pod();
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  const Json told = condition(world.act("report"), kConditionQueued);
+  EXPECT_EQ(told.at("reason"), "Unsupported");
+  EXPECT_THAT(told.at("message").get<std::string>(), HasSubstr("25.05.9"));
+}
+
+TEST(JobsPlan, NodesThatCannotRunThePodAreExcluded) {
+  World world;
+  world.slurm_node("compute-1");
+  world.slurm_node("elsewhere", {"other"});
+  world.node("node-1", Json::parse(R"({"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"},
+                                       {"key": "slinky.slurm.net/managed-node", "effect": "NoSchedule"}]}})"));
+  world.node("node-2",
+             Json::parse(R"({"spec": {"taints": [{"key": "slinky.slurm.net/managed-node", "effect": "NoExecute"}]}})"));
+  world.waiting_pod({{"metadata", {{"annotations", {{"slurmjob.slinky.slurm.net/partition", "batch"}}}}}});
+  EXPECT_EQ(world.act("submit").at("wish").at("excluded_nodes"), (Json{"compute-1", "node-1"}));
+  world.node("node-2", {{"status", {{"allocatable", {{"cpu", "1"}, {"memory", "16Gi"}}}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  const Json told = condition(world.act("report"), kConditionQueued);
+  EXPECT_EQ(told.at("reason"), "NoNode");
+  EXPECT_EQ(told.at("message"),
+            "no node of partition batch can run the pod: 1 has the taint gpu, 1 has too little cpu, 1 is no Kubernetes node");
+}
+
+TEST(JobsPlan, OtherCandidatesAreSentWhileTheJobWaits) {
+  World world;
+  world.waiting_pod();
+  slurm::Job& job = world.job(7, "PENDING");
+  EXPECT_THAT(world.steps(), Not(Contains("update Slurm job 7")));
+  world.slurm_node("compute-1");
+  EXPECT_THAT(world.steps(), Contains("update Slurm job 7"));
+  EXPECT_EQ(world.act("update").at("wish"), (Json{{"excluded_nodes", Json::array({"compute-1"})}}));
+  world.change_details(job, [](slurm::JobDetails& details) { details.excluded_nodes = "compute-[1]"; });
+  EXPECT_THAT(world.steps(), Not(Contains("update Slurm job 7")));
+}
+
+TEST(JobsPlan, WhyAPodWaitsIsTold) {
+  World world;
+  world.waiting_pod();
+  slurm::Job& job = world.job(7, "PENDING");
+  job.start = core::parse_rfc3339("2026-01-01T10:01:00Z").value();
+  const Json told = condition(world.act("report"), kConditionQueued);
+  EXPECT_EQ(told.at("status"), "True");
+  EXPECT_EQ(told.at("reason"), "Resources");
+  EXPECT_EQ(told.at("message"), "job 7 waits in partition batch: Resources, expected start 2026-01-01T10:10:00Z");
+  world.waiting_pod({{"status", {{"conditions", Json::array({told})}}}});
+  EXPECT_THAT(world.steps(), IsEmpty()) << "it is told already";
+}
+
+TEST(JobsPlan, WhatSlurmRefusesIsTold) {
+  World world;
+  world.waiting_pod();
+  plan::Outcome failed;
+  failed.state = plan::Outcome::State::kFailed;
+  failed.error = core::fail(core::ErrorCode::kInvalid, "submit job u: Invalid qos specification").error();
+  world.outcomes[{"submit", "Slurm job", "ns/p", "u"}] = failed;
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("message"), "submit job u: Invalid qos specification");
+  EXPECT_THAT(world.steps(), Contains("submit Slurm job ns/p: u")) << "it is tried again";
+  world.outcomes.begin()->second.error->code = core::ErrorCode::kUnavailable;
+  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u"));
+}
+
+/// slurmctld lists a job that it refused, and a pod whose job was only refused has not ended.
+TEST(JobsPlan, ARefusedJobIsSubmittedAgainIfSomethingElseIsAskedForOrAfterAWhile) {
+  World world;
+  world.waiting_pod();
+  const std::string comment = world.act("submit").at("comment");
+  slurm::Job& job = world.job(7, "FAILED");
+  job.start = job.end = core::WallTime{core::Duration{1000}};
+  world.change_details(job, [&](slurm::JobDetails& details) {
+    details.reason = "BadConstraints";
+    details.admin_comment = comment;
+  });
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "Refused");
+  world.mono = world.mono + core::Duration{5 * 60 * 1000};
+  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u"));
+  world.mono = world.mono - core::Duration{60000};
+  EXPECT_THAT(world.steps(), Not(Contains("submit Slurm job ns/p: u")));
+  world.waiting_pod({{"metadata", {{"annotations", {{"slurmjob.slinky.slurm.net/cpu-per-task", "1"}}}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u"));
+  EXPECT_EQ(Json::parse(world.act("submit").at("comment").get<std::string>()).at("key"), "u/2");
+}
+
+TEST(JobsPlan, WhatCannotBeHonouredIsRefusedByName) {
+  const auto refused = [](const Json& more) {
+    World world;
+    world.waiting_pod(more);
+    EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue")) << more;
+    return condition(world.act("report"), kConditionQueued).value("message", "");
+  };
+  const auto annotated = [&](const std::string& name, const char* value) {
+    return refused({{"metadata", {{"annotations", {{std::string(kAnnotationPrefix) + name, value}}}}}});
+  };
+  EXPECT_EQ(annotated("timelimit", "1h"),
+            "annotation slurmjob.slinky.slurm.net/timelimit: \"1h\", must be a whole number of minutes, 1 or more");
+  EXPECT_THAT(annotated("user-id", "0"), HasSubstr("--trust-identities"));
+  EXPECT_THAT(annotated("priority", "9"), HasSubstr("--trust-identities"));
+  EXPECT_THAT(annotated("max-nodes", "2"), HasSubstr("1 for a single pod"));
+  EXPECT_THAT(annotated("exclusive", "maybe"), HasSubstr("true, false, user, mcs or topo"));
+  EXPECT_THAT(annotated("time-limit", "5"), HasSubstr("does not know it"));
+  EXPECT_THAT(refused(Json::parse(R"({"spec": {"affinity": {"podAntiAffinity":
+                {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "a"}]}}}})")),
+              HasSubstr("podAntiAffinity"));
+  EXPECT_THAT(refused(Json::parse(R"({"spec": {"affinity": {"nodeAffinity":
+                {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}}})")),
+              HasSubstr("matches no node"));
+  EXPECT_THAT(refused(Json::parse(R"({"spec": {"schedulingGates": [{"name": "other"}]}})")), "");
+}
+
+TEST(JobsPlan, AnnotationsBecomeFieldsOfTheJob) {
+  World world;
+  world.settings.trusts_identities = true;
+  world.settings.partition = "batch";
+  world.settings.mcs_label = "kubernetes";
+  const Json annotations{{"account", "physics"}, {"qos", "high"},        {"timelimit", "90"},     {"cpu-per-task", "4"},
+                         {"gres", "gpu:2"},      {"exclusive", "false"}, {"mem-per-node", "1Gi"}, {"wckey", "w"},
+                         {"job-name", "train"},  {"user-id", "alice"},   {"priority", "10"},      {"constraints", "a&b"}};
+  Json more;
+  for (const auto& [name, value] : annotations.items())
+    more["metadata"]["annotations"][std::string(kAnnotationPrefix) + name] = value;
+  world.waiting_pod(more);
+  EXPECT_EQ(world.act("submit").at("wish"),
+            Json::parse(R"({"name": "train", "nodes": 1, "tasks_per_node": 1, "cpus_per_task": 4, "memory_per_node": 1024,
+                            "partition": "batch", "mcs_label": "kubernetes", "account": "physics", "qos": "high",
+                            "time_limit": 90, "tres_per_node": "gpu:2", "wckey": "w", "user_id": "alice", "priority": 10,
+                            "constraints": "a&b"})"));
+}
+
+TEST(JobsPlan, APodWaitsForOtherGates) {
+  World world;
+  world.pod(
+      {{"spec",
+        {{"schedulingGates", Json::parse(R"([{"name": "other"}, {"name": "scheduler.slinky.slurm.net/slurm-bridge"}])")}}}});
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "OtherGates");
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+}
+
+// --- Placing
+// -------------------------------------------------------------------------------------------------------------------
+
+TEST(JobsPlan, ThePatchRemovesTheGateAndPinsEveryTerm) {
+  World world;
+  world.waiting_pod(Json::parse(R"({"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+    {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]},
+                           {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["x"]}]}]}}}}})"));
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), ElementsAre("confirm Slurm job 7", "place Pod ns/p"));
+  const plan::Plan made = world.plan();
+  EXPECT_EQ(made.lanes().at("place").groups().size(), 2U) << "the job is looked at before";
+  const Json act = world.act("place");
+  EXPECT_EQ(act.at("type"), "json");
+  EXPECT_FALSE(act.at("resourceVersion").get<std::string>().empty());
+  EXPECT_EQ(act.at("patch"), Json::parse(R"([
+    {"op": "test", "path": "/spec/schedulingGates/0", "value": {"name": "scheduler.slinky.slurm.net/slurm-bridge"}},
+    {"op": "remove", "path": "/spec/schedulingGates/0"},
+    {"op": "add", "path": "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchFields",
+     "value": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]},
+    {"op": "add", "path": "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/1/matchFields/-",
+     "value": {"key": "metadata.name", "operator": "In", "values": ["node-2"]}},
+    {"op": "add", "path": "/spec/tolerations/-", "value": {"key": "slinky.slurm.net/managed-node", "operator": "Exists"}},
+    {"op": "add", "path": "/metadata/labels", "value": {"scheduler.slinky.slurm.net/slurm-jobid": "7"}},
+    {"op": "add", "path": "/metadata/annotations", "value": {"slinky.slurm.net/slurm-node": "node-2"}}])"));
+}
+
+TEST(JobsPlan, AnnotationsOfKubectlAreNotLost) {
+  World world;
+  world.waiting_pod({{"metadata", {{"annotations", {{"kubectl.kubernetes.io/last-applied-configuration", "{}"}}}}}});
+  world.job(7, "RUNNING");
+  EXPECT_EQ(world.act("place").at("patch").back().at("path"), "/metadata/annotations/slinky.slurm.net~1slurm-node");
+}
+
+TEST(JobsPlan, ANodeMayHaveAnotherNameInSlurm) {
+  World world;
+  world.node("node-1", {{"metadata", {{"labels", {{std::string(kLabelSlurmNodeName), "s-1"}}}}}});
+  world.slurm_node("s-1");
+  world.waiting_pod();
+  world.job(7, "RUNNING").nodes = {"s-1"};
+  const Json patch = world.act("place").at("patch");
+  EXPECT_THAT(patch.dump(), AllOf(HasSubstr(R"("values":["node-1"])"), HasSubstr(R"({"slinky.slurm.net/slurm-node":"s-1"})")));
+}
+
+TEST(JobsPlan, AJobOnANodeThatCannotRunThePodIsReplaced) {
+  World world;
+  world.waiting_pod();
+  for (const std::vector<std::string>& nodes : std::vector<std::vector<std::string>>{{"compute-1"}, {"node-1", "node-2"}, {}}) {
+    world.job(7, "RUNNING").nodes = nodes;
+    EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/p: 7", "replace Slurm job ns/p: 7"));
+  }
+  world.node("node-2", {{"spec", {{"unschedulable", true}}}});
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/p: 7", "replace Slurm job ns/p: 7"));
+  EXPECT_EQ(world.plan().lanes().at("replace").groups().size(), 2U) << "the pod says so before";
+  world.waiting_pod({{"metadata", {{"annotations", {{std::string(kAnnotationReplacedJob), "7"}}}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("replace Slurm job ns/p: 7"));
+  world.job(7, "CANCELLED");
+  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u")) << "this is no end of the pod";
+  EXPECT_EQ(Json::parse(world.act("submit").at("comment").get<std::string>()).at("key"), "u/2");
+  world.job(8, "CANCELLED");
+  EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p")) << "another job is";
+}
+
+/// slurmctld refuses every change of a job if one of its excluded nodes is gone, and forgets which nodes are excluded.
+TEST(JobsPlan, AJobThatSlurmCannotChangeIsReplacedWhenItMustBe) {
+  World world;
+  world.waiting_pod();
+  slurm::Job& job = world.job(7, "PENDING");
+  world.change_details(job, [](slurm::JobDetails& details) { details.excluded_nodes = "gone"; });
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  world.slurm_node("compute-1");
+  EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/p: 7", "replace Slurm job ns/p: 7", "report Pod ns/p: queue"));
+  world.placed_pod(7, "node-2", kSucceeded);
+  slurm::Job& running = world.job(7, "RUNNING");
+  world.change_details(running, [](slurm::JobDetails& details) { details.excluded_nodes = "gone"; });
+  EXPECT_THAT(world.steps(), ElementsAre("cancel Slurm job 7")) << "not even its comment can change";
+}
+
+TEST(JobsPlan, AJobThatSlurmHoldsForBadConstraintsIsChangedFromTimeToTime) {
+  World world;
+  world.waiting_pod();
+  slurm::Job& job = world.job(7, "PENDING");
+  world.change_details(job, [](slurm::JobDetails& details) { details.reason = "BadConstraints"; });
+  EXPECT_THAT(world.steps(), ElementsAre("update Slurm job 7", "report Pod ns/p: queue"));
+  plan::Outcome done;
+  done.last = world.mono;
+  world.outcomes[{"update", "Slurm job", "7"}] = done;
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  world.mono = world.mono + core::Duration{30000};
+  EXPECT_THAT(world.steps(), Contains("update Slurm job 7"));
+}
+
+/// Fault 8 of the Go bridge: the next pod started while its predecessor was still ending.
+TEST(JobsPlan, APodWaitsForThePodBeforeItOnTheNode) {
+  World world;
+  Json before = Json::parse(R"({"kind": "Pod", "metadata": {"name": "before", "uid": "b",
+    "labels": {"scheduler.slinky.slurm.net/slurm-jobid": "3"}, "annotations": {"slinky.slurm.net/slurm-node": "node-2"}},
+    "spec": {"nodeName": "node-2", "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+      {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]}]}}}},
+    "status": {"phase": "Running"}})");
+  world.wiring().put(world.caches().pods, before);
+  world.job(3, "CANCELLED", "b");
+  world.waiting_pod();
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "NodeInUse");
+  world.job(3, "RUNNING", "b");
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p")) << "the two share the node";
+  before["status"]["phase"] = "Succeeded";
+  world.wiring().put(world.caches().pods, before);
+  world.job(3, "CANCELLED", "b");
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p"));
+}
+
+TEST(JobsPlan, APodThatIsNotBoundInTimeFailsAndItsJobEnds) {
+  World world;
+  world.placed_pod(7);
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  world.mono = world.mono + world.settings.bind_limit;
+  world.placed_pod(7, "", {{"status", {{"conditions", Json::parse(R"([{"type": "PodScheduled", "status": "False",
+                           "message": "0/2 nodes are available"}])")}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p"));
+  const Json act = world.act("fail");
+  EXPECT_FALSE(act.at("resourceVersion").get<std::string>().empty()) << "it may be bound meanwhile";
+  EXPECT_EQ(act.at("patch").at("status").at("phase"), "Failed");
+  EXPECT_EQ(act.at("patch").at("status").at("reason"), "SlurmNotBound");
+  EXPECT_THAT(act.at("patch").at("status").at("message").get<std::string>(), HasSubstr("0/2 nodes are available"));
+  world.placed_pod(7, "", {{"status", {{"phase", "Failed"}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
+}
+
+// --- Every state of a job against every state of a pod
+// ---------------------------------------------------------------------------
+
+TEST(JobsPlan, EveryLiveStateOfAJob) {
+  for (const std::string& state : kLive) {
+    SCOPED_TRACE(state);
+    const bool runs = state == "RUNNING";
+    World world;
+    world.job(7, state);
+    world.waiting_pod();
+    EXPECT_EQ(world.steps(), runs ? (std::vector<std::string>{"confirm Slurm job 7", "place Pod ns/p"})
+                                  : std::vector<std::string>{"report Pod ns/p: queue"});
+    for (const char* node : {"", "node-2"}) {
+      world.placed_pod(7, node);
+      EXPECT_EQ(world.steps(), runs ? std::vector<std::string>{"report Pod ns/p: queue"} : std::vector<std::string>{});
+      world.placed_pod(7, node, kTerminating);
+      EXPECT_THAT(world.steps(), IsEmpty()) << "the job lasts until the pod is gone";
+    }
+    world.placed_pod(7, "node-2", kSucceeded);
+    EXPECT_THAT(world.steps(), Contains("cancel Slurm job 7"));
+    world.pod();
+    EXPECT_THAT(world.steps(), Contains("cancel Slurm job 7")) << "somebody removed the gate";
+    world.waiting_pod(kTerminating);
+    EXPECT_THAT(world.steps(), Contains("cancel Slurm job 7")) << "deleted before it started";
+  }
+}
+
+TEST(JobsPlan, EveryEndOfAJob) {
+  for (const std::string& state : kEnds) {
+    SCOPED_TRACE(state);
+    World world;
+    world.job(7, state);
+    world.waiting_pod();
+    EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p"));
+    world.placed_pod(7);
+    EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p"));
+    world.placed_pod(7, "node-2");
+    EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: end", "evict Pod ns/p"));
+    world.placed_pod(7, "node-2", kTerminating);
+    EXPECT_THAT(world.steps(), IsEmpty());
+    world.placed_pod(7, "node-2", kSucceeded);
+    EXPECT_THAT(world.steps(), IsEmpty());
+    world.pod();
+    EXPECT_THAT(world.steps(), IsEmpty());
+    world.delete_pod();
+    EXPECT_THAT(world.steps(), IsEmpty());
+    EXPECT_TRUE(world.plan().needs().empty());
+  }
+}
+
+TEST(JobsPlan, WhySlurmEndedAPodIsTold) {
+  World world;
+  world.placed_pod(7, "node-2");
+  world.job(7, "PREEMPTED");
+  const Json act = world.act("report");
+  EXPECT_EQ(condition(act, kConditionEnded).at("reason"), "Preempted");
+  EXPECT_EQ(condition(act, kConditionEnded).at("message"), "job 7 is PREEMPTED");
+  EXPECT_EQ(condition(act, kConditionDisruptionTarget).at("reason"), "SlurmPreempted");
+  EXPECT_EQ(world.act("evict").at("evidence").at("kind"), "JobEnded");
+}
+
+TEST(JobsPlan, ABudgetKeepsAPodOnlyForSoLong) {
+  World world;
+  world.job(7, "CANCELLED");
+  world.placed_pod(7, "node-2", {{"status", {{"conditions", Json::parse(R"([{"type": "SlurmEnded", "status": "True"}])")}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("evict Pod ns/p"));
+  world.mono = world.mono + world.settings.evict_limit;
+  EXPECT_THAT(world.steps(), ElementsAre("delete Pod ns/p"));
+  EXPECT_EQ(world.act("delete").at("uid"), "u");
+}
+
+TEST(JobsPlan, AJobThatIsGoneEndsThePodOnlyIfSlurmKnowsYoungerOnes) {
+  World world;
+  world.placed_pod(7, "node-2");
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "JobMissing");
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  world.job(6, "RUNNING", "other");
+  EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "slurmctld may have lost its state";
+  world.job(8, "RUNNING", "other", "cluster-b");
+  EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "it is somebody else's";
+  world.job(9, "COMPLETED", "other");
+  EXPECT_THAT(world.steps(), Contains("evict Pod ns/p"));
+  EXPECT_EQ(world.act("evict").at("evidence").at("kind"), "JobGone");
+}
+
+// --- Doubt
+// ---------------------------------------------------------------------------------------------------------------------
+
+TEST(JobsPlan, NothingEndsWhileSlurmDoesNotAnswer) {
+  for (const std::string& state : {"CANCELLED", "RUNNING"}) {
+    World world;
+    world.health = slurm::Snapshot::Health::kStale;
+    world.job(7, state);
+    world.waiting_pod({{"status", {{"conditions", Json::parse(R"([{"type": "SlurmQueued", "status": "True"}])")}}}});
+    EXPECT_THAT(world.steps(), IsEmpty());
+    world.placed_pod(7, "node-2");
+    EXPECT_THAT(world.steps(), IsEmpty());
+    world.placed_pod(7, "node-2", kSucceeded);
+    EXPECT_THAT(world.steps(), IsEmpty());
+    world.delete_pod();
+    EXPECT_THAT(world.steps(), IsEmpty());
+    EXPECT_TRUE(world.plan().needs().empty());
+  }
+}
+
+TEST(JobsPlan, AnOldAnswerIsNoEvidence) {
+  World world;
+  world.age = core::Duration{60000};
+  world.job(7, "CANCELLED");
+  world.placed_pod(7, "node-2");
+  EXPECT_THAT(world.steps(), IsEmpty());
+  EXPECT_TRUE(world.plan().wake().has_value());
+  world.job(7, "RUNNING");
+  world.waiting_pod();
+  EXPECT_THAT(world.steps(), IsEmpty());
+}
+
+TEST(JobsPlan, TheJobOfAPodThatIsGoneIsCancelledAfterALiveLook) {
+  World world;
+  world.job(7, "RUNNING");
+  ASSERT_EQ(world.plan().needs().size(), 1U);
+  EXPECT_EQ(world.plan().needs().front().query->describe().at("act"), "kube.Get");
+  EXPECT_THAT(world.steps(), IsEmpty());
+  const auto answer = [&](core::Result<Json> value) {
+    world.facts.insert_or_assign("pod", plan::Fact{std::move(value), world.mono});
+  };
+  answer(core::fail(core::ErrorCode::kUnavailable, "the API server is away"));
+  EXPECT_THAT(world.steps(), IsEmpty());
+  answer(Json{{"metadata", {{"uid", "u"}}}});
+  EXPECT_THAT(world.steps(), IsEmpty()) << "the cache is behind";
+  answer(Json{{"metadata", {{"uid", "v"}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
+  answer(core::fail(core::ErrorCode::kNotFound, "no such pod"));
+  EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
+}
+
+/// Fault 9 of the Go bridge: a pod that was made again under its name took the job of the one before.
+TEST(JobsPlan, APodMadeAnewUnderItsNameGetsAJobOfItsOwn) {
+  World world;
+  world.job(7, "RUNNING", "old");
+  world.waiting_pod();
+  world.facts.insert_or_assign("pod", plan::Fact{Json{{"metadata", {{"uid", "u"}}}}, world.mono});
+  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u", "comment Slurm job 7", "cancel Slurm job 7"));
+}
+
+TEST(JobsPlan, ASecondJobOfAPodIsCancelled) {
+  World world;
+  world.waiting_pod();
+  world.job(7, "RUNNING");
+  world.job(8, "PENDING");
+  EXPECT_THAT(world.steps(), ElementsAre("confirm Slurm job 7", "place Pod ns/p", "cancel Slurm job 8"));
+  world.job(7, "CANCELLED");
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue")) << "the job that has not ended counts";
+  world.placed_pod(8, "node-2");
+  world.job(8, "RUNNING");
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+}
+
+TEST(JobsPlan, TheExitCodeOfAPodIsRecorded) {
+  World world;
+  world.capabilities.slurmdb = true;
+  world.job(7, "RUNNING");
+  const Json failed = Json::parse(R"({"status": {"phase": "Failed", "containerStatuses": [
+    {"name": "a", "state": {"terminated": {"exitCode": 0}}}, {"name": "b", "state": {"terminated": {"exitCode": 3}}}]}})");
+  world.placed_pod(7, "node-2", failed);
+  EXPECT_THAT(world.steps(), ElementsAre("record Slurm job 7", "comment Slurm job 7", "cancel Slurm job 7"));
+  EXPECT_EQ(world.act("record").at("exitCode"), 3);
+  EXPECT_EQ(world.act("comment").at("wish").at("comment"), "the pod has Failed with exit code 3");
+  world.capabilities.slurmdb = false;
+  EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
+  world.job(7, "CANCELLED");
+  EXPECT_THAT(world.steps(), IsEmpty());
+}
+
+TEST(JobsPlan, TheCommentOfTheUserStays) {
+  World world;
+  world.placed_pod(7, "node-2", kSucceeded);
+  slurm::Job& job = world.job(7, "RUNNING");
+  world.change_details(job, [](slurm::JobDetails& details) { details.comment = "mine"; });
+  EXPECT_EQ(world.act("comment").at("wish").at("comment"), "mine; the pod has Succeeded");
+  world.change_details(job, [](slurm::JobDetails& details) { details.comment = "mine; the pod has Succeeded"; });
+  EXPECT_THAT(world.steps(), ElementsAre("cancel Slurm job 7"));
+}
+
+}  // namespace
+}  // namespace bridge::jobs
