@@ -229,7 +229,7 @@ class Pass {
     const std::string reason = job.details ? job.details->reason : "";
     // Slurm has not looked at a new job yet. It does so within a second.
     if (reason.empty() || reason == "None") out_.waits_on(in_.settings->cluster);
-    update_candidates();
+    if (const std::string why = update_candidates(); !why.empty()) return replace_job(why);
     std::string text = job_text() + " waits in partition " + job.partition + ": " + (reason.empty() ? "None" : reason);
     if (const auto start = expected_start(); !start.empty()) text += ", expected start " + start;
     report_queued(true, is_reason(reason) && reason != "None" ? reason : "Queued", std::move(text));
@@ -242,24 +242,25 @@ class Pass {
     return core::format_rfc3339(core::WallTime{kStartSteps * steps});
   }
 
-  /// Nodes come and go while the job waits.
-  void update_candidates() {
-    if (!in_.own || !in_.job->details) return;
+  /// Nodes come and go while the job waits. Returns why the job must be replaced, or "".
+  std::string update_candidates() {
+    if (!in_.own || !in_.job->details) return {};
     auto have = core::expand_hostlist(in_.job->details->excluded_nodes);
     const auto asked = wish_of(pod(), *in_.settings);
-    if (!have || !asked) return;
+    if (!have || !asked) return {};
     const Candidates nodes = candidates(*asked);
     // A job that no node can run stays as it is: Slurm would refuse to exclude all nodes.
-    if (nodes.fitting == 0) return;
+    if (nodes.fitting == 0) return {};
     const bool may = may_update(*in_.job);
     std::erase_if(*have, [&](const std::string& name) { return in_.snapshot->node(name) == nullptr; });
     std::ranges::sort(*have);
     const plan::StepId id{"update", "Slurm job", std::to_string(in_.job->id)};
-    if (*have == nodes.excluded && !wakes_held(id)) return;
-    if (!may) return replace_job("one of its excluded nodes is gone, so that Slurm does not take other ones");
+    if (*have == nodes.excluded && !wakes_held(id)) return {};
+    if (!may) return "one of its excluded nodes is gone, so that Slurm does not take other ones";
     slurm::JobWish wish;
     wish.excluded_nodes = nodes.excluded;
     out_.lane("job").add({id, "other nodes can run the pod", slurm::update_job(*in_.own, std::move(wish))});
+    return {};
   }
 
   /// slurmctld holds a job that no node can run, until somebody changes the job. Reports whether that is due.

@@ -196,7 +196,6 @@ TEST(JobsPlan, WhatCannotBeHonouredIsRefusedByName) {
   EXPECT_THAT(refused(Json::parse(R"({"spec": {"affinity": {"nodeAffinity":
                 {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}}})")),
               HasSubstr("matches no node"));
-  EXPECT_THAT(refused(Json::parse(R"({"spec": {"schedulingGates": [{"name": "other"}]}})")), "");
 }
 
 TEST(JobsPlan, AnnotationsBecomeFieldsOfTheJob) {
@@ -299,7 +298,7 @@ TEST(JobsPlan, AJobThatSlurmCannotChangeIsReplacedWhenItMustBe) {
   world.change_details(job, [](slurm::JobDetails& details) { details.excluded_nodes = "gone"; });
   EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
   world.slurm_node("compute-1");
-  EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/p: 7", "replace Slurm job ns/p: 7", "report Pod ns/p: queue"));
+  EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/p: 7", "replace Slurm job ns/p: 7"));
   world.placed_pod(7, "node-2", kSucceeded);
   slurm::Job& running = world.job(7, "RUNNING");
   world.change_details(running, [](slurm::JobDetails& details) { details.excluded_nodes = "gone"; });
