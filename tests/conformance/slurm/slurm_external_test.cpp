@@ -178,8 +178,9 @@ TEST_P(ExternalTest, AFeaturePutsItIntoANodeSet) {
   EXPECT_THAT(node_row("x1")["partitions"].get<std::vector<std::string>>(), Contains("ext"));
   EXPECT_EQ(rest("POST", "new/node/", {{"node_conf", std::string("NodeName=ext ") + kNode}}).error(), 2018)
       << "it is the name of a NodeSet";
-  EXPECT_EQ(rest("POST", "node/x1", {{"features", {"blue"}}}).error(), 0);
-  EXPECT_EQ(node_row("x1")["active_features"], Json::array({"blue"})) << "they follow";
+  EXPECT_EQ(rest("POST", "node/x1", {{"features", {"blue"}}}).error(), 2031) << "ext is active still";
+  EXPECT_EQ(rest("POST", "node/x1", {{"features", {"ext", "blue"}}}).error(), 0);
+  EXPECT_EQ(node_row("x1")["active_features"], Json::array({"ext", "blue"})) << "they follow";
   EXPECT_EQ(rest("POST", "node/x1", {{"features", {"ext"}}, {"features_act", {"blue"}}}).error(), 2031);
   EXPECT_EQ(rest("POST", "node/x1", {{"features", {""}}, {"features_act", {""}}}).error(), 0);
   EXPECT_EQ(node_row("x1")["features"], Json::array());
