@@ -56,7 +56,7 @@ std::string notes_of(World& world) {
 }
 
 TEST(BridgeProgram, KeepsItsPromisesInEveryHistory) {
-  for (std::uint64_t seed = 10; seed <= 10; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     BridgeOnly world(seed);
     EXPECT_THAT(History(world).run(), IsEmpty()) << "seed " << seed << notes_of(world);
   }
@@ -145,6 +145,26 @@ TEST(BridgeProgram, APodRunsOnlyWhereItMayThoughSlurmForgetsItsExcludedNodes) {
   const Json* found = world.find(res::kPod, "p");
   EXPECT_EQ(core::get_string(*found, {"spec", "nodeName"}), "kube-0");
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST(BridgeProgram, AJobWhosePodGoesWhileSlurmIsAwayIsReleased) {
+  BridgeOnly world(1);
+  world.begin();
+  for (const char* name : {"kube-0", "kube-1", "kube-2", "kube-3"}) {
+    SimNodeUpdate drain;
+    drain.state = "DRAIN";
+    drain.reason = "maintenance";
+    (void)world.slurm().update_node(name, drain, "admin");
+  }
+  world.make_pod("p");
+  world.loop().run_for(10s);
+  world.slurm_rates.refused = 1;
+  world.loop().run_for(20s);
+  world.remove(res::kPod, "p");
+  world.loop().run_for(20s);
+  world.slurm_rates.refused = 0;
+  EXPECT_THAT(world.settle(1min), IsEmpty());
+  for (const auto& [id, job] : world.slurm().jobs()) EXPECT_TRUE(job.ended()) << id;
 }
 
 /// slurmctld may see the job of a pod end before the pod does.
