@@ -398,7 +398,6 @@ TEST_P(ExternalTest, ItIsSuspendedButNotRequeued) {
   ASSERT_TRUE(comes(id, "RUNNING None"));
   world->suspend(id);
   EXPECT_EQ(why(id), "SUSPENDED None");
-  EXPECT_EQ(state("x1"), "IDLE+EXTERNAL");
   world->resume(id);
   EXPECT_EQ(why(id), "RUNNING None");
   EXPECT_EQ(rest("POST", "jobs/requeue", {{"jobs", {std::to_string(id)}}, {"flags", {"Incomplete"}}}).error(), 2039);
