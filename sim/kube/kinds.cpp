@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "api/field.hpp"
@@ -80,6 +81,7 @@ void default_template(Json& spec) {
 void default_pod(Json& object) {
   default_pod_spec(object["spec"]);
   Json& spec = object["spec"];
+  if (spec.contains("schedulingGates") && spec["schedulingGates"].empty()) spec.erase("schedulingGates");
   fill(spec, "enableServiceLinks", true);
   fill(spec, "serviceAccountName", "default");
   fill(spec, "serviceAccount", spec["serviceAccountName"]);
@@ -221,6 +223,29 @@ Problems validate_pod_spec(const Json& spec, const std::string& at) {
   return problems;
 }
 
+Problems validate_pod(const Json& object) {
+  const Json spec = object.value("spec", Json::object());
+  Problems problems = validate_pod_spec(spec, "spec");
+  if (!spec.value("schedulingGates", Json::array()).empty() && !core::get_string(spec, {"nodeName"}).empty()) {
+    problems.push_back(
+        {"spec.nodeName", "FieldValueForbidden", "Forbidden: cannot be set until all schedulingGates have been cleared"});
+  }
+  const Json* terms =
+      core::find(spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+  for (std::size_t i = 0; terms != nullptr && i < terms->size(); ++i) {
+    each((*terms)[i], "matchFields", [&](const Json& field, std::size_t f) {
+      if (field.value("values", Json::array()).size() == 1) return;
+      problems.push_back(
+          {fmt::format("spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{}]."
+                       "matchFields[{}].values",
+                       i, f),
+           "FieldValueRequired",
+           "Required value: must be only one value when `operator` is 'In' or 'NotIn' for node field selector"});
+    });
+  }
+  return problems;
+}
+
 Problems validate_workload(const Json& object) {
   Problems problems;
   const Json* selector = core::find(object, {"spec", "selector"});
@@ -286,6 +311,86 @@ bool only_adds_tolerations(const Json& before, const Json& after) {
   return std::ranges::all_of(list(before), [&](const Json& was) { return std::ranges::find(is, was) != is.end(); });
 }
 
+/// Reports whether the term only has more requirements than before, which come after those that it had.
+bool only_adds_requirements(const Json& before, const Json& after) {
+  const auto list = [](const Json& term, const char* name) { return term.value(name, Json::array()); };
+  bool had_any = false, has_any = false;
+  for (const char* name : {"matchExpressions", "matchFields"}) {
+    const Json was = list(before, name), is = list(after, name);
+    had_any = had_any || !was.empty();
+    has_any = has_any || !is.empty();
+    if (is.size() < was.size() || !std::equal(was.begin(), was.end(), is.begin())) return false;
+  }
+  return had_any || !has_any;  // an empty term matches no node
+}
+
+/// A gated pod may get more node labels to look for, any node affinity where it had none, and more requirements in each of its
+/// terms. Makes `is` like `was` where that is allowed.
+Problems gated_update(Json& was, Json& is) {
+  Problems problems;
+  if (!was.contains("schedulingGates") || was["schedulingGates"].empty()) return problems;
+  const Json selector = is.value("nodeSelector", Json::object());
+  for (const auto& [key, value] : was.value("nodeSelector", Json::object()).items()) {
+    if (selector.contains(key) && selector[key] == value) continue;
+    problems.push_back(
+        {"spec.nodeSelector", "FieldValueInvalid",
+         fmt::format("Invalid value: {}: only additions to spec.nodeSelector are allowed (no mutations or deletions)",
+                     selector.dump())});
+    break;
+  }
+  const std::string at = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+  const auto terms = [](const Json& spec) {
+    const Json* found =
+        core::find(spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+    return found == nullptr ? Json::array() : *found;
+  };
+  const Json old_terms = terms(was), new_terms = terms(is);
+  if (!old_terms.empty() && old_terms.size() != new_terms.size()) {
+    problems.push_back({at, "FieldValueInvalid",
+                        fmt::format("Invalid value: {}: no additions/deletions to non-empty NodeSelectorTerms list are allowed",
+                                    new_terms.dump())});
+  } else {
+    for (std::size_t i = 0; i < old_terms.size(); ++i) {
+      if (only_adds_requirements(old_terms[i], new_terms[i])) continue;
+      problems.push_back(
+          {fmt::format("{}[{}]", at, i), "FieldValueInvalid",
+           fmt::format("Invalid value: {}: only additions are allowed (no mutations or deletions)", new_terms[i].dump())});
+    }
+  }
+  for (Json* spec : {&was, &is}) {
+    spec->erase("nodeSelector");
+    if (!spec->contains("affinity")) continue;
+    (*spec)["affinity"].erase("nodeAffinity");
+    if ((*spec)["affinity"].empty()) spec->erase("affinity");
+  }
+  return problems;
+}
+
+/// Gates can only be removed.
+Problems gates_update(const Json& was, const Json& is) {
+  Problems problems;
+  const Json old_gates = was.value("schedulingGates", Json::array());
+  each(is, "schedulingGates", [&](const Json& gate, std::size_t i) {
+    const std::string name = core::get_string(gate, {"name"});
+    const auto same = [&](const Json& old) { return core::get_string(old, {"name"}) == name; };
+    if (std::ranges::any_of(old_gates, same)) return;
+    problems.push_back({fmt::format("spec.schedulingGates[{}].name", i), "FieldValueForbidden",
+                        fmt::format("Forbidden: only deletion is allowed, but found new scheduling gate '{}'", name)});
+  });
+  return problems;
+}
+
+/// The API server says at once that a gated pod is not scheduled.
+void tell_gates(Json& pod) {
+  if (pod["spec"].value("schedulingGates", Json::array()).empty()) return;
+  pod["status"]["conditions"] = Json::array({{{"type", "PodScheduled"},
+                                              {"status", "False"},
+                                              {"reason", "SchedulingGated"},
+                                              {"message", "Scheduling is blocked due to non-empty scheduling gates"},
+                                              {"lastProbeTime", nullptr},
+                                              {"lastTransitionTime", nullptr}}});
+}
+
 Problems pod_update(const Json& before, const Json& after) {
   if (!only_adds_tolerations(before, after)) {
     return {{"spec.tolerations", "FieldValueForbidden",
@@ -293,7 +398,10 @@ Problems pod_update(const Json& before, const Json& after) {
   }
   Json was = before.value("spec", Json::object());
   Json is = after.value("spec", Json::object());
-  for (const char* field : {"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}) {
+  Problems problems = gates_update(was, is);
+  for (FieldProblem& problem : gated_update(was, is)) problems.push_back(std::move(problem));
+  if (!problems.empty()) return problems;
+  for (const char* field : {"activeDeadlineSeconds", "schedulingGates", "tolerations", "terminationGracePeriodSeconds"}) {
     was.erase(field);
     is.erase(field);
   }
@@ -404,7 +512,8 @@ std::vector<KubeKind> builtin_kinds() {
   pod.graceful = true;
   pod.returns_object_on_delete = true;
   pod.defaults = default_pod;
-  pod.validate = [](const Json& object) { return validate_pod_spec(object.value("spec", Json::object()), "spec"); };
+  pod.on_create = tell_gates;
+  pod.validate = validate_pod;
   pod.validate_update = pod_update;
   pod.unknown_fields = unknown_fields({"spec", "status"}, {}, "spec");
   kinds.push_back(pod);

@@ -197,11 +197,16 @@ void Kubelets::end_processes() {
   for (const auto& [uid, pod] : pods) pod->containers.clear();
 }
 
-void Kubelets::add_node(const std::string& name, const kube::StringMap& labels) {
+void Kubelets::add_node(const std::string& name, const kube::StringMap& labels, const Json& allocatable) {
   impl_->nodes[name] = {};
   Json node{{"metadata", {{"name", name}, {"labels", {{"kubernetes.io/hostname", name}}}}}, {"spec", Json::object()}};
   for (const auto& [key, value] : labels) node["metadata"]["labels"][key] = value;
   (void)impl_->api.create(res::kNode, node, Impl::kubelet(name));
+  if (allocatable.is_object()) {
+    impl_->api.modify(
+        res::kNode, {"", name}, [&](Json& made) { made["status"]["capacity"] = made["status"]["allocatable"] = allocatable; },
+        Impl::kubelet(name), "status");
+  }
   impl_->set_node_ready(name, "True", "KubeletReady");
 }
 

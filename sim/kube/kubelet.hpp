@@ -106,7 +106,8 @@ class Kubelets {
   Kubelets(const Kubelets&) = delete;
   Kubelets& operator=(const Kubelets&) = delete;
 
-  void add_node(const std::string& name, const kube::StringMap& labels = {});
+  /// `allocatable` limits what the scheduler places on the node: {"cpu": "4", "memory": "8Gi"}. Null: no limit.
+  void add_node(const std::string& name, const kube::StringMap& labels = {}, const core::Json& allocatable = nullptr);
   /// Makes an image exist. From the first call on, other images do not exist. The image is a repository with a tag.
   void add_image(const std::string& image);
   /// Makes an image present on every node, so that it need not be pulled.

@@ -165,7 +165,8 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
   void schedule();
   std::vector<std::string> fitting_nodes(const kube::Key& key, const core::Json& pod);
   static bool tolerates_taints(const core::Json& pod, const core::Json& node);
-  static bool affine(const core::Json& pod, const std::string& node);
+  static bool affine(const core::Json& pod, const core::Json& node);
+  bool has_room(const core::Json& pod, const core::Json& node);
   bool tolerant(const kube::Key& key, const core::Json& pod, const std::string& node);
 
   // kubelet_pods.cpp.

@@ -1,7 +1,11 @@
 // The scheduler, which selects a node for each pod, and the reactions of scheduler and kubelets to changes.
 #include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <string>
 #include <utility>
 
+#include "core/quantity.hpp"
 #include "sim/kube/controllers.hpp"
 #include "sim/kube/kubelet_parts.hpp"
 
@@ -10,6 +14,51 @@ namespace sim {
 using core::Duration;
 using core::Json;
 namespace res = kube::resources;
+
+namespace {
+
+using Amounts = std::map<std::string, long double>;
+
+Amounts amounts(const Json& quantities) {
+  Amounts out;
+  for (const auto& [name, quantity] : quantities.items()) out[name] = core::quantity(quantity).value_or(0);
+  return out;
+}
+
+/// Returns what the pod's containers request, or else their limits.
+Amounts requests(const Json& pod) {
+  Amounts out{{"pods", 1}};
+  for (const Json& container : pod["spec"].value("containers", Json::array())) {
+    const Json resources = container.value("resources", Json::object());
+    Amounts of_one = amounts(resources.value("limits", Json::object()));
+    for (const auto& [name, amount] : amounts(resources.value("requests", Json::object()))) of_one[name] = amount;
+    for (const auto& [name, amount] : of_one) out[name] += amount;
+  }
+  return out;
+}
+
+bool gated(const Json& pod) {
+  const Json* gates = core::find(pod, {"spec", "schedulingGates"});
+  return gates != nullptr && !gates->empty();
+}
+
+/// Evaluates one requirement of a node selector term.
+bool meets(const Json& requirement, const Json& values) {
+  const std::string key = core::get_string(requirement, {"key"}), how = core::get_string(requirement, {"operator"});
+  const bool there = values.contains(key);
+  const Json wanted = requirement.value("values", Json::array());
+  const auto listed = [&] { return there && std::ranges::find(wanted, values[key]) != wanted.end(); };
+  if (how == "In") return listed();
+  if (how == "NotIn") return !listed();
+  if (how == "Exists") return there;
+  if (how == "DoesNotExist") return !there;
+  if (!there || wanted.size() != 1) return false;
+  const long long have = std::atoll(values[key].get<std::string>().c_str());
+  const long long bound = std::atoll(wanted[0].get<std::string>().c_str());
+  return how == "Gt" ? have > bound : how == "Lt" && have < bound;
+}
+
+}  // namespace
 
 void Kubelets::Impl::on_change(const std::string& table, const ChangePtr& change) {
   if (table == "nodes" || table == "persistentvolumeclaims") return schedule_later();
@@ -37,6 +86,7 @@ void Kubelets::Impl::schedule() {
   std::vector<std::pair<kube::Key, Json>> waiting;
   for (const auto& [key, stored] : api.store().all("pods")) {
     const Json& pod = stored->body;
+    if (gated(pod)) continue;
     if (core::get_string(pod, {"spec", "nodeName"}).empty() && !terminating(pod) && !ended(pod)) waiting.emplace_back(key, pod);
   }
   for (const auto& [key, pod] : waiting) {
@@ -77,7 +127,6 @@ std::vector<std::string> Kubelets::Impl::fitting_nodes(const kube::Key& key, con
     const Json* object = api.peek(res::kPersistentVolumeClaim, {key.ns, claim});
     if (object == nullptr || core::get_string(*object, {"status", "phase"}) != "Bound") return out;
   }
-  if (!pod["spec"].value("schedulingGates", Json::array()).empty()) return out;
   for (const auto& [name, stored] : api.store().all("nodes")) {
     const Json& node = stored->body;
     const Json cordon{{"key", "node.kubernetes.io/unschedulable"}, {"effect", "NoSchedule"}};
@@ -85,7 +134,8 @@ std::vector<std::string> Kubelets::Impl::fitting_nodes(const kube::Key& key, con
     if (!is_ready(node)) continue;
     const Json selector = pod["spec"].value("nodeSelector", Json::object());
     if (!core::contains(node["metadata"].value("labels", Json::object()), selector)) continue;
-    if (!affine(pod, name.name) || !tolerant(key, pod, name.name) || !tolerates_taints(pod, node)) continue;
+    if (!affine(pod, node) || !tolerant(key, pod, name.name) || !tolerates_taints(pod, node)) continue;
+    if (!has_room(pod, node)) continue;
     out.push_back(name.name);
   }
   return out;
@@ -98,18 +148,34 @@ bool Kubelets::Impl::tolerates_taints(const Json& pod, const Json& node) {
          });
 }
 
-/// Evaluates node affinity by name (matchFields), which pods of DaemonSets and bound workers have. Ignores other affinity.
-bool Kubelets::Impl::affine(const Json& pod, const std::string& node) {
+/// Evaluates required node affinity: one of the terms must match, and all requirements of a term. An empty term matches no
+/// node.
+bool Kubelets::Impl::affine(const Json& pod, const Json& node) {
   const Json* terms = core::find(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
   if (terms == nullptr || !terms->contains("nodeSelectorTerms")) return true;
-  for (const Json& term : (*terms)["nodeSelectorTerms"]) {
-    if (!term.contains("matchFields")) return true;
-    for (const Json& field : term["matchFields"]) {
-      const Json values = field.value("values", Json::array());
-      if (std::find(values.begin(), values.end(), node) != values.end()) return true;
-    }
+  const Json labels = node["metadata"].value("labels", Json::object());
+  const Json fields{{"metadata.name", node["metadata"]["name"]}};
+  return std::ranges::any_of((*terms)["nodeSelectorTerms"], [&](const Json& term) {
+    const Json by_label = term.value("matchExpressions", Json::array()), by_field = term.value("matchFields", Json::array());
+    return (!by_label.empty() || !by_field.empty()) &&
+           std::ranges::all_of(by_label, [&](const Json& one) { return meets(one, labels); }) &&
+           std::ranges::all_of(by_field, [&](const Json& one) { return meets(one, fields); });
+  });
+}
+
+/// Reports whether what the pod requests fits beside the requests of the node's other pods. A node without
+/// status.allocatable has room for all.
+bool Kubelets::Impl::has_room(const Json& pod, const Json& node) {
+  const Json* allocatable = core::find(node, {"status", "allocatable"});
+  if (allocatable == nullptr) return true;
+  Amounts left = amounts(*allocatable);
+  for (const kube::Key& key : api.store().pods_on(core::get_string(node, {"metadata", "name"}))) {
+    const StoredPtr other = api.store().find("pods", key);
+    if (!other || ended(other->body)) continue;
+    for (const auto& [name, amount] : requests(other->body)) left[name] -= amount;
   }
-  return false;
+  return std::ranges::all_of(requests(pod),
+                             [&](const auto& wanted) { return wanted.second <= 0 || wanted.second <= left[wanted.first]; });
 }
 
 /// Reports whether the pod's required anti-affinity, which is by host name, allows the node.

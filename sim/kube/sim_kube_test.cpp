@@ -539,6 +539,137 @@ TEST_P(SimKubeTest, AtRestNothingIsWritten) {
   EXPECT_EQ(api.store().revision(), revision);
 }
 
+// --- Gates and placing ------------------------------------------------------------------------------------------------
+
+struct GatedPodTest : SimKubeTest {
+  static constexpr const char* kPin = R"({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]})";
+  const kube::Key key{"ns", "p"};
+
+  GatedPodTest() { create_pod("p", j(R"({"spec": {"schedulingGates": [{"name": "a.b/c"}]}})")); }
+  ApiResult<Json> patch(const char* text) { return api.patch(res::kPod, key, PatchKind::kJson, j(text)); }
+  ApiResult<Json> merge(const char* text) { return api.patch(res::kPod, key, PatchKind::kMerge, j(text)); }
+  std::string node() { return core::get_string(*pod("p"), {"spec", "nodeName"}); }
+  Json scheduled() {
+    for (const Json& condition : (*pod("p"))["status"].value("conditions", Json::array())) {
+      if (condition["type"] == "PodScheduled") return condition;
+    }
+    return nullptr;
+  }
+  static std::string field(const ApiResult<Json>& refused) {
+    return refused ? "" : core::get_string(refused.error()["details"]["causes"][0], {"field"});
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, GatedPodTest, testing::Range<std::uint64_t>(1, 3));
+
+TEST_P(GatedPodTest, AGatedPodIsNotScheduled) {
+  EXPECT_EQ(scheduled()["reason"], "SchedulingGated") << "the API server says so at once";
+  EXPECT_EQ(scheduled()["status"], "False");
+  loop.run_for(60s);
+  EXPECT_EQ(node(), "");
+  EXPECT_EQ(scheduled()["reason"], "SchedulingGated");
+}
+
+TEST_P(GatedPodTest, OnePatchUngatesAndPins) {
+  const std::string text =
+      R"([{"op": "test", "path": "/metadata/resourceVersion", "value": ")" +
+      core::get_string(*pod("p"), {"metadata", "resourceVersion"}) +
+      R"("}, {"op": "remove", "path": "/spec/schedulingGates"}, {"op": "add", "path": "/spec/affinity", "value":
+    {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [)" +
+      std::string(kPin) + "]}}}}]";
+  ASSERT_TRUE(patch(text.c_str()));
+  EXPECT_FALSE(patch(text.c_str())) << "it has another version by now";
+  loop.run_for(5s);
+  EXPECT_EQ(node(), "n2");
+  EXPECT_EQ(scheduled()["status"], "True");
+}
+
+TEST_P(GatedPodTest, GatesAreOnlyRemoved) {
+  EXPECT_EQ(field(merge(R"({"spec": {"schedulingGates": [{"name": "a.b/c"}, {"name": "d"}]}})")),
+            "spec.schedulingGates[1].name");
+  ASSERT_TRUE(merge(R"({"spec": {"schedulingGates": []}})"));
+  EXPECT_EQ(core::find(*pod("p"), {"spec", "schedulingGates"}), nullptr);
+  EXPECT_EQ(field(merge(R"({"spec": {"schedulingGates": [{"name": "a.b/c"}]}})")), "spec.schedulingGates[0].name");
+}
+
+TEST_P(GatedPodTest, OnlyAGatedPodGetsMoreToLookFor) {
+  ASSERT_TRUE(merge(R"({"spec": {"nodeSelector": {"kubernetes.io/hostname": "n3"}}})"));
+  EXPECT_EQ(field(merge(R"({"spec": {"nodeSelector": {"kubernetes.io/hostname": "n1"}}})")), "spec.nodeSelector");
+  EXPECT_EQ(field(merge(R"({"spec": {"nodeSelector": null}})")), "spec.nodeSelector");
+  ASSERT_TRUE(merge(R"({"spec": {"schedulingGates": null}})"));
+  EXPECT_EQ(field(merge(R"({"spec": {"nodeSelector": {"more": "x"}}})")), "spec");
+  loop.run_for(5s);
+  EXPECT_EQ(node(), "n3");
+}
+
+TEST_P(GatedPodTest, ATermOnlyGetsMoreRequirements) {
+  const auto set = [&](const std::string& terms) {
+    return merge(
+        (R"({"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": )" +
+         terms + "}}}}}")
+            .c_str());
+  };
+  const std::string label = R"({"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1", "n2"]})";
+  const std::string at = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+  EXPECT_EQ(field(set(R"([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1", "n2"]}]}])")),
+            at + "[0].matchFields[0].values");
+  ASSERT_TRUE(set("[{\"matchExpressions\": [" + label + "]}]"));
+  EXPECT_EQ(field(set("[{\"matchExpressions\": [" + label + "]}, " + kPin + "]")), at) << "terms are alternatives";
+  EXPECT_EQ(field(set("[" + std::string(kPin) + "]")), at + "[0]") << "the label is gone";
+  const std::string both = "{\"matchExpressions\": [" + label + "]," + std::string(kPin).substr(1);
+  ASSERT_TRUE(set("[" + both + "]"));
+  ASSERT_TRUE(merge(R"({"spec": {"schedulingGates": null}})"));
+  loop.run_for(5s);
+  EXPECT_EQ(node(), "n2");
+}
+
+TEST_P(GatedPodTest, APodWithGatesHasNoNode) {
+  Json pod = template_of(j(R"({"spec": {"nodeName": "n1", "schedulingGates": [{"name": "a.b/c"}]}})"));
+  pod["metadata"] = {{"name", "q"}, {"namespace", "ns"}};
+  EXPECT_EQ(field(api.create(res::kPod, pod)), "spec.nodeName");
+}
+
+TEST_P(SimKubeTest, APodWaitsForRoomOnItsNode) {
+  kube.nodes().add_node("small", {{"size", "small"}}, {{"cpu", "2"}, {"memory", "1Gi"}, {"pods", "10"}});
+  const auto make = [&](const char* name, const char* cpu) {
+    Json extra = j(R"({"spec": {"nodeSelector": {"size": "small"}, "containers": [{"name": "c", "image": "i:1"}]}})");
+    extra["spec"]["containers"][0]["resources"] = {{"requests", {{"cpu", cpu}, {"memory", "100Mi"}}}};
+    create_pod(name, extra);
+  };
+  make("first", "1500m");
+  loop.run_for(10s);
+  make("second", "1");
+  make("third", "500m");
+  loop.run_for(10s);
+  EXPECT_TRUE(ready("first") && ready("third"));
+  EXPECT_FALSE(ready("second"));
+  ASSERT_TRUE(api.remove(res::kPod, {"ns", "first"}));
+  loop.run_for(60s);
+  EXPECT_TRUE(ready("second"));
+}
+
+TEST_P(SimKubeTest, ARequirementOfATermIsEvaluated) {
+  kube.nodes().add_node("gpu", {{"gpu", "4"}});
+  const std::pair<const char*, bool> cases[] = {
+      {R"({"key": "gpu", "operator": "Exists"})", true},
+      {R"({"key": "gpu", "operator": "Gt", "values": ["3"]})", true},
+      {R"({"key": "gpu", "operator": "Lt", "values": ["4"]})", false},
+      {R"({"key": "gpu", "operator": "NotIn", "values": ["4"]})", false},
+      {R"({"key": "gpu", "operator": "DoesNotExist"})", false},
+  };
+  int number = 0;
+  for (const auto& [requirement, on_gpu] : cases) {
+    Json extra = j(R"({"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+        {"nodeSelectorTerms": [{"matchExpressions": []}, {}]}}}}})");
+    core::Json& terms =
+        extra["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+    terms[0]["matchExpressions"].push_back(j(requirement));
+    const std::string name = "r" + std::to_string(number++);
+    create_pod(name, extra);
+    loop.run_for(10s);
+    EXPECT_EQ(core::get_string(*pod(name), {"spec", "nodeName"}) == "gpu", on_gpu) << requirement;
+  }
+}
+
 TEST(SimKubeDeterminism, OneSeedIsOneHistory) {
   const auto history = [](std::uint64_t seed) {
     SimLoop loop(seed);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "core/base64.hpp"
@@ -45,6 +46,9 @@ std::string as_written(const Json& body) {
 Json triple(std::int64_t value) {
   return {{"set", true}, {"infinite", false}, {"number", value}};
 }
+Json unset() {
+  return {{"set", false}, {"infinite", false}, {"number", 0}};
+}
 Json infinite() {
   return {{"set", false}, {"infinite", true}, {"number", 0}};
 }
@@ -59,6 +63,32 @@ std::string_view text_of(SlurmErrno number) {
       return "Invalid partition name specified";
     case SlurmErrno::kScriptMissing:
       return "Job script not specified";
+    case SlurmErrno::kNodeConfiguration:
+      return "Requested node configuration is not available";
+    case SlurmErrno::kPartitionConfiguration:
+      return "Requested partition configuration not available now";
+    case SlurmErrno::kInvalidFeature:
+      return "Invalid feature specification";
+    case SlurmErrno::kBatchOnly:
+      return "Only batch jobs are accepted or processed";
+    case SlurmErrno::kJobHeld:
+      return "Job is in held state, pending scheduler release";
+    case SlurmErrno::kInvalidAccount:
+      return "Invalid account or account/partition combination specified";
+    case SlurmErrno::kInvalidQos:
+      return "Invalid qos specification";
+    case SlurmErrno::kNodeNotAvailable:
+      return "Required node not available (down, drained or reserved)";
+    case SlurmErrno::kPartitionNotAvailable:
+      return "Required partition not available (inactive or drain)";
+    case SlurmErrno::kInvalidGres:
+      return "Invalid generic resource (gres) specification";
+    case SlurmErrno::kJobFinished:
+      return "Job has already finished";
+    case SlurmErrno::kNodeTableFull:
+      return "Unable to add node, node table is full";
+    case SlurmErrno::kInvalidExternalJob:
+      return "Invalid configuration for external job";
     case SlurmErrno::kJobNotPending:
       return "Job is no longer pending execution";
     case SlurmErrno::kAccessDenied:
@@ -78,7 +108,7 @@ std::string_view text_of(SlurmErrno number) {
     case SlurmErrno::kInvalidState:
       return "Invalid node state specified";
     case SlurmErrno::kInvalidTransition:
-      return "Invalid node state transition requested";
+      return "Invalid node state transition";
     case SlurmErrno::kNodeExists:
       return "Node already exists in the node table";
     case SlurmErrno::kNotSupported:
@@ -137,6 +167,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
   [[nodiscard]] bool new_release() const { return slurm.release_at_least(26, 5); }
   [[nodiscard]] std::vector<std::string> parsers() const {
     if (new_release()) return {"v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"};
+    if (slurm.release_at_least(25, 11)) return {"v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44"};
+    if (slurm.release_at_least(25, 5)) return {"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43"};
     return {"v0.0.40", "v0.0.41", "v0.0.42"};
   }
 
@@ -178,13 +210,20 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return Json::array({{{"description", description}, {"error_number", number}, {"error", text}, {"source", source}}});
   }
 
-  /// Returns an error from slurmctld. From 26.05 on, a mistake of the client is a 422.
+  /// Returns an error from slurmctld. From 26.05 on, a mistake of the client is a 422, except for errors that slurmrestd does
+  /// not know as such.
   [[nodiscard]] HttpResponse refused(const Call& call, SlurmErrno number, const std::string& description,
-                                     std::string_view source) const {
-    const int status = number == SlurmErrno::kNoController                    ? 502
-                       : number == SlurmErrno::kUnspecified || !new_release() ? 500
-                                                                              : 422;
-    return answer(call, status, Json::object(), error_json(static_cast<int>(number), text_of(number), description, source));
+                                     std::string_view source, Json body = Json::object()) const {
+    const bool not_known = number == SlurmErrno::kUnspecified || number == SlurmErrno::kInvalidExternalJob;
+    const int status = number == SlurmErrno::kNoController ? 502
+                       : number == SlurmErrno::kInvalidJob ? 404
+                       : not_known || !new_release()       ? 500
+                                                           : 422;
+    return answer(call, status, std::move(body), error_json(static_cast<int>(number), text_of(number), description, source));
+  }
+
+  static Json warning(const std::string& description, const std::string& source) {
+    return {{"description", description}, {"source", source}};
   }
 
   [[nodiscard]] HttpResponse unknown_path() const {
@@ -287,12 +326,14 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     if (call.method == "POST" && call.path == "new/node" && call.parser >= "v0.0.44") return post_new_node(call);
     if (call.method == "POST" && call.path == "jobs/requeue" && call.parser >= "v0.0.45") return requeue_jobs(call);
     if (call.method == "POST" && call.path == "job/submit") return submit_job(call);
-    if (call.method == "POST" && call.path.starts_with("job/")) return post_job(call);
-    if (call.method == "DELETE" && call.path.starts_with("job/")) {
-      // slurmctld's answer about the job is in `status`, and is not an error.
-      (void)slurm.cancel_by(std::strtoll(call.path.c_str() + 4, nullptr, 10), call.user);
-      return good(call);
+    if (call.path.starts_with("job/")) {
+      const std::int64_t id = std::strtoll(call.path.c_str() + 4, nullptr, 10);
+      if (get) return get_job(call, id);
+      if (call.method == "POST") return post_job(call, id);
+      if (call.method == "DELETE") return cancel_jobs(call, {std::to_string(id)});
     }
+    if (call.method == "DELETE" && call.path == "jobs")
+      return cancel_jobs(call, call.body.value("jobs", std::vector<std::string>()));
     if (call.path.starts_with("node/")) {
       const std::string name = call.path.substr(5);
       if (get) return get_node(call, name);
@@ -339,7 +380,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       add(base + "reconfigure/", {"get"});
       add(base + "nodes/", {"get", "post"});
       add(base + "node/{node_name}", {"get", "post", "delete"});
-      add(base + "jobs/", {"get"});
+      add(base + "jobs/", {"get", "delete"});
       add(base + "partitions/", {"get"});
       add(base + "reservations/", {"get"});
       if (has_reservations() && parser >= "v0.0.43") {
@@ -383,7 +424,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return {{"name", node.name},
             {"hostname", node.hostname},
             {"address", node.address},
-            {"architecture", "x86_64"},
+            {"architecture", node.external ? "" : "x86_64"},
             {"port", 6818},
             {"state", slurm.state_words(node)},
             {"features", node.features},
@@ -398,12 +439,12 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
             {"weight", node.weight},
             {"cpus", node.cpus},
             {"real_memory", node.real_memory},
-            {"boot_time", triple(node.registered_at - 100)},
+            {"boot_time", triple(node.external ? 0 : node.registered_at - 100)},
             {"slurmd_start_time", triple(node.registered_at)},
             {"reservation", node.reservation},
             {"gres", node.gres},
             {"tres", "cpu=" + std::to_string(node.cpus)},
-            {"version", slurm.options().release}};
+            {"version", node.external ? "" : slurm.options().release}};
   }
 
   HttpResponse get_nodes(const Call& call) {
@@ -434,13 +475,39 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return good(call, {{"nodes", Json::array({std::move(row)})}, {"last_update", triple(slurm.now_seconds())}});
   }
 
+  static Json exit_code(int signal) {
+    return {{"status", Json::array({signal == 0 ? "SUCCESS" : "SIGNALED"})},
+            {"return_code", triple(0)},
+            {"signal", {{"id", signal == 0 ? unset() : triple(signal)}, {"name", signal == 1 ? "Hangup" : ""}}}};
+  }
+
   [[nodiscard]] Json job_json(const SimJob& job) const {
     Json state = Json::array({to_string(job.state)});
     if (job.completing) state.push_back("COMPLETING");
     std::vector<std::string> required = job.request.required_nodes;
+    const JobRequest& request = job.request;
     return {{"job_id", job.id},
             {"job_state", std::move(state)},
-            {"state_reason", slurm.in_prolog(job) ? "Prolog" : "None"},
+            {"state_reason", slurm.in_prolog(job) ? "Prolog" : job.reason},
+            {"state_description", job.description},
+            {"failed_node", job.failed_node},
+            {"account", request.account},
+            {"qos", request.qos},
+            {"comment", request.comment},
+            {"mcs_label", request.mcs_label},
+            {"features", request.constraints},
+            {"tres_per_node", request.tres_per_node},
+            {"excluded_nodes", request.excluded_nodes.empty() ? "" : write_hostlist(request.excluded_nodes)},
+            {"node_count", triple(request.nodes)},
+            {"tasks_per_node", triple(request.tasks_per_node)},
+            {"cpus_per_task", triple(request.cpus_per_task)},
+            {"memory_per_node", triple(request.external ? request.memory : 0)},
+            {"priority", triple(request.held || job.state == SimJob::State::kSuspended ? 0 : 1)},
+            {"hold", request.held},
+            {"preempt_time", triple(job.preempted)},
+            {"submit_time", triple(job.submitted_at)},
+            {"derived_exit_code", exit_code(0)},
+            {"exit_code", exit_code(job.state == SimJob::State::kNodeFail ? 1 : 0)},
             {"cluster", slurm.cluster_name()},
             {"user_name", job.request.user},
             {"partition", job.request.partition},
@@ -475,6 +542,18 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return answer(call, 200,
                   {{"jobs", std::move(rows)}, {"last_backfill", triple(0)}, {"last_update", triple(slurm.now_seconds())}},
                   Json::array(), std::move(warnings));
+  }
+
+  HttpResponse get_job(const Call& call, std::int64_t id) const {
+    const auto found = slurm.jobs().find(id);
+    Json body{{"jobs", Json::array()}, {"last_backfill", triple(0)}, {"last_update", triple(0)}};
+    if (found == slurm.jobs().end()) {
+      return refused(call, SlurmErrno::kInvalidJob, "Unable to query JobId=" + std::to_string(id), "_handle_job_get",
+                     std::move(body));
+    }
+    body["jobs"].push_back(job_json(found->second));
+    body["last_update"] = triple(slurm.now_seconds());
+    return good(call, std::move(body));
   }
 
   HttpResponse get_partitions(const Call& call) const {
@@ -550,8 +629,11 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
       if (state.is_string()) out.state = state.get<std::string>();
       if (state.is_array() && !state.empty()) out.state = state.front().get<std::string>();
     }
+    // An empty list changes nothing, and a list with an empty name removes all.
     const auto words = [&](const char* key, std::optional<std::vector<std::string>>& to) {
-      if (body.contains(key) && body[key].is_array()) to = body[key].get<std::vector<std::string>>();
+      if (!body.contains(key) || !body[key].is_array() || body[key].empty()) return;
+      to = body[key].get<std::vector<std::string>>();
+      std::erase(*to, "");
     };
     words("features", out.features);
     words("features_act", out.active_features);
@@ -565,12 +647,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
   }
 
   HttpResponse post_new_node(const Call& call) {
-    SlurmErrno number = SlurmErrno::kInvalidNode;
-    const auto lines = read_slurm_conf(core::get_string(call.body, {"node_conf"})).value_or(std::vector<ConfWords>{});
-    for (const ConfWords& words : lines) {
-      if (words.front().first != "nodename") continue;
-      number = word(words, "state") == "CLOUD" ? slurm.create_node(words.front().second) : SlurmErrno::kInvalidState;
-    }
+    const SlurmErrno number = slurm.create_nodes(core::get_string(call.body, {"node_conf"}));
     return number == SlurmErrno::kSuccess ? good(call) : refused(call, number, "Failure to create node", "_create_node");
   }
 
@@ -601,38 +678,149 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                : refused(call, number, "Error creating reservation  " + name, "slurm_create_reservation");
   }
 
+  /// Reads a number that may be in an object or, like a count of nodes, in a text.
+  static std::int64_t count_in(const Json& body, const char* key, std::int64_t fallback) {
+    const Json* value = core::find(body, {key});
+    if (value == nullptr) return fallback;
+    if (value->is_object()) return value->value("set", true) ? value->value("number", fallback) : fallback;
+    if (value->is_string()) return number(value->get<std::string>(), static_cast<int>(fallback));
+    return value->is_number() ? value->get<std::int64_t>() : fallback;
+  }
+  static std::vector<std::string> names_in(const Json& value) {
+    if (value.is_string()) return read_hostlist(value.get<std::string>()).value_or(std::vector<std::string>());
+    return value.is_array() ? value.get<std::vector<std::string>>() : std::vector<std::string>();
+  }
+
+  /// Returns a warning for each key that slurmrestd does not know in the description of a job. The model knows fewer.
+  static Json ignored(const Json& body, const std::string& at) {
+    static const std::set<std::string> kKnown{"account",
+                                              "admin_comment",
+                                              "comment",
+                                              "constraints",
+                                              "cpus_per_task",
+                                              "environment",
+                                              "excluded_nodes",
+                                              "flags",
+                                              "group_id",
+                                              "hold",
+                                              "licenses",
+                                              "mcs_label",
+                                              "memory_per_node",
+                                              "name",
+                                              "nodes",
+                                              "partition",
+                                              "priority",
+                                              "qos",
+                                              "reservation",
+                                              "script",
+                                              "shared",
+                                              "tasks_per_node",
+                                              "time_limit",
+                                              "tres_per_node",
+                                              "current_working_directory",
+                                              "user_id",
+                                              "minimum_nodes",
+                                              "maximum_nodes",
+                                              "nice",
+                                              "kill_on_node_fail",
+                                              "minimum_cpus",
+                                              "requeue",
+                                              "dependency",
+                                              "begin_time",
+                                              "wckey"};
+    Json out = Json::array();
+    for (const auto& [key, value] : body.items()) {
+      if (kKnown.contains(key)) continue;
+      const char* type = value.is_string()   ? "string"
+                         : value.is_number() ? "64 bit integer"
+                         : value.is_array()  ? "list"
+                                             : "dictionary";
+      out.push_back(warning("Ignoring unknown field \"" + key + "\" of type " + type + " in DATA_PARSER_JOB_DESC_MSG",
+                            "#/" + at + key + "/"));
+    }
+    return out;
+  }
+
   /// Accepts only external jobs, because all others need a script.
   HttpResponse submit_job(const Call& call) {
-    const auto refuse = [&](SlurmErrno number) {
-      return refused(call, number, "Batch job submission failed", "slurm_submit_batch_job()");
-    };
-    const Json& body = call.body.at("job");
-    if (!slurm.release_at_least(25, 5, 0) || body.value("flags", Json::array()) != Json::array({"EXTERNAL_JOB"}))
-      return refuse(SlurmErrno::kScriptMissing);
+    const char* source = "slurm_submit_batch_job()";
+    const auto refuse = [&](SlurmErrno number) { return refused(call, number, "Batch job submission failed", source); };
+    const Json body = call.body.value("job", Json::object());
+    const Json flags = body.value("flags", Json::array());
+    const bool external = std::ranges::find(flags, Json("EXTERNAL_JOB")) != flags.end();
+    if (external && call.parser < "v0.0.43") {
+      return answer(
+          call, 500, Json::object(),
+          error_json(9207, "Data parser unable to parse invalid flag", "Unknown flag \"EXTERNAL_JOB\"", "#/job/flags[0]/"));
+    }
+    const bool script = !body.value("script", call.body.value("script", "")).empty();
+    if (!external && !script) {
+      return answer(call, new_release() ? 422 : 500, Json::object(),
+                    error_json(9000, "Query empty or not RFC7320 compliant",
+                               "Populated \"script\" field is required for job submission", "_job_post"));
+    }
+    if (!external) return refuse(SlurmErrno::kNotSupported);  // The model's users have sbatch.
+    if (script) return refuse(SlurmErrno::kInvalidExternalJob);
     JobRequest request;
     request.user = call.user;
     request.partition = body.value("partition", "");
     request.name = body.value("name", "");
     request.admin_comment = body.value("admin_comment", "");
-    request.nodes = std::stoi(body.value("nodes", "1"));
-    request.excluded_nodes = body.value("excluded_nodes", std::vector<std::string>());
-    request.external = true;
-    request.requeue = false;
-    request.duration = std::chrono::hours(24 * 365);
-    if (!slurm.up()) return refuse(SlurmErrno::kNoController);
-    for (const std::string& name : request.excluded_nodes) {
-      if (slurm.node(name) == nullptr) return refuse(SlurmErrno::kInvalidNode);
+    request.comment = body.value("comment", "");
+    request.account = body.value("account", "");
+    request.qos = body.value("qos", "");
+    request.mcs_label = body.value("mcs_label", "");
+    request.constraints = body.value("constraints", "");
+    request.tres_per_node = body.value("tres_per_node", "");
+    request.nodes = static_cast<int>(count_in(body, "nodes", count_in(body, "minimum_nodes", 1)));
+    request.tasks_per_node = static_cast<int>(count_in(body, "tasks_per_node", 1));
+    request.cpus_per_task = static_cast<int>(count_in(body, "cpus_per_task", 1));
+    request.memory = count_in(body, "memory_per_node", 0);
+    if (body.contains("excluded_nodes")) request.excluded_nodes = names_in(body["excluded_nodes"]);
+    if (const std::int64_t minutes = count_in(body, "time_limit", 0); minutes > 0)
+      request.limit = std::chrono::minutes(minutes);
+    request.exclusive = body.value("shared", Json::array()) == Json::array({"none"});
+    request.held = count_in(body, "priority", 1) == 0 || body.value("hold", false);
+    const SimSlurm::Submission made = slurm.submit_external(std::move(request));
+    if (made.id == 0) return refuse(made.error);
+    Json warnings = ignored(body, "job/");
+    if (made.error != SlurmErrno::kSuccess) {
+      const std::string text(text_of(made.error));
+      warnings.push_back(warning("Job submission resulted in non-zero return code: " + text, source));
+      warnings.push_back(warning(text, source));
     }
-    const std::int64_t id = slurm.submit(std::move(request));
-    if (id == 0) return refuse(SlurmErrno::kInvalidPartition);
-    return good(call, {{"job_id", id}, {"step_id", "batch"}, {"job_submit_user_msg", ""}});
+    return answer(call, 200, {{"job_id", made.id}, {"step_id", "batch"}, {"job_submit_user_msg", ""}}, Json::array(),
+                  std::move(warnings));
   }
 
-  HttpResponse post_job(const Call& call) {
-    const SlurmErrno number = slurm.update_job(std::strtoll(call.path.c_str() + 4, nullptr, 10),
-                                               call.body.value("excluded_nodes", std::vector<std::string>()));
-    return number == SlurmErrno::kSuccess ? good(call)
-                                          : refused(call, number, "Job update requested failed", "slurm_update_job2()");
+  HttpResponse post_job(const Call& call, std::int64_t id) {
+    const Json& body = call.body.is_object() ? call.body : Json::object();
+    JobUpdate update;
+    if (body.contains("excluded_nodes")) update.excluded_nodes = names_in(body["excluded_nodes"]);
+    if (body.contains("comment")) update.comment = body["comment"].get<std::string>();
+    if (body.contains("admin_comment")) update.admin_comment = body["admin_comment"].get<std::string>();
+    if (const std::int64_t minutes = count_in(body, "time_limit", 0); minutes > 0) update.limit = std::chrono::minutes(minutes);
+    if (body.contains("priority")) update.held = count_in(body, "priority", 1) == 0;
+    if (body.contains("hold")) update.held = body["hold"].get<bool>();
+    const SlurmErrno number = slurm.update_job(id, update);
+    if (number == SlurmErrno::kSuccess) return answer(call, 200, {{"results", nullptr}}, Json::array(), ignored(body, ""));
+    return refused(call, number, "Job update requested failed", "slurm_update_job2()", {{"results", nullptr}});
+  }
+
+  /// slurmctld's answer about each job that it does not cancel is in `status`, and is not an error.
+  HttpResponse cancel_jobs(const Call& call, const std::vector<std::string>& ids) {
+    Json status = Json::array();
+    for (const std::string& text : ids) {
+      const std::int64_t id = std::strtoll(text.c_str(), nullptr, 10);
+      const SlurmErrno number = slurm.cancel_by(id, call.user);
+      if (number == SlurmErrno::kSuccess) continue;
+      const std::string_view error = text_of(number);
+      status.push_back({{"error", {{"string", error}, {"code", static_cast<int>(number)}, {"message", error}}},
+                        {"step_id", text},
+                        {"job_id", number == SlurmErrno::kInvalidJob ? unset() : triple(id)},
+                        {"federation", {{"sibling", ""}}}});
+    }
+    return good(call, {{"status", std::move(status)}});
   }
 
   HttpResponse requeue_jobs(const Call& call) {

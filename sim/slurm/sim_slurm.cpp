@@ -32,6 +32,7 @@ struct SimSlurm::Loaded {
   core::Duration slurmd_timeout{0};
   std::map<std::string, std::string> node_sets;
   std::map<std::string, SimPartition> partitions;
+  std::set<std::string> gres_types;
 };
 
 bool SimJob::holds(std::string_view node) const {
@@ -66,6 +67,10 @@ std::string_view to_string(SimJob::State state) {
       return "NODE_FAIL";
     case SimJob::State::kTimeout:
       return "TIMEOUT";
+    case SimJob::State::kPreempted:
+      return "PREEMPTED";
+    case SimJob::State::kFailed:
+      return "FAILED";
   }
   return "";
 }
@@ -114,6 +119,8 @@ std::string_view to_string(JobLoss::Cause cause) {
       return "slurmctld was reconfigured during its prolog";
     case JobLoss::Cause::kRestarted:
       return "slurmctld was restarted during its prolog";
+    case JobLoss::Cause::kPreempted:
+      return "it was preempted";
   }
   return "";
 }
@@ -156,6 +163,7 @@ core::Result<SimSlurm::Loaded> SimSlurm::load(const std::string& text) const {
   }
   out.return_to_service = number(last(*lines, "returntoservice").value_or("0"), 0);
   out.max_nodes = static_cast<std::size_t>(number(last(*lines, "maxnodecount").value_or("0"), 0));
+  for (const std::string& type : split(last(*lines, "grestypes").value_or(""), ',')) out.gres_types.insert(type);
   out.slurmd_timeout = options_.slurmd_timeout;
   if (const auto timeout = last(*lines, "slurmdtimeout")) out.slurmd_timeout = std::chrono::seconds{number(*timeout, 300)};
   for (const ConfWords& words : *lines) {
@@ -193,6 +201,7 @@ void SimSlurm::put_in_force(Loaded loaded) {
   max_nodes_ = loaded.max_nodes;
   slurmd_timeout_ = loaded.slurmd_timeout;
   node_sets_ = std::move(loaded.node_sets);
+  gres_types_ = std::move(loaded.gres_types);
   // Jobs of a removed partition: running jobs are killed, pending jobs can no longer run.
   for (auto& [id, job] : jobs_) {
     if (job.ended() || job.completing || loaded.partitions.contains(job.request.partition)) continue;
@@ -269,6 +278,7 @@ core::Result<void> SimSlurm::start() {
     }
   }
   for (const auto& [name, node] : nodes_) {
+    if (node.external) continue;
     if (!hears(name)) {
       watch_silence(name);
     } else if (node.not_responding) {
@@ -348,6 +358,7 @@ std::vector<std::string> SimSlurm::state_words(const SimNode& node) const {
   std::vector<std::string> out;
   const int free = free_cpus(node);
   out.emplace_back(node.down ? "DOWN" : free == 0 ? "ALLOCATED" : free < node.cpus ? "MIXED" : "IDLE");
+  if (node.external) out.emplace_back("EXTERNAL");
   if (node.cloud) out.insert(out.end(), {"CLOUD", "POWERED_DOWN"});
   if (!node.reservation.empty()) out.emplace_back("RESERVED");
   if (node.maintenance) out.emplace_back("MAINTENANCE");

@@ -8,7 +8,7 @@
 //
 // Every rule here was observed on a real Slurm (24.11.5, 25.11, 26.05.5) unless its comment says otherwise.
 // tests/conformance/slurm/README.md lists the tests that check it. Not modelled: accounting, topology, backfill, power saving,
-// jobs in reservations.
+// jobs in reservations; and the memory and the features that a job of a user needs.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,9 @@ struct SlurmOptions {
   core::Duration failover{2000};           ///< The time slurmd needs for a host of --conf-server that does not answer.
   std::string listens = "slurmctld:6817";  ///< The address of this slurmctld for --conf-server.
   int cpus = 4;                            ///< The CPUs of a node, unless its --conf sets them.
-  std::int64_t memory = 24000;             ///< A machine's memory in MiB, unless set_memory changes it. Machines have no GRES.
+  /// If set, accounting is enforced, and a job with another account or QOS is refused.
+  std::optional<std::set<std::string>> accounts{}, qos{};
+  std::int64_t memory = 24000;  ///< A machine's memory in MiB, unless set_memory changes it. Machines have no GRES.
 };
 
 /// The error numbers of Slurm that this model returns.
@@ -52,20 +54,33 @@ enum class SlurmErrno : int {
   kInvalidPartition = 2000,
   kAccessDenied = 2002,
   kScriptMissing = 2009,
+  kNodeConfiguration = 2014,
+  kPartitionConfiguration = 2015,
   kBusy = 2016,
   kInvalidJob = 2017,
   kInvalidNode = 2018,
   kInvalidState = 2028,
   kAlreadyDone = 2021,
+  kInvalidFeature = 2029,
   kActiveFeatures = 2031,
   kNotSupported = 2036,
   kDisabled = 2037,
+  kBatchOnly = 2039,
+  kJobHeld = 2042,
+  kInvalidAccount = 2045,
   kInvalidReservation = 2053,
   kInvalidTime = 2054,
+  kInvalidQos = 2066,
+  kNodeNotAvailable = 2068,
+  kPartitionNotAvailable = 2070,
+  kInvalidGres = 2072,
   kJobNotPending = 2073,
+  kJobFinished = 2084,
   kReservationStarted = 2104,
   kNodeExists = 2168,
+  kNodeTableFull = 2169,
   kInvalidTransition = 2180,
+  kInvalidExternalJob = 2189,
 };
 
 /// The keys of auth/slurm that a daemon has, by their kid as in slurm.jwks; or only the key in slurm.key, which has no kid.
@@ -97,7 +112,10 @@ struct SimNode {
   bool not_responding = false;
   bool invalid_reg = false;
   bool cloud = false;  ///< Created by hand with State=CLOUD: powered down, and never powered up here.
+  /// Created by hand with State=EXTERNAL: it has no slurmd, is in service at once, and takes external jobs only.
+  bool external = false;
   int cpus = 4;
+  int cores = 4;  ///< Cores of a socket. One socket, one thread a core.
   int weight = 1;
   int conf_weight = 1;  ///< The weight from --conf, to which a reconfigure returns.
   std::int64_t real_memory = 1000;
@@ -124,7 +142,9 @@ struct JobRequest {
   std::string partition{};  ///< "": the default partition, or the first one.
   int nodes = 1;
   core::Duration duration{60000};
-  bool exclusive = false;  ///< The job takes whole nodes. Otherwise, it takes one CPU of each node.
+  bool exclusive = false;  ///< Without this, the job takes tasks_per_node * cpus_per_task CPUs of each node.
+  int tasks_per_node = 1, cpus_per_task = 1;
+  std::int64_t memory = 1;  ///< MiB on each node; 0: all of it, as for a job that asks for none.
   bool requeue = true;
   std::vector<std::string> required_nodes{};
   std::optional<core::Duration> limit{};  ///< The time limit; nullopt: none.
@@ -134,10 +154,26 @@ struct JobRequest {
   std::string admin_comment{};
   bool external = false;  ///< EXTERNAL_JOB: it has no script, and lasts until somebody ends it.
   std::vector<std::string> excluded_nodes{};
+  // Only of external jobs.
+  std::string account{}, qos{}, comment{}, mcs_label{}, constraints{};  ///< Constraints: features, joined by "&".
+  std::string tres_per_node{};                                          ///< "gres/gpu:2".
+  bool held = false;                                                    ///< Priority 0.
+  /// Returns the CPUs that it takes of a node with this number, without those that `exclusive` takes.
+  [[nodiscard]] int cpus() const { return tasks_per_node * cpus_per_task; }
+  /// Returns the names and numbers in tres_per_node.
+  [[nodiscard]] std::map<std::string, int> gres() const;
+};
+
+/// A change to a job by REST. Only what is set is changed.
+struct JobUpdate {
+  std::optional<std::vector<std::string>> excluded_nodes{};
+  std::optional<std::string> comment{}, admin_comment{};
+  std::optional<core::Duration> limit{};
+  std::optional<bool> held{};
 };
 
 struct SimJob {
-  enum class State { kPending, kRunning, kSuspended, kCompleted, kCancelled, kNodeFail, kTimeout };
+  enum class State { kPending, kRunning, kSuspended, kCompleted, kCancelled, kNodeFail, kTimeout, kPreempted, kFailed };
   std::int64_t id = 0;
   JobRequest request;
   State state = State::kPending;
@@ -149,10 +185,16 @@ struct SimJob {
   std::int64_t start = 0, end = 0;  ///< Seconds, wall clock; 0: not yet.
   int restarts = 0;
   core::MonoTime submitted;
-  core::MonoTime started;       ///< When it was last given its nodes.
-  core::MonoTime prolog_until;  ///< When its prolog ends or ended.
-  bool unlaunched = false;      ///< slurmctld lost the launch: the job never runs.
-  bool doomed = false;          ///< Its processes ended with a slurmd, and Slurm does not know it yet.
+  std::int64_t submitted_at = 0;  ///< Seconds, wall clock.
+  core::MonoTime started;         ///< When it was last given its nodes.
+  core::MonoTime prolog_until;    ///< When its prolog ends or ended.
+  bool unlaunched = false;        ///< slurmctld lost the launch: the job never runs.
+  bool doomed = false;            ///< Its processes ended with a slurmd, and Slurm does not know it yet.
+  // Only of external jobs.
+  std::string reason = "None", description{};  ///< Why it waits or has ended, as Slurm spells it.
+  std::string failed_node{};
+  std::int64_t preempted = 0;  ///< Seconds, wall clock: when its grace began; 0: not.
+  bool excludes_none = false;  ///< slurmctld lost the excluded nodes of a job whose update failed.
   [[nodiscard]] bool ended() const {
     return state != State::kPending && state != State::kRunning && state != State::kSuspended && !completing;
   }
@@ -184,6 +226,7 @@ struct JobLoss {
     kCancelled,      ///< `by`, who is not its user, cancelled it.
     kReconfigured,   ///< A reconfigure of slurmctld during its prolog lost the launch (before 26.11).
     kRestarted,      ///< A restart of slurmctld during its prolog lost the launch.
+    kPreempted,      ///< A job of a higher priority took its nodes.
   };
   What what = What::kLost;
   Cause cause = Cause::kDown;
@@ -267,6 +310,9 @@ class SimSlurm {
   SlurmErrno delete_node(const std::string& name, const std::string& user = "slurm");
   /// Creates a node with State=CLOUD and no slurmd. Before 26.05, a refusal with kNodeExists deletes that node if it is idle.
   SlurmErrno create_node(const std::string& name);
+  /// Creates the node of a line "NodeName=... State=CLOUD ...", or State=EXTERNAL (25.05 and later). For an existing name, as
+  /// above. kUnspecified if the line cannot be read.
+  SlurmErrno create_nodes(const std::string& line);
   /// Reserves the nodes from now on. Does nothing while a job holds one of them.
   void reserve(const std::string& reservation, std::set<std::string> nodes);
   void end_reservation(const std::string& reservation);
@@ -276,8 +322,17 @@ class SimSlurm {
   SlurmErrno set_reservation_nodes(const std::string& name, const std::set<std::string>& nodes);
   SlurmErrno delete_reservation(const std::string& name);
   std::int64_t submit(JobRequest request);
-  /// Sets the excluded nodes of a waiting job.
-  SlurmErrno update_job(std::int64_t job, std::vector<std::string> excluded_nodes);
+  struct Submission {
+    std::int64_t id = 0;                      ///< 0: refused.
+    SlurmErrno error = SlurmErrno::kSuccess;  ///< Of an accepted job: why it waits. Slurm reports that as a warning.
+  };
+  /// Submits an external job. One that no node can ever run is refused, and is listed as FAILED all the same.
+  Submission submit_external(JobRequest request);
+  /// Changes a job that has not ended. Excluded nodes can only be changed while it waits.
+  SlurmErrno update_job(std::int64_t job, const JobUpdate& update);
+  /// A job of a higher priority takes the nodes of a running job, with PreemptMode=CANCEL. With a grace time the job continues
+  /// for that long, and preempt_time and end_time tell it. False if the job does not run.
+  bool preempt(std::int64_t job, core::Duration grace = core::Duration{0});
   bool suspend(std::int64_t job);
   bool resume(std::int64_t job);
   bool cancel(std::int64_t job);
@@ -365,8 +420,10 @@ class SimSlurm {
   void mark_reserved();
   void ask_again(const std::string& name);
   void watch_silence(const std::string& name);
+  void await_answer(SimNode& node);
   void set_down(SimNode& node, JobLoss::Cause cause, const std::string& by);
-  void release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by);
+  /// The node's jobs end with the node; `external`: external jobs too, which a new slurmd does not end.
+  void release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by, bool external = true);
   void doom_jobs(const std::string& node);
   void fail_job(SimJob& job, JobLoss::Cause cause);
   void lose_launches(JobLoss::Cause cause);
@@ -376,10 +433,14 @@ class SimSlurm {
   void schedule_soon();
   void schedule();
   bool try_start(SimJob& job);
+  [[nodiscard]] bool may_use(const SimJob& job, const SimNode& node) const;
+  [[nodiscard]] SlurmErrno prospects(const SimJob& job) const;
+  void tell_why(SimJob& job, bool first);
   void run_out(std::int64_t id, std::uint64_t turn);
   void end_job(SimJob& job, SimJob::State state);
   void start_clock(SimJob& job);
   [[nodiscard]] int free_cpus(const SimNode& node) const;
+  [[nodiscard]] bool has_free(const SimNode& node, const JobRequest& request) const;
   [[nodiscard]] bool completing(std::string_view node) const;
   void touch_nodes() { nodes_changed_ = now_seconds(); }
   void touch_jobs() { jobs_changed_ = now_seconds(); }
@@ -402,6 +463,7 @@ class SimSlurm {
   std::size_t max_nodes_ = 0;
   core::Duration slurmd_timeout_{300000};
   std::map<std::string, std::string> node_sets_;  ///< By NodeSet: its feature.
+  std::set<std::string> gres_types_;              ///< The names in GresTypes.
   std::map<std::string, SimPartition> partitions_;
   bool features_moved_ = false;  ///< Features have changed since the partitions were last computed.
   std::map<std::string, SimReservation> reservations_;

@@ -22,11 +22,15 @@ std::int64_t SimSlurm::submit(JobRequest request) {
   }
   const auto partition = partitions_.find(request.partition);
   if (partition == partitions_.end() || partition->second.root_only) return 0;
+  // Only external jobs run on external nodes.
+  const auto external = [&](const std::string& name) { return nodes_.contains(name) && nodes_.at(name).external; };
+  if (!request.external && std::ranges::any_of(request.required_nodes, external)) return 0;
   // Slurm refuses the job with ESLURM_PARTITION_NOT_AVAIL.
   if (const std::string& state = partition->second.state; state == "DRAIN" || state == "INACTIVE") return 0;
   SimJob job;
   job.id = ++last_job_;
   job.submitted = loop_.clock().mono();
+  job.submitted_at = now_seconds();
   if (request.limit) request.duration = std::min(request.duration, *request.limit);
   job.left = request.duration;
   job.request = std::move(request);
@@ -52,7 +56,7 @@ bool SimSlurm::completing(std::string_view node) const {
 int SimSlurm::free_cpus(const SimNode& node) const {
   int free = node.cpus;
   for (const SimJob* job : jobs_on(node.name)) {
-    if (job->state == SimJob::State::kRunning) free -= job->request.exclusive ? node.cpus : 1;
+    if (job->state == SimJob::State::kRunning) free -= job->request.exclusive ? node.cpus : job->request.cpus();
   }
   return std::max(free, 0);
 }
@@ -68,13 +72,16 @@ void SimSlurm::schedule_soon() {
 
 void SimSlurm::schedule() {
   std::erase_if(jobs_, [&](const auto& entry) { return entry.second.ended() && entry.second.end + kJobAge < now_seconds(); });
+  std::set<std::string> waited;  // The partitions in which a job waits already.
   for (auto& [id, job] : jobs_) {
     if (job.state != SimJob::State::kPending || job.completing) continue;
     if (loop_.clock().mono() < job.not_before) {
       later(job.not_before - loop_.clock().mono(), [this] { schedule_soon(); });
       continue;
     }
-    try_start(job);
+    if (try_start(job)) continue;
+    if (job.request.external) tell_why(job, !waited.contains(job.request.partition));
+    if (!job.request.held) waited.insert(job.request.partition);
   }
 }
 
@@ -83,16 +90,15 @@ bool SimSlurm::try_start(SimJob& job) {
   if (partition == partitions_.end()) return false;
   // A drained partition still starts its pending jobs.
   if (const std::string& state = partition->second.state; state != "UP" && state != "DRAIN") return false;
+  if (job.request.held) return false;
   std::vector<std::string> chosen;
   const auto take = [&](const std::string& name) {
     const auto node = nodes_.find(name);
-    if (node == nodes_.end() || !partition->second.members.contains(name) || !usable(node->second)) return false;
-    if (std::ranges::find(job.request.excluded_nodes, name) != job.request.excluded_nodes.end()) return false;
+    if (node == nodes_.end() || !usable(node->second) || !may_use(job, node->second)) return false;
     if (!node->second.reservation.empty()) return false;
     // The slurmd would not accept the job's launch from a slurmctld with another key.
     if (const auto slurmd = slurmds_.find(name); slurmd != slurmds_.end() && !slurmd->second.keys.accept(keys_)) return false;
-    const int free = free_cpus(node->second);
-    if (free < (job.request.exclusive ? node->second.cpus : 1) || (job.request.exclusive && busy(name))) return false;
+    if (!has_free(node->second, job.request)) return false;
     chosen.push_back(name);
     return true;
   };
@@ -111,6 +117,8 @@ bool SimSlurm::try_start(SimJob& job) {
   job.start = now_seconds();
   job.started = loop_.clock().mono();
   job.doomed = job.unlaunched = false;
+  job.reason = "None";
+  job.description.clear();
   job.prolog_until = job.started + job.request.prolog;
   job.left += job.request.prolog;
   if (job.request.prolog > core::Duration{0})
@@ -125,7 +133,7 @@ bool SimSlurm::try_start(SimJob& job) {
   start_clock(job);
   for (const std::string& name : job.nodes) {
     const auto slurmd = slurmds_.find(name);
-    if (job.doomed || (slurmd != slurmds_.end() && slurmd->second.registered)) continue;
+    if (job.request.external || job.doomed || (slurmd != slurmds_.end() && slurmd->second.registered)) continue;
     job.doomed = true;
     tell_loss(job, {.what = JobLoss::What::kStranded, .cause = JobLoss::Cause::kNoSlurmd, .node = name});
   }
@@ -145,16 +153,19 @@ void SimSlurm::start_clock(SimJob& job) {
 void SimSlurm::run_out(std::int64_t id, std::uint64_t turn) {
   const auto it = jobs_.find(id);
   if (it == jobs_.end() || turns_[id] != turn || it->second.state != SimJob::State::kRunning) return;
-  const bool heard = up_ && !it->second.doomed &&
-                     std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
-                                 [&](const std::string& node) { return slurmds_.contains(node); });
+  // slurmctld itself ends an external job.
+  const bool heard =
+      up_ && !it->second.doomed &&
+      (it->second.request.external || std::all_of(it->second.nodes.begin(), it->second.nodes.end(),
+                                                  [&](const std::string& node) { return slurmds_.contains(node); }));
   if (!heard) {
     // slurmd reports the end when slurmctld is back. Nobody reports the end of jobs on a dead slurmd.
     later(core::Duration{1000}, [this, id, turn] { run_out(id, turn); });
     return;
   }
   const SimJob& job = it->second;
-  const bool timeout = job.request.limit && job.request.duration >= *job.request.limit;
+  const bool timeout = job.request.external || (job.request.limit && job.request.duration >= *job.request.limit);
+  if (timeout) it->second.reason = "TimeLimit";
   end_job(it->second, timeout ? SimJob::State::kTimeout : SimJob::State::kCompleted);
 }
 
@@ -232,17 +243,17 @@ void SimSlurm::fail_job(SimJob& job, JobLoss::Cause cause) {
 }
 
 /// Ends the node's jobs, for example because the node is DOWN: they are requeued, or fail. Epilogs are not awaited.
-void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by) {
+void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by, bool external) {
   for (auto& [id, job] : jobs_) {
-    if (!job.holds(node)) continue;
+    if (!job.holds(node) || (job.request.external && !external)) continue;
     ++turns_[id];
     const bool ended_already = job.state != SimJob::State::kRunning && job.state != SimJob::State::kSuspended;
     job.completing = false;
-    job.nodes.clear();
+    if (!job.request.external) job.nodes.clear();
     touch_jobs();
     if (ended_already) continue;
     JobLoss loss{.cause = cause, .node = node, .by = by, .told = std::exchange(job.doomed, false)};
-    if (job.request.requeue) {
+    if (job.request.requeue && !job.request.external) {
       loss.what = JobLoss::What::kRequeued;
       job.state = SimJob::State::kPending;
       job.left = job.request.duration;
@@ -251,6 +262,8 @@ void SimSlurm::release_jobs(const std::string& node, JobLoss::Cause cause, const
     } else {
       job.state = SimJob::State::kNodeFail;
       job.end = now_seconds();
+      job.reason = "NodeDown";
+      job.failed_node = node;
     }
     tell_loss(job, loss);
   }
@@ -302,20 +315,6 @@ SlurmErrno SimSlurm::cancel_by(std::int64_t id, const std::string& user) {
   return SlurmErrno::kSuccess;
 }
 
-SlurmErrno SimSlurm::update_job(std::int64_t id, std::vector<std::string> excluded_nodes) {
-  if (!up_) return SlurmErrno::kNoController;
-  const auto it = jobs_.find(id);
-  if (it == jobs_.end()) return SlurmErrno::kInvalidJob;
-  if (it->second.state != SimJob::State::kPending) return SlurmErrno::kJobNotPending;
-  for (const std::string& name : excluded_nodes) {
-    if (!nodes_.contains(name)) return SlurmErrno::kInvalidNode;
-  }
-  it->second.request.excluded_nodes = std::move(excluded_nodes);
-  touch_jobs();
-  schedule_soon();
-  return SlurmErrno::kSuccess;
-}
-
 /// Requeues the job: it is pending again, and holds its nodes until their epilogs have ended.
 SlurmErrno SimSlurm::requeue(std::int64_t id, const std::string& user) {
   if (!up_) return SlurmErrno::kNoController;
@@ -324,6 +323,7 @@ SlurmErrno SimSlurm::requeue(std::int64_t id, const std::string& user) {
   SimJob& job = it->second;
   if ((job.state != SimJob::State::kRunning && job.state != SimJob::State::kSuspended) || job.completing)
     return SlurmErrno::kSuccess;
+  if (job.request.external) return SlurmErrno::kBatchOnly;
   if (!job.request.requeue) return SlurmErrno::kDisabled;
   const JobLoss loss{.what = JobLoss::What::kRequeued,
                      .cause = JobLoss::Cause::kRequeued,

@@ -45,33 +45,35 @@ SlurmErrno SimSlurm::update_node(const std::string& name, const SimNodeUpdate& u
     node.drain = true;
   } else if (state == "UNDRAIN") {
     node.drain = false;
-    node.not_responding = true;
     if (clears_reason && !node.down) node.reason.clear();
-    ask_again(name);
+    await_answer(node);
   } else if (state == "RESUME") {
     if (!node.down && !node.drain) {
       return release_at_least(26, 5) ? SlurmErrno::kInvalidTransition : SlurmErrno::kInvalidState;
     }
     node.down = node.drain = false;
-    node.not_responding = true;
     node.heard_of = now_seconds();
     if (clears_reason) node.reason.clear();
-    ask_again(name);
+    await_answer(node);
   } else if (state == "DOWN") {
     set_down(node, JobLoss::Cause::kDown, user);
   } else if (state == "IDLE") {
     const bool was = node.down || node.drain;
     node.down = node.drain = false;
     if (was && clears_reason) node.reason.clear();
-    if (was) {
-      node.not_responding = true;
-      ask_again(name);
-    }
+    if (was) await_answer(node);
   } else {
     return SlurmErrno::kInvalidState;
   }
   schedule_soon();
   return SlurmErrno::kSuccess;
+}
+
+/// A node that is in service again counts as not responding until its slurmd has answered. An external node has no slurmd.
+void SimSlurm::await_answer(SimNode& node) {
+  if (node.external) return;
+  node.not_responding = true;
+  ask_again(node.name);
 }
 
 void SimSlurm::set_down(SimNode& node, JobLoss::Cause cause, const std::string& by) {
@@ -114,6 +116,9 @@ void SimSlurm::forget_record(const std::string& name) {
   update_partitions(nullptr);
   touch_nodes();
   partitions_changed_ = now_seconds();
+  // An external job that no node can run any more is held.
+  const auto waits = [](const auto& one) { return one.second.request.external && one.second.state == SimJob::State::kPending; };
+  if (std::ranges::any_of(jobs_, waits)) schedule_soon();
 }
 
 SlurmErrno SimSlurm::create_node(const std::string& name) {

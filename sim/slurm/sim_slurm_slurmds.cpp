@@ -86,7 +86,7 @@ void SimSlurm::stop_slurmd(const std::string& name) {
 /// Marks the node's jobs: their processes have ended. slurmctld learns that from the silence, or from the node's next slurmd.
 void SimSlurm::doom_jobs(const std::string& name) {
   for (auto& [id, job] : jobs_) {
-    if (!job.holds(name) || job.completing || job.doomed) continue;
+    if (!job.holds(name) || job.completing || job.doomed || job.request.external) continue;
     job.doomed = true;
     tell_loss(job, {.what = JobLoss::What::kStranded, .cause = JobLoss::Cause::kSlurmdEnded, .node = name});
   }
@@ -251,7 +251,7 @@ void SimSlurm::renew_record(SimNode& node, Slurmd& slurmd, Registration kind) {
     node.instance_id = slurmd.instance;
     node.registered_at = now_seconds();
   }
-  if (kind == Registration::kStart) release_jobs(node.name, JobLoss::Cause::kSlurmdBegan, "");
+  if (kind == Registration::kStart) release_jobs(node.name, JobLoss::Cause::kSlurmdBegan, "", false);
   const bool own_silence = node.reason == "Not responding";
   const bool rebooted = slurmd.booted > node.heard_of;
   node.heard_of = now_seconds();

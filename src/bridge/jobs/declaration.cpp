@@ -90,6 +90,8 @@ slinky::Keys JobsController::woken_by(const slurm::Change& change) {
     // Pods that are gone as well: their jobs could not be cancelled while Slurm did not answer.
     out.merge(table_.pods());
     add(keys(false));
+    // A pod may have gone while Slurm did not answer, and its job has not changed since.
+    add(table_.pods());
   } else if (places_changed(change)) {
     add(keys(true));
   }

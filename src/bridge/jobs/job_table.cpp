@@ -64,6 +64,12 @@ const JobTable::Row* JobTable::row(std::int64_t job) const {
   return found == rows_.end() ? nullptr : &found->second;
 }
 
+std::vector<run::Key> JobTable::pods() const {
+  std::vector<run::Key> out;
+  for (const auto& [pod, ids] : by_pod_) out.push_back(pod);
+  return out;
+}
+
 std::int64_t JobTable::youngest(const std::string& installation) const {
   for (auto it = rows_.rbegin(); it != rows_.rend(); ++it) {
     if (it->second.mark.instance == installation) return it->first;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "run/key.hpp"
 #include "slurm/own_job.hpp"
@@ -29,6 +30,8 @@ class JobTable {
   /// Returns all pods that jobs name.
   [[nodiscard]] std::set<run::Key> pods() const;
   [[nodiscard]] const Row* row(std::int64_t job) const;
+  /// Returns the pods that the jobs name, whether they exist or not.
+  [[nodiscard]] std::vector<run::Key> pods() const;
   /// Returns the greatest number of a job of this installation, whatever its state; 0 if there is none.
   [[nodiscard]] std::int64_t youngest(const std::string& installation) const;
 

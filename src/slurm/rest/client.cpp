@@ -16,6 +16,11 @@ core::Json whole(std::int64_t number) {
   return {{"set", true}, {"infinite", false}, {"number", number}};
 }
 
+/// An empty list would change nothing. Slurm takes a list with an empty name for none.
+std::vector<std::string> sent(const std::vector<std::string>& names) {
+  return names.empty() ? std::vector<std::string>{""} : names;
+}
+
 core::Json body_of(const NodeUpdate& update) {
   core::Json body = core::Json::object();
   if (update.state) body["state"] = core::Json::array({*update.state});
@@ -23,8 +28,8 @@ core::Json body_of(const NodeUpdate& update) {
   if (update.comment) body["comment"] = *update.comment;
   if (update.features) {
     // Slurm refuses to remove a feature that is still active.
-    body["features"] = *update.features;
-    body["features_act"] = update.active_features ? *update.active_features : *update.features;
+    body["features"] = sent(*update.features);
+    body["features_act"] = sent(update.active_features ? *update.active_features : *update.features);
   }
   if (update.topology) body["topology_str"] = *update.topology;
   if (update.weight) body["weight"] = {{"set", true}, {"infinite", false}, {"number", *update.weight}};

@@ -318,6 +318,14 @@ TEST_F(ClientTest, TakesAwayActiveFeaturesWithTheFeatures) {
   EXPECT_EQ(*core::parse_json(http.log.back().body), (core::Json{{"features", {"cpu"}}, {"features_act", {"cpu"}}}));
 }
 
+TEST_F(ClientTest, NoFeaturesAreAListWithAnEmptyName) {
+  http.on("POST", "/slurm/v0.0.45/node/n1", testing::done());
+  NodeUpdate update;
+  update.features = std::vector<std::string>{};
+  EXPECT_TRUE(run<void>([&](auto done) { client.update_node("n1", update, std::move(done)); }));
+  EXPECT_EQ(*core::parse_json(http.log.back().body), (core::Json{{"features", {""}}, {"features_act", {""}}}));
+}
+
 TEST_F(ClientTest, CancelsAndRequeuesTasksByTheirNumbers) {
   http.on("DELETE", "/slurm/v0.0.45/job/", testing::done());
   http.on("POST", "/slurm/v0.0.45/jobs/requeue", testing::done());

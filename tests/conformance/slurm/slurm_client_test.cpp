@@ -291,6 +291,17 @@ TEST_P(SlurmTest, ADownRequeuesTheJobsOfANode) {
   EXPECT_TRUE(job_becomes(job, "PENDING"));
 }
 
+TEST_P(SlurmTest, AllFeaturesOfANodeAreRemoved) {
+  NodeUpdate change;
+  change.features = {"cpu", "extra"};
+  ASSERT_TRUE(ask<void>([&](auto done) { client->update_node("n1", change, std::move(done)); }));
+  EXPECT_EQ(node("n1")->features, (std::vector<std::string>{"cpu", "extra"}));
+  change.features = std::vector<std::string>{};
+  ASSERT_TRUE(ask<void>([&](auto done) { client->update_node("n1", change, std::move(done)); }));
+  EXPECT_TRUE(node("n1")->features.empty());
+  EXPECT_TRUE(node("n1")->active_features.empty());
+}
+
 TEST_P(SlurmTest, AnExternalJobIsSubmittedOnceChangedAndCancelled) {
   const slurm::JobMark mark = new_mark();
   const auto own = [&](std::int64_t id) {

@@ -447,6 +447,7 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
       }
       return loss.pending ? Blame::kPartitionWait : Blame::kPartition;
     case Cause::kNodeGone:
+    case Cause::kPreempted:
       return Blame::kUser;
     case Cause::kStateLost:
       return state_was_users(controller, job) ? Blame::kUser : Blame::kState;

@@ -1,0 +1,267 @@
+#include "sim/programs/bridge/oracle.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bridge/common/names.hpp"
+
+namespace sim {
+namespace {
+
+using core::Json;
+namespace res = kube::resources;
+
+/// The user of the bridge in Slurm.
+constexpr const char* kUser = "slurm";
+constexpr const char* kOwnReason = "slurm-bridge:";
+
+std::string text(const Json& object, std::initializer_list<std::string_view> path) {
+  return core::get_string(object, path);
+}
+
+std::string name_of(const Json& pod) {
+  return text(pod, {"metadata", "namespace"}) + "/" + text(pod, {"metadata", "name"});
+}
+
+bool gated(const Json& pod) {
+  const Json* gates = core::find(pod, {"spec", "schedulingGates"});
+  return gates != nullptr && std::ranges::any_of(*gates, [](const Json& gate) { return gate["name"] == bridge::kGate; });
+}
+
+/// Returns the job that the pod was placed for; 0 if there is none.
+std::int64_t job_of(const Json& pod) {
+  return std::strtoll(text(pod, {"metadata", "labels", bridge::kLabelJobId}).c_str(), nullptr, 10);
+}
+
+/// Returns the node of each term of the pod's required node affinity; "" for a term that does not pin it to one.
+std::set<std::string> pins_of(const Json& pod) {
+  std::set<std::string> out;
+  const Json* terms = core::find(
+      pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+  if (terms == nullptr) return {""};
+  for (const Json& term : *terms) {
+    std::string node;
+    for (const Json& field : term.value("matchFields", Json::array())) {
+      if (field["key"] == "metadata.name" && field["operator"] == "In" && field["values"].size() == 1)
+        node = field["values"][0];
+    }
+    out.insert(node);
+  }
+  return out;
+}
+
+bool condition(const Json& pod, std::string_view type) {
+  const Json* all = core::find(pod, {"status", "conditions"});
+  return all != nullptr &&
+         std::ranges::any_of(*all, [&](const Json& one) { return one["type"] == type && one["status"] == "True"; });
+}
+
+bool in_queue(const SimJob& job) {
+  using enum SimJob::State;
+  return job.state == kPending || job.state == kRunning || job.state == kSuspended;
+}
+
+std::vector<std::string> split_ids(std::string_view list) {
+  std::vector<std::string> out;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    out.emplace_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return out;
+}
+
+}  // namespace
+
+BridgeOracle::BridgeOracle(Oracles& all, core::Loop& loop, KubeApi& api, SimSlurm& slurm, std::string installation)
+    : all_(all), loop_(loop), api_(api), slurm_(slurm), installation_(std::move(installation)) {
+  all_.add(*this);
+  api_.store().listen([this](const std::string& table, const ChangePtr& change) {
+    if (table == "pods" && change->before && change->type == Change::Type::kModified)
+      changed(change->before->body, change->object->body);
+  });
+  slurm_.on_update = [this](const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
+    check_node(node, update, user);
+  };
+}
+
+bool BridgeOracle::is_ours(const SimJob& job) const {
+  if (!job.request.external) return false;
+  const auto comment = core::parse_json(job.request.admin_comment);
+  return comment && text(*comment, {"owner"}) == "slurm-bridge" && text(*comment, {"instance"}) == installation_;
+}
+
+/// Returns the uids of the pods that the job is for.
+std::set<std::string> BridgeOracle::pods_of(const SimJob& job) {
+  std::set<std::string> out;
+  const Json comment = core::parse_json(job.request.admin_comment).value_or(Json::object());
+  for (const Json& pod : comment.value("pods", Json::array())) out.insert(text(pod, {"uid"}));
+  return out;
+}
+
+// --- What the bridge does to Slurm ------------------------------------------------------------------------------------
+
+void BridgeOracle::request(const net::HttpRequest& request) {
+  if (request.method == "GET") return;
+  constexpr std::string_view kRoot = "/slurm/";
+  std::string_view path = request.target;
+  path = path.substr(0, path.find('?'));
+  if (!path.starts_with(kRoot)) return;
+  path.remove_prefix(std::min(path.find('/', kRoot.size()) + 1, path.size()));
+  while (path.ends_with('/')) path.remove_suffix(1);
+  const Json body = core::parse_json(request.body).value_or(Json::object());
+  if (path == "job/submit") return;
+  if (path.starts_with("job/")) {
+    const std::string_view ids = path.substr(4);
+    for (const std::string& id : split_ids(ids)) check_job(id, request.method == "DELETE" ? "cancels" : "changes");
+  } else if (path == "jobs" || path == "jobs/requeue") {
+    for (const Json& id : body.value("jobs", Json::array())) check_job(id.get<std::string>(), "ends");
+  } else if (path.starts_with("reservation")) {
+    violation("the bridge writes a reservation: " + std::string(path));
+  }
+}
+
+void BridgeOracle::check_job(const std::string& id, const std::string& what) {
+  const auto found = slurm_.jobs().find(std::strtoll(id.c_str(), nullptr, 10));
+  if (found == slurm_.jobs().end() || is_ours(found->second)) return;
+  violation(fmt::format("the bridge {} job {}, which is not its own: {}", what, id, found->second.request.admin_comment));
+}
+
+void BridgeOracle::check_node(const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
+  if (user != kUser) return;
+  const bool held = node.drain || node.down;
+  const bool own = node.reason.find(kOwnReason) != std::string::npos;
+  const std::string state = update.state.value_or("");
+  if (state == "DOWN") violation("the bridge sets " + node.name + " DOWN, which ends its jobs");
+  const bool frees = state == "UNDRAIN" || state == "RESUME" || state == "IDLE";
+  if (frees && held && !own) violation("the bridge frees " + node.name + ", which somebody else holds: " + node.reason);
+  const bool forgets = update.reason && held && !node.reason.empty() && !own && !node.reason.starts_with("Not responding") &&
+                       update.reason->find(node.reason) == std::string::npos && !frees;
+  if (forgets) violation("the bridge replaces the reason of " + node.name + ": " + node.reason);
+}
+
+// --- What the bridge does to pods -------------------------------------------------------------------------------------
+
+void BridgeOracle::changed(const Json& before, const Json& after) {
+  const std::string uid = text(after, {"metadata", "uid"});
+  if (gated(before) && !gated(after) && !freed_.contains(uid)) placed(after);
+  if (!condition(after, bridge::kConditionEnded) || condition(before, bridge::kConditionEnded)) return;
+  // The bridge ends the pod.
+  bool refused = false;
+  for (const auto& [id, job] : slurm_.jobs()) {
+    if (!is_ours(job) || !pods_of(job).contains(uid)) continue;
+    if (job.state != SimJob::State::kFailed) return;
+    refused = true;
+  }
+  if (refused) violation(name_of(after) + " is ended, but Slurm only refused its job");
+}
+
+void BridgeOracle::placed(const Json& pod) {
+  const std::string name = name_of(pod);
+  const std::int64_t id = job_of(pod);
+  const auto found = slurm_.jobs().find(id);
+  if (found == slurm_.jobs().end()) return violation(fmt::format("{} is placed for job {}, which does not exist", name, id));
+  const SimJob& job = found->second;
+  if (!is_ours(job) || !pods_of(job).contains(text(pod, {"metadata", "uid"})))
+    return violation(fmt::format("{} is placed for job {}, which is not its own", name, id));
+  const std::set<std::string> pins = pins_of(pod);
+  if (pins.size() != 1 || pins.contains("")) return violation(name + " is placed, and not pinned to one node in each term");
+  const std::string& node = *pins.begin();
+  if (std::ranges::find(job.nodes, node) == job.nodes.end())
+    return violation(fmt::format("{} is placed on {}, which job {} does not hold", name, node, id));
+  const std::int64_t news = kNews.count() / 1000;
+  if (job.state != SimJob::State::kRunning && (job.state == SimJob::State::kPending || job.end + news < slurm_.now_seconds()))
+    return violation(fmt::format("{} is placed for job {}, which is {}", name, id, to_string(job.state)));
+  // Slurm frees the nodes of an external job before its pod is gone.
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    const Json& other = stored->body;
+    const bool there = text(other, {"spec", "nodeName"}) == node ||
+                       (text(other, {"spec", "nodeName"}).empty() && !gated(other) && pins_of(other) == pins);
+    if (!there || job_of(other) == 0 || job_of(other) == id || ended(other)) continue;
+    const auto its = slurm_.jobs().find(job_of(other));
+    if (its != slurm_.jobs().end() && (its->second.holds(node) || its->second.end + news >= slurm_.now_seconds())) continue;
+    violation(fmt::format("{} is placed on {}, where {} still runs without its job", name, node, name_of(other)));
+  }
+}
+
+// --- What must not last -----------------------------------------------------------------------------------------------
+
+void BridgeOracle::wrong_pods(Wrong& out) const {
+  std::map<std::int64_t, std::pair<int, int>> gangs;  // By job: how many pods are placed, and how many wait.
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    const Json& pod = stored->body;
+    const std::string uid = text(pod, {"metadata", "uid"});
+    if (ended(pod)) continue;
+    for (const auto& [id, job] : slurm_.jobs()) {
+      if (!gated(pod) || terminating(pod) || job.state != SimJob::State::kRunning || !is_ours(job) ||
+          !pods_of(job).contains(uid))
+        continue;
+      ++gangs[id].second;
+      out["gate " + uid] = fmt::format("{} waits, though its job {} runs", key.str(), id);
+    }
+    const std::int64_t id = job_of(pod);
+    if (id == 0) continue;
+    ++gangs[id].first;
+    const std::string node = text(pod, {"spec", "nodeName"});
+    const Json* kube_node = api_.peek(res::kNode, {"", node});
+    // Nobody can end a pod on a node that is away.
+    if (kube_node == nullptr || !is_ready(*kube_node)) continue;
+    const auto job = slurm_.jobs().find(id);
+    if (job == slurm_.jobs().end() || !job->second.holds(node))
+      out["pod " + uid] = fmt::format("{} runs on {} without its job {}", key.str(), node, id);
+  }
+  for (const auto& [id, counts] : gangs) {
+    if (counts.first > 0 && counts.second > 0)
+      out[fmt::format("gang {}", id)] =
+          fmt::format("{} pods of job {} are placed, and {} wait", counts.first, id, counts.second);
+  }
+}
+
+void BridgeOracle::wrong_jobs(Wrong& out) const {
+  std::set<std::string> needed;  // Pods by uid.
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    if (!ended(stored->body)) needed.insert(text(stored->body, {"metadata", "uid"}));
+  }
+  std::map<std::string, std::int64_t> first;
+  for (const auto& [id, job] : slurm_.jobs()) {
+    if (!in_queue(job) || !is_ours(job)) continue;
+    const std::set<std::string> pods = pods_of(job);
+    if (std::ranges::none_of(pods, [&](const std::string& uid) { return needed.contains(uid); }))
+      out[fmt::format("job {}", id)] = fmt::format("job {} is {} without a pod", id, to_string(job.state));
+    for (const std::string& uid : pods) {
+      const auto [other, is_first] = first.emplace(uid, id);
+      if (!is_first) out["two " + uid] = fmt::format("jobs {} and {} are for one pod", other->second, id);
+    }
+  }
+}
+
+BridgeOracle::Wrong BridgeOracle::wrong() const {
+  Wrong out;
+  wrong_pods(out);
+  wrong_jobs(out);
+  return out;
+}
+
+void BridgeOracle::look(bool fair) {
+  const core::MonoTime now = loop_.clock().mono();
+  const core::Duration passed = looked_ ? now - *looked_ : core::Duration{0};
+  looked_ = now;
+  const Wrong found = wrong();
+  std::erase_if(lasts_, [&](const auto& entry) { return !found.contains(entry.first); });
+  for (const auto& [about, why] : found) {
+    core::Duration& lasts = lasts_[about];
+    if (fair) lasts = lasts + passed;
+    if (lasts <= kLimit) continue;
+    violation(fmt::format("for more than {} s: {}", kLimit.count() / 1000, why));
+    lasts = core::Duration{0};
+  }
+}
+
+std::vector<std::string> BridgeOracle::unmet() const {
+  std::vector<std::string> out;
+  for (const auto& [about, why] : wrong()) out.push_back(why);
+  return out;
+}
+
+}  // namespace sim

@@ -1,0 +1,72 @@
+// The oracle of the bridge. It knows what is in the simulated Slurm and Kubernetes, and believes nothing that the bridge says:
+//
+// 1. The bridge touches no job and no drain of others.
+// 2. A pod is placed only for a running job of its own that holds the node, and not beside a pod whose job has ended. A pod
+// that
+//    was placed does not outlive its job for longer than the limit.
+// 3. No job waits or runs without a pod for longer than the limit, and no pod has two jobs.
+// 4. Of the pods of one job, all are placed or none, but for the limit.
+// 5. A pod whose job Slurm refused stays: it is told, and not lost.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/json.hpp"
+#include "core/loop.hpp"
+#include "net/http.hpp"
+#include "sim/kube/api.hpp"
+#include "sim/oracles/oracles.hpp"
+#include "sim/slurm/sim_slurm.hpp"
+
+namespace sim {
+
+class BridgeOracle final : public Oracle {
+ public:
+  /// `installation` is the UID of the Kubernetes cluster. Slurm's nodes have the names of the Kubernetes nodes.
+  BridgeOracle(Oracles& all, core::Loop& loop, KubeApi& api, SimSlurm& slurm, std::string installation);
+
+  /// A request of the bridge to slurmrestd, before it travels.
+  void request(const net::HttpRequest& request);
+  /// Somebody else removes the gates of this pod, so that it does not concern the bridge any more.
+  void freed(const std::string& uid) { freed_.insert(uid); }
+  /// Looks at everything. Call it every second or so. Time counts against the limits only while it is `fair`: nothing fails,
+  /// and the bridge is not kept from its work.
+  void look(bool fair);
+
+  [[nodiscard]] std::vector<std::string> unmet() const override;
+
+  /// The fair time for which something may be wrong.
+  static constexpr core::Duration kLimit{180000};
+  /// How long ago the job of a pod may have ended when the pod is placed: the bridge looks at it live just before.
+  static constexpr core::Duration kNews{20000};
+
+ private:
+  /// What is wrong now, and must not last: by what it is about, why.
+  using Wrong = std::map<std::string, std::string>;
+
+  [[nodiscard]] bool is_ours(const SimJob& job) const;
+  [[nodiscard]] static std::set<std::string> pods_of(const SimJob& job);
+  [[nodiscard]] Wrong wrong() const;
+  void wrong_pods(Wrong& out) const;
+  void wrong_jobs(Wrong& out) const;
+  void changed(const core::Json& before, const core::Json& after);
+  void placed(const core::Json& pod);
+  void check_job(const std::string& id, const std::string& what);
+  void check_node(const SimNode& node, const SimNodeUpdate& update, const std::string& user);
+  void violation(const std::string& text) { all_.violation(text); }
+
+  Oracles& all_;
+  core::Loop& loop_;
+  KubeApi& api_;
+  SimSlurm& slurm_;
+  std::string installation_;
+  std::set<std::string> freed_;                  ///< Pods by uid.
+  std::map<std::string, core::Duration> lasts_;  ///< For how much fair time something has been wrong.
+  std::optional<core::MonoTime> looked_;
+};
+
+}  // namespace sim

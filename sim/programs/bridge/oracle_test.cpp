@@ -1,0 +1,214 @@
+#include "sim/programs/bridge/oracle.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bridge/common/names.hpp"
+#include "sim/base/loop.hpp"
+#include "sim/kube/sim_kube.hpp"
+#include "sim/programs/bridge/program.hpp"
+
+namespace sim {
+namespace {
+
+using core::Json;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+namespace res = kube::resources;
+
+constexpr const char* kConf =
+    "ClusterName=c\nSlurmctldHost=ctld(127.0.0.1)\nMaxNodeCount=4\nSlurmUser=slurm\nPartitionName=all Nodes=ALL Default=YES\n";
+
+/// Does by hand what the bridge would do.
+struct BridgeOracleTest : testing::Test {
+  SimLoop loop{1};
+  SimKube kube{loop, loop.random().fork()};
+  SimSlurm slurm{loop, loop.random(), [] { return std::string(kConf); }};
+  Oracles all{loop, kube.api()};
+  BridgeOracle oracle{all, loop, kube.api(), slurm, "here"};
+
+  BridgeOracleTest() {
+    kube.add_namespace("default");
+    EXPECT_TRUE(slurm.start());
+    for (const char* name : {"n1", "n2"}) {
+      kube.nodes().add_node(name);
+      EXPECT_EQ(slurm.create_nodes(std::string("NodeName=") + name + " CPUs=4 RealMemory=8000 State=External"),
+                SlurmErrno::kSuccess);
+    }
+  }
+
+  std::string make_pod(const std::string& name) {
+    Json pod = bridge_pod(name, "1", "100Mi");
+    pod["metadata"]["namespace"] = "default";
+    const auto made = kube.api().create(res::kPod, pod);
+    EXPECT_TRUE(made);
+    return core::get_string(*made, {"metadata", "uid"});
+  }
+  SimSlurm::Submission submit(const std::string& pods, const std::string& instance = "here", std::int64_t memory = 100) {
+    JobRequest request;
+    request.memory = memory;
+    request.admin_comment =
+        R"({"owner": "slurm-bridge", "instance": ")" + instance + R"(", "key": "k", "pods": [)" + pods + "]}";
+    const auto made = slurm.submit_external(request);
+    loop.run_for(2s);
+    return made;
+  }
+  std::int64_t job_for(const std::string& uid) { return submit(R"({"uid": ")" + uid + "\"}").id; }
+  std::string node_of(std::int64_t job) { return slurm.jobs().at(job).nodes.at(0); }
+  void place(const std::string& name, std::int64_t job, const std::string& node) {
+    kube.api().modify(res::kPod, {"default", name}, [&](Json& pod) {
+      pod["spec"].erase("schedulingGates");
+      pod["metadata"]["labels"][std::string(bridge::kLabelJobId)] = std::to_string(job);
+      Json term;
+      term["matchFields"].push_back({{"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({node})}});
+      pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"].push_back(
+          term);
+    });
+    loop.run_for(10s);
+  }
+  void look_for(core::Duration time, bool fair) {
+    for (core::Duration passed{0}; passed < time; passed += core::Duration{1000}) {
+      loop.run_for(1s);
+      oracle.look(fair);
+    }
+  }
+  void request(const char* method, const std::string& path, const Json& body = nullptr) {
+    net::HttpRequest out;
+    out.method = method;
+    out.target = "/slurm/v0.0.45/" + path;
+    if (!body.is_null()) out.body = body.dump();
+    oracle.request(out);
+  }
+};
+
+TEST_F(BridgeOracleTest, APodPlacedAsItsJobSaysIsFine) {
+  const std::int64_t job = job_for(make_pod("p"));
+  EXPECT_THAT(oracle.unmet(), ElementsAre(HasSubstr("waits, though")));
+  place("p", job, node_of(job));
+  EXPECT_THAT(oracle.unmet(), IsEmpty());
+  look_for(10min, true);
+  EXPECT_THAT(all.violations(), IsEmpty());
+}
+
+TEST_F(BridgeOracleTest, JobsOfOthersAreNotTouched) {
+  const std::int64_t own = job_for(make_pod("p"));
+  const std::int64_t other = submit("", "elsewhere").id;
+  const std::int64_t users = slurm.submit({.user = "u"});
+  request("DELETE", "job/" + std::to_string(own));
+  request("POST", "job/" + std::to_string(own), {{"comment", "x"}});
+  request("GET", "job/" + std::to_string(users));
+  EXPECT_THAT(all.violations(), IsEmpty());
+  request("DELETE", "job/" + std::to_string(other));
+  request("POST", "job/" + std::to_string(users), {{"comment", "x"}});
+  request("DELETE", "jobs/", {{"jobs", {std::to_string(own), std::to_string(users)}}});
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("cancels"), HasSubstr("changes"), HasSubstr("ends")));
+}
+
+TEST_F(BridgeOracleTest, DrainsOfOthersAreNotTouched) {
+  const auto update = [&](const char* state, const char* reason, const char* user) {
+    SimNodeUpdate out;
+    out.state = state;
+    if (*reason != 0) out.reason = reason;
+    (void)slurm.update_node("n1", out, user);
+  };
+  update("DRAIN", "slurm-bridge: cordoned", "slurm");
+  update("UNDRAIN", "", "slurm");
+  update("DRAIN", "maintenance", "admin");
+  update("DRAIN", "slurm-bridge: cordoned; maintenance", "slurm");
+  EXPECT_THAT(all.violations(), IsEmpty());
+  update("DRAIN", "maintenance", "admin");
+  update("DRAIN", "slurm-bridge: cordoned", "slurm");
+  update("DRAIN", "maintenance", "admin");
+  update("UNDRAIN", "", "slurm");
+  update("DOWN", "slurm-bridge: gone", "slurm");
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("replaces the reason"), HasSubstr("frees n1"), HasSubstr("DOWN")));
+}
+
+TEST_F(BridgeOracleTest, APodIsPlacedOnlyForItsOwnRunningJob) {
+  const std::int64_t job = job_for(make_pod("p")), other = submit("", "elsewhere").id;
+  const std::string node = node_of(job);
+  make_pod("q");
+  place("q", job, node);
+  make_pod("r");
+  place("r", other, node);
+  place("p", job, node == "n1" ? "n2" : "n1");
+  const std::string uid = make_pod("s");
+  const std::int64_t ended = job_for(uid);
+  slurm.cancel(ended);
+  loop.run_for(30s);
+  place("s", ended, node_of(ended));
+  place("s", 99, "n1");
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("not its own"), HasSubstr("not its own"), HasSubstr("does not hold"),
+                                            HasSubstr("which is CANCELLED")));
+}
+
+TEST_F(BridgeOracleTest, APodIsNotPlacedBesideOneWithoutItsJob) {
+  const std::int64_t first = job_for(make_pod("p"));
+  const std::string node = node_of(first);
+  place("p", first, node);
+  slurm.cancel(first);
+  loop.run_for(30s);
+  SimNodeUpdate drain;
+  drain.state = "DRAIN";
+  (void)slurm.update_node(node == "n1" ? "n2" : "n1", drain, "admin");
+  const std::int64_t second = job_for(make_pod("q"));
+  ASSERT_EQ(node_of(second), node);
+  place("q", second, node);
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("still runs without its job")));
+}
+
+TEST_F(BridgeOracleTest, WhatIsWrongForLongerThanTheLimitIsToldIfItWasFair) {
+  const std::int64_t job = job_for(make_pod("p"));
+  place("p", job, node_of(job));
+  submit(R"({"uid": "nobody"})");
+  slurm.cancel(job);
+  EXPECT_THAT(oracle.unmet(), testing::UnorderedElementsAre(HasSubstr("without its job"), HasSubstr("without a pod")));
+  look_for(BridgeOracle::kLimit * 2, false);
+  EXPECT_THAT(all.violations(), IsEmpty());
+  look_for(BridgeOracle::kLimit + 5s, true);
+  EXPECT_THAT(all.violations(), testing::UnorderedElementsAre(HasSubstr("without its job"), HasSubstr("without a pod")));
+}
+
+TEST_F(BridgeOracleTest, OnePodHasOneJob) {
+  const std::string uid = make_pod("p");
+  job_for(uid);
+  job_for(uid);
+  EXPECT_THAT(oracle.unmet(), testing::Contains(HasSubstr("are for one pod")));
+}
+
+TEST_F(BridgeOracleTest, AGangIsPlacedAsAWhole) {
+  const std::string p = make_pod("p"), q = make_pod("q");
+  const std::int64_t job = submit(R"({"uid": ")" + p + R"("}, {"uid": ")" + q + "\"}").id;
+  place("p", job, node_of(job));
+  EXPECT_THAT(oracle.unmet(), testing::Contains(HasSubstr("1 pods of job 1 are placed, and 1 wait")));
+  place("q", job, node_of(job));
+  EXPECT_THAT(oracle.unmet(), IsEmpty());
+}
+
+TEST_F(BridgeOracleTest, APodWhoseJobIsRefusedIsNotEnded) {
+  const std::string uid = make_pod("p");
+  ASSERT_EQ(submit(R"({"uid": ")" + uid + "\"}", "here", 99999).error, SlurmErrno::kNodeConfiguration);
+  const auto end = [&] {
+    kube.api().modify(
+        res::kPod, {"default", "p"},
+        [](Json& pod) {
+          pod["status"]["conditions"].push_back({{"type", bridge::kConditionEnded}, {"status", "True"}});
+        },
+        {}, "status");
+  };
+  end();
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("Slurm only refused its job")));
+}
+
+TEST_F(BridgeOracleTest, APodThatSomebodyElseFreedIsTheirs) {
+  oracle.freed(make_pod("p"));
+  kube.api().modify(res::kPod, {"default", "p"}, [](Json& pod) { pod["spec"].erase("schedulingGates"); });
+  loop.run_for(10s);
+  EXPECT_THAT(all.violations(), IsEmpty());
+  EXPECT_THAT(oracle.unmet(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace sim

@@ -1,0 +1,53 @@
+// The bridge in a world: its process, a Slurm that is not in pods, what users and administrators do, and its oracle.
+//
+// Slurm has an external node for each of kube-0, kube-1 and kube-2, and kube-3 has a slurmd beside its kubelet. Their names in
+// Slurm are their own.
+//
+// Folder sim/programs/bridge: the bridge as a program of a world. Uses sim/histories and bridge.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/histories/history.hpp"
+#include "sim/histories/program.hpp"
+#include "sim/histories/world.hpp"
+#include "sim/programs/bridge/oracle.hpp"
+#include "sim/slurm/rest.hpp"
+#include "sim/slurm/sim_slurm.hpp"
+
+namespace sim {
+
+class BridgeProgram final : public Program {
+ public:
+  // Only after install().
+  [[nodiscard]] SimSlurm& slurm() { return *slurm_; }
+  [[nodiscard]] BridgeOracle& oracle() { return *oracle_; }
+  [[nodiscard]] SlurmRest& rest() { return *rest_; }
+
+  // Program.
+  [[nodiscard]] std::string name() const override { return "bridge"; }
+  void install(World& world) override;
+  [[nodiscard]] std::unique_ptr<ProgramProcess> start(World& world, int which, int slot) override;
+  [[nodiscard]] std::unique_ptr<Workload> workload(World& world, History& history) override;
+
+  /// Creates the nodes in Slurm, and says what the Kubernetes nodes can hold. Call it once there are machines.
+  void add_nodes(World& world);
+  /// Makes the external node again that has this name; nothing if there is one.
+  void make_external(const std::string& name);
+
+  static constexpr const char* kHybrid = "kube-3";
+  static constexpr const char* kKey = "a key of 32 bytes for the tokens..";
+  static constexpr const char* kHost = "slurmrestd";
+
+ private:
+  std::unique_ptr<SimSlurm> slurm_;
+  std::unique_ptr<SlurmRest> rest_;
+  std::unique_ptr<BridgeOracle> oracle_;
+};
+
+/// Returns a pod for the bridge: with its gate, and without restarts.
+core::Json bridge_pod(const std::string& name, const std::string& cpu, const std::string& memory);
+
+}  // namespace sim

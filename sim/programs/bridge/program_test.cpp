@@ -1,0 +1,199 @@
+#include "sim/programs/bridge/program.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bridge/common/names.hpp"
+#include "sim/histories/trials.hpp"
+
+namespace sim {
+namespace {
+
+using core::Json;
+using namespace std::chrono_literals;
+using testing::IsEmpty;
+namespace res = kube::resources;
+
+/// A world with the bridge alone.
+struct BridgeOnly : World {
+  explicit BridgeOnly(std::uint64_t seed) : World({.seed = seed}, only()) {}
+  static std::vector<std::unique_ptr<Program>> only() {
+    std::vector<std::unique_ptr<Program>> out;
+    out.push_back(std::make_unique<BridgeProgram>());
+    return out;
+  }
+  BridgeProgram& program() { return static_cast<BridgeProgram&>(*programs().front()); }
+  SimSlurm& slurm() { return program().slurm(); }
+  void begin() {
+    program().add_nodes(*this);
+    start(program());
+    loop().run_for(5s);
+  }
+  void make_pod(const std::string& name, const char* cpu = "1", const char* memory = "1000Mi", Json annotations = nullptr) {
+    Json pod = bridge_pod(name, cpu, memory);
+    pod["metadata"]["namespace"] = kNamespace;
+    if (annotations.is_object()) pod["metadata"]["annotations"] = std::move(annotations);
+    ASSERT_TRUE(api().create(res::kPod, pod));
+  }
+  std::string phase(const std::string& pod) {
+    const Json* found = find(res::kPod, pod);
+    return found == nullptr ? "absent" : core::get_string(*found, {"status", "phase"});
+  }
+  std::string condition(const std::string& pod, std::string_view type) {
+    const Json* found = find(res::kPod, pod);
+    for (const Json& one : found == nullptr ? Json::array() : (*found)["status"].value("conditions", Json::array())) {
+      if (one["type"] == type) return one["status"].get<std::string>() + " " + one.value("reason", "");
+    }
+    return "none";
+  }
+};
+
+/// Returns the latest events, for the report of a failing seed.
+std::string notes_of(World& world) {
+  std::string out;
+  for (const std::string& note : world.oracles().notes()) out += "\n  " + note;
+  return out;
+}
+
+TEST(BridgeProgram, KeepsItsPromisesInEveryHistory) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    BridgeOnly world(seed);
+    EXPECT_THAT(History(world).run(), IsEmpty()) << "seed " << seed << notes_of(world);
+  }
+}
+
+/// One pod lives and ends by deletion, another ends because its job is cancelled.
+void two_pods(BridgeOnly& world) {
+  world.begin();
+  world.make_pod("p");
+  world.make_pod("q");
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  world.loop().run_for(30s);
+  world.remove(res::kPod, "p");
+  for (const auto& [id, job] : world.slurm().jobs()) {
+    if (job.request.admin_comment.find("\"q\"") != std::string::npos) world.slurm().cancel(id);
+  }
+  EXPECT_THAT(world.settle(10min), IsEmpty());
+  EXPECT_EQ(world.phase("p"), "absent");
+  EXPECT_NE(world.phase("q"), "Running");
+}
+
+TEST(BridgeProgram, EndsAsWithoutTheFaultAtEachWrite) {
+  BridgeOnly plain(7);
+  two_pods(plain);
+  const std::uint64_t writes = plain.faults().writes();
+  EXPECT_GE(writes, 6U);
+  for (const Trial& trial : all_trials()) {
+    if (trial.processes != 1) continue;
+    for (std::uint64_t write = 0; write < writes; ++write) {
+      SCOPED_TRACE(trial.name + " at write " + std::to_string(write));
+      BridgeOnly world(7);
+      trial.arm(world, write);
+      two_pods(world);
+      EXPECT_THAT(world.oracles().violations(), IsEmpty());
+    }
+  }
+}
+
+TEST(BridgeProgram, APodThatNoNodeCanRunIsToldAndStays) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("too-big", "1", "90Gi");
+  world.make_pod("nowhere", "1", "1Gi", {{std::string(bridge::kAnnotationPrefix) + "partition", "nowhere"}});
+  world.loop().run_for(2s);
+  EXPECT_EQ(world.condition("too-big", bridge::kConditionQueued).substr(0, 5), "False");
+  EXPECT_EQ(world.condition("nowhere", bridge::kConditionQueued), "False Refused");
+  world.loop().run_for(10min);
+  EXPECT_EQ(world.phase("too-big"), "Pending");
+  EXPECT_EQ(world.phase("nowhere"), "Pending");
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// slurmctld knows more about nodes than Kubernetes does, and refuses what the bridge thinks possible. The refused job is
+/// listed.
+TEST(BridgeProgram, APodWhoseJobSlurmRefusesIsNotLost) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p", "1", "1Gi", {{std::string(bridge::kAnnotationPrefix) + "mem-per-node", "50Gi"}});
+  world.loop().run_for(10min);
+  EXPECT_EQ(world.phase("p"), "Pending");
+  EXPECT_EQ(world.condition("p", bridge::kConditionEnded), "none");
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// Slurm loses the excluded nodes of a waiting job if one of them is deleted and the job is changed.
+TEST(BridgeProgram, APodRunsOnlyWhereItMayThoughSlurmForgetsItsExcludedNodes) {
+  BridgeOnly world(1);
+  world.begin();
+  SimNodeUpdate drain;
+  drain.state = "DRAIN";
+  drain.reason = "maintenance";
+  (void)world.slurm().update_node("kube-0", drain, "admin");
+  Json pod = bridge_pod("p", "1", "1Gi");
+  pod["metadata"]["namespace"] = World::kNamespace;
+  pod["spec"]["nodeSelector"]["kubernetes.io/hostname"] = "kube-0";
+  ASSERT_TRUE(world.api().create(res::kPod, pod));
+  world.loop().run_for(10s);
+  ASSERT_EQ(world.slurm().delete_node("kube-2", "admin"), SlurmErrno::kSuccess);
+  world.loop().run_for(5min);
+  SimNodeUpdate resume;
+  resume.state = "RESUME";
+  (void)world.slurm().update_node("kube-0", resume, "admin");
+  EXPECT_THAT(world.settle(10min), IsEmpty());
+  world.loop().run_for(1min);
+  EXPECT_EQ(world.phase("p"), "Running");
+  const Json* found = world.find(res::kPod, "p");
+  EXPECT_EQ(core::get_string(*found, {"spec", "nodeName"}), "kube-0");
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST(BridgeProgram, AJobWhosePodGoesWhileSlurmIsAwayIsReleased) {
+  BridgeOnly world(1);
+  world.begin();
+  for (const char* name : {"kube-0", "kube-1", "kube-2", "kube-3"}) {
+    SimNodeUpdate drain;
+    drain.state = "DRAIN";
+    drain.reason = "maintenance";
+    (void)world.slurm().update_node(name, drain, "admin");
+  }
+  world.make_pod("p");
+  world.loop().run_for(10s);
+  world.slurm_rates.refused = 1;
+  world.loop().run_for(20s);
+  world.remove(res::kPod, "p");
+  world.loop().run_for(20s);
+  world.slurm_rates.refused = 0;
+  EXPECT_THAT(world.settle(1min), IsEmpty());
+  for (const auto& [id, job] : world.slurm().jobs()) EXPECT_TRUE(job.ended()) << id;
+}
+
+/// slurmctld may see the job of a pod end before the pod does.
+TEST(BridgeProgram, TheNextPodWaitsUntilTheEarlierOneIsGone) {
+  BridgeOnly world(1);
+  world.begin();
+  for (const char* name : {"kube-1", "kube-2", "kube-3"}) {
+    SimNodeUpdate drain;
+    drain.state = "DRAIN";
+    drain.reason = "maintenance";
+    (void)world.slurm().update_node(name, drain, "admin");
+  }
+  world.make_pod("first", "4", "7000Mi");
+  world.loop().run_for(30s);
+  world.make_pod("second", "4", "7000Mi");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("first"), "Running");
+  ASSERT_EQ(world.phase("second"), "Pending");
+  for (const auto& [id, job] : world.slurm().jobs()) {
+    if (job.state == SimJob::State::kRunning) {
+      world.slurm().cancel(id);
+      break;
+    }
+  }
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  world.loop().run_for(1min);
+  EXPECT_EQ(world.phase("second"), "Running");
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace sim

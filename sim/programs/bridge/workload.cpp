@@ -1,0 +1,261 @@
+#include "sim/programs/bridge/workload.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "bridge/common/names.hpp"
+
+namespace sim {
+namespace {
+
+using core::Duration;
+using core::Json;
+namespace res = kube::resources;
+
+constexpr Duration kSettle{600000};
+constexpr Duration kLook{1000};
+constexpr const char* kAdmin = "admin";
+
+/// A container that runs until its workload ends it.
+class BridgePod final : public Process {
+ public:
+  BridgePod(PodView pod, std::shared_ptr<BridgeWorkload::Ends> ends) : pod_(std::move(pod)), ends_(std::move(ends)) {}
+  [[nodiscard]] std::optional<int> exit_code() const override {
+    const auto end = ends_->find(pod_.uid());
+    return end == ends_->end() ? std::nullopt : std::optional(end->second);
+  }
+  void files_changed() override { pod_.changed(); }
+
+ private:
+  PodView pod_;
+  std::shared_ptr<BridgeWorkload::Ends> ends_;
+};
+
+}  // namespace
+
+BridgeWorkload::BridgeWorkload(World& world, History& history, BridgeProgram& program)
+    : world_(world), random_(history.random()), program_(program) {}
+
+void BridgeWorkload::found() {
+  world_.kube().nodes().set_process_factory(
+      [ends = ends_](PodView pod, const std::string&) { return std::make_unique<BridgePod>(std::move(pod), ends); });
+  program_.add_nodes(world_);
+  world_.start(program_);
+  watch();
+  for (int i = 0; i < 3; ++i) make_pod();
+  submit_foreign();
+  submit_native();
+}
+
+void BridgeWorkload::watch() {
+  world_.loop().after(kLook, [this] { watch(); });
+  program_.oracle().look(fair());
+}
+
+/// Reports whether nothing fails now.
+bool BridgeWorkload::fair() const {
+  const FaultRates& rates = world_.faults().rates;
+  const SlurmRates& slurm = world_.slurm_rates;
+  const double failing = rates.refuse + rates.lost_request + rates.lost_reply + rates.conflict + rates.too_many +
+                         rates.internal + rates.internal_after + rates.forbidden + rates.slow + rates.crash_before +
+                         rates.crash_after + rates.cut + rates.gone + rates.duplicate + rates.delay + rates.withhold_bookmark +
+                         slurm.unchanged + slurm.refused + slurm.slow + slurm.empty + slurm.bare + slurm.other + slurm.partial +
+                         slurm.error + slurm.lost;
+  return failing == 0 && program_.slurm().up() && world_.kube().listening() && world_.process(0) != nullptr;
+}
+
+// --- Pods -------------------------------------------------------------------------------------------------------------
+
+std::string BridgeWorkload::some_pod() {
+  const std::vector<std::string> names = world_.names(res::kPod);
+  return names.empty() ? "" : names[random_.below(names.size())];
+}
+
+std::string BridgeWorkload::some_node() {
+  return "kube-" + std::to_string(random_.below(static_cast<std::uint64_t>(world_.options().kube_nodes)));
+}
+
+void BridgeWorkload::make_pod() {
+  // A name may come back.
+  const std::string name = "p" + std::to_string(random_.chance(0.2) ? random_.below(5) : static_cast<std::uint64_t>(++pods_));
+  // The last one is more than a node has.
+  const auto [cpu, memory] = std::vector<std::pair<const char*, const char*>>{
+      {"1", "1000Mi"}, {"500m", "500Mi"}, {"2", "4000Mi"}, {"4", "8000Mi"}, {"4", "9000Mi"}}[random_.below(5)];
+  Json pod = bridge_pod(name, cpu, memory);
+  const auto annotate = [&](const char* word, const char* value) {
+    pod["metadata"]["annotations"][std::string(bridge::kAnnotationPrefix) + word] = value;
+  };
+  if (random_.chance(0.2)) annotate("timelimit", "1");
+  if (random_.chance(0.1)) annotate("partition", "nowhere");
+  if (random_.chance(0.2)) annotate("exclusive", "true");
+  if (random_.chance(0.2)) pod["spec"]["nodeSelector"]["kubernetes.io/hostname"] = some_node();
+  if (random_.chance(0.2)) pod["spec"]["terminationGracePeriodSeconds"] = 45;
+  world_.oracles().note("user creates pod " + name);
+  pod["metadata"]["namespace"] = World::kNamespace;
+  (void)world_.api().create(res::kPod, pod);
+}
+
+void BridgeWorkload::finish_pod() {
+  const std::string name = some_pod();
+  const Json* pod = name.empty() ? nullptr : world_.find(res::kPod, name);
+  if (pod == nullptr || core::get_string(*pod, {"status", "phase"}) != "Running") return;
+  world_.oracles().note("pod " + name + " ends by itself");
+  (*ends_)[core::get_string(*pod, {"metadata", "uid"})] = random_.chance(0.7) ? 0 : 3;
+  if (Process* process = world_.kube().nodes().find_process({World::kNamespace, name}, "main")) process->files_changed();
+}
+
+/// Somebody takes the gate away, so that the pod runs without Slurm.
+void BridgeWorkload::free_pod() {
+  const std::string name = some_pod();
+  const Json* pod = name.empty() ? nullptr : world_.find(res::kPod, name);
+  if (pod == nullptr || core::find(*pod, {"spec", "schedulingGates"}) == nullptr) return;
+  program_.oracle().freed(core::get_string(*pod, {"metadata", "uid"}));
+  world_.merge(res::kPod, name, {{"spec", {{"schedulingGates", nullptr}}}});
+}
+
+// --- Slurm ------------------------------------------------------------------------------------------------------------
+
+/// Jobs that look like the bridge's, and are those of others.
+void BridgeWorkload::submit_foreign() {
+  static const std::vector<std::string> kComments{
+      "{}",
+      "null",
+      "[]",
+      "plain text",
+      R"({"jobstats": "x"})",
+      R"({"pods": ["default/p1"]})",
+      R"({"owner": "slurm-bridge", "instance": "another cluster", "key": "k", "pods": [{"ns": "default", "name": "p1", "uid": "u"}]})",
+      R"({"owner": "slurm-operator", "instance": "another cluster", "key": "k"})"};
+  JobRequest request;
+  request.user = "alice";
+  request.name = "foreign";
+  request.memory = 500;
+  request.admin_comment = kComments[random_.below(kComments.size())];
+  const auto made = program_.slurm().submit_external(std::move(request));
+  world_.oracles().note("somebody submits external job " + std::to_string(made.id));
+}
+
+void BridgeWorkload::submit_native() {
+  JobRequest request;
+  request.user = "alice";
+  request.memory = 500;
+  request.duration = Duration{random_.between(5000, 120000)};
+  request.exclusive = random_.chance(0.3);
+  // What only the bridge's jobs should have does not make it one of them: it has a script.
+  if (random_.chance(0.2)) request.admin_comment = R"({"owner": "slurm-bridge", "instance": "x", "key": "k"})";
+  (void)program_.slurm().submit(std::move(request));
+}
+
+/// Returns a job that has not ended; 0: there is none.
+std::int64_t BridgeWorkload::some_job(bool foreign) {
+  std::vector<std::int64_t> ids;
+  for (const auto& [id, job] : program_.slurm().jobs()) {
+    const bool alien = job.request.user == "alice";
+    if (!job.ended() && !job.completing && alien == foreign) ids.push_back(id);
+  }
+  return ids.empty() ? 0 : ids[random_.below(ids.size())];
+}
+
+void BridgeWorkload::fill_slurm_actions(std::vector<Action>& out) {
+  SimSlurm& slurm = program_.slurm();
+  const auto set = [this, &slurm](const std::string& state, const std::string& reason) {
+    SimNodeUpdate update;
+    update.state = state;
+    if (!reason.empty()) update.reason = reason;
+    const std::string node = some_node();
+    world_.oracles().note("admin sets " + node + " " + state);
+    (void)slurm.update_node(node, update, kAdmin);
+  };
+  const auto about = [this](const char* what, std::int64_t job) {
+    if (job != 0) world_.oracles().note(std::string("admin ") + what + " job " + std::to_string(job));
+    return job;
+  };
+  out.push_back({2, [this] { submit_foreign(); }});
+  out.push_back({3, [this] { submit_native(); }});
+  out.push_back({4, [=, this, &slurm] { slurm.cancel(about("cancels", some_job(false))); }});
+  out.push_back({2, [=, this, &slurm] { slurm.cancel(about("cancels", some_job(true))); }});
+  out.push_back({2, [=, this, &slurm] {
+                   const Duration grace{random_.chance(0.5) ? 0 : random_.between(5000, 60000)};
+                   slurm.preempt(about("preempts", some_job(false)), grace);
+                 }});
+  out.push_back({1, [=, this, &slurm] { slurm.suspend(about("suspends", some_job(false))); }});
+  out.push_back({2, [=, this, &slurm] { slurm.resume(about("resumes", some_job(false))); }});
+  out.push_back({2, [=] { set("DRAIN", "maintenance"); }});
+  out.push_back({3, [=] { set("RESUME", ""); }});
+  out.push_back({1, [=] { set("DOWN", "broken"); }});
+  out.push_back({1, [this, &slurm] {
+                   const std::string node = some_node();
+                   if (node == BridgeProgram::kHybrid) return;
+                   world_.oracles().note("admin deletes " + node);
+                   (void)slurm.delete_node(node, kAdmin);
+                 }});
+  out.push_back({2, [this] { program_.make_external("kube-" + std::to_string(random_.below(3))); }});
+  out.push_back({1, [this, &slurm] {
+                   world_.oracles().note("slurmctld stops");
+                   slurm.stop();
+                   world_.loop().after(Duration{random_.between(1000, 30000)}, [&slurm] { (void)slurm.start(); });
+                 }});
+  out.push_back({1, [&slurm] { (void)slurm.reconfigure(); }});
+}
+
+std::vector<Workload::Action> BridgeWorkload::actions() {
+  std::vector<Action> out;
+  out.push_back({10, [this] { make_pod(); }});
+  out.push_back({5, [this] {
+                   if (const std::string pod = some_pod(); !pod.empty()) world_.remove(res::kPod, pod);
+                 }});
+  out.push_back({4, [this] { finish_pod(); }});
+  out.push_back({1, [this] { free_pod(); }});
+  out.push_back({1, [this] {
+                   if (const std::string pod = some_pod(); !pod.empty()) world_.evict(pod);
+                 }});
+  out.push_back({1, [this] { world_.merge(res::kNode, some_node(), {{"spec", {{"unschedulable", random_.chance(0.4)}}}}); }});
+  fill_slurm_actions(out);
+  return out;
+}
+
+// --- The end ----------------------------------------------------------------------------------------------------------
+
+void BridgeWorkload::restore_slurm() {
+  SimSlurm& slurm = program_.slurm();
+  (void)slurm.start();
+  for (int i = 0; i < world_.options().kube_nodes; ++i) {
+    const std::string name = "kube-" + std::to_string(i);
+    world_.merge(res::kNode, name, {{"spec", {{"unschedulable", false}}}});
+    if (name != BridgeProgram::kHybrid) program_.make_external(name);
+    SimNodeUpdate update;
+    update.state = "RESUME";
+    (void)slurm.update_node(name, update, kAdmin);
+  }
+  std::vector<std::int64_t> suspended;
+  for (const auto& [id, job] : slurm.jobs()) {
+    if (job.state == SimJob::State::kSuspended) suspended.push_back(id);
+  }
+  for (const std::int64_t id : suspended) slurm.resume(id);
+}
+
+std::vector<std::string> BridgeWorkload::calm() {
+  restore_slurm();
+  std::vector<std::string> out;
+  for (const std::string& why : world_.settle(kSettle)) out.push_back("the declared state is not reached: " + why);
+  if (!out.empty() || !world_.oracles().ok()) return out;
+  // What was reached stays.
+  world_.loop().run_for(Duration{60000});
+  return out;
+}
+
+std::vector<std::string> BridgeWorkload::end() {
+  std::vector<std::int64_t> foreign;
+  for (const auto& [id, job] : program_.slurm().jobs()) {
+    if (job.request.user == "alice" && job.request.external && !job.ended()) foreign.push_back(id);
+  }
+  for (const std::string& pod : world_.names(res::kPod)) world_.remove(res::kPod, pod);
+  std::vector<std::string> out;
+  for (const std::string& why : world_.settle(kSettle)) out.push_back("left at the end: " + why);
+  for (const std::int64_t id : foreign) {
+    if (program_.slurm().jobs().at(id).ended()) out.push_back("job " + std::to_string(id) + " of somebody else has ended");
+  }
+  return out;
+}
+
+}  // namespace sim

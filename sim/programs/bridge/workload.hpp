@@ -1,0 +1,46 @@
+// What users and administrators do in a history of the bridge.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/programs/bridge/program.hpp"
+
+namespace sim {
+
+class BridgeWorkload final : public Workload {
+ public:
+  BridgeWorkload(World& world, History& history, BridgeProgram& program);
+
+  void found() override;
+  std::vector<Action> actions() override;
+  std::vector<std::string> calm() override;
+  std::vector<std::string> end() override;
+
+  /// The exit codes of pods that are to end by themselves, by uid.
+  using Ends = std::map<std::string, int>;
+
+ private:
+  void watch();
+  [[nodiscard]] bool fair() const;
+  void make_pod();
+  void finish_pod();
+  void free_pod();
+  void submit_foreign();
+  void submit_native();
+  void fill_slurm_actions(std::vector<Action>& out);
+  void restore_slurm();
+  [[nodiscard]] std::string some_pod();
+  [[nodiscard]] std::string some_node();
+  [[nodiscard]] std::int64_t some_job(bool foreign);
+
+  World& world_;
+  SeededRandom& random_;
+  BridgeProgram& program_;
+  std::shared_ptr<Ends> ends_ = std::make_shared<Ends>();
+  int pods_ = 0;
+};
+
+}  // namespace sim
