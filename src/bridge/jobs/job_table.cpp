@@ -1,5 +1,7 @@
 #include "bridge/jobs/job_table.hpp"
 
+#include <ranges>
+
 #include "core/json.hpp"
 
 namespace bridge::jobs {
@@ -56,6 +58,11 @@ std::vector<const JobTable::Row*> JobTable::of(const run::Key& pod) const {
 const JobTable::Row* JobTable::row(std::int64_t job) const {
   const auto found = rows_.find(job);
   return found == rows_.end() ? nullptr : &found->second;
+}
+
+std::vector<run::Key> JobTable::pods() const {
+  const auto keys = std::views::keys(by_pod_);
+  return {keys.begin(), keys.end()};
 }
 
 std::int64_t JobTable::youngest(const std::string& installation) const {

@@ -27,6 +27,8 @@ class JobTable {
   /// Returns the rows of the jobs that name the pod, by number.
   [[nodiscard]] std::vector<const Row*> of(const run::Key& pod) const;
   [[nodiscard]] const Row* row(std::int64_t job) const;
+  /// Returns the pods that jobs name.
+  [[nodiscard]] std::vector<run::Key> pods() const;
   /// Returns the greatest number of a job of this installation, whatever its state; 0 if there is none.
   [[nodiscard]] std::int64_t youngest(const std::string& installation) const;
 
