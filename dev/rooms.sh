@@ -58,7 +58,6 @@ sees_no slinky operator/common/children.hpp
 sees_no example kube/object.hpp kube/app/app.hpp slurm/model.hpp api/kinds.hpp slinky/names.hpp run/shell/shell.hpp
 sees_no example_plan example/folder.hpp run/controller.hpp
 sees_no operator_common operator/nodeset/plan.hpp
-sees_no bridge_common kube/cache/cache.hpp kube/app/manager.hpp slurm/rest/client.hpp bridge/jobs/plan.hpp
 sees_no bridge operator/common/children.hpp operator/nodeset/plan.hpp
 sees_no sim_kube slurm/model.hpp
 sees_no sim_slurm slurm/model.hpp kube/object.hpp
