@@ -147,10 +147,10 @@ TEST(JobsPlan, WhatSlurmRefusesIsTold) {
   world.waiting_pod();
   plan::Outcome failed;
   failed.state = plan::Outcome::State::kFailed;
-  failed.error = core::fail(core::ErrorCode::kInvalid, "submit job u: Invalid qos specification").error();
+  failed.error = core::fail(core::ErrorCode::kInvalid, "submit job: Invalid qos specification").error();
   failed.last = world.mono;
   world.outcomes[World::steps_of(world.plan()).front().id] = failed;
-  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("message"), "submit job u: Invalid qos specification");
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("message"), "submit job: Invalid qos specification");
   EXPECT_THAT(world.steps(), Not(Contains(kSubmit))) << "each attempt uses up the number of a job";
   EXPECT_EQ(world.plan().wake(), core::Duration{30000});
   const core::MonoTime before = std::exchange(world.mono, world.mono + core::Duration{30000});
