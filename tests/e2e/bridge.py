@@ -293,12 +293,16 @@ def slurm_ends_pods(ns):
     ns.slurm("scontrol", "update", f"NodeName={node}", "State=RESUME")
     # A node that is drained takes no further pod, and keeps the one that it has.
     ns.slurm("scontrol", "update", f"NodeName={','.join(ns.hosts)}", "State=DRAIN", "Reason=e2e")
+    ns.apply_pod("unbound")
+    ns.queued("unbound", "True", "waits in partition bridge")
+    ns.slurm("scancel", str(ns.job("unbound")))
+    wait("the pod that waits has ended", lambda: ns.says("unbound", "SlurmEnded", "True", "Cancelled: ") and ns.pod("unbound")["status"]["phase"] == "Failed")
     ns.apply_pod("waits")
     ns.queued("waits", "True", "waits in partition bridge")
     expect(ns.pod("urgent")["status"]["phase"] == "Running", "the pod on a drained node has ended")
     ns.slurm("scontrol", "update", f"NodeName={','.join(ns.hosts)}", "State=RESUME")
     ns.running("waits")
-    ns.pods.kubectl("delete", "pod", "urgent", "waits")
+    ns.pods.kubectl("delete", "pod", "unbound", "urgent", "waits")
 
 
 def refusals_are_told(ns):
