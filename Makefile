@@ -1,7 +1,7 @@
 # `make` lists what can be made.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up down status build demo demo-accounting demo-governance demo-site test test-cluster test-long sim soak bench format
+.PHONY: help up down status build demo demo-accounting demo-bridge demo-governance demo-site test test-cluster test-long sim soak bench format
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z][a-zA-Z0-9_-]*:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ demo: ## The main job from nothing: cluster, operator, Slurm, and a job on 3 wor
 
 demo-accounting: ## The same with slurmdbd and a MariaDB: an account, jobs, and their records in sacct
 	@dev/demo-accounting.sh
+
+demo-bridge: ## slurm-bridge: pods of a Deployment and a job of sbatch wait in one queue, and squeue and kubectl tell the same
+	@dev/demo-bridge.sh
 
 demo-governance: ## Accounts, a user and QOS as manifests: drift that is mended, a denial, a limit that follows the nodes, why a job waits
 	@dev/demo-governance.sh

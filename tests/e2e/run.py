@@ -35,6 +35,7 @@ import urllib.parse
 import urllib.request
 
 import accounting
+import bridge  # pylint: disable=unused-import  # Its tests register themselves.
 import faults  # pylint: disable=unused-import  # Its tests register themselves.
 import governance  # pylint: disable=unused-import
 import metrics_of
@@ -43,7 +44,7 @@ import values_of_users  # pylint: disable=unused-import  # Likewise.
 import workers_of_nodes  # pylint: disable=unused-import  # Likewise.
 from cluster import ENV, KEEP, LIMIT, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, kubectl, kubelet_away, process, run, slurm_releases, wait
 from logins import client, have_client, made_key, ssh, ssh_command
-from suite import (ALONE, FROM_OLDER, LONG, ONCE, OWN_CLUSTERS, TESTS, alone, demo_manifest, ends_well, expect, from_older, long, once,
+from suite import (ALONE, FROM_OLDER, LONG, ONCE, OWN_CLUSTERS, SINCE, TESTS, UNTIL, alone, demo_manifest, ends_well, expect, from_older, long, once,
                    own_clusters, ready_cluster, reconfigure, running_on, runs, serves, slurmctld_identity, slurmd_start, state_is_written,
                    test, wait_for_partition, with_a_backup)
 
@@ -3705,6 +3706,7 @@ def main():
             for body, tests in ((in_one_cluster, TESTS), (in_their_own, OWN_CLUSTERS)):
                 wanted = [function for function in tests
                           if not arguments.names or any(part in function.__name__ for part in arguments.names)]
+                wanted = [function for function in wanted if SINCE.get(function, tag) <= tag and tag < UNTIL.get(function, "99")]
                 if tag != releases[0] and not arguments.long:
                     wanted = [function for function in wanted if function not in ONCE]
                 if not (arguments.long or arguments.names):

@@ -13,6 +13,8 @@ ONCE = set()
 FROM_OLDER = set()
 ALONE = set()
 LONG = set()
+SINCE = {}
+UNTIL = {}
 
 
 def test(function):
@@ -42,6 +44,24 @@ def from_older(function):
     """A test that goes from this release to the newest one."""
     FROM_OLDER.add(function)
     return function
+
+
+def since(release):
+    """A test of what no Slurm before this release has."""
+    def known(function):
+        SINCE[function] = release
+        return function
+
+    return known
+
+
+def until(release):
+    """A test of what is said to a Slurm before this release."""
+    def known(function):
+        UNTIL[function] = release
+        return function
+
+    return known
 
 
 def own_clusters(function):

@@ -87,10 +87,8 @@ slinky::Keys JobsController::woken_by(const slurm::Change& change) {
   std::ranges::for_each(change.jobs, add_pods);
   const auto add = [&](const slinky::Keys& keys) { out.insert(keys.begin(), keys.end()); };
   if (change.health) {
-    // Pods that are gone as well: their jobs could not be cancelled while Slurm did not answer.
-    out.merge(table_.pods());
     add(keys(false));
-    // A pod may have gone while Slurm did not answer, and its job has not changed since.
+    // Pods may have gone while Slurm did not answer.
     add(table_.pods());
   } else if (places_changed(change)) {
     add(keys(true));

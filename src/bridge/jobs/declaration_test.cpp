@@ -85,6 +85,13 @@ TEST_F(Wakes, AllPodsWhenSlurmIsHeardAgain) {
   EXPECT_THAT(poll({}, {}, true), ElementsAre("jobs ns/p")) << "its job could not be cancelled before";
 }
 
+/// A pod that goes while Slurm does not answer wakes its key in vain.
+TEST_F(Wakes, PodsThatAreGoneWhenSlurmIsHeardAgain) {
+  world.job(7, "RUNNING");
+  poll({7});
+  EXPECT_THAT(poll({}, {}, true), ElementsAre("jobs ns/p"));
+}
+
 TEST_F(Wakes, RightsAreThoseThatItNeeds) {
   EXPECT_EQ(world.wiring().rights.rules(), Json::parse(R"([
     {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},

@@ -1,5 +1,7 @@
 #include "bridge/jobs/job_table.hpp"
 
+#include <ranges>
+
 #include "core/json.hpp"
 
 namespace bridge::jobs {
@@ -53,21 +55,14 @@ std::vector<const JobTable::Row*> JobTable::of(const run::Key& pod) const {
   return out;
 }
 
-std::set<run::Key> JobTable::pods() const {
-  std::set<run::Key> out;
-  for (const auto& [pod, ids] : by_pod_) out.insert(pod);
-  return out;
-}
-
 const JobTable::Row* JobTable::row(std::int64_t job) const {
   const auto found = rows_.find(job);
   return found == rows_.end() ? nullptr : &found->second;
 }
 
 std::vector<run::Key> JobTable::pods() const {
-  std::vector<run::Key> out;
-  for (const auto& [pod, ids] : by_pod_) out.push_back(pod);
-  return out;
+  const auto keys = std::views::keys(by_pod_);
+  return {keys.begin(), keys.end()};
 }
 
 std::int64_t JobTable::youngest(const std::string& installation) const {

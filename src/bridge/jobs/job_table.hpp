@@ -27,10 +27,8 @@ class JobTable {
   void read(const slurm::SnapshotPtr& snapshot);
   /// Returns the rows of the jobs that name the pod, by number.
   [[nodiscard]] std::vector<const Row*> of(const run::Key& pod) const;
-  /// Returns all pods that jobs name.
-  [[nodiscard]] std::set<run::Key> pods() const;
   [[nodiscard]] const Row* row(std::int64_t job) const;
-  /// Returns the pods that the jobs name, whether they exist or not.
+  /// Returns the pods that jobs name.
   [[nodiscard]] std::vector<run::Key> pods() const;
   /// Returns the greatest number of a job of this installation, whatever its state; 0 if there is none.
   [[nodiscard]] std::int64_t youngest(const std::string& installation) const;

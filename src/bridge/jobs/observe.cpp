@@ -6,6 +6,15 @@
 #include "bridge/jobs/states.hpp"
 
 namespace bridge::jobs {
+namespace {
+
+/// Reports whether Unneeded::pod_ended or Unneeded::pod_freed holds for the jobs of the pod.
+bool needs_no_job(const kube::SchedulingPodRecord& pod) {
+  const PodPhase phase = phase_of(pod);
+  return phase == PodPhase::kEnded || phase == PodPhase::kForeign || (phase == PodPhase::kWaiting && pod.meta.terminating());
+}
+
+}  // namespace
 
 std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                               const run::Observation& context) {
@@ -36,7 +45,7 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
 void JobsController::observe_jobs(const run::Observation& context, Observed& out) const {
   for (const JobTable::Row* row : table_.of(out.key)) {
     if (row->mark.instance != out.installation) continue;
-    NamedJob named{row->job, row->mark, {}, row->wish, {}, false};
+    NamedJob named{row->job, row->mark, {}, row->wish, {}, false, false};
     named.own = slurm::OwnJob::of(context.observing, *out.snapshot, settings_->cluster, slurm::Owner::kBridge, out.installation,
                                   row->job->id);
     out.jobs.push_back(std::move(named));
@@ -72,8 +81,9 @@ void JobsController::issue_unneeded(const run::Observation& context, Observed& o
     if (phase_of(*named.job) == JobPhase::kEnded) continue;
     const bool of_pod = out.pod && submission_of(named.mark).pod_uid == out.pod->meta.uid;
     named.asks_for_pod = !of_pod;
-    if (!named.own) continue;
-    if (of_pod) {
+    if (!named.own) {
+      named.seems_unneeded = !of_pod || needs_no_job(*out.pod) || named.job != out.job;
+    } else if (of_pod) {
       named.unneeded = Unneeded::pod_ended(context.observing, *named.own, *out.pod);
       if (!named.unneeded) named.unneeded = Unneeded::pod_freed(context.observing, *named.own, *out.pod);
       if (!named.unneeded && out.job) named.unneeded = Unneeded::second(context.observing, *named.own, out.job->id);
@@ -101,7 +111,8 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
   if (phase == PodPhase::kEnded || phase == PodPhase::kForeign || out.snapshot == nullptr) return;
   if (out.job) {
     out.over = PodOver::job_ended(context.observing, *out.snapshot, out.installation, pod, *out.job);
-  } else if (phase != PodPhase::kWaiting) {
+  } else if (phase != PodPhase::kWaiting && out.managed) {
+    // Elsewhere, the job may be one of another Slurm, which another bridge knows.
     out.over = PodOver::job_gone(context.observing, *out.snapshot, pod, table_.youngest(out.installation));
   }
   if (out.over || !out.unbound_since || !out.job) return;

@@ -25,6 +25,7 @@ struct NamedJob {
   std::string wish;                  ///< The digest of the wish that was submitted.
   std::optional<Unneeded> unneeded;  ///< Set if no pod needs the job.
   bool asks_for_pod = false;         ///< Whether its pod is gone must be looked up live.
+  bool seems_unneeded = false;       ///< A newer snapshot may show that no pod needs the job.
 };
 
 struct Observed {

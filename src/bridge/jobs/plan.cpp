@@ -30,6 +30,8 @@ constexpr core::Duration kRefusedAgain{30000};
 constexpr core::Duration kSubmitAgain{5 * 60 * 1000};
 /// Expected starts are rounded to this time, because Slurm changes its estimate often.
 constexpr core::Duration kStartSteps{10 * 60 * 1000};
+/// Slurm expects a job without a time limit to run for a year. A start so far away says nothing.
+constexpr core::Duration kStartAtMost{core::Duration{24 * 60 * 60 * 1000} * 360};
 constexpr std::string_view kPodFact = "pod";
 
 /// Reports whether a word may be the reason of a condition.
@@ -64,8 +66,10 @@ class Pass {
       if (phase_of(*named.job) == JobPhase::kEnded) continue;
       if (named.unneeded) {
         release(*named.job, *named.unneeded);
+      } else if (named.seems_unneeded) {
+        await_snapshot();
       } else if (named.asks_for_pod) {
-        named.own ? look_for_pod() : await_snapshot();
+        look_for_pod();
       }
     }
   }
@@ -182,9 +186,9 @@ class Pass {
     if (nodes.fitting == 0 && partitions_exist(wish->partition.value_or(""))) return report_queued(false, "NoNode", nodes.why);
     // Slurm itself says what it has against a partition that it does not know.
     if (nodes.fitting > 0 && !nodes.excluded.empty()) wish->excluded_nodes = nodes.excluded;
-    const plan::StepId id{"submit", "Slurm job", name_, pod().meta.uid};
     const std::string digest = core::short_digest(slurm::to_json(*wish).dump());
-    if (waits_after_refusal(digest)) {
+    const plan::StepId id{"submit", "Slurm job", name_, pod().meta.uid + " " + digest};
+    if (waits_after_refusal(digest) || waits_after_error(id)) {
       out_.remember(id);
       return;
     }
@@ -194,10 +198,17 @@ class Pass {
     out_.lane("job").add(
         {id, "the pod waits for Slurm", slurm::submit_job(in_.settings->cluster, mark, *std::move(wish), more)});
     out_.waits_on(in_.settings->cluster);
+  }
+
+  /// Reports whether Slurm took no job for the very same wish lately, and tells why. Each attempt uses up the number of a job.
+  bool waits_after_error(const plan::StepId& id) {
     const auto before = in_.context.outcomes.find(id);
-    if (before == in_.context.outcomes.end() || !before->second.error || !is_refusal(before->second.error->code)) return;
+    if (before == in_.context.outcomes.end() || !before->second.error || !is_refusal(before->second.error->code)) return false;
     report_queued(false, "Refused", before->second.error->message);
-    out_.wake_after(kRefusedAgain, "Slurm refused the job");
+    const core::Duration waited = in_.context.mono - before->second.last;
+    if (waited >= kRefusedAgain) return false;
+    out_.wake_after(kRefusedAgain - waited, "the job is submitted again then");
+    return true;
   }
 
   /// Reports whether slurmctld refused the very same wish lately, and tells.
@@ -237,7 +248,7 @@ class Pass {
 
   [[nodiscard]] std::string expected_start() const {
     const auto& start = in_.job->start;
-    if (!start || start->since_epoch.count() == 0) return {};
+    if (!start || start->since_epoch.count() == 0 || *start - in_.context.now > kStartAtMost) return {};
     const auto steps = (start->since_epoch + kStartSteps - core::Duration{1}) / kStartSteps;
     return core::format_rfc3339(core::WallTime{kStartSteps * steps});
   }
@@ -368,8 +379,10 @@ class Pass {
     report_queued(false, "Allocated", job_text() + " holds " + std::string(pod().meta.annotation(kAnnotationNode)));
   }
 
-  /// Without a younger job, nothing shows that slurmctld has not lost its state.
+  /// Without a younger job, nothing shows that slurmctld has not lost its state. In namespaces that are not managed, the job
+  /// may be one of another Slurm.
   void report_missing() {
+    if (!in_.managed) return;
     report_queued(
         false, "JobMissing",
         "Slurm does not have job " + std::to_string(job_of(pod().meta)) + ", and may have lost it; the pod is left alone");

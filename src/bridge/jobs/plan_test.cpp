@@ -15,11 +15,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Json;
 using ::testing::Not;
+using ::testing::StartsWith;
 using testing::World;
 
 const std::vector<std::string> kLive{"PENDING", "RUNNING", "RUNNING+CONFIGURING", "SUSPENDED", "STRANGE"};
 const std::vector<std::string> kEnds{"COMPLETED", "CANCELLED", "FAILED",   "TIMEOUT",       "NODE_FAIL",
                                      "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"};
+const auto kSubmit = StartsWith("submit Slurm job ns/p: u ");
 const Json kSucceeded{{"status", {{"phase", "Succeeded"}}}};
 const Json kTerminating{{"metadata", {{"deletionTimestamp", "2026-01-01T00:00:00Z"}}}};
 
@@ -40,7 +42,7 @@ TEST(JobsPlan, APodWithTheGateIsSubmittedOnce) {
   World world;
   world.waiting_pod();
   const Json act = world.act("submit");
-  EXPECT_EQ(world.steps(), std::vector<std::string>{"submit Slurm job ns/p: u"});
+  EXPECT_THAT(world.steps(), ElementsAre(kSubmit));
   EXPECT_EQ(act.at("cluster"), "slurm/demo");
   Json comment = Json::parse(act.at("comment").get<std::string>());
   EXPECT_FALSE(comment.at("wish").get<std::string>().empty());
@@ -57,7 +59,7 @@ TEST(JobsPlan, AJobOfAnotherInstallationIsNoneOfOurs) {
   World world;
   world.waiting_pod();
   world.job(7, "RUNNING", "u", "cluster-b");
-  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u"));
+  EXPECT_THAT(world.steps(), ElementsAre(kSubmit));
   world.delete_pod();
   EXPECT_THAT(world.steps(), IsEmpty());
   EXPECT_TRUE(world.plan().needs().empty());
@@ -136,6 +138,8 @@ TEST(JobsPlan, WhyAPodWaitsIsTold) {
   EXPECT_EQ(told.at("message"), "job 7 waits in partition batch: Resources, expected start 2026-01-01T10:10:00Z");
   world.waiting_pod({{"status", {{"conditions", Json::array({told})}}}});
   EXPECT_THAT(world.steps(), IsEmpty()) << "it is told already";
+  job.start = world.now + core::Duration{365LL * 24 * 60 * 60 * 1000};
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("message"), "job 7 waits in partition batch: Resources");
 }
 
 TEST(JobsPlan, WhatSlurmRefusesIsTold) {
@@ -143,12 +147,20 @@ TEST(JobsPlan, WhatSlurmRefusesIsTold) {
   world.waiting_pod();
   plan::Outcome failed;
   failed.state = plan::Outcome::State::kFailed;
-  failed.error = core::fail(core::ErrorCode::kInvalid, "submit job u: Invalid qos specification").error();
-  world.outcomes[{"submit", "Slurm job", "ns/p", "u"}] = failed;
-  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("message"), "submit job u: Invalid qos specification");
-  EXPECT_THAT(world.steps(), Contains("submit Slurm job ns/p: u")) << "it is tried again";
+  failed.error = core::fail(core::ErrorCode::kInvalid, "submit job: Invalid qos specification").error();
+  failed.last = world.mono;
+  world.outcomes[World::steps_of(world.plan()).front().id] = failed;
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("message"), "submit job: Invalid qos specification");
+  EXPECT_THAT(world.steps(), Not(Contains(kSubmit))) << "each attempt uses up the number of a job";
+  EXPECT_EQ(world.plan().wake(), core::Duration{30000});
+  const core::MonoTime before = std::exchange(world.mono, world.mono + core::Duration{30000});
+  EXPECT_THAT(world.steps(), Contains(kSubmit)) << "it is tried again";
+  world.mono = before;
+  world.waiting_pod({{"metadata", {{"annotations", {{"slurmjob.slinky.slurm.net/qos", "normal"}}}}}});
+  EXPECT_THAT(world.steps(), ElementsAre(kSubmit)) << "the pod asks for something else";
+  world.waiting_pod();
   world.outcomes.begin()->second.error->code = core::ErrorCode::kUnavailable;
-  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u"));
+  EXPECT_THAT(world.steps(), ElementsAre(kSubmit));
 }
 
 /// slurmctld lists a job that it refused, and a pod whose job was only refused has not ended.
@@ -165,11 +177,11 @@ TEST(JobsPlan, ARefusedJobIsSubmittedAgainIfSomethingElseIsAskedForOrAfterAWhile
   EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
   EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "Refused");
   world.mono = world.mono + core::Duration{5 * 60 * 1000};
-  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u"));
+  EXPECT_THAT(world.steps(), ElementsAre(kSubmit));
   world.mono = world.mono - core::Duration{60000};
-  EXPECT_THAT(world.steps(), Not(Contains("submit Slurm job ns/p: u")));
+  EXPECT_THAT(world.steps(), Not(Contains(kSubmit)));
   world.waiting_pod({{"metadata", {{"annotations", {{"slurmjob.slinky.slurm.net/cpu-per-task", "1"}}}}}});
-  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u"));
+  EXPECT_THAT(world.steps(), ElementsAre(kSubmit));
   EXPECT_EQ(Json::parse(world.act("submit").at("comment").get<std::string>()).at("key"), "u/2");
 }
 
@@ -284,7 +296,7 @@ TEST(JobsPlan, AJobOnANodeThatCannotRunThePodIsReplaced) {
   world.waiting_pod({{"metadata", {{"annotations", {{std::string(kAnnotationReplacedJob), "7"}}}}}});
   EXPECT_THAT(world.steps(), ElementsAre("replace Slurm job ns/p: 7"));
   world.job(7, "CANCELLED");
-  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u")) << "this is no end of the pod";
+  EXPECT_THAT(world.steps(), ElementsAre(kSubmit)) << "this is no end of the pod";
   EXPECT_EQ(Json::parse(world.act("submit").at("comment").get<std::string>()).at("key"), "u/2");
   world.job(8, "CANCELLED");
   EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p")) << "another job is";
@@ -444,6 +456,19 @@ TEST(JobsPlan, AJobThatIsGoneEndsThePodOnlyIfSlurmKnowsYoungerOnes) {
   EXPECT_EQ(world.act("evict").at("evidence").at("kind"), "JobGone");
 }
 
+/// Another bridge of the same Kubernetes cluster placed the pod, for a job of another Slurm.
+TEST(JobsPlan, PodsOfAnotherBridgeAreLeftAlone) {
+  World world;
+  world.settings.managed_namespaces = {"other"};
+  world.job(9, "RUNNING", "other");
+  for (const std::string& node : {"", "node-2"}) {
+    world.placed_pod(7, node);
+    EXPECT_THAT(world.steps(), Not(Contains(HasSubstr("Pod ns/p"))));
+  }
+  world.job(7, "CANCELLED");
+  EXPECT_THAT(world.steps(), Contains("evict Pod ns/p")) << "the job is known here, so it is not another bridge's";
+}
+
 // --- Doubt
 // ---------------------------------------------------------------------------------------------------------------------
 
@@ -479,6 +504,23 @@ TEST(JobsPlan, AnOldAnswerIsNoEvidence) {
   EXPECT_TRUE(world.plan().wake().has_value());
 }
 
+TEST(JobsPlan, TheJobOfAPodThatIsGoneAwaitsANewerAnswer) {
+  World world;
+  world.age = core::Duration{60000};
+  world.job(7, "RUNNING");
+  const auto waits = [&] {
+    const plan::Plan plan = world.plan();
+    return plan.needs().empty() && plan.wake().has_value() && plan.waits_on().contains("slurm/demo");
+  };
+  EXPECT_TRUE(waits());
+  world.placed_pod(7, "node-2", kSucceeded);
+  EXPECT_TRUE(waits());
+  world.waiting_pod(kTerminating);
+  EXPECT_TRUE(waits());
+  world.placed_pod(7, "node-2");
+  EXPECT_FALSE(world.plan().wake().has_value()) << "the pod needs its job";
+}
+
 TEST(JobsPlan, TheJobOfAPodThatIsGoneIsCancelledAfterALiveLook) {
   World world;
   world.job(7, "RUNNING");
@@ -504,7 +546,7 @@ TEST(JobsPlan, APodMadeAnewUnderItsNameGetsAJobOfItsOwn) {
   world.job(7, "RUNNING", "old");
   world.waiting_pod();
   world.facts.insert_or_assign("pod", plan::Fact{Json{{"metadata", {{"uid", "u"}}}}, world.mono});
-  EXPECT_THAT(world.steps(), ElementsAre("submit Slurm job ns/p: u", "comment Slurm job 7", "cancel Slurm job 7"));
+  EXPECT_THAT(world.steps(), ElementsAre(kSubmit, "comment Slurm job 7", "cancel Slurm job 7"));
 }
 
 TEST(JobsPlan, ASecondJobOfAPodIsCancelled) {

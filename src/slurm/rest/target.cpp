@@ -550,7 +550,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   // --- Jobs of ours -----------------------------------------------------------------------------------------------
 
   void submit_job(const SubmitJob& act, Done done) {
-    begin(act.cluster, "submit job " + act.mark.key, std::move(done),
+    begin(act.cluster, "submit job", std::move(done),
           [this, mark = act.mark, wish = act.wish, comment = admin_comment(act.mark, act.more)](const JobPtr& job) {
             Client* to = client(job);
             if (to == nullptr) return;

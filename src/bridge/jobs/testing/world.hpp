@@ -29,6 +29,7 @@ class World {
   }
 
   core::MonoTime mono{core::Duration{1000000}};
+  core::WallTime now = core::parse_rfc3339("2026-01-01T10:00:00Z").value();
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
   core::Duration age{0};  ///< Of Slurm's last answer.
   slurm::Capabilities capabilities{.release = "26.05.5", .data_parser = "v0.0.45", .external_jobs = true};
@@ -102,6 +103,7 @@ class World {
   /// Observes and plans ns/p.
   plan::Plan plan() {
     plan::Context context;
+    context.now = now;
     context.mono = mono;
     context.outcomes = outcomes;
     context.facts = facts;

@@ -1,0 +1,340 @@
+"""End-to-end tests of slurm-bridge: pods that wait in Slurm's queue, start where Slurm decides, and end when Slurm ends them. run.py runs them."""
+
+import contextlib
+import functools
+import hashlib
+import json
+import subprocess
+
+from accounting import database_image, joined, managed, manifest_with_accounting
+from cluster import TOP, Namespace, condition_of, kubectl, wait
+from suite import demo_manifest, ends_well, expect, once, own_clusters, runs, serves, since, slurmctld_identity, until
+
+GATE = "scheduler.slinky.slurm.net/slurm-bridge"
+SETTING = "slurmjob.slinky.slurm.net/"
+EXTERNAL_JOBS = "25.11"
+PARTITIONS = """    SchedulerParameters=sched_interval=2
+    PreemptType=preempt/partition_prio
+    PreemptMode=CANCEL
+    NodeSet=bridged Feature=kubernetes
+    PartitionName=bridge Nodes=bridged Default=YES MaxTime=UNLIMITED State=UP
+    PartitionName=urgent Nodes=bridged MaxTime=UNLIMITED State=UP PriorityTier=10
+"""
+# Ends at once when it is told to.
+UNTIL_TOLD = "trap 'exit 0' TERM; sleep 3600 & wait"
+
+
+@functools.cache
+def bridge_image():
+    """In the nodes, once for each lane. Returns the digest of the binary."""
+    made = subprocess.run([str(TOP / "dev/bridge.sh"), "image"], capture_output=True, text=True, check=False)
+    expect(made.returncode == 0, f"the image of slurm-bridge: {made.stdout[-500:]}{made.stderr[-500:]}")
+    return hashlib.sha256((TOP / "build/release/slurm-bridge").read_bytes()).hexdigest()[:16]
+
+
+def bridged(manifest):
+    """The demo's cluster with a partition for Kubernetes nodes, which is the default one, and a more urgent one."""
+    line = "    TaskPlugin=task/none\n"
+    expect(line in manifest and "config: Default=YES" in manifest, "the demo's manifest has changed")
+    return manifest.replace(line, line + PARTITIONS).replace("config: Default=YES", "config:")
+
+
+class Bridged(Namespace):
+    """The namespace of a Slurm cluster, where its bridge runs too; `pods` is the one that the bridge manages."""
+
+    def __init__(self, what, tag, plugin):
+        super().__init__(f"e2e-bridge-{what}-{tag.replace('.', '-')}", tag, plugin)
+        self.pods = Namespace(f"{self.name}-pods", tag, plugin)
+        self.hosts = []
+
+    def __enter__(self):
+        self.pods.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, kind, error, trace):
+        # Those that a test has held.
+        if kind is None:
+            for pod in self.pods.get("pods"):
+                self.pods.kubectl("patch", "pod", pod["metadata"]["name"], "--type=merge", "-p", '{"metadata":{"finalizers":null}}', check=False)
+        self.pods.__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)
+        kubectl("delete", f"clusterrole/{self.name}", f"clusterrolebinding/{self.name}", "--ignore-not-found", check=False)
+
+    def install(self):
+        words = {"NAMESPACE": self.name, "IMAGE": "local/slurm-bridge:dev", "BINARY": bridge_image(), "CLUSTER": f"{self.name}/demo",
+                 "SLURM_NAMESPACE": self.name, "MANAGED": self.pods.name}
+        manifest = (TOP / "dev/manifests/slurm-bridge/bridge.yaml").read_text()
+        for word, value in words.items():
+            manifest = manifest.replace(f"${{{word}}}", value)
+        kubectl("apply", "-f", "-", text=manifest)
+
+    def register(self, *names):
+        """These Kubernetes nodes become external nodes."""
+        for name in names:
+            addresses = json.loads(kubectl("get", "node", name, "-o", "json").stdout)["status"]["addresses"]
+            address = next(one["address"] for one in addresses if one["type"] == "InternalIP")
+            self.slurm("scontrol", "create", f"NodeName={name}", f"NodeAddr={address}", "State=EXTERNAL", "CPUs=2", "RealMemory=1000",
+                       "Feature=kubernetes")
+        self.hosts = list(names)
+        wait("the nodes are idle", lambda: set(names) <= set(self.idle()))
+
+    def apply_pod(self, name, script=UNTIL_TOLD, held=False, grace=3, **settings):
+        """A pod with the gate and these annotations. One that is held stays to be seen after its end."""
+        meta = {"name": name, "annotations": {SETTING + key.replace("_", "-"): value for key, value in settings.items()}}
+        if held:
+            meta["finalizers"] = ["slinky.slurm.net/e2e"]
+        container = {"name": "c", "image": f"local/slurmd:{self.tag}", "imagePullPolicy": "IfNotPresent", "command": ["sh", "-c", script],
+                     "resources": {"requests": {"cpu": "50m", "memory": "20Mi"}}}
+        spec = {"schedulingGates": [{"name": GATE}], "restartPolicy": "Never", "terminationGracePeriodSeconds": grace, "containers": [container]}
+        self.pods.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}))
+
+    def pod(self, name):
+        return self.pods.get("pod", name)
+
+    def jobs_of(self, name):
+        """All jobs of the pod that slurmctld has, by number."""
+        return {number: job for number, job in self.jobs_of_all_states().items() if job["name"] == name}
+
+    def job(self, name):
+        """The number of its one job."""
+        jobs = list(self.jobs_of(name))
+        expect(len(jobs) == 1, f"pod {name} has the jobs {jobs}")
+        return jobs[0]
+
+    def running(self, name):
+        """Until the pod runs on the node of its job. Returns the number of the job, and the node."""
+        def both():
+            pod, job = self.pod(name), self.jobs_of(name)[self.job(name)]
+            return pod["status"]["phase"] == "Running" and job["job_state"] == ["RUNNING"] and job["nodes"] == pod["spec"]["nodeName"] and job
+
+        job = wait(f"pod {name} runs on the node of its job", both)
+        return job["job_id"], job["nodes"]
+
+    def ended(self, job, comment):
+        """Until the job has ended, with this comment."""
+        def has():
+            found = self.jobs_of_all_states()[job]
+            return found["job_state"] == ["CANCELLED"] and found["comment"] == comment
+
+        wait(f"job {job} has ended: {comment}", has)
+
+    def queued(self, name, status, saying):
+        wait(f"pod {name} SlurmQueued={status} {saying}", lambda: self.says(name, "SlurmQueued", status, saying))
+
+    def says(self, name, condition, status, saying):
+        item = condition_of(self.pod(name), condition)
+        return item["status"] == status and saying in f"{item['reason']}: {item['message']}"
+
+    def evicted(self, name, reason):
+        """Until the pod, which is held, has ended for this reason of Slurm."""
+        wait(f"pod {name} has ended, SlurmEnded={reason}",
+             lambda: self.says(name, "SlurmEnded", "True", f"{reason}: ") and "deletionTimestamp" in self.pod(name)["metadata"]
+             and self.pod(name)["status"]["phase"] in ("Succeeded", "Failed"))
+
+    def bridge_pod(self):
+        """The one that leads."""
+        holder = self.get("lease", "slurm-bridge")["spec"]["holderIdentity"]
+        pods = self.get("pods", labelSelector="app.kubernetes.io/name=slurm-bridge")
+        return [pod for pod in pods if holder.startswith(f"{pod['metadata']['name']}_")]
+
+    def kill_bridge(self):
+        """Ends it at once, and does not wait for the next one."""
+        self.kubectl("delete", "pod", "-l", "app.kubernetes.io/name=slurm-bridge", "--force", "--grace-period=0")
+
+    @contextlib.contextmanager
+    def slurmrestd_away(self):
+        def pods():
+            return self.get("pods", labelSelector="app.kubernetes.io/name=slurmrestd")
+
+        self.patch("restapis.slinky.slurm.net", "demo", {"spec": {"replicas": 0}})
+        wait("slurmrestd is away", lambda: not pods())
+        yield
+        self.patch("restapis.slinky.slurm.net", "demo", {"spec": {"replicas": 1}})
+
+
+def kubernetes_nodes():
+    return sorted(node["metadata"]["name"] for node in json.loads(kubectl("get", "nodes", "-o", "json").stdout)["items"])
+
+
+@own_clusters
+@once
+@since(EXTERNAL_JOBS)
+def pods_run_where_slurm_decides(tag, plugin):
+    """Pods wait in the queue, start on the nodes of their jobs, and their jobs end with them, whoever is away meanwhile."""
+    with Bridged("main", tag, plugin) as ns:
+        ns.apply(bridged(demo_manifest()).replace("replicas: 3", "replicas: 1"))
+        serves(ns, 1)
+        foreign = runs(ns, ns.submit_until_told("-pcpu", "-wcpu-0"))
+        ns.register(*kubernetes_nodes()[-2:])
+        ns.install()
+
+        for name in ("a", "b", "c"):
+            ns.apply_pod(name)
+            wait(f"pod {name} has a job", lambda name=name: ns.job(name))
+        (_, first), (_, second) = ns.running("a"), ns.running("b")
+        expect({first, second} == set(ns.hosts), f"the pods run on {first} and {second}")
+        ns.queued("c", "True", f"job {ns.job('c')} waits in partition bridge: ")
+        expect("nodeName" not in ns.pod("c")["spec"] and ns.pod("c")["spec"]["schedulingGates"], "pod c does not wait")
+
+        # The node of a pod that has gone is the next one's.
+        job = ns.job("a")
+        ns.pods.kubectl("delete", "pod", "a")
+        wait(f"job {job} has ended", lambda: ns.jobs_of_all_states()[job]["job_state"] == ["CANCELLED"])
+        expect(ns.running("c")[1] == first, "pod c runs elsewhere")
+
+        restarts_change_nothing(ns)
+        what_happens_while_slurmrestd_is_away(ns)
+        killed_while_pods_start(ns)
+        ends_well(ns, foreign)
+
+
+def restarts_change_nothing(ns):
+    before = {name: (ns.job(name), ns.pod(name)["metadata"]["uid"]) for name in ("b", "c")}
+    identity = slurmctld_identity(ns)
+    ns.kubectl("delete", "pod", "demo-controller-0")
+    wait("there is another slurmctld", lambda: slurmctld_identity(ns) != identity and ns.jobs())
+    ns.kill_bridge()
+    wait("another bridge leads", ns.bridge_pod)
+    # It has looked at all when it has placed this one.
+    ns.apply_pod("late")
+    ns.queued("late", "True", "waits in partition bridge")
+    ns.pods.kubectl("delete", "pod", "late")
+    for name, (job, uid) in before.items():
+        ns.running(name)
+        expect((ns.job(name), ns.pod(name)["metadata"]["uid"]) == (job, uid), f"pod {name} was replaced")
+
+
+def what_happens_while_slurmrestd_is_away(ns):
+    """Nothing is done then, and all of it afterwards."""
+    gone, cancelled = ns.job("b"), ns.job("c")
+    with ns.slurmrestd_away():
+        ns.pods.kubectl("delete", "pod", "b")
+        ns.slurm("scancel", str(cancelled))
+        ns.apply_pod("d")
+        expect(ns.jobs()[gone]["job_state"] == ["RUNNING"] and ns.pod("c")["status"]["phase"] == "Running", "something has ended")
+    wait(f"job {gone} has ended", lambda: ns.jobs_of_all_states()[gone]["job_state"] == ["CANCELLED"])
+    wait("pod c is evicted", lambda: ns.pod("c") is None)
+    ns.running("d")
+    ns.pods.kubectl("delete", "pod", "d")
+    wait("no pod has a job", lambda: not [job for job in ns.jobs().values() if job["partition"] == "bridge"])
+
+
+def killed_while_pods_start(ns):
+    """Each pod has one job, and no job is left behind."""
+    names = [f"k{i}" for i in range(4)]
+    for name in names:
+        ns.apply_pod(name, exclusive="false")
+        ns.kill_bridge()
+    for name in names:
+        ns.running(name)
+    for name in names:
+        ns.pods.kubectl("delete", "pod", name, "--wait=false")
+        ns.kill_bridge()
+    wait("their jobs have ended", lambda: not [job for job in ns.jobs().values() if job["partition"] == "bridge"])
+    for name in names:
+        ns.job(name)
+
+
+@own_clusters
+@once
+@since(EXTERNAL_JOBS)
+def pods_and_jobs_end_together(tag, plugin):
+    """The outcome of a pod is in sacct, and the pod says how its job has ended. What Slurm refuses is told."""
+    database_image()
+    with Bridged("ends", tag, plugin) as ns:
+        manifest = bridged(manifest_with_accounting("demo")).replace(PARTITIONS, "    AccountingStorageEnforce=associations\n" + PARTITIONS)
+        ns.apply(manifest)
+        ns.kubectl("apply", "-f", "-", text=json.dumps(managed("demo", tag)))
+        joined(ns)
+        serves(ns, 1)
+        ns.register(*kubernetes_nodes()[-2:])
+        ns.install()
+
+        outcomes_are_recorded(ns)
+        slurm_ends_pods(ns)
+        refusals_are_told(ns)
+
+
+def outcomes_are_recorded(ns):
+    ns.apply_pod("succeeds", "exit 0")
+    ns.apply_pod("fails", "exit 3", comment="mine")
+    for name, phase, comment, code in (("succeeds", "Succeeded", "the pod has Succeeded with exit code 0", "0:0"),
+                                       ("fails", "Failed", "mine; the pod has Failed with exit code 3", "3:0")):
+        wait(f"pod {name} has {phase}", lambda name=name, phase=phase: ns.pod(name)["status"]["phase"] == phase)
+        job = ns.job(name)
+        ns.ended(job, comment)
+
+        def record(job=job):
+            return ns.slurm("sacct", "--allusers", "--noheader", "--parsable2", "--allocations", f"--jobs={job}",
+                            "--format=state%30,derivedexitcode,comment").stdout.strip()
+
+        wait(f"the record of job {job}", lambda record=record, code=code: record().startswith("CANCELLED") and record().split("|")[1] == code)
+        expect(ns.pod(name)["status"]["phase"] == phase and not condition_of(ns.pod(name), "SlurmEnded"), "the pod was evicted")
+    ns.pods.kubectl("delete", "pod", "--all")
+
+
+def slurm_ends_pods(ns):
+    """Both nodes are held by the pods of this test in turn."""
+    for name, settings in (("cancelled", {}), ("late", {"timelimit": "1"})):
+        ns.apply_pod(name, held=True, **settings)
+        ns.running(name)
+    ns.slurm("scancel", str(ns.job("cancelled")))
+    ns.evicted("cancelled", "Cancelled")
+    ns.evicted("late", "TimedOut")
+
+    ns.apply_pod("preempted", held=True)
+    ns.apply_pod("down", held=True)
+    (_, node), _ = ns.running("down"), ns.running("preempted")
+    ns.slurm("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=e2e")
+    ns.evicted("down", "NodeFailed")
+    ns.apply_pod("urgent", partition="urgent")
+    ns.evicted("preempted", "Preempted")
+    ns.running("urgent")
+    ns.slurm("scontrol", "update", f"NodeName={node}", "State=RESUME")
+    # A node that is drained takes no further pod, and keeps the one that it has.
+    ns.slurm("scontrol", "update", f"NodeName={','.join(ns.hosts)}", "State=DRAIN", "Reason=e2e")
+    ns.apply_pod("unbound")
+    ns.queued("unbound", "True", "waits in partition bridge")
+    ns.slurm("scancel", str(ns.job("unbound")))
+    wait("the pod that waits has ended", lambda: ns.says("unbound", "SlurmEnded", "True", "Cancelled: ") and ns.pod("unbound")["status"]["phase"] == "Failed")
+    ns.apply_pod("waits")
+    ns.queued("waits", "True", "waits in partition bridge")
+    expect(ns.pod("urgent")["status"]["phase"] == "Running", "the pod on a drained node has ended")
+    ns.slurm("scontrol", "update", f"NodeName={','.join(ns.hosts)}", "State=RESUME")
+    ns.running("waits")
+    ns.pods.kubectl("delete", "pod", "unbound", "urgent", "waits")
+
+
+def refusals_are_told(ns):
+    wanted = {"partition": "Refused: submit job: Batch job submission failed: Invalid partition",
+              "account": "Refused: submit job: Batch job submission failed: Invalid account",
+              "qos": "Refused: submit job: Batch job submission failed: Invalid qos",
+              "licenses": "Refused: submit job: Batch job submission failed: Invalid license",
+              "reservation": "Refused: submit job: Batch job submission failed: Requested reservation is invalid",
+              "constraints": "Refused: submit job: Batch job submission failed: Invalid feature",
+              "gres": "Refused: submit job: Batch job submission failed: Invalid generic resource",
+              "timelimit": 'Refused: annotation slurmjob.slinky.slurm.net/timelimit: "nonesuch", must be a whole number of minutes',
+              "user-id": 'Refused: annotation slurmjob.slinky.slurm.net/user-id: "nonesuch", must be absent',
+              "walltime": 'Refused: annotation slurmjob.slinky.slurm.net/walltime: "nonesuch", must be absent'}
+    for name in wanted:
+        ns.apply_pod(f"bad-{name}", **{name: "nonesuch"})
+    for name, saying in wanted.items():
+        ns.queued(f"bad-{name}", "False", saying)
+        expect(not ns.jobs_of(f"bad-{name}"), f"there is a job for the wrong {name}")
+    # What is mended starts.
+    ns.pods.kubectl("annotate", "pod", "bad-qos", f"{SETTING}qos=normal", "--overwrite")
+    ns.running("bad-qos")
+    ns.pods.kubectl("delete", "pod", "--all")
+
+
+@own_clusters
+@until(EXTERNAL_JOBS)
+def pods_wait_for_a_newer_slurm(tag, plugin):
+    """A Slurm without external jobs gets none, and the pods say so."""
+    with Bridged("old", tag, plugin) as ns:
+        ns.apply(demo_manifest().replace("replicas: 3", "replicas: 1"))
+        serves(ns, 1)
+        ns.install()
+        ns.apply_pod("a")
+        ns.queued("a", "False", "Unsupported: Slurm 24.11")
+        expect(ns.pod("a")["spec"]["schedulingGates"] and not ns.jobs_of_all_states(), "it did something")
