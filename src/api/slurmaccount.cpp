@@ -121,7 +121,8 @@ const FieldList& field_list(const SlurmAccountSpec*) {
           .add(field("parent", &S::parent)
                    .min_length(1)
                    .pattern(kName, kMaxName)
-                   .describe("The account above this one, in all clusters of this account. The default is root. The operator "
+                   .describe("The account above this one, in all clusters of this account. If it is not set, a new account is "
+                             "below root, and later changes with sacctmgr are left alone. The operator "
                              "waits until the parent exists."))
           .add(field("description", &S::description).max_length(kMaxDescription).describe("A text for people."))
           .add(field("organization", &S::organization)
@@ -215,10 +216,13 @@ const FieldList& field_list(const SlurmUserSpec*) {
           .add(entity_name(&S::name, "user"))
           .add(field("adminLevel", &S::admin_level)
                    .describe("What the user may do with sacctmgr and scontrol: None, Operator or Administrator."))
-          .add(field("defaultAccount", &S::default_account)
-                   .min_length(1)
-                   .pattern(kName, kMaxName)
-                   .describe("The account of jobs that name none. The default is the account of the first association."))
+          .add(
+              field("defaultAccount", &S::default_account)
+                  .min_length(1)
+                  .pattern(kName, kMaxName)
+                  .describe(
+                      "The account of jobs that name none. If it is not set, a user without a default account gets that of the "
+                      "first association, and later changes with sacctmgr are left alone."))
           .add(field("associations", &S::associations)
                    .required()
                    .items(1, kMaxList)

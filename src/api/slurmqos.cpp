@@ -95,7 +95,12 @@ const FieldList& field_list(const SlurmQosSpec*) {
           .add(field("description", &SlurmQosSpec::description).max_length(kMaxDescription).describe("A text for people."))
           .add(value("priority", &SlurmQosSpec::priority, kNumber,
                      "The priority that the QOS adds to its jobs: a number, or default, which is 0."))
-          .add(field("flags", &SlurmQosSpec::flags).items(0, kMaxList).describe("All flags of the QOS."))
+          .add(field("flags", &SlurmQosSpec::flags)
+                   .items(0, kMaxList)
+                   .describe(
+                       "All flags of the QOS: DenyOnLimit, EnforceUsageThreshold, NoDecay, NoReserve, OverPartQOS, "
+                       "PartitionMaxNodes, "
+                       "PartitionMinNodes, PartitionQOS, PartitionTimeLimit, Relative, RequiresReservation, UsageFactorSafe."))
           .add(field("graceTime", &SlurmQosSpec::grace_time)
                    .pattern(kSeconds, kMaxValue)
                    .describe("The time that a preempted job may continue: 90s, 00:01:30, or default, which is 0."))

@@ -661,8 +661,10 @@ class Planner {
     const core::Retry retry = core::retry_of(failed.error->code);
     const bool passing = retry == core::Retry::kLater || retry == core::Retry::kSettle || retry == core::Retry::kDecideAnew;
     if (passing && failed.count < 5) return;
-    draft.wrong = true;
-    draft.reason = failed.error->code == core::ErrorCode::kUnsupported ? "Unsupported" : "WriteFailed";
+    using enum core::ErrorCode;
+    // What is in use is deleted later, without anybody's help.
+    draft.wrong = failed.error->code != kBusy;
+    draft.reason = failed.error->code == kUnsupported ? "Unsupported" : failed.error->code == kBusy ? "InUse" : "WriteFailed";
     draft.message = one_line(failed.error->message);
   }
 

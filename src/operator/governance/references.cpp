@@ -72,14 +72,20 @@ class Check {
       const std::string name(acct::tres_of(setting));
       if (!name.empty() && value.is_number() && !names_.tres.contains(name)) absent.insert(name);
     }
-    report({absent.begin(), absent.end()}, true, "TresUnknown", "slurmdbd does not know the TRES ", {},
-           ": set AccountingStorageTRES in spec.extraConf of a Controller. Until then nothing of this object is written");
+    const std::string known = joined({names_.tres.begin(), names_.tres.end()});
+    report(
+        {absent.begin(), absent.end()}, true, "TresUnknown", "slurmdbd does not know the TRES ", {},
+        ", only " + known +
+            ". Correct the name, or add it to AccountingStorageTRES in spec.extraConf of a Controller. Until then nothing of "
+            "this object is written");
   }
 
   void clusters(const std::set<std::string>& absent) {
     const bool none =
         std::ranges::none_of(out_.settings, [](const auto& each) { return acct::place_of(each.first).has_value(); });
-    report({absent.begin(), absent.end()}, none, "ClusterUnknown", "no such cluster has joined the Accounting: ", {});
+    const std::string known =
+        names_.clusters.empty() ? "" : ". Those that have joined: " + joined({names_.clusters.begin(), names_.clusters.end()});
+    report({absent.begin(), absent.end()}, none, "ClusterUnknown", "no such cluster has joined the Accounting: ", {}, known);
   }
 
   /// Returns the ring of parents in which the account is: "a is below b", "b is below a". Empty if it is in none.
