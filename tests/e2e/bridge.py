@@ -7,7 +7,7 @@ import json
 import subprocess
 
 from accounting import database_image, joined, managed, manifest_with_accounting
-from cluster import TOP, Namespace, condition_of, kubectl, wait
+from cluster import KEEP, TOP, Namespace, condition_of, kubectl, wait
 from suite import demo_manifest, ends_well, expect, once, own_clusters, runs, serves, since, slurmctld_identity, until
 
 GATE = "scheduler.slinky.slurm.net/slurm-bridge"
@@ -52,8 +52,8 @@ class Bridged(Namespace):
         return super().__enter__()
 
     def __exit__(self, kind, error, trace):
-        # Those that a test has held.
-        if kind is None:
+        # Those that a test has held would keep the namespace.
+        if kind is None or not KEEP:
             for pod in self.pods.get("pods"):
                 self.pods.kubectl("patch", "pod", pod["metadata"]["name"], "--type=merge", "-p", '{"metadata":{"finalizers":null}}', check=False)
         self.pods.__exit__(kind, error, trace)
