@@ -2,11 +2,13 @@
 //
 // 1. The bridge touches no job and no drain of others.
 // 2. A pod is placed only for a running job of its own that holds the node, and not beside a pod whose job has ended. A pod
-// that
-//    was placed does not outlive its job for longer than the limit.
+//    that was placed does not outlive its job for longer than the limit.
 // 3. No job waits or runs without a pod for longer than the limit, and no pod has two jobs.
 // 4. Of the pods of one job, all are placed or none, but for the limit.
 // 5. A pod whose job Slurm refused stays: it is told, and not lost.
+//
+// Folder sim/programs/bridge: slurm-bridge in the simulator: its process, what its users do, and its oracle. Uses sim/histories
+// and the program.
 #pragma once
 
 #include <map>

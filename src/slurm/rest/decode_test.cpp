@@ -101,10 +101,11 @@ TEST(Decode, ReadsJobsOfEveryRecordedServerAlike) {
 
 TEST(Decode, DetailsOfJobsOnlyIfTheyAreAskedFor) {
   const auto read = [](bool details, const std::string& reason, long start) {
-    const auto jobs = decode_jobs(R"({"jobs":[{"job_id":1,"job_state":["PENDING"],"state_reason":")" + reason +
-                                      R"(","admin_comment":"{}","mcs_label":"k8s","comment":"c","excluded_nodes":"n[1-2]","flags":["EXTERNAL_JOB"],"start_time":)" +
-                                      std::to_string(start) + R"(,"end_time":)" + std::to_string(start + 60) + "}]}",
-                                  details);
+    const auto jobs = decode_jobs(
+        R"({"jobs":[{"job_id":1,"job_state":["PENDING"],"state_reason":")" + reason +
+            R"(","admin_comment":"{}","mcs_label":"k8s","comment":"c","excluded_nodes":"n[1-2]","flags":["EXTERNAL_JOB"],"start_time":)" +
+            std::to_string(start) + R"(,"end_time":)" + std::to_string(start + 60) + "}]}",
+        details);
     return jobs ? *jobs->rows.at(0) : Job{};
   };
   EXPECT_EQ(read(false, "Priority", 100), read(false, "Resources", 200)) << "who does not ask sees no change";
