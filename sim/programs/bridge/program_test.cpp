@@ -78,14 +78,15 @@ void two_pods(BridgeOnly& world) {
   EXPECT_NE(world.phase("q"), "Running");
 }
 
-TEST(BridgeProgram, EndsAsWithoutTheFaultAtEachWrite) {
+TEST(BridgeProgram, EndsAsWithoutTheFaultAtEachThirdWrite) {
   BridgeOnly plain(7);
   two_pods(plain);
   const std::uint64_t writes = plain.faults().writes();
   EXPECT_GE(writes, 6U);
+  std::uint64_t first = 0;
   for (const Trial& trial : all_trials()) {
     if (trial.processes != 1) continue;
-    for (std::uint64_t write = 0; write < writes; ++write) {
+    for (std::uint64_t write = first++ % 3; write < writes; write += 3) {
       SCOPED_TRACE(trial.name + " at write " + std::to_string(write));
       BridgeOnly world(7);
       trial.arm(world, write);
