@@ -83,7 +83,7 @@ class NamedWatches {
   std::function<void()> changed_;
   std::map<Id, Entry> entries_;
   std::map<Place, std::unique_ptr<CacheEntry>> namespaces_;
-  std::map<run::WorkKey, std::set<Id>> reads_;  ///< What the last observe of each key named.
+  std::map<run::WorkKey, std::set<Id>> reads_;  ///< The objects that the last observe of each key named.
 };
 
 }  // namespace kube

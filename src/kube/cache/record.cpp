@@ -106,7 +106,7 @@ ContainerState container_state(dom::element status, bool init) {
     result.waiting_reason = text(inner, "reason");
     result.message = text(inner, "message");
     result.crashed = result.waiting_reason == "CrashLoopBackOff";
-    // Takes the message of the last end, because the kubelet's own message contains only the length of the back-off.
+    // Uses the termination message of the last run, because the kubelet's own message contains only the length of the back-off.
     if (result.crashed && has_last && last["terminated"].get(inner) == simdjson::SUCCESS)
       result.message = text(inner, "message");
   } else if (state["terminated"].get(inner) == simdjson::SUCCESS) {
