@@ -1,4 +1,4 @@
-// What a plan can do to Slurm, as acts of its steps. slurm::Target carries them out and reads the node live just before each
+// The acts on Slurm for the steps of plans. slurm::Target carries them out and reads the node live just before each
 // write.
 //
 // Folder src/slurm: what plans may see of Slurm: its model, acts, evidence and owners as data. Uses plan and core. Knows no
@@ -36,7 +36,7 @@ struct DrainNodes final : plan::Act {
 
 /// Returns to service a node that the owner drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a drained
 /// node, and RESUME for one that is down. If other programs of ours also hold the node, only removes the owner's hold from the
-/// reason. Otherwise the reason becomes "Not responding", because before 26.05 Slurm never clears a reason, and its next drain
+/// reason. Otherwise the reason becomes "Not responding", because before 26.05 Slurm never clears a reason, and the next drain
 /// would keep it. Fails with kConflict if the live node is in service, if it is failing, or if neither the owner nor slurmctld
 /// itself holds it. With `seen`, also fails if the owner's hold has changed since, which the preStop hook of a worker can do.
 struct ResumeNode final : plan::Act {
@@ -203,8 +203,8 @@ struct UpdateJob final : plan::Act {
 };
 
 /// A fence before something begins to run on the node of a job. Succeeds if Slurm, asked live, has the job of the evidence
-/// RUNNING, and it holds this node and no other. Fails with kExpired if the evidence is too old, and with kConflict otherwise.
-/// Changes nothing.
+/// RUNNING after its prolog, and the job holds this node and no other. Fails with kExpired if the evidence is too old, and with
+/// kConflict otherwise. Changes nothing.
 struct ConfirmRuns final : plan::Act {
   ConfirmRuns(OwnJob own, std::string on) : evidence(std::move(own)), node(std::move(on)) {}
   OwnJob evidence;
@@ -213,9 +213,9 @@ struct ConfirmRuns final : plan::Act {
 };
 
 /// Writes an exit code to the record of a job in slurmdbd, as its derived exit code: Slurm ends every external job as
-/// CANCELLED. Slurm keeps it when the job ends. Fails with kExpired if the evidence is too old, with kNotFound if slurmdbd does
-/// not have the job yet, and with kUnsupported without slurmdbd, or if slurmdbd serves several clusters: the request names no
-/// cluster, and slurmdbd changes the jobs of this number in all of them.
+/// CANCELLED. Slurm keeps this code when the job ends. Fails with kExpired if the evidence is too old, with kNotFound if
+/// slurmdbd does not have the job yet, and with kUnsupported without slurmdbd, or if slurmdbd serves several clusters: the
+/// request names no cluster, and slurmdbd changes the jobs of this number in all of them.
 struct RecordExitCode final : plan::Act {
   RecordExitCode(OwnJob own, int of) : evidence(std::move(own)), exit_code(of) {}
   OwnJob evidence;

@@ -60,8 +60,8 @@ struct Node {
 /// True if the node is down and does not respond to slurmctld.
 [[nodiscard]] bool is_silent(const Node& node);
 
-/// More about a job, for programs that submit jobs or show them to users. Some of it changes often while a job waits, so a
-/// program gets it only if it asks for it (ClientOptions::job_details).
+/// Details of a job, for programs that submit jobs or show them to users. Some details change often while a job waits, so a
+/// program gets them only if it asks for them (ClientOptions::job_details).
 struct JobDetails {
   std::string user;
   std::string reason;          ///< Why it waits, as Slurm spells it: "Resources".
@@ -148,7 +148,7 @@ struct OwnFeatures {
 /// True if replace_own would not change the node's features. Their order does not matter.
 [[nodiscard]] bool has_own(const Node& node, const OwnFeatures& own);
 
-/// What the server can do, from /openapi/v3 and its release. No other code looks at versions.
+/// The abilities of the server, from /openapi/v3 and its release. No other code looks at versions.
 struct Capabilities {
   std::string release;             ///< The release of Slurm: "26.05.5".
   std::string data_parser;         ///< The data_parser in use: "v0.0.45".

@@ -18,7 +18,8 @@ using plan::ActResult;
 
 /// Before a drain, up to this many nodes are read one by one. For more nodes the whole table is read.
 constexpr std::size_t kReadSingly = 8;
-/// A lost write is settled kSettled after we gave up, and kLongestWrite after it was sent: slurmrestd's timeout is longer.
+/// The outcome of a write whose reply was lost is final kSettled after we gave up, and kLongestWrite after the write was sent,
+/// because slurmrestd's timeout is longer than ours.
 constexpr core::Duration kSettled{3000};
 constexpr core::Duration kLongestWrite{11000};
 
@@ -162,7 +163,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     bool renames;
   };
 
-  /// How to drain a node.
+  /// The write that drains a node.
   struct DrainWish {
     /// False: the node drains already, and the owner's hold is there or must not be added.
     bool write = true;
@@ -182,7 +183,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     const bool kept = node.state.base == "DOWN" || node.state.has("FAIL");
     if (kept && holds.none() && (node.state.has("FAIL") || given_by_others(node.reason, owner)) && !down_by_slurm(node))
       return {};
-    if (!kept || down_by_slurm(node)) holds = {};  // These holds are left over.
+    if (!kept || down_by_slurm(node)) holds = {};  // These holds are left over from an earlier drain.
     return {true, holds.hold(owner, reason).reason()};
   }
 
@@ -404,7 +405,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   using EndingJobs = std::vector<DrainTimedOut::OneJob>;
 
-  /// Reads the jobs first and the node last, to notice if somebody took back the drain meanwhile.
+  /// Reads the jobs first and the node last, to notice if somebody undrained the node meanwhile.
   void end_jobs(const EndJobs& act, Done done) {
     const DrainTimedOut& evidence = act.evidence;
     begin_by(evidence, fmt::format("{} the jobs of {}", to_string(evidence.how()), evidence.node().name), std::move(done),
@@ -484,8 +485,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// If the snapshot still has a node that is gone, the snapshot is old, or slurmctld reported no change. The next poll must
-  /// read all.
+  /// Makes the next poll read all tables if the snapshot still has the node, which is gone: the snapshot is old, or slurmctld
+  /// reported no change.
   void ask_for_all_if_known(const JobPtr& job, const std::string& name) {
     if (clusters.snapshot(job->cluster)->node(name) != nullptr) clusters.poll_all_next(job->cluster);
   }
@@ -674,7 +675,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Finds out with a ping whether slurmdbd or slurmrestd did not answer, and fails with that.
+  /// Finds out with a ping whether slurmdbd or slurmrestd did not answer. Fails the act, and the reason of the error tells
+  /// which.
   void tell_silence(const JobPtr& job, const core::Error& error) {
     Client* rest = clusters.client(job->cluster);
     if (error.http_status != 0 || error.code != ErrorCode::kUnavailable || rest == nullptr) return fail(job, error);
@@ -757,7 +759,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         self.clusters.poll_all_next(job->cluster);
         if (result) return self.succeed(job, {{"reconfigured", true}});
         core::Error error = result.error();
-        // slurmctld refuses a configuration with a mere -1, "Unspecified error".
+        // If slurmctld refuses a configuration, its only answer is the error -1, "Unspecified error".
         if (error.code == ErrorCode::kInternal && !error.reason.empty()) {
           error.code = ErrorCode::kInvalid;
           error = error.with("slurmctld refused the configuration (its log says why)");
