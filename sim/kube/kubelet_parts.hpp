@@ -69,7 +69,7 @@ struct PodView::State {
   std::map<std::string, Files> volumes;  ///< The files of each volume, by the volume's name.
   std::function<void()> on_changed;
 
-  // For the kubelet only.
+  // Used by the kubelet only.
   bool stopping = false;
   bool mounted = false;
   bool syncing = false;

@@ -1,4 +1,4 @@
-// What a kubelet provides to containers: the files of volumes, and the environment.
+// The files of volumes, and the environment, that a kubelet provides to containers.
 #include <fmt/format.h>
 
 #include <cstdlib>

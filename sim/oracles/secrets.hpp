@@ -21,7 +21,7 @@ class SecretOracle {
   SecretOracle(const SecretOracle&) = delete;
   SecretOracle& operator=(const SecretOracle&) = delete;
 
-  /// Learns the token of a request to Slurm, which only Slurm may see.
+  /// Learns, from a request to Slurm, how all tokens begin. Only Slurm may see them.
   void learn_token_of(const net::HttpRequest& request);
   void search_secrets(std::string_view text, std::string_view where);
   void log_line(std::string_view line);

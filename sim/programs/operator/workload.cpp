@@ -139,9 +139,9 @@ void OperatorWorkload::act_apart() {
   if (!mode_actions_.empty() && modes_.chance(0.2)) act_one(mode_actions_, modes_);
 }
 
-/// Does what people would do by hand, again and again. Most of it needs slurmctld. A suspended job would hold its workers for
-/// ever. The operator does not replace a worker that cannot start under a name that an administrator holds, nor workers if
-/// Slurm has forgotten many of them.
+/// Does repeatedly what people would do by hand. Most of it needs slurmctld. A suspended job would hold its workers for ever.
+/// The operator does not replace a worker that cannot start under a name that an administrator holds, nor workers if Slurm has
+/// forgotten many of them.
 void OperatorWorkload::help_by_hand() {
   world_.loop().after(Duration{10000}, [this] { help_by_hand(); });
   look_after_orphans();
@@ -236,7 +236,8 @@ std::vector<std::string> OperatorWorkload::calm() {
     world_.apply(restapi_json());
   }
   const Json workers = worker_starts();
-  // While the operator stops deletions because of a doubt, its actions wait. After the doubt, the next event lets them run.
+  // If the operator has stopped deletions because it doubts Slurm's answers, its pending actions run after the next event. They
+  // may start workers.
   const bool withheld = std::ranges::any_of(world_.names(slinky::resources::kNodeSet), [this](const std::string& name) {
     const Json* nodeset = world_.find(slinky::resources::kNodeSet, name);
     return nodeset != nullptr && condition_true(*nodeset, api::kConditionDeletionsStopped);

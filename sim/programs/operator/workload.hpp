@@ -1,5 +1,5 @@
-// What a history does to the operator: edits and deletions by users, harm to the objects that the operator created, jobs, and
-// an administrator's changes.
+// The events of a history of the operator: edits and deletions by users, harm to the objects that the operator created, jobs,
+// and an administrator's changes.
 #pragma once
 
 #include <functional>
@@ -52,8 +52,8 @@ class OperatorWorkload final : public Workload {
   void put_slurm_key_back();
   void note_key();
   void bring_inputs_back();
-  /// Edits the files that the Controller names, and Tokens, one at a time. In a storm, a later event would make up for a missed
-  /// edit; here nothing does. Returns what is not reached.
+  /// Edits the files that the Controller names, and Tokens, one at a time. In a storm, a later event would hide that the
+  /// operator missed an edit. Here none does. Returns what is not reached.
   std::vector<std::string> edit_one_by_one();
   void remove_taken_secrets();
 
@@ -81,7 +81,7 @@ class OperatorWorkload final : public Workload {
   World& world_;
   History& history_;
   OperatorProgram& program_;
-  SeededRandom& random_;  ///< The history's source.
+  SeededRandom& random_;  ///< The random source of the history.
   std::vector<Action> actions_;
   SeededRandom logins_;  ///< A random source for events of login nodes.
   bool with_logins_;

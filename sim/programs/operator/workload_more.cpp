@@ -1,4 +1,5 @@
-// What the workload draws separately: accidents that only some histories have, taints, and the ways of scaling.
+// Events that the workload draws from separate random sources: accidents that only some histories have, taints, and the ways of
+// scaling.
 #include <fmt/format.h>
 
 #include "api/well_known.hpp"

@@ -140,7 +140,8 @@ void OperatorWorkload::give_memory_back(SimSlurm& slurm) {
   std::vector<std::string> drained;
   for (const auto& [name, node] : slurm.nodes()) {
     if (node.invalid_reg) slurm.reload_slurmd(name);
-    // The reason of a DOWN, or of an ended drain, hides a drain for lack of memory.
+    // A reason from a DOWN, or from an earlier drain, may have kept Slurm from giving lack of memory as the reason of the
+    // drain.
     const bool failed = node.reason == "Prolog error" || node.reason == "Epilog error";  // perhaps of an earlier record
     const bool lacked = failed || node.reason.starts_with("Low RealMemory") ||
                         (!node.down && (node.reason.starts_with(kBadPower) || node.reason.starts_with(kBadDisk)));

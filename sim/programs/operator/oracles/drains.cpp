@@ -15,7 +15,7 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// The operator may not have heard of what happened within this time: a watch may be late, Slurm slow, the operator paused.
+/// The operator may not know yet what happened less than this time ago: a watch may be late, Slurm slow, the operator paused.
 constexpr core::Duration kUnheard{90000};
 
 /// Reports whether workers on the host may be drained because of it. Includes hosts that are not ready, because what is known

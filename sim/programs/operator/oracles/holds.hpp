@@ -22,7 +22,7 @@ class HoldOracle {
   HoldOracle(const HoldOracle&) = delete;
   HoldOracle& operator=(const HoldOracle&) = delete;
 
-  /// What an administrator did to a node and has not undone.
+  /// A drain or DOWN that an administrator set and has not undone.
   struct Hold {
     bool drain = false, down = false;
     std::string reason;  ///< The reason of the drain.
@@ -34,7 +34,7 @@ class HoldOracle {
 
   /// Judges a change of a node, and notes what an administrator changes.
   void updated(const SlurmSite::Cluster& cluster, const SimNode& node, const SimNodeUpdate& update, const std::string& user);
-  /// Judges that a registration returns the node to service.
+  /// Judges a registration that returns the node to service.
   void returned(const SlurmSite::Cluster& cluster, const SimNode& node);
   /// Judges a record that a slurmd has created.
   void made(const SlurmSite::Cluster& cluster, const SimNode& node);
@@ -57,10 +57,10 @@ class HoldOracle {
   const Looks& looks_;
   Tell violation_;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;  ///< The holds, by Controller and node.
-  /// Nodes whose drain an administrator set and an administrator undid.
+  /// The nodes that an administrator drained and undrained.
   std::set<std::pair<kube::Key, std::string>> freed_;
   std::map<kube::Key, core::MonoTime> changed_;  ///< By Kubernetes node or NodeSet: when it last changed.
-  std::map<kube::Key, core::MonoTime> left_;     ///< By worker: when it last ended, was deleted, or disappeared.
+  std::map<kube::Key, core::MonoTime> left_;     ///< By worker: when it last ended, was deleted, or vanished.
 };
 
 }  // namespace sim

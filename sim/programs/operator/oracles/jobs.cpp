@@ -18,9 +18,9 @@ namespace kinds = kube::resources;
 
 /// The time from a deletion to the preStop by the kubelet.
 constexpr core::Duration kPreStop{5000};
-/// The operator may not have heard of what happened within this time: a watch may be late, Slurm slow, the operator paused.
+/// The operator may not know yet what happened less than this time ago: a watch may be late, Slurm slow, the operator paused.
 constexpr core::Duration kNews{90000};
-/// As kNews, but for the end of a worker: Slurm, the API server and the operator itself may be down one after the other.
+/// The same for the end of a worker: Slurm, the API server and the operator itself may be down one after the other.
 constexpr core::Duration kGoneNews{180000};
 /// The effect of a Controller's deletion may only show after SlurmdTimeout.
 constexpr core::Duration kAfterEnd{600000};
@@ -102,7 +102,7 @@ JobOracle::JobOracle(core::Loop& loop, KubeApi& api, SlurmSite& site, Tell viola
   listen();
 }
 
-/// Slurm's processes end later than the oracle, so nobody must judge their losses any more.
+/// The simulated slurmds end after the oracle is destroyed. Nothing may report the jobs that they lose to the oracle then.
 JobOracle::~JobOracle() {
   for (const auto& [host, cluster] : site_.clusters()) cluster->slurm->on_job_loss = nullptr;
 }
@@ -133,7 +133,7 @@ Blame JobOracle::deleter(const AdmissionRequest& request) const {
   const std::string& user = request.user;
   if (user == kOperatorAgent) return Blame::kOperator;
   if (disrupted(*request.before, "EvictionByEvictionAPI")) {
-    // No budget counts a pod that its kubelet has not reported, though its slurmd may have just started.
+    // A disruption budget does not count a pod that its kubelet has not reported yet, though its slurmd may have just started.
     if (core::get_string(*request.before, {"status", "phase"}) == "Pending") return Blame::kAccident;
     const auto harmed = harmed_.find(request.key.ns);
     return harmed != harmed_.end() && lately(harmed->second, kNews) ? Blame::kUser : Blame::kEviction;
@@ -149,7 +149,8 @@ Blame JobOracle::deleter(const AdmissionRequest& request) const {
   }
   if (user == "system:kube-scheduler") return Blame::kPreemption;
   if (user.ends_with(":pod-garbage-collector")) return Blame::kAccident;
-  // The StatefulSet controller does what the operator's StatefulSet says, except for replicas that a user removed.
+  // The StatefulSet controller carries out the operator's StatefulSet, so the operator is to blame, unless a user changed the
+  // replicas.
   if (user.ends_with(":statefulset-controller")) {
     const std::string& pod = request.key.name;
     const Json* set = api_.peek(kinds::kStatefulSet, {request.key.ns, pod.substr(0, pod.rfind('-'))});

@@ -1,4 +1,4 @@
-// Not an oracle by itself: records what the operator saw of a Slurm node right before it wrote.
+// Not an oracle by itself: records the state of a Slurm node at the operator's last read before a write.
 //
 // Slurm has no conditional writes, and Kubernetes has none that depend on Slurm: a change by an administrator, or a
 // registration, between the live look and the write cannot be seen. So a deleted worker must have been idle and held at the
