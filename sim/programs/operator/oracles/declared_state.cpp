@@ -175,9 +175,9 @@ void DeclaredState::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<s
       return is_worker(pod) && kube::Key{entry.first.ns, label(pod, api::kLabelCluster)} == cluster.controller &&
              slurm_node_of(pod) == node_name;
     });
-    // The state of a cluster that ended may return with a new Controller, and slurmctld may return after a NodeSet was deleted.
-    // Only comments, our reasons, and features with the name of a NodeSet whose workers have ordinals identify the records of
-    // workers. All others may belong to a host of the site.
+    // A new Controller may get the state of a deleted cluster, and slurmctld may return after a NodeSet was deleted. The
+    // operator recognizes the record of a worker only by its comment, by the operator's reason, or by a feature with the name
+    // of a NodeSet whose workers have ordinals. Any other record may belong to a host of the site.
     const bool nameless = node.down && node.comment.empty() && !given_by_operator(node.reason) &&
                           std::ranges::none_of(node.features, [&](const std::string& feature) {
                             return slinky::ordinal_of(name, feature + "-") &&

@@ -143,7 +143,7 @@ bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const SimNode& re
   const Json* controller = api_.peek(slinky::resources::kController, cluster.controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", cluster.controller.ns});
   if (controller == nullptr || terminating(*controller) || space == nullptr || terminating(*space)) return true;
-  // A drain costs nothing on a node without a slurmd.
+  // The drain of a node without a slurmd does no harm.
   const auto slurmd = cluster.slurmds.find(node);
   if (slurmd == cluster.slurmds.end()) return true;
   bool any = false;

@@ -44,7 +44,8 @@ void without_chance(Json& value) {
   }
 }
 
-/// Returns an object's name, and the part of it that must be equal. Conditions have the order in which they were first written.
+/// Returns an object's name, and the part of it that must be equal. Sorts its conditions, whose order depends on which was
+/// written first.
 std::pair<std::string, Json> lasting(const std::string& table, const kube::Key& key, Json body) {
   without_chance(body);
   Json& meta = body["metadata"];
