@@ -21,7 +21,7 @@ class Gate {
  public:
   virtual ~Gate() = default;
   [[nodiscard]] virtual bool open() const = 0;
-  /// Starts a live read of what became of the write; open() reports the result. Called when the gate has been closed for too
+  /// Starts a live read of the outcome of the write; open() reports the result. Called when the gate has been closed for too
   /// long. Returns false if the outcome cannot be read, so that nothing should wait for the gate any longer.
   [[nodiscard]] virtual bool settle() const { return false; }
   [[nodiscard]] virtual std::string describe() const = 0;
