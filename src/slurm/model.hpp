@@ -87,7 +87,7 @@ struct Job {
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
   bool prolog = false;  ///< RUNNING, but its prolog still runs on a node. Only reported with PrologFlags=Alloc.
-  /// The names of the nodes that the job holds, followed by those of nodes that it only names (-w) and needs to continue.
+  /// The nodes that the job holds, followed by those that it only names (-w): without one of those, Slurm fails the job.
   std::vector<std::string> nodes;
   std::size_t only_named = 0;  ///< The number of `nodes` at the end that are only named, not held.
   bool nodes_unknown = false;  ///< The nodes could not be read. The job may hold any node.
