@@ -133,7 +133,7 @@ void Kubelets::Impl::write_status(const PodPtr& pod) {
         set_condition(p, condition("Ready", ready, unready), at);
         set_condition(p, condition("ContainersReady", ready, unready), at);
         set_condition(p, {{"type", "PodScheduled"}, {"status", "True"}}, at);
-        // The scheduler's condition was written first, and comes last in the list.
+        // Moves PodScheduled, which the scheduler wrote first, to the end of the list.
         Json& conditions = p["status"]["conditions"];
         const auto scheduled =
             std::find_if(conditions.begin(), conditions.end(), [](const Json& c) { return c["type"] == "PodScheduled"; });

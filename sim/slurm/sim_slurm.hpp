@@ -189,7 +189,7 @@ struct SimJob {
   core::MonoTime started;         ///< When it was last given its nodes.
   core::MonoTime prolog_until;    ///< When its prolog ends or ended.
   bool unlaunched = false;        ///< slurmctld lost the launch: the job never runs.
-  bool doomed = false;            ///< Its processes ended with a slurmd, and Slurm does not know it yet.
+  bool doomed = false;            ///< It has no processes, or they ended with a slurmd, and Slurm does not know it yet.
   // Only of external jobs.
   std::string reason = "None", description{};  ///< Why it waits or has ended, as Slurm spells it.
   std::string failed_node{};
@@ -218,7 +218,7 @@ struct JobLoss {
     kSlurmdBegan,    ///< Another process registered under the name of the slurmd that ran it.
     kNoSlurmd,       ///< It was started where no slurmd had registered.
     kPartitionGone,  ///< Its partition disappeared from the configuration, at a start or reconfigure.
-    kNodeGone,       ///< The job was pending, and a node that it requires by name was missing at a start or reconfigure.
+    kNodeGone,       ///< A node that it requires by name was missing at a start or reconfigure. Running jobs fail too.
     kStateLost,      ///< slurmctld's volume was lost.
     kRecordGone,     ///< `by` deleted its node while it was suspended.
     kProlog,         ///< Its prolog failed.
@@ -273,7 +273,7 @@ class SimSlurm {
   [[nodiscard]] bool up() const { return up_; }
   /// Returns when slurmctld last came up.
   [[nodiscard]] core::MonoTime up_since() const { return up_since_; }
-  /// Hands over to a new process, which loads the configuration. After an error, the old process and its configuration stay.
+  /// Replaces the process by a new one, which loads the configuration. After an error, old process and configuration stay.
   SlurmErrno reconfigure();
   /// Returns the text of the configuration in force.
   [[nodiscard]] const std::string& configuration() const { return configuration_; }

@@ -52,12 +52,12 @@ class OperatorWorkload final : public Workload {
   void put_slurm_key_back();
   void note_key();
   void bring_inputs_back();
-  /// Edits the files that the Controller names, and Tokens, one at a time. In a storm, a later event would hide that the
-  /// operator missed an edit. Here none does. Returns what is not reached.
+  /// Edits the files that the Controller names, and Tokens, one at a time. In a storm, a later event can hide that the operator
+  /// missed an edit. Here, nothing else happens. Returns what is not reached.
   std::vector<std::string> edit_one_by_one();
   void remove_taken_secrets();
 
-  // The operator's own objects: whether a key is newer than its copy, the names of those of a kind, and harm to one of them.
+  // Objects that the operator creates: reports whether a key is newer than its copy, lists names by kind, and harms one.
   [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
   [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
   void harm_child(const kube::Resource& kind);

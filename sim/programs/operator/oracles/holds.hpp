@@ -38,7 +38,7 @@ class HoldOracle {
   void returned(const SlurmSite::Cluster& cluster, const SimNode& node);
   /// Judges a record that a slurmd has created.
   void made(const SlurmSite::Cluster& cluster, const SimNode& node);
-  /// Judges that the operator deletes a record without jobs. Returns true if an administrator's hold must outlive the record.
+  /// Judges the operator's deletion of a record without jobs. Returns true if an administrator's hold must outlive the record.
   bool record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
   /// Notes that a record is deleted, by anyone.
   void forget(const SlurmSite::Cluster& cluster, const SimNode& node, bool by_operator);
