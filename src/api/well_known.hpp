@@ -183,9 +183,9 @@ inline constexpr std::string_view kConditionJobsInDoubt = "JobsInDoubt";  ///< C
 inline constexpr std::string_view kConditionMetricsServed = "MetricsServed";  ///< Controller: its metrics are served.
 inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";        ///< Controller: a new key is not in use yet.
 inline constexpr std::string_view kConditionServing = "Serving";              ///< Accounting: slurmdbd answers.
-inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited";  ///< Accounting: slurmdbd complained of it.
+inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited";  ///< Accounting: bad database settings.
 inline constexpr std::string_view kConditionAccountingJoined = "AccountingJoined";  ///< Controller: slurmdbd records its jobs.
-inline constexpr std::string_view kConditionSynced = "Synced";  ///< SlurmQos, SlurmUser ...: Slurm has it as declared.
+inline constexpr std::string_view kConditionSynced = "Synced";  ///< SlurmQos, SlurmUser ...: Slurm has the declared settings.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
 inline constexpr std::string_view kConditionPlaced = "WorkersPlaced";       ///< Controller: see operator/controller/places.hpp.
 /// A condition of worker pods. Its message says since when Slurm has had the worker's node; see slinky/workers.hpp.

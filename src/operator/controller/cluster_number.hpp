@@ -24,7 +24,7 @@ inline constexpr const char* kClusterNumber = "cluster-number";
 struct ClusterNumbers {
   std::string ours, theirs;
 };
-/// Parses the termination message of slurmctld. Returns nullopt if it ended for another reason or runs.
+/// Parses the termination message of slurmctld. Returns nullopt if slurmctld runs or has ended for another reason.
 std::optional<ClusterNumbers> differing_numbers(const kube::ContainerState& slurmctld);
 
 /// Records the numbers if slurmctld crashes repeatedly because of them.

@@ -41,10 +41,10 @@ core::Json restored_key(const Observed& observed);
 
 /// Returns the digest of the key of a slurmctld whose pod or pod template has the annotation `made_with`.
 std::string key_by(const Observed& observed, const std::string& made_with);
-/// Returns the digest that slurmctld's pod template has while the key with this digest is in force. It is that of an earlier
-/// key if the key has changed without a new pod.
+/// Returns the digest that slurmctld's pod template has while the key with this digest is in force. It is the digest of an
+/// earlier key if the key has changed without a new pod.
 std::string made_with_key(const Observed& observed, const std::string& digest);
-/// Returns the same for the key in the present keyring; "" if the pod template has the digest of that key itself.
+/// Returns the digest of the earlier key that slurmctld's pod template has; "" if it has that of the keyring's present key.
 std::string made_with_key(const Observed& observed);
 
 /// Plans the keyring. `state_at_stake`: slurmctld must not be restarted, because its state would be lost.

@@ -85,14 +85,14 @@ struct Rollout {
   std::size_t below = 0;          ///< How many of `earlier` the partition holds back.
   std::size_t in_place = 0;       ///< How many of `earlier` are updated in place.
   std::size_t outside = 0;        ///< How many of `earlier` are outside of their window, with ScheduledUpdate.
-  std::size_t under_way = 0;      ///< Workers that are going, missing, or new and not serving yet.
+  std::size_t under_way = 0;      ///< Workers that are being replaced, that are missing, or that are new and do not serve yet.
   std::size_t unavailable = 0;    ///< Number of all workers that do not serve, except those that somebody took out of service.
   std::size_t missing = 0;        ///< How many of `unavailable` do not exist.
   std::size_t most = 0;           ///< Limit for `unavailable`.
-  bool withheld = false;          ///< Some workers would be deleted, but deletions are stopped or Slurm is in doubt.
+  bool withheld = false;          ///< Some workers would be deleted, but deletions are stopped or Slurm's answers are in doubt.
   std::vector<std::string> kept;  ///< Why some workers are not updated for now: "cpu-1 is in reservation r, ...".
-  /// The worker whose successor the API server is asked about: whether it would create a pod of the newest template in this
-  /// place. Null: it is not asked.
+  /// The API server is asked whether it would create a pod of the newest template in place of this worker. Null: it is not
+  /// asked.
   const Worker* asks_template = nullptr;
   bool unchecked = false;  ///< The answer about the new pod is missing. Until it is known, no worker is deleted for the update.
   std::string unanswered;  ///< Why the API server could not answer.
@@ -113,8 +113,8 @@ struct Fates {
   Workers workers;
   Rollout rollout;
   Switching switching;
-  /// Filled in if a worker is going for another cause than an update, or if a job waits for the node of a worker that may be
-  /// replaced.
+  /// Set only if a worker is to be deleted for another cause than an update, or if a job waits for the node of a worker that
+  /// may be replaced.
   WaitingJobsByNode waiting_jobs;
   std::vector<std::string> names_kept;  ///< Why workers do not get the names that their Kubernetes nodes give them now.
   bool asks_reservations = false;       ///< Records have to be deleted, but Slurm's reservations were not read recently.
@@ -141,7 +141,7 @@ struct ScaleIn {
   std::vector<std::string> held;      ///< What the workers that are scaled in wait for: "cpu-1 runs 1 job until ...".
   std::int64_t held_until = 0;        ///< The greatest deadline_rank of `held`.
   std::vector<std::string> updating;  ///< What the workers that are to be updated wait for.
-  std::vector<std::string> withheld;  ///< Pods that would be deleted, but deletions are stopped or Slurm is in doubt.
+  std::vector<std::string> withheld;  ///< Pods that would be deleted, but deletions are stopped or Slurm's answers in doubt.
 };
 
 /// What this pass does with the NodeSet's finalizer. No worker may exist without the finalizer: a deletion of the NodeSet would
@@ -297,8 +297,8 @@ void tell_name_conflicts(const View& view, const Workers& workers, const Vacanci
 void intend_for_claims(const View& view, const Worker& worker, plan::Intent& intent);
 /// Deletes claims that were given up and are not used any more. Keeps claims that are wanted again.
 void keep_claims(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
-/// Removes the owner reference from the claims that stay when the NodeSet, which has no pods left, is deleted. Returns true if
-/// the NodeSet may go: only the claims that should be deleted with it would be, and deletions are not stopped.
+/// For a NodeSet that is being deleted and has no pods left. Removes its owner reference from claims that must stay. Returns
+/// true if the finalizer may be removed: all are removed, and deletions are not stopped, or no claim is to be deleted.
 [[nodiscard]] bool release_claims(const View& view, Draft& draft);
 /// Reports why pods wait for their claims.
 void tell_claims(const View& view, const Workers& workers, Draft& draft);
@@ -314,7 +314,7 @@ void tell_claims(const View& view, const Workers& workers, Draft& draft);
 [[nodiscard]] bool awaits_pin(const View& view, const Worker& worker);
 
 // drains.cpp
-/// True if an administrator or Slurm has drained the node, for another cause than that Slurm refuses its slurmd.
+/// True if an administrator or Slurm has drained the node. False for a drain by which Slurm refuses the slurmd.
 [[nodiscard]] bool drained_by_others(const slurm::Node& record);
 /// Whether the next worker of a place can register with the drain that others have set on the record.
 enum class Restorable {
@@ -371,7 +371,7 @@ void stamp_comments(const View& view, const Workers& workers, Draft& draft);
 [[nodiscard]] ScaleIn delete_workers(const View& view, const Fates& fates, Draft& draft);
 
 // drain_policy.cpp
-/// Requeues or cancels the jobs of workers that are going, once spec.drainPolicy says so.
+/// Requeues or cancels the jobs of workers that are to be deleted, once spec.drainPolicy says so.
 void end_overdue_jobs(const View& view, const Fates& fates, Draft& draft);
 
 // stale_records.cpp
@@ -470,7 +470,7 @@ struct Protection {
 };
 [[nodiscard]] Protection judge_protection(const View& view, const Slot& worker);
 
-/// How often to plan again while deletions are stopped or Slurm is in doubt. Nothing wakes the key when that ends.
+/// How often to plan again while deletions are stopped or Slurm's answers are in doubt. Nothing wakes the key when that ends.
 inline constexpr core::Duration kDoubtAgain{1000};
 /// The largest number of workers, and of claims, that one pass creates.
 inline constexpr std::size_t kCreatesPerPass = 48;

@@ -83,7 +83,7 @@ enum class Prospect {
   kStateLost,  ///< Slurm has lost its node and many others.
 };
 
-/// In how long a fact may change with time, and why. Nothing wakes the key then.
+/// After which time a fact may change although nothing happens, and why. The plan must ask for a wake, because no event comes.
 struct Change {
   core::Duration in;
   std::string_view why;

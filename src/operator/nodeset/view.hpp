@@ -61,8 +61,8 @@ class View {
   [[nodiscard]] slurm::ClusterKey cluster() const { return in.cluster(); }
   /// Returns "NodeSet default/cpu".
   [[nodiscard]] std::string self_text() const;
-  /// True if deletions are stopped or Slurm is in doubt. If they are stopped, nothing may be deleted. If Slurm is in doubt,
-  /// only what does not depend on its answers may be deleted.
+  /// True if deletions are stopped or Slurm's answers are in doubt (Observed::doubt). If deletions are stopped, nothing may be
+  /// deleted. If the answers are in doubt, only what does not depend on them may be deleted.
   [[nodiscard]] bool stops() const { return in.stopped || !in.doubt.empty(); }
   /// True if the spec has changed since the status was written, so that what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
