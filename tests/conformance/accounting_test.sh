@@ -1,5 +1,6 @@
 #!/bin/bash
-# Tests writes to a real slurmdbd with a real MariaDB, without Kubernetes. By default, of all releases that dev/images/build.sh has made
+# Tests writes to a real slurmdbd with a real MariaDB, without Kubernetes. By default, tests all releases of which
+# dev/images/build.sh has
 # images of. Needs root, and dev/images/build.sh --database.
 # Usage: tests/conformance/accounting_test.sh PROGRAM [RELEASE...]          PROGRAM: the built accounting_conformance
 #
