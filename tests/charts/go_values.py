@@ -20,7 +20,7 @@ MARK = "are not used: "
 
 
 def nested(flat):
-    """Values by dotted paths, as maps of maps."""
+    """Converts values by dotted paths to maps of maps."""
     whole = {}
 
     def put(into, path, value):
@@ -41,7 +41,7 @@ def nested(flat):
 
 class Chart:
     def __init__(self, charts, name, scratch):
-        """A copy, that renders its notes as an object: helm prints them with a cluster only."""
+        """Copies the chart and makes the copy render its notes as an object, because helm prints notes only with a cluster."""
         self.name, self.path = name, scratch / name
         self.lock, self.known = threading.Lock(), {}
         shutil.copytree(charts / name, self.path)
@@ -52,7 +52,7 @@ class Chart:
         )
 
     def render(self, *values):
-        """The objects by kind and name, or the refusal as a string."""
+        """Returns the rendered objects by kind and name, or the refusal as a string."""
         command = ["helm", "template", self.name, str(self.path), "--namespace", "ns", "--kube-version", "1.34"]
         # One file each: helm merges them.
         files = []
@@ -70,7 +70,7 @@ class Chart:
         return {f"{d['kind']}/{d['metadata']['name']}": d for d in yaml.load_all(done.stdout, loader) if d}
 
     def rendered(self, *values):
-        """As `render`, once for the same values."""
+        """Does what `render` does, but only once for the same values."""
         key = json.dumps(values)
         with self.lock:
             if key not in self.known:
@@ -79,7 +79,7 @@ class Chart:
 
 
 def at(objects, path):
-    """What stands at a path; None: nothing."""
+    """Returns what is at the path, or None."""
     for name in path:
         if isinstance(objects, list):
             objects = objects[name] if isinstance(name, int) and name < len(objects) else None
@@ -95,19 +95,19 @@ def stands(found, wanted):
 
 
 def unused(objects):
-    """The names of values that the notes say are not used."""
+    """Returns the names of the values that the notes list as not used."""
     line = next((line for line in objects["ConfigMap/notes"]["data"]["notes"].splitlines() if MARK in line), "")
     return line.partition(MARK)[2].rstrip(".").split(", ")
 
 
 def above(key):
-    """The key and what it is in, by their dotted names."""
+    """Returns the key and all maps that contain it, by their dotted names."""
     words = key.split(".")
     return {".".join(words[: n + 1]) for n in range(len(words))}
 
 
 def problem(chart, key, line, base, coming):
-    """What is wrong with a line, or None."""
+    """Returns what is wrong with a line, or None."""
     values = [base, line.get("with", {}), {key: line["set"]}]
     objects = chart.render(*values)
     refused = objects if isinstance(objects, str) else None

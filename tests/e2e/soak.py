@@ -84,7 +84,7 @@ class Soak:
     # ---- Work ----
 
     def submit(self):
-        """A few jobs, in one call. A call whose answer is lost may have submitted them or not."""
+        """Submits a few jobs in one call. If the answer is lost, it is unknown whether they were submitted."""
         lines, names = [], []
         for _ in range(self.work.randint(1, 4)):
             self.number += 1
@@ -111,7 +111,8 @@ class Soak:
         return [job for job in self.ns.jobs().values() if set(job["job_state"]) & {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING"}]
 
     def end_missed(self):
-        """What an administrator does about jobs that have ended, and that Slurm takes for running until their node registers anew."""
+        """Cancels jobs that have ended but that Slurm shows as running until their node registers anew, as an administrator
+        would."""
         for job in self.open_jobs():
             done = PROOFS / f"{job['name']}.done"
             if job["job_state"] == ["RUNNING"] and done.exists() and time.time() - done.stat().st_mtime > TOLD:
@@ -244,7 +245,7 @@ class Soak:
             time.sleep(1)
 
     def settle(self):
-        """Nothing is disturbed any more: all jobs end, and the cluster is as it was asked to be."""
+        """Stops all faults and waits until all jobs have ended and the cluster has the declared state."""
         say("the last jobs end")
         self.ns.scale("cpu", 6)
 
@@ -266,7 +267,7 @@ class Soak:
         wait("no reason is left", without_reasons)
 
     def judge(self):
-        """Lines about jobs that are not as they should be."""
+        """Yields a line for each job that is not as it should be."""
         unwritten_at = lambda at: any(kill - UNWRITTEN <= at <= kill + 1 for kill in self.kills)
         began_unknown = [name for name in self.unknown if (PROOFS / f"{name}.begun").exists()]
         for name in sorted([*self.submitted, *began_unknown]):
