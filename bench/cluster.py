@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Times what users wait for, on the local cluster with the operator installed: median and worst of --runs, and beside each the median of
-its floor, measured in each run too: the same pods made Ready, or deleted, by kubectl alone (see bare_copy, whole_copy).
-update, node, config and evict only look at pods and at Slurm, so they time any operator of slinky.slurm.net/v1beta1 that is installed.
+"""Times what users wait for, on the local cluster with the operator installed. Prints the median and the worst of --runs, and
+the median of the floor: how long kubectl alone takes to make the same pods Ready, or to delete them (see bare_copy and
+whole_copy). Each run measures its floor as well. The benchmarks update, node, config and evict look only at pods and at
+Slurm, so they can time any installed operator of slinky.slurm.net/v1beta1.
 Usage: cluster.py [--runs 5] [--rest 600] [--away 300] [--slurm 26.05] [NAME...]"""
 
 import argparse
@@ -160,13 +161,13 @@ def floor(ns, count):
     start = time.monotonic()
     ns.kubectl("delete", "pod", "-l", "bench=floor", "--wait=true")
     deleted = time.monotonic() - start
-    # Their slurmds registered, and nobody but us takes their records away.
+    # The slurmds of these pods registered, and the operator does not delete the records.
     ns.slurm("scontrol", "delete", f"nodename=floor-[0-{count - 1}]", check=False)
     wait("the floor's records are gone", lambda: not any(name.startswith("floor-") for name in ns.nodes()), 30)
     return made, deleted
 
 
-# What the operator did not make: Kubernetes did, or it is there before the cluster in both namespaces.
+# Objects that the operator did not make: Kubernetes made them, or both namespaces have them before the cluster.
 FOREIGN = ("kube-root-ca.crt", "mariadb", "mariadb-password", "ldap")
 
 
@@ -333,7 +334,7 @@ def bench_records(tag, plugin, seconds, count=200):
     accounting.database_image()
     what, batches = f"slurmdbd away for {seconds} s", 10
     with Namespace("bench-records", tag, plugin) as ns:
-        # slurmctld is asked for the ends of all of them.
+        # slurmctld must know the ends of all jobs when it is asked at the end.
         ns.apply(accounting.manifest_with_accounting("demo", 3).replace("MinJobAge=900", f"MinJobAge={seconds + 1800}"))
         ns.kubectl("apply", "-f", "-", text=json.dumps(accounting.managed("demo", tag)))
         accounting.joined(ns)
@@ -364,11 +365,11 @@ def bench_records(tag, plugin, seconds, count=200):
         accounting.no_runaway_jobs(ns)
 
 
-# So many QOS, accounts and users each, and so many changes that are to be mended.
+# The number of QOS, of accounts and of users, and the number of changes that the operator must revert.
 ENTITIES, DRIFTS = 200, 100
 KINDS = (governance.QOS, governance.ACCOUNT, governance.USER)
 
-# The same by sacctmgr, under names that begin with s, and their end.
+# The same entities created by sacctmgr, with names that begin with s, and their deletion.
 BY_SACCTMGR = """
 for ((i = 0; i < {count}; i++)); do
   sacctmgr --immediate --quiet add qos s-q-$i Priority=10 MaxJobsPerUser=3
@@ -381,7 +382,8 @@ names() {{ seq -s, -f "s-$1-%.0f" 0 $(({count} - 1)); }}
 for one in user:u account:a qos:q; do sacctmgr --immediate --quiet delete "${{one%:*}}" "$(names "${{one#*:}}")"; done
 """
 
-# Of QOS, account and user in turn, a value is changed; prints the milliseconds until sacctmgr shows the declared one again, or "never".
+# Changes a value of a QOS, an account and a user in turn. Prints the milliseconds until sacctmgr shows the declared value
+# again, or "never".
 DRIFT = """
 shows() { sacctmgr --noheader --parsable2 show "$@" 2>/dev/null; }
 for ((n = 0; n < COUNT; n++)); do
@@ -475,7 +477,7 @@ def bench_governance(tag, plugin, runs, rest):
         wait("all are Ready", lambda: all_are_ready(ns))
         bench_drift(ns)
         bench_changed_limit(ns, 20)
-        # The operator starts slurmrestd so that it does not log requests.
+        # slurmrestd does not log requests with the operator's default.
         ns.patch(RESTAPI, "demo", {"spec": {"slurmrestd": {"env": [{"name": "SLURMRESTD_DEBUG", "value": "info"}]}}})
         ns.wait_condition(RESTAPI, "demo")
         wait("the slurmrestd before is gone", lambda: len(ns.get("pods", labelSelector="app.kubernetes.io/name=slurmrestd")) == 1)
@@ -518,7 +520,7 @@ def bench_changed_limit(ns, runs):
             note(f"{what}, after kubectl has ended, ms", max(0, shown - applied) * 1000)
 
 
-# What the values of `make demo-site` make.
+# The resources that the values of `make demo-site` create.
 SITE = (CONTROLLER, ACCOUNTING, RESTAPI, f"{NODESET}/slurm-worker-cpu", f"{NODESET}/slurm-worker-host", "loginsets.slinky.slurm.net",
         "tokens.slinky.slurm.net")
 
@@ -710,13 +712,13 @@ def bench_roll(ns, runs):
         settle(ns, 3)
         note_floor(floor_one_by_one(ns, 3), what)
         note_floor(floor_one_by_one(ns, 2), *busy)
-    # What is asked in a dry run is no write: the name of the pod that is to be replaced is taken.
+    # Dry runs do not count as writes. They conflict because the pod that is to be replaced still has the name.
     conflicts = [event["objectRef"] for event in audit.writes() if event.get("responseStatus", {}).get("code") == 409
                  and event.get("userAgent", "").startswith("slurm-operator") and "dryRun" not in event["requestURI"]]
     print(f"    writes of the operator that ended with Conflict: {len(conflicts)} {conflicts or ''}", flush=True)
 
 
-# Some operators look every 30 seconds: no run may be in step with them.
+# Some operators poll every 30 seconds, so runs begin at random times.
 Pause = random.Random(1)
 COUNT = 6
 NEVER = 60
@@ -831,7 +833,7 @@ def bench_plain(tag, plugin, names, runs):
     manifest = (pathlib.Path(__file__).parent / "operators.yaml").read_text()
     with Namespace("bench-plain", tag, plugin) as ns:
         start = time.monotonic()
-        # A base64 text is a key as well, and one that may stand in any file.
+        # The key is encoded in base64 twice: the inner text is a valid key, and every operator can write it into any file.
         ns.apply(manifest.replace("${KEY}", base64.b64encode(base64.b64encode(secrets.token_bytes(768))).decode()))
         settle_plain(ns)
         print(f"    {COUNT} idle {time.monotonic() - start:.1f} s after apply", flush=True)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Times a NodeSet from 10 to 1,000 workers and back on the local cluster: nodes and workers that only pretend (kwok), a simulated Slurm
-behind the RestApi's own Service, the real API server, scheduler and operator. Prints times, and what the operator took for it; at the end
-median and worst of --runs (about two minutes each), beside each its floor: as many pods made or deleted by kubectl alone.
-Needs .local/bin/kwok and the image local/sim-slurmrestd:dev in the nodes (dev/bench.sh sees to both).
+"""Times a NodeSet from 10 to 1,000 workers and back on the local cluster. Kubernetes nodes and workers are simulated (kwok),
+and so is the Slurm behind the RestApi's Service. The API server, the scheduler and the operator are real. Prints the times and
+the operator's use of CPU and memory. At the end, prints the median and the worst of --runs (about two minutes each), with the
+floor: how long kubectl alone takes to create or delete as many pods.
+Needs .local/bin/kwok, and the image local/sim-slurmrestd:dev in the nodes (dev/bench.sh provides both).
 Usage: scale.py [--runs 1] [--workers 1000] [--nodes 100] [--slurm 26.05]"""
 
 import argparse
@@ -370,14 +371,15 @@ def main():
     parser.add_argument("--slurm", help="Slurm release of the local images")
     parser.add_argument("--timeout", type=int, default=180, help="seconds for each step")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was made is removed
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # removes what was created
     figures, floors = collections.defaultdict(list), collections.defaultdict(list)
     with Kwok(arguments.nodes), Namespace("bench-scale", arguments.slurm or slurm_releases()[0]) as ns:
         try:
             ns.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifest(FEW)}))
             sim = Sim(ns)
             wait("sim-slurmrestd is ready", sim.find, 90)
-            # What the kubelet projected may be older than what the operator waits for.
+            # The kubelet may have projected an older slurm.conf than the one for which the operator waits, so the ConfigMap is
+            # read.
             configuration = lambda: ns.get("configmap", "demo-config")["data"]["slurm.conf"]
             wait("the NodeSet is in slurm.conf", lambda: "NodeSet=cpu" in configuration(), 60)
             sim.call("PUT", "conf", configuration())
@@ -398,7 +400,7 @@ def main():
             status.watch.close()
             print("\n".join(figures_table(figures, floors, arguments.runs)))
         finally:
-            # kwok ends the pods, so it goes last.
+            # kwok must run until the pods have ended, so it is stopped last.
             kubectl("delete", "namespace", ns.name, "--wait=true", check=False, timeout=300)
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The values of the Slinky operator's charts, key by key, as go_values.yaml lists them: what works is seen in what the chart renders, what has
-no meaning is told by its name, and what is refused says what to write instead. Needs helm and python3-yaml.
+"""Tests the values of the Slinky operator's charts, as go_values.yaml lists them. A value that works must appear in what the
+chart renders. A value without a meaning must be named in the notes. The refusal of a value must say what to write instead.
+Needs helm and python3-yaml.
 
 Usage: go_values.py CHARTS     Ends with "N passed, N failed"; exits 1 when something failed.
 """
@@ -54,7 +55,7 @@ class Chart:
     def render(self, *values):
         """Returns the rendered objects by kind and name, or the refusal as a string."""
         command = ["helm", "template", self.name, str(self.path), "--namespace", "ns", "--kube-version", "1.34"]
-        # One file each: helm merges them.
+        # Each map gets a file of its own, because helm merges files.
         files = []
         for flat in values:
             file = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
@@ -111,11 +112,11 @@ def problem(chart, key, line, base, coming):
     values = [base, line.get("with", {}), {key: line["set"]}]
     objects = chart.render(*values)
     refused = objects if isinstance(objects, str) else None
-    # A refusal of a default's effect names the map that it is in.
+    # If a default causes the refusal, the message names the map that gets the default.
     names = {name for path in (key, *line.get("with", {})) for name in above(path)}
     names |= {name.replace("Defaults", "s.a", 1) for name in above(key) if "." in name} | {key.split(".")[0].replace("Defaults", "s")}
     if coming and line.get("as", "") is None:
-        return None  # it asks for nothing
+        return None  # the value requests nothing
     if coming:
         if refused:
             return None if any(name in refused for name in names) else f"refused without its name: {refused}"
@@ -133,7 +134,7 @@ def problem(chart, key, line, base, coming):
     if not stands(found, wanted):
         return f"{line['shows']}: expected {wanted!r}, have {found!r}"
     without = chart.rendered(*values[:-1])
-    # What is refused without the value shows that the value works.
+    # If helm refuses to render without the value, the value has an effect.
     if not isinstance(without, str) and stands(at(without, line["shows"]), wanted):
         return f"{line['shows']}: {wanted!r} also without the value"
     return None

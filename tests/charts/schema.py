@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""What values.schema.json of each chart says, beside values.yaml and the definitions. Needs helm and python3-yaml.
+"""Compares values.schema.json of each chart with values.yaml and with the custom resource definitions. Needs helm and
+python3-yaml.
 
 Usage: schema.py CHARTS     Prints lines of verdict, chart, value and detail, separated by tabs:
-  closed    a map of names which the schema knows, also inside of Kubernetes' types: helm refuses another name there, by its name
-  taken     such a map, but helm does not
-  unknown   a value of values.yaml, or a field of a resource that the chart passes on, which the schema does not know by name
-  open      a map that the schema knows names of, and takes any other
-  enum      a field of a resource that the chart passes on, of which the schema has other values than the definition
-  limited   such a field with a range, a length or a form: helm refuses what the definition refuses, by the path, and takes the ends of the range
-  unlimited such a field, but helm takes what the definition refuses
-  narrow    such a field, but helm refuses what the definition takes
+  closed    the schema knows all names in this map (also in types of Kubernetes), and helm refuses any other name
+  taken     the schema knows all names in this map, but helm accepts another name
+  unknown   the schema does not know a value of values.yaml, or a field of a resource that the chart passes on
+  open      the schema knows some names in this map and accepts any other
+  enum      a field that the chart passes on allows other values than the definition
+  limited   a field with a range, a length or a format: helm refuses what the definition refuses, and accepts the ends of the range
+  unlimited such a field, but helm accepts what the definition refuses
+  narrow    such a field, but helm refuses what the definition accepts
 """
 import json
 import re
@@ -52,7 +53,7 @@ class Schema:
         if below is None and path[0] == "0":
             below = schema.get("items")
         if below is None and isinstance(schema.get("additionalProperties"), dict):
-            below = schema["additionalProperties"]  # names are the user's, as those of nodesets
+            below = schema["additionalProperties"]  # users choose these names, such as those of nodesets
         return None if below is None else self.at(path[1:], below)
 
     def misspelt(self, schema, path=()):
@@ -187,12 +188,12 @@ def document(values):
     return lists(whole)
 
 
-# Not of the values: the chart knows it itself, or makes it of Kubernetes' types.
+# Fields that the values do not contain: the chart sets them itself, or makes them from types of Kubernetes.
 OWN = {"accountingRef", "controllerRef", "jwtHs256KeyRef", "template"}
 KEYS = {"slurmKeyRef": ("slurmKey", "secretRef"), "jwtKeyRef": ("jwtKey", "secretRef"), "jwksKeyRef": ("jwksKeys", "configMapRef")}
 SSSD = {"sssdConfRef": ("sssd", "secretRef")}
 SCRIPTS = {f"{name}Refs": (f"{name}Refs",) for name in ("configFile", "prologScript", "epilogScript", "prologSlurmctldScript", "epilogSlurmctldScript")}
-# Where the values of a kind's fields stand, and those of some fields elsewhere.
+# Where the values contain the fields of each kind, and the fields that are in another place.
 PLACES = {
     "controllers": (("controller",), KEYS | SSSD | SCRIPTS | {"clusterName": ("clusterName",)}),
     "restapis": (("restapi",), SSSD),

@@ -214,7 +214,7 @@ def accounting_from_the_first_job(tag, plugin):
         joined(ns)
         recorded(ns, job)
 
-        # Settings of the database server that slurmdbd cannot work well with.
+        # Settings of the database server that slurmdbd does not recommend.
         query(ns, "set global max_allowed_packet=1048576")
         if tag != "24.11":
             query(ns, "set global innodb_snapshot_isolation=ON")
@@ -272,7 +272,7 @@ def accounting_with_a_managed_database(tag, plugin):
         wait("there is another slurmctld", lambda: slurmctld_identity(ns)[0] != before[0])
         ns.wait_condition(CONTROLLER, "demo")
         recorded(ns, ns.submit("true"))
-        # The cluster gives it up, and it goes. It is created again.
+        # The cluster stops using the Accounting, so the Accounting is deleted. It is created again.
         ns.patch(CONTROLLER, "demo", {"spec": {"accountingRef": None}})
         wait("the Accounting is gone", lambda: not ns.get(ACCOUNTING, "demo"))
         ns.patch(CONTROLLER, "demo", {"spec": {"accountingRef": {"name": "demo"}}})
@@ -306,7 +306,7 @@ def slurmdbd_and_its_database_are_killed_under_jobs(tag, plugin):
 
         def under_jobs(pod, strike):
             before, (first, codes) = ns.get("pod", pod), some(3)
-            # On a busy machine the first may end before the last is submitted.
+            # On a busy machine the first job may end before the last one is submitted.
             wait("some of them have begun", lambda: any(state not in ("PENDING", "FORGOTTEN") for state, _ in ns.fates(first)))
             strike(ns, pod)
             second, more = some(2)
@@ -390,7 +390,7 @@ def another_database_under_a_slurmctld_that_lives(tag, plugin):
         ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
         wait("there is another slurmctld", lambda: slurmctld_identity(ns)[0] != before[0])
         joined(ns)
-        # The change was a mistake once; the second time the other database stays.
+        # The first time the other database was a mistake. The second time it stays.
         renumber(theirs)
         try_again, _ = waits(ours, theirs)
         ns.kubectl(*try_again)
@@ -549,7 +549,7 @@ def accounting_that_two_clusters_share(tag, plugin):
         wanted = sorted(f"{job}|{ns.name}_{name}|COMPLETED" for name, job in jobs.items())
         expect(sorted(said.split()) == wanted, f"sacct has {said.split()}, not {wanted}")
 
-        # The younger one gets a new key. slurmdbd keeps the older one's key until that follows.
+        # The younger cluster gets a new key. slurmdbd keeps the older cluster's key until that cluster gets the new key too.
         put_keys()
         for name in both:
             wait(f"{name} waits", lambda name=name: ns.condition(CONTROLLER, name, "KeyChanged"))

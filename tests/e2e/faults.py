@@ -107,7 +107,7 @@ def a_primary_that_stood_still_forgets_no_running_job(tag, plugin):
         ns.wait_condition(CONTROLLER, "demo", "BackupsReady", saying="demo-controller-0 is primary")
         job = runs(ns, proofs.submit("long", "-w", "cpu-0", "-n1", "--mem=10"))
         wait("its script runs", lambda: proofs.of("long") == ["begun"])
-        # Clients wait for the primary meanwhile, so the backup starts a job that it knows.
+        # Clients of Slurm wait for the primary in the meantime, so the backup starts a job that was submitted before.
         late = proofs.submit("late", "-w", "cpu-1", "-n1", "--mem=10", "--begin=now+120")
         state_is_written(ns, late)
         expect(ns.jobs()[late]["job_state"] == ["PENDING"], "the primary has started what the backup is to start")
@@ -115,7 +115,7 @@ def a_primary_that_stood_still_forgets_no_running_job(tag, plugin):
         with standing_still(process_of(ns.get("pod", "demo-controller-0"), "slurmctld")):
             wait("the backup serves", lambda: who_writes_the_heartbeat(ns, BACKUP) == 1)
             print(f"        {tag}: the backup had taken over after {time.monotonic() - began:.1f} s", flush=True)
-            # Waits for the launch only: the script may not run, because slurmd asks the stopped primary first.
+            # Waits only for the launch: the script may not run, because slurmd asks the stopped primary first.
             wait("the backup starts a job", lambda: f"Launching batch JobId={late} " in ns.kubectl("logs", "cpu-1", "-c", "slurmd").stdout, every=1)
             expect(proofs.of("long") == ["begun"], "the job that ran was ended")
         wait("the primary alone serves", lambda: all(
@@ -176,7 +176,7 @@ def slurmctld_moves_to_another_kubernetes_node_under_jobs(tag, plugin):
         kubectl("cordon", former)
         try:
             ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
-            # There is no slurmctld to register with.
+            # The new worker cannot register, because there is no slurmctld.
             ns.kubectl("delete", "pod", "cpu-1", "--wait=false")
             wait("slurmctld is elsewhere", lambda: home() != former)
             ns.wait_condition(CONTROLLER, "demo")
@@ -218,7 +218,7 @@ def a_slurmctld_that_lost_its_volume_ends_no_script(tag, plugin):
             wait("the script runs to its end", lambda worker=worker: proofs.of(worker) == ["begun", "done"])
         expect(alike(), "a worker was deleted that a slurmctld without state does not know")
         ns.scale("cpu", 2)
-        # The second worker may have been missed a second later.
+        # The second worker may be reported as missing a second later.
         told = ns.wait_condition(NODESET, "cpu", "Degraded", saying="SlurmStateLost")
         at = re.search(r"confirm-state-loss[=: ]+\"?([0-9TZ:.+-]+[0-9Z])", told["message"])
         expect(at, f"the message names no time: {told['message']}")
@@ -290,7 +290,7 @@ class Answers(http.server.ThreadingHTTPServer):
             def do_GET(self):  # pylint: disable=invalid-name
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 if self.server.answer is None:
-                    # A client that keeps its connection would still be answered.
+                    # Without this, clients that keep their connection would still get answers.
                     self.close_connection = True
                     return
                 code, text = self.server.answer

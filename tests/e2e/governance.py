@@ -113,7 +113,7 @@ def qos_are_declared(tag, plugin):
         gpu = qos("gpu", description="Jobs on GPUs", priority=100, flags=["DenyOnLimit", "NoDecay"], usageFactor="1.5", graceTime="90s",
                   preempt=["low"], preemptMode="Requeue",
                   limits={"grpJobs": 4, "maxWallDurationPerJob": "72:00:00", "grpTRES": {"cpu": 64, "mem": "100G"}})
-        # Both in one file, in the wrong order, before there is a slurmdbd.
+        # Applied in one file, in the wrong order, before there is a slurmdbd.
         apply(ns, gpu, qos("low"), qos("spare"))
         joined(ns)
         serves(ns, 1)
@@ -125,7 +125,7 @@ def qos_are_declared(tag, plugin):
         status = ns.get(QOS, "gpu")["status"]
         expect(status["ready"] and status["id"] and status["observedGeneration"] == 1, f"status: {status}")
 
-        # The same again, with other words for it, writes nothing.
+        # The same declaration in another spelling causes no write.
         before = ns.slurm("sacctmgr", "--noheader", "--parsable2", "show", "transactions", "action=Modify QOS", "format=timestamp,info").stdout
         again = json.loads(json.dumps(gpu))
         again["spec"]["limits"]["maxWallDurationPerJob"] = "3-00:00:00"
@@ -135,7 +135,7 @@ def qos_are_declared(tag, plugin):
         after = ns.slurm("sacctmgr", "--noheader", "--parsable2", "show", "transactions", "action=Modify QOS", "format=timestamp,info").stdout
         expect(before == after, f"it was written again: {after}")
 
-        # Drift.
+        # Somebody changes declared fields.
         sacctmgr(ns, "modify", "qos", "gpu", "set", "GrpJobs=20")
         shows(ns, "gpu", GrpJobs="4")
         wait("the event tells both values", lambda: any("GrpJobs is 20, wanted 4" in note for note in events(ns, "DriftMended")))
@@ -156,7 +156,7 @@ def qos_are_declared(tag, plugin):
         ns.kubectl("delete", QOS, "low", "--wait=false")
         ns.wait_condition(QOS, "low", "Synced", "False", saying="QOS low is not deleted: it is preempted by QOS gpu")
 
-        # Another one for the same QOS.
+        # Another SlurmQos for the same QOS.
         apply(ns, qos("rival", name="gpu", limits={"grpJobs": 9}))
         ns.wait_condition(QOS, "rival", "Synced", "False", saying="QOS gpu belongs to SlurmQos gpu")
         shows(ns, "gpu", GrpJobs="4", Priority="50")
@@ -167,7 +167,7 @@ def qos_are_declared(tag, plugin):
         wait("QOS low is deleted", lambda: not ns.get(QOS, "low") and show(ns, "low", "Name") is None)
         shows(ns, "gpu", GrpJobs="9", Priority="0", GrpTRES="", MaxJobsPU="3")
 
-        # One of somebody else, and what cannot be written.
+        # A QOS of somebody else, and settings that cannot be written.
         sacctmgr(ns, "add", "qos", "foreign", "Priority=7")
         apply(ns, qos("foreign", limits={"grpJobs": 1}), qos("tres", limits={"grpTRES": {"gres/gpu": 1}}),
               qos("raw", config={"priority": 5, "limits": {"max": {"jobz": 1}}}))
@@ -182,7 +182,7 @@ def qos_are_declared(tag, plugin):
         warning = ns.kubectl("apply", "--dry-run=server", "-f", "-", text=json.dumps(qos("normal"))).stderr
         expect("normal is Slurm's built-in QOS" in warning, f"no warning: {warning}")
 
-        # Deletion.
+        # Deletions.
         sacctmgr(ns, "add", "account", "physics")
         sacctmgr(ns, "add", "user", "slurm", "account=physics", "qos=normal,gpu", "defaultqos=gpu")
         ns.kubectl("delete", QOS, "rival", "--wait=false")
@@ -213,7 +213,7 @@ def declarations():
         "mail": user("mail", {"account": "nvidia"}, adminLevel="Operator"),
         "optics": account("optics", parent="physics", fairShare=10,
                           limits={"maxTRESPerJob": {"cpu": 8}, "maxWallDurationPerJob": "12:00:00"}),
-        # The QOS gpu is denied to this one.
+        # This account may not use the QOS gpu.
         "nvidia": account("nvidia", qos=["normal"], defaultQOS="normal"),
         "physics": account("physics", description="department", organization="science", coordinators=["games"], fairShare=40,
                            qos=["gpu", "normal"], defaultQOS="normal", limits={"grpJobs": 20, "maxJobs": 5, "grpTRES": {"cpu": 64}}),
@@ -246,7 +246,7 @@ def accounts_are_declared(tag, plugin):
         proofs = Proofs(AsGames(ns))
         ns.apply(proofs.added_to(enforcing(manifest_with_accounting("demo"))))
         ns.kubectl("apply", "-f", "-", text=json.dumps(managed("demo", tag)))
-        # All in one file, before there is a slurmdbd.
+        # All applied in one file, before there is a slurmdbd.
         wanted = declarations()
         apply(ns, *wanted.values())
         joined(ns)
@@ -404,7 +404,7 @@ def limits_follow_capacity(tag, plugin):
         serves(ns, 2)
         follows(ns, nodes=2)
         ns.wait_condition(QOS, "half", "Synced", saying="InSync")
-        # What somebody else sets is drift.
+        # A value that somebody else sets is drift.
         sacctmgr(ns, "modify", "qos", "half", "set", "GrpTRES=node=9")
         follows(ns, nodes=2)
 
@@ -412,7 +412,7 @@ def limits_follow_capacity(tag, plugin):
         serves(ns, 4)
         follows(ns, nodes=4)
 
-        # A node that drains is no capacity. The limit stays for a while.
+        # A draining node does not count as capacity. The limit stays for a while.
         ns.slurm("scontrol", "update", "nodename=cpu-3", "state=drain", "reason=admin: looking at it")
         lower = wait("a lower value is told", lambda: [item for item in in_force(ns) if item.get("lowerSince")] or None)
         expect(all(item["value"] == VALUES[4][item["expression"]] for item in lower), f"it fell at once: {lower}")
@@ -445,7 +445,7 @@ def limits_follow_capacity(tag, plugin):
         ns.wait_condition(QOS, "wrong", "Synced", "False", saying="Invalid")
 
 
-# With workers of 2 CPUs each: by their number, the values of the expressions.
+# The values of the expressions, by the number of workers with 2 CPUs each.
 VALUES = {nodes: {"50%": nodes // 2, "all - 1": 2 * nodes - 1, "partition(cpu) * 0.25": 2 * nodes // 4} for nodes in (2, 3, 4)}
 
 

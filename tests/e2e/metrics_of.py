@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The metrics that the chart's dashboards and alerts ask for.
+"""The metrics that the chart's dashboards and alerts use.
 
-Usage: metrics_of.py           prints their names, one a line; with a docs/reference/metrics.md beside it, fails for one that is not listed there
-       metrics_of.py --queries prints the queries, one a line, with Grafana's variables filled in
+Usage: metrics_of.py           prints their names, one a line; fails if one of the operator's is not in docs/reference/metrics.md
+       metrics_of.py --queries prints the queries, one a line, with Grafana's variables replaced
 """
 
 import json

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""End-to-end tests on the local cluster, as a user sees it: kubectl and Slurm's own commands, nothing of the operator's inside.
+"""End-to-end tests on the local cluster, as a user sees it: they use kubectl and Slurm's own commands, and no internals of the
+operator.
 
 Usage: run.py [--slurm 26.05] [--long] [NAME...]     tests whose names contain one of NAME; default: all, for each Slurm release with images
-What is the same with every release runs with the first one only, unless --long is given.
-KEEP=1 leaves the namespaces of failed tests for a look.
+A test that does the same with every release runs with the first one only, unless --long is given.
+KEEP=1 keeps the namespaces of failed tests for inspection.
 """
 
 import argparse
@@ -160,7 +161,7 @@ def evict(ns, name):
 def a_cluster_runs_jobs(ns):
     out = ns.slurm("srun", "-N3", "hostname").stdout.split()
     expect(sorted(out) == ["cpu-0", "cpu-1", "cpu-2"], f"srun -N3 hostname printed {out}")
-    # The counts may be written half a second later.
+    # The counts may be written half a second later than the readiness.
     for field in ("replicas", "readyReplicas", "availableReplicas", "desired"):
         wait(f"status.{field} is 3", lambda field=field: ns.get("nodesets.slinky.slurm.net", "cpu")["status"].get(field) == 3)
 
@@ -594,7 +595,7 @@ def users_do_not_delete_busy_workers_by_mistake(ns):
 @alone
 def a_busy_worker_is_not_preempted(ns):
     job = running_on(ns, "cpu-2")
-    # Preemption depends on this label, which is set a second or two after the job started.
+    # Preemption depends on this label, which is set a second or two after the job has started.
     wait("the worker is marked as busy", lambda: ns.get("pod", "cpu-2")["metadata"]["labels"].get(
         "nodeset.slinky.slurm.net/pod-busy") == "true")
     worker = ns.get("pod", "cpu-2")
@@ -604,7 +605,7 @@ def a_busy_worker_is_not_preempted(ns):
     pods = json.loads(kubectl("get", "pods", "-A", "--field-selector", f"spec.nodeName={node}", "-o", "json").stdout)["items"]
     namespaces = json.loads(kubectl("get", "namespaces", "-o", "json").stdout)["items"]
     stay = {item["metadata"]["name"] for item in namespaces if "deletionTimestamp" not in item["metadata"]}
-    # Pods that are being deleted would leave room without a preemption.
+    # Pods that are being deleted would make room without preemption.
     others = sum(requests(pod) for pod in pods if pod["metadata"]["uid"] != worker["metadata"]["uid"] and pod["metadata"]["namespace"] in stay
                  and "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] not in ("Succeeded", "Failed"))
     room = millis(json.loads(kubectl("get", "node", node, "-o", "json").stdout)["status"]["allocatable"]["cpu"]) - others
@@ -1053,7 +1054,7 @@ def workers_that_start_get_the_new_configuration(ns):
             for worker in workers:
                 wait("it is deleted", lambda worker=worker: ns.kubectl("delete", "pod", worker, "--wait=false"))
             wait("others are made", lambda: len(ns.workers()) == 3)
-            # Each round hits another moment of their start.
+            # In each round the change comes at another moment of their start.
             time.sleep(0.4 + 0.4 * round)
             ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": f"{conf}\n{line}\n"}})
             wait(f"all slurmds have {line}", lambda: all(has(worker, line) for worker in workers))
@@ -1087,7 +1088,7 @@ def a_slurm_that_lost_its_nodes_is_not_believed(ns):
     for name in ("cpu-1", "cpu-2"):
         wait("its state shows", lambda name=name: any(
             c["type"] == "SlurmNodeStateIdle" for c in ns.get("pod", name)["status"]["conditions"]))
-    # Both at once: a single worker that Slurm does not know counts as forgotten.
+    # Deletes both records at once, because a single worker that Slurm does not know counts as forgotten.
     ns.slurm("scontrol", "delete", "nodename=cpu-[1-2]")
     ns.wait_condition("nodesets.slinky.slurm.net", "cpu", "DeletionsStopped", saying="does not know 2 of 3 workers")
     ns.scale("cpu", 1)
@@ -1146,7 +1147,7 @@ def another_version_of_a_kind_harms_nothing(ns):
         have(first | {"storage": False}, second | {"storage": True})
         wait("it is stored", lambda: "v1beta2" in definition()["status"]["storedVersions"])
         migrate("v1beta2")
-        # The API server may not serve a changed definition at once.
+        # The API server may serve the changed definition a moment later.
         wait("it is scaled out", lambda: ns.scale("cpu", 3) is None)
         wait("it comes back", lambda: len(ns.idle()) == 2 and len(ns.workers()) == 3)
         wait("both versions show the same object", same)
@@ -1367,7 +1368,7 @@ def labels_of_kubernetes_nodes_make_the_topology(ns):
     leaf = lambda name, value: kubectl("label", "--overwrite", "node", host(name), "e2e.example/zone=a", f"e2e.example/leaf={value}")
     places = lambda: {n["name"]: n.get("topology", "") for n in json.loads(ns.slurm("scontrol", "show", "nodes", "--json").stdout)["nodes"]}
     way = lambda value: f"default:k8s:k8s/a:k8s/a/{value}"
-    # cpu-1 must be the only worker on another leaf.
+    # cpu-1 must be the only worker below the other leaf switch.
     for name in ("cpu-0", "cpu-2"):
         moved(ns, name, {host("cpu-1")})
     hosts = [host(name) for name in ("cpu-0", "cpu-1", "cpu-2")]
@@ -1473,7 +1474,7 @@ def a_refused_configuration_is_rolled_back_and_mended(ns):
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good}})
 
 
-# slurmctld marks each job.
+# A job_submit plugin with which slurmctld marks each job.
 MARKS = """
 function slurm_job_submit(job_desc, part_list, submit_uid)
   job_desc.admin_comment = "WORD"
@@ -1751,7 +1752,7 @@ def sshd_takes_what_users_write(ns):
             ("Match User nobody\n  Banner none\nMatch all\nX11Forwarding no\nUsePAM no", {"usepam no", "x11forwarding no"}),
             ("HostKey /etc/ssh/ssh_host_rsa_key", {"hostkey /etc/ssh/ssh_host_rsa_key", *lines}),
     )):
-        # The operator's own lines may be the same. This one is in no other file.
+        # The operator's own lines may stay the same, so the user's lines contain this mark.
         mark = f"# lines {number}"
         ns.patch("loginsets.slinky.slurm.net", "login", {"spec": {"extraSshdConfig": f"{mark}\n{extra}"}})
         file = lambda: ns.get("configmap", "login-ssh-config")["data"]["sshd_config"]
@@ -1759,7 +1760,7 @@ def sshd_takes_what_users_write(ns):
         checked = ns.kubectl("exec", "-i", "client", "--", "bash", "-c", "cat >/tmp/sshd_config && /usr/sbin/sshd -t -f /tmp/sshd_config",
                              text=file(), check=False)
         expect(checked.returncode == 0 and not checked.stderr, f"sshd says of {extra!r}: {checked.stderr}")
-        # As sshd evaluates it for a user. Later releases spell keywords as in the manual.
+        # Reads the configuration as sshd evaluates it for a user. Later releases of sshd spell keywords as in the manual.
         told = set(client(ns, "/usr/sbin/sshd", "-T", "-f", "/tmp/sshd_config", "-C", "user=root,host=a,addr=10.0.0.1").stdout.lower().split("\n"))
         expect(wanted <= told, f"of {extra!r} sshd does not take {wanted - told}")
         if extra.startswith("HostKey"):
@@ -1786,7 +1787,7 @@ stringData: {sssd.conf: "no equal sign"}
         wait("SSSD's words", lambda: "Equal sign is missing" in told())
         ns.kubectl("delete", "loginsets.slinky.slurm.net", "login")
         wait("the login nodes are gone", lambda: not login_pods(ns))
-        # Because it belongs to slurmctld's cluster, which continues with it.
+        # The RestApi is used for this because it belongs to slurmctld's cluster, which keeps running.
         ns.patch("restapis.slinky.slurm.net", "demo", {"spec": {"sssdConfRef": {"name": "broken", "key": "sssd.conf"}}})
         wait("the RestApi tells of it and serves", lambda: rest()["Degraded"]["reason"] == "SssdRefuses" and rest()["Ready"]["status"] == "True")
     finally:
@@ -1893,7 +1894,7 @@ def users_of_a_directory_log_in(ns):
             expect(out[0] == "5001" and set(out[1:]) == {"5001", "5002"}, f"in a job id printed {out}")
             job = int(ssh(ns, "alice", "alice", "sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
             wait("her batch job completes", lambda: ns.completed(job))
-            # She may not read these files.
+            # alice may not read these files.
             for path in ("/etc/slurm/slurm.key", "/etc/ssh/ssh_host_ed25519_key", "/etc/sssd/sssd.conf", "/run/slurm-sessions/now"):
                 read = ssh(ns, "alice", "alice", "cat", path, check=False)
                 expect(read.returncode == 1 and "Permission denied" in read.stderr, f"she reads {path}: {read.returncode} {read.stderr}")
@@ -2066,7 +2067,7 @@ def queue_while(ns, what):
         gone = node is None or pod["metadata"]["uid"] != before and ns.condition("pod", "cpu-1", "Ready")["status"] == "True"
         return gone and time.time()
 
-    # A deletion is answered before the kubelet and the operator see it. A late poll is no excuse.
+    # A deletion is confirmed before the kubelet and the operator see it. The limit also holds if the poll came late.
     ended_at = min(wait("it takes no more jobs", takes_no_more), told_at + 45)
     wait("the queue is empty", lambda: not any(job["job_state"][0] in ("PENDING", "RUNNING", "COMPLETING")
                                                for number, job in ns.jobs().items() if number in jobs), 600)
@@ -2304,7 +2305,7 @@ spec:
   slurmd: {image: "local/slurmd:${TAG}", imagePullPolicy: IfNotPresent}
   template: {spec: {hostname: "HOST"}}
 """
-    # The same name in Slurm without a partition, and a worker whose name would be cpu-0.
+    # One NodeSet with the same name in Slurm and no partition, and one whose worker would have the name cpu-0.
     for name, host in (("a", "cpu"), ("b", "cpu-")):
         ns.apply(twin.replace("NAME", name).replace("HOST", host))
         ns.wait_condition("nodesets.slinky.slurm.net", name, "Degraded", saying="HostnameConflict: ")
@@ -2754,7 +2755,7 @@ def slurm_is_upgraded_under_a_job(tag, plugin):
         job = running_on(ns, "cpu-0")
         image = lambda kind, release: {"spec": {kinds[kind]: {"image": f"local/{kinds[kind]}:{release}"}}}
         release = lambda pod, container: next(c["image"] for c in pod["spec"]["containers"] if c["name"] == container).split(":")[1]
-        # First the images that must wait.
+        # First set the images of daemons that must wait for slurmctld.
         for kind in ("nodesets", "restapis"):
             ns.patch(f"{kind}.slinky.slurm.net", names[kind], image(kind, newest))
             ns.wait_condition(f"{kind}.slinky.slurm.net", names[kind], "Progressing", saying="nothing may be newer than slurmctld")
@@ -3049,7 +3050,7 @@ sed -i 's/"terminal": true/"terminal": false/; s|"sh"|"/bin/hostname"|' bundle/c
         ns.slurm("scancel", str(job))
         wait("the container ends with the job", lambda: ns.idle() == ["cpu-0"] and containers() == "0")
 
-        # The process that remains after create, until the container ends, has its output.
+        # The container's output goes to the process that `scrun create` leaves behind until the container ends.
         alice("sh", "-c", "cd; scrun create --bundle $PWD/bundle mine </dev/null >scrun-out 2>scrun-errors && scrun start mine")
         wait("scrun has run the command of config.json", lambda: on_worker("cat", "/home/alice/scrun-out").stdout == "runc\n")
         wait("the worker is idle again", lambda: ns.idle() == ["cpu-0"])
@@ -3130,7 +3131,7 @@ def a_backup_of_slurmctld_takes_over(tag, plugin):
         expect(ns.jobs()[waits]["job_state"] == ["PENDING"], "the job that waits has started")
         killed = time.time()
         ns.kubectl("delete", "pod", "demo-controller-0", "--force", "--grace-period=0")
-        # The job in front ends while no slurmctld knows it.
+        # The first job ends while no slurmctld runs.
         time.sleep(8)
         # The primary's container runs until its kubelet has seen the deletion.
         wait("the primary has ended", lambda: re.search(r"\(primary\).* is DOWN", ns.kubectl(
@@ -3140,7 +3141,7 @@ def a_backup_of_slurmctld_takes_over(tag, plugin):
         jobs = lambda: {job["job_id"]: job for job in json.loads(slurm("squeue", "--json", "--states=all"))["jobs"]}
         states = lambda: {number: (job["job_state"], job["restart_cnt"]) for number, job in jobs().items()}
         wait("the waiting job starts", lambda: states()[waits][0] in (["RUNNING"], ["COMPLETING"], ["COMPLETED"]))
-        # By Slurm's clock, because polling would add its own time. The goal is 15 s, which a busy machine may miss.
+        # Measured by Slurm's clock, because polling would add time. The goal is 15 s, which a busy machine may miss.
         print(f"        {tag}: the waiting job had started {jobs()[waits]['start_time']['number'] - killed:.1f} s after the primary was killed", flush=True)
         expect(not ns.get("pod", "demo-controller-0"), "the primary has come back")
         ns.wait_condition(controller, "demo", "BackupsReady", "False", saying=f"Slurm is served by {backup}")
@@ -3568,9 +3569,9 @@ def a_slinky_release_accounting_is_taken_over(tag, plugin):
         expect(left() == conf, "the Secret with slurmdbd.conf was changed")
         expect("physics" in ns.slurm("sacctmgr", "--noheader", "show", "account", "format=account", controller="slurm").stdout, "an account is gone")
         given_back_to_slinky(ns, made, "1")
-        # The other operator would have restored it in the StatefulSet.
+        # The Slinky operator would have restored the old value in the StatefulSet.
         ours("it came back")
-        # Follows the page about migration.
+        # Does what the page about migration says.
         ns.kubectl("delete", "secret", name)
         ns.kubectl("delete", "pod", f"{name}-0", "--wait=true")
         accounting.joined(ns, "slurm")

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Random work and random faults on the local cluster. In the end every job must have left the proof that it ran to its end.
+"""Runs random jobs and random faults on the local cluster. In the end every job must have left the proof that it ran to its
+end.
 
 Usage: soak.py [--minutes 30] [--seed 1] [--slurm 26.05]
 
-Each job appends a line to a file on the machine when it begins, and another one when it is done, so what became of it does not depend
-on what Slurm remembers. A job may start again only if the machine of one of its nodes was switched off under it, or if slurmctld was
-killed right after its start or its end, before it had written that down; and may be missing only if slurmctld was killed right after
-it had answered the submission. The last line is "N passed, N failed", where each job counts, and so does the
-state in which the cluster is left.
+Each job appends a line to a file on the machine when it begins, and another one when it is done, so the result does not depend
+on what Slurm remembers. A job may start again only in two cases: the machine of one of its nodes was switched off under it, or
+slurmctld was killed before it had saved the start or end of the job. A job may be missing only if slurmctld was killed right
+after it had confirmed the submission. The last line is "N passed, N failed". Each job counts, and so does the final state of
+the cluster.
 """
 
 import argparse
@@ -222,7 +223,7 @@ class Soak:
             fault(self)
             self.faults[name] += 1
         except (Failed, subprocess.TimeoutExpired, LookupError) as error:
-            # Two faults that exclude each other do not make a third one.
+            # If two faults exclude each other, skip the second one.
             say(f"  not possible now: {error}")
 
     # ---- The run ----

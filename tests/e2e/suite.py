@@ -118,7 +118,7 @@ def slurmd_start(ns, node):
 def state_is_written(ns, job):
     """Waits until slurmctld has saved the job in its state, which it does some seconds after a change, or later."""
     state = re.search(r"StateSaveLocation\s*= (\S+)", ns.slurm("scontrol", "show", "config").stdout)[1] + "/job_state"
-    # Not within the second of the submission, because the state may have been written before it.
+    # Do not write within the second of the submission, because the state may have been saved before the submission.
     time.sleep(2)
     since = int(ns.slurm("date", "+%s").stdout)
     ns.slurm("scontrol", "update", f"jobid={job}", "comment=to be written")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The operator's own upgrade, and the way back, on the local cluster: from the one of an earlier commit to the one of this tree, under busy
-workers, adopted ones and ones that the earlier operator never stamped. No worker is replaced, and no job is lost; slurmctld may restart.
+"""Upgrades the operator on the local cluster from an earlier commit to this tree, and downgrades it again. Some workers are busy,
+some were adopted, and some were never stamped by the earlier operator (slinky/worker_names.hpp). No worker is replaced and no
+job is lost. slurmctld may restart.
 
 Usage: upgrade.py [--slurm 26.05]
 """
@@ -112,13 +113,13 @@ def upgrade_and_back(ns, tree):
     ns.apply(manifest)
     ready(ns, 4)
     wait("4 idle", lambda: len(ns.idle()) == 4)
-    # Adopted workers: their NodeSet was deleted without them, and created again.
+    # An adopted worker: its NodeSet was deleted with --cascade=orphan and created again.
     job = ns.submit_until_told("-N1", "-w", "cpu-1")
     wait("the job runs", lambda: ns.fates([job]) == {("RUNNING", 0): 1})
     ns.kubectl("delete", "nodesets.slinky.slurm.net", "cpu", "--cascade=orphan", "--wait=true")
     ns.apply(manifest)
     ready(ns, 4)
-    # A worker without a stamp.
+    # A worker without the annotation that records its registered name.
     ns.kubectl("annotate", "pod", "cpu-2", f"{STAMP}-")
     before, recorded = workers(ns), revisions(ns)
 

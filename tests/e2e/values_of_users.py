@@ -1,5 +1,5 @@
-"""End-to-end tests of the chart `slurm` with values as users of slurm-operator 1.2.1 have them: each is installed, becomes Ready in all of its
-kinds, runs a job, and is removed. run.py runs them."""
+"""End-to-end tests of the chart `slurm` with values that users of slurm-operator 1.2.1 have. Each chart is installed, all its
+resources become Ready, it runs a job, and it is uninstalled. run.py runs the tests."""
 
 import contextlib
 import json

@@ -1,4 +1,5 @@
-"""End-to-end test of a NodeSet with one worker on each Kubernetes node, under jobs that leave a proof of their end. run.py runs it."""
+"""End-to-end test of a NodeSet with one worker on each Kubernetes node, while jobs run that leave a proof of their end. run.py
+runs it."""
 
 import json
 import subprocess
@@ -145,7 +146,7 @@ def is_drained_by_kubectl_under_a_job(site):
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENV)
     try:
         wait("its worker is drained", lambda: "DRAIN" in site.states(site.first))
-        time.sleep(6)  # it retries every five seconds
+        time.sleep(6)  # kubectl drain retries every five seconds
         expect(drain.poll() is None and site.uid(site.first) == before, "a busy worker was evicted")
         site.proofs.ends_well("evicted", job)
         out = drain.communicate(timeout=LIMIT)[0]
