@@ -52,8 +52,8 @@ inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm
 // Annotations that the operator sets on worker pods. Where a comment names another object, the annotation is on that object.
 /// The reason why this worker may be deleted. Set before the garbage collector or the namespace controller deletes the worker.
 inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
-/// On a ControllerRevision: "true" if it started a RollingUpdate. "false" if it was only recorded: it is the first revision
-/// that this operator recorded, or spec.updateStrategy was of another type.
+/// On a ControllerRevision: "true" if the operator replaces workers of earlier templates by it. "false" if it is the first
+/// revision that this operator recorded, or if spec.updateStrategy.type was OnDelete.
 inline constexpr std::string_view kAnnotationRolls = "nodeset.slinky.slurm.net/rolls";
 /// The Kubernetes node that the node affinity of the worker names, because the worker ran there before.
 inline constexpr std::string_view kAnnotationPinnedTo = "nodeset.slinky.slurm.net/pinned-to";

@@ -32,7 +32,7 @@ std::string in_force(const Observed& observed) {
   return key_by(observed, in_template(*observed.stateful_set));
 }
 
-/// True if a user accepts the loss of jobs although Slurm does not answer.
+/// True if a user accepts the loss of jobs (api::kAnnotationLoseJobs).
 bool loses_jobs(const Observed& observed) {
   return is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs));
 }

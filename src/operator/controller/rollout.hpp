@@ -200,10 +200,10 @@ void remember_reconfigure(const Observed& observed, plan::Plan& plan);
 /// True if slurmctld runs with the offered content and, as far as is known, its volume contains no other content.
 bool holds_offered(const Observed& observed, const ConfigState& state);
 
-/// True if slurmctld is up and runs with another configuration than the offered one.
+/// True if slurmctld runs with another configuration than the offered one. False if it refused that and accepted no other.
 bool needs_load(const Observed& observed, const ConfigState& state);
 
-/// True while a running slurmctld has yet to load the offered content.
+/// True while a running slurmctld has yet to load the offered content. False if it refused that, and without a RestApi.
 bool awaits_load(const Observed& observed, const ConfigState& state);
 
 /// Returns the step that makes the kubelet refresh the volume at once when the scripts that slurmctld itself runs have changed.

@@ -179,8 +179,8 @@ bool raced(const View& view, const Worker& worker) {
 }
 
 /// Exchanges workers that got a job just before their drain, which may run for days, for idle ones. `going`: this many workers
-/// at the beginning of the order are deleted. An idle worker is deleted only if the order of the users places it before the
-/// busy one.
+/// at the beginning of the order are deleted. An idle worker takes the place only if it ranks before the busy one, as if that
+/// one were not drained.
 void spare_raced(const View& view, const WaitingJobsByNode& waiting_jobs, std::size_t going, Ranking& ranked) {
   if (!may_choose_again(view)) return;
   auto idle = ranked.begin() + static_cast<std::ptrdiff_t>(going);

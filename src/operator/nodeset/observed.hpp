@@ -227,7 +227,7 @@ struct Observed {
   [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(meta().ns, nodeset.spec.controller_ref.name); }
   /// Returns the number of Kubernetes nodes that should have a worker, with DaemonSet.
   [[nodiscard]] int hosts_wanted() const;
-  /// True if the worker of the place keeps its template when the spec changes.
+  /// True if spec.updateStrategy.rollingUpdate.partition keeps the worker of the place at its template.
   [[nodiscard]] bool below_partition(const SlotKey& place) const;
   /// Returns the controller-revision-hash for a new worker of the place.
   [[nodiscard]] const std::string& wanted_hash(const SlotKey& place) const;

@@ -198,8 +198,8 @@ struct PassResult {
 // update.cpp
 /// Chooses the workers to update among the workers that are kept.
 [[nodiscard]] Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fates);
-/// Returns which jobs or reservation would lose the node if the worker's record were deleted, or "". `begun`: the worker is
-/// drained for that already. Asks for Slurm's reservations if they were not read recently.
+/// Returns which jobs or reservation would lose the node with the worker's record, or "". Says so, too, if the reservations are
+/// unknown, unless the worker is drained for that already (`begun`). Asks for reservations that were not read recently.
 [[nodiscard]] std::string why_record_stays(const View& view, const Slot& worker, bool begun, Fates& fates);
 
 // maintenance.cpp
@@ -208,10 +208,10 @@ struct PassResult {
 [[nodiscard]] bool in_window(const View& view, const Slot& worker);
 /// True if Slurm's reservations were read recently.
 [[nodiscard]] bool reservations_are_recent(const View& view);
-/// Returns a reservation of others that covers the worker's node now or later, and that would lose the node with its record.
-/// nullopt: there is none.
+/// Returns the name, "" if it is unknown, of a reservation of others that covers the worker's node now or later, and that would
+/// lose the node with its record. nullopt: none is known.
 [[nodiscard]] std::optional<std::string> other_reservation(const View& view, const Slot& worker);
-/// Returns when the next window is, for users.
+/// Returns, for users, when the next window is, or why there is none.
 [[nodiscard]] std::string window_text(const View& view);
 [[nodiscard]] MaintenanceResult keep_reservation(const View& view, const Workers& workers, const Vacancies& vacancies,
                                                  Finalizer finalizer, Draft& draft);
@@ -246,7 +246,7 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft);
 [[nodiscard]] bool can_create(const View& view, const ExtraConf& extra_conf);
 /// True if the worker serves, so that its deletion would leave one serving worker less.
 [[nodiscard]] bool is_available(const View& view, const Worker& worker);
-/// Returns spec.updateStrategy.rollingUpdate.maxUnavailable as a number of the wanted workers, at least 1.
+/// Returns maxUnavailable as a number of workers, at least 1. A percentage is one of the wanted workers, rounded up.
 [[nodiscard]] std::size_t max_unavailable(const View& view);
 
 // hosts.cpp
@@ -342,8 +342,8 @@ void restore_drains(const View& view, Draft& draft);
 /// Sets features and topology of the workers' Slurm nodes from their Kubernetes nodes, and what the newest template changes in
 /// place.
 void keep_attributes(const View& view, const Workers& workers, Draft& draft);
-/// True if the worker's Slurm node has features of another Kubernetes node than the worker's, or lacks features of the
-/// worker's. Jobs may ask for these features. False if setting the features has failed.
+/// True if the Slurm node of a ready worker that stays has features of another Kubernetes node, or lacks features of its own
+/// Kubernetes node. Jobs may ask for these features. False if setting the features has failed.
 [[nodiscard]] bool lacks_features(const View& view, const Worker& worker);
 /// Returns the features that a Kubernetes node has by its annotation and by these labels, with their prefix.
 [[nodiscard]] std::set<std::string, std::less<>> node_features(const kube::ObjectMeta& node,
@@ -433,7 +433,7 @@ class FreeOrdinals {
  public:
   FreeOrdinals(const View& view, std::set<int> used);
   int next();
-  /// True if another free ordinal would come before `ordinal` if `ordinal` were free and no record waited for it.
+  /// True if a worker with another free ordinal would be created first, if `ordinal` were free and had no record.
   [[nodiscard]] bool has_before(int ordinal);
   [[nodiscard]] bool has_awaited() const { return !awaited_.empty(); }
 
@@ -446,9 +446,9 @@ class FreeOrdinals {
 };
 /// True if the worker is live and its template is known and not the newest.
 [[nodiscard]] bool is_earlier(const View& view, const Slot& worker);
-/// Returns how long it takes until the worker has been ready for minReadySeconds. Empty: it is not ready.
+/// Returns how long it takes until the worker has been ready for minReadySeconds. Empty: it is not known to be ready.
 [[nodiscard]] std::optional<core::Duration> available_in(const View& view, const Slot& worker);
-/// True if somebody took the worker out of service and has to put it back.
+/// True if somebody took the worker out of service and has to put it back. False while Slurm refuses its slurmd.
 [[nodiscard]] bool set_aside(const Slot& worker);
 
 /// Returns what workers that are scaled in wait for, and until when at the latest, or "".
@@ -483,8 +483,8 @@ inline constexpr std::string_view kReservedText =
 /// Asks the API server whether the object exists. Returns true while the answer is missing.
 bool ask(const View& view, const LiveObject& object, Draft& draft);
 
-/// True if somebody deleted the worker's record and no job needs the record. The worker can only be replaced, unless it
-/// registers again.
+/// True if somebody deleted the record of a ready worker and no job needs the record. The worker can only be replaced, unless
+/// it registers again.
 [[nodiscard]] bool lacks_record(const View& view, const Slot& worker);
 /// True if the worker's slurmd may register at any moment, and the record of its name is that of an earlier worker. This record
 /// keeps the node drained. Without it, Slurm would take the worker for a new node and give it jobs.
@@ -497,12 +497,12 @@ bool ask(const View& view, const LiveObject& object, Draft& draft);
 /// registration overwrites the reason. So any other reason is newer or, before 26.05, left over.
 [[nodiscard]] bool tells_refusal(const slurm::Node& node);
 /// True if an administrator's drain, fail or down also applies to the next worker of the name. The record must then stay while
-/// there is no worker. False if the NodeSet is being deleted, or if Slurm refuses the slurmd, because nobody can end that
+/// there is no worker. False unless the goal is Goal::kServe, and if Slurm refuses the slurmd, because nobody can end that
 /// state.
 [[nodiscard]] bool outlives_worker(const View& view, const slurm::Node& node);
 /// The key in the comment of a Slurm node for the hash of the extraConf and limits with which the record was made.
 inline constexpr std::string_view kStampedConf = "extraConfHash";
-/// True if the record is known to have been made with another extraConf or other limits than those of pods of `revision`.
+/// True if the record, one of our workers', is known to have other extraConf or limits than pods of `revision`.
 [[nodiscard]] bool has_other_conf(const View& view, const slurm::Node& record, std::string_view revision);
 enum class OldRecord {
   kStays,

@@ -97,7 +97,7 @@ class View {
   /// Returns the name in Slurm of the worker of a place. Not valid with host networking.
   [[nodiscard]] std::string node_name(const SlotKey& place) const;
   [[nodiscard]] NameOwner owner_of_name(const SlotKey& place) const;
-  /// True if a worker of this NodeSet registered the record: by its comment, or by its feature before it has a comment.
+  /// True if a worker of this NodeSet, or of a former one of its name, made the record: by its comment, or else by its feature.
   [[nodiscard]] bool is_own_record(const slurm::Node& record) const;
   /// Returns the place whose worker has this name in Slurm. nullopt: none of our places.
   [[nodiscard]] std::optional<SlotKey> place_of(std::string_view node) const;
