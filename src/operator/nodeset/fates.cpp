@@ -178,9 +178,9 @@ bool raced(const View& view, const Worker& worker) {
          worker.busy() && worker.ready() && !worker.user_cordon && !worker.kube_cordon();
 }
 
-/// Exchanges workers that got a job just before their drain, which may run for days, for idle ones. `going`: this many workers
-/// at the beginning of the order are deleted. An idle worker takes the place only if it ranks before the busy one, as if that
-/// one were not drained.
+/// Puts idle workers in place of those that got a job just before their drain, because such a job may run for days. The first
+/// `going` workers of the order are deleted. An idle worker takes a place only if it ranks before the busy one, as if that one
+/// were not drained.
 void spare_raced(const View& view, const WaitingJobsByNode& waiting_jobs, std::size_t going, Ranking& ranked) {
   if (!may_choose_again(view)) return;
   auto idle = ranked.begin() + static_cast<std::ptrdiff_t>(going);
