@@ -132,7 +132,7 @@ class Client {
   std::map<std::string, std::string> known_;
 };
 
-/// Removes what differs by nature.
+/// Removes fields that differ between any two servers, such as uids and times.
 void strip(Json& json) {
   if (json.is_array()) {
     for (Json& item : json) strip(item);
