@@ -409,7 +409,7 @@ ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& fact
   const auto word = slurm_word(pod);
   const bool drained = word && (word->state.has("DRAIN") || word->state.base == "DOWN" || word->state.has("FAIL"));
   const DrainOwner owner = drained ? drain_owner(word->reason) : DrainOwner{};
-  // If the pod lacks the annotation of the drain, a reason of ours belongs to a drain that was just taken back.
+  // If the pod lacks the annotation of the drain, a reason of ours belongs to a drain that was just cancelled.
   const bool own = is_own_cordon(pod, owner.why) || (!out.remove && owner.why.starts_with(kReasonBegins));
   if (owner.others) {
     causes.push_back(fmt::format(

@@ -22,7 +22,7 @@ struct SlurmFacts {
 
   [[nodiscard]] bool known() const { return why_not.empty(); }
   [[nodiscard]] const slurm::Node* node(std::string_view name) const;
-  /// Returns the jobs that hold this node.
+  /// Returns the jobs that hold this node, and running jobs whose nodes are unknown.
   [[nodiscard]] std::vector<const slurm::Job*> jobs_on(std::string_view node) const;
 };
 

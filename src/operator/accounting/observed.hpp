@@ -14,7 +14,7 @@
 
 namespace op::accounting {
 
-/// The clusters that slurmdbd has, as it reports them through the slurmrestd of one of them.
+/// slurmdbd's list of clusters, read through the slurmrestd of one cluster.
 struct Said {
   core::Result<std::vector<slurm::accounting::Cluster>> clusters;
   core::MonoTime asked_at;

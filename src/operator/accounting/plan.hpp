@@ -33,9 +33,9 @@ std::string write_conf_script();
 /// key.
 SecretFacts key_in_force(const Observed& observed);
 
-/// Returns the release to publish for waiting slurmctlds: that of the slurmdbd that answers or last answered, or "unknown" if
-/// it reported none; "" if none has answered. The kubelet delivers it with a delay. Therefore the release of a slurmdbd that
-/// still starts is published already if none or a later one was published. slurmctld itself waits for slurmdbd's answer.
+/// Returns the release of slurmdbd to publish for waiting slurmctlds: that of the slurmdbd that answers, or else the published
+/// one; "unknown" if slurmdbd reported none; "" if there is none. The kubelet delivers it late. So the release of a slurmdbd
+/// that starts is published at once, if none or a later one is published. slurmctld itself waits for slurmdbd's answer.
 std::string release_to_tell(const Observed& observed);
 
 // The children, as data to apply.

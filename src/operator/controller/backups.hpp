@@ -36,7 +36,7 @@ bool primary_ready(const Observed& observed);
 /// True if a backup answers in place of the primary.
 bool backup_serves(const Observed& observed);
 
-/// True if the primary's pod waits for the serving backup to end.
+/// True while the backups hand over to the primary, whose pod waits for their end.
 bool backup_hands_over(const Observed& observed);
 
 /// True if a backup may take over with another configuration than the offered one.

@@ -24,7 +24,7 @@ struct Rendered {
   std::string hash;
   /// spec.partition.config of the NodeSets with a partition, by the partition's name.
   std::map<std::string, std::string> partitions;
-  /// What the resources no longer ask for, but the files must keep.
+  /// Items that no resource asks for any more but that the files must keep, mostly because jobs use them.
   std::vector<Withheld> withheld;
   /// Digest of what users ask for, independent of Slurm's answers. The content may change without it, because it keeps what
   /// jobs or Slurm nodes still need.

@@ -43,13 +43,13 @@ void plan_guard(Draft& draft);
 Keyring plan_copy(Draft& draft);
 /// Adds the headless Service of all workers and their PodDisruptionBudget.
 void plan_workers_objects(Draft& draft);
-/// Deletes records of workers that no NodeSet manages any more.
+/// Deletes records of workers that no NodeSet manages any more, unless deletions are stopped or Slurm's answers in doubt.
 void plan_records(Draft& draft);
 
 /// Sets KeyChanged while the key rotates, or if something is wrong with it. Only this condition says what is waited for,
 /// because each new message of Degraded is a new event.
 void set_key_condition(Conditions& conditions, Draft& draft, const Keyring& keyring);
-/// Returns the problem that slurmctld refuses our tokens, because the key is not the one with which it runs.
+/// Returns the problem that Slurm refuses tokens that are signed with the Controller's JWT key.
 std::vector<Problem> token_problems(const Observed& observed);
 void plan_status(Draft& draft, Conditions conditions, bool ready);
 

@@ -52,7 +52,7 @@ Json jwks(Json signs, Json besides) {
   return {{"$jwks", {{"signs", 0}, {"keys", Json::array({std::move(signs), std::move(besides)})}}}};
 }
 
-/// True if a container of the pod has read its files or is about to.
+/// True if a container of the pod may have read its files: the pod has a Kubernetes node and has not ended.
 bool may_have_read(const kube::PodRecord& pod) {
   const bool not_yet = pod.node_name.empty() && pod.phase == "Pending";
   return !not_yet && pod.phase != "Failed" && pod.phase != "Succeeded";

@@ -190,7 +190,7 @@ kube::StringMap hashes(const Observed& observed) {
   return out;
 }
 
-/// Adds the address of slurmctld to the container's environment, before what users add.
+/// Adds the address of slurmctld to the container's environment, before what users add. An address of the user's stays.
 void add_conf_server(Json& container, const std::string& servers) {
   Json& env = container["env"];
   if (!env.is_array()) env = Json::array();

@@ -48,7 +48,7 @@ class NodeSelection {
   std::vector<kube::Toleration> tolerations_;
 };
 
-/// Returns the tolerations that Kubernetes adds to the pods of DaemonSets, as items of spec.tolerations.
+/// Returns the tolerations of NoSchedule that Kubernetes adds to the pods of DaemonSets, as items of spec.tolerations.
 [[nodiscard]] core::Json daemon_tolerations(bool host_network);
 
 /// Returns the Slurm node name and hostname of the worker on a Kubernetes node: the annotation hostname-override of the node,

@@ -35,7 +35,7 @@ struct ControllerView {
   std::string conf_servers{};      ///< The slurmctlds that slurmd can contact, backups included.
   KeyRef slurm_key;                ///< The key that the user names, or the generated one.
   bool external = false;           ///< slurmctld is not ours and has nodes that are not workers.
-  bool drain_on_deletion = false;  ///< deletionPolicy: Drain, or external.
+  bool drain_on_deletion = false;  ///< The Controller has deletionPolicy Drain or is external.
   /// When the state of slurmctld began, if that state does not outlive its pod.
   std::optional<core::WallTime> state_since;
   std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready. Empty: it is not ready.
@@ -106,8 +106,8 @@ struct ClaimNote {
   core::MonoTime read;
 };
 
-/// Lasting states, with the time since when the operator has seen each of them. The times come from the operator's own clock,
-/// because the clock of the API server may differ. A restart of the operator forgets them. That only causes a delay.
+/// Since when the operator has seen each state that lasts. The times come from the operator's own clock, because the clock of
+/// the API server may differ. A restart of the operator forgets them, which only causes a delay.
 struct Seen {
   std::optional<core::MonoTime> podless_since;          ///< Since when a NodeSet that is being deleted has no pod.
   std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods of the last observation, by uid.
@@ -115,13 +115,13 @@ struct Seen {
   std::map<std::string, SeenPod, std::less<>> gone;
   /// By uid: since when the pod has been terminating.
   std::map<std::string, core::MonoTime, std::less<>> terminating_since;
-  /// By uid of a ready pod: since when Slurm, having answered completely, has not had its node.
+  /// By uid of a ready pod: since when complete answers of Slurm have lacked its node.
   std::map<std::string, core::MonoTime, std::less<>> unknown_since;
   /// By uid: since when it is known from the kubelet that none of the pod's containers ever ran.
   std::map<std::string, core::MonoTime, std::less<>> unstarted_since;
-  /// By uid of a placed pod: since when Slurm, having answered completely, has not had its node.
+  /// By uid of a pod with a Kubernetes node: since when complete answers of Slurm have lacked its Slurm node.
   std::map<std::string, core::MonoTime, std::less<>> placed_since;
-  /// By uid of a pod with a started slurmd: since when Slurm, having answered completely, has not had its node.
+  /// By uid of a pod whose slurmd was started: since when complete answers of Slurm have lacked its node.
   std::map<std::string, core::MonoTime, std::less<>> started_since;
   /// Why claims get no volume, by claim name, as of the last read of events.
   std::map<std::string, ClaimNote, std::less<>> claim_notes;
@@ -227,7 +227,7 @@ struct Observed {
   [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(meta().ns, nodeset.spec.controller_ref.name); }
   /// Returns the number of Kubernetes nodes that should have a worker, with DaemonSet.
   [[nodiscard]] int hosts_wanted() const;
-  /// True if the worker of the place keeps its template when the spec changes.
+  /// True if spec.updateStrategy.rollingUpdate.partition keeps the worker of the place at its template.
   [[nodiscard]] bool below_partition(const SlotKey& place) const;
   /// Returns the controller-revision-hash for a new worker of the place.
   [[nodiscard]] const std::string& wanted_hash(const SlotKey& place) const;

@@ -181,7 +181,7 @@ void delete_unregistered(const View& view, const Worker& worker, Draft& draft) {
 enum class Progress {
   kUnderWay,
   kHeld,         ///< The worker is not drained yet, or jobs or a reservation hold it.
-  kWithheld,     ///< Deletions are stopped, or Slurm is in doubt.
+  kWithheld,     ///< Deletions are stopped, or Slurm's answers are in doubt.
   kAwaitsSlurm,  ///< Slurm's last answer is too old.
 };
 
@@ -244,7 +244,7 @@ Progress delete_worker(const View& view, const Worker& worker, const Fates& fate
   }
   if (awaits_pin(view, worker)) return Progress::kUnderWay;
   if (worker.evidence.never_started) {
-    // While Slurm is in doubt, the worker's claims are kept.
+    // While Slurm's answers are in doubt, the worker's claims are kept.
     if (view.in.doubt.empty() && !give_up_claims(view, worker, draft)) return Progress::kUnderWay;
     delete_pod(view, worker, why, kube::delete_pod(pod, *worker.evidence.never_started), draft);
     return Progress::kUnderWay;

@@ -179,7 +179,7 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
       attach(out.forgotten, slurm::Forgotten::of(observing, snapshot, node, *slot.missing_since));
     return out;
   }
-  // What is known of the worker's former node says nothing about the node that the worker may be now.
+  // The worker may have registered under the name of the suspect. Then the record of its own name proves nothing about it.
   if (!slot.suspect.empty()) return out;
   out.timed_out = find_timeout(in, slot, observing);
   attach(out.drained, slurm::Drained::of(observing, snapshot, node));

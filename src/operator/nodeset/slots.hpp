@@ -83,7 +83,7 @@ enum class Prospect {
   kStateLost,  ///< Slurm has lost its node and many others.
 };
 
-/// In how long a fact may change with time, and why. Nothing wakes the key then.
+/// After which time a fact may change although nothing happens, and why. The plan must ask for a wake, because no event comes.
 struct Change {
   core::Duration in;
   std::string_view why;
@@ -154,7 +154,7 @@ struct Slot {
   [[nodiscard]] bool has_flag(std::string_view flag) const { return record != nullptr && record->state.has(flag); }
   /// True if the node is ALLOCATED, MIXED or COMPLETING, or if a job holds it.
   [[nodiscard]] bool busy() const;
-  /// True if Slurm would start jobs on the node, or runs some there.
+  /// True if the node is IDLE, MIXED or ALLOCATED, answers, and is neither drained, failing nor powered down.
   [[nodiscard]] bool usable() const;
   /// True if the Kubernetes node is cordoned or has a taint that announces its end.
   [[nodiscard]] bool kube_cordon() const { return kube_node && (kube_node->unschedulable || !kube_node->goes.empty()); }
@@ -164,7 +164,7 @@ struct Slot {
   [[nodiscard]] bool host_lost() const { return !pod->node_name.empty() && (!kube_node || !kube_node->ready); }
 };
 
-/// True if an administrator has drained the node, or set it down or failing.
+/// True if somebody else than the operator has drained the node or set it failing, or an administrator has set it down.
 [[nodiscard]] bool held_by_others(const slurm::Node& node);
 [[nodiscard]] bool held_by_others(const Slot& slot);
 

@@ -61,8 +61,8 @@ class View {
   [[nodiscard]] slurm::ClusterKey cluster() const { return in.cluster(); }
   /// Returns "NodeSet default/cpu".
   [[nodiscard]] std::string self_text() const;
-  /// True if deletions are stopped or Slurm is in doubt. If they are stopped, nothing may be deleted. If Slurm is in doubt,
-  /// only what does not depend on its answers may be deleted.
+  /// True if deletions are stopped or Slurm's answers are in doubt (Observed::doubt). If deletions are stopped, nothing may be
+  /// deleted. If the answers are in doubt, only what does not depend on them may be deleted.
   [[nodiscard]] bool stops() const { return in.stopped || !in.doubt.empty(); }
   /// True if the spec has changed since the status was written, so that what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
@@ -97,7 +97,7 @@ class View {
   /// Returns the name in Slurm of the worker of a place. Not valid with host networking.
   [[nodiscard]] std::string node_name(const SlotKey& place) const;
   [[nodiscard]] NameOwner owner_of_name(const SlotKey& place) const;
-  /// True if a worker of this NodeSet registered the record: by its comment, or by its feature before it has a comment.
+  /// True if a worker of this NodeSet, or of a former one of its name, made the record: by its comment, or else by its feature.
   [[nodiscard]] bool is_own_record(const slurm::Node& record) const;
   /// Returns the place whose worker has this name in Slurm. nullopt: none of our places.
   [[nodiscard]] std::optional<SlotKey> place_of(std::string_view node) const;

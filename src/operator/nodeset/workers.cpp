@@ -498,8 +498,9 @@ Finalizer create_workers(const View& view, const Vacancies& vacancies, const Ext
 Finalizer remove_finalizer(const View& view, const StaleRecords& records, const MaintenanceResult& maintenance, Draft& draft) {
   const bool cluster_ends = view.goal == Goal::kEndAll || (!view.in.controller && view.in.controller_error.empty());
   if (!cluster_ends && view.goal != Goal::kHold) {
-    // A NodeSet of our name that was deleted with --cascade=orphan leaves workers that nobody tends. Those that Slurm does not
-    // know keep Slurm in doubt. So do not wait for long: the next NodeSet of the name takes over workers and records.
+    // A NodeSet of our name that was deleted with --cascade=orphan leaves workers that no NodeSet manages. If Slurm does not
+    // know them, its answers stay in doubt. So do not wait for long: the next NodeSet of the name takes over workers and
+    // records.
     const bool in_doubt = !view.in.stopped && !records.withheld.empty() && !view.in.orphans.empty();
     if (records.count > 0 && !in_doubt) return Finalizer::kUnchanged;
     // Wait for a later answer only while the present answer is fresh.

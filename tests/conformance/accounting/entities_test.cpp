@@ -281,7 +281,7 @@ TEST_F(EntitiesOfSlurmdbd, NewAssociationsReachSlurmctld) {
   const auto shown = [&](const std::string& name) {
     return local("exec", "scontrol --oneliner show assoc_mgr flags=assoc,users users=" + name);
   };
-  // slurmctld notes the default account of users whom its machine knows.
+  // slurmctld records the default account only of users that exist on its machine.
   const Json gpu = Json::array({"gpu"});
   sacctmgr("add qos gpu");
   ASSERT_EQ(account("chemistry"), "");

@@ -132,7 +132,7 @@ class Client {
   std::map<std::string, std::string> known_;
 };
 
-/// Removes what differs by nature.
+/// Removes fields that differ between any two servers, such as uids and times.
 void strip(Json& json) {
   if (json.is_array()) {
     for (Json& item : json) strip(item);
@@ -532,8 +532,8 @@ TEST_F(SimKubeConformance, ListsAreAsOldAsAsked) {
   }
 }
 
-/// The history before now is forgotten. For the real server, dev/conformance.sh has made sure of that for revision 1. The kind
-/// must be younger than the cluster: for older kinds the server may still have the beginning in its cache.
+/// Requests for revisions before the compaction fail with 410 Gone. dev/conformance.sh has compacted the real server's history
+/// beyond revision 1. The kind must be younger than the cluster: for older kinds the server may still cache the beginning.
 TEST_F(SimKubeConformance, WhatIsForgottenIsExpired) {
   const std::string all = "/apis/slinky.slurm.net/v1beta1/namespaces/${ns}/nodesets?";
   if (pair->real.call({"GET", all}).status != 200) GTEST_SKIP() << "the resources are not installed";

@@ -312,7 +312,7 @@ TEST_P(SlurmRules, ProbesAreAnsweredByHttpFrom25_11) {
 // --- Records ----------------------------------------------------------------------------------------------------------
 
 TEST_P(SlurmRules, ADeletedNodeComesBackWithSighupOnly) {
-  pass(10s);  // A slurmd that is about to register would restore the record with that.
+  pass(10s);  // A slurmd that is about to register would create the record again.
   ASSERT_TRUE(update("n1", "DRAIN", "slurm-operator: x"));
   ASSERT_TRUE(remove("n1"));
   EXPECT_TRUE(stays_absent("n1"));
@@ -324,7 +324,7 @@ TEST_P(SlurmRules, ADeletedNodeComesBackWithSighupOnly) {
 }
 
 TEST_P(SlurmRules, WithItsStateSlurmctldLosesItsNodes) {
-  pass(10s);  // As above, no slurmd may be about to register.
+  pass(10s);  // A slurmd that is about to register would create its record again.
   world->stop_slurmctld();
   world->lose_state();
   world->start_slurmctld();
