@@ -7,7 +7,7 @@
 namespace slurm {
 namespace {
 
-/// How long a list is good as evidence. It is polled every second.
+/// How long a list is good as evidence. It is polled about every second.
 constexpr core::Duration kGoodFor{15000};
 
 /// The largest number of users that a message names.
