@@ -405,6 +405,19 @@ class Planner {
     return draft;
   }
 
+  /// Adds a problem to the draft. The reason is that of the first problem.
+  static void add_problem(Draft& draft, std::string_view reason, const std::string& message, bool wrong) {
+    if (draft.synced == api::ConditionStatus::kTrue) {
+      draft.synced = api::ConditionStatus::kFalse;
+      draft.reason = reason;
+      draft.message = message;
+      draft.wrong = wrong;
+    } else {
+      draft.message += "; " + message;
+      draft.wrong = draft.wrong || wrong;
+    }
+  }
+
   [[nodiscard]] bool is_ours(const Claim& claim, const Group& group) const {
     if (!group.found || group.noted == group.found->id || claim.adoption == api::Adoption::kAdopt) return true;
     // The association of an account belongs to the SlurmAccount, which leaves the settings to the SlurmAssociation.
@@ -482,18 +495,13 @@ class Planner {
       draft = in_sync(std::move(draft), group);
       if (!stuck.empty()) {
         for (const std::string& each : stuck) draft.applied[each] = acct::value_of(found, each);
-        draft.synced = api::ConditionStatus::kFalse;
-        draft.reason = "Unsupported";
-        draft.message = stuck_text(claim, stuck.front(), acct::value_of(found, stuck.front()));
-      } else if (!now.reason.empty()) {
-        draft.synced = api::ConditionStatus::kFalse;
-        draft.wrong = !now.coming;
-        draft.reason = std::move(now.reason);
-        draft.message = std::move(now.message);
+        add_problem(draft, "Unsupported", stuck_text(claim, stuck.front(), acct::value_of(found, stuck.front())), true);
       }
+      if (!now.reason.empty()) add_problem(draft, now.reason, now.message, !now.coming);
       return tell(claim, std::move(draft));
     }
     write(claim, group, target, left, was_there, draft);
+    if (draft.reason != "Writing" && !now.reason.empty()) add_problem(draft, now.reason, now.message, !now.coming);
     for (const auto& [setting, value] : now.settings) draft.applied[setting] = value;
     tell(claim, std::move(draft));
   }

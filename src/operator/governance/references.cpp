@@ -26,42 +26,46 @@ class Check {
     } else if (claim_.subject == Subject::kAccount) {
       clusters(unknown_clusters(std::get<api::SlurmAccountSpec>(claim_.spec), names_.clusters));
       parents();
-      qos();
+      qos(missing_qos());
       inherited_coordinators();
       const std::vector<std::string> absent = keep(acct::kCoordinators, names_.users);
       report(absent, false, "UserMissing", "spec.coordinators: slurmdbd has no user ", Subject::kUser);
     } else if (claim_.subject == Subject::kUser) {
       const auto& spec = std::get<api::SlurmUserSpec>(claim_.spec);
       clusters(unknown_clusters(spec, names_.clusters));
+      const std::set<std::string> absent_qos = missing_qos();
       accounts(acct::folded(spec.default_account.value_or(spec.associations.empty() ? "" : spec.associations.front().account)));
-      qos();
+      qos(absent_qos);
     } else {
       const auto& spec = std::get<api::SlurmAssociationSpec>(claim_.spec);
       clusters(unknown_clusters(spec, names_.clusters));
       if (spec.user && !names_.users.contains(acct::folded(*spec.user)))
         report({*spec.user}, true, "UserMissing", "spec.user: slurmdbd has no user ", Subject::kUser);
+      const std::set<std::string> absent_qos = missing_qos();
       accounts("");
-      qos();
+      qos(absent_qos);
     }
     return std::move(out_);
   }
 
  private:
-  /// Reports the `absent` names. A report with `hold`, which holds back all writes, has precedence, and then the first one.
+  /// Reports the `absent` names. `hold`: nothing may be written without them. The reason is that of the first report with `hold`,
+  /// or else of the first one. The message has all reports.
   void report(const std::vector<std::string>& absent, bool hold, std::string_view reason, const std::string& message,
               std::optional<Subject> declares, std::string_view after = "") {
     if (absent.empty()) return;
     const bool coming = declares && std::ranges::all_of(absent, [&](const std::string& name) {
                           return declared_.contains({*declares, acct::folded(name)});
                         });
-    if (out_.reason.empty() || (hold && !out_.hold)) {
+    const std::string text = message + joined(absent) + std::string(after);
+    const bool first = out_.reason.empty();
+    if (first || (hold && !out_.hold)) {
       out_.reason = reason;
-      out_.message = message + joined(absent) + std::string(after);
-      out_.coming = coming;
-    } else if (hold == out_.hold) {
-      out_.message += "; " + message + joined(absent) + std::string(after);
-      out_.coming = out_.coming && coming;
+      out_.message = text + (first ? "" : "; " + out_.message);
+    } else {
+      out_.message += "; " + text;
     }
+    out_.coming = coming && (first || out_.coming);
     out_.hold = out_.hold || hold;
   }
 
@@ -151,20 +155,31 @@ class Check {
            });
   }
 
-  /// Removes QOS that do not exist. An association whose list became empty could use all that its parent may use, so nothing is
+  /// Returns the names of QOS that do not exist, also of associations in accounts that do not exist.
+  [[nodiscard]] std::set<std::string> missing_qos() const {
+    std::set<std::string> out;
+    for (const auto& [setting, value] : out_.settings) {
+      const std::string_view field = acct::without_place(setting);
+      if (field == acct::kDefaultQos && value != "" && !names_.qos.contains(value.get<std::string>())) {
+        out.insert(value.get<std::string>());
+      } else if (field == acct::kQosList) {
+        for (const Json& name : value) {
+          if (!names_.qos.contains(name.get<std::string>())) out.insert(name.get<std::string>());
+        }
+      }
+    }
+    return out;
+  }
+
+  /// Removes the QOS in `absent`. An association whose list became empty could use all that its parent may use, so nothing is
   /// written then.
-  void qos() {
-    std::set<std::string> absent;
+  void qos(const std::set<std::string>& absent) {
     bool hold = false;
     for (auto it = out_.settings.begin(); it != out_.settings.end();) {
       const std::string_view field = acct::without_place(it->first);
-      if (acct::place_of(it->first) && field == acct::kQosList) {
-        const std::vector<std::string> gone = keep(it->first, names_.qos);
-        absent.insert(gone.begin(), gone.end());
-        hold = hold || (!gone.empty() && it->second.empty());
-      } else if (acct::place_of(it->first) && field == acct::kDefaultQos && it->second != "" &&
-                 !names_.qos.contains(it->second.get<std::string>())) {
-        absent.insert(it->second.get<std::string>());
+      if (field == acct::kQosList) {
+        hold = (!keep(it->first, names_.qos).empty() && it->second.empty()) || hold;
+      } else if (field == acct::kDefaultQos && it->second != "" && absent.contains(it->second.get<std::string>())) {
         it = out_.settings.erase(it);
         continue;
       }
