@@ -120,8 +120,11 @@ class Planner {
     }
     if (!observed.view) return;
     names_ = Names(*observed.view);
+    std::set<std::string> owned;
     for (const Claim& claim : observed.claims) {
-      if (claim.object->meta.terminating() || claim.subject == Subject::kQos || !claim.enforces()) continue;
+      if (claim.object->meta.terminating()) continue;
+      if (claim.subject == Subject::kQos && owned.insert(claim.name).second) note_preempts(claim);
+      if (claim.subject == Subject::kQos || !claim.enforces()) continue;
       if (const auto* account = std::get_if<api::SlurmAccountSpec>(&claim.spec); account && account->parent)
         names_.parents.emplace(claim.name, acct::folded(*account->parent));
       if (const auto settings = settings_of(claim)) {
@@ -167,6 +170,15 @@ class Planner {
   }
 
  private:
+  /// Notes which QOS are to be preempted by that of its owner.
+  void note_preempts(const Claim& owner) {
+    const auto& spec = std::get<api::SlurmQosSpec>(owner.spec);
+    if (!owner.enforces() || !spec.preempt) return;
+    std::set<std::string>& names = names_.preempts[owner.name];
+    names.clear();
+    for (const std::string& each : *spec.preempt) names.insert(acct::folded(each));
+  }
+
   /// Notes the clusters that the account is to leave, so that its users leave them first.
   void note_leaving(const Claim& claim, const Settings& settings) {
     for (const acct::Place& place : made_places(claim)) {

@@ -21,6 +21,7 @@ class Check {
   Writable run() {
     tres();
     if (claim_.subject == Subject::kQos) {
+      report(preempt_ring(), true, "Invalid", "spec.preempt: a QOS cannot preempt itself, not even through others: ", {});
       const std::vector<std::string> absent = keep("Preempt", names_.qos);
       report(absent, false, "PreemptMissing", "spec.preempt: slurmdbd has no QOS ", Subject::kQos);
     } else if (claim_.subject == Subject::kAccount) {
@@ -49,8 +50,8 @@ class Check {
   }
 
  private:
-  /// Reports the `absent` names. `hold`: nothing may be written without them. The reason is that of the first report with `hold`,
-  /// or else of the first one. The message has all reports.
+  /// Reports the `absent` names. `hold`: nothing may be written without them. The reason is that of the first report with
+  /// `hold`, or else of the first one. The message has all reports.
   void report(const std::vector<std::string>& absent, bool hold, std::string_view reason, const std::string& message,
               std::optional<Subject> declares, std::string_view after = "") {
     if (absent.empty()) return;
@@ -103,6 +104,35 @@ class Check {
       if (at == claim_.name) return out;
     }
     return {};
+  }
+
+  /// Returns the ring of QOS in which this one preempts itself: "a preempts b", "b preempts a". Empty if it is in none.
+  [[nodiscard]] std::vector<std::string> preempt_ring() const {
+    std::map<std::string, std::string> preempted_by;
+    std::vector<std::string> left{claim_.name};
+    while (!left.empty()) {
+      const std::string at = std::move(left.back());
+      left.pop_back();
+      for (const std::string& next : preempts(at)) {
+        if (next != claim_.name) {
+          if (preempted_by.emplace(next, at).second) left.push_back(next);
+          continue;
+        }
+        std::vector<std::string> out{at + " preempts " + next};
+        for (std::string each = at; each != claim_.name; each = preempted_by.at(each))
+          out.insert(out.begin(), preempted_by.at(each) + " preempts " + each);
+        return out;
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::set<std::string> preempts(const std::string& qos) const {
+    if (const auto own = out_.settings.find("Preempt"); qos == claim_.name && own != out_.settings.end())
+      return own->second.get<std::set<std::string>>();
+    const auto of = names_.preempts.find(qos);
+    // An own list that is not declared is not written.
+    return of == names_.preempts.end() || qos == claim_.name ? std::set<std::string>{} : of->second;
   }
 
   void parents() {
@@ -226,7 +256,10 @@ class Check {
 }  // namespace
 
 Names::Names(const acct::View& view) {
-  for (const auto& [name, row] : *view.qos.rows) qos.insert(acct::folded(name));
+  for (const auto& [name, row] : *view.qos.rows) {
+    qos.insert(acct::folded(name));
+    for (const std::string& each : row->preempts) preempts[acct::folded(name)].insert(acct::folded(each));
+  }
   for (const auto& [name, row] : *view.accounts.rows) {
     std::set<std::string> own;
     for (const std::string& each : row->coordinators) own.insert(acct::folded(each));

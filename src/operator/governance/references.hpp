@@ -21,6 +21,8 @@ struct Names {
   std::set<std::string, std::less<>> qos, users;
   std::set<std::string> clusters;
   std::set<std::string, std::less<>> tres;  ///< Empty while the list is incomplete.
+  /// Maps each QOS to those that it preempts: as its SlurmQos declares it, or else as slurmdbd has it.
+  std::map<std::string, std::set<std::string>, std::less<>> preempts;
   /// Maps each account to the coordinators of the accounts above it that are not its own coordinators.
   std::map<std::string, std::set<std::string>, std::less<>> inherited_coordinators;
   std::map<std::string, std::string, std::less<>> parents;  ///< By account, the parent that its SlurmAccount declares.
