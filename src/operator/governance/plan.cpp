@@ -130,6 +130,7 @@ class Planner {
       if (const auto settings = settings_of(claim)) {
         auto& all = claim.subject == Subject::kAssociation ? association_declarations_ : inline_declarations_;
         all[entity_of(claim)].emplace_back(&claim, *settings);
+        if (entity_of(claim).subject == Subject::kAccount) note_account(entity_of(claim).name, *settings);
         if (claim.subject == Subject::kAccount && claim.id != 0 && claim.deletes()) note_leaving(claim, *settings);
       }
     }
@@ -170,6 +171,18 @@ class Planner {
   }
 
  private:
+  /// Notes the parents and default QOS that a resource declares for an account.
+  void note_account(const std::string& account, const Settings& settings) {
+    for (const auto& [setting, value] : settings) {
+      const auto place = acct::place_of(setting);
+      const auto row = place ? names_.accounts.find({place->cluster, account}) : names_.accounts.end();
+      if (row == names_.accounts.end()) continue;
+      const std::string_view field = acct::without_place(setting);
+      if (field == acct::kParent) row->second.parent = value;
+      if (field == acct::kDefaultQos && names_.qos.contains(value.get<std::string>())) row->second.default_qos = value;
+    }
+  }
+
   /// Notes which QOS are to be preempted by that of its owner.
   void note_preempts(const Claim& owner) {
     const auto& spec = std::get<api::SlurmQosSpec>(owner.spec);
@@ -388,7 +401,7 @@ class Planner {
       return tell(claim, std::move(draft));
     }
     const std::vector<acct::Difference> left = acct::differences(wanted, group.found->settings);
-    const Writable now = writable(claim, wanted, names_, declared_);
+    const Writable now = writable(claim, wanted, group.found->settings, names_, declared_);
     if (left.empty() && now.reason == "ClusterUnknown") {
       draft.reason = now.reason;
       draft.message = now.message;
@@ -479,7 +492,8 @@ class Planner {
                       texts(group.subject).resource.kind + " has made. It is left alone unless spec.adoption is Adopt";
       return tell(claim, std::move(draft));
     }
-    Writable now = writable(claim, std::move(wanted), names_, declared_);
+    const Settings found = group.found ? group.found->settings : Settings{};
+    Writable now = writable(claim, std::move(wanted), found, names_, declared_);
     if (now.hold) {
       draft.wrong = !now.coming;
       draft.reason = std::move(now.reason);
@@ -495,7 +509,6 @@ class Planner {
     const bool was_there = draft.id != 0;
     draft.owns = true;
     draft.id = group.found ? group.found->id : 0;
-    const Settings found = group.found ? group.found->settings : Settings{};
     Settings target = now.settings;
     if (group.found) add_resets(claim, draft.applied, target);
     add_default_account(claim, found, target);
@@ -657,6 +670,9 @@ class Planner {
     draft.reason = "Writing";
     draft.message = before;
     if (const plan::Outcome* failed = failure(id)) tell_failure(*failed, draft);
+    // An account or user is written by several requests. What an earlier one has written stays.
+    if (draft.reason == "WriteFailed" && !create && group.subject != Subject::kQos)
+      draft.message += ". Still different in slurmdbd: " + before;
     plan::ActPtr act = group.subject == Subject::kQos
                            ? slurm::write_qos(observed_.database, group.name, create ? 0 : group.found->id, std::move(changes))
                            : entity_write(claim, create, std::move(changes));

@@ -13,8 +13,8 @@ using core::Json;
 
 class Check {
  public:
-  Check(const Claim& claim, acct::Settings wanted, const Names& names, const Declared& declared)
-      : claim_(claim), names_(names), declared_(declared) {
+  Check(const Claim& claim, acct::Settings wanted, const acct::Settings& found, const Names& names, const Declared& declared)
+      : claim_(claim), found_(found), names_(names), declared_(declared) {
     out_.settings = std::move(wanted);
   }
 
@@ -37,6 +37,7 @@ class Check {
       const std::set<std::string> absent_qos = missing_qos();
       accounts(acct::folded(spec.default_account.value_or(spec.associations.empty() ? "" : spec.associations.front().account)));
       qos(absent_qos);
+      default_qos();
     } else {
       const auto& spec = std::get<api::SlurmAssociationSpec>(claim_.spec);
       clusters(unknown_clusters(spec, names_.clusters));
@@ -45,6 +46,7 @@ class Check {
       const std::set<std::string> absent_qos = missing_qos();
       accounts("");
       qos(absent_qos);
+      if (spec.user) default_qos();
     }
     return std::move(out_);
   }
@@ -158,7 +160,8 @@ class Check {
       const bool there = names_.accounts.contains({place->cluster, account});
       if (there && !names_.leaving.contains({place->cluster, account})) return false;
       // Without `clusters`, an association is in the clusters that have the account.
-      const bool elsewhere = std::ranges::any_of(names_.accounts, [&](const auto& other) { return other.second == account; });
+      const bool elsewhere =
+          std::ranges::any_of(names_.accounts, [&](const auto& other) { return other.first.second == account; });
       if (!elsewhere || names_cluster(*place)) absent.insert(account);
       return true;
     });
@@ -218,6 +221,39 @@ class Check {
     report({absent.begin(), absent.end()}, hold, "QosMissing", "slurmdbd has no QOS ", Subject::kQos);
   }
 
+  /// Reports associations of users whose list of QOS lacks their default QOS. Slurm refuses such a list, and a new user would
+  /// be left without the association.
+  void default_qos() {
+    std::set<std::string> wrong;
+    for (const auto& [setting, list] : out_.settings) {
+      const auto place = acct::place_of(setting);
+      if (!place || acct::without_place(setting) != acct::kQosList || list.empty()) continue;
+      const std::string qos = default_qos_of(*place);
+      if (!qos.empty() && std::ranges::find(list, Json(qos)) == list.end()) wrong.insert(qos + " of " + place->text());
+    }
+    report({wrong.begin(), wrong.end()}, true, "Invalid",
+           (claim_.subject == Subject::kUser ? "spec.associations" : "spec.qos") +
+               std::string(": a list of QOS lacks the default QOS "),
+           {}, ". Add it to the list, or set defaultQOS to one of the list. Until then nothing of this object is written");
+  }
+
+  /// Returns the default QOS that an association of a user will have, its own or inherited. "": none.
+  [[nodiscard]] std::string default_qos_of(const acct::Place& place) const {
+    const std::string setting = place.setting(acct::kDefaultQos);
+    if (const auto wanted = out_.settings.find(setting); wanted != out_.settings.end()) return wanted->second;
+    // One that the resource has declared before is reset now.
+    const auto own = found_.find(setting);
+    if (own != found_.end() && own->second != "" && !applied_settings(claim_).contains(setting)) return own->second;
+    std::string account = place.account;
+    for (std::size_t depth = 0; depth <= names_.accounts.size(); ++depth) {
+      const auto row = names_.accounts.find({place.cluster, account});
+      if (row == names_.accounts.end()) return {};
+      if (!row->second.default_qos.empty() || account == acct::kRoot) return row->second.default_qos;
+      account = row->second.parent.empty() ? acct::kRoot : row->second.parent;
+    }
+    return {};
+  }
+
   /// Removes coordinators that the account inherits from its parents. slurmrestd does not store them in the account itself.
   void inherited_coordinators() {
     const auto list = out_.settings.find(acct::kCoordinators);
@@ -248,6 +284,7 @@ class Check {
   }
 
   const Claim& claim_;
+  const acct::Settings& found_;
   const Names& names_;
   const Declared& declared_;
   Writable out_;
@@ -273,12 +310,15 @@ Names::Names(const acct::View& view) {
     for (const auto& [id, row] : *view.tres.rows) tres.insert(row->name);
   }
   for (const auto& [key, row] : *view.associations.rows) {
-    if (row->user.empty()) accounts.emplace(acct::folded(row->cluster), acct::folded(row->account));
+    if (!row->user.empty()) continue;
+    accounts[{acct::folded(row->cluster), acct::folded(row->account)}] = {acct::folded(row->parent_account),
+                                                                          acct::folded(row->default_qos)};
   }
 }
 
-Writable writable(const Claim& claim, acct::Settings wanted, const Names& names, const Declared& declared) {
-  return Check(claim, std::move(wanted), names, declared).run();
+Writable writable(const Claim& claim, acct::Settings wanted, const acct::Settings& found, const Names& names,
+                  const Declared& declared) {
+  return Check(claim, std::move(wanted), found, names, declared).run();
 }
 
 std::string joined(const std::vector<std::string>& names) {
