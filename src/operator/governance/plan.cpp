@@ -69,9 +69,9 @@ bool handed_over(const Claim& from, const Claim& to) {
 
 /// Reports whether the settings in status.applied were written. They are noted before the write.
 bool was_written(const Claim& claim) {
-  static const std::set<std::string_view> kAfterWrite{"InSync",         "PreemptMissing",  "Drifted",
-                                                      "ClusterUnknown", "AccountMissing",  "QosMissing",
-                                                      "UserMissing",    "CapacityUnknown", "CapacityInvalid"};
+  static const std::set<std::string_view> kAfterWrite{"InSync",          "PreemptMissing",  "Drifted",     "ClusterUnknown",
+                                                      "AccountMissing",  "QosMissing",      "UserMissing", "CapacityUnknown",
+                                                      "CapacityInvalid", "PartitionMissing"};
   const api::Condition* synced = api::find_condition(claim.conditions, api::kConditionSynced);
   return synced != nullptr && kAfterWrite.contains(synced->reason);
 }
@@ -407,7 +407,11 @@ class Planner {
       draft.message = now.message;
       return tell(claim, std::move(draft));
     }
-    if (left.empty()) return tell(claim, in_sync(std::move(draft), group));
+    if (left.empty()) {
+      draft = in_sync(std::move(draft), group);
+      check_partitions(wanted, draft);
+      return tell(claim, std::move(draft));
+    }
     draft.reason = "Drifted";
     draft.message = list_of(left) + " (policy is Observe)";
     tell(claim, std::move(draft));
@@ -441,6 +445,22 @@ class Planner {
       draft.message += "; " + message;
       draft.wrong = draft.wrong || wrong;
     }
+  }
+
+  /// Reports associations for partitions that do not exist. They are written all the same, because the partitions may come
+  /// later.
+  void check_partitions(const Settings& settings, Draft& draft) const {
+    std::set<std::string> absent;
+    for (const acct::Place& place : places_of(settings)) {
+      const auto known = observed_.partitions.find(place.cluster);
+      if (place.partition.empty() || known == observed_.partitions.end() || known->second.contains(place.partition)) continue;
+      absent.insert(place.partition + " in cluster " + place.cluster);
+    }
+    if (absent.empty()) return;
+    add_problem(draft, "PartitionMissing",
+                "Slurm has no partition " + joined({absent.begin(), absent.end()}) +
+                    ". Correct the name, or create the partition. Jobs can use the association when the partition exists",
+                true);
   }
 
   [[nodiscard]] bool is_ours(const Claim& claim, const Group& group) const {
@@ -523,6 +543,7 @@ class Planner {
         add_problem(draft, "Unsupported", stuck_text(claim, stuck.front(), acct::value_of(found, stuck.front())), true);
       }
       if (!now.reason.empty()) add_problem(draft, now.reason, now.message, !now.coming);
+      check_partitions(draft.applied, draft);
       return tell(claim, std::move(draft));
     }
     write(claim, group, target, left, was_there, draft);
