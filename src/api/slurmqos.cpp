@@ -115,7 +115,9 @@ const FieldList& field_list(const SlurmQosSpec*) {
                      "which is none."))
           .add(field("preempt", &SlurmQosSpec::preempt)
                    .items(0, kMaxList)
-                   .describe("All QOS whose jobs may be preempted. A QOS that does not exist yet is added when it exists."))
+                   .describe("All QOS whose jobs may be preempted. A QOS that does not exist yet is added when it exists. A "
+                             "QOS cannot "
+                             "preempt itself, not even through others."))
           .add(field("preemptMode", &SlurmQosSpec::preempt_mode)
                    .describe("What happens to preempted jobs of the QOS. Cluster: what PreemptMode in slurm.conf says."))
           .add(field("preemptExemptTime", &SlurmQosSpec::preempt_exempt_time)
