@@ -204,6 +204,8 @@ slurmqoses() {
   refuse SlurmQos "{$ref, graceTime: '90'}" spec.graceTime 'should match'
   refuse SlurmQos "{$ref, limits: {grpJobs: many}}" spec.limits.grpJobs 'should match'
   refuse SlurmQos "{$ref, limits: {grpTRES: {cpu: half}}}" spec.limits.grpTRES.cpu 'should match'
+  refuse SlurmQos "{$ref, limits: {grpTRES: {cpu: all / 2}}}" spec.limits.grpTRES.cpu 'should match'
+  refuse SlurmQos "{$ref, limits: {grpTRES: {cpu: 50% of all}}}" spec.limits.grpTRES.cpu 'should match'
   refuse SlurmQos "{$ref, capacityCluster: ''}" spec.capacityCluster 'should be at least 1'
   refuse SlurmQos "{$ref, limits: {maxWallDurationPerJob: 3d}}" spec.limits.maxWallDurationPerJob 'should match'
   refuse SlurmQos "{$ref, configVersion: v44}" spec.configVersion 'should match'
