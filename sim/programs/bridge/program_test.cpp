@@ -196,5 +196,72 @@ TEST(BridgeProgram, TheNextPodWaitsUntilTheEarlierOneIsGone) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
+/// Users can change labels and annotations. The job of a running pod must not end for that.
+TEST(BridgeProgram, ARunningPodThatLosesItsWordsKeepsItsJob) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const std::string label(bridge::kLabelJobId), annotation(bridge::kAnnotationNode);
+  const auto words = [&] {
+    const Json* pod = world.find(res::kPod, "p");
+    return core::get_string(*pod, {"metadata", "labels", label}) + " " +
+           core::get_string(*pod, {"metadata", "annotations", annotation});
+  };
+  const std::string before = words();
+  for (const Json& other : {Json(nullptr), Json("99")}) {
+    world.merge(res::kPod, "p", {{"metadata", {{"labels", {{label, other}}}, {"annotations", {{annotation, nullptr}}}}}});
+    world.loop().run_for(5min);
+    EXPECT_EQ(words(), before);
+  }
+  EXPECT_EQ(world.phase("p"), "Running");
+  for (const auto& [id, job] : world.slurm().jobs()) EXPECT_EQ(job.state, SimJob::State::kRunning) << id;
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// slurmctld counts its jobs from 1 again, and passes the number of the pod's job.
+TEST(BridgeProgram, APodOutlivesTheStateOfSlurmctld) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  world.slurm().stop();
+  world.slurm().lose_state();
+  world.loop().run_for(5s);
+  ASSERT_TRUE(world.slurm().start());
+  world.program().add_nodes(world);
+  for (const char* name : {"q", "r", "s"}) world.make_pod(name, "500m", "500Mi");
+  world.loop().run_for(10min);
+  EXPECT_EQ(world.phase("p"), "Running");
+  EXPECT_EQ(world.condition("p", bridge::kConditionQueued), "False JobMissing");
+  EXPECT_GE(world.slurm().jobs().size(), 3U);
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// slurmctld forgets an ended job after MinJobAge. Younger jobs show that it has not lost its state.
+TEST(BridgeProgram, APodWhoseJobEndedLongAgoEndsWhenTheBridgeIsBack) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  world.make_pod("q");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  ASSERT_EQ(world.phase("q"), "Running");
+  world.crash(0, 10min);
+  const std::int64_t job = world.slurm().jobs().begin()->first;
+  world.slurm().cancel(job);
+  world.loop().run_for(9min);
+  world.slurm().submit({.user = "alice"});
+  world.loop().run_for(10s);
+  ASSERT_FALSE(world.slurm().jobs().contains(job));
+  EXPECT_EQ(world.phase("p"), "Running");
+  world.loop().run_for(5min);
+  EXPECT_NE(world.phase("p"), "Running");
+  EXPECT_EQ(world.phase("q"), "Running");
+}
+
 }  // namespace
 }  // namespace sim

@@ -65,7 +65,7 @@ JobsController::JobsController(slinky::Wiring& wiring, Settings settings)
 bool JobsController::concerns(const kube::SchedulingPodRecord& pod) const {
   const PodPhase phase = phase_of(pod);
   if (phase != PodPhase::kForeign && phase != PodPhase::kEnded) return true;
-  return job_of(pod.meta) != 0 || !table_.of(pod.meta.key()).empty();
+  return !placed_for(pod).empty() || !table_.of(pod.meta.key()).empty();
 }
 
 slinky::Keys JobsController::keys(bool waiting) const {

@@ -16,11 +16,18 @@ std::optional<PodOver> PodOver::job_ended(const plan::Observing& observing, cons
 }
 
 std::optional<PodOver> PodOver::job_gone(const plan::Observing& observing, const slurm::Snapshot& snapshot,
-                                         const kube::SchedulingPodRecord& pod, std::int64_t youngest) {
-  const std::int64_t job = job_of(pod.meta);
-  if (!snapshot.fresh(observing.now()) || job == 0 || snapshot.jobs.contains(job) || youngest <= job) return {};
+                                         const std::string& installation, const kube::SchedulingPodRecord& pod,
+                                         const JobTable& jobs) {
+  const std::vector<JobId> placed = placed_for(pod);
+  if (!snapshot.fresh(observing.now()) || placed.empty()) return {};
+  std::int64_t younger = 0;
+  for (const JobId& job : placed) {
+    younger = snapshot.jobs.contains(job.number) ? 0 : jobs.younger(installation, job);
+    if (younger == 0) return {};
+  }
+  const std::string number = std::to_string(placed.front().number);
   return PodOver(observing, pod, "JobGone", "Gone",
-                 "Slurm does not have job " + std::to_string(job) + " any more, but job " + std::to_string(youngest),
+                 "Slurm does not have job " + number + " any more, but the younger job " + std::to_string(younger),
                  snapshot.requested_at + snapshot.good_for());
 }
 

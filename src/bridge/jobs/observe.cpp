@@ -29,6 +29,7 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
   out->pod = caches_.pods.find(key);
   out->snapshot = wiring_.snapshot(settings_->cluster);
   table_.read(out->snapshot);
+  out->life = table_.life();
   if (hosts_ == nullptr) hosts_ = std::make_shared<const Hosts>(hosts_of(caches_.nodes.all()));
   out->hosts = hosts_;
   if (out->snapshot != nullptr) observe_jobs(context, *out);
@@ -57,13 +58,13 @@ void JobsController::observe_jobs(const run::Observation& context, Observed& out
 void JobsController::choose_job(const run::Observation& context, Observed& out) const {
   if (!out.pod) return;
   const NamedJob* chosen = nullptr;
-  const std::int64_t placed_for = job_of(out.pod->meta);
+  const std::vector<JobId> placed = placed_for(*out.pod);
   for (const NamedJob& named : out.jobs) {
     const Submission submission = submission_of(named.mark);
     if (submission.pod_uid != out.pod->meta.uid) continue;
     out.attempts = std::max(out.attempts, submission.attempt);
-    if (placed_for != 0) {
-      if (named.job->id == placed_for) chosen = &named;
+    if (!placed.empty()) {
+      if (std::ranges::find(placed, named.job->id, &JobId::number) != placed.end()) chosen = &named;
     } else if (chosen == nullptr || phase_of(*chosen->job) == JobPhase::kEnded) {
       chosen = &named;
     }
@@ -99,9 +100,11 @@ void JobsController::observe_leftovers(Observed& out) const {
   if (host == out.hosts->end()) return;
   for (const auto& pod : caches_.pods.by_index(slinky::kIndexNode, host->second->meta.name)) {
     if (phase_of(*pod) != PodPhase::kBound || pod->meta.uid == out.pod->meta.uid) continue;
-    const JobTable::Row* row = table_.row(job_of(pod->meta));
-    const bool holds = row != nullptr && submission_of(row->mark).pod_uid == pod->meta.uid && row->job->holds_nodes();
-    if (!holds) out.leftovers.push_back(pod->meta.key().str());
+    const auto holds = [&](const JobId& job) {
+      const JobTable::Row* row = table_.row(job.number);
+      return row != nullptr && submission_of(row->mark).pod_uid == pod->meta.uid && row->job->holds_nodes();
+    };
+    if (std::ranges::none_of(placed_for(*pod), holds)) out.leftovers.push_back(pod->meta.key().str());
   }
 }
 
@@ -113,7 +116,7 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
     out.over = PodOver::job_ended(context.observing, *out.snapshot, out.installation, pod, *out.job);
   } else if (phase != PodPhase::kWaiting && out.managed) {
     // Elsewhere, the job may be one of another Slurm, which another bridge knows.
-    out.over = PodOver::job_gone(context.observing, *out.snapshot, pod, table_.youngest(out.installation));
+    out.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, table_);
   }
   if (out.over || !out.unbound_since || !out.job) return;
   out.over = PodOver::not_bound(context.observing, pod, *out.unbound_since, settings_->bind_limit,

@@ -36,6 +36,7 @@ struct Observed {
   bool managed = false;                                  ///< Jobs are submitted for pods of this namespace.
   std::shared_ptr<const kube::SchedulingPodRecord> pod;  ///< Null: there is none.
   slurm::SnapshotPtr snapshot;                           ///< Null: no slurmrestd is known.
+  Life life;                                             ///< Of slurmctld, as the snapshot shows.
   std::vector<NamedJob> jobs;                            ///< By number. Jobs of earlier pods of the name as well.
   /// The job of the pod: the one that it was placed for; else the oldest that has not ended; else the youngest. Null: none.
   std::shared_ptr<const slurm::Job> job;

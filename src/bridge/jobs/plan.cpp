@@ -194,7 +194,8 @@ class Pass {
     }
     const slurm::JobMark mark{slurm::Owner::kBridge, in_.installation, key_of(pod().meta.uid, in_.attempts + 1)};
     const Json pods = Json::array({{{"ns", in_.key.ns}, {"name", in_.key.name}, {"uid", pod().meta.uid}}});
-    const Json more{{"pods", pods}, {"wish", digest}};
+    Json more{{"pods", pods}, {"wish", digest}};
+    if (in_.life.since != 0) more["life"] = {{"since", in_.life.since}, {"last", in_.life.last}};
     out_.lane("job").add(
         {id, "the pod waits for Slurm", slurm::submit_job(in_.settings->cluster, mark, *std::move(wish), more)});
     out_.waits_on(in_.settings->cluster);
@@ -310,7 +311,7 @@ class Pass {
     const std::string why = job_text() + " runs on " + node;
     out_.lane("place").add({{"confirm", "Slurm job", std::to_string(in_.job->id)}, why, slurm::confirm_runs(*in_.own, node)});
     out_.lane("place").then().add(
-        {{"place", "Pod", name_}, why, place(pod(), host->second->meta.name, node, in_.job->id), kPlaceLate});
+        {{"place", "Pod", name_}, why, place(pod(), host->second->meta.name, node, id_of(*in_.job)), kPlaceLate});
     out_.intent.pods = 1;
   }
 
@@ -319,14 +320,31 @@ class Pass {
     if (!slurm_known()) return;
     if (in_.job == nullptr) return report_missing();
     wake_at_bind_limit();
-    report_allocated();
+    follow_running();
   }
 
   void follow_bound() {
     if (in_.over) return end_bound();
     if (!slurm_known()) return;
     if (in_.job == nullptr) return report_missing();
-    job_ended() ? await_snapshot() : report_allocated();
+    job_ended() ? await_snapshot() : follow_running();
+  }
+
+  void follow_running() {
+    if (phase_of(*in_.job) != JobPhase::kRuns) return;
+    restore_lost_words();
+    report_allocated();
+  }
+
+  /// Users may have removed or changed them. The bridge itself does not rely on them.
+  void restore_lost_words() {
+    const bool labelled = pod().meta.label(kLabelJobId) == std::to_string(in_.job->id);
+    if (labelled && !pod().meta.annotation(kAnnotationNode).empty()) return;
+    const auto is_its = [&](const auto& host) { return host.second->meta.name == pod().pinned_to; };
+    const auto host = std::ranges::find_if(*in_.hosts, is_its);
+    if (host == in_.hosts->end()) return;
+    out_.lane("words").add(
+        {{"restore", "Pod", name_}, "its label or its annotation was removed", restore_words(pod(), host->first, in_.job->id)});
   }
 
   [[nodiscard]] bool job_ended() const { return in_.job != nullptr && phase_of(*in_.job) == JobPhase::kEnded; }
@@ -374,19 +392,16 @@ class Pass {
 
   // --- Reports ---------------------------------------------------------------------------------------------------------------
 
-  void report_allocated() {
-    if (phase_of(*in_.job) != JobPhase::kRuns) return;
-    report_queued(false, "Allocated", job_text() + " holds " + std::string(pod().meta.annotation(kAnnotationNode)));
-  }
+  void report_allocated() { report_queued(false, "Allocated", job_text() + " holds " + pod().pinned_to); }
 
-  /// Without a younger job, nothing shows that slurmctld has not lost its state. In namespaces that are not managed, the job
-  /// may be one of another Slurm.
+  /// Nothing shows that slurmctld has not lost its state. In namespaces that are not managed, the job may be one of another
+  /// Slurm.
   void report_missing() {
     if (!in_.managed) return;
-    report_queued(
-        false, "JobMissing",
-        "Slurm does not have job " + std::to_string(job_of(pod().meta)) + ", and may have lost it; the pod is left alone");
-    out_.wake_after(kRefusedAgain, "a younger job shows whether Slurm has lost its state");
+    report_queued(false, "JobMissing",
+                  "Slurm does not have job " + std::to_string(placed_for(pod()).front().number) +
+                      ", and may have lost it; the pod is left alone");
+    out_.wake_after(kRefusedAgain, "a younger job may show that Slurm has not lost its state");
   }
 
   void report_queued(bool status, std::string reason, std::string message) {

@@ -260,6 +260,8 @@ TEST(JobsPlan, ThePatchRemovesTheGateAndPinsEveryTerm) {
      "value": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]},
     {"op": "add", "path": "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/1/matchFields/-",
      "value": {"key": "metadata.name", "operator": "In", "values": ["node-2"]}},
+    {"op": "add", "path": "/spec/tolerations/-",
+     "value": {"key": "scheduler.slinky.slurm.net/placed-for", "operator": "Equal", "value": "7.1767200007"}},
     {"op": "add", "path": "/spec/tolerations/-", "value": {"key": "slinky.slurm.net/managed-node", "operator": "Exists"}},
     {"op": "add", "path": "/metadata/labels", "value": {"scheduler.slinky.slurm.net/slurm-jobid": "7"}},
     {"op": "add", "path": "/metadata/annotations", "value": {"slinky.slurm.net/slurm-node": "node-2"}}])"));
@@ -336,7 +338,7 @@ TEST(JobsPlan, APodWaitsForThePodBeforeItOnTheNode) {
   World world;
   Json before = Json::parse(R"({"kind": "Pod", "metadata": {"name": "before", "uid": "b",
     "labels": {"scheduler.slinky.slurm.net/slurm-jobid": "3"}, "annotations": {"slinky.slurm.net/slurm-node": "node-2"}},
-    "spec": {"nodeName": "node-2", "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+    "spec": {"nodeName": "node-2", "tolerations": [{"key": "scheduler.slinky.slurm.net/placed-for", "value": "3.1767200003"}], "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
       {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]}]}}}},
     "status": {"phase": "Running"}})");
   world.wiring().put(world.caches().pods, before);
@@ -369,6 +371,62 @@ TEST(JobsPlan, APodThatIsNotBoundInTimeFailsAndItsJobEnds) {
   EXPECT_THAT(act.at("patch").at("status").at("message").get<std::string>(), HasSubstr("0/2 nodes are available"));
   world.placed_pod(7, "", {{"status", {{"phase", "Failed"}}}});
   EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
+}
+
+// --- Users change what they can
+// -------------------------------------------------------------------------------------------------------------------------
+
+/// Users may remove the label, the annotation, or both, or write another number.
+TEST(JobsPlan, APlacedPodWithoutItsWordsKeepsItsJob) {
+  for (const Json& label : {Json(nullptr), Json("9")}) {
+    for (const char* node : {"", "node-2"}) {
+      World world;
+      world.job(7, "RUNNING");
+      Json more;
+      if (!label.is_null()) more["metadata"]["labels"][std::string(kLabelJobId)] = label;
+      world.bare_placed_pod(7, node, more);
+      EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue", "restore Pod ns/p"));
+      EXPECT_EQ(world.act("restore").at("patch").at("metadata"),
+                Json::parse(R"({"labels": {"scheduler.slinky.slurm.net/slurm-jobid": "7"},
+                                "annotations": {"slinky.slurm.net/slurm-node": "node-2"}})"));
+      world.health = slurm::Snapshot::Health::kStale;
+      EXPECT_THAT(world.steps(), IsEmpty());
+      world.health = slurm::Snapshot::Health::kComplete;
+      world.job(7, "CANCELLED");
+      EXPECT_THAT(world.steps(), Contains(*node == 0 ? "fail Pod ns/p" : "evict Pod ns/p"));
+    }
+  }
+}
+
+/// Nobody can remove the record of a placed pod. Users can add others.
+TEST(JobsPlan, AnotherRecordOfAUserDoesNotHideTheRightOne) {
+  World world;
+  world.job(6, "RUNNING", "other");
+  const Json other{{"key", kTolerationPlacedFor}, {"operator", "Equal"}, {"value", "99.1767200099"}};
+  const Json more{{"spec", {{"tolerations", Json::array({other})}}}};
+  world.placed_pod(7, "node-2", more);
+  world.job(7, "CANCELLED");
+  EXPECT_THAT(world.steps(), Contains("evict Pod ns/p"));
+  world.job(9, "RUNNING", "other");
+  world.jobs.erase(7);
+  EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "on doubt, nothing ends";
+  world.waiting_pod(more);
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "Refused");
+}
+
+/// Without the record, the bridge has not placed the pod, wherever it runs.
+TEST(JobsPlan, APodThatSomebodyElseFreedGivesItsJobBack) {
+  World world;
+  Json more{{"spec", {{"nodeName", "node-2"}}}};
+  more["spec"]["affinity"] = Json::parse(R"({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+    {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]}]}}})");
+  more["metadata"]["labels"][std::string(kLabelJobId)] = "7";
+  more["metadata"]["annotations"][std::string(kAnnotationNode)] = "node-2";
+  world.pod(more);
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
+  world.job(7, "CANCELLED");
+  EXPECT_THAT(world.steps(), IsEmpty()) << "the pod is not the bridge's";
 }
 
 // --- Every state of a job against every state of a pod
@@ -442,18 +500,46 @@ TEST(JobsPlan, ABudgetKeepsAPodOnlyForSoLong) {
   EXPECT_EQ(world.act("delete").at("uid"), "u");
 }
 
-TEST(JobsPlan, AJobThatIsGoneEndsThePodOnlyIfSlurmKnowsYoungerOnes) {
+TEST(JobsPlan, AJobThatIsGoneEndsThePodOnlyIfSlurmKnowsOlderAndYoungerOnes) {
   World world;
   world.placed_pod(7, "node-2");
   EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "JobMissing");
   EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
   world.job(6, "RUNNING", "other");
-  EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "slurmctld may have lost its state";
+  EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "slurmctld may have lost what is younger";
   world.job(8, "RUNNING", "other", "cluster-b");
   EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "it is somebody else's";
   world.job(9, "COMPLETED", "other");
   EXPECT_THAT(world.steps(), Contains("evict Pod ns/p"));
   EXPECT_EQ(world.act("evict").at("evidence").at("kind"), "JobGone");
+}
+
+/// A slurmctld that lost its state counts its jobs from 1 again, and reaches the number of the pod's job some day.
+TEST(JobsPlan, ASlurmctldThatLostItsStateEndsNoPod) {
+  World world;
+  world.placed_pod(7, "node-2");
+  world.job(6, "RUNNING", "other");
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  world.jobs.clear();
+  for (const std::int64_t number : {1, 8, 9}) {
+    world.change_details(world.job(number, "RUNNING", "other"), [&](slurm::JobDetails& details) {
+      details.submitted = core::WallTime{std::chrono::seconds{World::submitted(100 + number)}};
+    });
+    EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue")) << number;
+    EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "JobMissing");
+  }
+  world.jobs.erase(1);
+  EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "the first job of the new life has ended";
+}
+
+/// A job says since when slurmctld had kept its state when the bridge submitted it.
+TEST(JobsPlan, ASubmissionSaysWhatIsKnownOfTheLifeOfSlurmctld) {
+  World world;
+  world.job(6, "RUNNING", "other");
+  world.waiting_pod();
+  const Json comment = Json::parse(world.act("submit").at("comment").get<std::string>());
+  EXPECT_EQ(comment.at("life"), (Json{{"since", World::submitted(6)}, {"last", 6}}));
 }
 
 /// Another bridge of the same Kubernetes cluster placed the pod, for a job of another Slurm.
