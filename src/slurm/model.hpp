@@ -71,6 +71,7 @@ struct JobDetails {
   std::string excluded_nodes;                 ///< A hostlist.
   bool external = false;                      ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
   std::optional<core::WallTime> submitted{};  ///< A job that is requeued has a later one.
+  std::optional<core::WallTime> preempted{};  ///< When its GraceTime began, after which Slurm gives its nodes to another job.
   friend bool operator==(const JobDetails&, const JobDetails&) = default;
 };
 /// Null if the program does not ask for details. Compares the details, not the addresses.

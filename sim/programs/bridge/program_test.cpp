@@ -263,5 +263,41 @@ TEST(BridgeProgram, APodWhoseJobEndedLongAgoEndsWhenTheBridgeIsBack) {
   EXPECT_EQ(world.phase("q"), "Running");
 }
 
+/// The kubelet of the pod is away, so nobody can end the pod. Its job does not wait for ever.
+TEST(BridgeProgram, ASilentNodeLosesTheJobsOfItsPods) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const std::string node = core::get_string(*world.find(res::kPod, "p"), {"spec", "nodeName"});
+  const std::int64_t job = world.slurm().jobs().begin()->first;
+  world.kube().nodes().cut_node(node);
+  world.loop().run_for(9min);
+  EXPECT_EQ(world.slurm().jobs().at(job).state, SimJob::State::kRunning);
+  world.loop().run_for(3min);
+  EXPECT_EQ(world.slurm().jobs().at(job).state, SimJob::State::kCancelled);
+  EXPECT_EQ(world.condition("p", bridge::kConditionEnded), "True NodeNotReady");
+  world.kube().nodes().heal_node(node);
+  world.loop().run_for(3min);
+  EXPECT_EQ(world.phase("p"), "absent") << "it may not run without its job";
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST(BridgeProgram, APodIsGoneBeforeItsJobReachesItsEnd) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p", "1", "1Gi", {{std::string(bridge::kAnnotationPrefix) + "timelimit", "3"}});
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const std::int64_t end = world.slurm().jobs().begin()->second.end;
+  world.loop().run_for(core::Duration{1000 * (end - world.slurm().now_seconds() - 40)});
+  EXPECT_EQ(world.phase("p"), "Running");
+  world.loop().run_for(30s);
+  EXPECT_EQ(world.phase("p"), "absent");
+  EXPECT_LT(world.slurm().now_seconds(), end);
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace sim

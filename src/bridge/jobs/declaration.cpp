@@ -59,6 +59,9 @@ JobsController::JobsController(slinky::Wiring& wiring, Settings settings)
   caches_.nodes.listen([this](const auto&, const auto&) { hosts_ = nullptr; });
   wiring.wakes<SchedulingNodeRecord>(
       *this, caches_.nodes, [this](const SchedulingNodeRecord&) { return keys(true); }, fits_differently);
+  wiring.wakes<SchedulingNodeRecord>(
+      *this, caches_.nodes, [this](const SchedulingNodeRecord& node) { return placed_on(node.meta.name); },
+      [](const SchedulingNodeRecord& before, const SchedulingNodeRecord& after) { return before.ready != after.ready; });
   wiring.wakes_on_slurm(name(), [this](const slurm::Change& change, const kube::Key&) { return woken_by(change); });
 }
 
@@ -72,6 +75,14 @@ slinky::Keys JobsController::keys(bool waiting) const {
   slinky::Keys out;
   for (const auto& pod : caches_.pods.all()) {
     if (waiting ? phase_of(*pod) == PodPhase::kWaiting : concerns(*pod)) out.push_back(pod->meta.key());
+  }
+  return out;
+}
+
+slinky::Keys JobsController::placed_on(const std::string& node) const {
+  slinky::Keys out;
+  for (const auto& pod : caches_.pods.by_index(slinky::kIndexNode, node)) {
+    if (phase_of(*pod) == PodPhase::kBound) out.push_back(pod->meta.key());
   }
   return out;
 }

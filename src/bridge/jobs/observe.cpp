@@ -36,6 +36,7 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
   if (out->pod) {
     observe_leftovers(*out);
     remember(context, *out);
+    observe_silence(context, *out);
     observe_end(context, *out);
   } else {
     memory_.erase(key);
@@ -108,6 +109,23 @@ void JobsController::observe_leftovers(Observed& out) const {
   }
 }
 
+bool JobsController::on_silent_node(const kube::SchedulingPodRecord& pod) const {
+  const auto node = caches_.nodes.find({"", pod.node_name});
+  return node != nullptr && !node->ready;
+}
+
+/// The kubelet of a node that is not ready says nothing about its pods. After a while, nobody waits for it.
+void JobsController::observe_silence(const run::Observation& context, Observed& out) const {
+  if (!out.job || !out.own || !out.silent_since || context.mono - *out.silent_since < settings_->silence_limit) return;
+  const auto named = std::ranges::find(out.jobs, out.job, &NamedJob::job);
+  if (named == out.jobs.end() || named->unneeded || phase_of(*out.job) == JobPhase::kEnded) return;
+  const auto look = out.context.facts.find("node");
+  out.asks_for_node = look == out.context.facts.end();
+  if (out.asks_for_node) return;
+  named->unneeded =
+      Unneeded::node_silent(context.observing, *out.own, *out.pod, *out.silent_since, settings_->silence_limit, look->second);
+}
+
 void JobsController::observe_end(const run::Observation& context, Observed& out) const {
   const kube::SchedulingPodRecord& pod = *out.pod;
   const PodPhase phase = phase_of(pod);
@@ -118,7 +136,9 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
     // Elsewhere, the job may be one of another Slurm, which another bridge knows.
     out.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, table_);
   }
-  if (out.over || !out.unbound_since || !out.job) return;
+  if (out.over || !out.job) return;
+  out.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, *out.job, out.context.now);
+  if (out.over || !out.unbound_since) return;
   out.over = PodOver::not_bound(context.observing, pod, *out.unbound_since, settings_->bind_limit,
                                 "job " + std::to_string(out.job->id));
 }
@@ -144,9 +164,14 @@ void JobsController::remember(const run::Observation& context, Observed& out) {
     memory.refused_since.reset();
   }
   out.unbound_since = last(memory.unbound_since, phase == PodPhase::kPlaced);
-  out.over_since = last(memory.over_since, phase == PodPhase::kBound && out.pod->condition(kConditionEnded) != nullptr);
+  out.over_since = last(memory.over_since, phase == PodPhase::kBound && is_told_to_end(*out.pod));
   out.refused_since = last(memory.refused_since, refused);
-  if (!memory.unbound_since && !memory.over_since && !memory.refused_since) memory_.erase(out.key);
+  out.silent_since = last(memory.silent_since, phase == PodPhase::kBound && on_silent_node(*out.pod));
+  const bool answered = out.snapshot != nullptr && out.snapshot->complete();
+  out.unanswered_since = last(memory.unanswered_since, phase == PodPhase::kWaiting && !answered);
+  const auto all = {memory.unbound_since, memory.over_since, memory.refused_since, memory.silent_since,
+                    memory.unanswered_since};
+  if (std::ranges::none_of(all, [](const auto& since) { return since.has_value(); })) memory_.erase(out.key);
 }
 
 }  // namespace bridge::jobs

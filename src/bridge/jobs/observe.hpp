@@ -36,7 +36,7 @@ class JobsController final : public kube::TypedController<Observed> {
   struct Memory {
     std::string uid;
     std::int64_t refused = 0;  ///< The number of the job that was refused last.
-    std::optional<core::MonoTime> unbound_since, over_since, refused_since;
+    std::optional<core::MonoTime> unbound_since, over_since, refused_since, silent_since, unanswered_since;
   };
 
   void observe_jobs(const run::Observation& context, Observed& out) const;
@@ -44,10 +44,14 @@ class JobsController final : public kube::TypedController<Observed> {
   void issue_unneeded(const run::Observation& context, Observed& out) const;
   void observe_end(const run::Observation& context, Observed& out) const;
   void observe_leftovers(Observed& out) const;
+  void observe_silence(const run::Observation& context, Observed& out) const;
+  [[nodiscard]] bool on_silent_node(const kube::SchedulingPodRecord& pod) const;
   void remember(const run::Observation& context, Observed& out);
   [[nodiscard]] bool concerns(const kube::SchedulingPodRecord& pod) const;
   /// Returns the keys of the pods that concern the bridge; with `waiting`, only of those with the gate.
   [[nodiscard]] slinky::Keys keys(bool waiting) const;
+  /// Returns the keys of the pods that the bridge placed on the node.
+  [[nodiscard]] slinky::Keys placed_on(const std::string& node) const;
   [[nodiscard]] slinky::Keys woken_by(const slurm::Change& change);
 
   slinky::Wiring& wiring_;

@@ -163,6 +163,19 @@ TEST(JobsPlan, WhatSlurmRefusesIsTold) {
   EXPECT_THAT(world.steps(), ElementsAre(kSubmit));
 }
 
+/// A process that starts has not asked Slurm yet.
+TEST(JobsPlan, APodIsToldThatSlurmDoesNotAnswerOnlyAfterAWhile) {
+  World world;
+  world.health = slurm::Snapshot::Health::kNone;
+  world.waiting_pod();
+  EXPECT_THAT(world.steps(), IsEmpty());
+  EXPECT_EQ(world.plan().wake(), core::Duration{5000});
+  world.mono = world.mono + core::Duration{5000};
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "SlurmUnavailable");
+  world.health = slurm::Snapshot::Health::kComplete;
+  EXPECT_THAT(world.steps(), ElementsAre(kSubmit));
+}
+
 /// slurmctld lists a job that it refused, and a pod whose job was only refused has not ended.
 TEST(JobsPlan, ARefusedJobIsSubmittedAgainIfSomethingElseIsAskedForOrAfterAWhile) {
   World world;
@@ -429,6 +442,100 @@ TEST(JobsPlan, APodThatSomebodyElseFreedGivesItsJobBack) {
   EXPECT_THAT(world.steps(), IsEmpty()) << "the pod is not the bridge's";
 }
 
+// --- A node that is not ready
+// -------------------------------------------------------------------------------------------------------------------------
+
+/// The kubelet says nothing about its pods any more. They may still run.
+TEST(JobsPlan, APodOnASilentNodeLosesItsJobAfterTheLimitAndIsToldBefore) {
+  for (const Json& more : {Json::object(), kTerminating}) {
+    World world;
+    world.job(7, "RUNNING");
+    world.placed_pod(7, "node-2", more);
+    world.node("node-2", {{"status", {{"conditions", World::ready("Unknown")}}}});
+    EXPECT_EQ(world.plan().wake(), world.settings.silence_limit);
+    world.mono = world.mono + world.settings.silence_limit - core::Duration{1};
+    EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7")));
+    EXPECT_TRUE(world.plan().needs().empty());
+    world.mono = world.mono + core::Duration{1};
+    ASSERT_EQ(world.plan().needs().size(), 1U);
+    EXPECT_EQ(world.plan().needs().front().query->describe().at("name"), "node-2");
+    EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7")));
+    const auto answer = [&](core::Result<Json> value) {
+      world.facts.insert_or_assign("node", plan::Fact{std::move(value), world.mono});
+    };
+    Json node{{"metadata", {{"name", "node-2"}}}, {"status", {{"conditions", World::ready("True")}}}};
+    answer(node);
+    EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7"))) << "the cache is behind";
+    answer(core::fail(core::ErrorCode::kUnavailable, "the API server is away"));
+    EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7")));
+    node["status"]["conditions"] = World::ready("Unknown");
+    answer(node);
+    EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: end", "comment Slurm job 7", "cancel Slurm job 7"));
+    const plan::Plan made = world.plan();
+    EXPECT_EQ(made.lanes().at("release job 7").groups().front().size(), 1U) << "the pod is told before";
+    const Json told = condition(world.act("report"), kConditionEnded);
+    EXPECT_EQ(told.at("reason"), "NodeNotReady");
+    EXPECT_EQ(told.at("message"),
+              "node node-2 has not been ready for 10 min: the job of the pod is released, and the pod may still run there");
+  }
+}
+
+TEST(JobsPlan, ANodeThatIsReadyAgainInTimeKeepsTheJobsOfItsPods) {
+  World world;
+  world.job(7, "RUNNING");
+  world.placed_pod(7, "node-2");
+  world.node("node-2", {{"status", {{"conditions", World::ready("False")}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  world.node("node-2");
+  EXPECT_FALSE(world.plan().wake().has_value());
+  world.node("node-2", {{"status", {{"conditions", World::ready("False")}}}});
+  world.mono = world.mono + world.settings.silence_limit;
+  EXPECT_EQ(world.plan().wake(), world.settings.silence_limit) << "it counts from the beginning";
+}
+
+// --- The end of a job approaches
+// -------------------------------------------------------------------------------------------------------------------------
+
+/// Fault 8 of the Go bridge: the time limit of a job was not looked at, so that the next job started beside the pod.
+TEST(JobsPlan, APodLeavesBeforeItsJobReachesItsEnd) {
+  World world;
+  world.placed_pod(7, "node-2");
+  slurm::Job& job = world.job(7, "RUNNING");
+  job.start = world.now - std::chrono::minutes(50);
+  job.end = world.now + std::chrono::seconds(60);
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  EXPECT_EQ(world.plan().wake(), core::Duration{25000}) << "30 s of grace, and a margin";
+  world.now = world.now + core::Duration{25000};
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: end", "evict Pod ns/p"));
+  const Json told = condition(world.act("report"), kConditionEnded);
+  EXPECT_EQ(told.at("reason"), "TimedOut");
+  EXPECT_EQ(told.at("message"), "job 7 ends at 2026-01-01T10:01:00Z, and the pod may take 30 s to end");
+  EXPECT_EQ(world.act("evict").at("evidence").at("kind"), "JobEndsSoon");
+  world.change_details(job, [&](slurm::JobDetails& details) { details.preempted = world.now; });
+  EXPECT_EQ(condition(world.act("report"), kConditionEnded).at("reason"), "Preempted");
+  world.placed_pod(7, "node-2", {{"status", {{"conditions", Json::array({told})}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("evict Pod ns/p"));
+  world.age = core::Duration{60000};
+  EXPECT_THAT(world.steps(), IsEmpty());
+  world.age = core::Duration{0};
+  job.end = world.now + std::chrono::minutes(10);
+  EXPECT_EQ(condition(world.act("report"), kConditionEnded).at("reason"), "JobRuns") << "somebody moved the end";
+}
+
+TEST(JobsPlan, AJobWithLittleTimeGivesHalfOfItToThePod) {
+  World world;
+  world.placed_pod(7, "node-2", {{"spec", {{"terminationGracePeriodSeconds", 300}}}});
+  slurm::Job& job = world.job(7, "RUNNING");
+  job.start = world.now;
+  job.end = world.now + std::chrono::seconds(60);
+  EXPECT_EQ(world.plan().wake(), core::Duration{30000});
+  job.end.reset();
+  EXPECT_FALSE(world.plan().wake().has_value()) << "it has no limit";
+  world.placed_pod(7);
+  job.end = world.now;
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue")) << "it is not bound yet";
+}
+
 // --- Every state of a job against every state of a pod
 // ---------------------------------------------------------------------------
 
@@ -477,6 +584,20 @@ TEST(JobsPlan, EveryEndOfAJob) {
     EXPECT_THAT(world.steps(), IsEmpty());
     EXPECT_TRUE(world.plan().needs().empty());
   }
+}
+
+TEST(JobsPlan, APodThatHasEndedHasNoJobAnyMore) {
+  World world;
+  Json more = kSucceeded;
+  more["status"]["conditions"] = Json::parse(R"([{"type": "SlurmQueued", "status": "False", "reason": "Allocated"}])");
+  world.placed_pod(7, "node-2", more);
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  const Json told = condition(world.act("report"), kConditionQueued);
+  EXPECT_EQ(told.at("reason"), "Ended");
+  EXPECT_EQ(told.at("message"), "the pod has Succeeded");
+  more["status"]["conditions"] = Json::array({told});
+  world.placed_pod(7, "node-2", more);
+  EXPECT_THAT(world.steps(), IsEmpty());
 }
 
 TEST(JobsPlan, WhySlurmEndedAPodIsTold) {

@@ -23,6 +23,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kEnds{{{
                                                                                {"OUT_OF_MEMORY", "OutOfMemory"},
                                                                                {"REVOKED", "Revoked"}}};
 
+/// The time from the eviction of a pod to the moment when its kubelet ends it.
+constexpr core::Duration kEndMargin{5000};
+
 /// Returns a positive number, or 0.
 std::int64_t number_of(std::string_view text) {
   std::int64_t out = 0;
@@ -63,11 +66,21 @@ std::string end_reason(const slurm::Job& job) {
   return end == kEnds.end() ? "Ended" : std::string(end->second);
 }
 
+std::optional<core::WallTime> leaves_at(const kube::SchedulingPodRecord& pod, const slurm::Job& job) {
+  if (phase_of(job) != JobPhase::kRuns || !job.start || !job.end || *job.end <= *job.start) return {};
+  return *job.end - std::min(pod.grace + kEndMargin, (*job.end - *job.start) / 2);
+}
+
 PodPhase phase_of(const kube::SchedulingPodRecord& pod) {
   if (pod.phase == "Succeeded" || pod.phase == "Failed") return PodPhase::kEnded;
   if (std::ranges::find(pod.gates, kGate) != pod.gates.end()) return PodPhase::kWaiting;
   if (placed_for(pod).empty()) return PodPhase::kForeign;
   return pod.node_name.empty() ? PodPhase::kPlaced : PodPhase::kBound;
+}
+
+bool is_told_to_end(const kube::SchedulingPodRecord& pod) {
+  const kube::PodCondition* ended = pod.condition(kConditionEnded);
+  return ended != nullptr && ended->status == "True";
 }
 
 std::vector<JobId> placed_for(const kube::SchedulingPodRecord& pod) {

@@ -39,6 +39,10 @@ struct JobId {
 /// a state that is not known is "Ended".
 [[nodiscard]] std::string end_reason(const slurm::Job& job);
 
+/// Returns when a pod must be told to end, so that it is gone when its running job reaches its end: the grace period of the pod
+/// earlier. A job whose time is short gives at least half of it to the pod. nullopt: the job has no end.
+[[nodiscard]] std::optional<core::WallTime> leaves_at(const kube::SchedulingPodRecord& pod, const slurm::Job& job);
+
 enum class PodPhase {
   kWaiting,  ///< It has the gate of the bridge.
   kPlaced,   ///< The bridge has removed the gate, and Kubernetes has not bound the pod yet.
@@ -47,6 +51,8 @@ enum class PodPhase {
   kForeign,  ///< The bridge has not placed it.
 };
 [[nodiscard]] PodPhase phase_of(const kube::SchedulingPodRecord& pod);
+/// Reports whether the condition SlurmEnded of the pod is True.
+[[nodiscard]] bool is_told_to_end(const kube::SchedulingPodRecord& pod);
 
 /// Returns the job that the pod was placed for. Empty: the bridge has not placed the pod. There is more than one entry only if
 /// a user has added others. The right one cannot be removed.

@@ -70,10 +70,11 @@ class World {
   }
   void delete_pod() { caches_.pods.erase({"ns", "p"}); }
 
+  static Json ready(const char* status) { return Json::array({{{"type", "Ready"}, {"status", status}}}); }
   void node(const std::string& name, const Json& more = Json::object()) {
     Json document{{"kind", "Node"},
                   {"metadata", {{"name", name}, {"uid", name}}},
-                  {"status", {{"allocatable", {{"cpu", "8"}, {"memory", "16Gi"}}}}}};
+                  {"status", {{"allocatable", {{"cpu", "8"}, {"memory", "16Gi"}}}, {"conditions", ready("True")}}}};
     document.merge_patch(more);
     document["metadata"]["resourceVersion"] = std::to_string(++version_);
     caches_.nodes.upsert(kube::record_from_json<kube::SchedulingNodeRecord>(document).value());
