@@ -34,7 +34,10 @@ struct Bridge::Impl {
         wiring(manager, clusters, {}),
         jobs(wiring, options.jobs) {
     manager.add_target(target);
-    manager.on_leading([this] { clusters.mark_stale(); });
+    manager.on_leading([this] {
+      clusters.mark_stale();
+      target.others_wrote();
+    });
     manager.on_waiting([this](const std::string& system) { clusters.poll_often(system); });
     clusters.listen([this](const slurm::Change& change) { look_at(change); });
     options.controller ? connect(loop, *options.controller) : connect(loop, options.jobs.cluster, *options.address);
