@@ -37,6 +37,7 @@ class JobTable {
   /// Returns the rows of the jobs that name the pod, by number.
   [[nodiscard]] std::vector<const Row*> of(const run::Key& pod) const;
   [[nodiscard]] const Row* row(std::int64_t job) const;
+  [[nodiscard]] const std::map<std::int64_t, Row>& rows() const { return rows_; }
   /// Returns the pods that jobs name.
   [[nodiscard]] std::vector<run::Key> pods() const;
   /// Returns how long slurmctld has certainly kept its state.

@@ -3,6 +3,7 @@
 // changes wake it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,11 +22,25 @@ struct Caches {
   kube::Cache<kube::SchedulingNodeRecord>& nodes;
 };
 
+/// What the controller has to do with, for metrics.
+struct Counts {
+  std::size_t waiting = 0, placed = 0;  ///< Pods.
+  std::size_t orphans = 0;              ///< Jobs that have not ended and name no pod that exists.
+  std::size_t missing = 0;              ///< Placed pods whose jobs Slurm does not have.
+  core::Duration oldest{0};             ///< The age of the oldest job that waits.
+};
+
 class JobsController final : public kube::TypedController<Observed> {
  public:
   JobsController(slinky::Wiring& wiring, Settings settings);
   [[nodiscard]] std::string name() const override { return "jobs"; }
   [[nodiscard]] std::string share(const kube::Key&) const override { return settings_->cluster; }
+
+  /// Counts what is there now. Jobs count only if Slurm answers.
+  [[nodiscard]] Counts counts(core::WallTime now) const;
+  /// Called when the bridge has placed a pod, with its job; and when it has told a pod to end, with the reason.
+  std::function<void(const JobId& job)> on_placed;
+  std::function<void(const std::string& reason)> on_told_to_end;
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
@@ -39,6 +54,7 @@ class JobsController final : public kube::TypedController<Observed> {
     std::optional<core::MonoTime> unbound_since, over_since, refused_since, silent_since, unanswered_since;
   };
 
+  void note(const kube::SchedulingPodRecord& before, const kube::SchedulingPodRecord& after) const;
   void observe_jobs(const run::Observation& context, Observed& out) const;
   void choose_job(const run::Observation& context, Observed& out) const;
   void issue_unneeded(const run::Observation& context, Observed& out) const;
@@ -58,6 +74,7 @@ class JobsController final : public kube::TypedController<Observed> {
   Caches caches_;
   std::shared_ptr<const Settings> settings_;
   JobTable table_;
+  std::string installation_;            ///< Observed::installation.
   std::shared_ptr<const Hosts> hosts_;  ///< Null after a change of a node.
   std::map<kube::Key, Memory> memory_;
 };
