@@ -101,7 +101,7 @@ std::optional<Unneeded> Unneeded::node_silent(const plan::Observing& observing, 
                                               const plan::Fact& look) {
   if (submission_of(job.mark()).pod_uid != pod.meta.uid || phase_of(pod) != PodPhase::kBound) return {};
   if (observing.now() - since < limit || !look.value || !is_not_ready(*look.value, pod.node_name)) return {};
-  const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(observing.now() - since).count();
+  const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(limit).count();
   return Unneeded(observing,
                   "node " + pod.node_name + " has not been ready for " + std::to_string(minutes) +
                       " min: the job of the pod is released, and the pod may still run there",
