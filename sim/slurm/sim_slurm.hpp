@@ -268,7 +268,8 @@ class SimSlurm {
   core::Result<void> start();
   /// Ends slurmctld, as a signal or a crash does. Its state stays on the volume, and jobs continue.
   void stop();
-  /// Removes the volume, so that nodes and jobs are forgotten. Call this only while slurmctld is down.
+  /// Removes the volume, so that nodes and jobs are forgotten, and the numbers of jobs begin with 1 again. Call this only while
+  /// slurmctld is down.
   void lose_state();
   [[nodiscard]] bool up() const { return up_; }
   /// Returns when slurmctld last came up.

@@ -266,9 +266,11 @@ bool SimSlurm::preempt(std::int64_t id, core::Duration grace) {
   const std::int64_t last = job.preempted + grace.count() / 1000;
   job.end = job.end == 0 ? last : std::min(job.end, last);
   touch_jobs();
-  const auto take = [this, id, restarts = job.restarts] {
+  const auto take = [this, id, restarts = job.restarts, submitted = job.submitted] {
     const auto still = jobs_.find(id);
-    if (still == jobs_.end() || still->second.state != SimJob::State::kRunning || still->second.restarts != restarts) return;
+    if (still == jobs_.end() || still->second.state != SimJob::State::kRunning || still->second.restarts != restarts ||
+        still->second.submitted != submitted)
+      return;
     const JobLoss loss{.cause = JobLoss::Cause::kPreempted, .node = still->second.nodes.front(), .told = still->second.doomed};
     end_job(still->second, SimJob::State::kPreempted);
     tell_loss(still->second, loss);

@@ -176,6 +176,7 @@ struct SchedulingPodRecord : PodRecord {
   std::optional<int> exit_code;
   std::string scheduler, priority_class;
   std::int32_t priority = 0;
+  core::Duration grace{30000};  ///< spec.terminationGracePeriodSeconds.
   /// The resources that the scheduler counts for the pod. For each resource, that is the pod-level request if there is one.
   /// Otherwise it is the sum of the containers and sidecars, or the most that an init container takes together with the
   /// sidecars before it, whichever is larger. The overhead is added.

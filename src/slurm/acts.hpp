@@ -181,9 +181,10 @@ struct DeleteReservation final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Submits an external job. Slurm is asked live first: a job with the same mark counts as this one, even if it has ended, so a
-/// submission whose reply was lost is not repeated. Returns {"job": its number, "submitted": whether this act submitted it}.
-/// Error: kUnsupported unless the program asks for details of jobs.
+/// Submits an external job. A job with the same mark counts as this one, even if it has ended, so a submission whose reply was
+/// lost is not repeated. Such a job is looked for in the last snapshot; or live, if a submission may have come later. Returns
+/// {"job": its number, "submitted": whether this act submitted it}. Error: kUnsupported unless the program asks for details of
+/// jobs.
 struct SubmitJob final : plan::Act {
   ClusterKey cluster;
   JobMark mark;

@@ -64,12 +64,14 @@ struct Node {
 /// program gets them only if it asks for them (ClientOptions::job_details).
 struct JobDetails {
   std::string user;
-  std::string reason;          ///< Why it waits, as Slurm spells it: "Resources".
-  std::string admin_comment;   ///< Only administrators can write it.
-  std::string mcs_label;       ///< The label that Slurm's Multi-Category Security gives the job.
-  std::string comment;         ///< Its user can write it.
-  std::string excluded_nodes;  ///< A hostlist.
-  bool external = false;       ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
+  std::string reason;                         ///< Why it waits, as Slurm spells it: "Resources".
+  std::string admin_comment;                  ///< Only administrators can write it.
+  std::string mcs_label;                      ///< The label that Slurm's Multi-Category Security gives the job.
+  std::string comment;                        ///< Its user can write it.
+  std::string excluded_nodes;                 ///< A hostlist.
+  bool external = false;                      ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
+  std::optional<core::WallTime> submitted{};  ///< A job that is requeued has a later one.
+  std::optional<core::WallTime> preempted{};  ///< When its GraceTime began, after which Slurm gives its nodes to another job.
   friend bool operator==(const JobDetails&, const JobDetails&) = default;
 };
 /// Null if the program does not ask for details. Compares the details, not the addresses.

@@ -182,10 +182,26 @@ def pods_run_where_slurm_decides(tag, plugin):
         wait(f"job {job} has ended", lambda: ns.jobs_of_all_states()[job]["job_state"] == ["CANCELLED"])
         expect(ns.running("c")[1] == first, "pod c runs elsewhere")
 
+        users_change_words(ns)
         restarts_change_nothing(ns)
         what_happens_while_slurmrestd_is_away(ns)
         killed_while_pods_start(ns)
         ends_well(ns, foreign)
+
+
+def users_change_words(ns):
+    """The label and the annotation of a running pod come back, and its job goes on."""
+    job = ns.job("b")
+    label, annotation = "scheduler.slinky.slurm.net/slurm-jobid", "slinky.slurm.net/slurm-node"
+    ns.pods.kubectl("label", "pod", "b", f"{label}-")
+    ns.pods.kubectl("annotate", "pod", "b", f"{annotation}-")
+
+    def has_words():
+        meta = ns.pod("b")["metadata"]
+        return meta.get("labels", {}).get(label) == str(job) and meta.get("annotations", {}).get(annotation)
+
+    wait("pod b has its label and its annotation again", has_words)
+    expect(ns.running("b")[0] == job, "pod b has another job")
 
 
 def restarts_change_nothing(ns):
@@ -281,6 +297,7 @@ def slurm_ends_pods(ns):
     ns.slurm("scancel", str(ns.job("cancelled")))
     ns.evicted("cancelled", "Cancelled")
     ns.evicted("late", "TimedOut")
+    expect(ns.says("late", "SlurmEnded", "True", f"TimedOut: job {ns.job('late')} ends at "), "the pod did not leave before the end of its job")
 
     ns.apply_pod("preempted", held=True)
     ns.apply_pod("down", held=True)

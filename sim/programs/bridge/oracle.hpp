@@ -6,6 +6,7 @@
 // 3. No job waits or runs without a pod for longer than the limit, and no pod has two jobs.
 // 4. Of the pods of one job, all are placed or none, but for the limit.
 // 5. A pod whose job Slurm refused stays: it is told, and not lost.
+// 6. A pod whose job slurmctld lost together with its state is not ended: nobody knows whether its node is still its own.
 //
 // Folder sim/programs/bridge: slurm-bridge in the simulator: its process, what its users do, and its oracle. Uses sim/histories
 // and the program.
@@ -35,6 +36,8 @@ class BridgeOracle final : public Oracle {
   void request(const net::HttpRequest& request);
   /// Somebody else removes the gates of this pod, so that it does not concern the bridge any more.
   void freed(const std::string& uid) { freed_.insert(uid); }
+  /// Returns the pods whose running jobs slurmctld has lost. Nothing but an administrator ends them.
+  [[nodiscard]] std::vector<std::string> stranded() const;
   /// Looks at everything. Call it every second or so. Time counts against the limits only while it is `fair`: nothing fails,
   /// and the bridge is not kept from its work.
   void look(bool fair);
@@ -53,6 +56,10 @@ class BridgeOracle final : public Oracle {
   [[nodiscard]] bool is_ours(const SimJob& job) const;
   [[nodiscard]] static std::set<std::string> pods_of(const SimJob& job);
   [[nodiscard]] Wrong wrong() const;
+  [[nodiscard]] const SimJob* job_of(const core::Json& pod) const;
+  [[nodiscard]] bool is_stranded(const core::Json& pod) const;
+  /// Returns a pod that holds the node though its job is lost, or "".
+  [[nodiscard]] std::string stranded_on(const std::string& node) const;
   void wrong_pods(Wrong& out) const;
   void wrong_jobs(Wrong& out) const;
   void changed(const core::Json& before, const core::Json& after);
@@ -67,6 +74,7 @@ class BridgeOracle final : public Oracle {
   SimSlurm& slurm_;
   std::string installation_;
   std::set<std::string> freed_;                  ///< Pods by uid.
+  std::set<std::string> lost_;                   ///< Jobs that ran when slurmctld lost its state: "NUMBER.SUBMITTED".
   std::map<std::string, core::Duration> lasts_;  ///< For how much fair time something has been wrong.
   std::optional<core::MonoTime> looked_;
 };

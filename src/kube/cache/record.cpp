@@ -438,6 +438,8 @@ core::Result<std::shared_ptr<const SchedulingPodRecord>> parse_record<Scheduling
   record.scheduler = text(spec, "schedulerName");
   record.priority_class = text(spec, "priorityClassName");
   record.priority = static_cast<std::int32_t>(integer(spec, "priority"));
+  if (std::int64_t grace = 0; spec["terminationGracePeriodSeconds"].get(grace) == simdjson::SUCCESS)
+    record.grace = std::chrono::seconds{grace};
   record.requests = pod_requests(spec);
   each_item(spec, "tolerations", [&](dom::element toleration) {
     std::int64_t seconds = 0;

@@ -31,7 +31,9 @@ bool kept_from_work(const Node& node) {
 }  // namespace
 
 struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
-  Impl(core::Loop& in_loop, Clusters& in_clusters) : loop(in_loop), clusters(in_clusters) {}
+  Impl(core::Loop& in_loop, Clusters& in_clusters) : loop(in_loop), clusters(in_clusters) {
+    lose_submission(loop.clock().mono());
+  }
 
   /// One act under way, and its callback.
   struct Job {
@@ -557,13 +559,25 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
             if (to == nullptr) return;
             if (!to->job_details())
               return fail(job, {ErrorCode::kUnsupported, "it could not be found again without details of jobs", 0, {}, {}});
-            with_live_jobs(job, [job, mark, wish, comment](Impl& self, const LiveJobs& jobs) {
-              const auto same = [&](const auto& row) { return mark_of(*row) == mark; };
+            const auto write = [job, mark, wish, comment](Impl& self, const LiveJobs& jobs) {
+              const auto same = [&](const auto& row) {
+                return row->details && row->details->admin_comment.contains(mark.key) && mark_of(*row) == mark;
+              };
               if (const auto one = std::ranges::find_if(jobs, same); one != jobs.end())
                 return self.succeed(job, {{"job", (*one)->id}, {"submitted", false}});
               self.write_job(job, wish, comment);
-            });
+            };
+            const SnapshotPtr snapshot = clusters.snapshot(job->cluster);
+            if (snapshot->requested_at <= unsure_until) return with_live_jobs(job, write);
+            LiveJobs seen;
+            for (const auto& [id, one] : snapshot->jobs) seen.push_back(one);
+            write(*this, seen);
           });
+  }
+
+  /// A submission is lost on its way at `sent`, or its reply. slurmctld may still carry it out for a while.
+  void lose_submission(core::MonoTime sent) {
+    unsure_until = std::max({unsure_until, loop.clock().mono() + kSettled, sent + kLongestWrite});
   }
 
   void write_job(const JobPtr& job, const JobWish& wish, const std::string& comment) {
@@ -571,8 +585,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     if (to == nullptr) return;
     job->wrote = loop.clock().mono();
     to->submit_job(wish, comment, guard<std::int64_t>([job](Impl& self, core::Result<std::int64_t> id) {
-                     if (!id) return self.fail(job, id.error());
-                     self.succeed(job, {{"job", *id}, {"submitted", true}});
+                     if (id) return self.succeed(job, {{"job", *id}, {"submitted", true}});
+                     if (core::retry_of(id.error().code) == core::Retry::kSettle) self.lose_submission(*job->wrote);
+                     self.fail(job, id.error());
                    }));
   }
 
@@ -776,7 +791,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   core::Loop& loop;
   Clusters& clusters;
+  core::MonoTime unsure_until;  ///< Snapshots that were requested until then may lack submissions.
 };
+
+void Target::others_wrote() {
+  impl_->lose_submission(impl_->loop.clock().mono());
+}
 
 Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Impl>(loop, clusters)) {
   Impl* impl = impl_.get();

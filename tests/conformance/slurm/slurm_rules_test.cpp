@@ -324,6 +324,8 @@ TEST_P(SlurmRules, ADeletedNodeComesBackWithSighupOnly) {
 }
 
 TEST_P(SlurmRules, WithItsStateSlurmctldLosesItsNodes) {
+  const std::int64_t first = world->submit("n1", 1s);
+  EXPECT_GT(world->submit("n1", 1s), first);
   pass(10s);  // A slurmd that is about to register would create its record again.
   world->stop_slurmctld();
   world->lose_state();
@@ -336,6 +338,7 @@ TEST_P(SlurmRules, WithItsStateSlurmctldLosesItsNodes) {
     reload(name);
     EXPECT_TRUE(becomes(name, "IDLE", 10s));
   }
+  EXPECT_EQ(world->submit("n1", 1s), 1) << "the numbers of jobs begin again";
 }
 
 TEST_P(SlurmRules, AReservationKeepsARecordThoughIdle) {
