@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The values of the Slinky operator's charts, key by key, as go_values.yaml lists them: what works is seen in what the chart renders, what has
+"""The values of Slinky's charts, key by key, as go_values.yaml lists them: what works is seen in what the chart renders, what has
 no meaning is told by its name, and what is refused says what to write instead. Needs helm and python3-yaml.
 
 Usage: go_values.py CHARTS     Ends with "N passed, N failed"; exits 1 when something failed.
