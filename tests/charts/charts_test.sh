@@ -64,7 +64,7 @@ tells() {
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 
-for chart in slurm-operator-crds slurm-operator slurm; do
+for chart in slurm-operator-crds slurm-operator slurm slurm-bridge; do
   if out=$(helm lint --strict --kube-version 1.34 "$top/charts/$chart" 2>&1); then pass; else fail "lint $chart" "$out"; fi
 done
 
@@ -457,6 +457,46 @@ tells slurm 'are not used: loginsets.a.service.spec.externalIPs, restapi.service
 tells slurm-operator 'deployment/slurm-operator\n\nIt needs the custom resource definitions of the chart slurm-operator-crds.'
 tells slurm-operator "preempt them.\n  - The FlowSchema of the operator's Lease." "${namespaced[@]}"
 tells slurm-operator 'are not used: webhook, operator.metricsSecure.' --set webhook.enabled=true,operator.metricsSecure=true
+
+# slurm-bridge.
+bridged=(--set sharedConfig.cluster=slurm/demo)
+direct=(--set 'sharedConfig.slurmRestApi=http://h:6820,sharedConfig.slurmKeyRef.namespace=keys,sharedConfig.slurmKeyRef.name=s,sharedConfig.slurmKeyRef.key=k')
+pod='o["Deployment/slurm-bridge"]["spec"]["template"]["spec"]'
+args="${pod}['containers'][0]['args']"
+shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "Deployment/slurm-bridge", "FlowSchema/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-key", "Service/slurm-bridge", "ServiceAccount/slurm-bridge"]' "${bridged[@]}"
+shows slurm-bridge "$args" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--log-level=info"]' "${bridged[@]}"
+shows slurm-bridge "[a for a in $args if a.split('=')[0] in ('--slurmrestd', '--slurm-key', '--cluster')]" '["--slurmrestd=h:6820", "--slurm-key=keys/s/k"]' "${direct[@]}"
+shows slurm-bridge "$args[5:]" '["--managed-namespaces=a,b", "--shared-nodes", "--trust-identities", "--log-level=info", "--x"]' "${bridged[@]}" \
+  --set 'admission.managedNamespaces={a,b},schedulerConfig.partition=,schedulerConfig.mcsLabel=,schedulerConfig.sharedNodes=true,schedulerConfig.trustIdentities=true,controllers.extraArgs={--x}'
+shows slurm-bridge "[$pod['securityContext']['runAsNonRoot'], $pod['containers'][0]['securityContext'], [p['name'] for p in $pod['containers'][0]['ports']], $pod['containers'][0]['readinessProbe']['httpGet']['path']]" \
+  '[true, {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true}, ["health", "metrics"], "/readyz"]' "${bridged[@]}"
+shows slurm-bridge '[o["Deployment/a-slurm-bridge"]["metadata"]["name"], [a for a in o["Deployment/a-slurm-bridge"]["spec"]["template"]["spec"]["containers"][0]["args"] if "elect-name=" in a]]' \
+  '["a-slurm-bridge", ["--leader-elect-name=a-slurm-bridge"]]' "${bridged[@]}" --set fullnameOverride=a-slurm-bridge
+# Without an election, the old pod ends before the new one begins.
+shows slurm-bridge "[o['Deployment/slurm-bridge']['spec'].get('strategy'), [k for k in o if k.startswith('FlowSchema')]]" '[{"type": "Recreate"}, []]' "${bridged[@]}" --set controllers.leaderElect=false
+shows slurm-bridge "o['Deployment/slurm-bridge']['spec'].get('strategy')" null "${bridged[@]}" --set controllers.replicas=2
+# Of Secrets, the key alone.
+key='[{k: r[k] for k in ("resourceNames", "verbs")} for r in o["Role/slurm-bridge-key"]["rules"]] + [o["Role/slurm-bridge-key"]["metadata"]["namespace"]]'
+shows slurm-bridge "$key" '[{"resourceNames": ["demo-jwt-key"], "verbs": ["get"]}, "slurm"]' "${bridged[@]}"
+shows slurm-bridge "$key" '[{"resourceNames": ["mine"], "verbs": ["get"]}, "slurm"]' "${bridged[@]}" --set sharedConfig.clusterKeySecret=mine
+shows slurm-bridge "$key" '[{"resourceNames": ["s"], "verbs": ["get"]}, "keys"]' "${direct[@]}"
+bridge_rights=${rights/ROLE/o[\"ClusterRole/slurm-bridge\"]}
+shows slurm-bridge "$bridge_rights" '{"namespaces": "glw", "nodes": "glw", "pods": "dglpw", "pods/eviction": "c", "pods/status": "p", "slinky.slurm.net/controllers": "glw", "slinky.slurm.net/restapis": "glw"}' "${bridged[@]}"
+shows slurm-bridge "[k for k in $bridge_rights if 'slinky' in k]" '[]' "${direct[@]}"
+shows slurm-bridge "${rights/ROLE/o[\"Role/slurm-bridge\"]}" '{"coordination.k8s.io/leases": "cgu"}' "${bridged[@]}"
+shows slurm-bridge '{(s["kind"], s["name"], s["namespace"]) for k, d in o.items() if "Binding/" in k for s in d["subjects"]} == {("ServiceAccount", "mine", "ns")}' true "${bridged[@]}" --set controllers.serviceAccount.name=mine
+# Metrics and budgets, as for the operator.
+shows slurm-bridge "['Service/slurm-bridge' in o, 'NetworkPolicy/slurm-bridge' in o]" '[false, false]' "${bridged[@]}" --set controllers.metricsPort=0
+shows slurm-bridge 'o["NetworkPolicy/slurm-bridge"]["spec"]["ingress"]' '[{"from": [{"namespaceSelector": {}}], "ports": [{"port": "metrics", "protocol": "TCP"}]}]' "${bridged[@]}" --set networkPolicy.enabled=true --set-json 'networkPolicy.metricsFrom=[{"namespaceSelector":{}}]'
+shows slurm-bridge 'o["ServiceMonitor/slurm-bridge"]["spec"]["selector"]["matchLabels"]' '{"app.kubernetes.io/instance": "slurm-bridge", "app.kubernetes.io/name": "slurm-bridge"}' "${bridged[@]}" --set controllers.serviceMonitor.enabled=true
+refuses slurm-bridge 'controllers.serviceMonitor.enabled: there are no metrics' "${bridged[@]}" --set controllers.serviceMonitor.enabled=true,controllers.metricsPort=0
+refuses slurm-bridge 'sharedConfig: exactly one of cluster and slurmRestApi must be set'
+refuses slurm-bridge 'sharedConfig: exactly one of cluster and slurmRestApi must be set' "${bridged[@]}" "${direct[@]}"
+refuses slurm-bridge 'sharedConfig.slurmKeyRef.key: must be set with slurmRestApi' "${direct[@]}" --set sharedConfig.slurmKeyRef.key=
+refuses slurm-bridge "at '/sharedConfig/cluster': 'demo' does not match pattern" --set sharedConfig.cluster=demo
+refuses slurm-bridge 'admission.managedNamespaces: empty, must name at least one namespace' "${bridged[@]}" --set-json 'admission.managedNamespaces=[]'
+refuses slurm-bridge 'admission.managedNamespaces: ns is the namespace of the bridge itself' "${bridged[@]}" --set 'admission.managedNamespaces={a,ns}'
+tells slurm-bridge 'are not used: scheduler, admission.certManager, admission.replicas.' "${bridged[@]}" --set scheduler.replicaCount=1,admission.replicas=1,admission.certManager.enabled=true
 
 # A misspelt value is refused by its name, at any depth. The schema knows each value of values.yaml by its name. A value that
 # allows only some words allows those of the definition, and a value with a range or format has those of the definition.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the values of the Slinky operator's charts, as go_values.yaml lists them. A value that works must appear in what the
+"""Tests the values of Slinky's charts, as go_values.yaml lists them. A value that works must appear in what the
 chart renders. A value without a meaning must be named in the notes. The refusal of a value must say what to write instead.
 Needs helm and python3-yaml.
 

@@ -223,7 +223,7 @@ def fields(kind):
     yield from walk(definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"], ())
 
 
-schemas = {chart: Schema(chart) for chart in ("slurm-operator-crds", "slurm-operator", "slurm")}
+schemas = {chart: Schema(chart) for chart in ("slurm-operator-crds", "slurm-operator", "slurm", "slurm-bridge")}
 for chart, schema in schemas.items():
     schema.tell_open(schema.whole)
     schema.tell_closed()

@@ -7,7 +7,7 @@ import json
 import subprocess
 
 from accounting import database_image, joined, managed, manifest_with_accounting
-from cluster import KEEP, TOP, Namespace, condition_of, kubectl, wait
+from cluster import KEEP, TOP, Namespace, condition_of, kubectl, run, wait
 from suite import demo_manifest, ends_well, expect, once, own_clusters, runs, serves, since, slurmctld_identity, until
 
 GATE = "scheduler.slinky.slurm.net/slurm-bridge"
@@ -57,16 +57,15 @@ class Bridged(Namespace):
             for pod in self.pods.get("pods"):
                 self.pods.kubectl("patch", "pod", pod["metadata"]["name"], "--type=merge", "-p", '{"metadata":{"finalizers":null}}', check=False)
         self.pods.__exit__(kind, error, trace)
+        if kind is None or not KEEP:
+            run("helm", "uninstall", self.name, "-n", self.name, "--ignore-not-found", check=False)
         super().__exit__(kind, error, trace)
-        kubectl("delete", f"clusterrole/{self.name}", f"clusterrolebinding/{self.name}", "--ignore-not-found", check=False)
 
     def install(self):
-        words = {"NAMESPACE": self.name, "IMAGE": "local/slurm-bridge:dev", "BINARY": bridge_image(), "CLUSTER": f"{self.name}/demo",
-                 "SLURM_NAMESPACE": self.name, "MANAGED": self.pods.name}
-        manifest = (TOP / "dev/manifests/slurm-bridge/bridge.yaml").read_text()
-        for word, value in words.items():
-            manifest = manifest.replace(f"${{{word}}}", value)
-        kubectl("apply", "-f", "-", text=manifest)
+        values = {"fullnameOverride": self.name, "sharedConfig.cluster": f"{self.name}/demo", "schedulerConfig.partition": "",
+                  "admission.managedNamespaces": f"{{{self.pods.name}}}", "controllers.podAnnotations.binary": f"sha256-{bridge_image()}"}
+        run("helm", "upgrade", "--install", self.name, str(TOP / "charts/slurm-bridge"), "-n", self.name,
+            "--set", ",".join(f"{key}={value}" for key, value in values.items()))
 
     def register(self, *names):
         """These Kubernetes nodes become external nodes."""
@@ -133,7 +132,7 @@ class Bridged(Namespace):
 
     def bridge_pod(self):
         """The one that leads."""
-        holder = self.get("lease", "slurm-bridge")["spec"]["holderIdentity"]
+        holder = self.get("lease", self.name)["spec"]["holderIdentity"]
         pods = self.get("pods", labelSelector="app.kubernetes.io/name=slurm-bridge")
         return [pod for pod in pods if holder.startswith(f"{pod['metadata']['name']}_")]
 
