@@ -194,7 +194,7 @@ struct SimJob {
   std::string reason = "None", description{};  ///< Why it waits or has ended, as Slurm spells it.
   std::string failed_node{};
   std::int64_t preempted = 0;  ///< When its grace time began, in seconds of the wall clock; 0: never.
-  bool excludes_none = false;  ///< slurmctld lost the excluded nodes of a job whose update failed.
+  bool excludes_none = false;  ///< An update of the job failed, and slurmctld dropped its list of excluded nodes.
   [[nodiscard]] bool ended() const {
     return state != State::kPending && state != State::kRunning && state != State::kSuspended && !completing;
   }

@@ -1,12 +1,12 @@
-// What must not be removed from slurm.conf yet because jobs use it. slurmctld ends the jobs of a partition that is gone,
-// pending jobs included, and forgets the licenses and GRES of jobs whose name is gone (_sync_jobs_to_conf in read_config.c,
-// license_update and gres_job_state_unpack; 24.11 and 26.05).
+// Keeps in slurm.conf what jobs still use. If a partition is gone, slurmctld ends its jobs, pending jobs included. If a license
+// or a kind of GRES is gone, slurmctld drops it from the jobs that use it (_sync_jobs_to_conf in read_config.c, license_update
+// and gres_job_state_unpack; 24.11 and 26.05).
 //
 // A partition is removed in two steps. First it is rendered with State=DRAIN: pending jobs still start, and no more are
-// accepted. Once slurmctld reports that state, and after that no job of the partition, it is left out. So no job can arrive
-// between the check and the removal. What is withheld is in slurm.conf itself, so a restarted operator continues with it. The
-// partition of a NodeSet that was offered takes the same two steps even if slurmctld does not have it yet: the kubelet may
-// still deliver that file.
+// accepted. It is left out once slurmctld reports that state, and then no job of the partition. So no job can arrive between
+// the check and the removal. Withheld items stay in slurm.conf, so a restarted operator goes on with them. A NodeSet's
+// partition in an offered slurm.conf takes both steps even if slurmctld does not report it yet: the kubelet may deliver that
+// file late.
 #pragma once
 
 #include <cstdint>

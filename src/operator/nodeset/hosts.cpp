@@ -81,7 +81,7 @@ std::map<std::string, const slurm::Node*, std::less<>> find_held_records(const V
   return out;
 }
 
-/// Returns why a worker that is bound to a Kubernetes node is deleted, or kNone.
+/// Returns why a worker that has a Kubernetes node as its place must be deleted, or kNone.
 Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr) {

@@ -123,7 +123,7 @@ struct Fates {
 
 /// The known problems of spec.extraConf and of slurmd's options. "": there is none.
 struct ExtraConf {
-  std::string refusal;  ///< Why slurmd would exit, or could not be found in Slurm. No worker is created with such a spec.
+  std::string refusal;  ///< Why slurmd would exit, or may register under a wrong name. No worker is created with such a spec.
   std::string doubts;   ///< What slurmd may not understand.
 };
 

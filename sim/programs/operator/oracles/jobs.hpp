@@ -88,7 +88,7 @@ class JobOracle {
     std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< Its last accidents.
     Blame by = Blame::kUser;                               ///< The cause of its deletion.
     bool owned = true;                                     ///< Owned by a NodeSet. Nobody cares for other workers.
-    std::optional<core::MonoTime> adopted{}, left{};       ///< When a NodeSet last adopted it, or was deleted and left it.
+    std::optional<core::MonoTime> adopted{}, left{};       ///< When a NodeSet last adopted it, and when it last lost its owner.
     std::optional<core::MonoTime> open{};                  ///< Since when it lacks the label of the disruption budget.
     std::optional<core::MonoTime> freed{};                 ///< When an administrator last freed its node.
   };
