@@ -41,8 +41,8 @@ struct Network {
 
 class Operator {
  public:
-  /// Registers everything with the manager, which must not be started yet. The operator must live until the manager has
-  /// stopped, and the manager must outlive the operator.
+  /// Registers its controllers and targets with the manager, which must not be started yet. The operator must live until the
+  /// manager has stopped, and the manager must outlive the operator.
   Operator(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager, Network network,
            OperatorOptions options = {});
   ~Operator();

@@ -1,4 +1,4 @@
-// Shared by the parts of a Controller's plan.
+// The plan of a Controller while it is being written, and the functions that its parts share.
 #pragma once
 
 #include <optional>
@@ -43,7 +43,7 @@ void plan_guard(Draft& draft);
 Keyring plan_copy(Draft& draft);
 /// Adds the headless Service of all workers and their PodDisruptionBudget.
 void plan_workers_objects(Draft& draft);
-/// Deletes records of workers that no NodeSet manages any more, unless deletions are stopped or Slurm's answers in doubt.
+/// Deletes records of workers that no NodeSet manages any more, unless deletions are stopped or Slurm's answers are in doubt.
 void plan_records(Draft& draft);
 
 /// Sets KeyChanged while the key rotates, or if something is wrong with it. Only this condition says what is waited for,

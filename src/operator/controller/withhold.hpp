@@ -54,7 +54,7 @@ void withhold_tables(slurm::conf::Conf& wanted, const Observed& observed, const 
 slurm::conf::Entry drained(slurm::conf::Entry partition);
 
 /// Returns the items to report in the condition ChangesWithheld: those with jobs, and those whose jobs are unknown. A partition
-/// that only takes its two steps is not reported.
+/// without jobs that is being removed in two steps is not reported.
 std::vector<Withheld> told_of(const std::vector<Withheld>& withheld);
 /// Describes what is withheld, for which jobs, and what users can do.
 std::string describe(const Observed& observed, const std::vector<Withheld>& withheld);
@@ -66,7 +66,7 @@ bool lacks_withheld(const ConfigState& state, const Rendered& wanted);
 /// it loaded that file. This happens after a rollback, if slurmctld had loaded more than it is known to have accepted.
 std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState& state, const Rendered& wanted);
 
-/// Makes the key plan again later, because the end of a job wakes nobody.
+/// Plans for the key again later, because nothing wakes the key when a job ends.
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan);
 
 }  // namespace op::controller

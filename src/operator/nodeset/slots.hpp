@@ -37,7 +37,7 @@ struct KubeNode {
   friend bool operator==(const KubeNode&, const KubeNode&) = default;
 };
 
-/// Whether a worker fits a Kubernetes node.
+/// Tells whether a worker fits a Kubernetes node.
 struct Fit {
   bool starts = false;  ///< A new worker may be created there.
   bool stays = false;   ///< An existing worker may stay there: the taint NoSchedule only keeps new workers away.
@@ -83,7 +83,7 @@ enum class Prospect {
   kStateLost,  ///< Slurm has lost its node and many others.
 };
 
-/// After which time a fact may change although nothing happens, and why. The plan must ask for a wake, because no event comes.
+/// The time after which a fact may change although no event comes, and why it may. The plan must ask for a wake.
 struct Change {
   core::Duration in;
   std::string_view why;
