@@ -126,8 +126,8 @@ struct ConfirmNoJobs final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Fails with kBusy if Slurm, asked live, has a job that is starting: before 26.11, a reconfigure or restart of slurmctld loses
-/// the launch of such a job. Changes nothing.
+/// Fails with kBusy if Slurm, asked live, has a job that is starting, because before 26.11 a reconfigure or restart of
+/// slurmctld loses the launch of such a job. Changes nothing.
 struct ConfirmNoneStarts final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
@@ -223,7 +223,7 @@ struct RecordExitCode final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Cancels a job that the owner submitted. Succeeds if the job has ended. Otherwise fails as UpdateJob does.
+/// Cancels a job that the owner submitted. Succeeds if the job has ended. Errors: kExpired and kConflict as for UpdateJob.
 struct CancelJob final : plan::Act {
   explicit CancelJob(OwnJob own) : evidence(std::move(own)) {}
   OwnJob evidence;
