@@ -221,7 +221,7 @@ ApiResult<Json> KubeApi::update(const kube::Resource& resource, Json object, con
   if (!before) return std::unexpected(not_found(resource, key.name));
   const bool conditional_only = kind.custom || resource.plural == "leases";
   if (conditional_only && core::get_string(object, {"metadata", "resourceVersion"}).empty()) {
-    kube::Resource named = resource;  // names the resource where other errors name the kind
+    kube::Resource named = resource;  // this error has the resource where others have the kind
     named.kind = resource.plural;
     return std::unexpected(
         invalid(named, key.name,

@@ -213,7 +213,7 @@ struct JobLoss {
   enum class Cause {
     kDown,           ///< `by` set its node DOWN.
     kSilence,        ///< slurmctld had no answer of its node for SlurmdTimeout.
-    kOtherKey,       ///< As kSilence, but the slurmd was not heard because it has other keys.
+    kOtherKey,       ///< slurmctld had no answer of its node for SlurmdTimeout, because the slurmd has other keys.
     kSlurmdEnded,    ///< slurmd ended, together with all processes.
     kSlurmdBegan,    ///< Another process registered under the name of the slurmd that ran it.
     kNoSlurmd,       ///< It was started where no slurmd had registered.

@@ -1,5 +1,5 @@
-// The main oracle: no job is lost, requeued or stranded, except by what a user, an administrator or an accident has just done
-// to that job, or to its worker, NodeSet, Controller or machine.
+// The main oracle. Checks that no job is lost, requeued or stranded, except by what a user, an administrator or an accident has
+// just done to that job, or to its worker, NodeSet, Controller or machine.
 //
 // SimSlurm reports every loss. The oracle traces its cause back to the originator, without relying on anything the operator
 // says.

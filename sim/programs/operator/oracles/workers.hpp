@@ -1,6 +1,6 @@
-// The operator deletes no worker that may run jobs, and no record of such a worker: the worker has ended, its slurmd never ran,
+// Checks that the operator deletes no worker that may run jobs, nor its record: the worker has ended, its slurmd never ran,
 // Slurm has it idle and held, or its user deleted the cluster. Without a Controller, the operator deletes no worker. No slurmd
-// ends with its pod while Slurm may still start jobs on it.
+// may end with its pod while Slurm may still start jobs on it.
 #pragma once
 
 #include <functional>
