@@ -33,7 +33,7 @@ struct OperatorOptions {
   std::vector<std::string> propagated_node_conditions = {};
 };
 
-/// How the operator reaches servers other than the API server.
+/// The operator's connections to servers other than the API server.
 struct Network {
   slurm::Clusters::TransportFactory slurm;  ///< Connects to the slurmrestd of a cluster.
   Reach reach;                              ///< Connects to the port of an external slurmdbd.

@@ -106,8 +106,8 @@ struct ClaimNote {
   core::MonoTime read;
 };
 
-/// Since when the operator has seen each state that lasts. The times come from the operator's own clock, because the clock of
-/// the API server may differ. A restart of the operator forgets them, which only causes a delay.
+/// Records since when the operator has seen each state that lasts. The times come from the operator's own clock, because the
+/// clock of the API server may differ. A restart of the operator forgets them, which only causes a delay.
 struct Seen {
   std::optional<core::MonoTime> podless_since;          ///< Since when a NodeSet that is being deleted has no pod.
   std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods of the last observation, by uid.
@@ -151,7 +151,7 @@ struct LiveObject {
   [[nodiscard]] std::string id() const { return resource.kind + " " + key.name; }
   bool operator<(const LiveObject& other) const { return id() < other.id(); }
 };
-/// Whether the API server has the object.
+/// Tells whether the API server has the object.
 struct LiveAnswer {
   kube::Presence presence = kube::Presence::kUnknown;
   core::MonoTime asked_at;

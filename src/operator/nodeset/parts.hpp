@@ -199,7 +199,7 @@ struct PassResult {
 /// Chooses the workers to update among the workers that are kept.
 [[nodiscard]] Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fates);
 /// Returns which jobs or reservation would lose the node with the worker's record, or "". If reservations were never read, says
-/// so, unless `begun`: the worker is drained for the deletion already. Asks for reservations that were not read recently.
+/// so, unless `begun`: the worker is already drained for its replacement. Asks for reservations that were not read recently.
 [[nodiscard]] std::string why_record_stays(const View& view, const Slot& worker, bool begun, Fates& fates);
 
 // maintenance.cpp

@@ -16,12 +16,12 @@ namespace op::nodeset {
 namespace {
 
 constexpr core::Duration kWatchSlurm{300};
-/// How often to look while jobs or a reservation hold a worker. Their end wakes the NodeSet by itself.
+/// The period of looks while jobs or a reservation hold a worker. Their end wakes the NodeSet by itself.
 constexpr core::Duration kWatchJobs{60000};
 /// Steps of a fenced deletion: confirm, mark, delete the record, delete the pod, event.
 constexpr std::size_t kFencedSteps = 5;
-/// How long after the last look at Slurm the pod of a worker that never registered may be deleted. After that, the worker could
-/// have registered and got a job.
+/// The time after the last look at Slurm in which the pod of a worker that never registered may be deleted. Later, the worker
+/// could have registered and got a job.
 constexpr core::Duration kStillLost{5000};
 /// The time for which Slurm's answer about a node allows the deletion of the node's pod. Slurm may take seconds to answer.
 constexpr core::Duration kConfirmed{30000};

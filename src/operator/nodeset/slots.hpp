@@ -72,7 +72,7 @@ struct SlotKey {
   auto operator<=>(const SlotKey&) const = default;
 };
 
-/// What can be expected of a worker.
+/// Tells what can be expected of a worker.
 enum class Prospect {
   kServes,     ///< The worker serves or will soon, as far as is known.
   kLost,       ///< Slurm has no node for it, and its slurmd will not register (again). It can only be replaced.
@@ -168,7 +168,7 @@ struct Slot {
 [[nodiscard]] bool held_by_others(const slurm::Node& node);
 [[nodiscard]] bool held_by_others(const Slot& slot);
 
-/// When to plan again if there is something to do but Slurm's answer is too old to act on.
+/// The wake if there is something to do but Slurm's answer is too old to act on.
 inline constexpr Change kFreshAgain{core::Duration{1000}, "what Slurm last said is too old to act on"};
 
 /// Returns the workers of a NodeSet, sorted by place. Requires `hash` and everything that `observe` copies.

@@ -236,7 +236,8 @@ TEST_F(KubeLive, AResourceVersionOfThePastListsAgain) {
   const kube::Watch* subject = nullptr;
   transport->rewrite = [&](net::HttpRequest& request) {
     const auto at = request.target.find("&resourceVersion=");
-    // Changes requests only until a 410 has come. Later requests must be served as they are.
+    // Changes requests until one is answered with 410. The first may be refused for another reason, because the kind was just
+    // defined.
     if (at == std::string::npos || subject == nullptr || subject->stats().expired > 0) return;
     request.target.resize(at);
     request.target += "&resourceVersion=1";
