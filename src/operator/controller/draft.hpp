@@ -32,7 +32,7 @@ const core::Result<core::Json>* read_live(Draft& draft, const kube::Resource& re
 bool claim_goes(const Observed& observed);
 /// True if slurmctld's state would be lost with its pod, and users have not given it up (api::kAnnotationLoseJobs).
 bool state_at_stake(const Observed& observed);
-/// True if jobs would be lost with that state. Also true if the jobs cannot be seen, and without a RestApi if there are
+/// True if jobs would be lost with slurmctld's state. Also true if the jobs cannot be seen, and without a RestApi if there are
 /// workers.
 bool jobs_at_stake(const Observed& observed);
 

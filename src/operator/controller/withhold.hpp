@@ -31,8 +31,8 @@ struct Withheld {
   std::string what;  ///< "partition/gpu", "license/matlab" or "gres/gpu", as the annotation remove-now lists it.
   std::vector<std::int64_t> jobs{};  ///< Jobs that use the item or wait for it.
   bool unlimited = false;            ///< One of the jobs runs without a time limit.
-  /// Why the item is withheld if `jobs` is empty. True: Slurm does not report now whether jobs use it. False: slurmctld must
-  /// first stop accepting jobs for it.
+  /// The reason why the item is withheld if `jobs` is empty. True: Slurm does not report now whether jobs use it. False:
+  /// slurmctld must first stop accepting jobs for it.
   bool unknown = false;
 };
 
