@@ -66,8 +66,8 @@ std::string Kubelets::Impl::phase(const Pod& pod) {
   return started ? "Running" : "Pending";
 }
 
-/// Like a kubelet's status manager: the API server learns of a state with a delay, and only of the latest one. The kubelet's
-/// own decisions do not wait for this.
+/// Reports the state of the pod, as a kubelet's status manager does: the API server learns of a state with a delay, and only of
+/// the latest one. The kubelet's own decisions do not wait for this.
 void Kubelets::Impl::report(const PodPtr& pod) {
   pod->reported_at = now();
   if (std::exchange(pod->reporting, true)) return;

@@ -1,5 +1,5 @@
-// No secret appears in plans, status, events, logs or labels, in any encoding; not even in a plan that was made before the
-// secret was written.
+// Checks that no secret appears in plans, status, events, logs or labels, in any encoding. Also checks plans that were made
+// before the secret was written.
 #pragma once
 
 #include <deque>

@@ -210,8 +210,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return Json::array({{{"description", description}, {"error_number", number}, {"error", text}, {"source", source}}});
   }
 
-  /// Returns an error from slurmctld. From 26.05 on, a mistake of the client is a 422, except for errors that slurmrestd does
-  /// not know as such.
+  /// Returns an error from slurmctld. From 26.05 on, a mistake of the client is a 422. Some mistakes are a 500, because
+  /// slurmrestd does not know that their numbers stand for mistakes of the client.
   [[nodiscard]] HttpResponse refused(const Call& call, SlurmErrno number, const std::string& description,
                                      std::string_view source, Json body = Json::object()) const {
     const bool not_known = number == SlurmErrno::kUnspecified || number == SlurmErrno::kInvalidExternalJob;

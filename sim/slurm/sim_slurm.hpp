@@ -194,7 +194,7 @@ struct SimJob {
   std::string reason = "None", description{};  ///< Why it waits or has ended, as Slurm spells it.
   std::string failed_node{};
   std::int64_t preempted = 0;  ///< When its grace time began, in seconds of the wall clock; 0: never.
-  bool excludes_none = false;  ///< slurmctld lost the excluded nodes of a job whose update failed.
+  bool excludes_none = false;  ///< An update of the job failed, and slurmctld dropped its list of excluded nodes.
   [[nodiscard]] bool ended() const {
     return state != State::kPending && state != State::kRunning && state != State::kSuspended && !completing;
   }
@@ -213,7 +213,7 @@ struct JobLoss {
   enum class Cause {
     kDown,           ///< `by` set its node DOWN.
     kSilence,        ///< slurmctld had no answer of its node for SlurmdTimeout.
-    kOtherKey,       ///< As kSilence, but the slurmd was not heard because it has other keys.
+    kOtherKey,       ///< slurmctld had no answer of its node for SlurmdTimeout, because the slurmd has other keys.
     kSlurmdEnded,    ///< slurmd ended, together with all processes.
     kSlurmdBegan,    ///< Another process registered under the name of the slurmd that ran it.
     kNoSlurmd,       ///< It was started where no slurmd had registered.

@@ -29,7 +29,7 @@ constexpr core::Duration kDrainEvery{2000};
 /// If a pod already shows a drain at the first look, that drain is not trusted for this long, because the operator may not have
 /// seen the request yet. This is also the shortest time between two requests to Slurm.
 constexpr core::Duration kSettles{10000};
-/// How long to wait for a worker if nobody can say whether the drain on its pod is ours.
+/// The time to wait for a worker if nobody can say whether the drain on its pod is ours.
 constexpr core::Duration kUnsureFor{60000};
 constexpr std::string_view kNodePrefix = "node/";
 constexpr std::string_view kReasonBegins = "drained ";

@@ -29,7 +29,7 @@ struct Explanation {
 /// Returns the explanation of a reason; nullopt if the table has none.
 [[nodiscard]] std::optional<Explanation> explain_reason(std::string_view reason);
 
-/// What a limit counts.
+/// The quantity that a limit counts.
 enum class Measure {
   kJobs,         ///< Running jobs.
   kSubmitted,    ///< Running and waiting jobs.

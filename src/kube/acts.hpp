@@ -181,7 +181,7 @@ struct List final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Writes an event about an object through the recorder. It has no gate and never fails.
+/// Writes an event about an object through the recorder. It has no gate. A lost event is not an error.
 struct EventAct final : plan::Act {
   Resource regarding;
   ObjectMeta object;

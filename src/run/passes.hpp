@@ -67,7 +67,7 @@ class Passes {
 
   /// From now on, no pass begins and no plan is executed. Acts under way continue to their end.
   void halt() { stopping_ = true; }
-  /// Does what halt() does, and releases the keys that only wait for a gate.
+  /// From now on, no pass begins and no plan is executed. Releases the keys that only wait for a gate.
   void stop();
   /// Reports whether an act of ours may still write: a pass is under way, or has ended without knowing the outcome of a write.
   [[nodiscard]] bool may_still_write() const { return !running_.empty() || unsettled_; }

@@ -18,7 +18,7 @@ class Repeats {
   static constexpr int kTimes = 5;
   static constexpr core::Duration kWindow{60000};
   static constexpr core::Duration kLongest{300000};     ///< The longest time for which a step is withheld.
-  static constexpr core::Duration kLongestElse{10000};  ///< The longest time for acts with an opposite (plan::Act::Withhold).
+  static constexpr core::Duration kLongestElse{10000};  ///< The longest time for acts of plan::Act::Withhold::kBriefly.
   /// If a withheld step has not run for this long, the count of its runs starts again.
   static constexpr core::Duration kForgotten{600000};
 

@@ -82,7 +82,7 @@ struct LeftOut {
 /// Maps the partition's name to what is left out of the partition.
 using LeftOuts = std::map<std::string, LeftOut, std::less<>>;
 
-/// Reads the partitions left out from the ConfigMap's annotation; empty if the annotation is missing or invalid.
+/// Reads the LeftOuts that the annotation of the ConfigMap lists. Returns none if the annotation is missing or invalid.
 LeftOuts read_left_out(const kube::Object& config_map);
 /// Returns the value of the annotation that read_left_out() reads.
 std::string write_left_out(const LeftOuts& left_out);

@@ -126,8 +126,8 @@ struct ConfirmNoJobs final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Fails with kBusy if Slurm, asked live, has a job that is starting: before 26.11, a reconfigure or restart of slurmctld loses
-/// the launch of such a job. Changes nothing.
+/// Fails with kBusy if Slurm, asked live, has a job that is starting, because before 26.11 a reconfigure or restart of
+/// slurmctld loses the launch of such a job. Changes nothing.
 struct ConfirmNoneStarts final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
@@ -213,10 +213,10 @@ struct ConfirmRuns final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Writes an exit code to the record of a job in slurmdbd, as its derived exit code: Slurm ends every external job as
-/// CANCELLED. Slurm keeps this code when the job ends. Fails with kExpired if the evidence is too old, with kNotFound if
-/// slurmdbd does not have the job yet, and with kUnsupported without slurmdbd, or if slurmdbd serves several clusters: the
-/// request names no cluster, and slurmdbd changes the jobs of this number in all of them.
+/// Writes an exit code to the record of a job in slurmdbd, as its derived exit code, because Slurm ends every external job as
+/// CANCELLED. Slurm keeps this code when the job ends. Fails with kExpired if the evidence is too old, and with kNotFound if
+/// slurmdbd does not have the job yet. Fails with kUnsupported without slurmdbd, or if slurmdbd serves several clusters. The
+/// request names no cluster, so slurmdbd would change the jobs with this number in all of them.
 struct RecordExitCode final : plan::Act {
   RecordExitCode(OwnJob own, int of) : evidence(std::move(own)), exit_code(of) {}
   OwnJob evidence;
@@ -224,7 +224,7 @@ struct RecordExitCode final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Cancels a job that the owner submitted. Succeeds if the job has ended. Otherwise fails as UpdateJob does.
+/// Cancels a job that the owner submitted. Succeeds if the job has ended. Errors: kExpired and kConflict as for UpdateJob.
 struct CancelJob final : plan::Act {
   explicit CancelJob(OwnJob own) : evidence(std::move(own)) {}
   OwnJob evidence;

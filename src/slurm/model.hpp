@@ -155,7 +155,7 @@ struct Capabilities {
   std::string release;             ///< The release of Slurm: "26.05.5".
   std::string data_parser;         ///< The data_parser in use: "v0.0.45".
   bool batch_node_update = false;  ///< One POST nodes request can update many nodes.
-  bool nodes_difference = false;   ///< GET nodes with update_time never fails (26.05.3 and later)
+  bool nodes_difference = false;   ///< GET nodes with update_time works even if only nodes changed (26.05.3 and later).
   bool jobs_difference = false;    ///< GET jobs with update_time returns no jobs if nothing changed.
   bool conf = false;               ///< The server has GET conf.
   bool metrics = false;            ///< slurmctld has MetricsType and serves /metrics (25.11 and later).

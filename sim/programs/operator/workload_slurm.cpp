@@ -135,7 +135,8 @@ void OperatorWorkload::fill_slurm_actions() {
                       }});
 }
 
-/// Frees the nodes that lacked memory, because nobody else does.
+/// Gives the machines their memory back. Resumes the nodes whose drain may come from lack of memory or from a failed prolog or
+/// epilog, and the nodes that a former worker left DOWN, because nobody else does.
 void OperatorWorkload::give_memory_back(SimSlurm& slurm) {
   slurm.set_memory(SlurmOptions{}.memory);
   std::vector<std::string> drained;

@@ -20,7 +20,7 @@ struct Said {
   core::MonoTime asked_at;
 };
 
-/// Whether something listens at the address of an external slurmdbd.
+/// The outcome of a connection to the port of an external slurmdbd.
 struct Reached {
   Endpoint port;
   core::Result<void> result;

@@ -16,7 +16,7 @@ namespace op::accounting {
 [[nodiscard]] plan::Need ask_port(const Endpoint& port);
 [[nodiscard]] Reached read_reached(Endpoint port, const plan::Fact& fact);
 
-/// What the answers show about slurmdbd.
+/// The conclusions from the answers about slurmdbd.
 struct Report {
   bool answers = false;   ///< slurmdbd has answered through at least one cluster.
   std::string away;       ///< Why slurmdbd answers through no cluster, in Slurm's words; "": it answers or was not asked.

@@ -1,4 +1,4 @@
-// Pod templates: our defaults, and what users write over them.
+// Merges the pod templates of users over our defaults.
 //
 // Users see one rule: what they write wins. Maps are merged; lists of named items (containers, env, volumes, ports) are merged
 // by name, volumeMounts by mountPath. args are appended to ours. A probe's handler, an env variable's source and a volume's

@@ -1,4 +1,4 @@
-// Shared by the parts of a Controller's plan.
+// The plan of a Controller while it is being written, and the functions that its parts share.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,7 @@ const core::Result<core::Json>* read_live(Draft& draft, const kube::Resource& re
 bool claim_goes(const Observed& observed);
 /// True if slurmctld's state would be lost with its pod, and users have not given it up (api::kAnnotationLoseJobs).
 bool state_at_stake(const Observed& observed);
-/// True if jobs would be lost with that state. Also true if the jobs cannot be seen, and without a RestApi if there are
+/// True if jobs would be lost with slurmctld's state. Also true if the jobs cannot be seen, and without a RestApi if there are
 /// workers.
 bool jobs_at_stake(const Observed& observed);
 
@@ -43,7 +43,7 @@ void plan_guard(Draft& draft);
 Keyring plan_copy(Draft& draft);
 /// Adds the headless Service of all workers and their PodDisruptionBudget.
 void plan_workers_objects(Draft& draft);
-/// Deletes records of workers that no NodeSet manages any more, unless deletions are stopped or Slurm's answers in doubt.
+/// Deletes records of workers that no NodeSet manages any more, unless deletions are stopped or Slurm's answers are in doubt.
 void plan_records(Draft& draft);
 
 /// Sets KeyChanged while the key rotates, or if something is wrong with it. Only this condition says what is waited for,

@@ -124,7 +124,7 @@ plan::Step create(const Observed& observed) {
           kube::create(kube::resources::kSecret, std::move(secret))};
 }
 
-/// Whether slurmctld's pod is replaced even if the key has the same digest.
+/// Selects whether slurmctld's pod is replaced even if the key has the same digest.
 enum class Template { kAsItIs, kAnew };
 
 /// Returns the step that patches the copy. If `data` is not null, it replaces the data and ends a rotation.

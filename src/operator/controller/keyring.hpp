@@ -28,7 +28,7 @@ struct Keyring {
   /// Brings another key into force. Must be followed at once by the restart of slurmctld.
   std::optional<plan::Step> renew;
   std::string digest;  ///< Digest of what daemons mount, after `renew` if it is set. "": there is nothing to mount yet.
-  std::optional<Problem> problem;    ///< The message stays the same while the number of daemons that are waited for decreases.
+  std::optional<Problem> problem;    ///< What is wrong. The message does not change when fewer daemons are waited for.
   std::string waits_for;             ///< Which daemons another key would cut off, and what to do about each; "": none.
   std::string cannot_rotate;         ///< Why the key cannot be rotated while daemons run. "": nothing to report.
   std::optional<Rotation> rotation;  ///< The rotation under way, if any.

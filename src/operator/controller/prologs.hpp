@@ -22,9 +22,9 @@ namespace op::controller {
 
 /// The longest wait of a reconfigure or restart.
 inline constexpr core::Duration kPrologLimit{60000};
-/// How often to check whether the reconfigure or restart may continue.
+/// The period of checks whether the reconfigure or restart may continue.
 inline constexpr core::Duration kPrologPoll{500};
-/// How often to check whether the affected jobs have ended.
+/// The period of checks whether the affected jobs have ended.
 inline constexpr core::Duration kDoubtPoll{10000};
 /// The id of the steps that ask Slurm whether any job is starting. A job that is starting is no failure.
 inline const plan::StepId kLookForStarting{"look for", "starting jobs"};

@@ -32,7 +32,7 @@ constexpr int kCrashesUntilRefused = 2;
 
 /// The time between two checks whether jobs have ended. The end of a job does not wake the Controller.
 constexpr core::Duration kJobsPoll{5000};
-/// How long a refused content waits for its next try. The time doubles with each refusal.
+/// The time for which a refused content waits for its next try. It doubles with each refusal.
 constexpr core::Duration kFirstRetry{60000};
 constexpr core::Duration kLongestRetry{30 * 60 * 1000};
 

@@ -148,7 +148,7 @@ struct SlurmctldFacts {
 SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state);
 
 /// Returns when the refused content or the next refused partition is offered again. The cause may be gone by then (a name that
-/// DNS did not know, a node that had not registered). nullopt: the passing of time alone offers nothing again.
+/// DNS did not know, a node that had not registered). nullopt: nothing is offered again merely because time passes.
 std::optional<core::WallTime> next_try(const ConfigState& state);
 
 /// Renders what users want, without what the state leaves out.

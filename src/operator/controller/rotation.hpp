@@ -18,7 +18,7 @@
 // files. So has slurmctld, through which slurmds are reconfigured.
 //
 // A backup of slurmctld, and the sackd of a login pod, read keys only when they start. So backups are replaced in each step,
-// which costs nothing, and wait in an init container for the files of the step. Login pods wait for their sessions, so they are
+// which ends no job, and wait in an init container for the files of the step. Login pods wait for their sessions, so they are
 // replaced only once. The new login pods can keep their files, because they sign with the new key, which all other daemons know
 // by then. Their init container reports the rotation that the files belong to.
 //

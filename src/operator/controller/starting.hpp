@@ -17,7 +17,7 @@
 
 namespace op::controller {
 
-/// How long to wait for workers to register. A worker whose image cannot be pulled never registers.
+/// The longest wait for workers to register. A worker whose image cannot be pulled never registers.
 inline constexpr core::Duration kStartPatience{30000};
 
 /// Returns the id of the step that makes slurmctld load once more what it loaded at that time.

@@ -165,8 +165,8 @@ void replace_lost(const View& view, Worker& worker) {
 using Ranking =
     std::vector<std::pair<decltype(rank(std::declval<const View&>(), {}, std::declval<const Worker&>(), true)), Worker*>>;
 
-/// True if a worker that is drained for the scale-in may be resumed for an idle one. Each change drains another worker, which
-/// may get a job just before its drain as well, so the changes end when the first of these drains is no longer new.
+/// True if a worker that is drained for the scale-in may be resumed for an idle one. The worker that is drained instead may
+/// also get a job just before its drain. So such changes end when the first of these drains is no longer new.
 bool may_choose_again(const View& view) {
   const std::optional<SeenScaleIn>& seen = view.in.seen.scale_in;
   return view.goal == Goal::kServe && view.slurm_known() && !view.stops() && seen && view.in.mono - seen->first < kJustDrained;

@@ -18,7 +18,7 @@ namespace {
 const plan::StepId kMake{"make", "reservation"};
 const plan::StepId kSetNodes{"set nodes of", "reservation"};
 const plan::StepId kDelete{"delete", "reservation"};
-/// How often reservations are read. Nothing wakes the NodeSet when somebody changes or deletes a reservation.
+/// The time until reservations are read again. Nothing wakes the NodeSet when somebody changes or deletes a reservation.
 constexpr core::Duration kReadAgain{15000};
 
 using Nodes = std::set<std::string, std::less<>>;

@@ -91,8 +91,8 @@ struct SeenTemplate {
   core::MonoTime asked_at;
 };
 
-/// A worker that turns out to be busy this soon after its drain got a job that the operator did not know when it chose the
-/// worker.
+/// If a worker turns out to be busy this soon after its drain, the operator did not know its job when it chose the worker for a
+/// scale-in.
 inline constexpr core::Duration kJustDrained{10000};
 
 /// Drains for scale-ins, each of which began less than kJustDrained after the one before it.
@@ -106,8 +106,8 @@ struct ClaimNote {
   core::MonoTime read;
 };
 
-/// Since when the operator has seen each state that lasts. The times come from the operator's own clock, because the clock of
-/// the API server may differ. A restart of the operator forgets them, which only causes a delay.
+/// Records since when the operator has seen each state that lasts. The times come from the operator's own clock, because the
+/// clock of the API server may differ. A restart of the operator forgets them, which only causes a delay.
 struct Seen {
   std::optional<core::MonoTime> podless_since;          ///< Since when a NodeSet that is being deleted has no pod.
   std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods of the last observation, by uid.
@@ -151,7 +151,7 @@ struct LiveObject {
   [[nodiscard]] std::string id() const { return resource.kind + " " + key.name; }
   bool operator<(const LiveObject& other) const { return id() < other.id(); }
 };
-/// Whether the API server has the object.
+/// Tells whether the API server has the object.
 struct LiveAnswer {
   kube::Presence presence = kube::Presence::kUnknown;
   core::MonoTime asked_at;
@@ -207,8 +207,8 @@ struct Observed {
   std::string worker_priority_class;  ///< Default priority class of workers.
 
   // Derived from the above by conclude().
-  /// True if the API server, asked after children without an owner (claims, workers, revisions) were seen, has confirmed that
-  /// the NodeSet is not being deleted. False also if the NodeSet could not be read. Empty: the API server was not asked.
+  /// True: the API server has confirmed that the NodeSet is not being deleted. False: it has not, or the NodeSet could not be
+  /// read. Empty: it was not asked. It is asked after children without an owner (claims, workers, revisions) were seen.
   std::optional<bool> stays;
   NodeLoss node_loss{};     ///< Only with scalingMode DaemonSet.
   std::string hash;         ///< controller-revision-hash of the wanted workers; "" if the spec cannot be parsed.

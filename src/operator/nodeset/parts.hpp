@@ -16,7 +16,7 @@
 
 namespace op::nodeset {
 
-/// What happens to a worker.
+/// The fate of a worker: whether it is kept, and if not, why it is deleted and what follows.
 struct Fate {
   enum class Kind {
     kKeep,
@@ -123,7 +123,7 @@ struct Fates {
 
 /// The known problems of spec.extraConf and of slurmd's options. "": there is none.
 struct ExtraConf {
-  std::string refusal;  ///< Why slurmd would exit, or could not be found in Slurm. No worker is created with such a spec.
+  std::string refusal;  ///< Why slurmd would exit, or may register under a wrong name. No worker is created with such a spec.
   std::string doubts;   ///< What slurmd may not understand.
 };
 
@@ -141,11 +141,11 @@ struct ScaleIn {
   std::vector<std::string> held;      ///< What the workers that are scaled in wait for: "cpu-1 runs 1 job until ...".
   std::int64_t held_until = 0;        ///< The greatest deadline_rank of `held`.
   std::vector<std::string> updating;  ///< What the workers that are to be updated wait for.
-  std::vector<std::string> withheld;  ///< Pods that would be deleted, but deletions are stopped or Slurm's answers in doubt.
+  std::vector<std::string> withheld;  ///< Pods that stay while deletions are stopped or Slurm's answers are in doubt.
 };
 
-/// What this pass does with the NodeSet's finalizer. No worker may exist without the finalizer: a deletion of the NodeSet would
-/// not wait for the jobs of that worker.
+/// The change that this pass makes to the NodeSet's finalizer. No worker may exist without the finalizer: a deletion of the
+/// NodeSet would not wait for the jobs of that worker.
 enum class Finalizer {
   kUnchanged,
   kChanged,  ///< A step of this pass adds or removes the finalizer, which changes the NodeSet's resourceVersion.
@@ -171,7 +171,7 @@ struct MaintenanceResult {
   Finalizer finalizer = Finalizer::kUnchanged;
 };
 
-/// What write_status reports on.
+/// The results of the parts, which write_status reports.
 struct PassResult {
   const Fates& fates;
   const ExtraConf& extra_conf;
@@ -198,8 +198,8 @@ struct PassResult {
 // update.cpp
 /// Chooses the workers to update among the workers that are kept.
 [[nodiscard]] Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fates);
-/// Returns which jobs or reservation would lose the node with the worker's record, or "". Says so, too, if the reservations are
-/// unknown, unless the worker is drained for that already (`begun`). Asks for reservations that were not read recently.
+/// Returns which jobs or reservation would lose the node with the worker's record, or "". If reservations were never read, says
+/// so, unless `begun`: the worker is already drained for its replacement. Asks for reservations that were not read recently.
 [[nodiscard]] std::string why_record_stays(const View& view, const Slot& worker, bool begun, Fates& fates);
 
 // maintenance.cpp
@@ -208,8 +208,8 @@ struct PassResult {
 [[nodiscard]] bool in_window(const View& view, const Slot& worker);
 /// True if Slurm's reservations were read recently.
 [[nodiscard]] bool reservations_are_recent(const View& view);
-/// Returns the name, "" if it is unknown, of a reservation of others that covers the worker's node now or later, and that would
-/// lose the node with its record. nullopt: none is known.
+/// Returns the name of another reservation that covers the worker's node now or later, and would lose the node with its record.
+/// "": the name is unknown. nullopt: no such reservation is known.
 [[nodiscard]] std::optional<std::string> other_reservation(const View& view, const Slot& worker);
 /// Returns, for users, when the next window is, or why there is none.
 [[nodiscard]] std::string window_text(const View& view);
@@ -255,7 +255,7 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft);
 void judge_places(const View& view, Fates& fates);
 /// Chooses the workers to replace among the kept workers of the other scalingMode.
 [[nodiscard]] Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fates);
-/// Returns what find_vacancies returns, for scalingMode DaemonSet.
+/// Returns the wanted Kubernetes nodes without a worker, for scalingMode DaemonSet.
 [[nodiscard]] Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft);
 /// Returns the wanted places that have no worker, or only a worker that does not stay.
 [[nodiscard]] std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers);
@@ -316,7 +316,7 @@ void tell_claims(const View& view, const Workers& workers, Draft& draft);
 // drains.cpp
 /// True if an administrator or Slurm has drained the node. False for a drain by which Slurm refuses the slurmd.
 [[nodiscard]] bool drained_by_others(const slurm::Node& record);
-/// Whether the next worker of a place can register with the drain that others have set on the record.
+/// Tells whether the next worker of a place can register with the drain that others have set on the record.
 enum class Restorable {
   kNo,
   kNoText,     ///< The reason of the drain cannot be restored byte for byte.
@@ -417,7 +417,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft);
 /// Returns when the last job of the worker ends, in milliseconds since the epoch: 0 if no job runs, INT64_MAX for a job without
 /// a limit or a suspended job.
 [[nodiscard]] std::int64_t deadline_rank(const Slot& worker);
-/// Whether the newest template replaces workers of earlier ones; see kAnnotationRolls.
+/// Tells whether the newest template replaces workers with earlier ones; see kAnnotationRolls.
 enum class Rolls {
   kNo,
   kToBeRecorded,  ///< The newest template will replace workers, once its ControllerRevision records that.
@@ -463,14 +463,14 @@ class FreeOrdinals {
 /// Returns whether jobs run on the worker. Empty: unknown. While Slurm does not answer, jobs that it reported last still count,
 /// but their absence does not.
 [[nodiscard]] std::optional<bool> runs_jobs(const View& view, const Slot& worker);
-/// Whether a worker is to be protected from eviction, and when that may change.
+/// Tells whether a worker is to be protected from eviction, and when that may change.
 struct Protection {
   std::optional<bool> wanted{};  ///< Empty: unknown, so the protection stays as it is.
   std::optional<Change> change{};
 };
 [[nodiscard]] Protection judge_protection(const View& view, const Slot& worker);
 
-/// How often to plan again while deletions are stopped or Slurm's answers are in doubt. Nothing wakes the key when that ends.
+/// The time until the next plan while deletions are stopped or Slurm's answers are in doubt. The end of that wakes no key.
 inline constexpr core::Duration kDoubtAgain{1000};
 /// The largest number of workers, and of claims, that one pass creates.
 inline constexpr std::size_t kCreatesPerPass = 48;
@@ -489,7 +489,7 @@ bool ask(const View& view, const LiveObject& object, Draft& draft);
 /// True if the worker's slurmd may register at any moment, and the record of its name is that of an earlier worker. This record
 /// keeps the node drained. Without it, Slurm would take the worker for a new node and give it jobs.
 [[nodiscard]] bool may_register(const Slot& worker);
-/// True if slurmctld refuses to delete the idle node because the node is reserved. Another attempt is of no use.
+/// True if slurmctld refuses to delete the idle node because the node is reserved. It would refuse another attempt too.
 [[nodiscard]] bool reserved(const slurm::Node& node);
 /// True if the node's comment shows that its last worker was one of this NodeSet.
 [[nodiscard]] bool stamped_by_us(const View& view, const slurm::Node& node);

@@ -14,9 +14,9 @@
 namespace op::nodeset {
 namespace {
 
-/// How long a kubelet may take to start the first container of a worker with an outdated template.
+/// The time that a kubelet may take to start the first container of a worker with an outdated template.
 constexpr core::Duration kStart{60 * 1000};
-/// How long the operator acts on the API server's answer that a Kubernetes node is gone. The node may come back.
+/// The time for which the operator acts on the API server's answer that a Kubernetes node is gone. The node may come back.
 constexpr core::Duration kHostGone{10000};
 
 Life life_of(const kube::PodRecord& pod) {

@@ -19,8 +19,9 @@ namespace {
 /// Nothing wakes the NodeSet when a job that waits for a node is cancelled, or when a worker's time to register is over.
 constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
 
-/// How long an answer of the API server about a template is valid: if the template was accepted, if it was refused, and if
-/// there was no answer. A refusal is asked about again soon, because an administrator can change its cause at any moment.
+/// The time for which an answer of the API server about a template is valid: if the template was accepted, if it was refused,
+/// and if there was no answer. A refusal is asked about again soon, because an administrator can change its cause at any
+/// moment.
 constexpr core::Duration kAcceptedFor{10 * 60 * 1000}, kRefusedFor{60000}, kUnansweredFor{5000};
 
 /// Returns the ordinals that no worker and no other pod uses.

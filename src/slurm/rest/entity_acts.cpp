@@ -578,7 +578,7 @@ void EntityActs::compare(const BatchPtr& batch) {
 /// Creates a user whose deleted record slurmdbd keeps, because POST users would change that record. The next batch writes the
 /// rest.
 void EntityActs::restore(const WritePtr& write, const accounting::View& view) {
-  write->open = false;  // The next batch answers the act.
+  write->open = false;  // If the restore succeeds, the next batch answers the act.
   std::optional<Place> at;
   for (const auto& [setting, value] : write->wanted) {
     const std::string_view field = accounting::without_place(setting);

@@ -6,7 +6,7 @@ namespace slurm {
 
 namespace {
 
-/// The delay before the key of a failing connection, or a missing key, is read again.
+/// The delay before a missing key is read again, or the key of a connection that fails, unless Slurm refused its token.
 constexpr core::Duration kReadAgain{5000};
 
 }  // namespace

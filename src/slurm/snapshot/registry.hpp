@@ -117,7 +117,7 @@ class Clusters {
   /// Returns a gate as gate_from_now does, except that only requests and failures after `when` count.
   [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);
 
-  /// Return gates as the two functions above do, for a list of an accounting database.
+  /// Return gates for a list of an accounting database. They open under the same conditions as the gates of a cluster.
   [[nodiscard]] plan::GatePtr gate_from_now(const AccountingKey& database, accounting::List list, std::string what);
   [[nodiscard]] plan::GatePtr gate_after(const AccountingKey& database, accounting::List list, core::MonoTime when,
                                          std::string what);

@@ -196,7 +196,7 @@ TEST_F(EntitiesOfSlurmdbd, ADefaultAccountIsSetAndMoved) {
   ASSERT_EQ(write(kUser, "ann", {{"chemistry@local: Association", true}, {"chemistry@local: Default", true}}), "");
   EXPECT_EQ(local("exec", "sacctmgr --noheader --parsable2 show user ann format=defaultaccount"), "chemistry");
 
-  // The default cannot be deleted while there are others.
+  // The association with the default account cannot be deleted while the user has others.
   EXPECT_THAT(write(kUser, "ann", {{"chemistry@local: Association", false}}), HasSubstr("Busy chemistry@local: "));
   ASSERT_EQ(write(kUser, "ann", {{"chemistry@local: Association", false}, {"physics@local: Default", true}}), "");
   EXPECT_EQ(show("user=ann", "Account"), "physics");

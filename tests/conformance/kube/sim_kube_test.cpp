@@ -205,7 +205,7 @@ class SimKubeConformance : public testing::Test {
     if (!real_json || !sim_json) return real.body == sim.body ? "" : where + "\n  real: " + real.body + "\n  sim:  " + sim.body;
     for (Json* json : {&*real_json, &*sim_json}) {
       strip(*json);
-      // The managers of a conflict come in any order, that of a map.
+      // The managers of a conflict come in any order, because Kubernetes keeps them in a map.
       const Json* causes = core::find(*json, {"details", "causes"});
       if (causes == nullptr || !causes->is_array()) continue;
       auto sorted = causes->get<std::vector<Json>>();
@@ -363,8 +363,8 @@ TEST_F(SimKubeConformance, DeletesAndEvictionsKnowTheirPreconditions) {
     return R"({"metadata": {"name": ")" + name + R"(", "finalizers": ["a.b/c"]}, "spec": {"schedulerName": "nobody",
       "automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i:1"}]}})";
   };
-  // Every 20 seconds, Kubernetes' pod garbage collector fails pods that are being deleted and were never scheduled. Right after
-  // it has failed another one, there is time for this one.
+  // Every 20 seconds, Kubernetes' pod garbage collector fails pods that are being deleted and were never scheduled. So the test
+  // waits until it has failed the pod "bait". Then there is time for the pod "held".
   const auto collected = [&] { return pair->real.call({"GET", bait}).body.find("\"phase\":\"Failed\"") != std::string::npos; };
   (void)pair->real.call({"POST", kPods, {{"content-type", "application/json"}}, held_pod("bait")});
   (void)pair->real.call({"DELETE", bait});

@@ -501,7 +501,8 @@ TEST_P(SlurmRules, ANameThatIsTakenIsNotCreated) {
 }
 
 TEST_P(SlurmRules, WhatReturnsToServiceByItself) {
-  // The values: 0, nothing returns; 1, nodes that were DOWN because they were silent; 2, all DOWN nodes. A drain never ends.
+  // ReturnToService. 0: no node returns. 1: nodes that are DOWN because they were silent return. 2: all DOWN nodes return. No
+  // value ends a drain.
   for (const char* mode : {"0", "1"}) {
     configure(std::string("ReturnToService=") + mode + "\n");
     ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: x"));
@@ -601,7 +602,8 @@ TEST_P(SlurmRules, ARemovedPartitionTakesItsJobsAlong) {
   const std::int64_t waiting = world->submit("n2", 300s, "p2");
   ASSERT_TRUE(job_becomes(waiting, "PENDING"));
   configure("");
-  // A slurmd that loads a configuration may miss the end of its job. slurmctld repeats it, but not soon.
+  // If slurmd loads a configuration at that time, it may miss slurmctld's request to end the job. slurmctld repeats the
+  // request, but not soon.
   EXPECT_TRUE(becomes("n1", "IDLE", 150s));
   comes_into("n1", {"all"});
   EXPECT_NE(job_state(running), "RUNNING");

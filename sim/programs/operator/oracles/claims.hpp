@@ -1,5 +1,5 @@
-// A worker's volume claim is deleted only according to the retention policy of its NodeSet: with the NodeSet, or after its
-// worker was scaled in. No worker is created before its claims.
+// Checks that a worker's volume claim is deleted only as the retention policy of its NodeSet says: with the NodeSet, or after
+// its worker was scaled in. Also checks that no worker is created before its claims.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// The operator does not undo what an administrator or Slurm itself did to a node: it lifts no drain and no DOWN of theirs, does
-// not overwrite the reason, and does not lose them with the record of a worker that is still wanted.
+// Checks that the operator does not undo what an administrator or Slurm did to a node: it lifts no drain and no DOWN of theirs,
+// keeps the reason, and does not lose them with the record of a worker that is still wanted.
 #pragma once
 
 #include <functional>

@@ -20,7 +20,8 @@ namespace kinds = kube::resources;
 constexpr core::Duration kPreStop{5000};
 /// The operator may not know yet what happened less than this time ago: a watch may be late, Slurm slow, the operator paused.
 constexpr core::Duration kNews{90000};
-/// The same for the end of a worker: Slurm, the API server and the operator itself may be down one after the other.
+/// The operator may know a worker's end this late, because Slurm, the API server and the operator may be down one after the
+/// other.
 constexpr core::Duration kGoneNews{180000};
 /// The effect of a Controller's deletion may only show after SlurmdTimeout.
 constexpr core::Duration kAfterEnd{600000};
@@ -418,7 +419,8 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
   using Cause = JobLoss::Cause;
   const kube::Key& controller = cluster.controller;
   if (loss.by == kSlurmAdmin) return Blame::kAdmin;
-  // This includes a cluster that ends: the policy applies to its drained workers as well.
+  // This comes before the check for the end of the cluster, because the policy also applies to drained workers of such a
+  // cluster.
   if (loss.cause == Cause::kRequeued || loss.cause == Cause::kCancelled)
     return policy_allows(cluster, job, loss) ? Blame::kPolicy : Blame::kNoPolicy;
   if (cluster_ends(controller)) return Blame::kClusterEnds;
@@ -462,7 +464,7 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
     case Cause::kReconfigured:
       return blame_for_cut(cluster, job);
     case Cause::kRestarted: {
-      // slurmctld may end by itself.
+      // The operator is to blame only if it deleted the pod, because slurmctld may end by itself.
       const Json* pod = api_.peek(kinds::kPod, {controller.ns, slinky::controller_object_name(controller.name) + "-0"});
       const auto by = restarted_.find(controller);
       const bool ours = pod != nullptr && terminating(*pod) && by != restarted_.end() && by->second == Blame::kOperator;

@@ -1,5 +1,5 @@
-// The main oracle: no job is lost, requeued or stranded, except by what a user, an administrator or an accident has just done
-// to that job, or to its worker, NodeSet, Controller or machine.
+// The main oracle. Checks that no job is lost, requeued or stranded, except by what a user, an administrator or an accident has
+// just done to that job, or to its worker, NodeSet, Controller or machine.
 //
 // SimSlurm reports every loss. The oracle traces its cause back to the originator, without relying on anything the operator
 // says.
@@ -85,10 +85,10 @@ class JobOracle {
     std::string before{};   ///< The uid of the previous worker with that name.
     std::optional<core::MonoTime> deleted{}, ended{}, gone{};
     std::optional<core::MonoTime> fenced{};                ///< When the operator deleted the record of its slurmd.
-    std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< Its last accidents.
+    std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< Its last failure, loss of connection, and end by a probe.
     Blame by = Blame::kUser;                               ///< The cause of its deletion.
     bool owned = true;                                     ///< Owned by a NodeSet. Nobody cares for other workers.
-    std::optional<core::MonoTime> adopted{}, left{};       ///< When a NodeSet last adopted it, or was deleted and left it.
+    std::optional<core::MonoTime> adopted{}, left{};       ///< When a NodeSet last adopted it, and when it last lost its owner.
     std::optional<core::MonoTime> open{};                  ///< Since when it lacks the label of the disruption budget.
     std::optional<core::MonoTime> freed{};                 ///< When an administrator last freed its node.
   };

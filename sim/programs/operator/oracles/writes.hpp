@@ -1,6 +1,6 @@
-// The operator writes only while it holds the Lease, only where it may, and never to users' Secrets and ConfigMaps. It deletes
-// by uid. observedGeneration never decreases. At rest nothing is written, except to keep tokens fresh, and to repeat warnings
-// that still hold.
+// Checks that the operator writes only while it holds the Lease, only where it may, and never to users' Secrets and
+// ConfigMaps. It deletes by uid. observedGeneration never decreases. At rest, it only renews tokens and repeats warnings that
+// still hold.
 #pragma once
 
 #include <cstdint>
