@@ -486,8 +486,9 @@ def bench_governance(tag, plugin, runs, rest):
         before = steps_of_governance()
         time.sleep(rest)
         found = requests_to_slurmrestd(ns, rest)
-        count = lambda reads: sum(n for (method, _), n in found.items() if (method == "GET") == reads)
-        note(f"number of reads from slurmrestd in a minute at rest, {what}", count(True) * 60 / rest)
+        count = lambda reads, of="/": sum(n for (method, path), n in found.items() if (method == "GET") == reads and path.startswith(of))
+        note(f"number of reads of slurmdbd in a minute at rest, {what}", count(True, "/slurmdb/") * 60 / rest)
+        note("number of reads of slurmctld in a minute at rest", count(True, "/slurm/") * 60 / rest)
         note(f"number of writes to slurmrestd in {rest} s at rest", count(False))
         note(f"number of steps of the controller in {rest} s at rest", steps_of_governance() - before)
         for (method, path), n in found.most_common():
