@@ -33,8 +33,7 @@ bool is_plain_word(std::string_view word) {
 }
 
 std::string made_of(const NodeWish& wish) {
-  const core::Json made{
-      {"address", wish.address}, {"cpus", wish.cpus}, {"memory", wish.real_memory_mib}, {"gpus", wish.gpus}};
+  const core::Json made{{"address", wish.address}, {"cpus", wish.cpus}, {"memory", wish.real_memory_mib}, {"gpus", wish.gpus}};
   return core::short_digest(core::canonical(made)).substr(0, 8);
 }
 

@@ -23,8 +23,8 @@ struct NodeWish {
   std::string name;
   std::string address;  ///< Without one, slurmctld looks up the name at each start of a job.
   std::int64_t cpus = 1, real_memory_mib = 1;
-  std::int64_t gpus = 0;               ///< Slurm drops them without an error if GresTypes does not have gpu.
-  std::vector<std::string> features;   ///< Without the mark.
+  std::int64_t gpus = 0;              ///< Slurm drops them without an error if GresTypes does not have gpu.
+  std::vector<std::string> features;  ///< Without the mark.
   friend bool operator==(const NodeWish&, const NodeWish&) = default;
 };
 /// Reports whether Slurm can read the name and the features in a line. Slurm expands brackets in names, and reads commas and
@@ -42,8 +42,8 @@ struct NodeMark {
   [[nodiscard]] std::string feature() const;
   friend bool operator==(const NodeMark&, const NodeMark&) = default;
 };
-/// Returns the mark of the node; nullopt if it is not external, or if none of our programs created it. A node with two marks has
-/// none.
+/// Returns the mark of the node; nullopt if it is not external, or if none of our programs created it. A node with two marks
+/// has none.
 [[nodiscard]] std::optional<NodeMark> mark_of(const Node& node);
 /// Returns the line of POST new/node.
 [[nodiscard]] std::string node_line(const NodeWish& wish, const NodeMark& mark);

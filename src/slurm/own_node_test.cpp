@@ -39,7 +39,8 @@ TEST(OwnNode, ADigestTellsWhatOnlyAnotherRecordCanChange) {
 }
 
 TEST(OwnNode, AMarkIsReadOnlyWhereItIsWhole) {
-  for (const char* feature : {"slurm-bridge", "slurm-bridge/", "slurm-bridge/uid", "slurm-bridge//x", "slurm-bridge/uid/", "k8s/a/b"})
+  for (const char* feature :
+       {"slurm-bridge", "slurm-bridge/", "slurm-bridge/uid", "slurm-bridge//x", "slurm-bridge/uid/", "k8s/a/b"})
     EXPECT_FALSE(mark_of(external({feature}))) << feature;
   EXPECT_FALSE(mark_of(external({"slurm-bridge/uid/a", "slurm-bridge/uid/b"})));
   Node with_slurmd = external({kMark.feature()});

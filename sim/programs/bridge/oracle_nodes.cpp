@@ -62,7 +62,8 @@ void BridgeOracle::check_deletion(const SimNode& node, const std::vector<const S
 }
 
 void BridgeOracle::check_features(const SimNode& node, const SimNodeUpdate& update) {
-  if (update.features && !is_ours(node)) violation("the bridge changes the features of " + node.name + ", which it has not created");
+  if (update.features && !is_ours(node))
+    violation("the bridge changes the features of " + node.name + ", which it has not created");
   if (!update.features) return;
   SimNode after = node;
   after.features = *update.features;
@@ -88,23 +89,28 @@ std::string BridgeOracle::wrong_with(const Json* host, const SimNode* node) cons
   const bool labelled = host != nullptr && is_labelled(*host);
   if (node == nullptr) {
     if (host == nullptr) return {};
-    if (labelled) return takes_pods(*host) && !names_unknown_partition(*host) ? "is labelled as external, and Slurm does not have it" : "";
+    if (labelled)
+      return takes_pods(*host) && !names_unknown_partition(*host) ? "is labelled as external, and Slurm does not have it" : "";
     return is_tainted(*host) && !terminating(*host) ? "has the taint, and Slurm does not have it" : "";
   }
   const bool held = node->drain && node->reason.find(kOwnReason) != std::string::npos;
   if (is_ours(*node) && !labelled) {
     if (!node->drain) return "is not wanted in Slurm any more, and takes jobs";
-    return held && !node->down && node->reason.starts_with(kOwnReason) && !slurm_.busy(node->name) ? "is not wanted in Slurm any more" : "";
+    return held && !node->down && node->reason.starts_with(kOwnReason) && !slurm_.busy(node->name)
+               ? "is not wanted in Slurm any more"
+               : "";
   }
   if (host == nullptr) return {};
   if (!takes_pods(*host) && !node->drain) return "takes no pods, and Slurm gives it jobs";
-  if (takes_pods(*host) && held && !node->down && !node->reason.starts_with(kMadeAgain)) return "takes pods, and is drained: " + node->reason;
+  if (takes_pods(*host) && held && !node->down && !node->reason.starts_with(kMadeAgain))
+    return "takes pods, and is drained: " + node->reason;
   if (!is_tainted(*host) && !terminating(*host)) return "is Slurm's, and has no taint";
   return {};
 }
 
 bool BridgeOracle::names_unknown_partition(const Json& host) const {
-  for (const std::string& name : split(core::get_string(host, {"metadata", "annotations", bridge::kAnnotationPartitions}), ',')) {
+  for (const std::string& name :
+       split(core::get_string(host, {"metadata", "annotations", bridge::kAnnotationPartitions}), ',')) {
     if (!slurm_.partitions().contains(name)) return true;
   }
   return false;

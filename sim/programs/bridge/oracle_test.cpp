@@ -253,8 +253,8 @@ TEST_F(BridgeOracleTest, OnlyNodesOfTheBridgeThatItDrainedAloneAreDeleted) {
   make("n3", "slurm-bridge/elsewhere/1", "DRAIN", "slurm-bridge: gone");
   make("n3", "slurm-bridge/here/1", "DRAIN", "maintenance");
   make("n3", "slurm-bridge/here/1", "UNDRAIN", "");
-  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("which it has not created"), HasSubstr("somebody else holds: maintenance"),
-                                            HasSubstr("somebody else holds: ")));
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("which it has not created"),
+                                            HasSubstr("somebody else holds: maintenance"), HasSubstr("somebody else holds: ")));
 }
 
 TEST_F(BridgeOracleTest, NodesAreToBeAsTheyAreDeclared) {

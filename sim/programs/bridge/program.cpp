@@ -133,7 +133,8 @@ void BridgeProgram::make_host(World& world, const std::string& name) {
 }
 
 void BridgeProgram::register_by_hand() {
-  if (slurm_->node(kByHand) == nullptr) (void)slurm_->create_nodes("NodeName=" + std::string(kByHand) + " CPUs=4 RealMemory=8000 State=External");
+  if (slurm_->node(kByHand) == nullptr)
+    (void)slurm_->create_nodes("NodeName=" + std::string(kByHand) + " CPUs=4 RealMemory=8000 State=External");
 }
 
 std::unique_ptr<ProgramProcess> BridgeProgram::start(World& world, int, int slot) {

@@ -1,7 +1,7 @@
 // The bridge in a world: its process, a Slurm that is not in pods, what users and administrators do, and its oracle.
 //
-// kube-0 and kube-1 are labelled as external nodes of Slurm, which the bridge registers. An administrator has registered kube-2,
-// and kube-3 has a slurmd beside its kubelet. Their names in Slurm are their own.
+// kube-0 and kube-1 are labelled as external nodes of Slurm, which the bridge registers. An administrator has registered
+// kube-2, and kube-3 has a slurmd beside its kubelet. Their names in Slurm are their own.
 //
 // Folder sim/programs/bridge: the bridge as a program of a world. Uses sim/histories and bridge.
 #pragma once

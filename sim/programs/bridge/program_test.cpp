@@ -318,7 +318,8 @@ TEST(BridgeNodes, WhatSomebodyElseDrainedStaysDrainedAndInSlurm) {
   world.loop().run_for(30s);
   EXPECT_EQ(world.slurm().node("kube-0")->reason, "maintenance");
   EXPECT_TRUE(world.slurm().node("kube-0")->drain);
-  EXPECT_NE(world.find(res::kNode, "kube-0")->dump().find("\"value\":\"maintenance\""), std::string::npos) << "it is the taint's value";
+  EXPECT_NE(world.find(res::kNode, "kube-0")->dump().find("\"value\":\"maintenance\""), std::string::npos)
+      << "it is the taint's value";
   world.merge(res::kNode, "kube-0", {{"metadata", {{"labels", {{std::string(bridge::kLabelExternalNode), "false"}}}}}});
   world.loop().run_for(5min);
   ASSERT_NE(world.slurm().node("kube-0"), nullptr);

@@ -239,7 +239,8 @@ void BridgeWorkload::fill_node_actions(std::vector<Action>& out) {
                    const char* memory = random_.chance(0.5) ? "8000Mi" : "7990Mi";
                    world_.oracles().note(node + " has " + memory);
                    world_.api().modify(
-                       res::kNode, {"", node}, [&](Json& one) { one["status"]["allocatable"]["memory"] = memory; }, {}, "status");
+                       res::kNode, {"", node}, [&](Json& one) { one["status"]["allocatable"]["memory"] = memory; }, {},
+                       "status");
                  }});
   out.push_back({1, [this] {
                    const std::string node = some_node();

@@ -68,7 +68,8 @@ NodesController::NodesController(slinky::Wiring& wiring, Settings settings)
 
   caches_.nodes.listen([this](const auto&, const auto&) { hosts_.reset(); });
   wiring.wakes<SchedulingNodeRecord>(
-      *this, caches_.nodes, [](const SchedulingNodeRecord& node) { return slinky::Keys{key_of_name(slurm_name_of(node.meta))}; },
+      *this, caches_.nodes,
+      [](const SchedulingNodeRecord& node) { return slinky::Keys{key_of_name(slurm_name_of(node.meta))}; },
       [](const SchedulingNodeRecord& before, const SchedulingNodeRecord& after) { return matters(before, after); });
   wiring.wakes<SchedulingPodRecord>(
       *this, caches_.pods,

@@ -52,7 +52,8 @@ Hosts hosts_of(const std::vector<HostPtr>& nodes) {
   Hosts out;
   for (const HostPtr& node : nodes) out[slurm_name_of(node->meta)].push_back(node);
   for (auto& [name, claimants] : out) {
-    std::ranges::sort(claimants, {}, [&name](const HostPtr& node) { return std::pair(node->meta.name != name, node->meta.name); });
+    std::ranges::sort(claimants, {},
+                      [&name](const HostPtr& node) { return std::pair(node->meta.name != name, node->meta.name); });
   }
   return out;
 }

@@ -1,4 +1,6 @@
 // What a Kubernetes node asks for in Slurm.
+//
+// Folder src/bridge/nodes: the nodes controller of slurm-bridge. Uses bridge/common, and no other controller.
 #pragma once
 
 #include <map>

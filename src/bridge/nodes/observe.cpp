@@ -83,7 +83,8 @@ void NodesController::observe_resources(const run::Observation& context, Observe
   keep_since(memory.other_since, differs, context.mono);
   const core::Duration waited = differs ? context.mono - *memory.other_since : core::Duration{0};
   const bool begun = differs && slurm::Holds::read(node->reason).why(slurm::Owner::kBridge) == kMadeAgain;
-  const bool may = differs && !slurm::given_by_others(node->reason, slurm::Owner::kBridge) && !out.snapshot->awaited(node->name) &&
+  const bool may = differs && !slurm::given_by_others(node->reason, slurm::Owner::kBridge) &&
+                   !out.snapshot->awaited(node->name) &&
                    (begun || (out.host()->ready && !out.host()->unschedulable && !out.host()->meta.terminating()));
   const bool due = may && (begun || waited >= settings_->made_again);
   if (!due) {

@@ -19,13 +19,13 @@ struct Observed {
   plan::Context context;
   run::Key key;  ///< The name of the node in Slurm.
   std::shared_ptr<const Settings> settings;
-  std::string installation;    ///< The UID of the Kubernetes cluster; "": not known yet.
-  std::vector<HostPtr> hosts;  ///< The Kubernetes nodes with this name in Slurm. The first one counts.
-  slurm::SnapshotPtr snapshot;  ///< Null: no slurmrestd is known.
-  bool fresh = false;           ///< The snapshot may still be acted on.
-  std::optional<slurm::NodeMark> mark;        ///< Set if this installation created the Slurm node.
-  std::optional<slurm::OwnDrained> drained;   ///< Set if the Slurm node may be deleted.
-  std::string slurm_pod;                      ///< A pod of Slurm or of the bridge on the Kubernetes node, "ns/name"; "": none.
+  std::string installation;                    ///< The UID of the Kubernetes cluster; "": not known yet.
+  std::vector<HostPtr> hosts;                  ///< The Kubernetes nodes with this name in Slurm. The first one counts.
+  slurm::SnapshotPtr snapshot;                 ///< Null: no slurmrestd is known.
+  bool fresh = false;                          ///< The snapshot may still be acted on.
+  std::optional<slurm::NodeMark> mark;         ///< Set if this installation created the Slurm node.
+  std::optional<slurm::OwnDrained> drained;    ///< Set if the Slurm node may be deleted.
+  std::string slurm_pod;                       ///< A pod of Slurm or of the bridge on the Kubernetes node, "ns/name"; "": none.
   std::optional<core::MonoTime> absent_since;  ///< Since when Slurm has lacked the node, as far as this process has seen.
   bool lost_host = false;  ///< This process has seen the Kubernetes node of a Slurm node that is not the bridge's. It is gone.
   /// Whether the Kubernetes node has had other resources than the Slurm node for so long that the record is made again, and no

@@ -35,7 +35,8 @@ class Pass {
  private:
   /// A second Kubernetes node with the name in Slurm of another one.
   void refuse_claim(const kube::SchedulingNodeRecord& other) {
-    write_node(other, {}, Condition{false, "NameInUse", "Kubernetes node " + host_->meta.name + " has the name " + name_ + " in Slurm"});
+    write_node(other, {},
+               Condition{false, "NameInUse", "Kubernetes node " + host_->meta.name + " has the name " + name_ + " in Slurm"});
   }
 
   // --- Slurm does not have the node ------------------------------------------------------------------------------------------
@@ -47,8 +48,10 @@ class Pass {
     if (has_condition(*host_)) condition = Condition{false, "NotInSlurm", "Slurm does not have the node " + name_};
     if (!is_tainted(*host_)) return write_node(*host_, {}, std::move(condition));
     const core::Duration absent = in_.absent_since ? in_.context.mono - *in_.absent_since : core::Duration{0};
-    if (in_.fresh && in_.absent_since && absent >= in_.settings->believed_gone) return write_node(*host_, {}, std::move(condition));
-    out_.wake_after(std::max(in_.settings->believed_gone - absent, kSnapshotAgain), "Slurm may have lost the node for a moment");
+    if (in_.fresh && in_.absent_since && absent >= in_.settings->believed_gone)
+      return write_node(*host_, {}, std::move(condition));
+    out_.wake_after(std::max(in_.settings->believed_gone - absent, kSnapshotAgain),
+                    "Slurm may have lost the node for a moment");
   }
 
   void register_node() {
@@ -122,9 +125,8 @@ class Pass {
     if (why.empty()) return resume(held.has_value());
     const bool needed = !node_->state.drains() || (held ? *held != why : slurm::drained_without(*node_, Owner::kBridge));
     if (!needed) return;
-    out_.lane("slurm").add({{"drain", "Slurm node", name_},
-                            why,
-                            slurm::drain_nodes(in_.settings->cluster, Owner::kBridge, {name_}, why, true)});
+    out_.lane("slurm").add(
+        {{"drain", "Slurm node", name_}, why, slurm::drain_nodes(in_.settings->cluster, Owner::kBridge, {name_}, why, true)});
   }
 
   void resume(bool held) {
@@ -151,9 +153,10 @@ class Pass {
     if (!in_.mark || !wish_ || !*wish_ || in_.make_again) return;
     slurm::OwnFeatures own = features_of(**wish_, *in_.snapshot);
     if (slurm::has_own(*node_, own)) return;
-    out_.lane("features").add({{"update", "Slurm node", name_},
-                               "the partitions of Kubernetes node " + host_->meta.name + " have changed",
-                               slurm::update_features(in_.settings->cluster, name_, *in_.mark, std::move(own))});
+    out_.lane("features")
+        .add({{"update", "Slurm node", name_},
+              "the partitions of Kubernetes node " + host_->meta.name + " have changed",
+              slurm::update_features(in_.settings->cluster, name_, *in_.mark, std::move(own))});
   }
 
   // --- The Kubernetes node ---------------------------------------------------------------------------------------------------
@@ -185,7 +188,8 @@ class Pass {
     }
     if (!wish_) return {true, "InService", "Slurm has the node " + name_};
     if (!in_.mark)
-      return {true, "RegisteredByOthers", "Slurm had the node " + name_ + " already: its partitions and resources stay as they are"};
+      return {true, "RegisteredByOthers",
+              "Slurm had the node " + name_ + " already: its partitions and resources stay as they are"};
     if (!*wish_) return {true, "Invalid", wish_->error().message + "; the Slurm node stays as it is"};
     return {true, "InService", "Slurm has the node " + name_ + notes()};
   }
@@ -196,7 +200,8 @@ class Pass {
       if (std::ranges::find(node_->partitions, partition) != node_->partitions.end()) continue;
       out += (out.empty() ? ", but not in partition " : ", ") + partition;
     }
-    if (!out.empty()) out += ": a NodeSet of slurm.conf must take the feature of that name, and Slurm looks at it when it reconfigures";
+    if (!out.empty())
+      out += ": a NodeSet of slurm.conf must take the feature of that name, and Slurm looks at it when it reconfigures";
     if ((*wish_)->gpus > 0 && node_->gres.empty()) out += "; it has no GPUs there, because GresTypes of slurm.conf lacks gpu";
     if (host_->meta.annotation(kAnnotationEffect) == kNoExecute && !in_.slurm_pod.empty())
       out += "; its pods are not evicted, because pod " + in_.slurm_pod + " runs there";

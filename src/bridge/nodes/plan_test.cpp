@@ -9,12 +9,12 @@ namespace bridge::nodes {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::Json;
-using testing::kInstallation;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::Json;
+using testing::kInstallation;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -214,9 +214,9 @@ TEST_F(NodesPlanTest, ANodeWithOtherResourcesIsMadeAgainAfterAWhile) {
   world.external_host("a");
   world.own_node("a", "IDLE", "", "old");
   EXPECT_THAT(world.steps(), Not(Contains("drain Slurm node a")));
-  world.mono += 4min;
+  world.mono = world.mono + 4min;
   EXPECT_THAT(world.steps(), Not(Contains("drain Slurm node a")));
-  world.mono += 2min;
+  world.mono = world.mono + 2min;
   EXPECT_EQ(world.act("drain")["reason"], kMadeAgain);
   world.own_node("a", "IDLE+DRAIN", "slurm-bridge: " + std::string(kMadeAgain), "old");
   EXPECT_THAT(world.steps(), Contains("remove Slurm node a"));
@@ -231,7 +231,7 @@ TEST_F(NodesPlanTest, AChangeThatDoesNotLastMakesNothingAgain) {
   for (int i = 0; i < 5; ++i) {
     world.external_host("a", {{"status", {{"allocatable", {{"memory", i % 2 == 0 ? "8Gi" : "16Gi"}}}}}});
     EXPECT_THAT(world.steps(), Not(Contains("drain Slurm node a")));
-    world.mono += 4min;
+    world.mono = world.mono + 4min;
   }
 }
 
@@ -242,7 +242,7 @@ TEST_F(NodesPlanTest, OneNodeAtATimeIsMadeAgain) {
   world.own_node("b", "IDLE", "", "old");
   (void)world.plan("a");
   (void)world.plan("b");
-  world.mono += 6min;
+  world.mono = world.mono + 6min;
   EXPECT_THAT(world.steps("b"), Contains("drain Slurm node b"));
   EXPECT_THAT(world.steps("a"), Not(Contains("drain Slurm node a")));
   world.own_node("b");
@@ -256,7 +256,7 @@ TEST_F(NodesPlanTest, AfterARestartTheOneThatWasBegunComesFirst) {
   world.own_node("a", "IDLE", "", "old");
   world.own_node("b", "IDLE+DRAIN", "slurm-bridge: " + std::string(kMadeAgain), "old");
   (void)world.plan("a");
-  world.mono += 6min;
+  world.mono = world.mono + 6min;
   EXPECT_THAT(world.steps("a"), Not(Contains("drain Slurm node a")));
   EXPECT_THAT(world.steps("b"), Contains("remove Slurm node b"));
 }
@@ -265,7 +265,7 @@ TEST_F(NodesPlanTest, ANodeThatSomebodyElseDrainedIsNotMadeAgain) {
   world.external_host("a");
   world.own_node("a", "IDLE+DRAIN", "maintenance", "old");
   (void)world.plan();
-  world.mono += 6min;
+  world.mono = world.mono + 6min;
   EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a"));
 }
 
@@ -364,14 +364,14 @@ TEST_F(NodesPlanTest, AnOldAnswerTaintsNothing) {
 TEST_F(NodesPlanTest, TheTaintGoesWhenSlurmHasLackedTheNodeForAWhile) {
   world.host("a", with_taints(Json::array({{{"key", "other"}, {"effect", "NoSchedule"}}, taint()})));
   EXPECT_THAT(world.steps(), IsEmpty());
-  world.mono += 30s;
+  world.mono = world.mono + 30s;
   EXPECT_THAT(world.steps(), IsEmpty());
   world.slurm_node("a");
   (void)world.plan();
   world.nodes.clear();
-  world.mono += 31s;
+  world.mono = world.mono + 31s;
   EXPECT_THAT(world.steps(), IsEmpty()) << "it was there meanwhile";
-  world.mono += 61s;
+  world.mono = world.mono + 61s;
   world.age = 10min;
   EXPECT_THAT(world.steps(), IsEmpty()) << "an old answer";
   world.age = core::Duration{0};
@@ -381,15 +381,16 @@ TEST_F(NodesPlanTest, TheTaintGoesWhenSlurmHasLackedTheNodeForAWhile) {
 TEST_F(NodesPlanTest, ANodeThatIsRegisteredAgainKeepsItsTaint) {
   world.external_host("a", with_taints(Json::array({taint()})));
   (void)world.plan();
-  world.mono += 5min;
+  world.mono = world.mono + 5min;
   EXPECT_THAT(world.steps(), ElementsAre("create Slurm node a"));
 }
 
 TEST_F(NodesPlanTest, TheWordOfSomebodyElseIsTheValueOfTheTaint) {
   world.host("a", with_taints(Json::array({taint()})));
   world.slurm_node("a", "IDLE+DRAIN", "bad DIMM (see #7)");
-  EXPECT_EQ(taint_patch(), Json::array({{{"op", "remove"}, {"path", "/spec/taints/0"}},
-                                        {{"op", "add"}, {"path", "/spec/taints/-"}, {"value", taint("NoSchedule", "bad-DIMM-see-7")}}}));
+  EXPECT_EQ(taint_patch(),
+            Json::array({{{"op", "remove"}, {"path", "/spec/taints/0"}},
+                         {{"op", "add"}, {"path", "/spec/taints/-"}, {"value", taint("NoSchedule", "bad-DIMM-see-7")}}}));
   EXPECT_EQ(world.condition(), "False Drained: Slurm: bad DIMM (see #7)");
   world.slurm_node("a", "DOWN", "broken");
   EXPECT_EQ(world.condition(), "False Down: Slurm: broken");
@@ -417,7 +418,9 @@ TEST_F(NodesPlanTest, PodsAreEvictedOnlyWhereThatIsAskedForAndSlurmsPodsDoNotRun
 }
 
 TEST_F(NodesPlanTest, ASecondNodeOfTheNameIsToldSo) {
-  const auto named = [](const char* name) { return Json{{"metadata", {{"labels", {{std::string(kLabelSlurmNodeName), name}}}}}}; };
+  const auto named = [](const char* name) {
+    return Json{{"metadata", {{"labels", {{std::string(kLabelSlurmNodeName), name}}}}}};
+  };
   world.host("a");
   Json second = named("a");
   second.merge_patch(with_taints(Json::array({taint()})));

@@ -1,6 +1,4 @@
 // The settings of the nodes controller.
-//
-// Folder src/bridge/nodes: the nodes controller of slurm-bridge. Uses bridge/common, and no other controller.
 #pragma once
 
 #include "core/clock.hpp"
@@ -9,8 +7,8 @@
 namespace bridge::nodes {
 
 struct Settings {
-  slurm::ClusterKey cluster;           ///< The Slurm cluster that has the nodes.
-  core::Duration made_again{300000};   ///< For how long a node must have other resources before its record is made again.
+  slurm::ClusterKey cluster;            ///< The Slurm cluster that has the nodes.
+  core::Duration made_again{300000};    ///< For how long a node must have other resources before its record is made again.
   core::Duration believed_gone{60000};  ///< For how long Slurm must lack a node before its taint is removed.
 };
 

@@ -60,7 +60,8 @@ plan::ActPtr set_taints(const kube::SchedulingNodeRecord& node, const Effects& w
 plan::ActPtr set_condition(const kube::SchedulingNodeRecord& node, const Condition& wanted, core::WallTime now) {
   const std::string status = wanted.status ? "True" : "False";
   const kube::PodCondition* have = condition_of(node);
-  if (have != nullptr && have->status == status && have->reason == wanted.reason && have->message == wanted.message) return nullptr;
+  if (have != nullptr && have->status == status && have->reason == wanted.reason && have->message == wanted.message)
+    return nullptr;
   Json entry{{"type", kConditionNode}, {"status", status}, {"reason", wanted.reason}, {"message", wanted.message}};
   if (have == nullptr || have->status != status) entry["lastTransitionTime"] = core::format_rfc3339(now);
   Json patch{{"status", {{"conditions", Json::array({std::move(entry)})}}}};

@@ -756,7 +756,8 @@ struct RemoveNodeTest : TargetTest {
     node.state.flags = {"DRAIN", "EXTERNAL"};
     node.features = {kMark.feature()};
     snapshot.nodes.emplace("x", std::make_shared<const Node>(node));
-    auto evidence = OwnDrained::of(plan::testing::Observer::at(loop.clock().mono()), snapshot, {"c", "x"}, Owner::kBridge, "uid");
+    auto evidence =
+        OwnDrained::of(plan::testing::Observer::at(loop.clock().mono()), snapshot, {"c", "x"}, Owner::kBridge, "uid");
     return remove_node(evidence.value());
   }
 };

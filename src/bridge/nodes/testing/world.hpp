@@ -32,7 +32,8 @@ class World {
 
   /// Creates or replaces a Kubernetes node that is ready. `more` is merged over it.
   void host(const std::string& name, const Json& more = Json::object()) {
-    Json document = Json::parse(R"({"kind": "Node", "metadata": {}, "status": {"allocatable": {"cpu": "7900m", "memory": "16Gi"},
+    Json document =
+        Json::parse(R"({"kind": "Node", "metadata": {}, "status": {"allocatable": {"cpu": "7900m", "memory": "16Gi"},
       "addresses": [{"type": "Hostname", "address": "h"}, {"type": "InternalIP", "address": "10.0.0.7"}],
       "conditions": [{"type": "Ready", "status": "True"}]}})");
     document["metadata"]["name"] = document["metadata"]["uid"] = name;
@@ -67,8 +68,8 @@ class World {
     slurm::Node& out = slurm_node(name, state + "+EXTERNAL", reason);
     const auto host = caches_.nodes.find({"", name});
     if (made.empty() && host != nullptr) made = slurm::made_of(wish_of(*host, *snapshot()).value());
-    out.features = out.active_features = {
-        slurm::NodeMark{slurm::Owner::kBridge, installation, made.empty() ? "old" : made}.feature()};
+    out.features =
+        out.active_features = {slurm::NodeMark{slurm::Owner::kBridge, installation, made.empty() ? "old" : made}.feature()};
     return out;
   }
   /// A job that runs on the node.
@@ -79,7 +80,8 @@ class World {
     out.nodes = {node};
   }
   void pod_on(const std::string& node, const std::string& app) {
-    Json document{{"kind", "Pod"}, {"spec", {{"nodeName", node}, {"containers", Json::array()}}}, {"status", {{"phase", "Running"}}}};
+    Json document{
+        {"kind", "Pod"}, {"spec", {{"nodeName", node}, {"containers", Json::array()}}}, {"status", {{"phase", "Running"}}}};
     document["metadata"] = {{"name", app}, {"uid", app}, {"labels", {{"app.kubernetes.io/name", app}}}};
     wiring_.put(caches_.pods, document);
   }
