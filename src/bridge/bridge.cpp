@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "bridge/jobs/observe.hpp"
+#include "bridge/nodes/observe.hpp"
 #include "slinky/names.hpp"
 #include "slinky/secret_key.hpp"
 #include "slinky/slurm_connections.hpp"
@@ -17,6 +18,7 @@ Options with_cluster(Options options) {
   const auto& controller = options.controller;
   options.jobs.cluster = controller ? slinky::cluster_key(controller->ns, controller->name)
                                     : options.address->endpoint.host + ":" + std::to_string(options.address->endpoint.port);
+  options.nodes.cluster = options.jobs.cluster;
   return options;
 }
 
@@ -33,6 +35,7 @@ struct Bridge::Impl {
         target(loop, clusters),
         wiring(manager, clusters, {}),
         jobs(wiring, options.jobs) {
+    if (options.runs_nodes) nodes.emplace(wiring, options.nodes);
     manager.add_target(target);
     manager.on_leading([this] { clusters.mark_stale(); });
     manager.on_waiting([this](const std::string& system) { clusters.poll_often(system); });
@@ -70,6 +73,7 @@ struct Bridge::Impl {
   slurm::Target target;
   slinky::ManagerWiring wiring;
   jobs::JobsController jobs;
+  std::optional<nodes::NodesController> nodes;
   std::optional<slinky::SlurmConnections> connections;
   std::optional<slurm::KeyedCluster> keyed;
 };

@@ -30,6 +30,7 @@ class BridgeWorkload final : public Workload {
   void free_pod();
   void submit_foreign();
   void submit_native();
+  void fill_node_actions(std::vector<Action>& out);
   void fill_slurm_actions(std::vector<Action>& out);
   void restore_slurm();
   [[nodiscard]] std::string some_pod();
