@@ -65,8 +65,8 @@ class Bridged(Namespace):
         super().__exit__(kind, error, trace)
 
     def install(self, **more):
-        """`more`: further values of the chart, "nodes.enabled" for example."""
-        values = {"fullnameOverride": self.name, "sharedConfig.cluster": f"{self.name}/demo", "schedulerConfig.partition": "",
+        """`more`: further values of the chart, "nodes.enabled" for example. Without them, pods have the gate only if they say so."""
+        values = {"admission.enabled": "false", "fullnameOverride": self.name, "sharedConfig.cluster": f"{self.name}/demo", "schedulerConfig.partition": "",
                   "admission.managedNamespaces": f"{{{self.pods.name}}}", "controllers.podAnnotations.binary": f"sha256-{bridge_image()}"} | more
         run("helm", "upgrade", "--install", self.name, str(TOP / "charts/slurm-bridge"), "-n", self.name,
             "--set", ",".join(f"{key}={value}" for key, value in values.items()))
