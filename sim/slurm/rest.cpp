@@ -119,6 +119,8 @@ std::string_view text_of(SlurmErrno number) {
       return "Invalid time specified";
     case SlurmErrno::kReservationStarted:
       return "Reservation already started";
+    case SlurmErrno::kInvalidArgument:
+      return "Invalid argument";
     case SlurmErrno::kUnspecified:
       break;
   }

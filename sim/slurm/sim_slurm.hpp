@@ -50,6 +50,7 @@ struct SlurmOptions {
 enum class SlurmErrno : int {
   kSuccess = 0,
   kUnspecified = -1,
+  kInvalidArgument = 22,
   kNoController = 1800,
   kInvalidPartition = 2000,
   kAccessDenied = 2002,

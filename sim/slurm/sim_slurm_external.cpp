@@ -21,6 +21,14 @@ bool node_line_key(std::string_view key) {
   return read_node_conf(std::string(key) + "=x").has_value();
 }
 
+/// Reports whether GresConf="count=2,name=gpu+..." of the line has a record of this name.
+bool has_gres_conf(const ConfWords& words, const std::string& name) {
+  for (const std::string& record : split(word(words, "gresconf"), '+')) {
+    if (has(split(record, ','), "name=" + name)) return true;
+  }
+  return false;
+}
+
 /// Returns the numbers in "gpu:a100:2,nic:1" by name, without the types.
 std::map<std::string, int> gres_numbers(const std::string& text) {
   std::map<std::string, int> out;
@@ -75,9 +83,12 @@ SlurmErrno SimSlurm::create_nodes(const std::string& line) {
     node.weight = node.conf_weight = count("weight", 1);
     const std::string features = word(words, "features");
     node.features = node.active_features = split(features.empty() ? word(words, "feature") : features, ',');
-    // Without GresTypes, the GRES of a node are dropped without an error.
+    // Without GresTypes, the GRES of a node are dropped without an error. Otherwise slurmctld looks for them in GresConf=.
     for (const std::string& gres : split(word(words, "gres"), ',')) {
-      if (gres_types_.contains(gres.substr(0, gres.find(':')))) node.gres += (node.gres.empty() ? "" : ",") + gres;
+      const std::string type = gres.substr(0, gres.find(':'));
+      if (!gres_types_.contains(type)) continue;
+      if (!has_gres_conf(words, type)) return SlurmErrno::kInvalidArgument;
+      node.gres += (node.gres.empty() ? "" : ",") + gres;
     }
     node.made = loop_.clock().mono();
     if (on_new) on_new(node);

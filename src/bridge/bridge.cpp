@@ -4,6 +4,7 @@
 
 #include "bridge/jobs/observe.hpp"
 #include "bridge/metrics.hpp"
+#include "bridge/nodes/observe.hpp"
 #include "run/shell/metric_families.hpp"
 #include "slinky/names.hpp"
 #include "slinky/secret_key.hpp"
@@ -19,6 +20,7 @@ Options with_cluster(Options options) {
   const auto& controller = options.controller;
   options.jobs.cluster = controller ? slinky::cluster_key(controller->ns, controller->name)
                                     : options.address->endpoint.host + ":" + std::to_string(options.address->endpoint.port);
+  options.nodes.cluster = options.jobs.cluster;
   return options;
 }
 
@@ -35,6 +37,7 @@ struct Bridge::Impl {
         target(loop, clusters),
         wiring(manager, clusters, {}),
         jobs(wiring, options.jobs) {
+    if (options.runs_nodes) nodes.emplace(wiring, options.nodes);
     manager.add_target(target);
     manager.on_leading([this] {
       clusters.mark_stale();
@@ -90,6 +93,7 @@ struct Bridge::Impl {
   slinky::ManagerWiring wiring;
   jobs::JobsController jobs;
   std::optional<Metrics> metrics;
+  std::optional<nodes::NodesController> nodes;
   std::optional<slinky::SlurmConnections> connections;
   std::optional<slurm::KeyedCluster> keyed;
 };

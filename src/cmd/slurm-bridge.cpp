@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
                  .about = "Lets Slurm choose where and when pods run: a pod with the scheduling gate becomes a job of Slurm."});
   bridge::Options options;
   Flags flags;
-  bool shared_nodes = false;
+  bool shared_nodes = false, no_nodes = false;
   app.flag("--cluster", flags.cluster, "The Slurm cluster: NAMESPACE/NAME of its Controller, which has a RestApi");
   app.flag("--slurmrestd", flags.slurmrestd, "Instead of --cluster: HOST:PORT of a slurmrestd");
   app.flag("--slurm-key", flags.slurm_key, "With --slurmrestd: NAMESPACE/SECRET/KEY of the key that signs tokens (HS256)");
@@ -92,6 +92,7 @@ int main(int argc, char** argv) {
   app.flag("--partition", options.jobs.partition, "The partition of pods that name none (default: Slurm's)");
   app.flag("--mcs-label", options.jobs.mcs_label, "The MCS label of all jobs (default: none)");
   app.flag("--shared-nodes", shared_nodes, "Pods that do not say otherwise share nodes with other jobs");
+  app.flag("--no-nodes", no_nodes, "Leave nodes alone: register, taint and drain none");
   app.flag("--trust-identities", options.jobs.trusts_identities,
            "Let pods choose the user, the group and the priority of their jobs");
   app.flag("--node-silence-limit", flags.silence_limit,
@@ -102,6 +103,7 @@ int main(int argc, char** argv) {
     return app.fatal("flags", invalid("--managed-namespaces: empty, must name at least one namespace"));
   if (const auto wrong = read_silence_limit(flags.silence_limit, options.jobs.silence_limit)) return app.fatal("flags", *wrong);
   options.jobs.whole_nodes = !shared_nodes;
+  options.runs_nodes = !no_nodes;
   bridge::Bridge slurm_bridge(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);
   return app.run();
 }

@@ -189,6 +189,7 @@ struct SchedulingPodRecord : PodRecord {
 /// The part of a node that a scheduler needs, including NodeRecord.
 struct SchedulingNodeRecord : NodeRecord {
   ResourceAmounts allocatable;
+  std::string internal_ip;  ///< The first InternalIP; "": none.
   std::vector<PodCondition> conditions;
 };
 

@@ -16,6 +16,7 @@
 #include "slurm/holds.hpp"
 #include "slurm/model.hpp"
 #include "slurm/own_job.hpp"
+#include "slurm/own_node.hpp"
 #include "slurm/reservation.hpp"
 
 namespace slurm {
@@ -48,12 +49,14 @@ struct ResumeNode final : plan::Act {
 };
 
 /// Sets comment, features, topology or weight, never the state. With `own`, the features are computed from those of the live
-/// node. A change of features or weight also sends the live topology, because Slurm may drop it otherwise.
+/// node. A change of features or weight also sends the live topology, because Slurm may drop it otherwise. With `mark`, fails
+/// with kConflict unless the live node has this mark.
 struct UpdateNode final : plan::Act {
   ClusterKey cluster;
   std::string node;
   NodeUpdate update;  ///< state and reason must be unset; with `own`, features too.
   std::optional<OwnFeatures> own{};
+  std::optional<NodeMark> mark{};
   [[nodiscard]] core::Json describe() const override;
 };
 
@@ -87,6 +90,25 @@ struct DeleteNode final : plan::Act {
   std::string why;
   std::optional<NodeEvidence::Live> expected;
   std::optional<NodeEvidence> evidence;
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
+/// Creates an external node with a mark. Slurm is asked live first, because before 26.05 a creation deletes an idle node of the
+/// same name. A node with the same mark counts as this one. Fails with kAlreadyExists if Slurm has any other node of the name.
+struct CreateNode final : plan::Act {
+  ClusterKey cluster;
+  NodeWish wish;
+  NodeMark mark;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Deletes an external node that the owner created. A node that Slurm does not have counts as done. Fails with kBusy if a job
+/// holds the node, with kExpired if the evidence is too old, and with kConflict if the live node has another mark, or is not
+/// drained by the owner alone.
+struct RemoveNode final : plan::Act {
+  explicit RemoveNode(OwnDrained own) : evidence(std::move(own)) {}
+  OwnDrained evidence;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
 };
@@ -237,6 +259,10 @@ plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::strin
 plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node, std::string seen = "");
 plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update,
                          std::optional<OwnFeatures> own = std::nullopt);
+/// Changes the features of a node that one of our programs created.
+plan::ActPtr update_features(ClusterKey cluster, std::string node, NodeMark mark, OwnFeatures own);
+plan::ActPtr create_node(ClusterKey cluster, NodeWish wish, NodeMark mark);
+plan::ActPtr remove_node(OwnDrained evidence);
 plan::ActPtr restore_reason(ClusterKey cluster, const Node& seen, std::string reason);
 /// Deletes a node without a worker. `seen` is the node on which the decision was based.
 plan::ActPtr delete_node(ClusterKey cluster, Owner owner, const Node& seen, std::string why,

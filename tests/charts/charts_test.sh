@@ -463,13 +463,15 @@ bridged=(--set sharedConfig.cluster=slurm/demo)
 direct=(--set 'sharedConfig.slurmRestApi=http://h:6820,sharedConfig.slurmKeyRef.namespace=keys,sharedConfig.slurmKeyRef.name=s,sharedConfig.slurmKeyRef.key=k')
 pod='o["Deployment/slurm-bridge"]["spec"]["template"]["spec"]'
 args="${pod}['containers'][0]['args']"
-shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "Deployment/slurm-bridge", "FlowSchema/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-key", "Service/slurm-bridge", "ServiceAccount/slurm-bridge"]' "${bridged[@]}"
-shows slurm-bridge "$args" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--log-level=info"]' "${bridged[@]}"
+shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "Deployment/slurm-bridge", "FlowSchema/slurm-bridge", "MutatingWebhookConfiguration/slurm-bridge", "PriorityClass/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-admission", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-admission", "RoleBinding/slurm-bridge-key", "Service/slurm-bridge", "ServiceAccount/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge", "ValidatingAdmissionPolicyBinding/slurm-bridge"]' "${bridged[@]}"
+without=(--set admission.enabled=false)
+shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "Deployment/slurm-bridge", "FlowSchema/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-key", "Service/slurm-bridge", "ServiceAccount/slurm-bridge"]' "${bridged[@]}" "${without[@]}"
+shows slurm-bridge "$args" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--admission-addr=:9443", "--admission-name=slurm-bridge", "--scheduler-name=slurm-bridge-scheduler", "--log-level=info"]' "${bridged[@]}"
 shows slurm-bridge "[a for a in $args if a.split('=')[0] in ('--slurmrestd', '--slurm-key', '--cluster')]" '["--slurmrestd=h:6820", "--slurm-key=keys/s/k"]' "${direct[@]}"
-shows slurm-bridge "$args[5:]" '["--managed-namespaces=a,b", "--shared-nodes", "--trust-identities", "--log-level=info", "--x"]' "${bridged[@]}" \
+shows slurm-bridge "$args[5:]" '["--managed-namespaces=a,b", "--shared-nodes", "--trust-identities", "--log-level=info", "--x"]' "${bridged[@]}" "${without[@]}" \
   --set 'admission.managedNamespaces={a,b},schedulerConfig.partition=,schedulerConfig.mcsLabel=,schedulerConfig.sharedNodes=true,schedulerConfig.trustIdentities=true,controllers.extraArgs={--x}'
 shows slurm-bridge "[$pod['securityContext']['runAsNonRoot'], $pod['containers'][0]['securityContext'], [p['name'] for p in $pod['containers'][0]['ports']], $pod['containers'][0]['readinessProbe']['httpGet']['path']]" \
-  '[true, {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true}, ["health", "metrics"], "/readyz"]' "${bridged[@]}"
+  '[true, {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true}, ["health", "metrics", "webhook"], "/readyz"]' "${bridged[@]}"
 shows slurm-bridge '[o["Deployment/a-slurm-bridge"]["metadata"]["name"], [a for a in o["Deployment/a-slurm-bridge"]["spec"]["template"]["spec"]["containers"][0]["args"] if "elect-name=" in a]]' \
   '["a-slurm-bridge", ["--leader-elect-name=a-slurm-bridge"]]' "${bridged[@]}" --set fullnameOverride=a-slurm-bridge
 # Without an election, the old pod ends before the new one begins.
@@ -481,13 +483,17 @@ shows slurm-bridge "$key" '[{"resourceNames": ["demo-jwt-key"], "verbs": ["get"]
 shows slurm-bridge "$key" '[{"resourceNames": ["mine"], "verbs": ["get"]}, "slurm"]' "${bridged[@]}" --set sharedConfig.clusterKeySecret=mine
 shows slurm-bridge "$key" '[{"resourceNames": ["s"], "verbs": ["get"]}, "keys"]' "${direct[@]}"
 bridge_rights=${rights/ROLE/o[\"ClusterRole/slurm-bridge\"]}
-shows slurm-bridge "$bridge_rights" '{"namespaces": "glw", "nodes": "glw", "pods": "dglpw", "pods/eviction": "c", "pods/status": "p", "slinky.slurm.net/controllers": "glw", "slinky.slurm.net/restapis": "glw"}' "${bridged[@]}"
+shows slurm-bridge "$bridge_rights" '{"namespaces": "glw", "nodes": "glpw", "nodes/status": "p", "pods": "dglpw", "pods/eviction": "c", "pods/status": "p", "slinky.slurm.net/controllers": "glw", "slinky.slurm.net/restapis": "glw"}' "${bridged[@]}" "${without[@]}"
+shows slurm-bridge "{k: v for k, v in $bridge_rights.items() if 'io/' in k}" '{"admissionregistration.k8s.io/mutatingwebhookconfigurations": "gp", "scheduling.k8s.io/priorityclasses": "glw"}' "${bridged[@]}"
+shows slurm-bridge '[r.get("resourceNames") for n in ("ClusterRole/slurm-bridge", "Role/slurm-bridge-admission") for r in o[n]["rules"] if r["resources"][0] in ("mutatingwebhookconfigurations", "secrets") and r["verbs"] != ["create"]]' '[["slurm-bridge"], ["slurm-bridge"]]' "${bridged[@]}"
+shows slurm-bridge "[{k: v for k, v in $bridge_rights.items() if k.startswith('nodes')}, $args[-2:]]" '[{"nodes": "glw"}, ["--no-nodes", "--log-level=info"]]' "${bridged[@]}" "${without[@]}" --set nodes.enabled=false
+shows slurm-bridge 'len({(g, r) for rule in o["ClusterRole/slurm-bridge"]["rules"] for g in rule["apiGroups"] for r in rule["resources"]}) == len(o["ClusterRole/slurm-bridge"]["rules"])' true "${bridged[@]}"
 shows slurm-bridge "[k for k in $bridge_rights if 'slinky' in k]" '[]' "${direct[@]}"
 shows slurm-bridge "${rights/ROLE/o[\"Role/slurm-bridge\"]}" '{"coordination.k8s.io/leases": "cgu"}' "${bridged[@]}"
 shows slurm-bridge '{(s["kind"], s["name"], s["namespace"]) for k, d in o.items() if "Binding/" in k for s in d["subjects"]} == {("ServiceAccount", "mine", "ns")}' true "${bridged[@]}" --set controllers.serviceAccount.name=mine
 # Metrics and budgets, as for the operator.
-shows slurm-bridge "['Service/slurm-bridge' in o, 'NetworkPolicy/slurm-bridge' in o]" '[false, false]' "${bridged[@]}" --set controllers.metricsPort=0
-shows slurm-bridge 'o["NetworkPolicy/slurm-bridge"]["spec"]["ingress"]' '[{"from": [{"namespaceSelector": {}}], "ports": [{"port": "metrics", "protocol": "TCP"}]}]' "${bridged[@]}" --set networkPolicy.enabled=true --set-json 'networkPolicy.metricsFrom=[{"namespaceSelector":{}}]'
+shows slurm-bridge "['Service/slurm-bridge' in o, 'NetworkPolicy/slurm-bridge' in o]" '[false, false]' "${bridged[@]}" "${without[@]}" --set controllers.metricsPort=0
+shows slurm-bridge 'o["NetworkPolicy/slurm-bridge"]["spec"]["ingress"]' '[{"from": [{"namespaceSelector": {}}], "ports": [{"port": "metrics", "protocol": "TCP"}]}]' "${bridged[@]}" "${without[@]}" --set networkPolicy.enabled=true --set-json 'networkPolicy.metricsFrom=[{"namespaceSelector":{}}]'
 shows slurm-bridge 'o["ServiceMonitor/slurm-bridge"]["spec"]["selector"]["matchLabels"]' '{"app.kubernetes.io/instance": "slurm-bridge", "app.kubernetes.io/name": "slurm-bridge"}' "${bridged[@]}" --set controllers.serviceMonitor.enabled=true
 refuses slurm-bridge 'controllers.serviceMonitor.enabled: there are no metrics' "${bridged[@]}" --set controllers.serviceMonitor.enabled=true,controllers.metricsPort=0
 refuses slurm-bridge 'sharedConfig: exactly one of cluster and slurmRestApi must be set'
@@ -495,7 +501,24 @@ refuses slurm-bridge 'sharedConfig: exactly one of cluster and slurmRestApi must
 refuses slurm-bridge 'sharedConfig.slurmKeyRef.key: must be set with slurmRestApi' "${direct[@]}" --set sharedConfig.slurmKeyRef.key=
 refuses slurm-bridge "at '/sharedConfig/cluster': 'demo' does not match pattern" --set sharedConfig.cluster=demo
 refuses slurm-bridge 'admission.managedNamespaces: empty, must name at least one namespace' "${bridged[@]}" --set-json 'admission.managedNamespaces=[]'
-refuses slurm-bridge 'admission.managedNamespaces: ns is the namespace of the bridge itself' "${bridged[@]}" --set 'admission.managedNamespaces={a,ns}'
+for own in ns kube-system; do
+  refuses slurm-bridge "admission.managedNamespaces: $own, must not be the namespace of Kubernetes or of the bridge itself" "${bridged[@]}" --set "admission.managedNamespaces={a,$own}"
+done
+refuses slurm-bridge 'admission.port: 0, must be from 1 to 65535' "${bridged[@]}" --set admission.port=0
+# The webhook is asked for pods of Slurm alone.
+hooks='o["MutatingWebhookConfiguration/slurm-bridge"]["webhooks"]'
+shows slurm-bridge "[[h['clientConfig']['service']['name'], h['failurePolicy'], h['namespaceSelector']['matchExpressions'][0]] for h in $hooks]" \
+  '[["slurm-bridge", "Fail", {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["a", "b"]}], ["slurm-bridge", "Fail", {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["a", "b", "kube-system", "ns"]}]]' \
+  "${bridged[@]}" --set 'admission.managedNamespaces={a,b}'
+shows slurm-bridge "[h['matchConditions'][0]['expression'] for h in $hooks[1:]]" "[\"object.spec.?schedulerName.orValue('') == 'mine'\"]" "${bridged[@]}" --set schedulerConfig.schedulerName=mine
+shows slurm-bridge "[len($hooks), [a for a in $args if 'scheduler-name' in a]]" '[1, []]' "${bridged[@]}" --set schedulerConfig.schedulerName=
+shows slurm-bridge 'o["ValidatingAdmissionPolicy/slurm-bridge"]["spec"]["matchConditions"][0]["expression"]' "\"request.userInfo.username != 'system:serviceaccount:ns:mine'\"" "${bridged[@]}" --set controllers.serviceAccount.name=mine
+shows slurm-bridge 'o["ValidatingAdmissionPolicyBinding/slurm-bridge"]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"][0]["values"]' '["a", "b"]' "${bridged[@]}" --set 'admission.managedNamespaces={a,b}'
+shows slurm-bridge '[o["PriorityClass/slurm-bridge"][k] for k in ("preemptionPolicy", "value")]' '["Never", 0]' "${bridged[@]}" --set fullnameOverride=other
+shows slurm-bridge '[k for k in o if k.startswith("PriorityClass")]' '[]' "${bridged[@]}" --set admission.priorityClass.create=false
+shows slurm-bridge "[[p['name'], p['port']] for p in o['Service/slurm-bridge']['spec']['ports']]" '[["metrics", 8080], ["webhook", 443]]' "${bridged[@]}"
+shows slurm-bridge "[[p['name'] for p in o['Service/slurm-bridge']['spec']['ports']], $pod['containers'][0]['lifecycle']]" '[["webhook"], {"preStop": {"sleep": {"seconds": 5}}}]' "${bridged[@]}" --set controllers.metricsPort=0
+shows slurm-bridge 'o["NetworkPolicy/slurm-bridge"]["spec"]["ingress"]' '[{"ports": [{"port": "webhook", "protocol": "TCP"}]}]' "${bridged[@]}" --set networkPolicy.enabled=true
 tells slurm-bridge 'are not used: scheduler, admission.certManager, admission.replicas.' "${bridged[@]}" --set scheduler.replicaCount=1,admission.replicas=1,admission.certManager.enabled=true
 
 # A misspelt value is refused by its name, at any depth. The schema knows each value of values.yaml by its name. A value that

@@ -189,7 +189,7 @@ spec:
 
 {{- /*
 The Deployment. Takes a dict: root, path (the name of the program's value), leaderElection, pullPolicy, priorityClassName, args (those
-between the common ones), and ports: further ports of the container, by name.
+between the common ones), ports (further ports of the container, by name), and preStop: for how many seconds a pod that ends still answers.
 */}}
 {{- define "program.deployment" -}}
 {{- $top := .root }}
@@ -284,6 +284,12 @@ spec:
             - name: {{ $name }}
               containerPort: {{ $port }}
             {{- end }}
+          {{- with .preStop }}
+          lifecycle:
+            preStop:
+              sleep:
+                seconds: {{ . }}
+          {{- end }}
           livenessProbe:
             httpGet:
               path: /healthz
@@ -352,11 +358,12 @@ spec:
       {{- include "program.selectorLabels" (first .) | nindent 6 }}
 {{- end }}
 
-{{- /* The Service of metrics. */}}
+{{- /* The Service. A list: the context, the program's value, and further ports of the container: a list of {name, port}. */}}
 {{- define "program.service" -}}
 {{- $top := first . }}
-{{- $metrics := include "program.metricsPort" . }}
-{{- if ne $metrics "0" }}
+{{- $metrics := include "program.metricsPort" (list $top (index . 1)) }}
+{{- $ports := ternary (list (dict "name" "metrics" "port" $metrics)) list (ne $metrics "0") }}
+{{- with concat $ports (last .) }}
 {{- if not (regexMatch "^[a-z]" (include "program.fullname" $top)) }}
 {{- fail (printf "the name of the Service, %s, must begin with a letter: set fullnameOverride" (include "program.fullname" $top)) }}
 {{- end }}
@@ -369,10 +376,12 @@ spec:
   selector:
     {{- include "program.selectorLabels" $top | nindent 4 }}
   ports:
-    - name: metrics
-      port: {{ $metrics }}
-      targetPort: metrics
+    {{- range . }}
+    - name: {{ .name }}
+      port: {{ .port }}
+      targetPort: {{ .name }}
       protocol: TCP
+    {{- end }}
 {{- end }}
 {{- end }}
 

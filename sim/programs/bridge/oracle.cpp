@@ -103,6 +103,9 @@ BridgeOracle::BridgeOracle(Oracles& all, core::Loop& loop, KubeApi& api, SimSlur
   slurm_.on_job_loss = [this](const SimJob& job, const JobLoss& loss) {
     if (loss.cause == JobLoss::Cause::kStateLost && !loss.pending) lost_.insert(record_of(job));
   };
+  slurm_.on_delete = [this](const SimNode& node, const std::vector<const SimJob*>& jobs, const std::string& user) {
+    check_deletion(node, jobs, user);
+  };
 }
 
 bool BridgeOracle::is_ours(const SimJob& job) const {
@@ -157,6 +160,7 @@ void BridgeOracle::request(const net::HttpRequest& request) {
   while (path.ends_with('/')) path.remove_suffix(1);
   const Json body = core::parse_json(request.body).value_or(Json::object());
   if (path == "job/submit") return;
+  if (path == "new/node") return check_creation(text(body, {"node_conf"}));
   if (path.starts_with("job/")) {
     const std::string_view ids = path.substr(4);
     for (const std::string& id : split_ids(ids)) check_job(id, request.method == "DELETE" ? "cancels" : "changes");
@@ -175,6 +179,7 @@ void BridgeOracle::check_job(const std::string& id, const std::string& what) {
 
 void BridgeOracle::check_node(const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
   if (user != kUser) return;
+  check_features(node, update);
   const bool held = node.drain || node.down;
   const bool own = node.reason.find(kOwnReason) != std::string::npos;
   const std::string state = update.state.value_or("");
@@ -289,6 +294,7 @@ BridgeOracle::Wrong BridgeOracle::wrong() const {
   Wrong out;
   wrong_pods(out);
   wrong_jobs(out);
+  wrong_nodes(out);
   return out;
 }
 

@@ -214,7 +214,7 @@ void BridgeWorkload::fill_slurm_actions(std::vector<Action>& out) {
                    world_.oracles().note("admin deletes " + node);
                    (void)slurm.delete_node(node, kAdmin);
                  }});
-  out.push_back({2, [this] { program_.make_external("kube-" + std::to_string(random_.below(3))); }});
+  out.push_back({2, [this] { program_.register_by_hand(); }});
   out.push_back({1, [this, &slurm] {
                    world_.oracles().note("slurmctld stops");
                    slurm.stop();
@@ -239,8 +239,46 @@ std::vector<Workload::Action> BridgeWorkload::actions() {
                    if (const std::string pod = some_pod(); !pod.empty()) world_.evict(pod);
                  }});
   out.push_back({1, [this] { world_.merge(res::kNode, some_node(), {{"spec", {{"unschedulable", random_.chance(0.4)}}}}); }});
+  fill_node_actions(out);
   fill_slurm_actions(out);
   return out;
+}
+
+// --- Nodes ------------------------------------------------------------------------------------------------------------
+
+/// Administrators label nodes and move them between partitions, machines get other sizes, and Kubernetes nodes come and go.
+void BridgeWorkload::fill_node_actions(std::vector<Action>& out) {
+  const auto meta = [this](const char* what, std::string_view name, const Json& value) {
+    const std::string node = some_node();
+    if (node == BridgeProgram::kHybrid || node == BridgeProgram::kByHand) return;
+    world_.oracles().note("admin changes " + std::string(name) + " of " + node);
+    world_.merge(res::kNode, node, {{"metadata", {{what, {{std::string(name), value}}}}}});
+  };
+  out.push_back({1, [=, this] {
+                   const std::vector<Json> values{nullptr, "false", "true", "true", ""};
+                   meta("labels", bridge::kLabelExternalNode, values[random_.below(values.size())]);
+                 }});
+  out.push_back({1, [=, this] {
+                   const std::vector<Json> values{nullptr, "blue", "all", "blue,all", "blue,nowhere"};
+                   meta("annotations", bridge::kAnnotationPartitions, values[random_.below(values.size())]);
+                 }});
+  out.push_back({1, [this] {
+                   const std::string node = some_node();
+                   const char* memory = random_.chance(0.5) ? "8000Mi" : "7990Mi";
+                   world_.oracles().note(node + " has " + memory);
+                   world_.api().modify(
+                       res::kNode, {"", node}, [&](Json& one) { one["status"]["allocatable"]["memory"] = memory; }, {},
+                       "status");
+                 }});
+  out.push_back({1, [this] {
+                   const std::string node = some_node();
+                   world_.oracles().note("Kubernetes node " + node + " is deleted");
+                   world_.kube().nodes().delete_node(node);
+                 }});
+  out.push_back({2, [this] {
+                   const std::string node = some_node();
+                   if (world_.api().peek(res::kNode, {"", node}) == nullptr) program_.make_host(world_, node);
+                 }});
 }
 
 // --- The end ----------------------------------------------------------------------------------------------------------
@@ -251,12 +289,13 @@ void BridgeWorkload::restore_slurm() {
   if (!slurm.node(BridgeProgram::kHybrid)) program_.add_nodes(world_);
   for (int i = 0; i < world_.options().kube_nodes; ++i) {
     const std::string name = "kube-" + std::to_string(i);
+    program_.make_host(world_, name);
     world_.merge(res::kNode, name, {{"spec", {{"unschedulable", false}}}});
-    if (name != BridgeProgram::kHybrid) program_.make_external(name);
     SimNodeUpdate update;
     update.state = "RESUME";
     (void)slurm.update_node(name, update, kAdmin);
   }
+  program_.register_by_hand();
   std::vector<std::int64_t> suspended;
   for (const auto& [id, job] : slurm.jobs()) {
     if (job.state == SimJob::State::kSuspended) suspended.push_back(id);

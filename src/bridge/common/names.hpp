@@ -24,6 +24,15 @@ inline constexpr std::string_view kAnnotationNode = "slinky.slurm.net/slurm-node
 inline constexpr std::string_view kAnnotationReplacedJob = "slinky.slurm.net/slurm-replaced-job";
 /// Label of a Kubernetes node: its name in Slurm, if that is another.
 inline constexpr std::string_view kLabelSlurmNodeName = "slinky.slurm.net/slurm-nodename";
+/// Labels of a Kubernetes node that shall be an external node of Slurm. The value "false" counts as absent.
+inline constexpr std::string_view kLabelExternalNode = "scheduler.slinky.slurm.net/external-node";
+inline constexpr std::string_view kLabelBridgeExternalNode = "scheduler.slinky.slurm.net/slurm-bridge-external-node";
+/// Annotation of such a node: the partitions that it shall be in, separated by commas.
+inline constexpr std::string_view kAnnotationPartitions = "scheduler.slinky.slurm.net/external-node-partitions";
+/// Annotation of a Kubernetes node: with the value "NoExecute", the taint also ends the pods on it that do not tolerate it.
+inline constexpr std::string_view kAnnotationEffect = "slinky.slurm.net/managed-node-effect";
+/// Condition of a Kubernetes node: whether Slurm takes work for it.
+inline constexpr std::string_view kConditionNode = "SlurmReady";
 /// Taint of Kubernetes nodes that Slurm manages.
 inline constexpr std::string_view kTaintManagedNode = "slinky.slurm.net/managed-node";
 /// Prefix of the annotations with which a pod asks for settings of its job.

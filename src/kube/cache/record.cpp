@@ -496,6 +496,9 @@ core::Result<std::shared_ptr<const SchedulingNodeRecord>> parse_record<Schedulin
   dom::element status;
   if (object["status"].get(status) == simdjson::SUCCESS) {
     record.allocatable = quantities(status, "allocatable");
+    each_item(status, "addresses", [&](dom::element address) {
+      if (record.internal_ip.empty() && text(address, "type") == "InternalIP") record.internal_ip = text(address, "address");
+    });
     each_item(status, "conditions", [&](dom::element c) {
       record.conditions.push_back({text(c, "type"), text(c, "status"), text(c, "reason"), text(c, "message")});
     });

@@ -212,6 +212,17 @@ void Client::delete_node(const std::string& name, Done<void> done) {
   connection_->write("DELETE", "node/" + percent_encode(name), nullptr, std::move(done));
 }
 
+void Client::create_node(const std::string& line, Done<void> done) {
+  connection_->with_server([impl = connection_.get(), line, done = std::move(done)](core::Result<void> ready) mutable {
+    if (!ready) return done(std::unexpected(ready.error()));
+    if (!impl->capabilities()->external_jobs) {
+      return done(core::fail(ErrorCode::kUnsupported, "slurmrestd " + impl->capabilities()->release +
+                                                          " cannot create external nodes (25.11 and later can)"));
+    }
+    impl->write("POST", "new/node/", {{"node_conf", line}}, std::move(done));
+  });
+}
+
 void Client::submit_job(const JobWish& wish, const std::string& admin_comment, Done<std::int64_t> done) {
   core::Json job = body_of(wish);
   job["admin_comment"] = admin_comment;

@@ -305,11 +305,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                     {ErrorCode::kInvalid, "update " + act.node + ": state and reason are not for this act", 0, {}, {}});
     }
     begin(act.cluster, "update " + act.node, std::move(done),
-          [this, name = act.node, wish = act.update, own = act.own](const JobPtr& job) {
+          [this, name = act.node, wish = act.update, own = act.own, mark = act.mark](const JobPtr& job) {
             Client* to = client(job);
             if (to == nullptr) return;
-            to->node(name, guard<Node>([job, name, wish, own](Impl& self, core::Result<Node> node) {
+            to->node(name, guard<Node>([job, name, wish, own, mark](Impl& self, core::Result<Node> node) {
                        if (!node) return self.fail(job, node.error());
+                       if (mark && mark_of(*node) != mark) return self.fail(job, another_node());
                        Client* again = self.client(job);
                        if (again == nullptr) return;
                        const NodeUpdate update = as_needed(*node, wish, own, again->capabilities());
@@ -378,6 +379,40 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                       if (result.error().code == ErrorCode::kNotFound) return self.found_none(job, name);
                       self.fail(job, result.error());
                     }));
+  }
+
+  // --- Nodes that our programs create -----------------------------------------------------------------------------
+
+  static core::Error another_node() { return {ErrorCode::kConflict, "it is another node by now", 0, {}, {}}; }
+
+  void create(const CreateNode& act, Done done) {
+    begin(act.cluster, "create " + act.wish.name, std::move(done), [this, wish = act.wish, mark = act.mark](const JobPtr& job) {
+      Client* to = client(job);
+      if (to == nullptr) return;
+      to->node(wish.name, guard<Node>([job, wish, mark](Impl& self, core::Result<Node> node) {
+                 if (node && mark_of(*node) == mark) return self.succeed(job, {{"created", false}});
+                 if (node) return self.fail(job, {ErrorCode::kAlreadyExists, "Slurm has a node of this name", 0, {}, {}});
+                 if (node.error().code != ErrorCode::kNotFound) return self.fail(job, node.error());
+                 if (Client* again = self.client(job))
+                   again->create_node(node_line(wish, mark), self.finish_write(job, {{"created", true}}));
+               }));
+    });
+  }
+
+  void remove_own(const RemoveNode& act, Done done) {
+    const std::string& name = act.evidence.node().name;
+    begin_by(act.evidence, "delete " + name, std::move(done), [this, name, mark = act.evidence.mark()](const JobPtr& job) {
+      unless_held(job, name, [this, job, name, mark] {
+        if_kept(job, name, Live::kDrained, &Impl::found_none, [job, mark](Impl& self, const Node& node) {
+          const Holds holds = Holds::read(node.reason);
+          if (mark_of(node) != mark) return self.fail(job, another_node());
+          if (!holds.has(mark.owner) || holds.others_than(mark.owner) || node.state.has("FAIL") || node.state.base == "DOWN")
+            return self.fail(job,
+                             {ErrorCode::kConflict, "somebody keeps it from work since: \"" + node.reason + "\"", 0, {}, {}});
+          self.write_deletion(job, node.name);
+        });
+      });
+    });
   }
 
   void end(const EndNode& act, Done done) {
@@ -805,6 +840,8 @@ Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Im
   carries_out<RestoreReason>([impl](const auto& act, Done done) { impl->restore(*act, std::move(done)); });
   carries_out<UpdateNode>([impl](const auto& act, Done done) { impl->update(*act, std::move(done)); });
   carries_out<DeleteNode>([impl](const auto& act, Done done) { impl->remove(*act, std::move(done)); });
+  carries_out<CreateNode>([impl](const auto& act, Done done) { impl->create(*act, std::move(done)); });
+  carries_out<RemoveNode>([impl](const auto& act, Done done) { impl->remove_own(*act, std::move(done)); });
   carries_out<EndNode>([impl](const auto& act, Done done) { impl->end(*act, std::move(done)); });
   carries_out<EndJobs>([impl](const auto& act, Done done) { impl->end_jobs(*act, std::move(done)); });
   carries_out<ConfirmIdle>([impl](const auto& act, Done done) { impl->confirm(*act, std::move(done)); });
