@@ -133,8 +133,8 @@ class Pass {
 
   void resume(bool held) {
     if (host_ == nullptr || !held || !node_->state.drains() || node_->state.has("FAIL")) return;
-    // Nobody but a person sets a node down that has no slurmd.
-    if (node_->state.base == "DOWN" && node_->state.has("EXTERNAL")) return;
+    // Nobody but a person sets a node down that has no slurmd. A slurmd that is silent must register first.
+    if (node_->state.base == "DOWN" && (node_->state.has("EXTERNAL") || slurm::is_silent(*node_))) return;
     out_.lane("slurm").add({{"resume", "Slurm node", name_},
                             "Kubernetes node " + host_->meta.name + " takes pods again",
                             slurm::resume_node(in_.settings->cluster, Owner::kBridge, name_, node_->reason)});

@@ -314,10 +314,14 @@ TEST_F(NodesPlanTest, BothProgramsHoldAHybridNode) {
   EXPECT_THAT(world.steps(), Not(Contains("drain Slurm node a")));
 }
 
-TEST_F(NodesPlanTest, ANodeWithoutSlurmdThatSomebodySetDownStaysDown) {
+TEST_F(NodesPlanTest, WhatIsDownForAnotherReasonIsNotResumed) {
   world.host("a");
   world.slurm_node("a", "DOWN+DRAIN+EXTERNAL", kCordoned);
   EXPECT_THAT(world.steps(), Not(Contains("resume Slurm node a")));
+  world.slurm_node("a", "DOWN+DRAIN+NOT_RESPONDING", kCordoned);
+  EXPECT_THAT(world.steps(), Not(Contains("resume Slurm node a"))) << "its slurmd is away";
+  world.slurm_node("a", "DOWN+DRAIN", kCordoned);
+  EXPECT_THAT(world.steps(), Contains("resume Slurm node a")) << "its machine has rebooted";
   world.slurm_node("a", "IDLE+DRAIN+FAIL", kCordoned);
   EXPECT_THAT(world.steps(), Not(Contains("resume Slurm node a")));
 }
