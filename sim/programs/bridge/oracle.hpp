@@ -11,9 +11,8 @@
 //    somebody else holds, and never removes its own mark.
 // 8. Labelled nodes are in Slurm, and others of the bridge are not. A node has the taint if Slurm has it. It is drained if it
 //    takes no pods, and not drained by the bridge if it does. None of this is wrong for longer than the limit.
-// 8. A node with a slurmd lists the job of each pod that the bridge runs there, from before it is placed until it has ended,
-// for
-//    its prolog holds native jobs back.
+// 9. A node with a slurmd lists the job of each pod that the bridge runs there, from before it is placed until it has ended,
+//    because its prolog holds native jobs back.
 //
 // Folder sim/programs/bridge: slurm-bridge in the simulator: its process, what its users do, and its oracle. Uses sim/histories
 // and the program.
