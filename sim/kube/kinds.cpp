@@ -629,6 +629,10 @@ std::vector<KubeKind> builtin_kinds() {
       unknown_fields({"spec", "status"}, {"maxUnavailable", "minAvailable", "selector", "unhealthyPodEvictionPolicy"}, "");
   kinds.push_back(budget);
 
+  // Of scheduler-plugins. Its own controller is not modelled.
+  kinds.push_back(kind("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups"));
+  kinds.back().custom = true;
+
   return kinds;
 }
 

@@ -129,11 +129,11 @@ TEST_F(OwnJobsTest, AJobBelongsToOneInstallationOfOneProgram) {
 
 TEST_F(OwnJobsTest, AJobIsLookedAtBeforeAnythingRunsOnItsNode) {
   const slurm::OwnJob job = *own(kMark, submit(kMark));
-  const auto refused = run(slurm::confirm_runs(job, "elsewhere"));
+  const auto refused = run(slurm::confirm_runs(job, {"elsewhere"}));
   ASSERT_FALSE(refused.value);
   EXPECT_EQ(refused.value.error().code, ErrorCode::kConflict);
   slurmctld.cancel(job.id());
-  const auto ended = run(slurm::confirm_runs(*own(kMark, job.id()), "elsewhere"));
+  const auto ended = run(slurm::confirm_runs(*own(kMark, job.id()), {"elsewhere"}));
   ASSERT_FALSE(ended.value);
   EXPECT_NE(ended.value.error().message.find("it has ended"), std::string::npos) << ended.value.error().message;
 }
@@ -142,7 +142,7 @@ TEST_F(OwnJobsTest, OldEvidenceIsNotActedOn) {
   const slurm::OwnJob old = *own(kMark, submit(kMark));
   loop.run_for(10s);
   for (const auto& act :
-       {slurm::update_job(old, {}), slurm::cancel_job(old), slurm::confirm_runs(old, "n"), slurm::record_exit_code(old, 1)}) {
+       {slurm::update_job(old, {}), slurm::cancel_job(old), slurm::confirm_runs(old, {"n"}), slurm::record_exit_code(old, 1)}) {
     const auto refused = run(act);
     ASSERT_FALSE(refused.value);
     EXPECT_EQ(refused.value.error().code, ErrorCode::kExpired);

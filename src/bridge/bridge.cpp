@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "bridge/gangs/observe.hpp"
 #include "bridge/jobs/observe.hpp"
 #include "bridge/metrics.hpp"
 #include "bridge/nodes/observe.hpp"
@@ -37,7 +38,8 @@ struct Bridge::Impl {
                  {.write_deadline = [this] { return manager.client().write_deadline(); }, .job_details = true}),
         target(loop, clusters),
         wiring(manager, clusters, {}),
-        jobs(wiring, options.jobs) {
+        jobs(wiring, options.jobs),
+        gangs(wiring, options.jobs) {
     if (options.runs_nodes) nodes.emplace(wiring, options.nodes);
     manager.add_target(target);
     manager.on_leading([this] {
@@ -53,7 +55,7 @@ struct Bridge::Impl {
   void measure(core::Loop& loop, run::MetricFamilies& families) {
     metrics.emplace(families);
     // Other replicas see the same changes of pods.
-    jobs.on_placed = [this, &loop](const jobs::JobId& job) {
+    jobs.on_placed = [this, &loop](const JobId& job) {
       const core::WallTime submitted{std::chrono::seconds{job.submitted}};
       if (manager.leading()) metrics->placed(std::max(core::Duration{0}, loop.clock().wall() - submitted));
     };
@@ -93,6 +95,7 @@ struct Bridge::Impl {
   slurm::Target target;
   slinky::ManagerWiring wiring;
   jobs::JobsController jobs;
+  gangs::GangsController gangs;
   std::optional<Metrics> metrics;
   std::optional<nodes::NodesController> nodes;
   std::optional<slinky::SlurmConnections> connections;

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "bridge/jobs/settings.hpp"
+#include "bridge/common/settings.hpp"
 #include "bridge/nodes/settings.hpp"
 #include "core/log.hpp"
 #include "core/loop.hpp"
@@ -32,7 +32,7 @@ struct SlurmAddress {
 struct Options {
   std::optional<kube::Key> controller;  ///< The Controller of the Slurm cluster. A RestApi of it says where slurmrestd is.
   std::optional<SlurmAddress> address;  ///< Used if there is no `controller`.
-  jobs::Settings jobs;                  ///< `cluster` is set from the others.
+  Settings jobs;                        ///< `cluster` is set from the others.
   nodes::Settings nodes;                ///< `cluster` is set from the others.
   bool runs_nodes = true;               ///< Kubernetes nodes are registered in Slurm, tainted and drained.
 };

@@ -225,13 +225,13 @@ struct UpdateJob final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// A fence before something begins to run on the node of a job. Succeeds if Slurm, asked live, has the job of the evidence
-/// RUNNING after its prolog, and the job holds this node and no other. Fails with kExpired if the evidence is too old, and with
-/// kConflict otherwise. Changes nothing.
+/// A fence before something begins to run on the nodes of a job. Succeeds if Slurm, asked live, has the job of the evidence
+/// RUNNING after its prolog, and the job holds these nodes and no others. Fails with kExpired if the evidence is too old, and
+/// with kConflict otherwise. Changes nothing.
 struct ConfirmRuns final : plan::Act {
-  ConfirmRuns(OwnJob own, std::string on) : evidence(std::move(own)), node(std::move(on)) {}
+  ConfirmRuns(OwnJob own, std::vector<std::string> on) : evidence(std::move(own)), nodes(std::move(on)) {}
   OwnJob evidence;
-  std::string node;
+  std::vector<std::string> nodes;
   [[nodiscard]] core::Json describe() const override;
 };
 
@@ -281,7 +281,7 @@ plan::ActPtr set_reservation_nodes(OwnReservation evidence, std::vector<std::str
 plan::ActPtr delete_reservation(OwnReservation evidence);
 plan::ActPtr submit_job(ClusterKey cluster, JobMark mark, JobWish wish, core::Json more = nullptr);
 plan::ActPtr update_job(OwnJob evidence, JobWish wish);
-plan::ActPtr confirm_runs(OwnJob evidence, std::string node);
+plan::ActPtr confirm_runs(OwnJob evidence, std::vector<std::string> nodes);
 plan::ActPtr record_exit_code(OwnJob evidence, int exit_code);
 plan::ActPtr cancel_job(OwnJob evidence);
 plan::ActPtr reconfigure(ClusterKey cluster);

@@ -152,6 +152,15 @@ std::set<std::string> BridgeOracle::pods_of(const SimJob& job) {
   return out;
 }
 
+/// Reports whether the job was submitted for the pod, or for its group.
+bool BridgeOracle::is_for(const SimJob& job, const Json& pod) {
+  if (pods_of(job).contains(text(pod, {"metadata", "uid"}))) return true;
+  const Json comment = core::parse_json(job.request.admin_comment).value_or(Json::object());
+  const std::string group = text(pod, {"metadata", "labels", bridge::kLabelPodGroup});
+  return !group.empty() && text(comment, {"group", "name"}) == "podgroup/" + group &&
+         text(comment, {"group", "ns"}) == text(pod, {"metadata", "namespace"});
+}
+
 // --- What the bridge does to Slurm ------------------------------------------------------------------------------------
 
 void BridgeOracle::request(const net::HttpRequest& request) {
@@ -220,7 +229,7 @@ void BridgeOracle::placed(const Json& pod) {
   const SimJob* its_job = job_of(pod);
   if (its_job == nullptr) return violation(fmt::format("{} is placed for job {}, which does not exist", name, id));
   const SimJob& job = *its_job;
-  if (!is_ours(job) || !pods_of(job).contains(text(pod, {"metadata", "uid"})))
+  if (!is_ours(job) || !is_for(job, pod))
     return violation(fmt::format("{} is placed for job {}, which is not its own", name, id));
   const std::set<std::string> pins = pins_of(pod);
   if (pins.size() != 1 || pins.contains("")) return violation(name + " is placed, and not pinned to one node in each term");
@@ -237,7 +246,13 @@ void BridgeOracle::placed(const Json& pod) {
     const Json& other = stored->body;
     const bool there = text(other, {"spec", "nodeName"}) == node ||
                        (text(other, {"spec", "nodeName"}).empty() && !gated(other) && pins_of(other) == pins);
-    if (!there || record_of(other).empty() || record_of(other) == id || ended(other)) continue;
+    if (!there || record_of(other).empty() || ended(other) ||
+        text(other, {"metadata", "uid"}) == text(pod, {"metadata", "uid"}))
+      continue;
+    if (record_of(other) == id) {
+      violation(fmt::format("{} is placed on {}, which {} has in their job {}", name, node, name_of(other), id));
+      continue;
+    }
     const SimJob* its = job_of(other);
     if (its != nullptr && (its->holds(node) || its->end + news >= slurm_.now_seconds())) continue;
     violation(fmt::format("{} is placed on {}, where {} still runs without its job", name, node, name_of(other)));
@@ -257,7 +272,7 @@ void BridgeOracle::wrong_pods(Wrong& out) const {
           !pods_of(job).contains(uid))
         continue;
       ++gangs[record_of(job)].second;
-      if (!job.nodes.empty() && !stranded_on(job.nodes.front()).empty()) continue;
+      if (std::ranges::any_of(job.nodes, [&](const std::string& node) { return !stranded_on(node).empty(); })) continue;
       out["gate " + uid] = fmt::format("{} waits, though its job {} runs", key.str(), id);
     }
     const std::string id = record_of(pod);
@@ -279,15 +294,16 @@ void BridgeOracle::wrong_pods(Wrong& out) const {
 }
 
 void BridgeOracle::wrong_jobs(Wrong& out) const {
-  std::set<std::string> needed;  // Pods by uid.
+  std::set<std::string> needed;  // Pods by uid, and the jobs that they were placed for.
   for (const auto& [key, stored] : api_.store().all("pods")) {
-    if (!ended(stored->body)) needed.insert(text(stored->body, {"metadata", "uid"}));
+    if (!ended(stored->body)) needed.insert({text(stored->body, {"metadata", "uid"}), record_of(stored->body)});
   }
   std::map<std::string, std::int64_t> first;
   for (const auto& [id, job] : slurm_.jobs()) {
     if (!in_queue(job) || !is_ours(job)) continue;
     const std::set<std::string> pods = pods_of(job);
-    if (std::ranges::none_of(pods, [&](const std::string& uid) { return needed.contains(uid); }))
+    if (!needed.contains(record_of(job)) &&
+        std::ranges::none_of(pods, [&](const std::string& uid) { return needed.contains(uid); }))
       out[fmt::format("job {}", id)] = fmt::format("job {} is {} without a pod", id, to_string(job.state));
     for (const std::string& uid : pods) {
       const auto [other, is_first] = first.emplace(uid, id);

@@ -4,7 +4,7 @@
 // 2. A pod is placed only for a running job of its own that holds the node, and not beside a pod whose job has ended. A pod
 //    that was placed does not outlive its job for longer than the limit.
 // 3. No job waits or runs without a pod for longer than the limit, and no pod has two jobs.
-// 4. Of the pods of one job, all are placed or none, but for the limit.
+// 4. Of the pods of one job, all are placed or none, but for the limit, and each on a node of its own.
 // 5. A pod whose job Slurm refused stays: it is told, and not lost.
 // 6. A pod whose job slurmctld lost together with its state is not ended: nobody knows whether its node is still its own.
 // 7. The bridge creates no node that Slurm has, and changes or deletes only nodes that it created, deletes none that a job or
@@ -64,6 +64,7 @@ class BridgeOracle final : public Oracle {
   [[nodiscard]] bool is_ours(const SimJob& job) const;
   [[nodiscard]] static std::set<std::string> pods_of(const SimJob& job);
   [[nodiscard]] bool is_ours(const SimNode& node) const;
+  [[nodiscard]] static bool is_for(const SimJob& job, const core::Json& pod);
   [[nodiscard]] Wrong wrong() const;
   [[nodiscard]] const SimJob* job_of(const core::Json& pod) const;
   [[nodiscard]] bool is_stranded(const core::Json& pod) const;

@@ -207,6 +207,21 @@ TEST_F(BridgeOracleTest, AGangIsPlacedAsAWhole) {
   EXPECT_THAT(oracle.unmet(), testing::Contains(HasSubstr("are placed, and 1 wait")));
   place("q", job, node_of(job));
   EXPECT_THAT(oracle.unmet(), IsEmpty());
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("has in their job"))) << "each has a node of its own";
+}
+
+TEST_F(BridgeOracleTest, APodThatTookThePlaceOfAnotherIsOneOfTheJob) {
+  for (const char* name : {"p", "q", "r"}) {
+    make_pod(name);
+    const Json label{{std::string(bridge::kLabelPodGroup), *name == 'r' ? "other" : "g"}};
+    kube.api().modify(res::kPod, {"default", name}, [&](Json& pod) { pod["metadata"]["labels"] = label; });
+  }
+  const std::int64_t job = submit(R"({"uid": "gone"}], "group": {"ns": "default", "name": "podgroup/g"}, "more": [)").id;
+  place("p", job, node_of(job));
+  EXPECT_THAT(all.violations(), IsEmpty());
+  EXPECT_THAT(oracle.unmet(), IsEmpty()) << "the job has a pod";
+  place("r", job, node_of(job));
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("not its own")));
 }
 
 TEST_F(BridgeOracleTest, APodWhoseJobIsRefusedIsNotEnded) {

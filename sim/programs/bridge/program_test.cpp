@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bridge/common/groups.hpp"
 #include "bridge/common/names.hpp"
 #include "sim/histories/trials.hpp"
 
@@ -34,6 +35,29 @@ struct BridgeOnly : World {
     pod["metadata"]["namespace"] = kNamespace;
     if (annotations.is_object()) pod["metadata"]["annotations"] = std::move(annotations);
     ASSERT_TRUE(api().create(res::kPod, pod));
+  }
+  void make_member(const std::string& name, const std::string& gang) {
+    Json pod = bridge_pod(name, "1", "1000Mi");
+    pod["metadata"]["namespace"] = kNamespace;
+    pod["metadata"]["labels"][std::string(bridge::kLabelPodGroup)] = gang;
+    (void)api().create(res::kPod, pod);
+  }
+  void make_group(const std::string& name, int size) {
+    Json group{{"apiVersion", "scheduling.x-k8s.io/v1alpha1"}, {"kind", "PodGroup"}};
+    group["metadata"] = {{"name", name}, {"namespace", kNamespace}};
+    group["spec"]["minMember"] = size;
+    (void)api().create(bridge::object_of({kNamespace, "podgroup/" + name}).resource, group);
+  }
+  /// Returns how many jobs of the gang have not ended.
+  int jobs_of(const std::string& gang) {
+    int out = 0;
+    for (const auto& [id, job] : slurm().jobs())
+      out += !job.ended() && job.request.admin_comment.find("podgroup/" + gang + "\"") != std::string::npos ? 1 : 0;
+    return out;
+  }
+  std::string node_of(const std::string& pod) {
+    const Json* found = find(res::kPod, pod);
+    return found == nullptr ? "" : core::get_string(*found, {"spec", "nodeName"});
   }
   std::string phase(const std::string& pod) {
     const Json* found = find(res::kPod, pod);
@@ -91,6 +115,67 @@ TEST(BridgeProgram, EndsAsWithoutTheFaultAtEachThirdWrite) {
       BridgeOnly world(7);
       trial.arm(world, write);
       two_pods(world);
+      EXPECT_THAT(world.oracles().violations(), IsEmpty());
+    }
+  }
+}
+
+/// A gang starts, one of its pods is replaced, and its job is cancelled.
+void a_gang(BridgeOnly& world) {
+  world.begin();
+  world.make_group("g", 2);
+  world.make_member("g-0", "g");
+  world.make_member("g-1", "g");
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  world.loop().run_for(30s);
+  world.remove(res::kPod, "g-0");
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  world.loop().run_for(1min);
+  world.make_member("g-0", "g");
+  world.loop().run_for(3min);
+  EXPECT_EQ(world.phase("g-0"), "Running");
+  EXPECT_EQ(world.phase("g-1"), "Running");
+  EXPECT_NE(world.node_of("g-0"), world.node_of("g-1"));
+  for (const auto& [id, job] : world.slurm().jobs()) world.slurm().cancel(id);
+  EXPECT_THAT(world.settle(10min), IsEmpty());
+  EXPECT_NE(world.phase("g-0"), "Running");
+  EXPECT_NE(world.phase("g-1"), "Running");
+  EXPECT_EQ(world.jobs_of("g"), 0);
+}
+
+TEST(BridgeProgram, AGangHasOneJob) {
+  BridgeOnly world(7);
+  world.begin();
+  world.make_member("g-0", "g");
+  world.make_member("g-1", "g");
+  world.loop().run_for(10s);
+  EXPECT_EQ(world.condition("g-0", bridge::kConditionQueued), "False NoGroup");
+  world.make_group("g", 3);
+  world.loop().run_for(10s);
+  EXPECT_EQ(world.condition("g-0", bridge::kConditionQueued), "False GroupIncomplete");
+  EXPECT_EQ(world.jobs_of("g"), 0);
+  world.make_member("g-2", "g");
+  world.loop().run_for(30s);
+  EXPECT_EQ(world.jobs_of("g"), 1);
+  for (const char* name : {"g-0", "g-1", "g-2"}) EXPECT_EQ(world.phase(name), "Running") << name;
+  for (const char* name : {"g-0", "g-1", "g-2"}) world.remove(res::kPod, name);
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  EXPECT_EQ(world.jobs_of("g"), 0);
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST(BridgeProgram, AGangEndsAsWithoutTheFaultAtEachFifthWrite) {
+  BridgeOnly plain(7);
+  a_gang(plain);
+  const std::uint64_t writes = plain.faults().writes();
+  std::uint64_t first = 0;
+  for (const Trial& trial : all_trials()) {
+    if (trial.processes != 1) continue;
+    for (std::uint64_t write = first++ % 5; write < writes; write += 5) {
+      SCOPED_TRACE(trial.name + " at write " + std::to_string(write));
+      BridgeOnly world(7);
+      trial.arm(world, write);
+      a_gang(world);
       EXPECT_THAT(world.oracles().violations(), IsEmpty());
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "bridge/common/groups.hpp"
 #include "bridge/common/names.hpp"
 
 namespace sim {
@@ -43,6 +44,7 @@ void BridgeWorkload::found() {
   world_.start(program_);
   watch();
   for (int i = 0; i < 3; ++i) make_pod();
+  make_gang();
   submit_foreign();
   submit_native();
 }
@@ -94,6 +96,40 @@ void BridgeWorkload::make_pod() {
   world_.oracles().note("user creates pod " + name);
   pod["metadata"]["namespace"] = World::kNamespace;
   (void)world_.api().create(res::kPod, pod);
+}
+
+/// A group of two or three pods. Its PodGroup may be missing.
+void BridgeWorkload::make_gang() {
+  const std::string name = "g" + std::to_string(++pods_);
+  const int size = static_cast<int>(random_.between(2, 3));
+  gangs_[name] = size;
+  world_.oracles().note("user creates gang " + name + " of " + std::to_string(size));
+  if (random_.chance(0.9)) {
+    Json group{{"apiVersion", "scheduling.x-k8s.io/v1alpha1"}, {"kind", "PodGroup"}};
+    group["metadata"] = {{"name", name}, {"namespace", World::kNamespace}};
+    group["spec"]["minMember"] = size;
+    (void)world_.api().create(bridge::object_of({World::kNamespace, "podgroup/" + name}).resource, group);
+  }
+  for (int i = 0; i < size; ++i) make_member(name, i);
+}
+
+void BridgeWorkload::make_member(const std::string& gang, int index) {
+  Json pod = bridge_pod(gang + "-" + std::to_string(index), "1", "1000Mi");
+  pod["metadata"]["namespace"] = World::kNamespace;
+  pod["metadata"]["labels"][std::string(bridge::kLabelPodGroup)] = gang;
+  (void)world_.api().create(res::kPod, pod);
+}
+
+/// Makes the pods of a gang again that have ended or are gone, as their owner does.
+void BridgeWorkload::mend_gang() {
+  if (gangs_.empty()) return;
+  const auto gang = std::next(gangs_.begin(), static_cast<std::ptrdiff_t>(random_.below(gangs_.size())));
+  for (int i = 0; i < gang->second; ++i) {
+    const std::string name = gang->first + "-" + std::to_string(i);
+    const Json* pod = world_.find(res::kPod, name);
+    if (pod != nullptr && ended(*pod)) world_.remove(res::kPod, name);
+    if (world_.find(res::kPod, name) == nullptr) make_member(gang->first, i);
+  }
 }
 
 void BridgeWorkload::finish_pod() {
@@ -230,6 +266,8 @@ void BridgeWorkload::fill_slurm_actions(std::vector<Action>& out) {
 std::vector<Workload::Action> BridgeWorkload::actions() {
   std::vector<Action> out;
   out.push_back({10, [this] { make_pod(); }});
+  out.push_back({3, [this] { make_gang(); }});
+  out.push_back({5, [this] { mend_gang(); }});
   out.push_back({5, [this] {
                    if (const std::string pod = some_pod(); !pod.empty()) world_.remove(res::kPod, pod);
                  }});

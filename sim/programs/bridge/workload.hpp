@@ -26,6 +26,9 @@ class BridgeWorkload final : public Workload {
   void watch();
   [[nodiscard]] bool fair() const;
   void make_pod();
+  void make_gang();
+  void make_member(const std::string& gang, int index);
+  void mend_gang();
   void finish_pod();
   void free_pod();
   void change_words();
@@ -43,6 +46,7 @@ class BridgeWorkload final : public Workload {
   SeededRandom& random_;
   BridgeProgram& program_;
   std::shared_ptr<Ends> ends_ = std::make_shared<Ends>();
+  std::map<std::string, int> gangs_;  ///< Their sizes.
   int pods_ = 0;
 };
 

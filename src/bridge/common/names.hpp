@@ -33,8 +33,13 @@ inline constexpr std::string_view kAnnotationEffect = "slinky.slurm.net/managed-
 inline constexpr std::string_view kConditionNode = "SlurmReady";
 /// Taint of Kubernetes nodes that Slurm manages.
 inline constexpr std::string_view kTaintManagedNode = "slinky.slurm.net/managed-node";
+/// Pod label: the PodGroup of scheduler-plugins (scheduling.x-k8s.io) to which the pod belongs, in its namespace.
+inline constexpr std::string_view kLabelPodGroup = "scheduling.x-k8s.io/pod-group";
 /// Prefix of the annotations with which a pod asks for settings of its job.
 inline constexpr std::string_view kAnnotationPrefix = "slurmjob.slinky.slurm.net/";
+
+/// Pod annotation, "true" or "false": whether all pods of its Job get one Slurm job.
+inline constexpr std::string_view kAnnotationGang = "slurmjob.slinky.slurm.net/gang";
 
 /// Pod condition: True while the pod's job waits in Slurm's queue. False with a reason if it does not.
 inline constexpr std::string_view kConditionQueued = "SlurmQueued";

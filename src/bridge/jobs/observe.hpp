@@ -1,6 +1,8 @@
 // The jobs controller: a pod with the gate of the bridge becomes a job of Slurm, and the end of the one ends the other. A key
-// is the "ns/name" of a pod. Jobs whose pods are gone have the key that their admin_comment names. declaration.cpp says which
-// changes wake it.
+// is the "ns/name" of a pod that starts alone. Jobs whose pods are gone have the key that their admin_comment names.
+// declaration.cpp says which changes wake it.
+//
+// Folder src/bridge/jobs: the jobs controller of slurm-bridge. Uses bridge/common, and no other controller.
 #pragma once
 
 #include <functional>
@@ -8,19 +10,10 @@
 #include <memory>
 #include <string>
 
-#include "bridge/jobs/job_table.hpp"
+#include "bridge/common/observer.hpp"
 #include "bridge/jobs/observed.hpp"
-#include "kube/cache/recorder.hpp"
-#include "slinky/wiring.hpp"
 
 namespace bridge::jobs {
-
-/// The caches that the controller reads.
-struct Caches {
-  explicit Caches(slinky::Wiring& wiring);
-  kube::Cache<kube::SchedulingPodRecord>& pods;
-  kube::Cache<kube::SchedulingNodeRecord>& nodes;
-};
 
 /// What the controller has to do with, for metrics.
 struct Counts {
@@ -34,9 +27,9 @@ class JobsController final : public kube::TypedController<Observed> {
  public:
   JobsController(slinky::Wiring& wiring, Settings settings);
   [[nodiscard]] std::string name() const override { return "jobs"; }
-  [[nodiscard]] std::string share(const kube::Key&) const override { return settings_->cluster; }
+  [[nodiscard]] std::string share(const kube::Key&) const override { return observer_.settings->cluster; }
 
-  /// Counts what is there now. Jobs count only if Slurm answers.
+  /// Counts what is there now, pods of groups as well. Jobs count only if Slurm answers.
   [[nodiscard]] Counts counts(core::WallTime now) const;
   /// Called when the bridge has placed a pod, with its job; and when it has told a pod to end, with the reason.
   std::function<void(const JobId& job)> on_placed;
@@ -47,36 +40,25 @@ class JobsController final : public kube::TypedController<Observed> {
                                                 const run::Observation& context) override;
 
  private:
-  /// What this process has seen of a pod.
-  struct Memory {
-    std::string uid;
-    std::int64_t refused = 0;  ///< The number of the job that was refused last.
-    std::optional<core::MonoTime> unbound_since, over_since, refused_since, silent_since, unanswered_since;
-  };
-
-  void note(const kube::SchedulingPodRecord& before, const kube::SchedulingPodRecord& after) const;
+  void note(const Pod& before, const Pod& after) const;
   void observe_jobs(const run::Observation& context, Observed& out) const;
   void choose_job(const run::Observation& context, Observed& out) const;
   void issue_unneeded(const run::Observation& context, Observed& out) const;
   void observe_end(const run::Observation& context, Observed& out) const;
   void observe_leftovers(Observed& out) const;
   void observe_silence(const run::Observation& context, Observed& out) const;
-  [[nodiscard]] bool on_silent_node(const kube::SchedulingPodRecord& pod) const;
   void remember(const run::Observation& context, Observed& out);
-  [[nodiscard]] bool concerns(const kube::SchedulingPodRecord& pod) const;
+  /// Reports whether the pod belongs to a group, whose controller looks after it.
+  [[nodiscard]] bool in_group(const Pod& pod) const;
+  [[nodiscard]] bool concerns(const Pod& pod) const;
   /// Returns the keys of the pods that concern the bridge; with `waiting`, only of those with the gate.
   [[nodiscard]] slinky::Keys keys(bool waiting) const;
   /// Returns the keys of the pods that the bridge placed on the node.
   [[nodiscard]] slinky::Keys placed_on(const std::string& node) const;
   [[nodiscard]] slinky::Keys woken_by(const slurm::Change& change);
 
-  slinky::Wiring& wiring_;
-  Caches caches_;
-  std::shared_ptr<const Settings> settings_;
-  JobTable table_;
-  std::string installation_;            ///< Observed::installation.
-  std::shared_ptr<const Hosts> hosts_;  ///< Null after a change of a node.
-  std::map<kube::Key, Memory> memory_;
+  Observer observer_;
+  std::map<kube::Key, Since> memory_;
 };
 
 }  // namespace bridge::jobs

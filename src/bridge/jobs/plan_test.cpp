@@ -470,7 +470,7 @@ TEST(JobsPlan, APodOnASilentNodeLosesItsJobAfterTheLimitAndIsToldBefore) {
     EXPECT_EQ(world.plan().needs().front().query->describe().at("name"), "node-2");
     EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7")));
     const auto answer = [&](core::Result<Json> value) {
-      world.facts.insert_or_assign("node", plan::Fact{std::move(value), world.mono});
+      world.facts.insert_or_assign("node node-2", plan::Fact{std::move(value), world.mono});
     };
     Json node{{"metadata", {{"name", "node-2"}}}, {"status", {{"conditions", World::ready("True")}}}};
     answer(node);
@@ -810,6 +810,34 @@ TEST(JobsPlan, BesideASlurmdAPodWaitsUntilTheNodeListsItsJob) {
   world.nodes["node-2"].extra = "";
   world.nodes["node-2"].state.flags = {"EXTERNAL"};
   EXPECT_THAT(world.steps(), Contains("place Pod ns/p")) << "no native job runs there";
+}
+
+// --- Groups ------------------------------------------------------------------------------------------------------------
+
+TEST(JobsPlan, PodsOfGroupsAreLeftToTheirController) {
+  World world;
+  world.waiting_pod(Json::parse(R"({"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}})"));
+  EXPECT_THAT(world.steps(), IsEmpty());
+  slurm::Job& job = world.job(7, "RUNNING");
+  const Json more{{"pods", Json::parse(R"([{"ns": "ns", "name": "p", "uid": "u"}])")},
+                  {"group", {{"ns", "ns"}, {"name", "podgroup/train"}}}};
+  world.change_details(job, [&](slurm::JobDetails& details) {
+    details.admin_comment = slurm::admin_comment({slurm::Owner::kBridge, testing::kInstallation, "g/1"}, more);
+  });
+  EXPECT_THAT(world.steps(), IsEmpty());
+  EXPECT_TRUE(world.plan().needs().empty()) << "the job is not that of the pod alone";
+  world.placed_pod(7, "node-2");
+  EXPECT_THAT(world.steps(), IsEmpty()) << "though it has lost its label";
+  world.delete_pod();
+  EXPECT_TRUE(world.plan().needs().empty());
+}
+
+TEST(JobsPlan, ThePodOfAGroupEndsTheJobOfAnEarlierPodOfItsName) {
+  World world;
+  world.job(7, "RUNNING", "old");
+  world.waiting_pod(Json::parse(R"({"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}})"));
+  world.facts.insert_or_assign("pod", plan::Fact{Json{{"metadata", {{"uid", "u"}}}}, world.mono});
+  EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
 }
 
 }  // namespace

@@ -14,14 +14,6 @@ namespace {
 using kube::SchedulingNodeRecord;
 using kube::SchedulingPodRecord;
 
-std::vector<std::string> node_of_pod(const SchedulingPodRecord& pod) {
-  return pod.node_name.empty() ? std::vector<std::string>{} : std::vector{pod.node_name};
-}
-
-// The jobs controller shares these caches.
-const slinky::CacheOf<SchedulingPodRecord> kAllPods{kube::resources::kPod, "", {{slinky::kIndexNode, node_of_pod}}};
-const slinky::CacheOf<SchedulingNodeRecord> kAllNodes{kube::resources::kNode};
-
 kube::Key key_of_name(std::string name) {
   return {"", std::move(name)};
 }
@@ -52,8 +44,6 @@ bool matters(const slurm::Node* before, const slurm::Node* now) {
 }
 
 }  // namespace
-
-Caches::Caches(slinky::Wiring& wiring) : pods(wiring.cache(kAllPods)), nodes(wiring.cache(kAllNodes)) {}
 
 NodesController::NodesController(slinky::Wiring& wiring, Settings settings)
     : TypedController(nodes::plan),

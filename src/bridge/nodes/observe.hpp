@@ -7,18 +7,12 @@
 #include <optional>
 #include <string>
 
+#include "bridge/common/caches.hpp"
 #include "bridge/nodes/observed.hpp"
 #include "kube/cache/recorder.hpp"
 #include "slinky/wiring.hpp"
 
 namespace bridge::nodes {
-
-/// The caches that the controller reads.
-struct Caches {
-  explicit Caches(slinky::Wiring& wiring);
-  kube::Cache<kube::SchedulingPodRecord>& pods;
-  kube::Cache<kube::SchedulingNodeRecord>& nodes;
-};
 
 class NodesController final : public kube::TypedController<Observed> {
  public:

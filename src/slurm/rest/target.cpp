@@ -655,11 +655,13 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void confirm_runs(const ConfirmRuns& act, Done done) {
     with_own_job(
-        act.evidence, "look at", std::move(done), [node = act.node](Impl& self, const JobPtr& job, const slurm::Job* live) {
+        act.evidence, "look at", std::move(done), [nodes = act.nodes](Impl& self, const JobPtr& job, const slurm::Job* live) {
           const auto conflict = [&](std::string what) { self.fail(job, {ErrorCode::kConflict, std::move(what), 0, {}, {}}); };
           if (live == nullptr) return conflict("it has ended");
           if (live->state != "RUNNING" || live->starting()) return conflict("it is " + live->state);
-          if (live->nodes.size() != 1 + live->only_named || !live->runs_on(node)) return conflict("it does not run on " + node);
+          const auto held = [&](const std::string& node) { return live->runs_on(node); };
+          if (live->nodes.size() != nodes.size() + live->only_named || !std::ranges::all_of(nodes, held))
+            return conflict("it does not run on " + core::compress_hostlist(nodes));
           job->done({core::Json{{"runs", true}}, {}});
         });
   }

@@ -3,13 +3,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kube/object.hpp"
 #include "slurm/model.hpp"
 #include "slurm/own_job.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
 
 enum class JobPhase {
   kWaits,      ///< It is in the queue.
@@ -32,8 +33,8 @@ struct JobId {
 };
 [[nodiscard]] JobId id_of(const slurm::Job& job);
 
-/// Returns the node of a job that holds exactly one node, or "".
-[[nodiscard]] std::string node_of(const slurm::Job& job);
+/// Returns the nodes that a job holds, in Slurm's order. Empty if they could not be read.
+[[nodiscard]] std::vector<std::string> nodes_of(const slurm::Job& job);
 
 /// Returns the reason of the condition SlurmEnded for a job that has ended: "Cancelled", "TimedOut", "Preempted". The word for
 /// a state that is not known is "Ended".
@@ -42,6 +43,8 @@ struct JobId {
 /// Returns when a pod must be told to end, so that it is gone when its running job reaches its end: the grace period of the pod
 /// earlier. A job whose time is short gives at least half of it to the pod. nullopt: the job has no end.
 [[nodiscard]] std::optional<core::WallTime> leaves_at(const kube::SchedulingPodRecord& pod, const slurm::Job& job);
+/// Returns the reason in the status of a pod that ends for a reason of SlurmEnded.
+[[nodiscard]] std::string status_reason(std::string_view end_reason);
 
 enum class PodPhase {
   kWaiting,  ///< It has the gate of the bridge.
@@ -64,11 +67,11 @@ enum class PodPhase {
 
 /// The key of a submission: the UID of the pod, and the number of the attempt. Each attempt after a job that slurmctld refused,
 /// or that the bridge replaced, has another number.
-[[nodiscard]] std::string key_of(const std::string& pod_uid, int attempt);
+[[nodiscard]] std::string key_of(const std::string& root_uid, int attempt);
 struct Submission {
-  std::string pod_uid;
+  std::string root_uid;
   int attempt = 0;  ///< 0: the key is not one of the bridge.
 };
 [[nodiscard]] Submission submission_of(const slurm::JobMark& mark);
 
-}  // namespace bridge::jobs
+}  // namespace bridge

@@ -1,10 +1,10 @@
-#include "bridge/jobs/job_table.hpp"
+#include "bridge/common/job_table.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-namespace bridge::jobs {
+namespace bridge {
 namespace {
 
 /// What slurmctld lists, one snapshot after another. The pod's job is 7, submitted at second 70.
@@ -87,4 +87,4 @@ TEST_F(Table, AJobOfTheSameNumberDoesNotConnectTwoLives) {
 }
 
 }  // namespace
-}  // namespace bridge::jobs
+}  // namespace bridge

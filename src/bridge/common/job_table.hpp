@@ -1,4 +1,4 @@
-// The jobs of the bridge in the last snapshot, by the pods that they name.
+// The jobs of the bridge in the last snapshot, by what they were submitted for: a pod, or a group of pods.
 #pragma once
 
 #include <map>
@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "bridge/jobs/states.hpp"
+#include "bridge/common/states.hpp"
 #include "run/key.hpp"
 #include "slurm/own_job.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
 
 /// How long slurmctld has certainly kept its state. A job that it lists was submitted in this life. A job of the bridge also
 /// has what the bridge knew when it submitted the job.
@@ -27,19 +27,30 @@ class JobTable {
     std::shared_ptr<const slurm::Job> job;
     slurm::JobMark mark;
     // From the admin_comment.
-    std::set<run::Key> pods;
-    std::string wish;  ///< The digest of the wish that was submitted.
-    Life life;         ///< What was known when the job was submitted.
+    std::set<run::Key> keys;     ///< The pod or the group that it was submitted for.
+    std::set<std::string> uids;  ///< The UIDs of the pods that it was submitted for.
+    std::string wish;            ///< The digest of the wish that was submitted.
+    Life life;                   ///< What was known when the job was submitted.
+
+    /// Returns the group that it was submitted for; null: a pod alone.
+    [[nodiscard]] const run::Key* group() const;
+    /// Reports whether the pod is one of the job: the job was submitted for it, or it took the place of another pod of the
+    /// group.
+    [[nodiscard]] bool is_for(const kube::SchedulingPodRecord& pod) const;
   };
 
   /// Reads the jobs that differ from those of the last call.
   void read(const slurm::SnapshotPtr& snapshot);
-  /// Returns the rows of the jobs that name the pod, by number.
-  [[nodiscard]] std::vector<const Row*> of(const run::Key& pod) const;
+  /// Returns the rows of the jobs for a pod or a group, by number.
+  [[nodiscard]] std::vector<const Row*> of(const run::Key& key) const;
   [[nodiscard]] const Row* row(std::int64_t job) const;
   [[nodiscard]] const std::map<std::int64_t, Row>& rows() const { return rows_; }
-  /// Returns the pods that jobs name.
-  [[nodiscard]] std::vector<run::Key> pods() const;
+  /// Returns the pods and the groups that jobs were submitted for.
+  [[nodiscard]] std::vector<run::Key> keys() const;
+  /// Reports whether a job that the pod was placed for still holds its nodes.
+  [[nodiscard]] bool holds(const kube::SchedulingPodRecord& pod) const;
+  /// Returns the group whose job the pod was placed for; null if there is none.
+  [[nodiscard]] const run::Key* placed_group_of(const kube::SchedulingPodRecord& pod) const;
   /// Returns how long slurmctld has certainly kept its state.
   [[nodiscard]] Life life() const;
   /// Returns a job of this installation that was submitted after `job` in the same life of slurmctld. 0: no job is proven to be
@@ -53,8 +64,8 @@ class JobTable {
 
   slurm::SnapshotPtr last_;
   std::map<std::int64_t, Row> rows_;
-  std::map<run::Key, std::set<std::int64_t>> by_pod_;
+  std::map<run::Key, std::set<std::int64_t>> by_key_;
   std::int64_t since_ = 0;  ///< Life::since.
 };
 
-}  // namespace bridge::jobs
+}  // namespace bridge

@@ -1,10 +1,10 @@
-#include "bridge/jobs/placing.hpp"
+#include "bridge/common/placing.hpp"
 
 #include <algorithm>
 
 #include "bridge/common/names.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
 namespace {
 
 using core::Json;
@@ -128,4 +128,4 @@ plan::ActPtr fail_unbound(const kube::PodRecord& pod, const kube::PodEvidence& e
   return act;
 }
 
-}  // namespace bridge::jobs
+}  // namespace bridge

@@ -1,21 +1,29 @@
-#include "bridge/jobs/job_table.hpp"
+#include "bridge/common/job_table.hpp"
 
+#include <algorithm>
 #include <ranges>
 
+#include "bridge/common/groups.hpp"
+#include "bridge/common/states.hpp"
 #include "core/json.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
 namespace {
 
-std::set<run::Key> pods_of(const core::Json& comment) {
-  std::set<run::Key> out;
+/// Fills what the admin_comment says about the pods.
+void read_pods(const core::Json& comment, JobTable::Row& row) {
+  const auto key_of = [](const core::Json& object) {
+    return run::Key{core::get_string(object, {"ns"}), core::get_string(object, {"name"})};
+  };
+  const core::Json* group = core::find(comment, {"group"});
+  if (group != nullptr) row.keys.insert(key_of(*group));
   const core::Json* pods = core::find(comment, {"pods"});
-  if (pods == nullptr || !pods->is_array()) return out;
+  if (pods == nullptr || !pods->is_array()) return;
   for (const core::Json& pod : *pods) {
-    run::Key key{core::get_string(pod, {"ns"}), core::get_string(pod, {"name"})};
-    if (!key.ns.empty() && !key.name.empty()) out.insert(std::move(key));
+    if (group == nullptr) row.keys.insert(key_of(pod));
+    if (std::string uid = core::get_string(pod, {"uid"}); !uid.empty()) row.uids.insert(std::move(uid));
   }
-  return out;
+  std::erase_if(row.keys, [](const run::Key& key) { return key.ns.empty() || key.name.empty(); });
 }
 
 }  // namespace
@@ -43,10 +51,23 @@ void JobTable::read(const slurm::SnapshotPtr& snapshot) {
   last_ = snapshot;
 }
 
-std::vector<const JobTable::Row*> JobTable::of(const run::Key& pod) const {
+const run::Key* JobTable::Row::group() const {
+  const auto found = std::ranges::find_if(keys, is_group);
+  return found == keys.end() ? nullptr : &*found;
+}
+
+bool JobTable::Row::is_for(const kube::SchedulingPodRecord& pod) const {
+  const run::Key* of = group();
+  if (of == nullptr) return submission_of(mark).root_uid == pod.meta.uid;
+  if (of->ns != pod.meta.ns) return false;
+  const std::vector<JobId> placed = placed_for(pod);
+  return uids.contains(pod.meta.uid) || std::ranges::find(placed, id_of(*job)) != placed.end();
+}
+
+std::vector<const JobTable::Row*> JobTable::of(const run::Key& key) const {
   std::vector<const Row*> out;
-  const auto found = by_pod_.find(pod);
-  if (found == by_pod_.end()) return out;
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return out;
   for (const std::int64_t id : found->second) out.push_back(&rows_.at(id));
   return out;
 }
@@ -56,9 +77,24 @@ const JobTable::Row* JobTable::row(std::int64_t job) const {
   return found == rows_.end() ? nullptr : &found->second;
 }
 
-std::vector<run::Key> JobTable::pods() const {
-  const auto keys = std::views::keys(by_pod_);
+std::vector<run::Key> JobTable::keys() const {
+  const auto keys = std::views::keys(by_key_);
   return {keys.begin(), keys.end()};
+}
+
+bool JobTable::holds(const kube::SchedulingPodRecord& pod) const {
+  return std::ranges::any_of(placed_for(pod), [&](const JobId& job) {
+    const Row* of = row(job.number);
+    return of != nullptr && of->is_for(pod) && of->job->holds_nodes();
+  });
+}
+
+const run::Key* JobTable::placed_group_of(const kube::SchedulingPodRecord& pod) const {
+  for (const JobId& job : placed_for(pod)) {
+    const Row* of = row(job.number);
+    if (of != nullptr && of->is_for(pod) && of->group() != nullptr) return of->group();
+  }
+  return nullptr;
 }
 
 Life JobTable::life() const {
@@ -83,8 +119,9 @@ void JobTable::add(const std::shared_ptr<const slurm::Job>& job) {
   if (!mark || mark->owner != slurm::Owner::kBridge) return;
   const core::Json comment = core::parse_json(job->details->admin_comment).value_or(core::Json::object());
   const Life life{core::get_int(comment, {"life", "since"}), core::get_int(comment, {"life", "last"})};
-  Row row{job, *mark, pods_of(comment), core::get_string(comment, {"wish"}), life};
-  for (const run::Key& pod : row.pods) by_pod_[pod].insert(job->id);
+  Row row{job, *mark, {}, {}, core::get_string(comment, {"wish"}), life};
+  read_pods(comment, row);
+  for (const run::Key& key : row.keys) by_key_[key].insert(job->id);
   rows_.emplace(job->id, std::move(row));
 }
 
@@ -112,13 +149,13 @@ void JobTable::follow_life(const slurm::Snapshot* before, const slurm::Snapshot&
 void JobTable::drop(std::int64_t id) {
   const auto row = rows_.find(id);
   if (row == rows_.end()) return;
-  for (const run::Key& pod : row->second.pods) {
-    const auto ids = by_pod_.find(pod);
-    if (ids == by_pod_.end()) continue;
+  for (const run::Key& key : row->second.keys) {
+    const auto ids = by_key_.find(key);
+    if (ids == by_key_.end()) continue;
     ids->second.erase(id);
-    if (ids->second.empty()) by_pod_.erase(ids);
+    if (ids->second.empty()) by_key_.erase(ids);
   }
   rows_.erase(row);
 }
 
-}  // namespace bridge::jobs
+}  // namespace bridge

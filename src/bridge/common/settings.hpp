@@ -7,7 +7,7 @@
 #include "core/clock.hpp"
 #include "slurm/model.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
 
 struct Settings {
   slurm::ClusterKey cluster;                      ///< The Slurm cluster that runs the jobs.
@@ -22,4 +22,4 @@ struct Settings {
   core::Duration silence_limit{600000};           ///< The time after which a node that is not ready loses the jobs of its pods.
 };
 
-}  // namespace bridge::jobs
+}  // namespace bridge

@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "bridge/jobs/states.hpp"
+#include "bridge/common/states.hpp"
 #include "core/json.hpp"
 #include "kube/acts.hpp"
 #include "kube/object.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
 
 /// Returns one JSON patch that removes the gate of the bridge and lets Kubernetes bind the pod to this node only. Every term of
 /// the required node affinity gets the node, because Kubernetes takes any term that matches. The patch also adds the toleration
@@ -42,4 +42,4 @@ struct Condition {
 [[nodiscard]] plan::ActPtr fail_unbound(const kube::PodRecord& pod, const kube::PodEvidence& evidence, std::string reason,
                                         std::string message, core::Json conditions);
 
-}  // namespace bridge::jobs
+}  // namespace bridge

@@ -1,19 +1,23 @@
 // Evidence for what the bridge ends: a pod whose job is over, and a job that no pod needs.
-//
-// Folder src/bridge/jobs: the jobs controller of slurm-bridge. Uses bridge/common, and no other controller.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "bridge/jobs/job_table.hpp"
+#include "bridge/common/hosts.hpp"
+#include "bridge/common/job_table.hpp"
 #include "kube/acts.hpp"
 #include "slurm/own_job.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
+
+/// The reason of the end of a pod that Kubernetes did not bind in time.
+inline constexpr std::string_view kNotBound = "NotBound";
 
 /// The pod must not run: Slurm does not hold its node for it any more, or Kubernetes does not bind it.
 class PodOver final : public kube::PodEvidence {
@@ -22,7 +26,7 @@ class PodOver final : public kube::PodEvidence {
   /// does not expire. Not for a pod that waits if slurmctld refused the job, or if the bridge replaces it.
   static std::optional<PodOver> job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                           const std::string& installation, const kube::SchedulingPodRecord& pod,
-                                          const slurm::Job& job);
+                                          const JobTable::Row& row);
   /// A fresh snapshot does not have the job that the pod was placed for, and slurmctld has not lost it: `jobs`, which have read
   /// this snapshot, show so (JobTable::younger).
   static std::optional<PodOver> job_gone(const plan::Observing& observing, const slurm::Snapshot& snapshot,
@@ -32,7 +36,7 @@ class PodOver final : public kube::PodEvidence {
   /// moved.
   static std::optional<PodOver> job_ends_soon(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                               const std::string& installation, const kube::SchedulingPodRecord& pod,
-                                              const slurm::Job& job, core::WallTime now);
+                                              const JobTable::Row& row, core::WallTime now);
   /// The pod was placed, and Kubernetes has not bound it for longer than `limit`. `since`: when it was first seen like this.
   static std::optional<PodOver> not_bound(const plan::Observing& observing, const kube::SchedulingPodRecord& pod,
                                           core::MonoTime since, core::Duration limit);
@@ -48,6 +52,9 @@ class PodOver final : public kube::PodEvidence {
 
   std::string reason_;
 };
+
+/// Reports whether a pod, as the API server has it, was placed for the job and has not ended.
+[[nodiscard]] bool runs_for(const core::Json& pod, const JobId& job);
 
 /// No pod needs this job of ours.
 class Unneeded final : public plan::Evidence {
@@ -70,6 +77,13 @@ class Unneeded final : public plan::Evidence {
                                              const kube::SchedulingPodRecord& pod);
   /// The pod has another job, `kept`.
   static std::optional<Unneeded> second(const plan::Observing& observing, slurm::OwnJob job, std::int64_t kept);
+  /// No pod runs for the job of a group, neither according to `pods`, those that were placed for the job, nor according to the
+  /// API server, asked live. `look` is its list of the pods with the number of the job as their label, which users can remove.
+  static std::optional<Unneeded> no_pod_runs(const plan::Observing& observing, slurm::OwnJob job, const JobId& id,
+                                             const Pods& pods, const plan::Fact& look);
+  /// Kubernetes did not bind this pod of the job's group in time, so that not all pods of the group can run.
+  static std::optional<Unneeded> pod_not_bound(const plan::Observing& observing, slurm::OwnJob job,
+                                               const kube::SchedulingPodRecord& pod);
 
   [[nodiscard]] const slurm::OwnJob& job() const { return job_; }
   /// Reports whether the pod may still run. It must be told before the job is released.
@@ -83,4 +97,4 @@ class Unneeded final : public plan::Evidence {
   bool pod_may_run_;
 };
 
-}  // namespace bridge::jobs
+}  // namespace bridge

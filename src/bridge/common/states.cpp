@@ -1,4 +1,4 @@
-#include "bridge/jobs/states.hpp"
+#include "bridge/common/states.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "bridge/common/names.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
 namespace {
 
 /// The base states of a job that has ended, with the reasons of SlurmEnded.
@@ -57,8 +57,9 @@ JobId id_of(const slurm::Job& job) {
   return {job.id, submitted ? std::chrono::duration_cast<seconds>(submitted->since_epoch).count() : 0};
 }
 
-std::string node_of(const slurm::Job& job) {
-  return !job.nodes_unknown && job.nodes.size() == job.only_named + 1 ? job.nodes.front() : std::string();
+std::vector<std::string> nodes_of(const slurm::Job& job) {
+  if (job.nodes_unknown) return {};
+  return {job.nodes.begin(), job.nodes.end() - static_cast<std::ptrdiff_t>(job.only_named)};
 }
 
 std::string end_reason(const slurm::Job& job) {
@@ -69,6 +70,10 @@ std::string end_reason(const slurm::Job& job) {
 std::optional<core::WallTime> leaves_at(const kube::SchedulingPodRecord& pod, const slurm::Job& job) {
   if (phase_of(job) != JobPhase::kRuns || !job.start || !job.end || *job.end <= *job.start) return {};
   return *job.end - std::min(pod.grace + kEndMargin, (*job.end - *job.start) / 2);
+}
+
+std::string status_reason(std::string_view end_reason) {
+  return "Slurm" + std::string(end_reason);
 }
 
 PodPhase phase_of(const kube::SchedulingPodRecord& pod) {
@@ -105,8 +110,8 @@ std::int64_t replaced_job_of(const kube::ObjectMeta& pod) {
   return number_of(pod.annotation(kAnnotationReplacedJob));
 }
 
-std::string key_of(const std::string& pod_uid, int attempt) {
-  return pod_uid + "/" + std::to_string(attempt);
+std::string key_of(const std::string& root_uid, int attempt) {
+  return root_uid + "/" + std::to_string(attempt);
 }
 
 Submission submission_of(const slurm::JobMark& mark) {
@@ -116,4 +121,4 @@ Submission submission_of(const slurm::JobMark& mark) {
   return {mark.key.substr(0, slash), static_cast<int>(attempt)};
 }
 
-}  // namespace bridge::jobs
+}  // namespace bridge

@@ -9,8 +9,11 @@
 #include "kube/object.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
 
+using Pod = kube::SchedulingPodRecord;
+using PodPtr = std::shared_ptr<const Pod>;
+using Pods = std::vector<PodPtr>;
 using KubeNodePtr = std::shared_ptr<const kube::SchedulingNodeRecord>;
 
 /// The Kubernetes nodes by their names in Slurm. Of two nodes with one name, the one whose own name it is counts.
@@ -22,12 +25,12 @@ using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
 [[nodiscard]] std::string misfit(const kube::SchedulingPodRecord& pod, const kube::SchedulingNodeRecord& node);
 
 struct Candidates {
-  std::vector<std::string> excluded;  ///< The nodes of the partitions that cannot run the pod. Sorted.
-  int fitting = 0;                    ///< How many nodes of the partitions can.
-  std::string why;                    ///< Why none can; "" if one can.
+  std::vector<std::string> excluded;  ///< The nodes of the partitions that cannot run all of the pods. Sorted.
+  std::string why;                    ///< Why there are not enough others; "" if there are.
 };
-/// `partitions`: names separated by commas; "" means the nodes of all partitions.
-[[nodiscard]] Candidates candidates_for(const kube::SchedulingPodRecord& pod, const Hosts& hosts,
-                                        const slurm::Snapshot& snapshot, std::string_view partitions);
+/// Looks for a node for each pod, such that any pod could run on any of them. `partitions`: names separated by commas; "" means
+/// the nodes of all partitions.
+[[nodiscard]] Candidates candidates_for(const Pods& pods, const Hosts& hosts, const slurm::Snapshot& snapshot,
+                                        std::string_view partitions);
 
-}  // namespace bridge::jobs
+}  // namespace bridge
