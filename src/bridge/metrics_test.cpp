@@ -9,7 +9,6 @@ namespace bridge {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 TEST(BridgeMetrics, ShowWhatTheControllerCounts) {
   kube::Metrics all("slurm-bridge");

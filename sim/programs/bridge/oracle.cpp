@@ -100,9 +100,6 @@ BridgeOracle::BridgeOracle(Oracles& all, core::Loop& loop, KubeApi& api, SimSlur
   slurm_.on_update = [this](const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
     check_node(node, update, user);
   };
-  slurm_.on_job_loss = [this](const SimJob& job, const JobLoss& loss) {
-    if (loss.cause == JobLoss::Cause::kStateLost && !loss.pending) lost_.insert(record_of(job));
-  };
 }
 
 bool BridgeOracle::is_ours(const SimJob& job) const {
@@ -116,6 +113,13 @@ const SimJob* BridgeOracle::job_of(const Json& pod) const {
   const std::string record = record_of(pod);
   const auto found = slurm_.jobs().find(std::strtoll(record.c_str(), nullptr, 10));
   return found == slurm_.jobs().end() || record_of(found->second) != record ? nullptr : &found->second;
+}
+
+void BridgeOracle::state_lost() {
+  for (const auto& [id, job] : slurm_.jobs()) {
+    lost_.insert(record_of(job));
+    if (in_queue(job)) lost_alive_.insert(record_of(job));
+  }
 }
 
 bool BridgeOracle::is_stranded(const Json& pod) const {
@@ -193,7 +197,7 @@ void BridgeOracle::changed(const Json& before, const Json& after) {
   if (gated(before) && !gated(after) && !freed_.contains(uid)) placed(after);
   if (!condition(after, bridge::kConditionEnded) || condition(before, bridge::kConditionEnded)) return;
   // The bridge ends the pod.
-  if (is_stranded(after) && reason(after, bridge::kConditionEnded) != "NotBound")
+  if (lost_alive_.contains(record_of(after)) && reason(after, bridge::kConditionEnded) != "NotBound")
     violation(name_of(after) + " is ended, but slurmctld has only lost its job");
   bool refused = false;
   for (const auto& [id, job] : slurm_.jobs()) {

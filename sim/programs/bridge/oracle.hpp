@@ -36,7 +36,9 @@ class BridgeOracle final : public Oracle {
   void request(const net::HttpRequest& request);
   /// Somebody else removes the gates of this pod, so that it does not concern the bridge any more.
   void freed(const std::string& uid) { freed_.insert(uid); }
-  /// Returns the pods whose running jobs slurmctld has lost. Nothing but an administrator ends them.
+  /// slurmctld is about to lose its state.
+  void state_lost();
+  /// Returns the pods whose jobs slurmctld has lost. Nothing but an administrator ends them.
   [[nodiscard]] std::vector<std::string> stranded() const;
   /// Looks at everything. Call it every second or so. Time counts against the limits only while it is `fair`: nothing fails,
   /// and the bridge is not kept from its work.
@@ -73,8 +75,10 @@ class BridgeOracle final : public Oracle {
   KubeApi& api_;
   SimSlurm& slurm_;
   std::string installation_;
-  std::set<std::string> freed_;                  ///< Pods by uid.
-  std::set<std::string> lost_;                   ///< Jobs that ran when slurmctld lost its state: "NUMBER.SUBMITTED".
+  std::set<std::string> freed_;  ///< Pods by uid.
+  // Jobs that slurmctld has lost with its state: "NUMBER.SUBMITTED".
+  std::set<std::string> lost_;
+  std::set<std::string> lost_alive_;             ///< Those of them that had not ended.
   std::map<std::string, core::Duration> lasts_;  ///< For how much fair time something has been wrong.
   std::optional<core::MonoTime> looked_;
 };

@@ -210,6 +210,7 @@ TEST_F(BridgeOracleTest, APodWhoseJobIsLostWithTheStateOfSlurmctldStays) {
   const std::string node = node_of(job);
   place("p", job, node);
   slurm.stop();
+  oracle.state_lost();
   slurm.lose_state();
   EXPECT_TRUE(slurm.start());
   EXPECT_EQ(slurm.create_nodes("NodeName=" + node + " CPUs=4 RealMemory=8000 State=External"), SlurmErrno::kSuccess);

@@ -228,6 +228,7 @@ TEST(BridgeProgram, APodOutlivesTheStateOfSlurmctld) {
   world.loop().run_for(30s);
   ASSERT_EQ(world.phase("p"), "Running");
   world.slurm().stop();
+  world.program().oracle().state_lost();
   world.slurm().lose_state();
   world.loop().run_for(5s);
   ASSERT_TRUE(world.slurm().start());

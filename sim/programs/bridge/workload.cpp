@@ -133,6 +133,7 @@ void BridgeWorkload::lose_slurm_state() {
   world_.oracles().note("slurmctld loses its state");
   SimSlurm& slurm = program_.slurm();
   slurm.stop();
+  program_.oracle().state_lost();
   slurm.lose_state();
   world_.loop().after(Duration{random_.between(1000, 30000)}, [this, &slurm] {
     (void)slurm.start();

@@ -64,11 +64,11 @@ std::optional<PodOver> PodOver::job_ends_soon(const plan::Observing& observing, 
 }
 
 std::optional<PodOver> PodOver::not_bound(const plan::Observing& observing, const kube::SchedulingPodRecord& pod,
-                                          core::MonoTime since, core::Duration limit, const std::string& job) {
+                                          core::MonoTime since, core::Duration limit) {
   if (phase_of(pod) != PodPhase::kPlaced || observing.now() - since < limit) return {};
   const kube::PodCondition* scheduled = pod.condition("PodScheduled");
   std::string why = scheduled == nullptr || scheduled->status == "True" ? "" : ": " + scheduled->message;
-  return PodOver(observing, pod, "NotBound", "NotBound", "Kubernetes did not bind the pod to the node of " + job + why, {});
+  return PodOver(observing, pod, "NotBound", "NotBound", "Kubernetes did not bind the pod to " + pod.pinned_to + why, {});
 }
 
 std::optional<Unneeded> Unneeded::pod_ended(const plan::Observing& observing, slurm::OwnJob job,

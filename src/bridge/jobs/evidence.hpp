@@ -35,7 +35,7 @@ class PodOver final : public kube::PodEvidence {
                                               const slurm::Job& job, core::WallTime now);
   /// The pod was placed, and Kubernetes has not bound it for longer than `limit`. `since`: when it was first seen like this.
   static std::optional<PodOver> not_bound(const plan::Observing& observing, const kube::SchedulingPodRecord& pod,
-                                          core::MonoTime since, core::Duration limit, const std::string& job);
+                                          core::MonoTime since, core::Duration limit);
 
   /// The reason of the condition SlurmEnded.
   [[nodiscard]] const std::string& reason() const { return reason_; }

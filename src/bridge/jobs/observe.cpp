@@ -100,8 +100,11 @@ void JobsController::observe_leftovers(Observed& out) const {
   if (!out.job || phase_of(*out.pod) != PodPhase::kWaiting || phase_of(*out.job) != JobPhase::kRuns) return;
   const auto host = out.hosts->find(node_of(*out.job));
   if (host == out.hosts->end()) return;
-  for (const auto& pod : caches_.pods.by_index(slinky::kIndexNode, host->second->meta.name)) {
-    if (phase_of(*pod) != PodPhase::kBound || pod->meta.uid == out.pod->meta.uid) continue;
+  for (const auto& pod : caches_.pods.all()) {
+    // Kubernetes may bind a placed pod at any moment.
+    if ((pod->node_name.empty() ? pod->pinned_to : pod->node_name) != host->second->meta.name) continue;
+    const PodPhase phase = phase_of(*pod);
+    if ((phase != PodPhase::kBound && phase != PodPhase::kPlaced) || pod->meta.uid == out.pod->meta.uid) continue;
     const auto holds = [&](const JobId& job) {
       const JobTable::Row* row = table_.row(job.number);
       return row != nullptr && submission_of(row->mark).pod_uid == pod->meta.uid && row->job->holds_nodes();
@@ -137,11 +140,10 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
     // Elsewhere, the job may be one of another Slurm, which another bridge knows.
     out.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, table_);
   }
-  if (out.over || !out.job) return;
-  out.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, *out.job, out.context.now);
-  if (out.over || !out.unbound_since) return;
-  out.over = PodOver::not_bound(context.observing, pod, *out.unbound_since, settings_->bind_limit,
-                                "job " + std::to_string(out.job->id));
+  if (out.job && !out.over)
+    out.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, *out.job, out.context.now);
+  if (out.over || !out.unbound_since || !(out.job || out.managed)) return;
+  out.over = PodOver::not_bound(context.observing, pod, *out.unbound_since, settings_->bind_limit);
 }
 
 void JobsController::remember(const run::Observation& context, Observed& out) {

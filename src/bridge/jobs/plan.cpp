@@ -350,8 +350,8 @@ class Pass {
   void follow_placed() {
     if (in_.over || job_ended()) return end_unbound();
     if (!slurm_known()) return;
-    if (in_.job == nullptr) return report_missing();
     wake_at_bind_limit();
+    if (in_.job == nullptr) return report_missing();
     follow_running();
   }
 

@@ -362,6 +362,10 @@ TEST(JobsPlan, APodWaitsForThePodBeforeItOnTheNode) {
   EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "NodeInUse");
   world.job(3, "RUNNING", "b");
   EXPECT_THAT(world.steps(), Contains("place Pod ns/p")) << "the two share the node";
+  world.job(3, "CANCELLED", "b");
+  before["spec"].erase("nodeName");
+  world.wiring().put(world.caches().pods, before);
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue")) << "it may be bound at any moment";
   before["status"]["phase"] = "Succeeded";
   world.wiring().put(world.caches().pods, before);
   world.job(3, "CANCELLED", "b");
@@ -384,6 +388,11 @@ TEST(JobsPlan, APodThatIsNotBoundInTimeFailsAndItsJobEnds) {
   EXPECT_THAT(act.at("patch").at("status").at("message").get<std::string>(), HasSubstr("0/2 nodes are available"));
   world.placed_pod(7, "", {{"status", {{"phase", "Failed"}}}});
   EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
+  world.jobs.clear();
+  world.placed_pod(7);
+  (void)world.steps();
+  world.mono = world.mono + world.settings.bind_limit;
+  EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p")) << "it never ran, even if Slurm has lost its job";
 }
 
 // --- Users change what they can
