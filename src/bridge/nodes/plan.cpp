@@ -19,6 +19,13 @@ constexpr core::Duration kRefusedAgain{30000};
 constexpr const char* kNoSchedule = "NoSchedule";
 constexpr const char* kNoExecute = "NoExecute";
 
+/// Reports whether trying again at once cannot help.
+bool is_refusal(core::ErrorCode code) {
+  using enum core::ErrorCode;
+  return code == kInvalid || code == kNotFound || code == kForbidden || code == kUnsupported || code == kInternal ||
+         code == kAlreadyExists || code == kConflict;
+}
+
 class Pass {
  public:
   explicit Pass(const Observed& observed) : in_(observed), name_(observed.key.name), host_(observed.host()) {}
@@ -75,7 +82,7 @@ class Pass {
 
   bool waits_after_error(const plan::StepId& id) {
     const auto before = in_.context.outcomes.find(id);
-    if (before == in_.context.outcomes.end() || !before->second.error) return false;
+    if (before == in_.context.outcomes.end() || !before->second.error || !is_refusal(before->second.error->code)) return false;
     report_unregistered("Refused", before->second.error->message);
     const core::Duration waited = in_.context.mono - before->second.last;
     if (waited >= kRefusedAgain) return false;
