@@ -480,7 +480,7 @@ shows slurm-bridge "[{k: v for k, v in $bridge_rights.items() if k.startswith('n
 shows slurm-bridge 'len({(g, r) for rule in o["ClusterRole/slurm-bridge"]["rules"] for g in rule["apiGroups"] for r in rule["resources"]}) == len(o["ClusterRole/slurm-bridge"]["rules"])' true "${bridged[@]}"
 shows slurm-bridge "[k for k in $bridge_rights if 'slinky' in k]" '[]' "${direct[@]}"
 shows slurm-bridge "${rights/ROLE/o[\"Role/slurm-bridge\"]}" '{"coordination.k8s.io/leases": "cgu"}' "${bridged[@]}"
-shows slurm-bridge '{(s["kind"], s["name"], s["namespace"]) for k, d in o.items() if "Binding/" in k for s in d["subjects"]} == {("ServiceAccount", "mine", "ns")}' true "${bridged[@]}" --set controllers.serviceAccount.name=mine
+shows slurm-bridge '{(s["kind"], s["name"], s["namespace"]) for k, d in o.items() for s in d.get("subjects", []) if "RoleBinding/" in k} == {("ServiceAccount", "mine", "ns")}' true "${bridged[@]}" --set controllers.serviceAccount.name=mine
 # Metrics and budgets, as for the operator.
 shows slurm-bridge "['Service/slurm-bridge' in o, 'NetworkPolicy/slurm-bridge' in o]" '[false, false]' "${bridged[@]}" "${without[@]}" --set controllers.metricsPort=0
 shows slurm-bridge 'o["NetworkPolicy/slurm-bridge"]["spec"]["ingress"]' '[{"from": [{"namespaceSelector": {}}], "ports": [{"port": "metrics", "protocol": "TCP"}]}]' "${bridged[@]}" "${without[@]}" --set networkPolicy.enabled=true --set-json 'networkPolicy.metricsFrom=[{"namespaceSelector":{}}]'
