@@ -19,6 +19,7 @@ Options with_cluster(Options options) {
   options.jobs.cluster = controller ? slinky::cluster_key(controller->ns, controller->name)
                                     : options.address->endpoint.host + ":" + std::to_string(options.address->endpoint.port);
   options.nodes.cluster = options.jobs.cluster;
+  options.jobs.holds_native_jobs = options.runs_nodes;
   return options;
 }
 

@@ -20,6 +20,7 @@ core::Json UpdateNode::describe() const {
   if (update.state) out["state"] = *update.state;
   if (update.reason) out["reason"] = *update.reason;
   if (update.comment) out["comment"] = *update.comment;
+  if (update.extra) out["extra"] = *update.extra;
   if (update.features) out["features"] = *update.features;
   if (update.topology) out["topology"] = *update.topology;
   if (update.weight) out["weight"] = *update.weight;

@@ -48,9 +48,9 @@ struct ResumeNode final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Sets comment, features, topology or weight, never the state. With `own`, the features are computed from those of the live
-/// node. A change of features or weight also sends the live topology, because Slurm may drop it otherwise. With `mark`, fails
-/// with kConflict unless the live node has this mark.
+/// Sets comment, extra, features, topology or weight, never the state. With `own`, the features are computed from those of the
+/// live node. A change of features or weight also sends the live topology, because Slurm may drop it otherwise. With `mark`,
+/// fails with kConflict unless the live node has this mark.
 struct UpdateNode final : plan::Act {
   ClusterKey cluster;
   std::string node;

@@ -133,6 +133,7 @@ struct NodeUpdate {
   std::optional<std::vector<std::string>> active_features{};  ///< Only sent with `features`. Unset: like `features`.
   std::optional<std::string> topology{};                      ///< Ignored unless Capabilities::topology_update.
   std::optional<std::int64_t> weight{};                       ///< Lasts until slurmctld reconfigures.
+  std::optional<std::string> extra{};                         ///< JSON, or "". A field for administrators and programs.
 };
 
 /// The features of a node that the sender manages. All others stay.

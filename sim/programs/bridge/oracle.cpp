@@ -175,6 +175,8 @@ void BridgeOracle::placed(const Json& pod) {
   const std::string& node = *pins.begin();
   if (std::ranges::find(job.nodes, node) == job.nodes.end())
     return violation(fmt::format("{} is placed on {}, which job {} does not hold", name, node, id));
+  if (!holds_back(node, id))
+    violation(fmt::format("{} is placed beside the slurmd of {}, which does not list job {}", name, node, id));
   const std::int64_t news = kNews.count() / 1000;
   if (job.state != SimJob::State::kRunning && (job.state == SimJob::State::kPending || job.end + news < slurm_.now_seconds()))
     return violation(fmt::format("{} is placed for job {}, which is {}", name, id, to_string(job.state)));
@@ -253,6 +255,7 @@ void BridgeOracle::look(bool fair) {
   const core::MonoTime now = loop_.clock().mono();
   const core::Duration passed = looked_ ? now - *looked_ : core::Duration{0};
   looked_ = now;
+  check_held();
   const Wrong found = wrong();
   std::erase_if(lasts_, [&](const auto& entry) { return !found.contains(entry.first); });
   for (const auto& [about, why] : found) {

@@ -10,6 +10,9 @@
 //    somebody else holds, and never removes its own mark.
 // 7. Labelled nodes are in Slurm, and others of the bridge are not. A node has the taint if Slurm has it. It is drained if it
 //    takes no pods, and not drained by the bridge if it does. None of this is wrong for longer than the limit.
+// 8. A node with a slurmd lists the job of each pod that the bridge runs there, from before it is placed until it has ended,
+// for
+//    its prolog holds native jobs back.
 //
 // Folder sim/programs/bridge: slurm-bridge in the simulator: its process, what its users do, and its oracle. Uses sim/histories
 // and the program.
@@ -68,6 +71,9 @@ class BridgeOracle final : public Oracle {
   void placed(const core::Json& pod);
   void check_job(const std::string& id, const std::string& what);
   void check_node(const SimNode& node, const SimNodeUpdate& update, const std::string& user);
+  /// Reports whether the prolog of the node would hold native jobs back for a pod of this job.
+  [[nodiscard]] bool holds_back(const std::string& node, std::int64_t job) const;
+  void check_held() const;
   void check_features(const SimNode& node, const SimNodeUpdate& update);
   void check_creation(const std::string& line);
   void check_deletion(const SimNode& node, const std::vector<const SimJob*>& jobs, const std::string& user);

@@ -70,6 +70,25 @@ void BridgeOracle::check_features(const SimNode& node, const SimNodeUpdate& upda
   if (is_ours(node) && !is_ours(after)) violation("the bridge removes its own mark from " + node.name);
 }
 
+bool BridgeOracle::holds_back(const std::string& node, std::int64_t job) const {
+  const SimNode* record = slurm_.node(node);
+  if (record == nullptr || record->external) return true;
+  constexpr std::string_view kBegin = R"({"slurm-bridge":")";
+  if (!record->extra.starts_with(kBegin) || !record->extra.ends_with("\"}")) return false;
+  const auto jobs = split(std::string_view(record->extra).substr(kBegin.size(), record->extra.size() - kBegin.size() - 2), ' ');
+  return std::ranges::find(jobs, std::to_string(job)) != jobs.end();
+}
+
+void BridgeOracle::check_held() const {
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    const Json& pod = stored->body;
+    const std::string node = core::get_string(pod, {"spec", "nodeName"});
+    const std::int64_t job = number(core::get_string(pod, {"metadata", "labels", bridge::kLabelJobId}), 0);
+    if (job == 0 || node.empty() || ended(pod) || holds_back(node, job)) continue;
+    all_.violation(fmt::format("{} runs beside the slurmd of {}, which does not list job {}", key.str(), node, job));
+  }
+}
+
 // --- What must not last -----------------------------------------------------------------------------------------------
 
 void BridgeOracle::wrong_nodes(Wrong& out) const {

@@ -1,7 +1,5 @@
 // The words of slurm-bridge in Kubernetes: labels, annotations, gates, taints and conditions. Where the Go bridge of Slinky has
 // a word for the same thing, it is the same word.
-//
-// Folder src/bridge/common: what the controllers of the bridge share. Uses slinky.
 #pragma once
 
 #include <string_view>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "bridge/common/held.hpp"
 #include "bridge/common/names.hpp"
 #include "bridge/jobs/placing.hpp"
 #include "bridge/jobs/states.hpp"
@@ -306,12 +307,21 @@ class Pass {
       return report_queued(true, "NodeInUse",
                            job_text() + " holds " + node + ", where pod " + in_.leftovers.front() + " still ends");
     }
-    if (!in_.own) return await_snapshot();
+    if (!in_.own || !is_held(node)) return await_snapshot();
     const std::string why = job_text() + " runs on " + node;
     out_.lane("place").add({{"confirm", "Slurm job", std::to_string(in_.job->id)}, why, slurm::confirm_runs(*in_.own, node)});
     out_.lane("place").then().add(
         {{"place", "Pod", name_}, why, place(pod(), host->second->meta.name, node, in_.job->id), kPlaceLate});
     out_.intent.pods = 1;
+  }
+
+  /// Reports whether the prolog of the node would hold native jobs back for the pod. If somebody else uses the field, it
+  /// cannot.
+  [[nodiscard]] bool is_held(const std::string& name) const {
+    const slurm::Node* node = in_.snapshot->node(name);
+    if (!in_.settings->holds_native_jobs || node == nullptr || node->state.has("EXTERNAL")) return true;
+    const auto jobs = jobs_in(node->extra);
+    return !jobs || jobs->contains(in_.job->id);
   }
 
   void follow_placed() {

@@ -588,5 +588,22 @@ TEST(JobsPlan, TheCommentOfTheUserStays) {
   EXPECT_THAT(world.steps(), ElementsAre("cancel Slurm job 7"));
 }
 
+TEST(JobsPlan, BesideASlurmdAPodWaitsUntilTheNodeListsItsJob) {
+  World world;
+  world.settings.holds_native_jobs = true;
+  world.waiting_pod();
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), Not(Contains("place Pod ns/p")));
+  world.nodes["node-2"].extra = R"({"slurm-bridge":"6"})";
+  EXPECT_THAT(world.steps(), Not(Contains("place Pod ns/p")));
+  world.nodes["node-2"].extra = R"({"slurm-bridge":"6 7"})";
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p"));
+  world.nodes["node-2"].extra = "of somebody else";
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p")) << "it cannot be listed";
+  world.nodes["node-2"].extra = "";
+  world.nodes["node-2"].state.flags = {"EXTERNAL"};
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p")) << "no native job runs there";
+}
+
 }  // namespace
 }  // namespace bridge::jobs

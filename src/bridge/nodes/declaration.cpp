@@ -74,12 +74,14 @@ NodesController::NodesController(slinky::Wiring& wiring, Settings settings)
   wiring.wakes<SchedulingPodRecord>(
       *this, caches_.pods,
       [this](const SchedulingPodRecord& pod) -> slinky::Keys {
-        const auto node = pod.node_name.empty() ? nullptr : caches_.nodes.find({"", pod.node_name});
-        if (node == nullptr || node->meta.annotation(kAnnotationEffect).empty()) return {};
-        return {key_of_name(slurm_name_of(node->meta))};
+        const auto node = caches_.nodes.find({"", pod.node_name.empty() ? pod.pinned_to : pod.node_name});
+        const bool matters =
+            node != nullptr && (pod.meta.labels.contains(kLabelJobId) || !node->meta.annotation(kAnnotationEffect).empty());
+        return matters ? slinky::Keys{key_of_name(slurm_name_of(node->meta))} : slinky::Keys{};
       },
       [](const SchedulingPodRecord& before, const SchedulingPodRecord& after) {
-        return before.node_name != after.node_name || before.phase != after.phase;
+        return before.node_name != after.node_name || before.phase != after.phase ||
+               before.meta.label(kLabelJobId) != after.meta.label(kLabelJobId);
       });
   wiring.wakes_on_slurm(name(), [this](const slurm::Change& change, const kube::Key&) { return woken_by(change); });
 }
@@ -96,7 +98,9 @@ slinky::Keys NodesController::woken_by(const slurm::Change& change) {
   for (const std::string& name : change.nodes) {
     const slurm::Node* before = change.before->node(name);
     const slurm::Node* now = change.now->node(name);
-    if (matters(before, now)) out.insert(key_of_name(name));
+    // The jobs on a node with a slurmd and a kubelet matter.
+    const bool hybrid = now != nullptr && !now->state.has("EXTERNAL") && hosts().contains(name);
+    if (hybrid || matters(before, now)) out.insert(key_of_name(name));
   }
   if (change.health || change.partitions) {
     for (kube::Key& key : all_keys()) out.insert(std::move(key));

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
+#include "bridge/common/held.hpp"
 #include "bridge/common/names.hpp"
 #include "slinky/names.hpp"
+#include "slurm/own_job.hpp"
 
 namespace bridge::nodes {
 namespace {
@@ -19,6 +22,14 @@ void keep_since(std::optional<core::MonoTime>& since, bool holds, core::MonoTime
   } else if (!since) {
     since = now;
   }
+}
+
+/// Returns the number of the job that the pod was placed for; 0 if there is none.
+std::int64_t job_of(const kube::ObjectMeta& pod) {
+  const std::string_view text = pod.label(kLabelJobId);
+  std::int64_t out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() ? out : 0;
 }
 
 bool is_ours(const slurm::Node& node, const std::string& installation) {
@@ -50,7 +61,8 @@ std::shared_ptr<const Observed> NodesController::observe_typed(const kube::Key& 
   Memory& memory = memory_[key];
   observe_absence(context, *out, memory);
   observe_resources(context, *out, memory);
-  if (!memory.absent_since && !memory.other_since && !memory.had_host) memory_.erase(key);
+  observe_held(context, *out, memory);
+  if (memory.held.empty() && !memory.absent_since && !memory.other_since && !memory.had_host) memory_.erase(key);
   return out;
 }
 
@@ -94,6 +106,31 @@ void NodesController::observe_resources(const run::Observation& context, Observe
   }
   out.make_again = due && made_again_ == out.key;
   if (differs && !out.make_again) out.look_again = std::max(settings_->made_again - waited, kTurnAgain);
+}
+
+void NodesController::observe_held(const run::Observation& context, Observed& out, Memory& memory) const {
+  const slurm::Node* node = out.node();
+  if (node == nullptr || out.host() == nullptr || node->state.has("EXTERNAL")) return memory.held.clear();
+  const auto see = [&](std::int64_t job) { memory.held.insert_or_assign(job, context.mono); };
+  // Those of an earlier process are held for a moment as well.
+  for (const std::int64_t job : jobs_in(node->extra).value_or(std::set<std::int64_t>{})) memory.held.emplace(job, context.mono);
+  std::set<std::int64_t> there;
+  for (const auto& job : out.snapshot->jobs_on(node->name)) {
+    const auto mark = slurm::mark_of(*job);
+    if (mark && mark->owner == slurm::Owner::kBridge && mark->instance == out.installation) there.insert(job->id);
+  }
+  for (const auto& pod : caches_.pods.all()) {
+    const bool here = (pod->node_name.empty() ? pod->pinned_to : pod->node_name) == out.host()->meta.name;
+    const bool ended = pod->phase == "Succeeded" || pod->phase == "Failed";
+    if (const std::int64_t job = here && !ended ? job_of(pod->meta) : 0; job != 0) there.insert(job);
+  }
+  std::ranges::for_each(there, see);
+  std::erase_if(memory.held, [&](const auto& entry) {
+    return !there.contains(entry.first) && out.fresh && context.mono - entry.second >= settings_->still_held;
+  });
+  out.held.emplace();
+  for (const auto& [job, last] : memory.held) out.held->insert(job);
+  out.holds_longer = out.held->size() > there.size();
 }
 
 bool NodesController::another_is_made_again(const Observed& out) const {

@@ -34,14 +34,16 @@ class NodesController final : public kube::TypedController<Observed> {
   /// What this process has seen of a node.
   struct Memory {
     std::optional<core::MonoTime> absent_since, other_since;
-    std::string other;      ///< What the Kubernetes node asks for that the Slurm node was not made of.
-    bool had_host = false;  ///< A Slurm node that is not the bridge's had a Kubernetes node.
+    std::string other;                            ///< What the Kubernetes node asks for that the Slurm node was not made of.
+    std::map<std::int64_t, core::MonoTime> held;  ///< Jobs on a node with a slurmd, and when they were last seen there.
+    bool had_host = false;                        ///< A Slurm node that is not the bridge's had a Kubernetes node.
   };
 
   [[nodiscard]] const Hosts& hosts();
   [[nodiscard]] std::string slurm_pod_on(const std::string& kube_node) const;
   void observe_absence(const run::Observation& context, Observed& out, Memory& memory) const;
   void observe_resources(const run::Observation& context, Observed& out, Memory& memory);
+  void observe_held(const run::Observation& context, Observed& out, Memory& memory) const;
   [[nodiscard]] bool another_is_made_again(const Observed& out) const;
   [[nodiscard]] slinky::Keys all_keys();
   [[nodiscard]] slinky::Keys woken_by(const slurm::Change& change);

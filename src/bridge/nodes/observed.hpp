@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ struct Observed {
   std::optional<slurm::OwnDrained> drained;    ///< Set if the Slurm node may be deleted.
   std::string slurm_pod;                       ///< A pod of Slurm or of the bridge on the Kubernetes node, "ns/name"; "": none.
   std::optional<core::MonoTime> absent_since;  ///< Since when Slurm has lacked the node, as far as this process has seen.
+  /// The jobs of the bridge that a node with a slurmd runs pods of, or may: those that hold it, and those of the pods that are
+  /// not gone. Unset for other nodes.
+  std::optional<std::set<std::int64_t>> held{};
+  bool holds_longer = false;  ///< One of them is held only because it has ended a moment ago.
   bool lost_host = false;  ///< This process has seen the Kubernetes node of a Slurm node that is not the bridge's. It is gone.
   /// Whether the Kubernetes node has had other resources than the Slurm node for so long that the record is made again, and no
   /// other record is. Otherwise, when to look again.

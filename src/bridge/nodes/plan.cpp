@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bridge/common/held.hpp"
 #include "bridge/common/names.hpp"
 #include "bridge/nodes/taints.hpp"
 #include "slurm/acts.hpp"
@@ -17,6 +18,13 @@ constexpr core::Duration kSnapshotAgain{1000};
 constexpr core::Duration kRefusedAgain{30000};
 constexpr const char* kNoSchedule = "NoSchedule";
 constexpr const char* kNoExecute = "NoExecute";
+
+/// Reports whether trying again at once cannot help.
+bool is_refusal(core::ErrorCode code) {
+  using enum core::ErrorCode;
+  return code == kInvalid || code == kNotFound || code == kForbidden || code == kUnsupported || code == kInternal ||
+         code == kAlreadyExists || code == kConflict;
+}
 
 class Pass {
  public:
@@ -74,7 +82,7 @@ class Pass {
 
   bool waits_after_error(const plan::StepId& id) {
     const auto before = in_.context.outcomes.find(id);
-    if (before == in_.context.outcomes.end() || !before->second.error) return false;
+    if (before == in_.context.outcomes.end() || !before->second.error || !is_refusal(before->second.error->code)) return false;
     report_unregistered("Refused", before->second.error->message);
     const core::Duration waited = in_.context.mono - before->second.last;
     if (waited >= kRefusedAgain) return false;
@@ -93,6 +101,7 @@ class Pass {
     keep_from_work();
     remove_node();
     update_features();
+    hold_native_jobs();
     if (host_ == nullptr) return;
     if (in_.look_again) out_.wake_after(*in_.look_again, "the Kubernetes node has other resources than the Slurm node");
     if (!in_.fresh && !is_tainted(*host_)) return await_snapshot();
@@ -131,8 +140,8 @@ class Pass {
 
   void resume(bool held) {
     if (host_ == nullptr || !held || !node_->state.drains() || node_->state.has("FAIL")) return;
-    // Nobody but a person sets a node down that has no slurmd.
-    if (node_->state.base == "DOWN" && node_->state.has("EXTERNAL")) return;
+    // Nobody but a person sets a node down that has no slurmd. A slurmd that is silent must register first.
+    if (node_->state.base == "DOWN" && (node_->state.has("EXTERNAL") || slurm::is_silent(*node_))) return;
     out_.lane("slurm").add({{"resume", "Slurm node", name_},
                             "Kubernetes node " + host_->meta.name + " takes pods again",
                             slurm::resume_node(in_.settings->cluster, Owner::kBridge, name_, node_->reason)});
@@ -157,6 +166,20 @@ class Pass {
         .add({{"update", "Slurm node", name_},
               "the partitions of Kubernetes node " + host_->meta.name + " have changed",
               slurm::update_features(in_.settings->cluster, name_, *in_.mark, std::move(own))});
+  }
+
+  /// Lets the prolog of the node hold native jobs back (bridge/common/held.hpp).
+  void hold_native_jobs() {
+    if (!in_.held) return;
+    if (in_.holds_longer) out_.wake_after(in_.settings->still_held, "pods of a job that has ended may still come to light");
+    const auto have = jobs_in(node_->extra);
+    if (!have || *have == *in_.held) return;
+    slurm::NodeUpdate update;
+    update.extra = extra_of(*in_.held);
+    out_.lane("hold").add({{"hold", "Slurm node", name_},
+                           "native jobs wait for the pods of these jobs",
+                           slurm::update_node(in_.settings->cluster, name_, std::move(update))});
+    out_.waits_on(in_.settings->cluster);
   }
 
   // --- The Kubernetes node ---------------------------------------------------------------------------------------------------
@@ -186,7 +209,7 @@ class Pass {
       const bool down = node_->state.base == "DOWN";
       return {false, down ? "Down" : node_->state.has("FAIL") ? "Failing" : "Drained", "Slurm: " + node_->reason};
     }
-    if (!wish_) return {true, "InService", "Slurm has the node " + name_};
+    if (!wish_) return {true, "InService", "Slurm has the node " + name_ + note_on_extra()};
     if (!in_.mark)
       return {true, "RegisteredByOthers",
               "Slurm had the node " + name_ + " already: its partitions and resources stay as they are"};
@@ -206,6 +229,11 @@ class Pass {
     if (host_->meta.annotation(kAnnotationEffect) == kNoExecute && !in_.slurm_pod.empty())
       out += "; its pods are not evicted, because pod " + in_.slurm_pod + " runs there";
     return out;
+  }
+
+  [[nodiscard]] std::string note_on_extra() const {
+    if (!in_.held || jobs_in(node_->extra)) return {};
+    return "; native jobs do not wait for pods that end, because somebody else uses the field extra of the Slurm node";
   }
 
   void write_node(const kube::SchedulingNodeRecord& node, const Effects& taints, std::optional<Condition> condition) {

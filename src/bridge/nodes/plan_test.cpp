@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bridge/common/held.hpp"
 #include "bridge/nodes/testing/world.hpp"
 
 namespace bridge::nodes {
@@ -313,10 +314,14 @@ TEST_F(NodesPlanTest, BothProgramsHoldAHybridNode) {
   EXPECT_THAT(world.steps(), Not(Contains("drain Slurm node a")));
 }
 
-TEST_F(NodesPlanTest, ANodeWithoutSlurmdThatSomebodySetDownStaysDown) {
+TEST_F(NodesPlanTest, WhatIsDownForAnotherReasonIsNotResumed) {
   world.host("a");
   world.slurm_node("a", "DOWN+DRAIN+EXTERNAL", kCordoned);
   EXPECT_THAT(world.steps(), Not(Contains("resume Slurm node a")));
+  world.slurm_node("a", "DOWN+DRAIN+NOT_RESPONDING", kCordoned);
+  EXPECT_THAT(world.steps(), Not(Contains("resume Slurm node a"))) << "its slurmd is away";
+  world.slurm_node("a", "DOWN+DRAIN", kCordoned);
+  EXPECT_THAT(world.steps(), Contains("resume Slurm node a")) << "its machine has rebooted";
   world.slurm_node("a", "IDLE+DRAIN+FAIL", kCordoned);
   EXPECT_THAT(world.steps(), Not(Contains("resume Slurm node a")));
 }
@@ -427,6 +432,58 @@ TEST_F(NodesPlanTest, ASecondNodeOfTheNameIsToldSo) {
   world.host("b", second);
   world.slurm_node("a");
   EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a", "untaint Node b", "report Node b"));
+}
+
+// --- Hybrid nodes -----------------------------------------------------------------------------------------------------
+
+TEST_F(NodesPlanTest, JobsOfPodsOnANodeWithASlurmdAreHeldUntilThePodsAreGone) {
+  world.host("a", with_taints(Json::array({taint()})));
+  world.slurm_node("a");
+  world.bridge_job(12, "a");
+  world.bridge_job(13, "a", "cluster-b");
+  EXPECT_EQ(world.act("hold")["extra"], R"({"slurm-bridge":"12"})");
+  world.nodes["a"].extra = R"({"slurm-bridge":"12"})";
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+  // The job ends, and its pod is there.
+  world.jobs.clear();
+  world.placed_pod("p", 12, "a");
+  world.mono = world.mono + 1min;
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+  world.mono = world.mono + 1min;
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+  world.delete_pod("p");
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a"))) << "another pod of it may come to light";
+  EXPECT_EQ(world.plan().wake(), 5s);
+  world.mono = world.mono + 5s;
+  world.age = 10min;
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a"))) << "an old answer";
+  world.age = core::Duration{0};
+  EXPECT_EQ(world.act("hold")["extra"], R"({"slurm-bridge":""})");
+  world.nodes["a"].extra = R"({"slurm-bridge":""})";
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+}
+
+TEST_F(NodesPlanTest, WhatSomebodyElseWroteIntoExtraStays) {
+  world.host("a");
+  world.slurm_node("a").extra = "rack 7";
+  world.bridge_job(12, "a");
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+  EXPECT_THAT(world.condition(), HasSubstr("somebody else uses the field extra"));
+}
+
+TEST_F(NodesPlanTest, OnExternalNodesNoNativeJobRuns) {
+  world.external_host("a");
+  world.own_node("a");
+  world.bridge_job(12, "a");
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+}
+
+TEST(Held, TheFieldIsReadAsItIsWritten) {
+  using Jobs = std::set<std::int64_t>;
+  for (const Jobs& jobs : {Jobs{}, Jobs{7}, Jobs{7, 12, 100}}) EXPECT_EQ(jobs_in(extra_of(jobs)), jobs);
+  EXPECT_EQ(jobs_in(R"({"slurm-bridge":""})"), Jobs{});
+  for (const char* other : {"x", "{}", R"({"slurm-bridge":"x"})", R"({"slurm-bridge":"1,2"})", R"({"slurm-bridge":"1","b":2})"})
+    EXPECT_FALSE(jobs_in(other)) << other;
 }
 
 // --- What wakes it ----------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ core::Json body_of(const NodeUpdate& update) {
   if (update.state) body["state"] = core::Json::array({*update.state});
   if (update.reason) body["reason"] = *update.reason;
   if (update.comment) body["comment"] = *update.comment;
+  if (update.extra) body["extra"] = *update.extra;
   if (update.features) {
     // Slurm refuses to remove a feature that is still active.
     body["features"] = sent(*update.features);

@@ -285,6 +285,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       wish.active_features = replace_own(node.active_features, *own);
     }
     if (wish.comment == node.comment) wish.comment.reset();
+    if (wish.extra == node.extra) wish.extra.reset();
     if (wish.features == node.features && (!wish.active_features || wish.active_features == node.active_features)) {
       wish.features.reset();
       wish.active_features.reset();
@@ -311,7 +312,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                        Client* again = self.client(job);
                        if (again == nullptr) return;
                        const NodeUpdate update = as_needed(*node, wish, own, again->capabilities());
-                       if (!update.comment && !update.features && !update.topology && !update.weight)
+                       if (!update.comment && !update.extra && !update.features && !update.topology && !update.weight)
                          return self.succeed(job, {{"updated", false}});
                        again->update_node(name, update, self.finish_write(job, {{"updated", true}}));
                      }));

@@ -12,6 +12,7 @@
 #include "bridge/common/names.hpp"
 #include "bridge/nodes/observe.hpp"
 #include "slinky/local_wiring.hpp"
+#include "slurm/own_job.hpp"
 
 namespace bridge::nodes::testing {
 
@@ -79,6 +80,24 @@ class World {
     out.state = "RUNNING";
     out.nodes = {node};
   }
+  /// A job of the bridge that runs on the node.
+  void bridge_job(std::int64_t id, const std::string& node, const std::string& installation = kInstallation) {
+    slurm::Job& out = jobs[id];
+    out.id = id;
+    out.state = "RUNNING";
+    out.nodes = {node};
+    slurm::JobDetails details;
+    details.external = true;
+    details.admin_comment = slurm::admin_comment({slurm::Owner::kBridge, installation, "u/1"}, nullptr);
+    out.details = slurm::JobDetailsPtr(std::make_shared<slurm::JobDetails>(details));
+  }
+  void placed_pod(const std::string& name, std::int64_t job, const std::string& node) {
+    Json document{
+        {"kind", "Pod"}, {"spec", {{"nodeName", node}, {"containers", Json::array()}}}, {"status", {{"phase", "Running"}}}};
+    document["metadata"] = {{"name", name}, {"uid", name}, {"labels", {{std::string(kLabelJobId), std::to_string(job)}}}};
+    wiring_.put(caches_.pods, document);
+  }
+  void delete_pod(const std::string& name) { caches_.pods.erase({"ns", name}); }
   void pod_on(const std::string& node, const std::string& app) {
     Json document{
         {"kind", "Pod"}, {"spec", {{"nodeName", node}, {"containers", Json::array()}}}, {"status", {{"phase", "Running"}}}};
