@@ -13,7 +13,6 @@ check() { # WHAT GOT WANT
   fi
 }
 
-sed -n '/^    #!/,$p' dev/manifests/slurm-bridge/prolog.yaml | sed 's/^    //' >"$scratch/prolog"
 mkdir "$scratch/bin"
 # shellcheck disable=SC2016
 printf '#!/bin/sh\n[ "$4" = node-1 ] && cat "%s/node"\n' "$scratch" >"$scratch/bin/scontrol"
@@ -26,7 +25,7 @@ chmod +x "$scratch"/bin/*
 outcome() {
   if [[ -n $1 ]]; then echo "$1" >"$scratch/node"; else rm -f "$scratch/node"; fi
   if [[ $2 != away ]]; then printf '%s' "$2" >"$scratch/alive"; else rm -f "$scratch/alive"; fi
-  PATH=$scratch/bin:$PATH SLURMD_NODENAME=node-1 sh "$scratch/prolog" &>/dev/null
+  PATH=$scratch/bin:$PATH SLURMD_NODENAME=node-1 sh charts/slurm-bridge/files/prolog.sh &>/dev/null
   case $? in
     0) echo goes ;;
     *) echo waits ;;

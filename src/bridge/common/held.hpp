@@ -3,7 +3,7 @@
 //   {"slurm-bridge": "12 13"}
 //
 // Slurm frees the nodes of an external job in the call that ends it, before its pod is gone. The prolog of the bridge
-// (dev/manifests/slurm-bridge/prolog.yaml) holds a native job back while one of these jobs has ended. The nodes controller
+// (charts/slurm-bridge/files/prolog.sh) holds a native job back while one of these jobs has ended. The nodes controller
 // writes the field, and the jobs controller starts no pod before its job stands there.
 #pragma once
 
