@@ -52,7 +52,7 @@ struct Bridge::Impl {
 
   void measure(core::Loop& loop, run::MetricFamilies& families) {
     metrics.emplace(families);
-    // Other replicas see the same changes of pods.
+    // Only the leader counts, because other replicas see the same changes of pods.
     jobs.on_placed = [this, &loop](const jobs::JobId& job) {
       const core::WallTime submitted{std::chrono::seconds{job.submitted}};
       if (manager.leading()) metrics->placed(std::max(core::Duration{0}, loop.clock().wall() - submitted));
@@ -80,7 +80,7 @@ struct Bridge::Impl {
     });
   }
 
-  /// Tells the administrator once that the Slurm is too old. The pods have it in their conditions.
+  /// Logs for the administrator that this release of Slurm is too old. Users see it in the conditions of their pods.
   void look_at(const slurm::Change& change) {
     if (!change.health || !change.now->complete() || change.now->capabilities.external_jobs) return;
     log.error("this Slurm has no external nodes and jobs: 25.11 and later have. Nothing is done",

@@ -134,7 +134,7 @@ slinky::Keys JobsController::woken_by(const slurm::Change& change) {
   const auto add = [&](const slinky::Keys& keys) { out.insert(keys.begin(), keys.end()); };
   if (change.health) {
     add(keys(false));
-    // Pods may have gone while Slurm did not answer.
+    // Pods may have been deleted while Slurm did not answer.
     add(table_.pods());
   } else if (places_changed(change)) {
     add(keys(true));

@@ -1,4 +1,4 @@
-// Which Slurm nodes a pod can run on.
+// Finds the Slurm nodes that a pod can run on.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace bridge::jobs {
 
 using KubeNodePtr = std::shared_ptr<const kube::SchedulingNodeRecord>;
 
-/// The Kubernetes nodes by their names in Slurm. Of two nodes with one name, the one whose own name it is counts.
+/// The Kubernetes nodes by their names in Slurm. If two have the same one, the node with that name in Kubernetes counts.
 using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
 [[nodiscard]] Hosts hosts_of(const std::vector<KubeNodePtr>& nodes);
 
@@ -23,10 +23,10 @@ using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
 
 struct Candidates {
   std::vector<std::string> excluded;  ///< The nodes of the partitions that cannot run the pod. Sorted.
-  int fitting = 0;                    ///< How many nodes of the partitions can.
-  std::string why;                    ///< Why none can; "" if one can.
+  int fitting = 0;                    ///< The number of nodes of the partitions that can run the pod.
+  std::string why;                    ///< Why no node can run the pod; "" if a node can.
 };
-/// `partitions`: names separated by commas; "" means the nodes of all partitions.
+/// Returns which nodes of `partitions` can run the pod. `partitions`: names separated by commas; "": all.
 [[nodiscard]] Candidates candidates_for(const kube::SchedulingPodRecord& pod, const Hosts& hosts,
                                         const slurm::Snapshot& snapshot, std::string_view partitions);
 

@@ -115,7 +115,8 @@ bool JobsController::on_silent_node(const kube::SchedulingPodRecord& pod) const 
   return node != nullptr && !node->ready;
 }
 
-/// The kubelet of a node that is not ready says nothing about its pods. After a while, nobody waits for it.
+/// Decides whether to release the job of a bound pod whose node has not been ready for Settings::silence_limit. The kubelet of
+/// such a node does not report when the pod ends.
 void JobsController::observe_silence(const run::Observation& context, Observed& out) const {
   if (!out.job || !out.own || !out.silent_since || context.mono - *out.silent_since < settings_->silence_limit) return;
   const auto named = std::ranges::find(out.jobs, out.job, &NamedJob::job);
@@ -134,7 +135,7 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
   if (out.job) {
     out.over = PodOver::job_ended(context.observing, *out.snapshot, out.installation, pod, *out.job);
   } else if (phase != PodPhase::kWaiting && out.managed) {
-    // Elsewhere, the job may be one of another Slurm, which another bridge knows.
+    // In other namespaces, the job may be in another Slurm cluster, which another bridge serves.
     out.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, table_);
   }
   if (out.over || !out.job) return;

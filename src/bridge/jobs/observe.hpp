@@ -1,6 +1,6 @@
-// The jobs controller: a pod with the gate of the bridge becomes a job of Slurm, and the end of the one ends the other. A key
-// is the "ns/name" of a pod. Jobs whose pods are gone have the key that their admin_comment names. declaration.cpp says which
-// changes wake it.
+// The jobs controller: submits a Slurm job for each pod with the gate of the bridge. The end of the pod ends the job, and the
+// end of the job ends the pod. A key is the "ns/name" of a pod. A job whose pod is gone belongs to the key that its
+// admin_comment names. declaration.cpp says which changes wake a key.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ struct Caches {
   kube::Cache<kube::SchedulingNodeRecord>& nodes;
 };
 
-/// What the controller has to do with, for metrics.
+/// The numbers of pods and jobs that concern the controller, for metrics.
 struct Counts {
   std::size_t waiting = 0, placed = 0;  ///< Pods.
   std::size_t orphans = 0;              ///< Jobs that have not ended and name no pod that exists.
@@ -36,9 +36,9 @@ class JobsController final : public kube::TypedController<Observed> {
   [[nodiscard]] std::string name() const override { return "jobs"; }
   [[nodiscard]] std::string share(const kube::Key&) const override { return settings_->cluster; }
 
-  /// Counts what is there now. Jobs count only if Slurm answers.
+  /// Returns the present numbers. Jobs count only while Slurm answers.
   [[nodiscard]] Counts counts(core::WallTime now) const;
-  /// Called when the bridge has placed a pod, with its job; and when it has told a pod to end, with the reason.
+  /// Callbacks after the bridge has placed a pod for a job, and after it has set the condition SlurmEnded with a reason.
   std::function<void(const JobId& job)> on_placed;
   std::function<void(const std::string& reason)> on_told_to_end;
 
@@ -47,7 +47,7 @@ class JobsController final : public kube::TypedController<Observed> {
                                                 const run::Observation& context) override;
 
  private:
-  /// What this process has seen of a pod.
+  /// The history of a pod, as this process has seen it.
   struct Memory {
     std::string uid;
     std::int64_t refused = 0;  ///< The number of the job that was refused last.

@@ -21,10 +21,10 @@ namespace bridge::jobs {
 struct NamedJob {
   std::shared_ptr<const slurm::Job> job;
   slurm::JobMark mark;
-  std::optional<slurm::OwnJob> own;  ///< Not if the snapshot is too old.
+  std::optional<slurm::OwnJob> own;  ///< Unset if the snapshot is too old.
   std::string wish;                  ///< The digest of the wish that was submitted.
   std::optional<Unneeded> unneeded;  ///< Set if no pod needs the job.
-  bool asks_for_pod = false;         ///< Whether its pod is gone must be looked up live.
+  bool asks_for_pod = false;         ///< The API server must be asked whether the pod is gone.
   bool seems_unneeded = false;       ///< A newer snapshot may show that no pod needs the job.
 };
 
@@ -36,22 +36,22 @@ struct Observed {
   bool managed = false;                                  ///< Jobs are submitted for pods of this namespace.
   std::shared_ptr<const kube::SchedulingPodRecord> pod;  ///< Null: there is none.
   slurm::SnapshotPtr snapshot;                           ///< Null: no slurmrestd is known.
-  Life life;                                             ///< Of slurmctld, as the snapshot shows.
-  std::vector<NamedJob> jobs;                            ///< By number. Jobs of earlier pods of the name as well.
+  Life life;                                             ///< The life of slurmctld, as the snapshot shows.
+  std::vector<NamedJob> jobs;                            ///< Sorted by number. Includes jobs of earlier pods of this name.
   /// The job of the pod: the one that it was placed for; else the oldest that has not ended; else the youngest. Null: none.
   std::shared_ptr<const slurm::Job> job;
   std::optional<slurm::OwnJob> own;     ///< Evidence for `job`.
   std::optional<Unneeded> replaceable;  ///< Set if `job` may be cancelled to submit another one.
   std::string wish;                     ///< The digest of the wish of `job`.
-  int attempts = 0;                     ///< The greatest number of a submission for the pod.
+  int attempts = 0;                     ///< The greatest attempt number of the pod's submissions.
   std::shared_ptr<const Hosts> hosts;
   std::optional<PodOver> over;         ///< Set if the pod must not run.
-  std::vector<std::string> leftovers;  ///< Pods on the node of `job` whose own jobs hold it no more. "ns/name".
+  std::vector<std::string> leftovers;  ///< Pods ("ns/name") on the node of `job` whose own jobs no longer hold the node.
   /// As far as this process has seen: since when the placed pod has no Kubernetes node, since when its end is due, since when
   /// `job` is refused, since when the node of the bound pod is not ready, and since when Slurm does not answer a pod that
   /// waits.
   std::optional<core::MonoTime> unbound_since, over_since, refused_since, silent_since, unanswered_since;
-  bool asks_for_node = false;  ///< Whether the node is still not ready must be looked up live.
+  bool asks_for_node = false;  ///< The API server must be asked whether the node is still not ready.
 };
 
 }  // namespace bridge::jobs

@@ -19,21 +19,21 @@ namespace {
 
 using core::Json;
 
-/// The patch that removes the gate completes what the live look at the job began.
+/// A pass may place a pod this long after it began to confirm the job, even if it has used up its time.
 constexpr core::Duration kPlaceLate{5000};
-/// How often a node is looked at again while earlier pods end there.
+/// The time between two checks of a node on which earlier pods are ending.
 constexpr core::Duration kLeftoversAgain{1000};
-/// How soon a pass follows that needs a newer snapshot. A new snapshot wakes a key only if something changed.
+/// The delay before a pass that needs a newer snapshot. A new snapshot wakes a key only if something changed.
 constexpr core::Duration kSnapshotAgain{1000};
-/// How often what Slurm or the API server refused is tried again, without a change that could help.
+/// The time between two tries of what Slurm or the API server refused, if nothing changes that could help.
 constexpr core::Duration kRefusedAgain{30000};
-/// How often the same wish is submitted again that slurmctld refused. Each refusal leaves a record in slurmctld and slurmdbd.
+/// The time between two submissions of the same refused wish. Each refusal leaves a record in slurmctld and slurmdbd.
 constexpr core::Duration kSubmitAgain{5 * 60 * 1000};
 /// Expected starts are rounded to this time, because Slurm changes its estimate often.
 constexpr core::Duration kStartSteps{10 * 60 * 1000};
 /// Slurm expects a job without a time limit to run for a year. A start so far away says nothing.
 constexpr core::Duration kStartAtMost{core::Duration{24 * 60 * 60 * 1000} * 360};
-/// How long Slurm may be silent before a pod that waits is told. A process has not asked it yet when it starts.
+/// How long Slurm may be silent before a waiting pod gets the condition. A process that starts has not asked Slurm yet.
 constexpr core::Duration kUnanswered{5000};
 constexpr std::string_view kPodFact = "pod", kNodeFact = "node";
 
@@ -78,7 +78,8 @@ class Pass {
     }
   }
 
-  /// The node of the bound pod may be silent. After a limit, its job is released.
+  /// If the node of the bound pod is not ready, plans again after Settings::silence_limit, and asks the API server for the
+  /// node.
   void watch_node() {
     if (!in_.silent_since) return;
     const core::Duration waited = in_.context.mono - *in_.silent_since;
@@ -87,7 +88,7 @@ class Pass {
     if (in_.asks_for_node) look_for(kNodeFact, kube::resources::kNode, {"", pod().node_name});
   }
 
-  /// Slurm ends every external job as CANCELLED. Its comment says what became of the pod.
+  /// Slurm ends every external job as CANCELLED. So the comment of the job says what became of the pod.
   void release(const slurm::Job& job, const Unneeded& evidence) {
     const std::string number = std::to_string(job.id);
     plan::Lane& lane = out_.lane("release job " + number);
@@ -116,15 +117,15 @@ class Pass {
     return before != in_.context.outcomes.end() && before->second.state == plan::Outcome::State::kFailed;
   }
 
-  /// If an excluded node is gone, slurmctld refuses every change of the job, and then forgets which nodes are excluded
-  /// (_update_job in job_mgr.c).
+  /// True if the job can be changed. If an excluded node is gone, slurmctld refuses every change of the job, and then forgets
+  /// which nodes are excluded (_update_job in job_mgr.c).
   [[nodiscard]] bool may_update(const slurm::Job& job) const {
     const auto excluded = core::expand_hostlist(job.details ? job.details->excluded_nodes : "");
     return excluded &&
            std::ranges::all_of(*excluded, [&](const std::string& name) { return in_.snapshot->node(name) != nullptr; });
   }
 
-  /// The job is cancelled whether this succeeds or not.
+  /// Records the exit code of the pod in slurmdbd. The job is cancelled whether this succeeds or not.
   void record_exit_code(const slurm::Job& job, const Unneeded& evidence) {
     const bool ended =
         in_.pod && phase_of(pod()) == PodPhase::kEnded && submission_of(evidence.job().mark()).pod_uid == pod().meta.uid;
@@ -140,7 +141,7 @@ class Pass {
     out_.wake_after(kSnapshotAgain, "a newer answer of Slurm is needed");
   }
 
-  /// The cache may be behind another process that submitted the job, so the API server is asked.
+  /// Asks the API server whether the pod is gone. Another process may have submitted the job for a pod that this cache lacks.
   void look_for_pod() {
     if (in_.context.facts.contains(std::string(kPodFact))) {
       out_.wake_after(kRefusedAgain, "whether the pod is gone could not be read");
@@ -202,7 +203,7 @@ class Pass {
     }
   }
 
-  /// A condition that the pod has already is not lost: it says what was known last.
+  /// Reports that Slurm does not answer. A condition that the pod already has stays, because it says what was known last.
   void report_unanswered() {
     if (pod().condition(kConditionQueued) != nullptr) return;
     const core::Duration waited = in_.unanswered_since ? in_.context.mono - *in_.unanswered_since : core::Duration{0};
@@ -217,7 +218,7 @@ class Pass {
     if (!wish) return report_queued(false, "Refused", wish.error().message);
     const Candidates nodes = candidates(*wish);
     if (nodes.fitting == 0 && partitions_exist(wish->partition.value_or(""))) return report_queued(false, "NoNode", nodes.why);
-    // Slurm itself says what it has against a partition that it does not know.
+    // A wish for an unknown partition is submitted all the same, because Slurm's error explains it.
     if (nodes.fitting > 0 && !nodes.excluded.empty()) wish->excluded_nodes = nodes.excluded;
     const std::string digest = core::short_digest(slurm::to_json(*wish).dump());
     const plan::StepId id{"submit", "Slurm job", name_, pod().meta.uid + " " + digest};
@@ -234,7 +235,8 @@ class Pass {
     out_.waits_on(in_.settings->cluster);
   }
 
-  /// Reports whether Slurm took no job for the very same wish lately, and tells why. Each attempt uses up the number of a job.
+  /// Reports whether Slurm recently refused to create a job for the same wish, and tells the pod why. Each try uses up a job
+  /// number.
   bool waits_after_error(const plan::StepId& id) {
     const auto before = in_.context.outcomes.find(id);
     if (before == in_.context.outcomes.end() || !before->second.error || !is_refusal(before->second.error->code)) return false;
@@ -245,7 +247,7 @@ class Pass {
     return true;
   }
 
-  /// Reports whether slurmctld refused the very same wish lately, and tells.
+  /// Reports whether slurmctld recently refused the job of the same wish, and tells the pod why.
   bool waits_after_refusal(const std::string& digest) {
     if (in_.job == nullptr || !is_refused(*in_.job) || in_.wish != digest || !in_.refused_since) return false;
     const core::Duration waited = in_.context.mono - *in_.refused_since;
@@ -272,7 +274,7 @@ class Pass {
   void wait_in_queue() {
     const slurm::Job& job = *in_.job;
     const std::string reason = job.details ? job.details->reason : "";
-    // Slurm has not looked at a new job yet. It does so within a second.
+    // Slurm has not examined a new job yet, but does so within a second.
     if (reason.empty() || reason == "None") out_.waits_on(in_.settings->cluster);
     if (const std::string why = update_candidates(); !why.empty()) return replace_job(why);
     std::string text = job_text() + " waits in partition " + job.partition + ": " + (reason.empty() ? "None" : reason);
@@ -287,7 +289,7 @@ class Pass {
     return core::format_rfc3339(core::WallTime{kStartSteps * steps});
   }
 
-  /// Nodes come and go while the job waits. Returns why the job must be replaced, or "".
+  /// Updates the excluded nodes of a waiting job, because nodes change meanwhile. Returns why the job must be replaced, or "".
   std::string update_candidates() {
     if (!in_.own || !in_.job->details) return {};
     auto have = core::expand_hostlist(in_.job->details->excluded_nodes);
@@ -308,7 +310,8 @@ class Pass {
     return {};
   }
 
-  /// slurmctld holds a job that no node can run, until somebody changes the job. Reports whether that is due.
+  /// Reports whether it is time to change a job only so that slurmctld tries it again. slurmctld holds a job that no node can
+  /// run until somebody changes the job.
   bool wakes_held(const plan::StepId& id) {
     if (in_.job->details->reason != "BadConstraints") return false;
     const auto before = in_.context.outcomes.find(id);
@@ -319,7 +322,8 @@ class Pass {
     return false;
   }
 
-  /// Cancels the job of a pod that still has its gate. The pod notes it first, so that this is not taken for an end of the pod.
+  /// Cancels the job of a pod that still has its gate. An annotation of the pod names the job first, so that the end of the job
+  /// does not end the pod.
   void replace_job(const std::string& why) {
     if (!in_.replaceable) return await_snapshot();
     plan::Lane& lane = out_.lane("replace");
@@ -348,8 +352,8 @@ class Pass {
     out_.intent.pods = 1;
   }
 
-  /// Reports whether the prolog of the node would hold native jobs back for the pod. If somebody else uses the field, it
-  /// cannot.
+  /// True if the pod need not wait for the list of held jobs on its node: the list has the pod's job, or the node needs no
+  /// list, or somebody else uses the field `extra`.
   [[nodiscard]] bool is_held(const std::string& name) const {
     const slurm::Node* node = in_.snapshot->node(name);
     if (!in_.settings->holds_native_jobs || node == nullptr || node->state.has("EXTERNAL")) return true;
@@ -386,7 +390,7 @@ class Pass {
     report_allocated();
   }
 
-  /// Users may have removed or changed them. The bridge itself does not rely on them.
+  /// Restores the label and the annotation of the pod that users removed or changed. The bridge itself does not rely on them.
   void restore_lost_words() {
     const bool labelled = pod().meta.label(kLabelJobId) == std::to_string(in_.job->id);
     if (labelled && !pod().meta.annotation(kAnnotationNode).empty()) return;
@@ -421,7 +425,7 @@ class Pass {
   void end_bound() {
     const PodOver& over = *in_.over;
     plan::Lane& lane = out_.lane("end");
-    // The eviction replaces the reason of DisruptionTarget. Only the conditions of the bridge say what Slurm said.
+    // The eviction replaces the reason of DisruptionTarget. Only the conditions of the bridge then have the reason from Slurm.
     if (!is_told_to_end(pod())) {
       Json changes = condition_changes(pod(), end_conditions(), in_.context.now);
       lane.add({{"report", "Pod", name_, "end"}, over.detail(), set_conditions(pod(), std::move(changes))}).then();
@@ -452,8 +456,8 @@ class Pass {
     report(wanted);
   }
 
-  /// Nothing shows that slurmctld has not lost its state. In namespaces that are not managed, the job may be one of another
-  /// Slurm.
+  /// Reports that Slurm does not have the job of the pod. The pod stays, because slurmctld may have lost its state. In
+  /// namespaces that are not managed, the job may be in another Slurm cluster.
   void report_missing() {
     if (!in_.managed) return;
     report_queued(false, "JobMissing",

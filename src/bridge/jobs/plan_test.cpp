@@ -65,7 +65,7 @@ TEST(JobsPlan, AJobOfAnotherInstallationIsNoneOfOurs) {
   EXPECT_TRUE(world.plan().needs().empty());
 }
 
-/// Fault 1 of the Go bridge: jobs were taken for its own by the form of their admin_comment.
+/// The Go bridge cancelled jobs of others if their admin_comment was a JSON object or `null`: it took them for its own.
 TEST(JobsPlan, AForeignJobIsNeverTouched) {
   World world;
   for (const char* comment :
@@ -346,7 +346,7 @@ TEST(JobsPlan, AJobThatSlurmHoldsForBadConstraintsIsChangedFromTimeToTime) {
   EXPECT_THAT(world.steps(), Contains("update Slurm job 7"));
 }
 
-/// Fault 8 of the Go bridge: the next pod started while its predecessor was still ending.
+/// The Go bridge started a pod on a node while a pod whose job had ended was still ending there.
 TEST(JobsPlan, APodWaitsForThePodBeforeItOnTheNode) {
   World world;
   Json before = Json::parse(R"({"kind": "Pod", "metadata": {"name": "before", "uid": "b",
@@ -496,7 +496,7 @@ TEST(JobsPlan, ANodeThatIsReadyAgainInTimeKeepsTheJobsOfItsPods) {
 // --- The end of a job approaches
 // -------------------------------------------------------------------------------------------------------------------------
 
-/// Fault 8 of the Go bridge: the time limit of a job was not looked at, so that the next job started beside the pod.
+/// The Go bridge ignored the time limit of a job. When it was over, the next job started on the node while the pod still ran.
 TEST(JobsPlan, APodLeavesBeforeItsJobReachesItsEnd) {
   World world;
   world.placed_pod(7, "node-2");
@@ -738,7 +738,7 @@ TEST(JobsPlan, TheJobOfAPodThatIsGoneIsCancelledAfterALiveLook) {
   EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
 }
 
-/// Fault 9 of the Go bridge: a pod that was made again under its name took the job of the one before.
+/// The Go bridge gave a pod that was deleted and created again under the same name the job of its predecessor.
 TEST(JobsPlan, APodMadeAnewUnderItsNameGetsAJobOfItsOwn) {
   World world;
   world.job(7, "RUNNING", "old");

@@ -48,7 +48,7 @@ Read text(std::optional<std::string> JobWish::*field) {
   };
 }
 
-/// An identity that only administrators may choose.
+/// Returns what the pod must write in place of an identity, or "" if pods may choose identities.
 std::string refused_identity(const Settings& settings) {
   return settings.trusts_identities ? "" : "absent, because slurm-bridge runs without --trust-identities";
 }
@@ -60,7 +60,7 @@ Read identity(std::optional<std::string> JobWish::*field) {
   };
 }
 
-/// A single pod takes one node.
+/// Accepts only "1", because a single pod takes one node.
 std::string read_one_node(Reader in) {
   return in.value == "1" ? "" : "1 for a single pod";
 }

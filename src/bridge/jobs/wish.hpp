@@ -10,7 +10,7 @@
 
 namespace bridge::jobs {
 
-/// Returns the wish without the excluded nodes. Error: kInvalid, which names the field of the pod, its value and what is
+/// Returns the wish for a pod, without excluded nodes. Error: kInvalid, which names the field of the pod, its value and what is
 /// allowed, if Slurm cannot do what the pod asks for.
 [[nodiscard]] core::Result<slurm::JobWish> wish_of(const kube::SchedulingPodRecord& pod, const Settings& settings);
 
