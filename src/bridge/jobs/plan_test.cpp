@@ -411,7 +411,7 @@ TEST(JobsPlan, APlacedPodWithoutItsWordsKeepsItsJob) {
   }
 }
 
-/// Nobody can remove the record of a placed pod. Users can add others.
+/// Nobody can remove the toleration that records the job of a placed pod. Users can add more such tolerations.
 TEST(JobsPlan, AnotherRecordOfAUserDoesNotHideTheRightOne) {
   World world;
   world.job(6, "RUNNING", "other");
@@ -427,7 +427,7 @@ TEST(JobsPlan, AnotherRecordOfAUserDoesNotHideTheRightOne) {
   EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "Refused");
 }
 
-/// Without the record, the bridge has not placed the pod, wherever it runs.
+/// Without the toleration kTolerationPlacedFor, the bridge has not placed the pod, whatever its labels and its node are.
 TEST(JobsPlan, APodThatSomebodyElseFreedGivesItsJobBack) {
   World world;
   Json more{{"spec", {{"nodeName", "node-2"}}}};
@@ -445,7 +445,7 @@ TEST(JobsPlan, APodThatSomebodyElseFreedGivesItsJobBack) {
 // --- A node that is not ready
 // -------------------------------------------------------------------------------------------------------------------------
 
-/// The kubelet says nothing about its pods any more. They may still run.
+/// The kubelet no longer reports its pods, which may still run.
 TEST(JobsPlan, APodOnASilentNodeLosesItsJobAfterTheLimitAndIsToldBefore) {
   for (const Json& more : {Json::object(), kTerminating}) {
     World world;
@@ -635,7 +635,7 @@ TEST(JobsPlan, AJobThatIsGoneEndsThePodOnlyIfSlurmKnowsOlderAndYoungerOnes) {
   EXPECT_EQ(world.act("evict").at("evidence").at("kind"), "JobGone");
 }
 
-/// A slurmctld that lost its state counts its jobs from 1 again, and reaches the number of the pod's job some day.
+/// A slurmctld that lost its state counts its jobs from 1 again, and may reach the number of the pod's job.
 TEST(JobsPlan, ASlurmctldThatLostItsStateEndsNoPod) {
   World world;
   world.placed_pod(7, "node-2");
@@ -654,7 +654,7 @@ TEST(JobsPlan, ASlurmctldThatLostItsStateEndsNoPod) {
   EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "the first job of the new life has ended";
 }
 
-/// A job says since when slurmctld had kept its state when the bridge submitted it.
+/// A job records since when slurmctld had kept its state at the time of the submission.
 TEST(JobsPlan, ASubmissionSaysWhatIsKnownOfTheLifeOfSlurmctld) {
   World world;
   world.job(6, "RUNNING", "other");
