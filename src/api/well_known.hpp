@@ -75,7 +75,7 @@ inline constexpr std::string_view kAnnotationConfirmStateLoss = "nodeset.slinky.
 /// release. From then on, a missing node in Slurm does not prove that the worker has no jobs.
 inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.net/registered";
 
-// Annotations of Kubernetes Nodes that users set.
+// Annotations that users set on Kubernetes Nodes. On a worker pod, the operator notes the topology that it set in Slurm.
 inline constexpr std::string_view kAnnotationNodeCordonReason = "nodeset.slinky.slurm.net/node-cordon-reason";
 inline constexpr std::string_view kAnnotationNodeHostnameOverride = "nodeset.slinky.slurm.net/hostname-override";
 /// On a worker pod, set by the operator: more pairs Key=Value for `slurmd --conf`, until the worker has registered.

@@ -82,7 +82,7 @@ struct Bridge::Impl {
     });
   }
 
-  /// Tells the administrator once that the Slurm is too old. The pods have it in their conditions.
+  /// Logs for the administrator that this release of Slurm is too old. Users see it in the conditions of their pods.
   void look_at(const slurm::Change& change) {
     if (!change.health || !change.now->complete() || change.now->capabilities.external_jobs) return;
     log.error("this Slurm has no external nodes and jobs: 25.11 and later have. Nothing is done",

@@ -22,7 +22,7 @@
 
 namespace bridge {
 
-/// A slurmrestd that no RestApi describes, and the Secret with the key that signs tokens for it.
+/// The address of a slurmrestd without a RestApi, and the Secret with the key that signs tokens for it.
 struct SlurmAddress {
   slurm::Endpoint endpoint;
   kube::Key secret;
@@ -30,7 +30,7 @@ struct SlurmAddress {
 };
 
 struct Options {
-  std::optional<kube::Key> controller;  ///< The Controller of the Slurm cluster. A RestApi of it says where slurmrestd is.
+  std::optional<kube::Key> controller;  ///< The Controller of the Slurm cluster. Its RestApi gives slurmrestd's address.
   std::optional<SlurmAddress> address;  ///< Used if there is no `controller`.
   Settings jobs;                        ///< `cluster` is set from the others.
   nodes::Settings nodes;                ///< `cluster` is set from the others.

@@ -20,9 +20,9 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  /// A pod was placed, so long after its job was submitted.
+  /// Records that a pod was placed. `waited`: the time since its job was submitted.
   void placed(core::Duration waited);
-  /// The bridge ends a pod. `reason`: that of its condition SlurmEnded.
+  /// Records that the bridge ends a pod. `reason`: the reason of the condition SlurmEnded.
   void ended(const std::string& reason);
   void counts(const jobs::Counts& counts);
 

@@ -37,7 +37,7 @@ struct Ending : std::enable_shared_from_this<Ending> {
                  {.subresource = "scale", .fenced = false});
   }
 
-  /// Reports whether a step is done. Otherwise begins again later.
+  /// Reports whether a step is done. If it is not, begins with the first step again later.
   bool done(std::string_view what, const core::Result<core::Json>& reply) {
     if (reply || reply.error().code == core::ErrorCode::kNotFound) return true;
     log.warn(what, {core::error_field(reply.error())});

@@ -9,7 +9,7 @@
 
 namespace bridge {
 
-/// The bridge that a process with --retire takes the place of.
+/// The running bridge that a process with --retire replaces.
 struct Predecessor {
   kube::Key deployment;
   std::string webhook;  ///< Its MutatingWebhookConfiguration; "": it has none.
@@ -17,7 +17,7 @@ struct Predecessor {
 
 /// Ends the predecessor, so that its Lease becomes free: deletes its webhook, because nobody would answer it, and then scales
 /// its Deployment to 0. What does not exist is skipped, and what fails is tried again every five seconds. These writes are not
-/// fenced: this process cannot lead before. The client must outlive the loop's timers.
+/// fenced: this process can lead only afterwards. The client must outlive the loop's timers.
 void end_predecessor(core::Loop& loop, core::Logger& log, kube::Client& client, Predecessor predecessor);
 
 }  // namespace bridge

@@ -12,7 +12,7 @@
 // 8. Labelled nodes are in Slurm, and others of the bridge are not. A node has the taint if Slurm has it. It is drained if it
 //    takes no pods, and not drained by the bridge if it does. None of this is wrong for longer than the limit.
 // 9. A node with a slurmd lists the job of each pod that the bridge runs there, from before it is placed until it has ended,
-//    because its prolog holds native jobs back.
+//    because the prolog of the node reads the list to hold native jobs back.
 //
 // Folder sim/programs/bridge: slurm-bridge in the simulator: its process, what its users do, and its oracle. Uses sim/histories
 // and the program.
@@ -38,27 +38,27 @@ class BridgeOracle final : public Oracle {
   /// `installation` is the UID of the Kubernetes cluster. Slurm's nodes have the names of the Kubernetes nodes.
   BridgeOracle(Oracles& all, core::Loop& loop, KubeApi& api, SimSlurm& slurm, std::string installation);
 
-  /// A request of the bridge to slurmrestd, before it travels.
+  /// Checks a request of the bridge to slurmrestd before it is sent.
   void request(const net::HttpRequest& request);
-  /// Somebody else removes the gates of this pod, so that it does not concern the bridge any more.
+  /// Records that somebody else removes the gates of this pod, so that the pod no longer concerns the bridge.
   void freed(const std::string& uid) { freed_.insert(uid); }
   /// slurmctld is about to lose its state.
   void state_lost();
   /// Returns the pods whose jobs slurmctld has lost. Nothing but an administrator ends them.
   [[nodiscard]] std::vector<std::string> stranded() const;
-  /// Looks at everything. Call it every second or so. Time counts against the limits only while it is `fair`: nothing fails,
-  /// and the bridge is not kept from its work.
+  /// Checks the whole state. Call it about every second. Time counts against the limits only while `fair` is true: no fault is
+  /// active, and nothing else keeps the bridge from its work.
   void look(bool fair);
 
   [[nodiscard]] std::vector<std::string> unmet() const override;
 
-  /// The fair time for which something may be wrong.
+  /// The longest fair time for which something may be wrong.
   static constexpr core::Duration kLimit{180000};
-  /// How long ago the job of a pod may have ended when the pod is placed: the bridge looks at it live just before.
+  /// The longest time from the end of a job to the placing of its pod: the bridge reads the job live just before.
   static constexpr core::Duration kNews{20000};
 
  private:
-  /// What is wrong now, and must not last: by what it is about, why.
+  /// Problems that must not last. Maps the object that has the problem to its description.
   using Wrong = std::map<std::string, std::string>;
 
   [[nodiscard]] bool is_ours(const SimJob& job) const;
@@ -73,7 +73,7 @@ class BridgeOracle final : public Oracle {
   void wrong_pods(Wrong& out) const;
   void wrong_jobs(Wrong& out) const;
   void wrong_nodes(Wrong& out) const;
-  /// Returns what is wrong with a node, or "". Either may be null.
+  /// Returns what is wrong with a node, or "". Either argument may be null.
   [[nodiscard]] std::string wrong_with(const core::Json* host, const SimNode* node) const;
   [[nodiscard]] bool names_unknown_partition(const core::Json& host) const;
   void changed(const core::Json& before, const core::Json& after);

@@ -1,4 +1,4 @@
-// What users and administrators do in a history of the bridge.
+// Does what users and administrators do in a history of the bridge.
 #pragma once
 
 #include <map>

@@ -19,11 +19,11 @@ namespace bridge {
 /// The reason of the end of a pod that Kubernetes did not bind in time.
 inline constexpr std::string_view kNotBound = "NotBound";
 
-/// The pod must not run: Slurm does not hold its node for it any more, or Kubernetes does not bind it.
+/// Evidence that a pod must not run: Slurm no longer holds its node for it, or Kubernetes does not bind the pod.
 class PodOver final : public kube::PodEvidence {
  public:
-  /// A fresh snapshot has the job of the pod, and the job has ended. An ended external job cannot be requeued, so the evidence
-  /// does not expire. Not for a pod that waits if slurmctld refused the job, or if the bridge replaces it.
+  /// Requires a fresh snapshot in which the pod's job has ended. Does not expire: an ended external job cannot be requeued.
+  /// Returns nullopt for a waiting pod if slurmctld refused the job, or if the bridge replaces the job.
   static std::optional<PodOver> job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                           const std::string& installation, const kube::SchedulingPodRecord& pod,
                                           const JobTable::Row& row);
@@ -32,8 +32,8 @@ class PodOver final : public kube::PodEvidence {
   static std::optional<PodOver> job_gone(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                          const std::string& installation, const kube::SchedulingPodRecord& pod,
                                          const JobTable& jobs);
-  /// A fresh snapshot has the job of the pod, and it is time for the pod to leave (leaves_at). The end of the job may still be
-  /// moved.
+  /// Requires a fresh snapshot that has the pod's job, and a time at or after leaves_at(). Expires with the snapshot, because
+  /// the end of the job may still be moved.
   static std::optional<PodOver> job_ends_soon(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                               const std::string& installation, const kube::SchedulingPodRecord& pod,
                                               const JobTable::Row& row, core::WallTime now);
@@ -67,12 +67,12 @@ class Unneeded final : public plan::Evidence {
   /// Somebody else removed the gate of the pod, so that Kubernetes schedules it without the job. The bridge never placed it.
   static std::optional<Unneeded> pod_freed(const plan::Observing& observing, slurm::OwnJob job,
                                            const kube::SchedulingPodRecord& pod);
-  /// The node of the bound pod has not been ready for longer than `limit`, and `look` shows that it is not ready now: the node
-  /// as the API server has it. The pod may still run there. `since`: when it was first seen like this.
+  /// The node of the bound pod has not been ready for longer than `limit`, and is not ready now in `look`, the API server's
+  /// live answer. The pod may still run on the node. `since`: when the node was first seen not ready.
   static std::optional<Unneeded> node_silent(const plan::Observing& observing, slurm::OwnJob job,
                                              const kube::SchedulingPodRecord& pod, core::MonoTime since, core::Duration limit,
                                              const plan::Fact& look);
-  /// The pod still has its gate, so that nothing runs for the job. The bridge may cancel it to submit another one.
+  /// The pod still has its gate, so that nothing runs for the job. The bridge may cancel the job to submit another one.
   static std::optional<Unneeded> replaceable(const plan::Observing& observing, slurm::OwnJob job,
                                              const kube::SchedulingPodRecord& pod);
   /// The pod has another job, `kept`.
@@ -86,7 +86,7 @@ class Unneeded final : public plan::Evidence {
                                                const kube::SchedulingPodRecord& pod);
 
   [[nodiscard]] const slurm::OwnJob& job() const { return job_; }
-  /// Reports whether the pod may still run. It must be told before the job is released.
+  /// Reports whether the pod may still run. The pod must then get the condition SlurmEnded before the job is released.
   [[nodiscard]] bool pod_may_run() const { return pod_may_run_; }
 
  private:

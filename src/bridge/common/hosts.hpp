@@ -1,4 +1,4 @@
-// Which Slurm nodes a pod can run on.
+// Finds the Slurm nodes that a pod can run on.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ using PodPtr = std::shared_ptr<const Pod>;
 using Pods = std::vector<PodPtr>;
 using KubeNodePtr = std::shared_ptr<const kube::SchedulingNodeRecord>;
 
-/// The Kubernetes nodes by their names in Slurm. Of two nodes with one name, the one whose own name it is counts.
+/// The Kubernetes nodes by their names in Slurm. If two have the same one, the node with that name in Kubernetes counts.
 using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
 [[nodiscard]] Hosts hosts_of(const std::vector<KubeNodePtr>& nodes);
 

@@ -14,10 +14,10 @@
 
 namespace bridge {
 
-/// How long slurmctld has certainly kept its state. A job that it lists was submitted in this life. A job of the bridge also
-/// has what the bridge knew when it submitted the job.
+/// The time for which slurmctld has certainly kept its state. Each job that it lists was submitted in this life. The bridge
+/// also stores, in each job that it submits, the life that it knows at that time.
 struct Life {
-  std::int64_t since = 0;  ///< Seconds on slurmctld's clock; 0: nothing is known.
+  std::int64_t since = 0;  ///< When the life began, in seconds on slurmctld's clock; 0: not known.
   std::int64_t last = 0;   ///< The greatest number of a job. A later job with a smaller number is of another life.
 };
 
@@ -53,8 +53,8 @@ class JobTable {
   [[nodiscard]] const run::Key* placed_group_of(const kube::SchedulingPodRecord& pod) const;
   /// Returns how long slurmctld has certainly kept its state.
   [[nodiscard]] Life life() const;
-  /// Returns a job of this installation that was submitted after `job` in the same life of slurmctld. 0: no job is proven to be
-  /// such. Slurm has forgotten a job that it does not list if there is a younger one. Otherwise it may have lost the job.
+  /// Returns a job of this installation that was submitted after `job` in the same life of slurmctld. 0: no such job is known.
+  /// If there is a younger job, Slurm has forgotten an unlisted `job` as usual. Otherwise slurmctld may have lost its state.
   [[nodiscard]] std::int64_t younger(const std::string& installation, const JobId& job) const;
 
  private:

@@ -7,11 +7,11 @@
 namespace bridge {
 namespace {
 
-/// What slurmctld lists, one snapshot after another. The pod's job is 7, submitted at second 70.
+/// The jobs that slurmctld lists, in successive snapshots. The pod's job is 7, submitted at second 70.
 struct Table : ::testing::Test {
   static constexpr JobId kPods{7, 70};
 
-  /// Adds a job of the bridge. `life`: what was known when it was submitted.
+  /// Adds a job of the bridge. `life`: the life that was known when the job was submitted.
   void job(std::int64_t number, std::int64_t submitted, core::Json life = nullptr, const std::string& instance = "here") {
     slurm::Job out;
     out.id = number;
@@ -25,7 +25,7 @@ struct Table : ::testing::Test {
     out.details = slurm::JobDetailsPtr(std::make_shared<slurm::JobDetails>(details));
     jobs[number] = std::make_shared<const slurm::Job>(out);
   }
-  /// Reads the jobs, and returns the job that shows that Slurm has forgotten the pod's.
+  /// Reads the jobs, and returns the job that shows that Slurm has forgotten the pod's job.
   std::int64_t younger() {
     auto snapshot = std::make_shared<slurm::Snapshot>();
     snapshot->health = slurm::Snapshot::Health::kComplete;
@@ -69,7 +69,7 @@ TEST_F(Table, AJobKnowsHowLongSlurmctldHadKeptItsState) {
 }
 
 TEST_F(Table, ANumberThatIsUsedAgainIsOfAnotherLife) {
-  // Slurm lost its state between the look at it and the submission.
+  // Slurm lost its state after the snapshot was read and before the job was submitted.
   job(9, 190, {{"since", 50}, {"last", 20}});
   EXPECT_EQ(younger(), 0);
   job(5, 50);

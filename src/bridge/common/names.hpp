@@ -1,5 +1,5 @@
-// The words of slurm-bridge in Kubernetes: labels, annotations, gates, taints and conditions. Where the Go bridge of Slinky has
-// a word for the same thing, it is the same word.
+// The names that slurm-bridge uses in Kubernetes: labels, annotations, gates, taints and conditions. If Slinky's Go bridge has
+// a name for the same thing, both use that name.
 #pragma once
 
 #include <string_view>
@@ -20,16 +20,16 @@ inline constexpr std::string_view kLabelJobId = "scheduler.slinky.slurm.net/slur
 inline constexpr std::string_view kAnnotationNode = "slinky.slurm.net/slurm-node";
 /// Pod annotation: the number of the job that the bridge cancels in order to submit another one for the pod.
 inline constexpr std::string_view kAnnotationReplacedJob = "slinky.slurm.net/slurm-replaced-job";
-/// Label of a Kubernetes node: its name in Slurm, if that is another.
+/// Label of a Kubernetes node: the name of the node in Slurm, if it differs from the name in Kubernetes.
 inline constexpr std::string_view kLabelSlurmNodeName = "slinky.slurm.net/slurm-nodename";
 /// Labels of a Kubernetes node that shall be an external node of Slurm. The value "false" counts as absent.
 inline constexpr std::string_view kLabelExternalNode = "scheduler.slinky.slurm.net/external-node";
 inline constexpr std::string_view kLabelBridgeExternalNode = "scheduler.slinky.slurm.net/slurm-bridge-external-node";
-/// Annotation of such a node: the partitions that it shall be in, separated by commas.
+/// Annotation of an external node: the names of the partitions that the node shall be in, separated by commas.
 inline constexpr std::string_view kAnnotationPartitions = "scheduler.slinky.slurm.net/external-node-partitions";
 /// Annotation of a Kubernetes node: with the value "NoExecute", the taint also ends the pods on it that do not tolerate it.
 inline constexpr std::string_view kAnnotationEffect = "slinky.slurm.net/managed-node-effect";
-/// Condition of a Kubernetes node: whether Slurm takes work for it.
+/// Condition of a Kubernetes node: True while Slurm has the node and the node is in service.
 inline constexpr std::string_view kConditionNode = "SlurmReady";
 /// Taint of Kubernetes nodes that Slurm manages.
 inline constexpr std::string_view kTaintManagedNode = "slinky.slurm.net/managed-node";

@@ -1,4 +1,4 @@
-// What a state of a Slurm job means for its pod, and what the fields of a pod mean for its job.
+// Interprets the states of Slurm jobs for their pods, and the fields of pods for their jobs.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 namespace bridge {
 
 enum class JobPhase {
-  kWaits,      ///< It is in the queue.
-  kStarts,     ///< It holds nodes that are not ready yet.
-  kRuns,       ///< Pods may run on its nodes.
-  kSuspended,  ///< It holds its nodes, and nothing of it should run.
-  kEnded,      ///< It holds nothing any more.
-  kUnclear,    ///< Its state could not be read. Nothing follows from it.
+  kWaits,      ///< The job is in the queue.
+  kStarts,     ///< The job holds nodes that are not ready yet.
+  kRuns,       ///< Pods may run on the job's nodes.
+  kSuspended,  ///< The job holds its nodes, but its pods should not run.
+  kEnded,      ///< The job holds nothing any more.
+  kUnclear,    ///< The state could not be read. Nothing follows from it.
 };
 [[nodiscard]] JobPhase phase_of(const slurm::Job& job);
 
 /// Reports whether slurmctld refused the job when it was submitted. Such a job is listed, and has never held a node.
 [[nodiscard]] bool is_refused(const slurm::Job& job);
 
-/// A job in any life of slurmctld. A slurmctld that has lost its state counts its jobs from 1 again.
+/// Identifies a job over all lives of slurmctld. A slurmctld that has lost its state counts its jobs from 1 again.
 struct JobId {
   std::int64_t number = 0;
-  std::int64_t submitted = 0;  ///< When it was submitted: seconds on slurmctld's clock; 0: not known.
+  std::int64_t submitted = 0;  ///< When the job was submitted, in seconds on slurmctld's clock; 0: not known.
   friend bool operator==(const JobId&, const JobId&) = default;
 };
 [[nodiscard]] JobId id_of(const slurm::Job& job);
@@ -40,18 +40,18 @@ struct JobId {
 /// a state that is not known is "Ended".
 [[nodiscard]] std::string end_reason(const slurm::Job& job);
 
-/// Returns when a pod must be told to end, so that it is gone when its running job reaches its end: the grace period of the pod
-/// earlier. A job whose time is short gives at least half of it to the pod. nullopt: the job has no end.
+/// Returns when a pod must begin to end so that it is gone at the end of its running job: its grace period and a margin
+/// earlier. Never before half of the job's time has passed. nullopt: the job does not run or has no end.
 [[nodiscard]] std::optional<core::WallTime> leaves_at(const kube::SchedulingPodRecord& pod, const slurm::Job& job);
 /// Returns the reason in the status of a pod that ends for a reason of SlurmEnded.
 [[nodiscard]] std::string status_reason(std::string_view end_reason);
 
 enum class PodPhase {
-  kWaiting,  ///< It has the gate of the bridge.
+  kWaiting,  ///< The pod has the gate of the bridge.
   kPlaced,   ///< The bridge has removed the gate, and Kubernetes has not bound the pod yet.
-  kBound,    ///< It has a Kubernetes node, and was placed by the bridge.
-  kEnded,    ///< Its phase is Succeeded or Failed.
-  kForeign,  ///< The bridge has not placed it.
+  kBound,    ///< The bridge has placed the pod, and it has a Kubernetes node.
+  kEnded,    ///< The phase of the pod is Succeeded or Failed.
+  kForeign,  ///< The pod has no gate, and the bridge has not placed it.
 };
 [[nodiscard]] PodPhase phase_of(const kube::SchedulingPodRecord& pod);
 /// Reports whether the condition SlurmEnded of the pod is True.

@@ -48,7 +48,7 @@ Read text(std::optional<std::string> JobWish::*field) {
   };
 }
 
-/// An identity that only administrators may choose.
+/// Returns what the pod must write in place of an identity, or "" if pods may choose identities.
 std::string refused_identity(const Settings& settings) {
   return settings.trusts_identities ? "" : "absent, because slurm-bridge runs without --trust-identities";
 }

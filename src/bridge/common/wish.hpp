@@ -11,7 +11,7 @@
 
 namespace bridge {
 
-/// Returns the wish without the excluded nodes. Error: kInvalid, which names the field of the pod, its value and what is
+/// Returns the wish for a pod, without excluded nodes. Error: kInvalid, which names the field of the pod, its value and what is
 /// allowed, if Slurm cannot do what the pod asks for.
 [[nodiscard]] core::Result<slurm::JobWish> wish_of(const kube::SchedulingPodRecord& pod, const Settings& settings);
 /// Returns the wish for a group with this name: a node for each pod, and on each node what the largest pod needs. Error:

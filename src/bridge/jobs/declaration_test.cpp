@@ -85,7 +85,7 @@ TEST_F(Wakes, AllPodsWhenSlurmIsHeardAgain) {
   EXPECT_THAT(poll({}, {}, true), ElementsAre("jobs ns/p")) << "its job could not be cancelled before";
 }
 
-/// A pod that goes while Slurm does not answer wakes its key in vain.
+/// If a pod is deleted while Slurm does not answer, the wake of its key has no effect.
 TEST_F(Wakes, PodsThatAreGoneWhenSlurmIsHeardAgain) {
   world.job(7, "RUNNING");
   poll({7});

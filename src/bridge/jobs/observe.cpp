@@ -93,7 +93,8 @@ void JobsController::observe_leftovers(Observed& out) const {
   for (const std::string& node : nodes_of(*out.job)) out.leftovers = observer_.leftovers(out, node, *out.job);
 }
 
-/// The kubelet of a node that is not ready says nothing about its pods. After a while, nobody waits for it.
+/// Decides whether to release the job of a bound pod whose node has not been ready for Settings::silence_limit. The kubelet of
+/// such a node does not report when the pod ends.
 void JobsController::observe_silence(const run::Observation& context, Observed& out) const {
   const core::Duration limit = out.settings->silence_limit;
   if (!out.current || !out.current->own || !out.silent_since || context.mono - *out.silent_since < limit) return;

@@ -31,7 +31,7 @@ class JobsController final : public kube::TypedController<Observed> {
 
   /// Counts what is there now, pods of groups as well. Jobs count only if Slurm answers.
   [[nodiscard]] Counts counts(core::WallTime now) const;
-  /// Called when the bridge has placed a pod, with its job; and when it has told a pod to end, with the reason.
+  /// Callbacks after the bridge has placed a pod for a job, and after it has set the condition SlurmEnded with a reason.
   std::function<void(const JobId& job)> on_placed;
   std::function<void(const std::string& reason)> on_told_to_end;
 

@@ -11,7 +11,7 @@ namespace bridge::jobs {
 
 struct PodJob : NamedJob {
   std::optional<Unneeded> unneeded;  ///< Set if no pod needs the job.
-  bool asks_for_pod = false;         ///< Whether its pod is gone must be looked up live.
+  bool asks_for_pod = false;         ///< The API server must be asked whether the pod is gone.
   bool seems_unneeded = false;       ///< A newer snapshot may show that no pod needs the job.
 };
 

@@ -65,7 +65,7 @@ TEST(JobsPlan, AJobOfAnotherInstallationIsNoneOfOurs) {
   EXPECT_TRUE(world.plan().needs().empty());
 }
 
-/// Fault 1 of the Go bridge: jobs were taken for its own by the form of their admin_comment.
+/// The Go bridge cancelled jobs of others if their admin_comment was a JSON object or `null`: it took them for its own.
 TEST(JobsPlan, AForeignJobIsNeverTouched) {
   World world;
   for (const char* comment :
@@ -346,7 +346,7 @@ TEST(JobsPlan, AJobThatSlurmHoldsForBadConstraintsIsChangedFromTimeToTime) {
   EXPECT_THAT(world.steps(), Contains("update Slurm job 7"));
 }
 
-/// Fault 8 of the Go bridge: the next pod started while its predecessor was still ending.
+/// The Go bridge started a pod on a node while a pod whose job had ended was still ending there.
 TEST(JobsPlan, APodWaitsForThePodBeforeItOnTheNode) {
   World world;
   Json before = Json::parse(R"({"kind": "Pod", "metadata": {"name": "before", "uid": "b",
@@ -420,7 +420,7 @@ TEST(JobsPlan, APlacedPodWithoutItsWordsKeepsItsJob) {
   }
 }
 
-/// Nobody can remove the record of a placed pod. Users can add others.
+/// Nobody can remove the toleration that records the job of a placed pod. Users can add more such tolerations.
 TEST(JobsPlan, AnotherRecordOfAUserDoesNotHideTheRightOne) {
   World world;
   world.job(6, "RUNNING", "other");
@@ -436,7 +436,7 @@ TEST(JobsPlan, AnotherRecordOfAUserDoesNotHideTheRightOne) {
   EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "Refused");
 }
 
-/// Without the record, the bridge has not placed the pod, wherever it runs.
+/// Without the toleration kTolerationPlacedFor, the bridge has not placed the pod, whatever its labels and its node are.
 TEST(JobsPlan, APodThatSomebodyElseFreedGivesItsJobBack) {
   World world;
   Json more{{"spec", {{"nodeName", "node-2"}}}};
@@ -454,7 +454,7 @@ TEST(JobsPlan, APodThatSomebodyElseFreedGivesItsJobBack) {
 // --- A node that is not ready
 // -------------------------------------------------------------------------------------------------------------------------
 
-/// The kubelet says nothing about its pods any more. They may still run.
+/// The kubelet no longer reports its pods, which may still run.
 TEST(JobsPlan, APodOnASilentNodeLosesItsJobAfterTheLimitAndIsToldBefore) {
   for (const Json& more : {Json::object(), kTerminating}) {
     World world;
@@ -505,7 +505,7 @@ TEST(JobsPlan, ANodeThatIsReadyAgainInTimeKeepsTheJobsOfItsPods) {
 // --- The end of a job approaches
 // -------------------------------------------------------------------------------------------------------------------------
 
-/// Fault 8 of the Go bridge: the time limit of a job was not looked at, so that the next job started beside the pod.
+/// The Go bridge ignored the time limit of a job. When it was over, the next job started on the node while the pod still ran.
 TEST(JobsPlan, APodLeavesBeforeItsJobReachesItsEnd) {
   World world;
   world.placed_pod(7, "node-2");
@@ -644,7 +644,7 @@ TEST(JobsPlan, AJobThatIsGoneEndsThePodOnlyIfSlurmKnowsOlderAndYoungerOnes) {
   EXPECT_EQ(world.act("evict").at("evidence").at("kind"), "JobGone");
 }
 
-/// A slurmctld that lost its state counts its jobs from 1 again, and reaches the number of the pod's job some day.
+/// A slurmctld that lost its state counts its jobs from 1 again, and may reach the number of the pod's job.
 TEST(JobsPlan, ASlurmctldThatLostItsStateEndsNoPod) {
   World world;
   world.placed_pod(7, "node-2");
@@ -663,7 +663,7 @@ TEST(JobsPlan, ASlurmctldThatLostItsStateEndsNoPod) {
   EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "the first job of the new life has ended";
 }
 
-/// A job says since when slurmctld had kept its state when the bridge submitted it.
+/// A job records since when slurmctld had kept its state at the time of the submission.
 TEST(JobsPlan, ASubmissionSaysWhatIsKnownOfTheLifeOfSlurmctld) {
   World world;
   world.job(6, "RUNNING", "other");
@@ -747,7 +747,7 @@ TEST(JobsPlan, TheJobOfAPodThatIsGoneIsCancelledAfterALiveLook) {
   EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
 }
 
-/// Fault 9 of the Go bridge: a pod that was made again under its name took the job of the one before.
+/// The Go bridge gave a pod that was deleted and created again under the same name the job of its predecessor.
 TEST(JobsPlan, APodMadeAnewUnderItsNameGetsAJobOfItsOwn) {
   World world;
   world.job(7, "RUNNING", "old");

@@ -51,7 +51,7 @@ class Credentials {
   std::function<void(bool good)> read_;
 };
 
-/// A fixed endpoint and token, for tests, the simulator and `kubectl proxy`.
+/// A fixed endpoint and token, for tests and the simulator.
 class StaticCredentials final : public Credentials {
  public:
   explicit StaticCredentials(net::Endpoint endpoint, std::string token = "")

@@ -1,4 +1,4 @@
-// Handles an accounting database that was restored, or lost its records, while the cluster lives on.
+// Handles an accounting database that was restored, or lost its records, while the cluster continues to run.
 //
 // slurmdbd gives each cluster a number. slurmctld stores it with its state, and exits at its start (fatal: CLUSTER ID
 // MISMATCH), before it reads its jobs, if slurmdbd reports another number. Only slurmctld reports both numbers. So they are

@@ -1,4 +1,4 @@
-// The configuration that the Controller wants for a cluster: a pure function of the observed facts.
+// Renders the configuration that the Controller wants for a cluster. A pure function of the observed facts.
 #pragma once
 
 #include <map>
@@ -34,7 +34,7 @@ struct Rendered {
   bool topology_may_change = false;
   /// True if slurmctld's pod must stay: slurmctld would not start with the files that the spec wants mounted. See topology.hpp.
   bool keeps_pod = false;
-  /// The problems that prevent the files: a malformed extraConf with its line, a missing ConfigMap ...
+  /// The problems that prevent the files: a malformed extraConf with its line, a missing ConfigMap.
   std::vector<Problem> problems;
   /// Problems that are reported, but do not prevent the files.
   std::vector<Problem> warnings;

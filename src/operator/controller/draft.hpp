@@ -18,7 +18,7 @@ struct Draft {
   const Observed& observed;
   plan::Plan plan;
   std::vector<Problem> problems;
-  std::string waiting;   ///< What the Controller still waits for, if nothing is wrong.
+  std::string waiting;   ///< The thing that the Controller still waits for, if nothing is wrong.
   bool blocked = false;  ///< slurmctld will not become ready by itself.
 };
 

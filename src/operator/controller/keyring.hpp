@@ -2,8 +2,8 @@
 //
 // slurmctld and slurmds with different keys do not understand each other, and the jobs between them are lost. A kubelet
 // replaces a mounted file when its Secret changes, and both daemons read it at the next reconfigure or start. So new data in
-// the user's Secret take effect step by step (rotation.hpp). If that is not possible, they wait until no daemon would be cut
-// off. Then one pass changes the keyring and restarts slurmctld with a new pod template.
+// the user's Secret take effect step by step (rotation.hpp). If that is not possible, the new data wait until no daemon would
+// be cut off. Then one pass changes the keyring and restarts slurmctld with a new pod template.
 //
 // The pod template has the digest of the mounted key, which shows which key is in force: it is the digest of the user's Secret
 // when it was copied. The keyring also has a hash of its own data, which reveals an edit. After an edit, running daemons have

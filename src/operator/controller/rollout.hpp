@@ -194,16 +194,16 @@ bool has_state(const Observed& observed);
 
 /// Returns when slurmctld last answered the reconfigure that followed the last refresh of its volume. nullopt: unknown.
 std::optional<core::MonoTime> reconfigured_at(const Observed& observed);
-/// Keeps the outcome of that reconfigure, which reconfigured_at() reads in the next pass.
+/// Keeps the outcome of the reconfigure after the last refresh, so that reconfigured_at() can read it in the next pass.
 void remember_reconfigure(const Observed& observed, plan::Plan& plan);
 
 /// True if slurmctld runs with the offered content and, as far as is known, its volume contains no other content.
 bool holds_offered(const Observed& observed, const ConfigState& state);
 
-/// True if slurmctld runs with another configuration than the offered one. False if it refused that and accepted no other.
+/// True if slurmctld runs with another configuration than the offered one. False if it refused that one and accepted no other.
 bool needs_load(const Observed& observed, const ConfigState& state);
 
-/// True while a running slurmctld has yet to load the offered content. False if it refused that, and without a RestApi.
+/// True while a running slurmctld has yet to load the offered content. False if slurmctld refused it, and without a RestApi.
 bool awaits_load(const Observed& observed, const ConfigState& state);
 
 /// Returns the step that makes the kubelet refresh the volume at once when the scripts that slurmctld itself runs have changed.

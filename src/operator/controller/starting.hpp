@@ -3,7 +3,7 @@
 // keeps the old configuration until the next reconfigure, and slurmctld only logs a "different slurm.conf" (seen with 24.11 and
 // 26.05).
 //
-// After a restart, too, not all slurmds get the new configuration: what slurmctld sends then can be lost and is not sent again
+// After a restart, too, not all slurmds get the new configuration: a message of slurmctld can be lost and is not sent again
 // (seen with 24.11).
 //
 // So slurmctld loads the same configuration once more when the workers that were starting have registered, or after a while.

@@ -1,4 +1,4 @@
-// A slurmctld that does not start because its file with the usage of associations is missing.
+// Repairs a slurmctld that does not start because its file with the usage of associations is missing.
 //
 // slurmctld writes that file (assoc_usage) every five minutes. At a start with the number of its cluster but without the file,
 // it exits (fatal in assoc_mgr_load_assoc_usage). A slurmctld that was killed before its first write exits at each start of its

@@ -21,7 +21,7 @@ std::string name_of(const Spec& spec, const kube::Object& object) {
 std::string name_of(const api::SlurmAssociationSpec& spec, const kube::Object& /*object*/) {
   std::string out = acct::folded(spec.account);
   if (spec.user) out += "/" + acct::folded(*spec.user);
-  // Partitions are compared with case.
+  // Names of partitions are case-sensitive.
   return spec.partition.empty() ? out : out + "/" + spec.partition;
 }
 
@@ -146,7 +146,7 @@ bool names_partition(const kube::Object& object) {
 acct::Settings applied_settings(const Claim& claim) {
   acct::Settings out;
   if (!claim.applied) return out;
-  // A later release has written fields that are unknown here. Leave them alone.
+  // Skip fields that only a later release of the operator knows.
   for (const auto& [setting, value] : claim.applied->items()) {
     if (acct::field_of(setting) != nullptr) out[setting] = value;
   }

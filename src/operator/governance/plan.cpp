@@ -36,7 +36,7 @@ struct Found {
   Settings settings;
 };
 
-/// The resources that declare the same QOS, account or user of the Accounting.
+/// The resources that declare the same QOS, account, user or association of the Accounting.
 struct Group {
   Subject subject = Subject::kQos;
   std::string name;                  ///< The name in Slurm, in lower case.
@@ -56,12 +56,12 @@ enum class Known {
   kNo,
 };
 
-/// True if the status notes that the QOS, account, user or association was to be created. It may exist by now.
+/// True if the status notes that the QOS, account, user or association was about to be created. It may exist by now.
 bool pending(const Claim& claim) {
   return claim.id == 0 && claim.applied.has_value();
 }
 
-/// True if the status of `to` has what the status of `from` notes about slurmdbd, so that `from` may drop it.
+/// True if the status of `to` has the id or creation that the status of `from` notes, so that `from` may drop its note.
 bool handed_over(const Claim& from, const Claim& to) {
   if (from.id != 0) return to.id == from.id;
   return !pending(from) || to.id != 0 || pending(to);
@@ -106,7 +106,7 @@ struct Draft {
   bool limits_complete = true;                   ///< False: a limit has no value yet.
   api::ConditionStatus synced = api::ConditionStatus::kFalse;
   std::string reason, message;           ///< The reason and message of the condition Synced.
-  bool wrong = true;                     ///< A person must act. False: it only takes time.
+  bool wrong = true;                     ///< True: a person must act. False: the operator only has to wait.
   std::optional<plan::Step> write = {};  ///< The write to slurmdbd.
   std::optional<plan::Step> event = {};  ///< The event after the write.
 };
@@ -114,7 +114,7 @@ struct Draft {
 class Planner {
  public:
   explicit Planner(const Observed& observed) : observed_(observed) {
-    // One that only observes creates nothing.
+    // A resource that only observes creates nothing.
     for (const Claim& claim : observed.claims) {
       if (!claim.object->meta.terminating() && claim.enforces()) declared_.emplace(claim.subject, claim.name);
     }
@@ -154,7 +154,7 @@ class Planner {
     }
     for (auto& [key, group] : groups) {
       if (known(group.subject) != Known::kNo) group.found = find(group);
-      // The owner's note has precedence over that of the resource that it takes over from.
+      // The id in the owner's status has precedence over that of a former owner.
       if (group.owner != nullptr && group.owner->id != 0) group.noted = group.owner->id;
       if (group.noted == 0 && group.found && was_created(group)) group.noted = group.found->id;
       for (const Claim* claim : group.claims) {
@@ -183,7 +183,7 @@ class Planner {
     }
   }
 
-  /// Notes which QOS are to be preempted by that of its owner.
+  /// Notes which QOS the owner's QOS is to preempt.
   void note_preempts(const Claim& owner) {
     const auto& spec = std::get<api::SlurmQosSpec>(owner.spec);
     if (!owner.enforces() || !spec.preempt) return;
@@ -202,8 +202,8 @@ class Planner {
 
   // --- What is known of slurmdbd ---
 
-  /// Returns what slurmdbd has of the group. Of an association: the settings at the places that the resources declare, or have
-  /// made.
+  /// Returns what slurmdbd has of the group. For an association: the settings at the places that the resources declare or have
+  /// created.
   [[nodiscard]] std::optional<Found> find(const Group& group) const {
     if (group.subject != Subject::kAssociation) {
       const auto it = found_.find({group.subject, group.name});
@@ -315,7 +315,7 @@ class Planner {
     const Known state = known(claim.subject);
     if (state == Known::kForAWhile) {
       out_.wake_after(kShortAbsence, "slurmdbd is away");
-      // What another resource hands over must be noted, even if slurmdbd does not answer.
+      // The owner must note what another resource hands over, even if slurmdbd does not answer.
       const bool told = api::find_condition(claim.conditions, api::kConditionSynced) != nullptr;
       if (told && std::ranges::all_of(group.claims, [&](const Claim* other) { return handed_over(*other, claim); })) return;
     }
@@ -465,7 +465,7 @@ class Planner {
 
   [[nodiscard]] bool is_ours(const Claim& claim, const Group& group) const {
     if (!group.found || group.noted == group.found->id || claim.adoption == api::Adoption::kAdopt) return true;
-    // The association of an account belongs to the SlurmAccount, which leaves the settings to the SlurmAssociation.
+    // The SlurmAccount owns the association of its account, and leaves the settings to the SlurmAssociation.
     return of_declared_account(claim);
   }
 
@@ -479,7 +479,7 @@ class Planner {
            });
   }
 
-  /// Returns the SlurmAccount or SlurmUser that declares settings of the association as well, or null.
+  /// Returns the SlurmAccount or SlurmUser that also declares settings of the claim's association, or null.
   [[nodiscard]] const Claim* declared_inline(const Claim& claim, const Settings& wanted) const {
     if (claim.subject != Subject::kAssociation) return nullptr;
     const auto all = inline_declarations_.find(entity_of(claim));
@@ -560,8 +560,7 @@ class Planner {
       const auto place = acct::place_of(setting);
       const std::string_view field = acct::without_place(setting);
       if (place) {
-        // The settings of an association that is deleted are deleted with it. A default account can only be replaced by another
-        // one.
+        // Settings end with their association. A default account cannot be reset, only replaced by another account.
         if (field == acct::kDefaultAccount) continue;
         if (field == acct::kAssociation && (!claim.deletes() || of_account)) continue;
         const std::string association = place->setting(acct::kAssociation);
@@ -615,8 +614,8 @@ class Planner {
     }
   }
 
-  /// Where a SlurmAssociation deletes a default account, makes another account of the user the default: slurmdbd deletes it
-  /// only as the last one of the cluster.
+  /// Where a SlurmAssociation deletes the association in a default account, makes another account of the user the default:
+  /// slurmdbd deletes that association only if it is the user's last one in the cluster.
   void replace_default(const Claim& claim, Settings& changes) const {
     if (claim.subject != Subject::kAssociation) return;
     const EntityName entity = entity_of(claim);
@@ -691,7 +690,7 @@ class Planner {
     draft.reason = "Writing";
     draft.message = before;
     if (const plan::Outcome* failed = failure(id)) tell_failure(*failed, draft);
-    // An account or user is written by several requests. What an earlier one has written stays.
+    // An account or user is written by several requests. If one fails, what earlier requests have written stays.
     if (draft.reason == "WriteFailed" && !create && group.subject != Subject::kQos)
       draft.message += ". Still different in slurmdbd: " + before;
     plan::ActPtr act = group.subject == Subject::kQos
@@ -707,7 +706,7 @@ class Planner {
     out_.waits_on(observed_.database);
   }
 
-  /// An association is written by a change of its account or user.
+  /// Returns the act for a claim that is not a QOS. An association is written by a change of its account or user.
   [[nodiscard]] plan::ActPtr entity_write(const Claim& claim, bool create, Settings changes) const {
     const EntityName entity = entity_of(claim);
     return slurm::write_entity(observed_.database, entity_kind(entity.subject), entity.name,
@@ -719,7 +718,7 @@ class Planner {
     const bool passing = retry == core::Retry::kLater || retry == core::Retry::kSettle || retry == core::Retry::kDecideAnew;
     if (passing && failed.count < 5) return;
     using enum core::ErrorCode;
-    // What is in use is deleted later, without anybody's help.
+    // Nobody must act if a QOS, account, user or association is in use: it is deleted later.
     draft.wrong = failed.error->code != kBusy;
     draft.reason = failed.error->code == kUnsupported ? "Unsupported" : failed.error->code == kBusy ? "InUse" : "WriteFailed";
     draft.message = one_line(failed.error->message);
@@ -729,7 +728,7 @@ class Planner {
 
   void yield_to_owner(const Claim& claim, const Group& group) {
     Draft draft;
-    // Keep the note until the owner has it.
+    // Keep the note in this status until the owner's status has it.
     if (!handed_over(claim, *group.owner)) {
       draft.id = claim.id;
       draft.owns = true;
@@ -750,7 +749,7 @@ class Planner {
       const std::string owner = words.resource.kind + " " + group.owner->object->meta.name;
       if (group.owner->parse_error.empty() && !group.owner->enforces())
         return let_go(claim, group, owner + " only observes the " + word, "policy of " + owner + " is Observe");
-      // The QOS, account or user may be gone, or another one of its name may have come.
+      // The QOS, account or user may have been deleted, or deleted and created again by somebody else.
       const bool gone = known(claim.subject) == Known::kYes &&
                         (!group.found || (claim.id != 0 ? group.found->id != claim.id : !was_created(group)));
       if (handed_over(claim, *group.owner) || gone) return let_go(claim, group, owner + " has the " + word + " now", "");
@@ -834,7 +833,7 @@ class Planner {
       if (failure(delete_id(group)) == nullptr) {
         lane.then();
         lane.add(event(claim, "Normal", std::string(texts(group.subject).deleted), "Delete", group.text() + " was deleted"));
-        // The object is gone at once, so its status is not written.
+        // The object is deleted at once, so its status is not written.
         lane.then();
         return add_release(lane, claim, "the " + std::string(texts(group.subject).word) + " is deleted");
       }
@@ -897,7 +896,7 @@ class Planner {
       return;
     }
     const bool synced = draft.synced == api::ConditionStatus::kTrue;
-    // A drift that is mended at once is reported by its event alone.
+    // A drift that is corrected at once gets an event, but no change of the status.
     const bool quiet = draft.write && draft.reason == "Writing" && claim.id == draft.id && draft.owns && claim.applied &&
                        *claim.applied == json_from(draft.applied) &&
                        json_from(claim.capacity_limits) == json_from(draft.capacity_limits) &&

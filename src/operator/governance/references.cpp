@@ -133,7 +133,7 @@ class Check {
     if (const auto own = out_.settings.find("Preempt"); qos == claim_.name && own != out_.settings.end())
       return own->second.get<std::set<std::string>>();
     const auto of = names_.preempts.find(qos);
-    // An own list that is not declared is not written.
+    // If this claim does not declare its own list, the list is not written.
     return of == names_.preempts.end() || qos == claim_.name ? std::set<std::string>{} : of->second;
   }
 
@@ -167,7 +167,7 @@ class Check {
     });
     const bool none =
         std::ranges::none_of(out_.settings, [](const auto& each) { return acct::place_of(each.first).has_value(); });
-    // A new user waits for the account that is to be its default, if a resource declares that.
+    // A new user waits for the account that is to be its default, if a resource declares that account.
     const bool waits =
         !names_.users.contains(claim_.name) && absent.contains(first) && declared_.contains({Subject::kAccount, first});
     report(
@@ -188,7 +188,7 @@ class Check {
            });
   }
 
-  /// Returns the names of QOS that do not exist, also of associations in accounts that do not exist.
+  /// Returns the names of QOS that do not exist. Includes the QOS of associations in accounts that do not exist.
   [[nodiscard]] std::set<std::string> missing_qos() const {
     std::set<std::string> out;
     for (const auto& [setting, value] : out_.settings) {
@@ -237,11 +237,11 @@ class Check {
            {}, ". Add it to the list, or set defaultQOS to one of the list. Until then nothing of this object is written");
   }
 
-  /// Returns the default QOS that an association of a user will have, its own or inherited. "": none.
+  /// Returns the default QOS that an association of a user will have, either set on itself or inherited. "": none.
   [[nodiscard]] std::string default_qos_of(const acct::Place& place) const {
     const std::string setting = place.setting(acct::kDefaultQos);
     if (const auto wanted = out_.settings.find(setting); wanted != out_.settings.end()) return wanted->second;
-    // One that the resource has declared before is reset now.
+    // A default QOS that the resource no longer declares is reset in this pass, so it does not count.
     const auto own = found_.find(setting);
     if (own != found_.end() && own->second != "" && !applied_settings(claim_).contains(setting)) return own->second;
     std::string account = place.account;

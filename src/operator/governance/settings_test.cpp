@@ -43,7 +43,7 @@ TEST(Settings, RefusesWrongExpressions) {
   EXPECT_THAT(refusal(R"({"limits": {"grpTRES": {"billing": "50%"}}})"), HasSubstr("only cpu, mem, node, gres/gpu"));
 }
 
-// The API server refuses these when they are applied.
+// The API server refuses wrong expressions when a SlurmQos is applied.
 TEST(Settings, ThePatternKnowsTheWordsOfExpressions) {
   const auto applied = [](const std::string& text) {
     const Json json = {{"accountingRef", {{"name", "a"}}}, {"limits", {{"grpTRES", {{"cpu", text}}}}}};
@@ -63,7 +63,7 @@ TEST(Settings, NoExpressionsInPercentagesOfTheCluster) {
   EXPECT_EQ(refusal(R"({"flags": ["Relative"], "limits": {"grpTRES": {"cpu": 50}}})"), "");
 }
 
-// slurmctld ends running jobs that are over these two, so they must not fall when a node drains.
+// slurmctld ends running jobs that exceed these two limits, so the limits must not fall when a node drains.
 TEST(Settings, LimitsThatEndRunningJobsAreNoExpressions) {
   EXPECT_THAT(refusal(R"({"limits": {"grpTRESMins": {"cpu": "50%"}}})"), HasSubstr("limits.grpTRESMins[cpu]"));
   EXPECT_THAT(refusal(R"({"limits": {"maxTRESMinsPerJob": {"cpu": "all"}}})"), HasSubstr("limits.maxTRESMinsPerJob[cpu]"));

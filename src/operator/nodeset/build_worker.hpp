@@ -1,7 +1,7 @@
 // The pod of a worker, as users of the Go operator v1.2.1 expect it.
 //
-// The pod is built once per pass without an ordinal, and then completed for each worker. It is not part of any hash:
-// api/revision.hpp says what rolls workers out.
+// The pod is built once per pass without an ordinal, and then completed for each worker. The pod is not part of any hash:
+// api/revision.hpp says which changes replace workers.
 //
 // Folder src/operator/nodeset: the controller of NodeSets: workers. Uses operator/common, and no other controller.
 #pragma once

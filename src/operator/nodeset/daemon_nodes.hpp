@@ -68,8 +68,8 @@ using KubeNodes = std::vector<std::shared_ptr<const kube::NodeRecord>>;
 /// Returns the Kubernetes nodes, each with whether workers of the NodeSet fit there.
 [[nodiscard]] Hosts find_hosts(const api::NodeSetSpec& spec, const KubeNodes& nodes);
 
-/// Sets which hosts should have a worker, once it is known which have one. If several hosts give their workers the same name,
-/// the host whose worker has that name takes precedence, then the oldest.
+/// Decides which hosts should have a worker, once it is known which hosts have one. If several hosts give their workers the
+/// same name, the host whose worker has that name takes precedence, then the oldest.
 void settle_hosts(Hosts& hosts, const std::vector<kube::PodPtr>& pods, std::string_view nodeset, bool named_after_hosts);
 
 /// True if a change of a Kubernetes node may change whether a worker belongs there, or how that worker is named.

@@ -14,7 +14,7 @@
 
 namespace op::nodeset {
 
-/// The wake after a pass that had no room for all its steps: almost at once.
+/// The time until the next pass if a pass had no room for all its steps.
 inline constexpr Change kPassFull{core::Duration{10}, "more steps than one pass takes"};
 
 /// Collects the steps and problems of all parts. Only write_status reads the problems, at the end.

@@ -24,7 +24,7 @@ struct NodeLoss {
   [[nodiscard]] std::string text() const;
 };
 
-/// True if so few of `before` nodes match now that the list is in doubt: fewer than half and at least three less; or none, if
+/// True if so few of `before` nodes match now that the list is in doubt: fewer than half and at least three fewer; or none, if
 /// there were at least two.
 [[nodiscard]] bool implausible_loss(int before, int now);
 /// Parses the loss from the conditions. Returns an empty loss if they report none.

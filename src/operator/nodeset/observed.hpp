@@ -126,8 +126,8 @@ struct Seen {
   /// Why claims get no volume, by claim name, as of the last read of events.
   std::map<std::string, ClaimNote, std::less<>> claim_notes;
   std::optional<SeenScaleIn> scale_in;           ///< The last drains for scale-ins. Empty: there were none.
-  std::optional<SeenReservations> reservations;  ///< Empty: never asked.
-  std::optional<SeenTemplate> checked_template;  ///< The last answer. Empty: never asked.
+  std::optional<SeenReservations> reservations;  ///< The last read. Empty: never read.
+  std::optional<SeenTemplate> checked_template;  ///< The last answer about a template. Empty: never asked.
   ToldOf pre_stops;                              ///< By uid: when the pod's preStop hook drained its Slurm node.
   ToldOf ready;                                  ///< By uid: since when the pod has been ready.
   void look(const Observed& observed);
@@ -163,7 +163,7 @@ struct Observed {
   plan::Outcomes outcomes;
 
   kube::ObjectPtr object;  ///< The NodeSet as stored. Null: it is gone, and nothing else is filled in.
-  api::NodeSet nodeset;    ///< `object`, parsed.
+  api::NodeSet nodeset;    ///< The parsed `object`.
   std::string invalid;     ///< Why the spec cannot be parsed. Then `nodeset` has only controllerRef and the status.
 
   std::optional<Problem> newer;              ///< The image is of a later release than slurmctld: slinky/releases.hpp.

@@ -82,7 +82,7 @@ struct Rollout {
   };
   State state = State::kByHand;
   std::size_t earlier = 0;        ///< Number of workers with an earlier template.
-  std::size_t below = 0;          ///< How many of `earlier` the partition holds back.
+  std::size_t below = 0;          ///< How many of `earlier` spec.updateStrategy.rollingUpdate.partition holds back.
   std::size_t in_place = 0;       ///< How many of `earlier` are updated in place.
   std::size_t outside = 0;        ///< How many of `earlier` are outside of their window, with ScheduledUpdate.
   std::size_t under_way = 0;      ///< Workers that are being replaced, that are missing, or that are new and do not serve yet.
@@ -124,7 +124,7 @@ struct Fates {
 /// The known problems of spec.extraConf and of slurmd's options. "": there is none.
 struct ExtraConf {
   std::string refusal;  ///< Why slurmd would exit, or may register under a wrong name. No worker is created with such a spec.
-  std::string doubts;   ///< What slurmd may not understand.
+  std::string doubts;   ///< The items that slurmd may not understand.
 };
 
 struct Vacancies {
@@ -198,8 +198,8 @@ struct PassResult {
 // update.cpp
 /// Chooses the workers to update among the workers that are kept.
 [[nodiscard]] Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fates);
-/// Returns which jobs or reservation would lose the node with the worker's record, or "". If reservations were never read, says
-/// so, unless `begun`: the worker is already drained for its replacement. Asks for reservations that were not read recently.
+/// Returns which jobs or reservation would lose the node with the worker's record, or "". If reservations were never read,
+/// returns that, unless the worker is already drained for its replacement (`begun`). Asks for reservations that are not recent.
 [[nodiscard]] std::string why_record_stays(const View& view, const Slot& worker, bool begun, Fates& fates);
 
 // maintenance.cpp
@@ -244,9 +244,9 @@ struct TemplateFeatures {
 void update_in_place(const View& view, const Workers& workers, Draft& draft);
 /// True if the next worker can be created, as far as can be known in advance.
 [[nodiscard]] bool can_create(const View& view, const ExtraConf& extra_conf);
-/// True if the worker serves, so that its deletion would leave one serving worker less.
+/// True if the worker serves, so that its deletion would reduce the number of serving workers.
 [[nodiscard]] bool is_available(const View& view, const Worker& worker);
-/// Returns maxUnavailable as a number of workers, at least 1. A percentage is one of the wanted workers, rounded up.
+/// Returns maxUnavailable as a number of workers, at least 1. A percentage refers to the wanted workers and is rounded up.
 [[nodiscard]] std::size_t max_unavailable(const View& view);
 
 // hosts.cpp
@@ -259,7 +259,7 @@ void judge_places(const View& view, Fates& fates);
 [[nodiscard]] Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft);
 /// Returns the wanted places that have no worker, or only a worker that does not stay.
 [[nodiscard]] std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers);
-/// Returns why no worker can have the name of the place, or "".
+/// Returns why a new worker at this place could not get its name in Slurm, or "". Always "" with host networking.
 [[nodiscard]] std::string why_unnamed(const View& view, const SlotKey& place);
 /// Returns the number of workers that are to be created. Kubernetes nodes that cannot have a worker until somebody acts do not
 /// count.
@@ -297,8 +297,8 @@ void tell_name_conflicts(const View& view, const Workers& workers, const Vacanci
 void intend_for_claims(const View& view, const Worker& worker, plan::Intent& intent);
 /// Deletes claims that were given up and are not used any more. Keeps claims that are wanted again.
 void keep_claims(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
-/// For a NodeSet that is being deleted and has no pods left. Removes its owner reference from claims that must stay. Returns
-/// true if the finalizer may be removed: all are removed, and deletions are not stopped, or no claim is to be deleted.
+/// Removes the owner reference from claims that must stay. Call it for a NodeSet that is being deleted and has no pods left.
+/// Returns true if the finalizer may be removed: no such reference is left, and deletions are allowed or delete no claim.
 [[nodiscard]] bool release_claims(const View& view, Draft& draft);
 /// Reports why pods wait for their claims.
 void tell_claims(const View& view, const Workers& workers, Draft& draft);
@@ -345,7 +345,7 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 /// True if the Slurm node of a ready worker that stays has features of another Kubernetes node, or lacks features of its own
 /// Kubernetes node. Jobs may ask for these features. False if setting the features has failed.
 [[nodiscard]] bool lacks_features(const View& view, const Worker& worker);
-/// Returns the features that a Kubernetes node has by its annotation and by these labels, with their prefix.
+/// Returns the features in the annotation and these labels of a Kubernetes node, with their prefix, without invalid values.
 [[nodiscard]] std::set<std::string, std::less<>> node_features(const kube::ObjectMeta& node,
                                                                const std::vector<std::string>& labels);
 
@@ -385,7 +385,7 @@ void keep_on_lost_hosts(const View& view, const Workers& workers, Draft& draft);
 /// Creates missing host keys, before the workers of this pass. Returns false if it is unknown whether the keys exist, or if
 /// they cannot be created now: no worker must be created in this pass.
 [[nodiscard]] bool keep_host_keys(const View& view, Draft& draft);
-/// Reports what keeps users from logging in to workers.
+/// Reports why users cannot log in to workers with ssh.
 void tell_ssh(const View& view, Draft& draft);
 
 // status.cpp
@@ -470,7 +470,7 @@ struct Protection {
 };
 [[nodiscard]] Protection judge_protection(const View& view, const Slot& worker);
 
-/// The time until the next plan while deletions are stopped or Slurm's answers are in doubt. The end of that wakes no key.
+/// The time until the next plan while deletions are stopped or Slurm's answers are in doubt. The end of either wakes no key.
 inline constexpr core::Duration kDoubtAgain{1000};
 /// The largest number of workers, and of claims, that one pass creates.
 inline constexpr std::size_t kCreatesPerPass = 48;
@@ -489,11 +489,11 @@ bool ask(const View& view, const LiveObject& object, Draft& draft);
 /// True if the worker's slurmd may register at any moment, and the record of its name is that of an earlier worker. This record
 /// keeps the node drained. Without it, Slurm would take the worker for a new node and give it jobs.
 [[nodiscard]] bool may_register(const Slot& worker);
-/// True if slurmctld refuses to delete the idle node because the node is reserved. It would refuse another attempt too.
+/// True if slurmctld refuses to delete the idle node because the node is reserved. slurmctld would refuse another attempt too.
 [[nodiscard]] bool reserved(const slurm::Node& node);
 /// True if the node's comment shows that its last worker was one of this NodeSet.
 [[nodiscard]] bool stamped_by_us(const View& view, const slurm::Node& node);
-/// True if Slurm refused the last slurmd of this node, and the reason is the one that slurmctld sets then. Each refused
+/// True if Slurm refused the last slurmd of this node, and the reason is the one that slurmctld sets for that. Each refused
 /// registration overwrites the reason. So any other reason is newer or, before 26.05, left over.
 [[nodiscard]] bool tells_refusal(const slurm::Node& node);
 /// True if an administrator's drain, fail or down also applies to the next worker of the name. The record must then stay while

@@ -1,5 +1,5 @@
-// The places of a NodeSet, and for each the pod of its worker, the Slurm node, the Kubernetes node, the work, what can be
-// expected of the worker, and the evidence that it may be deleted. conclude() fills them in from what was observed. fates.cpp
+// The places of a NodeSet. Each has the pod of its worker, the Slurm node, the Kubernetes node, the jobs, what can be expected
+// of the worker, and the evidence that the worker may be deleted. conclude() fills them in from what was observed. fates.cpp
 // decides what happens to a worker.
 #pragma once
 
@@ -83,7 +83,7 @@ enum class Prospect {
   kStateLost,  ///< Slurm has lost its node and many others.
 };
 
-/// The time after which a fact may change although no event comes, and why it may. The plan must ask for a wake.
+/// The time after which a fact may change without an event, and why it may change. The plan must ask for a wake.
 struct Change {
   core::Duration in;
   std::string_view why;

@@ -156,7 +156,8 @@ bool cannot_be_dry(const core::Error& error) {
   return error.message.find("does not support dry run") != std::string::npos;
 }
 
-/// Asks the API server whether it would create workers of the newest template, before others are deleted for them.
+/// Decides whether the API server must be asked if it would create workers of the newest template. An update deletes no worker
+/// before that is known. Stores in `out` what the last answer means.
 void check_template(const View& view, const Worker& first, Rollout& out) {
   const std::optional<SeenTemplate>& seen = view.in.seen.checked_template;
   const bool known = seen && seen->hash == view.in.hash;

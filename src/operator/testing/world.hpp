@@ -534,7 +534,7 @@ class World {
   std::map<Id, std::optional<Json>> cut_;  ///< What caches show of objects whose watch is cut.
   std::map<Id, sim::FieldOwners> owners_;  ///< The managers and fields of what was applied.
   int serial_ = 100;
-  slurm::SnapshotPtr last_answer_;  ///< nullptr: every observation gets a new one.
+  slurm::SnapshotPtr last_answer_;  ///< The snapshot while Slurm is not polled; nullptr: each observation takes a new one.
 };
 
 }  // namespace op::testing

@@ -19,8 +19,8 @@
 namespace slurm::accounting {
 
 struct ListsOptions {
-  /// From the start of one poll of a list to the next. The four lists with it make 229 requests a minute at rest. With those of
-  /// `seldom` and of the Accounting itself, that is below 240.
+  /// The time between the starts of two polls of a list. The four lists with this period make 229 requests a minute at rest.
+  /// With the lists of `seldom` and the Accounting's own requests, there are fewer than 240.
   core::Duration period{1050};
   core::Duration seldom{30000};      ///< The period of TRES and clusters, which only a configuration or a new cluster changes.
   core::Duration often_period{500};  ///< The period after poll_often(), also after a failure.

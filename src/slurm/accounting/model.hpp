@@ -62,8 +62,8 @@ struct Association {
   std::string cluster, account, user, partition;  ///< `user` and `partition` may be "".
   std::string parent_account, default_qos, comment;
   std::vector<std::string> qos;  ///< The QOS that it may use.
-  std::int64_t shares = 0;       ///< Slurm calls it fairshare.
-  bool is_default = false;       ///< Its account is the default account of its user in its cluster.
+  std::int64_t shares = 0;       ///< The value that Slurm calls fairshare.
+  bool is_default = false;       ///< The account is the user's default account in the cluster.
   Number priority;
   Limits limits;
   /// Returns the key that no other association has: "cluster/account/user/partition".
@@ -86,7 +86,7 @@ struct JobUse {
 
 /// A cluster whose slurmctld has registered with slurmdbd.
 struct Cluster {
-  std::string name, host;  ///< `host` is "" while its slurmctld is not connected.
+  std::string name, host;  ///< `host` is "" while slurmctld is not connected.
   std::int64_t port = 0;
   [[nodiscard]] bool connected() const { return !host.empty() && port != 0; }
   friend bool operator==(const Cluster&, const Cluster&) = default;

@@ -26,7 +26,7 @@ struct QueuedJob {
   std::int64_t id = 0;
   std::int64_t array = 0;  ///< The job array of which it is a task; 0: none.
   std::optional<std::int64_t> task{};
-  std::string tasks;  ///< The tasks of an array for which the record stands: "1-3%1". "" if it is one job.
+  std::string tasks;  ///< The tasks of an array for which the record stands: "1-3%1". "": one job.
   std::string cluster, user, account, qos, partition, state;
   std::set<std::string, std::less<>> flags;  ///< Flags beside the base state: "COMPLETING".
   std::string reason, description;
@@ -55,9 +55,9 @@ struct Share {
   std::string cluster;
   bool is_user = false;
   std::string name;    ///< The name of the user, or of the account if it is the association of an account.
-  std::string parent;  ///< The account above it; for a user, the account of the association.
+  std::string parent;  ///< The parent account; for a user, the account of the association.
   std::string partition;
-  std::optional<double> usage;                              ///< Its fraction of the usage of its parent, from 0 to 1.
+  std::optional<double> usage;                              ///< The fraction of the parent's usage, from 0 to 1.
   std::optional<double> factor;                             ///< The fair-share factor, from 0 to 1. Counts only for users.
   std::map<std::string, double, std::less<>> tres_seconds;  ///< By TRES, decayed as PriorityDecayHalfLife says.
   friend bool operator==(const Share&, const Share&) = default;

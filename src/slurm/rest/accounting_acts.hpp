@@ -22,8 +22,8 @@ namespace slurm {
 /// Reports whether slurmdbd answered the request and refused it. False if slurmdbd did not answer.
 [[nodiscard]] bool is_refusal(const core::Error& error);
 
-/// Groups the writes of each database into batches, of which one is under way at a time. Writes that arrive meanwhile form the
-/// next batch.
+/// Groups the writes of each database into batches. One batch of a database is under way at a time. Writes that arrive
+/// meanwhile form the next batch.
 template <class Write>
 class Batches {
  public:
@@ -87,7 +87,7 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
   [[nodiscard]] static core::Error unknown_use(const ClusterKey& cluster);
 
   using Jobs = Found<accounting::JobUse>;
-  /// Reads the jobs of each slurmctld of the database. Error: that of unknown_use() if one cannot be asked.
+  /// Reads the jobs of each slurmctld of the database. Error: unknown_use() if a slurmctld cannot be asked.
   void with_jobs(const AccountingKey& database, std::function<void(const core::Result<Jobs>&)> then);
   /// Returns kBusy if `uses` accepts an unfinished job, otherwise nullopt.
   [[nodiscard]] static std::optional<core::Error> busy(const Jobs& jobs,

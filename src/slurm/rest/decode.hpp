@@ -1,6 +1,6 @@
-// Decodes slurmrestd's replies in one pass into the neutral model. An incomplete table is an error, so that it never passes for
-// a whole one. A row without its name is an error too. Other malformed rows do not affect the rest: their text is repaired, and
-// unreadable parts get the most restrictive value (a job that holds every node, a node of unknown state).
+// Decodes slurmrestd's replies in one pass into the neutral model. An incomplete table is an error, so that it is never taken
+// for a complete table. A row without its name is an error too. Other malformed rows do not affect the rest: their text is
+// repaired, and unreadable parts get the most restrictive value (a job that holds every node, a node of unknown state).
 #pragma once
 
 #include <cstdint>

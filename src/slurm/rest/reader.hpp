@@ -1,4 +1,4 @@
-// Reads the JSON of slurmrestd's data_parsers: texts, numbers, words and lists. Only for the decoders.
+// Reads the JSON of slurmrestd's data_parsers: texts, numbers, words and lists. For the decoders only.
 #pragma once
 
 #include <simdjson.h>

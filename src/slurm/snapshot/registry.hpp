@@ -37,7 +37,7 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-/// The step from one snapshot to the next. Sent after every poll, even if nothing changed, because gates wait for it.
+/// The difference between two snapshots. Sent after every poll, even if nothing changed, because gates wait for it.
 struct Change {
   ClusterKey cluster;
   SnapshotPtr before, now;

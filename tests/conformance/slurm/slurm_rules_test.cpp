@@ -602,8 +602,8 @@ TEST_P(SlurmRules, ARemovedPartitionTakesItsJobsAlong) {
   const std::int64_t waiting = world->submit("n2", 300s, "p2");
   ASSERT_TRUE(job_becomes(waiting, "PENDING"));
   configure("");
-  // If slurmd loads a configuration at that time, it may miss slurmctld's request to end the job. slurmctld repeats the
-  // request, but not soon.
+  // A slurmd that is loading the new configuration may miss slurmctld's request to end the job. slurmctld repeats the request
+  // only later, so the limit is long.
   EXPECT_TRUE(becomes("n1", "IDLE", 150s));
   comes_into("n1", {"all"});
   EXPECT_NE(job_state(running), "RUNNING");

@@ -327,7 +327,7 @@ Blame JobOracle::blame_for_down(const SlurmSite::Cluster& cluster, const std::st
 
 /// Returns since when there has always been a job in its prolog, without a gap that the operator would have seen.
 core::MonoTime JobOracle::starting_since(const SlurmSite::Cluster& cluster) const {
-  /// The time between two looks of the operator.
+  /// The operator may not notice a gap that is shorter than this, because it polls.
   constexpr core::Duration kUnseen{2000};
   core::MonoTime since = loop_.clock().mono();
   for (bool before = true; before;) {

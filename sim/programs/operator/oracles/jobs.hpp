@@ -85,7 +85,7 @@ class JobOracle {
     std::string before{};   ///< The uid of the previous worker with that name.
     std::optional<core::MonoTime> deleted{}, ended{}, gone{};
     std::optional<core::MonoTime> fenced{};                ///< When the operator deleted the record of its slurmd.
-    std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< Its last failure, loss of connection, and end by a probe.
+    std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< When it last failed, was cut off, was ended by a probe.
     Blame by = Blame::kUser;                               ///< The cause of its deletion.
     bool owned = true;                                     ///< Owned by a NodeSet. Nobody cares for other workers.
     std::optional<core::MonoTime> adopted{}, left{};       ///< When a NodeSet last adopted it, and when it last lost its owner.
