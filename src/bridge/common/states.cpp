@@ -52,9 +52,8 @@ bool is_refused(const slurm::Job& job) {
 }
 
 JobId id_of(const slurm::Job& job) {
-  using std::chrono::seconds;
-  const auto submitted = job.details ? job.details->submitted : std::nullopt;
-  return {job.id, submitted ? std::chrono::duration_cast<seconds>(submitted->since_epoch).count() : 0};
+  if (!job.details || !job.details->submitted) return {job.id, 0};
+  return {job.id, std::chrono::duration_cast<std::chrono::seconds>(job.details->submitted->since_epoch).count()};
 }
 
 std::vector<std::string> nodes_of(const slurm::Job& job) {
