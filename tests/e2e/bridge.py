@@ -579,3 +579,51 @@ def a_busy_node_leaves_when_its_pod_has_ended(ns, node):
     ns.pods.kubectl("delete", "pod", "last", "--wait=false")
     wait("the node has left Slurm", lambda: ns.slurm_node(node) is None)
     wait("the taint goes", lambda: tainted(node) is None)
+
+
+@own_clusters
+@once
+@alone
+@since(EXTERNAL_JOBS)
+def a_native_job_waits_for_a_pod_that_still_ends(tag, plugin):
+    """On a node with a slurmd and a kubelet, the prolog of the bridge holds a native job back until the pod of an ended job is gone."""
+    node = kubernetes_nodes()[-1]
+    try:
+        with Bridged("hybrid", tag, plugin) as ns:
+            ns.kubectl("apply", "-f", str(TOP / "dev/manifests/slurm-bridge/prolog.yaml"))
+            kubectl("label", "node", node, f"{POOL}={ns.name}", "--overwrite")
+            ns.apply(hybrid(demo_manifest(), ns.name))
+            wait("the worker has the name of its Kubernetes node", lambda: ns.idle() == [node])
+            ns.install()
+            wait("the Kubernetes node has the taint", lambda: tainted(node))
+
+            ns.apply_pod("slow", script="trap '' TERM; sleep 3600 & wait", grace=45, partition="cpu")
+            job, where = ns.running("slow")
+            expect(where == node and json.loads(ns.slurm_node(node)["extra"]) == {"slurm-bridge": str(job)}, f"the node is {ns.slurm_node(node)}")
+            ns.slurm("scancel", str(job))
+            native = ns.submit("true", "-pcpu", f"-w{node}", "-N1", "--exclusive")
+
+            def gone():
+                """The job is looked at first: if it had left its prolog, the pod would have to be gone."""
+                found = ns.jobs_of_all_states()[native]
+                pod = ns.pod("slow")
+                expect(pod is None or found["job_state"] == ["PENDING"] or found["state_reason"] == "Prolog", f"job {native} runs beside the pod: {found}")
+                return pod is None
+
+            wait("the pod is gone", gone)
+            wait("the native job has completed", lambda: ns.completed(native))
+    finally:
+        kubectl("label", "node", node, f"{POOL}-")
+        kubectl("taint", "node", node, f"{MANAGED}-", check=False)
+
+
+POOL = "e2e.slurm.test/pool"
+
+
+def hybrid(manifest, pool):
+    """The demo's cluster with one worker on each Kubernetes node of the pool, beside its kubelet, and the prolog of the bridge."""
+    settings = "    PrologFlags=Alloc\n    PrologEpilogTimeout=300\n    BatchStartTimeout=300\n    SchedulerParameters=sched_interval=2\n"
+    line = "    TaskPlugin=task/none\n"
+    out = manifest.replace(line, line + settings + "  prologScriptRefs: [{name: slurm-bridge-prolog}]\n")
+    spec = f"nodeSelector: {{{POOL}: {pool}}}, tolerations: [{{key: {MANAGED}, operator: Exists}}]"
+    return out.replace("  replicas: 3\n", f"  scalingMode: DaemonSet\n  template: {{spec: {{{spec}}}}}\n")

@@ -403,7 +403,7 @@ void a_node_comes_and_goes(BridgeOnly& world) {
   EXPECT_NE(world.slurm().node("kube-0"), nullptr);
 }
 
-TEST(BridgeNodes, EndAsWithoutTheFaultAtEachFifthWrite) {
+TEST(BridgeNodes, EndAsWithoutTheFaultAtEachEighthWrite) {
   BridgeOnly plain(7);
   a_node_comes_and_goes(plain);
   EXPECT_THAT(plain.oracles().violations(), IsEmpty());
@@ -411,7 +411,7 @@ TEST(BridgeNodes, EndAsWithoutTheFaultAtEachFifthWrite) {
   std::uint64_t first = 0;
   for (const Trial& trial : all_trials()) {
     if (trial.processes != 1) continue;
-    for (std::uint64_t write = first++ % 5; write < writes; write += 5) {
+    for (std::uint64_t write = first++ % 8; write < writes; write += 8) {
       SCOPED_TRACE(trial.name + " at write " + std::to_string(write));
       BridgeOnly world(7);
       trial.arm(world, write);
