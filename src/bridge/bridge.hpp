@@ -32,9 +32,9 @@ struct SlurmAddress {
 struct Options {
   std::optional<kube::Key> controller;  ///< The Controller of the Slurm cluster. Its RestApi gives slurmrestd's address.
   std::optional<SlurmAddress> address;  ///< Used if there is no `controller`.
-  Settings jobs;                        ///< `cluster` is set from the others.
-  nodes::Settings nodes;                ///< `cluster` is set from the others.
-  bool runs_nodes = true;               ///< Kubernetes nodes are registered in Slurm, tainted and drained.
+  Settings jobs;                        ///< Bridge sets `cluster` from `controller` or `address`.
+  nodes::Settings nodes;                ///< Bridge sets `cluster` from `controller` or `address`.
+  bool runs_nodes = true;               ///< Runs the nodes controller, which registers, taints and drains nodes.
 };
 
 class Bridge {
