@@ -322,7 +322,7 @@ core::Result<JobPtr> recorded_job(const std::string& controller, const JobName& 
     if (rows.error().code == core::ErrorCode::kCancelled) return std::unexpected(rows.error());
     // Other codes would speak of the API server, but it has answered.
     return core::fail(core::ErrorCode::kInternal,
-                      fmt::format("job {} is not in the queue of cluster {}, and slurmdbd did not answer whether it has ended: {}",
+                      fmt::format("job {} is not in the queue of cluster {}, and slurmdbd did not answer whether it ended: {}",
                                   name.text(), controller, slinky::one_line(rows.error().message)));
   }
   JobPtr out;
