@@ -226,6 +226,7 @@ struct AccountsTest : ProgramTest, testing::WithParamInterface<std::pair<const c
       std::ifstream file("src/slurm/testdata/" + std::string(release) + "-" + parser + "-" + name + ".json");
       slurm[service + path] = {std::istreambuf_iterator<char>(file), {}};
     }
+    slurm[service + accounts + "job/99"] = R"({"jobs": [], "errors": [], "warnings": []})";
   }
   void forget(const std::string& part) {
     std::erase_if(slurm, [&](const auto& entry) { return entry.first.find(part) != std::string::npos; });
@@ -347,6 +348,9 @@ TEST_P(AccountsTest, WhyJobsDoNotWait) {
   EXPECT_THAT(out, HasSubstr("CANCELLED"));
   EXPECT_EQ(run({"why", "99", "-n", "hpc"}), kFailed);
   EXPECT_THAT(err, HasSubstr("cluster slurm knows no job 99"));
+  forget("/job/99");
+  EXPECT_EQ(run({"why", "99", "-n", "hpc"}), kFailed);
+  EXPECT_THAT(err, HasSubstr("slurmdbd did not answer whether it ended"));
   EXPECT_EQ(run({"why", "7_9", "-n", "hpc"}), kFailed);
   EXPECT_EQ(run({"why", "x", "-n", "hpc"}), kUsage);
   EXPECT_THAT(err, HasSubstr("\"x\" is no job"));
