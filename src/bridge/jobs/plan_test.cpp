@@ -215,6 +215,7 @@ TEST(JobsPlan, WhatCannotBeHonouredIsRefusedByName) {
   EXPECT_THAT(annotated("max-nodes", "2"), HasSubstr("1 for a single pod"));
   EXPECT_THAT(annotated("exclusive", "maybe"), HasSubstr("true, false, user, mcs or topo"));
   EXPECT_THAT(annotated("time-limit", "5"), HasSubstr("does not know it"));
+  EXPECT_THAT(annotated("gang", "true"), HasSubstr("belongs to no Job"));
   EXPECT_THAT(refused(Json::parse(R"({"spec": {"affinity": {"podAntiAffinity":
                 {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "a"}]}}}})")),
               HasSubstr("podAntiAffinity"));
