@@ -7,7 +7,7 @@ import json
 import subprocess
 
 from accounting import database_image, joined, managed, manifest_with_accounting
-from cluster import KEEP, TOP, Namespace, condition_of, kubectl, wait
+from cluster import KEEP, TOP, Namespace, condition_of, kubectl, run, wait
 from suite import alone, demo_manifest, ends_well, expect, once, own_clusters, runs, serves, since, slurmctld_identity, until
 
 GATE = "scheduler.slinky.slurm.net/slurm-bridge"
@@ -60,19 +60,16 @@ class Bridged(Namespace):
             for pod in self.pods.get("pods"):
                 self.pods.kubectl("patch", "pod", pod["metadata"]["name"], "--type=merge", "-p", '{"metadata":{"finalizers":null}}', check=False)
         self.pods.__exit__(kind, error, trace)
+        if kind is None or not KEEP:
+            run("helm", "uninstall", self.name, "-n", self.name, "--ignore-not-found", check=False)
         super().__exit__(kind, error, trace)
-        kubectl("delete", f"clusterrole/{self.name}", f"clusterrolebinding/{self.name}", "--ignore-not-found", check=False)
 
-    def install(self, *arguments):
-        words = {"NAMESPACE": self.name, "IMAGE": "local/slurm-bridge:dev", "BINARY": bridge_image(), "CLUSTER": f"{self.name}/demo",
-                 "SLURM_NAMESPACE": self.name, "MANAGED": self.pods.name}
-        manifest = (TOP / "dev/manifests/slurm-bridge/bridge.yaml").read_text()
-        for word, value in words.items():
-            manifest = manifest.replace(f"${{{word}}}", value)
-        first = "            - --cluster="
-        expect(first in manifest, "the manifest of the bridge has changed")
-        manifest = manifest.replace(first, "".join(f"            - {argument}\n" for argument in arguments) + first)
-        kubectl("apply", "-f", "-", text=manifest)
+    def install(self, **more):
+        """`more`: further values of the chart, "nodes.enabled" for example. Without them, pods have the gate only if they say so."""
+        values = {"admission.enabled": "false", "fullnameOverride": self.name, "sharedConfig.cluster": f"{self.name}/demo", "schedulerConfig.partition": "",
+                  "admission.managedNamespaces": f"{{{self.pods.name}}}", "controllers.podAnnotations.binary": f"sha256-{bridge_image()}"} | more
+        run("helm", "upgrade", "--install", self.name, str(TOP / "charts/slurm-bridge"), "-n", self.name,
+            "--set", ",".join(f"{key}={value}" for key, value in values.items()))
 
     def register(self, *names):
         """These Kubernetes nodes become external nodes by hand, for a bridge that leaves nodes alone: without taints, other tests can go on."""
@@ -144,7 +141,7 @@ class Bridged(Namespace):
 
     def bridge_pod(self):
         """The one that leads."""
-        holder = self.get("lease", "slurm-bridge")["spec"]["holderIdentity"]
+        holder = self.get("lease", self.name)["spec"]["holderIdentity"]
         pods = self.get("pods", labelSelector="app.kubernetes.io/name=slurm-bridge")
         return [pod for pod in pods if holder.startswith(f"{pod['metadata']['name']}_")]
 
@@ -192,7 +189,7 @@ def pods_run_where_slurm_decides(tag, plugin):
         serves(ns, 1)
         foreign = runs(ns, ns.submit_until_told("-pcpu", "-wcpu-0"))
         ns.register(*kubernetes_nodes()[-2:])
-        ns.install("--no-nodes")
+        ns.install(**{"nodes.enabled": "false"})
 
         for name in ("a", "b", "c"):
             ns.apply_pod(name)
@@ -208,10 +205,26 @@ def pods_run_where_slurm_decides(tag, plugin):
         wait(f"job {job} has ended", lambda: ns.jobs_of_all_states()[job]["job_state"] == ["CANCELLED"])
         expect(ns.running("c")[1] == first, "pod c runs elsewhere")
 
+        users_change_words(ns)
         restarts_change_nothing(ns)
         what_happens_while_slurmrestd_is_away(ns)
         killed_while_pods_start(ns)
         ends_well(ns, foreign)
+
+
+def users_change_words(ns):
+    """The label and the annotation of a running pod come back, and its job goes on."""
+    job = ns.job("b")
+    label, annotation = "scheduler.slinky.slurm.net/slurm-jobid", "slinky.slurm.net/slurm-node"
+    ns.pods.kubectl("label", "pod", "b", f"{label}-")
+    ns.pods.kubectl("annotate", "pod", "b", f"{annotation}-")
+
+    def has_words():
+        meta = ns.pod("b")["metadata"]
+        return meta.get("labels", {}).get(label) == str(job) and meta.get("annotations", {}).get(annotation)
+
+    wait("pod b has its label and its annotation again", has_words)
+    expect(ns.running("b")[0] == job, "pod b has another job")
 
 
 def restarts_change_nothing(ns):
@@ -274,7 +287,7 @@ def pods_and_jobs_end_together(tag, plugin):
         joined(ns)
         serves(ns, 1)
         ns.register(*kubernetes_nodes()[-2:])
-        ns.install("--no-nodes")
+        ns.install(**{"nodes.enabled": "false"})
 
         outcomes_are_recorded(ns)
         slurm_ends_pods(ns)
@@ -307,6 +320,7 @@ def slurm_ends_pods(ns):
     ns.slurm("scancel", str(ns.job("cancelled")))
     ns.evicted("cancelled", "Cancelled")
     ns.evicted("late", "TimedOut")
+    expect(ns.says("late", "SlurmEnded", "True", f"TimedOut: job {ns.job('late')} ends at "), "the pod did not leave before the end of its job")
 
     ns.apply_pod("preempted", held=True)
     ns.apply_pod("down", held=True)

@@ -6,13 +6,13 @@
 // 3. No job waits or runs without a pod for longer than the limit, and no pod has two jobs.
 // 4. Of the pods of one job, all are placed or none, but for the limit.
 // 5. A pod whose job Slurm refused stays: it is told, and not lost.
-// 6. The bridge creates no node that Slurm has, and changes or deletes only nodes that it created, deletes none that a job or
+// 6. A pod whose job slurmctld lost together with its state is not ended: nobody knows whether its node is still its own.
+// 7. The bridge creates no node that Slurm has, and changes or deletes only nodes that it created, deletes none that a job or
 //    somebody else holds, and never removes its own mark.
-// 7. Labelled nodes are in Slurm, and others of the bridge are not. A node has the taint if Slurm has it. It is drained if it
+// 8. Labelled nodes are in Slurm, and others of the bridge are not. A node has the taint if Slurm has it. It is drained if it
 //    takes no pods, and not drained by the bridge if it does. None of this is wrong for longer than the limit.
-// 8. A node with a slurmd lists the job of each pod that the bridge runs there, from before it is placed until it has ended,
-// for
-//    its prolog holds native jobs back.
+// 9. A node with a slurmd lists the job of each pod that the bridge runs there, from before it is placed until it has ended,
+//    because its prolog holds native jobs back.
 //
 // Folder sim/programs/bridge: slurm-bridge in the simulator: its process, what its users do, and its oracle. Uses sim/histories
 // and the program.
@@ -42,6 +42,8 @@ class BridgeOracle final : public Oracle {
   void request(const net::HttpRequest& request);
   /// Somebody else removes the gates of this pod, so that it does not concern the bridge any more.
   void freed(const std::string& uid) { freed_.insert(uid); }
+  /// Returns the pods whose running jobs slurmctld has lost. Nothing but an administrator ends them.
+  [[nodiscard]] std::vector<std::string> stranded() const;
   /// Looks at everything. Call it every second or so. Time counts against the limits only while it is `fair`: nothing fails,
   /// and the bridge is not kept from its work.
   void look(bool fair);
@@ -61,6 +63,10 @@ class BridgeOracle final : public Oracle {
   [[nodiscard]] static std::set<std::string> pods_of(const SimJob& job);
   [[nodiscard]] bool is_ours(const SimNode& node) const;
   [[nodiscard]] Wrong wrong() const;
+  [[nodiscard]] const SimJob* job_of(const core::Json& pod) const;
+  [[nodiscard]] bool is_stranded(const core::Json& pod) const;
+  /// Returns a pod that holds the node though its job is lost, or "".
+  [[nodiscard]] std::string stranded_on(const std::string& node) const;
   void wrong_pods(Wrong& out) const;
   void wrong_jobs(Wrong& out) const;
   void wrong_nodes(Wrong& out) const;
@@ -85,6 +91,7 @@ class BridgeOracle final : public Oracle {
   SimSlurm& slurm_;
   std::string installation_;
   std::set<std::string> freed_;                  ///< Pods by uid.
+  std::set<std::string> lost_;                   ///< Jobs that ran when slurmctld lost its state: "NUMBER.SUBMITTED".
   std::map<std::string, core::Duration> lasts_;  ///< For how much fair time something has been wrong.
   std::optional<core::MonoTime> looked_;
 };

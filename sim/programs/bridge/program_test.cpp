@@ -196,6 +196,109 @@ TEST(BridgeProgram, TheNextPodWaitsUntilTheEarlierOneIsGone) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
+/// Users can change labels and annotations. The job of a running pod must not end for that.
+TEST(BridgeProgram, ARunningPodThatLosesItsWordsKeepsItsJob) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const std::string label(bridge::kLabelJobId), annotation(bridge::kAnnotationNode);
+  const auto words = [&] {
+    const Json* pod = world.find(res::kPod, "p");
+    return core::get_string(*pod, {"metadata", "labels", label}) + " " +
+           core::get_string(*pod, {"metadata", "annotations", annotation});
+  };
+  const std::string before = words();
+  for (const Json& other : {Json(nullptr), Json("99")}) {
+    world.merge(res::kPod, "p", {{"metadata", {{"labels", {{label, other}}}, {"annotations", {{annotation, nullptr}}}}}});
+    world.loop().run_for(5min);
+    EXPECT_EQ(words(), before);
+  }
+  EXPECT_EQ(world.phase("p"), "Running");
+  for (const auto& [id, job] : world.slurm().jobs()) EXPECT_EQ(job.state, SimJob::State::kRunning) << id;
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// slurmctld counts its jobs from 1 again, and passes the number of the pod's job.
+TEST(BridgeProgram, APodOutlivesTheStateOfSlurmctld) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  world.slurm().stop();
+  world.slurm().lose_state();
+  world.loop().run_for(5s);
+  ASSERT_TRUE(world.slurm().start());
+  world.program().add_nodes(world);
+  for (const char* name : {"q", "r", "s"}) world.make_pod(name, "500m", "500Mi");
+  world.loop().run_for(10min);
+  EXPECT_EQ(world.phase("p"), "Running");
+  EXPECT_EQ(world.condition("p", bridge::kConditionQueued), "False JobMissing");
+  EXPECT_GE(world.slurm().jobs().size(), 3U);
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// slurmctld forgets an ended job after MinJobAge. Younger jobs show that it has not lost its state.
+TEST(BridgeProgram, APodWhoseJobEndedLongAgoEndsWhenTheBridgeIsBack) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  world.make_pod("q");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  ASSERT_EQ(world.phase("q"), "Running");
+  world.crash(0, 10min);
+  const std::int64_t job = world.slurm().jobs().begin()->first;
+  world.slurm().cancel(job);
+  world.loop().run_for(9min);
+  world.slurm().submit({.user = "alice"});
+  world.loop().run_for(10s);
+  ASSERT_FALSE(world.slurm().jobs().contains(job));
+  EXPECT_EQ(world.phase("p"), "Running");
+  world.loop().run_for(5min);
+  EXPECT_NE(world.phase("p"), "Running");
+  EXPECT_EQ(world.phase("q"), "Running");
+}
+
+/// The kubelet of the pod is away, so nobody can end the pod. Its job does not wait for ever.
+TEST(BridgeProgram, ASilentNodeLosesTheJobsOfItsPods) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const std::string node = core::get_string(*world.find(res::kPod, "p"), {"spec", "nodeName"});
+  const std::int64_t job = world.slurm().jobs().begin()->first;
+  world.kube().nodes().cut_node(node);
+  world.loop().run_for(9min);
+  EXPECT_EQ(world.slurm().jobs().at(job).state, SimJob::State::kRunning);
+  world.loop().run_for(3min);
+  EXPECT_EQ(world.slurm().jobs().at(job).state, SimJob::State::kCancelled);
+  EXPECT_EQ(world.condition("p", bridge::kConditionEnded), "True NodeNotReady");
+  world.kube().nodes().heal_node(node);
+  world.loop().run_for(3min);
+  EXPECT_EQ(world.phase("p"), "absent") << "it may not run without its job";
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST(BridgeProgram, APodIsGoneBeforeItsJobReachesItsEnd) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p", "1", "1Gi", {{std::string(bridge::kAnnotationPrefix) + "timelimit", "3"}});
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const std::int64_t end = world.slurm().jobs().begin()->second.end;
+  world.loop().run_for(core::Duration{1000 * (end - world.slurm().now_seconds() - 40)});
+  EXPECT_EQ(world.phase("p"), "Running");
+  world.loop().run_for(30s);
+  EXPECT_EQ(world.phase("p"), "absent");
+  EXPECT_LT(world.slurm().now_seconds(), end);
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
 // --- Nodes ------------------------------------------------------------------------------------------------------------
 
 /// A node is registered, gets another size, is cordoned, and leaves Slurm with its label while a pod runs there.

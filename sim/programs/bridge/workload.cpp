@@ -114,7 +114,31 @@ void BridgeWorkload::free_pod() {
   world_.merge(res::kPod, name, {{"spec", {{"schedulingGates", nullptr}}}});
 }
 
+/// Somebody changes what the bridge wrote to a pod for users.
+void BridgeWorkload::change_words() {
+  const std::string name = some_pod();
+  if (name.empty()) return;
+  const bool removes = random_.chance(0.7);
+  world_.oracles().note("user changes the words of pod " + name);
+  Json label{{std::string(bridge::kLabelJobId), removes ? Json(nullptr) : Json(std::to_string(random_.between(1, 40)))}};
+  Json metadata{{"labels", std::move(label)}};
+  if (random_.chance(0.5)) metadata["annotations"] = {{std::string(bridge::kAnnotationNode), nullptr}};
+  world_.merge(res::kPod, name, {{"metadata", std::move(metadata)}});
+}
+
 // --- Slurm ------------------------------------------------------------------------------------------------------------
+
+/// slurmctld loses its volume. It counts its jobs from 1 again, and its nodes are made again.
+void BridgeWorkload::lose_slurm_state() {
+  world_.oracles().note("slurmctld loses its state");
+  SimSlurm& slurm = program_.slurm();
+  slurm.stop();
+  slurm.lose_state();
+  world_.loop().after(Duration{random_.between(1000, 30000)}, [this, &slurm] {
+    (void)slurm.start();
+    program_.add_nodes(world_);
+  });
+}
 
 /// Jobs that look like the bridge's, and are those of others.
 void BridgeWorkload::submit_foreign() {
@@ -197,6 +221,9 @@ void BridgeWorkload::fill_slurm_actions(std::vector<Action>& out) {
                    world_.loop().after(Duration{random_.between(1000, 30000)}, [&slurm] { (void)slurm.start(); });
                  }});
   out.push_back({1, [&slurm] { (void)slurm.reconfigure(); }});
+  out.push_back({1, [this] {
+                   if (random_.chance(0.3)) lose_slurm_state();
+                 }});
 }
 
 std::vector<Workload::Action> BridgeWorkload::actions() {
@@ -207,6 +234,7 @@ std::vector<Workload::Action> BridgeWorkload::actions() {
                  }});
   out.push_back({4, [this] { finish_pod(); }});
   out.push_back({1, [this] { free_pod(); }});
+  out.push_back({2, [this] { change_words(); }});
   out.push_back({1, [this] {
                    if (const std::string pod = some_pod(); !pod.empty()) world_.evict(pod);
                  }});
@@ -258,6 +286,7 @@ void BridgeWorkload::fill_node_actions(std::vector<Action>& out) {
 void BridgeWorkload::restore_slurm() {
   SimSlurm& slurm = program_.slurm();
   (void)slurm.start();
+  if (!slurm.node(BridgeProgram::kHybrid)) program_.add_nodes(world_);
   for (int i = 0; i < world_.options().kube_nodes; ++i) {
     const std::string name = "kube-" + std::to_string(i);
     program_.make_host(world_, name);
@@ -276,6 +305,8 @@ void BridgeWorkload::restore_slurm() {
 
 std::vector<std::string> BridgeWorkload::calm() {
   restore_slurm();
+  // As the documentation says, an administrator deletes the pods whose jobs slurmctld has lost.
+  for (const std::string& pod : program_.oracle().stranded()) world_.remove(res::kPod, pod);
   std::vector<std::string> out;
   for (const std::string& why : world_.settle(kSettle)) out.push_back("the declared state is not reached: " + why);
   if (!out.empty() || !world_.oracles().ok()) return out;

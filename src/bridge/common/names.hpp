@@ -10,9 +10,13 @@ inline constexpr std::string_view kProgram = "slurm-bridge";
 
 /// The scheduling gate of a pod that waits for Slurm. A pod template may contain it.
 inline constexpr std::string_view kGate = "scheduler.slinky.slurm.net/slurm-bridge";
-/// Pod label: the number of the Slurm job that the pod was placed for. Set together with the pin to the node.
+/// Toleration of a placed pod. Its value is the job that the pod was placed for, as "NUMBER.SUBMITTED". No taint has this key.
+/// The toleration is added in the patch that removes the gate. Kubernetes lets nobody remove or change a toleration of a pod,
+/// so this is the record that the bridge relies on. Labels and annotations can be changed at any time.
+inline constexpr std::string_view kTolerationPlacedFor = "scheduler.slinky.slurm.net/placed-for";
+/// Pod label: the number of the Slurm job that the pod was placed for. Only for users; see kTolerationPlacedFor.
 inline constexpr std::string_view kLabelJobId = "scheduler.slinky.slurm.net/slurm-jobid";
-/// Pod annotation: the Slurm node that the pod was placed on.
+/// Pod annotation: the Slurm node that the pod was placed on. Only for users.
 inline constexpr std::string_view kAnnotationNode = "slinky.slurm.net/slurm-node";
 /// Pod annotation: the number of the job that the bridge cancels in order to submit another one for the pod.
 inline constexpr std::string_view kAnnotationReplacedJob = "slinky.slurm.net/slurm-replaced-job";

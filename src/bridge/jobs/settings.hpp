@@ -19,6 +19,7 @@ struct Settings {
   bool trusts_identities = false;                 ///< Pods may name the user, the group and the priority of their jobs.
   core::Duration bind_limit{120000};              ///< The time for a pod to be bound after its job has started.
   core::Duration evict_limit{300000};             ///< The time for which a budget may keep a pod whose job has ended.
+  core::Duration silence_limit{600000};           ///< The time after which a node that is not ready loses the jobs of its pods.
 };
 
 }  // namespace bridge::jobs

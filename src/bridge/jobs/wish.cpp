@@ -170,9 +170,16 @@ std::string refused_affinity(const core::Json& affinity) {
   return {};
 }
 
+bool is_record(const kube::Toleration& toleration) {
+  return toleration.key == kTolerationPlacedFor;
+}
+
 }  // namespace
 
 Result<JobWish> wish_of(const kube::SchedulingPodRecord& pod, const Settings& settings) {
+  if (std::ranges::any_of(pod.tolerations, is_record))
+    return core::fail(core::ErrorCode::kInvalid, "spec.tolerations: " + std::string(kTolerationPlacedFor) +
+                                                     " is the record of slurm-bridge, must be absent");
   if (std::string refused = refused_affinity(pod.affinity); !refused.empty())
     return core::fail(core::ErrorCode::kInvalid, std::move(refused));
   JobWish out = from_requests(pod, settings);

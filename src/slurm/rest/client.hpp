@@ -35,7 +35,7 @@ struct Table {
   std::vector<std::shared_ptr<const T>> rows;
 };
 
-/// What slurmctld reports about itself.
+/// The counters of slurmctld itself.
 struct Diag {
   std::int64_t server_threads = 0;
   std::int64_t agent_queue = 0;
