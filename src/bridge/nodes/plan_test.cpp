@@ -502,7 +502,9 @@ TEST_F(NodesPlanTest, NodesAreWokenByTheirNamesInSlurm) {
 
 TEST_F(NodesPlanTest, SlurmWakesWhatChanged) {
   world.host("a");
-  world.slurm_node("a");
+  world.host("hybrid");
+  world.slurm_node("a", "IDLE+EXTERNAL");
+  world.slurm_node("hybrid");
   world.own_node("gone");
   const auto before = world.snapshot();
   const auto woken = [&](std::vector<std::string> nodes, bool partitions, bool health) {
@@ -518,9 +520,10 @@ TEST_F(NodesPlanTest, SlurmWakesWhatChanged) {
     return world.wiring().woken;
   };
   EXPECT_THAT(woken({"a"}, false, false), IsEmpty()) << "only its jobs changed";
-  EXPECT_THAT(woken({}, true, false), ElementsAre("nodes a", "nodes gone"));
-  EXPECT_THAT(woken({}, false, true), ElementsAre("nodes a", "nodes gone"));
-  world.slurm_node("a", "IDLE+DRAIN", "x");
+  EXPECT_THAT(woken({"hybrid"}, false, false), ElementsAre("nodes hybrid")) << "native jobs wait for the pods of its jobs";
+  EXPECT_THAT(woken({}, true, false), ElementsAre("nodes a", "nodes gone", "nodes hybrid"));
+  EXPECT_THAT(woken({}, false, true), ElementsAre("nodes a", "nodes gone", "nodes hybrid"));
+  world.slurm_node("a", "IDLE+DRAIN+EXTERNAL", "x");
   EXPECT_THAT(woken({"a"}, false, false), ElementsAre("nodes a"));
   world.nodes.erase("a");
   EXPECT_THAT(woken({"a"}, false, false), ElementsAre("nodes a"));
