@@ -236,7 +236,7 @@ void BridgeOracle::placed(const Json& pod) {
   const std::string& node = *pins.begin();
   if (std::ranges::find(job.nodes, node) == job.nodes.end())
     return violation(fmt::format("{} is placed on {}, which job {} does not hold", name, node, id));
-  if (!holds_back(node, id))
+  if (!holds_back(node, job.id))
     violation(fmt::format("{} is placed beside the slurmd of {}, which does not list job {}", name, node, id));
   const std::int64_t news = kNews.count() / 1000;
   if (job.state != SimJob::State::kRunning && (job.state == SimJob::State::kPending || job.end + news < slurm_.now_seconds()))
@@ -256,6 +256,16 @@ void BridgeOracle::placed(const Json& pod) {
     const SimJob* its = job_of(other);
     if (its != nullptr && (its->holds(node) || its->end + news >= slurm_.now_seconds())) continue;
     violation(fmt::format("{} is placed on {}, where {} still runs without its job", name, node, name_of(other)));
+  }
+}
+
+void BridgeOracle::check_held() const {
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    const Json& pod = stored->body;
+    const std::string node = text(pod, {"spec", "nodeName"}), record = record_of(pod);
+    const std::int64_t job = std::strtoll(record.c_str(), nullptr, 10);
+    if (job == 0 || lost_.contains(record) || node.empty() || ended(pod) || holds_back(node, job)) continue;
+    all_.violation(fmt::format("{} runs beside the slurmd of {}, which does not list job {}", key.str(), node, job));
   }
 }
 

@@ -79,16 +79,6 @@ bool BridgeOracle::holds_back(const std::string& node, std::int64_t job) const {
   return std::ranges::find(jobs, std::to_string(job)) != jobs.end();
 }
 
-void BridgeOracle::check_held() const {
-  for (const auto& [key, stored] : api_.store().all("pods")) {
-    const Json& pod = stored->body;
-    const std::string node = core::get_string(pod, {"spec", "nodeName"});
-    const std::int64_t job = number(core::get_string(pod, {"metadata", "labels", bridge::kLabelJobId}), 0);
-    if (job == 0 || node.empty() || ended(pod) || holds_back(node, job)) continue;
-    all_.violation(fmt::format("{} runs beside the slurmd of {}, which does not list job {}", key.str(), node, job));
-  }
-}
-
 // --- What must not last -----------------------------------------------------------------------------------------------
 
 void BridgeOracle::wrong_nodes(Wrong& out) const {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bridge/common/names.hpp"
+#include "bridge/common/states.hpp"
 #include "bridge/nodes/observe.hpp"
 #include "bridge/nodes/plan.hpp"
 
@@ -65,13 +66,11 @@ NodesController::NodesController(slinky::Wiring& wiring, Settings settings)
       *this, caches_.pods,
       [this](const SchedulingPodRecord& pod) -> slinky::Keys {
         const auto node = caches_.nodes.find({"", pod.node_name.empty() ? pod.pinned_to : pod.node_name});
-        const bool matters =
-            node != nullptr && (pod.meta.labels.contains(kLabelJobId) || !node->meta.annotation(kAnnotationEffect).empty());
+        const bool matters = node != nullptr && (!placed_for(pod).empty() || !node->meta.annotation(kAnnotationEffect).empty());
         return matters ? slinky::Keys{key_of_name(slurm_name_of(node->meta))} : slinky::Keys{};
       },
       [](const SchedulingPodRecord& before, const SchedulingPodRecord& after) {
-        return before.node_name != after.node_name || before.phase != after.phase ||
-               before.meta.label(kLabelJobId) != after.meta.label(kLabelJobId);
+        return before.node_name != after.node_name || before.phase != after.phase || before.pinned_to != after.pinned_to;
       });
   wiring.wakes_on_slurm(name(), [this](const slurm::Change& change, const kube::Key&) { return woken_by(change); });
 }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "bridge/common/held.hpp"
 #include "bridge/common/names.hpp"
+#include "bridge/common/states.hpp"
 #include "slinky/names.hpp"
 #include "slurm/own_job.hpp"
 
@@ -22,14 +22,6 @@ void keep_since(std::optional<core::MonoTime>& since, bool holds, core::MonoTime
   } else if (!since) {
     since = now;
   }
-}
-
-/// Returns the number of the job that the pod was placed for; 0 if there is none.
-std::int64_t job_of(const kube::ObjectMeta& pod) {
-  const std::string_view text = pod.label(kLabelJobId);
-  std::int64_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && end == text.data() + text.size() ? out : 0;
 }
 
 bool is_ours(const slurm::Node& node, const std::string& installation) {
@@ -122,7 +114,8 @@ void NodesController::observe_held(const run::Observation& context, Observed& ou
   for (const auto& pod : caches_.pods.all()) {
     const bool here = (pod->node_name.empty() ? pod->pinned_to : pod->node_name) == out.host()->meta.name;
     const bool ended = pod->phase == "Succeeded" || pod->phase == "Failed";
-    if (const std::int64_t job = here && !ended ? job_of(pod->meta) : 0; job != 0) there.insert(job);
+    if (!here || ended) continue;
+    for (const JobId& job : placed_for(*pod)) there.insert(job.number);
   }
   std::ranges::for_each(there, see);
   std::erase_if(memory.held, [&](const auto& entry) {

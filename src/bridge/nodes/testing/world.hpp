@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bridge/common/names.hpp"
+#include "bridge/common/states.hpp"
 #include "bridge/nodes/observe.hpp"
 #include "slinky/local_wiring.hpp"
 #include "slurm/own_job.hpp"
@@ -91,10 +92,16 @@ class World {
     details.admin_comment = slurm::admin_comment({slurm::Owner::kBridge, installation, "u/1"}, nullptr);
     out.details = slurm::JobDetailsPtr(std::make_shared<slurm::JobDetails>(details));
   }
+  /// A pod that was placed on the node for this job.
   void placed_pod(const std::string& name, std::int64_t job, const std::string& node) {
     Json document{
         {"kind", "Pod"}, {"spec", {{"nodeName", node}, {"containers", Json::array()}}}, {"status", {{"phase", "Running"}}}};
-    document["metadata"] = {{"name", name}, {"uid", name}, {"labels", {{std::string(kLabelJobId), std::to_string(job)}}}};
+    document["metadata"] = {{"name", name}, {"uid", name}};
+    document["spec"]["tolerations"] =
+        Json::array({{{"key", kTolerationPlacedFor}, {"operator", "Equal"}, {"value", placed_for_value({job, 1})}}});
+    document["spec"]["affinity"] = Json::parse(R"({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+      {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [")" +
+                                               node + R"("]}]}]}}})");
     wiring_.put(caches_.pods, document);
   }
   void delete_pod(const std::string& name) { caches_.pods.erase({"ns", name}); }
