@@ -76,6 +76,22 @@ slinky::Keys JobsController::keys(bool waiting) const {
   return out;
 }
 
+slinky::Keys JobsController::served() const {
+  slinky::Keys out;
+  for (const auto& pod : caches_.pods.all()) {
+    const PodPhase phase = phase_of(*pod);
+    if (phase == PodPhase::kEnded || phase == PodPhase::kForeign) continue;
+    // Another bridge may serve the pods of other namespaces.
+    const kube::Key key = pod->meta.key();
+    if (is_managed(key.ns) || !table_.of(key).empty()) out.push_back(key);
+  }
+  return out;
+}
+
+bool JobsController::is_managed(const std::string& ns) const {
+  return std::ranges::find(settings_->managed_namespaces, ns) != settings_->managed_namespaces.end();
+}
+
 slinky::Keys JobsController::woken_by(const slurm::Change& change) {
   if (change.cluster != settings_->cluster) return {};
   std::set<kube::Key> out;

@@ -25,7 +25,7 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
   const auto cluster = recorder.metadata(kube::resources::kNamespace, {"", "kube-system"});
   if (cluster.record) out->installation = cluster.record->meta.uid;
   if (out->installation.empty()) return out;
-  out->managed = std::ranges::find(settings_->managed_namespaces, key.ns) != settings_->managed_namespaces.end();
+  out->managed = is_managed(key.ns);
   out->pod = caches_.pods.find(key);
   out->snapshot = wiring_.snapshot(settings_->cluster);
   table_.read(out->snapshot);

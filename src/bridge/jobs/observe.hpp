@@ -26,6 +26,8 @@ class JobsController final : public kube::TypedController<Observed> {
   JobsController(slinky::Wiring& wiring, Settings settings);
   [[nodiscard]] std::string name() const override { return "jobs"; }
   [[nodiscard]] std::string share(const kube::Key&) const override { return settings_->cluster; }
+  /// Returns the pods that wait for Slurm, or run for a job of it: a bridge that retires has to stay for these.
+  [[nodiscard]] slinky::Keys served() const;
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
@@ -45,6 +47,7 @@ class JobsController final : public kube::TypedController<Observed> {
   void observe_end(const run::Observation& context, Observed& out) const;
   void observe_leftovers(Observed& out) const;
   void remember(const run::Observation& context, Observed& out);
+  [[nodiscard]] bool is_managed(const std::string& ns) const;
   [[nodiscard]] bool concerns(const kube::SchedulingPodRecord& pod) const;
   /// Returns the keys of the pods that concern the bridge; with `waiting`, only of those with the gate.
   [[nodiscard]] slinky::Keys keys(bool waiting) const;

@@ -15,6 +15,9 @@ namespace bridge::jobs {
 [[nodiscard]] plan::ActPtr place(const kube::SchedulingPodRecord& pod, const std::string& kube_node,
                                  const std::string& slurm_node, std::int64_t job);
 
+/// Returns a patch that removes the gate of the bridge and nothing else. It fails with kConflict if the pod has changed.
+[[nodiscard]] plan::ActPtr let_go(const kube::SchedulingPodRecord& pod);
+
 /// Returns a patch that notes the job that is about to be replaced. It fails with kConflict if the pod has changed, for it may
 /// have been placed.
 [[nodiscard]] plan::ActPtr note_replaced(const kube::SchedulingPodRecord& pod, std::int64_t job);

@@ -156,6 +156,7 @@ class Pass {
         report_queued(false, "SlurmUnavailable", in_.snapshot == nullptr ? "no slurmrestd is known" : in_.snapshot->error);
       return;
     }
+    if (in_.settings->retires) return let_pod_go();
     if (!in_.snapshot->capabilities.external_jobs) {
       return report_queued(
           false, "Unsupported",
@@ -176,6 +177,13 @@ class Pass {
         return report_queued(true, is_reason(in_.job->state) ? in_.job->state : "Unknown",
                              job_text() + " is " + in_.job->state);
     }
+  }
+
+  /// Kubernetes alone schedules the pod then. Its job is cancelled when the gate is gone.
+  void let_pod_go() {
+    const std::string why = "slurm-bridge is being removed: Kubernetes alone schedules the pod";
+    report_queued(false, "Retired", why);
+    out_.lane("report").then().add({{"let go", "Pod", name_}, why, let_go(pod())});
   }
 
   void submit() {

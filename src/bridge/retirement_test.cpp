@@ -1,4 +1,4 @@
-#include "bridge/predecessor.hpp"
+#include "bridge/retirement.hpp"
 
 #include <gtest/gtest.h>
 
@@ -56,6 +56,29 @@ TEST_F(EndPredecessor, WhatFailsIsTriedAgain) {
   loop.advance(core::Duration{5000});
   api.take("DELETE", kWebhook).reply(404, kGone);
   scaled();
+}
+
+TEST(RetirementTest, EndsWhenNothingHasBeenLeftThreeTimes) {
+  core::ManualLoop loop;
+  core::NullLogger log;
+  std::optional<std::vector<std::string>> left{{"pod ns/p"}};
+  int done = 0;
+  Retirement retirement(
+      loop, log, [&] { return left; }, [&] { ++done; });
+  retirement.start();
+  const auto after = [&](int seconds) {
+    loop.advance(core::Duration{1000 * seconds});
+    return done;
+  };
+  EXPECT_EQ(after(600), 0);
+  left->clear();
+  EXPECT_EQ(after(4), 0);
+  left.reset();
+  EXPECT_EQ(after(600), 0) << "unknown is not empty";
+  left.emplace();
+  EXPECT_EQ(after(4), 0);
+  EXPECT_EQ(after(2), 1);
+  EXPECT_EQ(after(600), 1);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-#include "bridge/predecessor.hpp"
+#include "bridge/retirement.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -8,7 +9,10 @@ namespace {
 
 const kube::Resource kWebhooks{"admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
                                "mutatingwebhookconfigurations", false};
-constexpr core::Duration kTryAgain{5000};
+constexpr core::Duration kTryAgain{5000}, kLookAgain{2000};
+constexpr int kLooks = 3;
+/// So many names are told at most.
+constexpr std::size_t kNames = 10;
 
 struct Ending : std::enable_shared_from_this<Ending> {
   Ending(core::Loop& on, core::Logger& to, kube::Client& with, Predecessor of)
@@ -50,6 +54,29 @@ struct Ending : std::enable_shared_from_this<Ending> {
 
 void end_predecessor(core::Loop& loop, core::Logger& log, kube::Client& client, Predecessor predecessor) {
   std::make_shared<Ending>(loop, log, client, std::move(predecessor))->begin();
+}
+
+Retirement::Retirement(core::Loop& loop, core::Logger& log, Look look, std::function<void()> done)
+    : log_(log), look_(std::move(look)), done_(std::move(done)), timer_(loop) {}
+
+void Retirement::start() {
+  timer_.set(kLookAgain, [this] { look(); });
+}
+
+void Retirement::look() {
+  const auto left = look_();
+  empty_ = left && left->empty() ? empty_ + 1 : 0;
+  if (empty_ == kLooks) {
+    log_.info("nothing of the bridge is left");
+    return done_();
+  }
+  if (left && !left->empty()) {
+    std::string names;
+    for (std::size_t i = 0; i < std::min(left->size(), kNames); ++i) names += (names.empty() ? "" : ", ") + (*left)[i];
+    if (names != told_) log_.info("the bridge waits for these to end", {{"count", left->size()}, {"some", names}});
+    told_ = std::move(names);
+  }
+  start();
 }
 
 }  // namespace bridge
