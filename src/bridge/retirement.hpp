@@ -1,5 +1,5 @@
-// The removal of slurm-bridge: a process with --retire takes the place of the running bridge, gives back what the bridge has
-// changed, and ends when nothing is left.
+// The end of a bridge that is being removed (--retire): it gives back what the bridge has changed, and ends when nothing is
+// left.
 #pragma once
 
 #include <functional>
@@ -9,20 +9,8 @@
 
 #include "core/log.hpp"
 #include "core/loop.hpp"
-#include "kube/client/client.hpp"
 
 namespace bridge {
-
-/// The bridge that a process with --retire takes the place of.
-struct Predecessor {
-  kube::Key deployment;
-  std::string webhook;  ///< Its MutatingWebhookConfiguration; "": it has none.
-};
-
-/// Ends the predecessor, so that its Lease becomes free: deletes its webhook, because nobody would answer it, and then scales
-/// its Deployment to 0. What does not exist is skipped, and what fails is tried again every five seconds. These writes are not
-/// fenced: this process cannot lead before. The client must outlive the loop's timers.
-void end_predecessor(core::Loop& loop, core::Logger& log, kube::Client& client, Predecessor predecessor);
 
 /// Watches what is left, and calls `done` when it is nothing.
 class Retirement {

@@ -76,8 +76,6 @@ int main(int argc, char** argv) {
   bridge::Options options;
   Flags flags;
   bool shared_nodes = false, no_nodes = false;
-  bridge::Predecessor predecessor;
-  std::string retired_deployment;
   app.flag("--cluster", flags.cluster, "The Slurm cluster: NAMESPACE/NAME of its Controller, which has a RestApi");
   app.flag("--slurmrestd", flags.slurmrestd, "Instead of --cluster: HOST:PORT of a slurmrestd");
   app.flag("--slurm-key", flags.slurm_key, "With --slurmrestd: NAMESPACE/SECRET/KEY of the key that signs tokens (HS256)");
@@ -90,28 +88,16 @@ int main(int argc, char** argv) {
            "Let pods choose the user, the group and the priority of their jobs");
   app.flag("--retire", options.retires,
            "Give back what the bridge has changed, and end: remove the gates of pods that wait, and its nodes from Slurm");
-  app.flag("--retired-deployment", retired_deployment,
-           "With --retire: NAMESPACE/NAME of the Deployment of the running bridge, which is scaled to 0 first");
-  app.flag("--retired-webhook", predecessor.webhook,
-           "With --retired-deployment: the MutatingWebhookConfiguration of the running bridge, which is deleted first");
   if (const std::optional<int> code = app.start(argc, argv)) return *code;
   if (const auto wrong = read_connection(flags, options)) return app.fatal("flags", *wrong);
   if (options.jobs.managed_namespaces.empty())
     return app.fatal("flags", invalid("--managed-namespaces: empty, must name at least one namespace"));
   options.jobs.whole_nodes = !shared_nodes;
   options.runs_nodes = !no_nodes;
-  if (!retired_deployment.empty()) {
-    const auto names = parts(retired_deployment, 2);
-    if (names.empty() || !options.retires)
-      return app.fatal("flags",
-                       invalid("--retired-deployment " + retired_deployment + ": must be NAMESPACE/NAME, with --retire"));
-    predecessor.deployment = {names[0], names[1]};
-  }
   bridge::Bridge slurm_bridge(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);
   // The signal ends the process in its orderly way.
   bridge::Retirement retirement(
       app.loop(), app.log(), [&] { return slurm_bridge.left(); }, [] { (void)std::raise(SIGTERM); });
   if (options.retires) retirement.start();
-  if (!retired_deployment.empty()) bridge::end_predecessor(app.loop(), app.log(), app.manager().client(), predecessor);
   return app.run();
 }

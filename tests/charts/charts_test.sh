@@ -512,6 +512,12 @@ shows slurm-bridge '[k for k in o if k.startswith("PriorityClass")]' '[]' "${bri
 shows slurm-bridge "[[p['name'], p['port']] for p in o['Service/slurm-bridge']['spec']['ports']]" '[["metrics", 8080], ["webhook", 443]]' "${bridged[@]}"
 shows slurm-bridge "[[p['name'] for p in o['Service/slurm-bridge']['spec']['ports']], $pod['containers'][0]['lifecycle']]" '[["webhook"], {"preStop": {"sleep": {"seconds": 5}}}]' "${bridged[@]}" --set controllers.metricsPort=0
 shows slurm-bridge 'o["NetworkPolicy/slurm-bridge"]["spec"]["ingress"]' '[{"ports": [{"port": "webhook", "protocol": "TCP"}]}]' "${bridged[@]}" --set networkPolicy.enabled=true
+# A bridge that retires sends no more pods to itself, and keeps its rights.
+retiring=("${bridged[@]}" --set retire=true)
+shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "ConfigMap/slurm-bridge-prolog", "FlowSchema/slurm-bridge", "Job/slurm-bridge-retire", "PriorityClass/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-admission", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-admission", "RoleBinding/slurm-bridge-key", "ServiceAccount/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge", "ValidatingAdmissionPolicyBinding/slurm-bridge"]' "${retiring[@]}" --set networkPolicy.enabled=true,controllers.pdb.enabled=true,controllers.serviceMonitor.enabled=true
+shows slurm-bridge "[o['Job/slurm-bridge-retire']['spec']['template']['spec'][k] for k in ('restartPolicy', 'serviceAccountName')] + o['Job/slurm-bridge-retire']['spec']['template']['spec']['containers'][0]['args'][4:]" \
+  '["OnFailure", "slurm-bridge", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--retire", "--log-level=info"]' "${retiring[@]}"
+tells slurm-bridge 'helm uninstall slurm-bridge --namespace ns' "${retiring[@]}"
 tells slurm-bridge 'are not used: scheduler, admission.certManager, admission.replicas.' "${bridged[@]}" --set scheduler.replicaCount=1,admission.replicas=1,admission.certManager.enabled=true
 
 # A misspelt value is refused by its name, wherever it stands; each value of values.yaml stands in the schema by its own; a value that has few
