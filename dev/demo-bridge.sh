@@ -89,8 +89,26 @@ ended() {
 }
 wait_for 60 "" ended || die "job $job does not end" "kubectl slurm why $job -n $namespace"
 tell_same_story 2 0
+
+step "a gang: two pods of a Job with one job in Slurm, which waits for two nodes"
+filled "$DEV/demo/bridge-gang.yaml" | p apply -f - | indented
+p scale deployment service --replicas=1 >/dev/null
+gang_waits() { [[ $(ctld squeue --noheader --name=gang --format='%T %D') == "PENDING 2" && $(p get pods -l app=gang -o name | wc -l) == 2 ]]; }
+wait_for 60 "" gang_waits || die "the gang has no job that waits" "kubectl describe -n $pods pods -l app=gang"
+side_by_side
+
+step "kubectl scale deployment service --replicas=0: both pods of the gang start, in their order on the nodes of the job"
+p scale deployment service --replicas=0 >/dev/null
+gang_runs() {
+  local nodes
+  nodes=$(ctld scontrol show hostnames "$(ctld squeue --noheader --name=gang --states=RUNNING --format=%N)") || return
+  [[ $nodes == "$(p get pods -l app=gang --field-selector=status.phase=Running -o custom-columns=A:.metadata.name,B:.spec.nodeName --no-headers |
+    sort | awk '{ print $2 }')" && $(wc -l <<<"$nodes") == 2 ]]
+}
+wait_for 120 "" gang_runs || die "the gang does not run" "kubectl describe -n $pods pods -l app=gang"
+side_by_side
 echo
-echo "The demo works: pods and a job shared one queue, and squeue and kubectl told the same story."
+echo "The demo works: pods, a gang of them and a job shared one queue, and squeue and kubectl told the same story."
 printf '  %-77s %s\n' ". \"$DEV/env.sh\"" "kubectl uses this cluster" \
   "kubectl -n $pods get pods" "the pods" \
   "kubectl -n $namespace exec demo-controller-0 -c slurmctld -- squeue" "the queue" \

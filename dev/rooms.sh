@@ -58,6 +58,8 @@ sees_no slinky operator/common/children.hpp
 sees_no example kube/object.hpp kube/app/app.hpp slurm/model.hpp api/kinds.hpp slinky/names.hpp run/shell/shell.hpp
 sees_no example_plan example/folder.hpp run/controller.hpp
 sees_no operator_common operator/nodeset/plan.hpp
+sees_no bridge_jobs bridge/gangs/plan.hpp
+sees_no bridge_gangs bridge/jobs/plan.hpp
 sees_no bridge operator/common/children.hpp operator/nodeset/plan.hpp
 sees_no bridge_jobs bridge/nodes/plan.hpp
 sees_no bridge_nodes bridge/jobs/plan.hpp

@@ -324,8 +324,8 @@ bool only_adds_requirements(const Json& before, const Json& after) {
   return had_any || !has_any;  // an empty term matches no node
 }
 
-/// A gated pod may get more node labels to look for, any node affinity where it had none, and more requirements in each of its
-/// terms. Makes `is` like `was` where that is allowed.
+/// Checks the changes of the nodeSelector and the node affinity of a gated pod. It may get more labels in the nodeSelector, any
+/// node affinity where it had none, and more requirements in each term. Then removes both fields from `was` and `is`.
 Problems gated_update(Json& was, Json& is) {
   Problems problems;
   if (!was.contains("schedulingGates") || was["schedulingGates"].empty()) return problems;
@@ -628,6 +628,10 @@ std::vector<KubeKind> builtin_kinds() {
   budget.unknown_fields =
       unknown_fields({"spec", "status"}, {"maxUnavailable", "minAvailable", "selector", "unhealthyPodEvictionPolicy"}, "");
   kinds.push_back(budget);
+
+  // Of scheduler-plugins. Its own controller is not modelled.
+  kinds.push_back(kind("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups"));
+  kinds.back().custom = true;
 
   return kinds;
 }

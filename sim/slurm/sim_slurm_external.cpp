@@ -232,8 +232,8 @@ SlurmErrno SimSlurm::update_job(std::int64_t id, const JobUpdate& update) {
   const auto unknown = [&](const std::string& name) { return !nodes_.contains(name); };
   if (job.ended() || job.completing) return SlurmErrno::kJobFinished;
   touch_jobs();
-  // slurmctld reads the list again that it has. If one of its nodes is gone, every change fails, and the list is lost: the job
-  // may start on the nodes that it excludes (26.05.5).
+  // With any change, slurmctld reads the stored list of excluded nodes again. If one of these nodes is gone, the change fails,
+  // and slurmctld drops the list: the job may start on the nodes that it excludes (26.05.5).
   if (std::ranges::any_of(job.request.excluded_nodes, unknown)) {
     job.excludes_none = true;
     schedule_soon();
@@ -249,7 +249,7 @@ SlurmErrno SimSlurm::update_job(std::int64_t id, const JobUpdate& update) {
     job.request.held = *update.held;
     job.reason = job.request.held ? "JobHeldAdmin" : "None";
   } else if (job.reason == "BadConstraints") {
-    // Any change makes slurmctld look at it again.
+    // Any change makes slurmctld look at the job again.
     job.request.held = false;
     job.reason = "None";
   }
@@ -277,9 +277,11 @@ bool SimSlurm::preempt(std::int64_t id, core::Duration grace) {
   const std::int64_t last = job.preempted + grace.count() / 1000;
   job.end = job.end == 0 ? last : std::min(job.end, last);
   touch_jobs();
-  const auto take = [this, id, restarts = job.restarts] {
+  const auto take = [this, id, restarts = job.restarts, submitted = job.submitted] {
     const auto still = jobs_.find(id);
-    if (still == jobs_.end() || still->second.state != SimJob::State::kRunning || still->second.restarts != restarts) return;
+    if (still == jobs_.end() || still->second.state != SimJob::State::kRunning || still->second.restarts != restarts ||
+        still->second.submitted != submitted)
+      return;
     const JobLoss loss{.cause = JobLoss::Cause::kPreempted, .node = still->second.nodes.front(), .told = still->second.doomed};
     end_job(still->second, SimJob::State::kPreempted);
     tell_loss(still->second, loss);

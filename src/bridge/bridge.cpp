@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include "bridge/gangs/observe.hpp"
 #include "bridge/jobs/observe.hpp"
+#include "bridge/metrics.hpp"
 #include "bridge/nodes/observe.hpp"
+#include "run/shell/metric_families.hpp"
 #include "slinky/names.hpp"
 #include "slinky/secret_key.hpp"
 #include "slinky/slurm_connections.hpp"
@@ -37,13 +40,31 @@ struct Bridge::Impl {
                  {.write_deadline = [this] { return manager.client().write_deadline(); }, .job_details = true}),
         target(loop, clusters),
         wiring(manager, clusters, {}),
-        jobs(wiring, options.jobs) {
+        jobs(wiring, options.jobs),
+        gangs(wiring, options.jobs) {
     if (options.runs_nodes) nodes.emplace(wiring, options.nodes);
     manager.add_target(target);
-    manager.on_leading([this] { clusters.mark_stale(); });
+    manager.on_leading([this] {
+      clusters.mark_stale();
+      target.others_wrote();
+    });
     manager.on_waiting([this](const std::string& system) { clusters.poll_often(system); });
     clusters.listen([this](const slurm::Change& change) { look_at(change); });
+    if (kube::Metrics* all = manager.metrics()) measure(loop, all->families());
     options.controller ? connect(loop, *options.controller) : connect(loop, options.jobs.cluster, *options.address);
+  }
+
+  void measure(core::Loop& loop, run::MetricFamilies& families) {
+    metrics.emplace(families);
+    // Other replicas see the same changes of pods.
+    jobs.on_placed = [this, &loop](const JobId& job) {
+      const core::WallTime submitted{std::chrono::seconds{job.submitted}};
+      if (manager.leading()) metrics->placed(std::max(core::Duration{0}, loop.clock().wall() - submitted));
+    };
+    jobs.on_told_to_end = [this](const std::string& reason) {
+      if (manager.leading()) metrics->ended(reason);
+    };
+    manager.on_collect([this, &loop] { metrics->counts(jobs.counts(loop.clock().wall())); });
   }
 
   void connect(core::Loop& loop, const kube::Key& controller) {
@@ -63,7 +84,7 @@ struct Bridge::Impl {
     });
   }
 
-  /// Tells the administrator once that the Slurm is too old. The pods have it in their conditions.
+  /// Logs for the administrator that this release of Slurm is too old. Users see it in the conditions of their pods.
   void look_at(const slurm::Change& change) {
     if (!change.health || !change.now->complete() || change.now->capabilities.external_jobs) return;
     log.error("this Slurm has no external nodes and jobs: 25.11 and later have. Nothing is done",
@@ -77,6 +98,8 @@ struct Bridge::Impl {
   slurm::Target target;
   slinky::ManagerWiring wiring;
   jobs::JobsController jobs;
+  gangs::GangsController gangs;
+  std::optional<Metrics> metrics;
   std::optional<nodes::NodesController> nodes;
   std::optional<slinky::SlurmConnections> connections;
   std::optional<slurm::KeyedCluster> keyed;
@@ -95,12 +118,11 @@ std::optional<std::vector<std::string>> Bridge::left() const {
   const slurm::SnapshotPtr snapshot = impl_->clusters.snapshot(impl_->slurm_cluster);
   const kube::Manager& manager = impl_->manager;
   if (!manager.leading() || !manager.synced() || snapshot == nullptr || !snapshot->complete()) return {};
-  std::vector<std::string> out;
-  for (const kube::Key& pod : impl_->jobs.served()) out.push_back("pod " + pod.str());
+  std::vector<std::string> out = impl_->jobs.left();
   if (impl_->nodes) {
     for (const std::string& node : impl_->nodes->tainted()) out.push_back("node " + node);
   }
-  // Jobs may still have to be cancelled, and drains undone.
+  // Drains may still have to be undone.
   if (out.empty() && !manager.idle()) return {};
   return out;
 }

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "bridge/jobs/settings.hpp"
+#include "bridge/common/settings.hpp"
 #include "bridge/nodes/settings.hpp"
 #include "core/log.hpp"
 #include "core/loop.hpp"
@@ -23,7 +23,7 @@
 
 namespace bridge {
 
-/// A slurmrestd that no RestApi describes, and the Secret with the key that signs tokens for it.
+/// The address of a slurmrestd without a RestApi, and the Secret with the key that signs tokens for it.
 struct SlurmAddress {
   slurm::Endpoint endpoint;
   kube::Key secret;
@@ -31,9 +31,9 @@ struct SlurmAddress {
 };
 
 struct Options {
-  std::optional<kube::Key> controller;  ///< The Controller of the Slurm cluster. A RestApi of it says where slurmrestd is.
+  std::optional<kube::Key> controller;  ///< The Controller of the Slurm cluster. Its RestApi gives slurmrestd's address.
   std::optional<SlurmAddress> address;  ///< Used if there is no `controller`.
-  jobs::Settings jobs;                  ///< `cluster` is set from the others.
+  Settings jobs;                        ///< `cluster` is set from the others.
   nodes::Settings nodes;                ///< `cluster` is set from the others.
   bool retires = false;                 ///< Gives back what the bridge has changed, and does nothing else.
   bool runs_nodes = true;               ///< Kubernetes nodes are registered in Slurm, tainted and drained.
@@ -50,8 +50,8 @@ class Bridge {
   Bridge& operator=(const Bridge&) = delete;
 
   [[nodiscard]] slurm::Clusters& clusters();
-  /// Returns the pods and nodes for which a bridge that retires has to stay, in words. nullopt: it is not known now, because
-  /// this process does not lead, something is still to be done, or Slurm does not answer.
+  /// Returns the pods, jobs and nodes for which a bridge that retires has to stay, in words. nullopt: it is not known now,
+  /// because this process does not lead, something is still to be done, or Slurm does not answer.
   [[nodiscard]] std::optional<std::vector<std::string>> left() const;
 
  private:

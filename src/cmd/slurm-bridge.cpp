@@ -43,8 +43,19 @@ std::vector<std::string> parts(std::string_view text, std::size_t count) {
 }
 
 struct Flags {
-  std::string cluster, slurmrestd, slurm_key;
+  std::string cluster, slurmrestd, slurm_key, silence_limit;
 };
+
+/// Reads --node-silence-limit. Returns what is wrong with it, or nullopt.
+std::optional<core::Error> read_silence_limit(const std::string& text, core::Duration& limit) {
+  if (text.empty()) return {};
+  std::int64_t minutes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), minutes);
+  if (error != std::errc() || end != text.data() + text.size() || minutes < 1 || minutes > 60 * 24 * 365)
+    return invalid("--node-silence-limit " + text + ": must be a whole number of minutes, 1 or more");
+  limit = std::chrono::minutes{minutes};
+  return {};
+}
 
 /// Reads where Slurm is. Returns what is wrong with the flags, or nullopt.
 std::optional<core::Error> read_connection(const Flags& flags, bridge::Options& options) {
@@ -86,12 +97,15 @@ int main(int argc, char** argv) {
   app.flag("--no-nodes", no_nodes, "Leave nodes alone: register, taint and drain none");
   app.flag("--trust-identities", options.jobs.trusts_identities,
            "Let pods choose the user, the group and the priority of their jobs");
+  app.flag("--node-silence-limit", flags.silence_limit,
+           "Release the jobs of pods whose node has not been ready for so many minutes (default: 10)");
   app.flag("--retire", options.retires,
            "Give back what the bridge has changed, and end: remove the gates of pods that wait, and its nodes from Slurm");
   if (const std::optional<int> code = app.start(argc, argv)) return *code;
   if (const auto wrong = read_connection(flags, options)) return app.fatal("flags", *wrong);
   if (options.jobs.managed_namespaces.empty())
     return app.fatal("flags", invalid("--managed-namespaces: empty, must name at least one namespace"));
+  if (const auto wrong = read_silence_limit(flags.silence_limit, options.jobs.silence_limit)) return app.fatal("flags", *wrong);
   options.jobs.whole_nodes = !shared_nodes;
   options.runs_nodes = !no_nodes;
   bridge::Bridge slurm_bridge(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);

@@ -131,7 +131,7 @@ core::Json UpdateJob::describe() const {
 }
 
 core::Json ConfirmRuns::describe() const {
-  return {{"act", "slurm.ConfirmRuns"}, {"cluster", evidence.cluster()}, {"job", evidence.id()}, {"node", node}};
+  return {{"act", "slurm.ConfirmRuns"}, {"cluster", evidence.cluster()}, {"job", evidence.id()}, {"nodes", nodes}};
 }
 
 core::Json RecordExitCode::describe() const {
@@ -283,8 +283,8 @@ plan::ActPtr update_job(OwnJob evidence, JobWish wish) {
   return std::make_shared<UpdateJob>(std::move(evidence), std::move(wish));
 }
 
-plan::ActPtr confirm_runs(OwnJob evidence, std::string node) {
-  return std::make_shared<ConfirmRuns>(std::move(evidence), std::move(node));
+plan::ActPtr confirm_runs(OwnJob evidence, std::vector<std::string> nodes) {
+  return std::make_shared<ConfirmRuns>(std::move(evidence), std::move(nodes));
 }
 
 plan::ActPtr record_exit_code(OwnJob evidence, int exit_code) {

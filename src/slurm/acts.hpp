@@ -1,4 +1,4 @@
-// What a plan can do to Slurm, as acts of its steps. slurm::Target carries them out and reads the node live just before each
+// The acts on Slurm for the steps of plans. slurm::Target carries them out and reads the node live just before each
 // write.
 //
 // Folder src/slurm: what plans may see of Slurm: its model, acts, evidence and owners as data. Uses plan and core. Knows no
@@ -37,7 +37,7 @@ struct DrainNodes final : plan::Act {
 
 /// Returns to service a node that the owner drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a drained
 /// node, and RESUME for one that is down. If other programs of ours also hold the node, only removes the owner's hold from the
-/// reason. Otherwise the reason becomes "Not responding", because before 26.05 Slurm never clears a reason, and its next drain
+/// reason. Otherwise the reason becomes "Not responding", because before 26.05 Slurm never clears a reason, and the next drain
 /// would keep it. Fails with kConflict if the live node is in service, if it is failing, or if neither the owner nor slurmctld
 /// itself holds it. With `seen`, also fails if the owner's hold has changed since, which the preStop hook of a worker can do.
 struct ResumeNode final : plan::Act {
@@ -148,8 +148,8 @@ struct ConfirmNoJobs final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Fails with kBusy if Slurm, asked live, has a job that is starting: before 26.11, a reconfigure or restart of slurmctld loses
-/// the launch of such a job. Changes nothing.
+/// Fails with kBusy if Slurm, asked live, has a job that is starting, because before 26.11 a reconfigure or restart of
+/// slurmctld loses the launch of such a job. Changes nothing.
 struct ConfirmNoneStarts final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
@@ -203,9 +203,10 @@ struct DeleteReservation final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Submits an external job. Slurm is asked live first: a job with the same mark counts as this one, even if it has ended, so a
-/// submission whose reply was lost is not repeated. Returns {"job": its number, "submitted": whether this act submitted it}.
-/// Error: kUnsupported unless the program asks for details of jobs.
+/// Submits an external job. A job with the same mark counts as this one, even if it has ended, so a submission whose reply was
+/// lost is not repeated. Such a job is looked for in the last snapshot; or live, if a submission may have come later. Returns
+/// {"job": its number, "submitted": whether this act submitted it}. Error: kUnsupported unless the program asks for details of
+/// jobs.
 struct SubmitJob final : plan::Act {
   ClusterKey cluster;
   JobMark mark;
@@ -224,20 +225,20 @@ struct UpdateJob final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// A fence before something begins to run on the node of a job. Succeeds if Slurm, asked live, has the job of the evidence
-/// RUNNING, and it holds this node and no other. Fails with kExpired if the evidence is too old, and with kConflict otherwise.
-/// Changes nothing.
+/// A fence before something begins to run on the nodes of a job. Succeeds if Slurm, asked live, has the job of the evidence
+/// RUNNING after its prolog, and the job holds these nodes and no others. Fails with kExpired if the evidence is too old, and
+/// with kConflict otherwise. Changes nothing.
 struct ConfirmRuns final : plan::Act {
-  ConfirmRuns(OwnJob own, std::string on) : evidence(std::move(own)), node(std::move(on)) {}
+  ConfirmRuns(OwnJob own, std::vector<std::string> on) : evidence(std::move(own)), nodes(std::move(on)) {}
   OwnJob evidence;
-  std::string node;
+  std::vector<std::string> nodes;
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Writes an exit code to the record of a job in slurmdbd, as its derived exit code: Slurm ends every external job as
-/// CANCELLED. Slurm keeps it when the job ends. Fails with kExpired if the evidence is too old, with kNotFound if slurmdbd does
-/// not have the job yet, and with kUnsupported without slurmdbd, or if slurmdbd serves several clusters: the request names no
-/// cluster, and slurmdbd changes the jobs of this number in all of them.
+/// Writes an exit code to the record of a job in slurmdbd, as its derived exit code, because Slurm ends every external job as
+/// CANCELLED. Slurm keeps this code when the job ends. Fails with kExpired if the evidence is too old, and with kNotFound if
+/// slurmdbd does not have the job yet. Fails with kUnsupported without slurmdbd, or if slurmdbd serves several clusters. The
+/// request names no cluster, so slurmdbd would change the jobs with this number in all of them.
 struct RecordExitCode final : plan::Act {
   RecordExitCode(OwnJob own, int of) : evidence(std::move(own)), exit_code(of) {}
   OwnJob evidence;
@@ -245,7 +246,7 @@ struct RecordExitCode final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Cancels a job that the owner submitted. Succeeds if the job has ended. Otherwise fails as UpdateJob does.
+/// Cancels a job that the owner submitted. Succeeds if the job has ended. Errors: kExpired and kConflict as for UpdateJob.
 struct CancelJob final : plan::Act {
   explicit CancelJob(OwnJob own) : evidence(std::move(own)) {}
   OwnJob evidence;
@@ -280,7 +281,7 @@ plan::ActPtr set_reservation_nodes(OwnReservation evidence, std::vector<std::str
 plan::ActPtr delete_reservation(OwnReservation evidence);
 plan::ActPtr submit_job(ClusterKey cluster, JobMark mark, JobWish wish, core::Json more = nullptr);
 plan::ActPtr update_job(OwnJob evidence, JobWish wish);
-plan::ActPtr confirm_runs(OwnJob evidence, std::string node);
+plan::ActPtr confirm_runs(OwnJob evidence, std::vector<std::string> nodes);
 plan::ActPtr record_exit_code(OwnJob evidence, int exit_code);
 plan::ActPtr cancel_job(OwnJob evidence);
 plan::ActPtr reconfigure(ClusterKey cluster);

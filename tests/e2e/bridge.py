@@ -4,6 +4,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import re
 import subprocess
 
 from accounting import database_image, joined, managed, manifest_with_accounting
@@ -86,15 +87,35 @@ class Bridged(Namespace):
         nodes = json.loads(self.slurm("scontrol", "show", "nodes", "--json").stdout)["nodes"]
         return next((node for node in nodes if node["name"] == name), None)
 
-    def apply_pod(self, name, script=UNTIL_TOLD, held=False, grace=3, **settings):
-        """A pod with the gate and these annotations. One that is held stays to be seen after its end."""
+    def apply_pod(self, name, script=UNTIL_TOLD, held=False, grace=3, group=None, **settings):
+        """A pod with the gate and these annotations, in this PodGroup. One that is held stays to be seen after its end."""
         meta = {"name": name, "annotations": {SETTING + key.replace("_", "-"): value for key, value in settings.items()}}
+        if group:
+            meta["labels"] = {"scheduling.x-k8s.io/pod-group": group}
         if held:
             meta["finalizers"] = ["slinky.slurm.net/e2e"]
         container = {"name": "c", "image": f"local/slurmd:{self.tag}", "imagePullPolicy": "IfNotPresent", "command": ["sh", "-c", script],
                      "resources": {"requests": {"cpu": "50m", "memory": "20Mi"}}}
         spec = {"schedulingGates": [{"name": GATE}], "restartPolicy": "Never", "terminationGracePeriodSeconds": grace, "containers": [container]}
         self.pods.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}))
+
+    def apply_group(self, name, size):
+        meta = {"name": name}
+        group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": meta, "spec": {"minMember": size}}
+        self.pods.kubectl("apply", "-f", "-", text=json.dumps(group))
+
+    def group_runs(self, name, *pods):
+        """Until these pods run, each on its node of the one job of the group, in its order. Returns the number of the job."""
+        def all_run():
+            live = {number: job for number, job in self.jobs_of(name).items() if job["job_state"] == ["RUNNING"]}
+            found = [self.pod(pod) for pod in pods]
+            if len(live) != 1 or None in found or {pod["status"]["phase"] for pod in found} != {"Running"}:
+                return None
+            number, job = live.popitem()
+            nodes = expanded(job["nodes"])
+            return [pod["spec"]["nodeName"] for pod in found] == nodes and number
+
+        return wait(f"the pods of {name} run on the nodes of its job", all_run)
 
     def pod(self, name):
         return self.pods.get("pod", name)
@@ -160,6 +181,12 @@ class Bridged(Namespace):
         self.patch("restapis.slinky.slurm.net", "demo", {"spec": {"replicas": 1}})
 
 
+def expanded(hostlist):
+    """The names in "node-[2-3]" or "node-2,node-3"."""
+    match = re.fullmatch(r"(.*)\[(\d+)-(\d+)\]", hostlist)
+    return [f"{match[1]}{number}" for number in range(int(match[2]), int(match[3]) + 1)] if match else hostlist.split(",")
+
+
 def kubernetes_node(name):
     return json.loads(kubectl("get", "node", name, "-o", "json").stdout)
 
@@ -205,10 +232,26 @@ def pods_run_where_slurm_decides(tag, plugin):
         wait(f"job {job} has ended", lambda: ns.jobs_of_all_states()[job]["job_state"] == ["CANCELLED"])
         expect(ns.running("c")[1] == first, "pod c runs elsewhere")
 
+        users_change_words(ns)
         restarts_change_nothing(ns)
         what_happens_while_slurmrestd_is_away(ns)
         killed_while_pods_start(ns)
         ends_well(ns, foreign)
+
+
+def users_change_words(ns):
+    """The label and the annotation of a running pod come back, and its job goes on."""
+    job = ns.job("b")
+    label, annotation = "scheduler.slinky.slurm.net/slurm-jobid", "slinky.slurm.net/slurm-node"
+    ns.pods.kubectl("label", "pod", "b", f"{label}-")
+    ns.pods.kubectl("annotate", "pod", "b", f"{annotation}-")
+
+    def has_words():
+        meta = ns.pod("b")["metadata"]
+        return meta.get("labels", {}).get(label) == str(job) and meta.get("annotations", {}).get(annotation)
+
+    wait("pod b has its label and its annotation again", has_words)
+    expect(ns.running("b")[0] == job, "pod b has another job")
 
 
 def restarts_change_nothing(ns):
@@ -304,6 +347,7 @@ def slurm_ends_pods(ns):
     ns.slurm("scancel", str(ns.job("cancelled")))
     ns.evicted("cancelled", "Cancelled")
     ns.evicted("late", "TimedOut")
+    expect(ns.says("late", "SlurmEnded", "True", f"TimedOut: job {ns.job('late')} ends at "), "the pod did not leave before the end of its job")
 
     ns.apply_pod("preempted", held=True)
     ns.apply_pod("down", held=True)
@@ -348,6 +392,78 @@ def refusals_are_told(ns):
     ns.pods.kubectl("annotate", "pod", "bad-qos", f"{SETTING}qos=normal", "--overwrite")
     ns.running("bad-qos")
     ns.pods.kubectl("delete", "pod", "--all")
+
+
+@own_clusters
+@once
+@since(EXTERNAL_JOBS)
+def groups_start_and_end_together(tag, plugin):
+    """The pods of a group get one job. All of them run or none, a pod that goes is replaced in the job, and the job ends all."""
+    kubectl("apply", "-f", str(TOP / "dev/manifests/slurm-bridge/podgroups.yaml"))
+    with Bridged("groups", tag, plugin) as ns:
+        ns.apply(bridged(demo_manifest()).replace("replicas: 3", "replicas: 1"))
+        serves(ns, 1)
+        ns.register(*kubernetes_nodes()[-2:])
+        ns.install(**{"nodes.enabled": "false"})
+
+        a_group_waits_for_all_of_its_nodes(ns)
+        a_pod_is_replaced_in_its_job(ns)
+        ns.slurm("scancel", str(ns.group_runs("train", "train-0", "train-1")))
+        for name in ("train-0", "train-1"):
+            ns.evicted(name, "Cancelled")
+            ns.pods.kubectl("patch", "pod", name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+        killed_while_a_group_starts(ns)
+        the_pods_of_a_job_are_a_group(ns)
+
+
+def a_group_waits_for_all_of_its_nodes(ns):
+    ns.apply_pod("alone")
+    ns.running("alone")
+    ns.apply_pod("train-1", group="train", held=True)
+    ns.queued("train-1", "False", "NoGroup: PodGroup train does not exist")
+    ns.apply_group("train", 2)
+    ns.queued("train-1", "False", "GroupIncomplete: podgroup/train has 1 of the 2 pods")
+    ns.apply_pod("train-0", group="train", held=True)
+    for name in ("train-0", "train-1"):
+        ns.queued(name, "True", "waits in partition bridge")
+    expect(ns.pod("alone")["status"]["phase"] == "Running" and ns.jobs()[ns.job("train")]["job_state"] == ["PENDING"], "the group does not wait")
+    ns.pods.kubectl("delete", "pod", "alone")
+    ns.group_runs("train", "train-0", "train-1")
+
+
+def a_pod_is_replaced_in_its_job(ns):
+    job = ns.group_runs("train", "train-0", "train-1")
+    ns.pods.kubectl("patch", "pod", "train-1", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    ns.pods.kubectl("delete", "pod", "train-1")
+    ns.apply_pod("train-1", group="train", held=True)
+    expect(ns.group_runs("train", "train-0", "train-1") == job, "the group got another job")
+
+
+def killed_while_a_group_starts(ns):
+    """The group has one job, and all of its pods run."""
+    ns.apply_group("killed", 2)
+    for name in ("killed-0", "killed-1"):
+        ns.apply_pod(name, group="killed")
+        ns.kill_bridge()
+    job = ns.group_runs("killed", "killed-0", "killed-1")
+    expect(ns.job("killed") == job, "the group has more than one job")
+    ns.kill_bridge()
+    ns.pods.kubectl("delete", "pod", "killed-0", "killed-1")
+    wait("the job of the group has ended", lambda: ns.jobs_of_all_states()[job]["job_state"] == ["CANCELLED"])
+
+
+def the_pods_of_a_job_are_a_group(ns):
+    """By annotation. Those of another Job have a job each."""
+    container = {"name": "c", "image": f"local/slurmd:{ns.tag}", "imagePullPolicy": "IfNotPresent", "command": ["sleep", "2"],
+                 "resources": {"requests": {"cpu": "50m", "memory": "20Mi"}}}
+    spec = {"schedulingGates": [{"name": GATE}], "restartPolicy": "Never", "containers": [container]}
+    template = {"metadata": {"annotations": {SETTING + "gang": "true"}}, "spec": spec}
+    job = {"parallelism": 2, "completions": 2, "completionMode": "Indexed", "template": template}
+    ns.pods.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sweep"}, "spec": job}))
+    wait("the Job is complete", lambda: ns.pods.get("job", "sweep")["status"].get("succeeded") == 2)
+    number = ns.job("sweep")
+    ns.ended(number, "all of its pods have ended")
+    expect(ns.jobs_of_all_states()[number]["node_count"]["number"] == 2, "its job did not have two nodes")
 
 
 @own_clusters
@@ -499,3 +615,51 @@ def a_busy_node_leaves_when_its_pod_has_ended(ns, node):
     ns.pods.kubectl("delete", "pod", "last", "--wait=false")
     wait("the node has left Slurm", lambda: ns.slurm_node(node) is None)
     wait("the taint goes", lambda: tainted(node) is None)
+
+
+@own_clusters
+@once
+@alone
+@since(EXTERNAL_JOBS)
+def a_native_job_waits_for_a_pod_that_still_ends(tag, plugin):
+    """On a node with a slurmd and a kubelet, the prolog of the bridge holds a native job back until the pod of an ended job is gone."""
+    node = kubernetes_nodes()[-1]
+    try:
+        with Bridged("hybrid", tag, plugin) as ns:
+            ns.kubectl("apply", "-f", str(TOP / "dev/manifests/slurm-bridge/prolog.yaml"))
+            kubectl("label", "node", node, f"{POOL}={ns.name}", "--overwrite")
+            ns.apply(hybrid(demo_manifest(), ns.name))
+            wait("the worker has the name of its Kubernetes node", lambda: ns.idle() == [node])
+            ns.install()
+            wait("the Kubernetes node has the taint", lambda: tainted(node))
+
+            ns.apply_pod("slow", script="trap '' TERM; sleep 3600 & wait", grace=45, partition="cpu")
+            job, where = ns.running("slow")
+            expect(where == node and json.loads(ns.slurm_node(node)["extra"]) == {"slurm-bridge": str(job)}, f"the node is {ns.slurm_node(node)}")
+            ns.slurm("scancel", str(job))
+            native = ns.submit("true", "-pcpu", f"-w{node}", "-N1", "--exclusive")
+
+            def gone():
+                """The job is looked at first: if it had left its prolog, the pod would have to be gone."""
+                found = ns.jobs_of_all_states()[native]
+                pod = ns.pod("slow")
+                expect(pod is None or found["job_state"] == ["PENDING"] or found["state_reason"] == "Prolog", f"job {native} runs beside the pod: {found}")
+                return pod is None
+
+            wait("the pod is gone", gone)
+            wait("the native job has completed", lambda: ns.completed(native))
+    finally:
+        kubectl("label", "node", node, f"{POOL}-")
+        kubectl("taint", "node", node, f"{MANAGED}-", check=False)
+
+
+POOL = "e2e.slurm.test/pool"
+
+
+def hybrid(manifest, pool):
+    """The demo's cluster with one worker on each Kubernetes node of the pool, beside its kubelet, and the prolog of the bridge."""
+    settings = "    PrologFlags=Alloc\n    PrologEpilogTimeout=300\n    BatchStartTimeout=300\n    SchedulerParameters=sched_interval=2\n"
+    line = "    TaskPlugin=task/none\n"
+    out = manifest.replace(line, line + settings + "  prologScriptRefs: [{name: slurm-bridge-prolog}]\n")
+    spec = f"nodeSelector: {{{POOL}: {pool}}}, tolerations: [{{key: {MANAGED}, operator: Exists}}]"
+    return out.replace("  replicas: 3\n", f"  scalingMode: DaemonSet\n  template: {{spec: {{{spec}}}}}\n")

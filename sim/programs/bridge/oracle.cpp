@@ -29,9 +29,25 @@ bool gated(const Json& pod) {
   return gates != nullptr && std::ranges::any_of(*gates, [](const Json& gate) { return gate["name"] == bridge::kGate; });
 }
 
-/// Returns the job that the pod was placed for; 0 if there is none.
-std::int64_t job_of(const Json& pod) {
-  return std::strtoll(text(pod, {"metadata", "labels", bridge::kLabelJobId}).c_str(), nullptr, 10);
+/// Returns the job that the pod was placed for: "NUMBER.SUBMITTED". "": it was not placed.
+std::string record_of(const Json& pod) {
+  const Json* all = core::find(pod, {"spec", "tolerations"});
+  for (const Json& one : all == nullptr || gated(pod) ? Json::array() : *all) {
+    if (one.value("key", "") == bridge::kTolerationPlacedFor) return one.value("value", "");
+  }
+  return "";
+}
+
+std::string record_of(const SimJob& job) {
+  return fmt::format("{}.{}", job.id, job.submitted_at);
+}
+
+std::string reason(const Json& pod, std::string_view type) {
+  const Json* all = core::find(pod, {"status", "conditions"});
+  for (const Json& one : all == nullptr ? Json::array() : *all) {
+    if (one["type"] == type) return one.value("reason", "");
+  }
+  return "";
 }
 
 /// Returns the node of each term of the pod's required node affinity; "" for a term that does not pin it to one.
@@ -95,12 +111,54 @@ bool BridgeOracle::is_ours(const SimJob& job) const {
   return comment && text(*comment, {"owner"}) == "slurm-bridge" && text(*comment, {"instance"}) == installation_;
 }
 
+/// Returns the job that the pod was placed for. Null: Slurm has no such job, or the pod was not placed.
+const SimJob* BridgeOracle::job_of(const Json& pod) const {
+  const std::string record = record_of(pod);
+  const auto found = slurm_.jobs().find(std::strtoll(record.c_str(), nullptr, 10));
+  return found == slurm_.jobs().end() || record_of(found->second) != record ? nullptr : &found->second;
+}
+
+void BridgeOracle::state_lost() {
+  for (const auto& [id, job] : slurm_.jobs()) {
+    lost_.insert(record_of(job));
+    if (in_queue(job)) lost_alive_.insert(record_of(job));
+  }
+}
+
+bool BridgeOracle::is_stranded(const Json& pod) const {
+  return lost_.contains(record_of(pod)) && !ended(pod);
+}
+
+std::vector<std::string> BridgeOracle::stranded() const {
+  std::vector<std::string> out;
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    if (is_stranded(stored->body)) out.push_back(text(stored->body, {"metadata", "name"}));
+  }
+  return out;
+}
+
+std::string BridgeOracle::stranded_on(const std::string& node) const {
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    if (is_stranded(stored->body) && text(stored->body, {"spec", "nodeName"}) == node) return key.str();
+  }
+  return "";
+}
+
 /// Returns the uids of the pods that the job is for.
 std::set<std::string> BridgeOracle::pods_of(const SimJob& job) {
   std::set<std::string> out;
   const Json comment = core::parse_json(job.request.admin_comment).value_or(Json::object());
   for (const Json& pod : comment.value("pods", Json::array())) out.insert(text(pod, {"uid"}));
   return out;
+}
+
+/// Reports whether the job was submitted for the pod, or for its group.
+bool BridgeOracle::is_for(const SimJob& job, const Json& pod) {
+  if (pods_of(job).contains(text(pod, {"metadata", "uid"}))) return true;
+  const Json comment = core::parse_json(job.request.admin_comment).value_or(Json::object());
+  const std::string group = text(pod, {"metadata", "labels", bridge::kLabelPodGroup});
+  return !group.empty() && text(comment, {"group", "name"}) == "podgroup/" + group &&
+         text(comment, {"group", "ns"}) == text(pod, {"metadata", "namespace"});
 }
 
 // --- What the bridge does to Slurm ------------------------------------------------------------------------------------
@@ -153,6 +211,8 @@ void BridgeOracle::changed(const Json& before, const Json& after) {
   if (gated(before) && !gated(after) && !freed_.contains(uid)) placed(after);
   if (!condition(after, bridge::kConditionEnded) || condition(before, bridge::kConditionEnded)) return;
   // The bridge ends the pod.
+  if (lost_alive_.contains(record_of(after)) && reason(after, bridge::kConditionEnded) != "NotBound")
+    violation(name_of(after) + " is ended, but slurmctld has only lost its job");
   bool refused = false;
   for (const auto& [id, job] : slurm_.jobs()) {
     if (!is_ours(job) || !pods_of(job).contains(uid)) continue;
@@ -164,11 +224,12 @@ void BridgeOracle::changed(const Json& before, const Json& after) {
 
 void BridgeOracle::placed(const Json& pod) {
   const std::string name = name_of(pod);
-  const std::int64_t id = job_of(pod);
-  const auto found = slurm_.jobs().find(id);
-  if (found == slurm_.jobs().end()) return violation(fmt::format("{} is placed for job {}, which does not exist", name, id));
-  const SimJob& job = found->second;
-  if (!is_ours(job) || !pods_of(job).contains(text(pod, {"metadata", "uid"})))
+  const std::string id = record_of(pod);
+  if (lost_.contains(id)) return;
+  const SimJob* its_job = job_of(pod);
+  if (its_job == nullptr) return violation(fmt::format("{} is placed for job {}, which does not exist", name, id));
+  const SimJob& job = *its_job;
+  if (!is_ours(job) || !is_for(job, pod))
     return violation(fmt::format("{} is placed for job {}, which is not its own", name, id));
   const std::set<std::string> pins = pins_of(pod);
   if (pins.size() != 1 || pins.contains("")) return violation(name + " is placed, and not pinned to one node in each term");
@@ -185,9 +246,15 @@ void BridgeOracle::placed(const Json& pod) {
     const Json& other = stored->body;
     const bool there = text(other, {"spec", "nodeName"}) == node ||
                        (text(other, {"spec", "nodeName"}).empty() && !gated(other) && pins_of(other) == pins);
-    if (!there || job_of(other) == 0 || job_of(other) == id || ended(other)) continue;
-    const auto its = slurm_.jobs().find(job_of(other));
-    if (its != slurm_.jobs().end() && (its->second.holds(node) || its->second.end + news >= slurm_.now_seconds())) continue;
+    if (!there || record_of(other).empty() || ended(other) ||
+        text(other, {"metadata", "uid"}) == text(pod, {"metadata", "uid"}))
+      continue;
+    if (record_of(other) == id) {
+      violation(fmt::format("{} is placed on {}, which {} has in their job {}", name, node, name_of(other), id));
+      continue;
+    }
+    const SimJob* its = job_of(other);
+    if (its != nullptr && (its->holds(node) || its->end + news >= slurm_.now_seconds())) continue;
     violation(fmt::format("{} is placed on {}, where {} still runs without its job", name, node, name_of(other)));
   }
 }
@@ -195,7 +262,7 @@ void BridgeOracle::placed(const Json& pod) {
 // --- What must not last -----------------------------------------------------------------------------------------------
 
 void BridgeOracle::wrong_pods(Wrong& out) const {
-  std::map<std::int64_t, std::pair<int, int>> gangs;  // By job: how many pods are placed, and how many wait.
+  std::map<std::string, std::pair<int, int>> gangs;  // By job: how many pods are placed, and how many wait.
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
     const std::string uid = text(pod, {"metadata", "uid"});
@@ -204,18 +271,19 @@ void BridgeOracle::wrong_pods(Wrong& out) const {
       if (!gated(pod) || terminating(pod) || job.state != SimJob::State::kRunning || !is_ours(job) ||
           !pods_of(job).contains(uid))
         continue;
-      ++gangs[id].second;
+      ++gangs[record_of(job)].second;
+      if (std::ranges::any_of(job.nodes, [&](const std::string& node) { return !stranded_on(node).empty(); })) continue;
       out["gate " + uid] = fmt::format("{} waits, though its job {} runs", key.str(), id);
     }
-    const std::int64_t id = job_of(pod);
-    if (id == 0) continue;
+    const std::string id = record_of(pod);
+    if (id.empty() || is_stranded(pod)) continue;
     ++gangs[id].first;
     const std::string node = text(pod, {"spec", "nodeName"});
     const Json* kube_node = api_.peek(res::kNode, {"", node});
     // Nobody can end a pod on a node that is away.
     if (kube_node == nullptr || !is_ready(*kube_node)) continue;
-    const auto job = slurm_.jobs().find(id);
-    if (job == slurm_.jobs().end() || !job->second.holds(node))
+    const SimJob* job = job_of(pod);
+    if (job == nullptr || !job->holds(node))
       out["pod " + uid] = fmt::format("{} runs on {} without its job {}", key.str(), node, id);
   }
   for (const auto& [id, counts] : gangs) {
@@ -226,15 +294,16 @@ void BridgeOracle::wrong_pods(Wrong& out) const {
 }
 
 void BridgeOracle::wrong_jobs(Wrong& out) const {
-  std::set<std::string> needed;  // Pods by uid.
+  std::set<std::string> needed;  // Pods by uid, and the jobs that they were placed for.
   for (const auto& [key, stored] : api_.store().all("pods")) {
-    if (!ended(stored->body)) needed.insert(text(stored->body, {"metadata", "uid"}));
+    if (!ended(stored->body)) needed.insert({text(stored->body, {"metadata", "uid"}), record_of(stored->body)});
   }
   std::map<std::string, std::int64_t> first;
   for (const auto& [id, job] : slurm_.jobs()) {
     if (!in_queue(job) || !is_ours(job)) continue;
     const std::set<std::string> pods = pods_of(job);
-    if (std::ranges::none_of(pods, [&](const std::string& uid) { return needed.contains(uid); }))
+    if (!needed.contains(record_of(job)) &&
+        std::ranges::none_of(pods, [&](const std::string& uid) { return needed.contains(uid); }))
       out[fmt::format("job {}", id)] = fmt::format("job {} is {} without a pod", id, to_string(job.state));
     for (const std::string& uid : pods) {
       const auto [other, is_first] = first.emplace(uid, id);

@@ -4,15 +4,15 @@
 // 2. A pod is placed only for a running job of its own that holds the node, and not beside a pod whose job has ended. A pod
 //    that was placed does not outlive its job for longer than the limit.
 // 3. No job waits or runs without a pod for longer than the limit, and no pod has two jobs.
-// 4. Of the pods of one job, all are placed or none, but for the limit.
+// 4. Of the pods of one job, all are placed or none, but for the limit, and each on a node of its own.
 // 5. A pod whose job Slurm refused stays: it is told, and not lost.
-// 6. The bridge creates no node that Slurm has, and changes or deletes only nodes that it created, deletes none that a job or
+// 6. A pod whose job slurmctld lost together with its state is not ended: nobody knows whether its node is still its own.
+// 7. The bridge creates no node that Slurm has, and changes or deletes only nodes that it created, deletes none that a job or
 //    somebody else holds, and never removes its own mark.
-// 7. Labelled nodes are in Slurm, and others of the bridge are not. A node has the taint if Slurm has it. It is drained if it
+// 8. Labelled nodes are in Slurm, and others of the bridge are not. A node has the taint if Slurm has it. It is drained if it
 //    takes no pods, and not drained by the bridge if it does. None of this is wrong for longer than the limit.
-// 8. A node with a slurmd lists the job of each pod that the bridge runs there, from before it is placed until it has ended,
-// for
-//    its prolog holds native jobs back.
+// 9. A node with a slurmd lists the job of each pod that the bridge runs there, from before it is placed until it has ended,
+//    because the prolog of the node reads the list to hold native jobs back.
 //
 // Folder sim/programs/bridge: slurm-bridge in the simulator: its process, what its users do, and its oracle. Uses sim/histories
 // and the program.
@@ -38,33 +38,42 @@ class BridgeOracle final : public Oracle {
   /// `installation` is the UID of the Kubernetes cluster. Slurm's nodes have the names of the Kubernetes nodes.
   BridgeOracle(Oracles& all, core::Loop& loop, KubeApi& api, SimSlurm& slurm, std::string installation);
 
-  /// A request of the bridge to slurmrestd, before it travels.
+  /// Checks a request of the bridge to slurmrestd before it is sent.
   void request(const net::HttpRequest& request);
-  /// Somebody else removes the gates of this pod, so that it does not concern the bridge any more.
+  /// Records that somebody else removes the gates of this pod, so that the pod no longer concerns the bridge.
   void freed(const std::string& uid) { freed_.insert(uid); }
-  /// Looks at everything. Call it every second or so. Time counts against the limits only while it is `fair`: nothing fails,
-  /// and the bridge is not kept from its work.
+  /// slurmctld is about to lose its state.
+  void state_lost();
+  /// Returns the pods whose jobs slurmctld has lost. Nothing but an administrator ends them.
+  [[nodiscard]] std::vector<std::string> stranded() const;
+  /// Checks the whole state. Call it about every second. Time counts against the limits only while `fair` is true: no fault is
+  /// active, and nothing else keeps the bridge from its work.
   void look(bool fair);
 
   [[nodiscard]] std::vector<std::string> unmet() const override;
 
-  /// The fair time for which something may be wrong.
+  /// The longest fair time for which something may be wrong.
   static constexpr core::Duration kLimit{180000};
-  /// How long ago the job of a pod may have ended when the pod is placed: the bridge looks at it live just before.
+  /// The longest time from the end of a job to the placing of its pod: the bridge reads the job live just before.
   static constexpr core::Duration kNews{20000};
 
  private:
-  /// What is wrong now, and must not last: by what it is about, why.
+  /// Problems that must not last. Maps the object that has the problem to its description.
   using Wrong = std::map<std::string, std::string>;
 
   [[nodiscard]] bool is_ours(const SimJob& job) const;
   [[nodiscard]] static std::set<std::string> pods_of(const SimJob& job);
   [[nodiscard]] bool is_ours(const SimNode& node) const;
+  [[nodiscard]] static bool is_for(const SimJob& job, const core::Json& pod);
   [[nodiscard]] Wrong wrong() const;
+  [[nodiscard]] const SimJob* job_of(const core::Json& pod) const;
+  [[nodiscard]] bool is_stranded(const core::Json& pod) const;
+  /// Returns a pod that holds the node though its job is lost, or "".
+  [[nodiscard]] std::string stranded_on(const std::string& node) const;
   void wrong_pods(Wrong& out) const;
   void wrong_jobs(Wrong& out) const;
   void wrong_nodes(Wrong& out) const;
-  /// Returns what is wrong with a node, or "". Either may be null.
+  /// Returns what is wrong with a node, or "". Either argument may be null.
   [[nodiscard]] std::string wrong_with(const core::Json* host, const SimNode* node) const;
   [[nodiscard]] bool names_unknown_partition(const core::Json& host) const;
   void changed(const core::Json& before, const core::Json& after);
@@ -84,7 +93,10 @@ class BridgeOracle final : public Oracle {
   KubeApi& api_;
   SimSlurm& slurm_;
   std::string installation_;
-  std::set<std::string> freed_;                  ///< Pods by uid.
+  std::set<std::string> freed_;  ///< Pods by uid.
+  // Jobs that slurmctld has lost with its state: "NUMBER.SUBMITTED".
+  std::set<std::string> lost_;
+  std::set<std::string> lost_alive_;             ///< Those of them that had not ended.
   std::map<std::string, core::Duration> lasts_;  ///< For how much fair time something has been wrong.
   std::optional<core::MonoTime> looked_;
 };

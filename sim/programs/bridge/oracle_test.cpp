@@ -71,13 +71,24 @@ struct BridgeOracleTest : testing::Test {
   void place(const std::string& name, std::int64_t job, const std::string& node) {
     kube.api().modify(res::kPod, {"default", name}, [&](Json& pod) {
       pod["spec"].erase("schedulingGates");
-      pod["metadata"]["labels"][std::string(bridge::kLabelJobId)] = std::to_string(job);
+      const auto found = slurm.jobs().find(job);
+      const std::int64_t submitted = found == slurm.jobs().end() ? 1 : found->second.submitted_at;
+      pod["spec"]["tolerations"].push_back(
+          {{"key", bridge::kTolerationPlacedFor}, {"value", std::to_string(job) + "." + std::to_string(submitted)}});
       Json term;
       term["matchFields"].push_back({{"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({node})}});
       pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"].push_back(
           term);
     });
     loop.run_for(10s);
+  }
+  void end(const std::string& name, const char* reason) {
+    kube.api().modify(
+        res::kPod, {"default", name},
+        [&](Json& pod) {
+          pod["status"]["conditions"].push_back({{"type", bridge::kConditionEnded}, {"status", "True"}, {"reason", reason}});
+        },
+        {}, "status");
   }
   void look_for(core::Duration time, bool fair) {
     for (core::Duration passed{0}; passed < time; passed += core::Duration{1000}) {
@@ -193,24 +204,49 @@ TEST_F(BridgeOracleTest, AGangIsPlacedAsAWhole) {
   const std::string p = make_pod("p"), q = make_pod("q");
   const std::int64_t job = submit(R"({"uid": ")" + p + R"("}, {"uid": ")" + q + "\"}").id;
   place("p", job, node_of(job));
-  EXPECT_THAT(oracle.unmet(), testing::Contains(HasSubstr("1 pods of job 1 are placed, and 1 wait")));
+  EXPECT_THAT(oracle.unmet(), testing::Contains(HasSubstr("are placed, and 1 wait")));
   place("q", job, node_of(job));
   EXPECT_THAT(oracle.unmet(), IsEmpty());
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("has in their job"))) << "each has a node of its own";
+}
+
+TEST_F(BridgeOracleTest, APodThatTookThePlaceOfAnotherIsOneOfTheJob) {
+  for (const char* name : {"p", "q", "r"}) {
+    make_pod(name);
+    const Json label{{std::string(bridge::kLabelPodGroup), *name == 'r' ? "other" : "g"}};
+    kube.api().modify(res::kPod, {"default", name}, [&](Json& pod) { pod["metadata"]["labels"] = label; });
+  }
+  const std::int64_t job = submit(R"({"uid": "gone"}], "group": {"ns": "default", "name": "podgroup/g"}, "more": [)").id;
+  place("p", job, node_of(job));
+  EXPECT_THAT(all.violations(), IsEmpty());
+  EXPECT_THAT(oracle.unmet(), IsEmpty()) << "the job has a pod";
+  place("r", job, node_of(job));
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("not its own")));
 }
 
 TEST_F(BridgeOracleTest, APodWhoseJobIsRefusedIsNotEnded) {
   const std::string uid = make_pod("p");
   ASSERT_EQ(submit(R"({"uid": ")" + uid + "\"}", "here", 99999).error, SlurmErrno::kNodeConfiguration);
-  const auto end = [&] {
-    kube.api().modify(
-        res::kPod, {"default", "p"},
-        [](Json& pod) {
-          pod["status"]["conditions"].push_back({{"type", bridge::kConditionEnded}, {"status", "True"}});
-        },
-        {}, "status");
-  };
-  end();
+  end("p", "Cancelled");
   EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("Slurm only refused its job")));
+}
+
+TEST_F(BridgeOracleTest, APodWhoseJobIsLostWithTheStateOfSlurmctldStays) {
+  const std::int64_t job = job_for(make_pod("p"));
+  const std::string node = node_of(job);
+  place("p", job, node);
+  slurm.stop();
+  oracle.state_lost();
+  slurm.lose_state();
+  EXPECT_TRUE(slurm.start());
+  EXPECT_EQ(slurm.create_nodes("NodeName=" + node + " CPUs=4 RealMemory=8000 State=External"), SlurmErrno::kSuccess);
+  EXPECT_THAT(oracle.stranded(), ElementsAre("p"));
+  EXPECT_EQ(job_for(make_pod("q")), job) << "numbers begin anew";
+  EXPECT_THAT(oracle.unmet(), IsEmpty()) << "q waits for p";
+  end("p", "Gone");
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("only lost its job")));
+  place("q", job, node);
+  EXPECT_THAT(all.violations(), testing::Contains(HasSubstr("still runs without its job")));
 }
 
 TEST_F(BridgeOracleTest, APodThatSomebodyElseFreedIsTheirs) {

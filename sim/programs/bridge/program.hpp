@@ -1,7 +1,7 @@
 // The bridge in a world: its process, a Slurm that is not in pods, what users and administrators do, and its oracle.
 //
 // kube-0 and kube-1 are labelled as external nodes of Slurm, which the bridge registers. An administrator has registered
-// kube-2, and kube-3 has a slurmd beside its kubelet. Their names in Slurm are their own.
+// kube-2, and kube-3 has a slurmd beside its kubelet. All have the same name in Slurm as in Kubernetes.
 //
 // Folder sim/programs/bridge: the bridge as a program of a world. Uses sim/histories and bridge.
 #pragma once
@@ -21,7 +21,7 @@ namespace sim {
 
 class BridgeProgram final : public Program {
  public:
-  // Only after install().
+  // Call these only after install().
   [[nodiscard]] SimSlurm& slurm() { return *slurm_; }
   [[nodiscard]] BridgeOracle& oracle() { return *oracle_; }
   [[nodiscard]] SlurmRest& rest() { return *rest_; }
@@ -32,12 +32,12 @@ class BridgeProgram final : public Program {
   [[nodiscard]] std::unique_ptr<ProgramProcess> start(World& world, int which, int slot) override;
   [[nodiscard]] std::unique_ptr<Workload> workload(World& world, History& history) override;
 
-  /// Says what the Kubernetes nodes are and can hold, and creates the nodes in Slurm that the bridge does not register. Call it
-  /// once there are machines.
+  /// Sets the labels, addresses and capacity of the Kubernetes nodes, and creates the nodes in Slurm that the bridge does not
+  /// register. Call it once there are machines.
   void add_nodes(World& world);
-  /// Gives the Kubernetes node its label, its address, and what it can hold. Creates it if it is gone.
+  /// Sets the label, address and capacity of the Kubernetes node. Creates the node if it is gone.
   void make_host(World& world, const std::string& name);
-  /// Registers kube-2 as an administrator does; nothing if Slurm has it.
+  /// Registers kube-2 as an administrator does, unless Slurm already has it.
   void register_by_hand();
 
   static constexpr const char* kByHand = "kube-2";

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bridge/common/groups.hpp"
 #include "bridge/common/names.hpp"
 #include "sim/histories/trials.hpp"
 
@@ -34,6 +35,29 @@ struct BridgeOnly : World {
     pod["metadata"]["namespace"] = kNamespace;
     if (annotations.is_object()) pod["metadata"]["annotations"] = std::move(annotations);
     ASSERT_TRUE(api().create(res::kPod, pod));
+  }
+  void make_member(const std::string& name, const std::string& gang) {
+    Json pod = bridge_pod(name, "1", "1000Mi");
+    pod["metadata"]["namespace"] = kNamespace;
+    pod["metadata"]["labels"][std::string(bridge::kLabelPodGroup)] = gang;
+    (void)api().create(res::kPod, pod);
+  }
+  void make_group(const std::string& name, int size) {
+    Json group{{"apiVersion", "scheduling.x-k8s.io/v1alpha1"}, {"kind", "PodGroup"}};
+    group["metadata"] = {{"name", name}, {"namespace", kNamespace}};
+    group["spec"]["minMember"] = size;
+    (void)api().create(bridge::object_of({kNamespace, "podgroup/" + name}).resource, group);
+  }
+  /// Returns how many jobs of the gang have not ended.
+  int jobs_of(const std::string& gang) {
+    int out = 0;
+    for (const auto& [id, job] : slurm().jobs())
+      out += !job.ended() && job.request.admin_comment.find("podgroup/" + gang + "\"") != std::string::npos ? 1 : 0;
+    return out;
+  }
+  std::string node_of(const std::string& pod) {
+    const Json* found = find(res::kPod, pod);
+    return found == nullptr ? "" : core::get_string(*found, {"spec", "nodeName"});
   }
   std::string phase(const std::string& pod) {
     const Json* found = find(res::kPod, pod);
@@ -91,6 +115,67 @@ TEST(BridgeProgram, EndsAsWithoutTheFaultAtEachThirdWrite) {
       BridgeOnly world(7);
       trial.arm(world, write);
       two_pods(world);
+      EXPECT_THAT(world.oracles().violations(), IsEmpty());
+    }
+  }
+}
+
+/// A gang starts, one of its pods is replaced, and its job is cancelled.
+void a_gang(BridgeOnly& world) {
+  world.begin();
+  world.make_group("g", 2);
+  world.make_member("g-0", "g");
+  world.make_member("g-1", "g");
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  world.loop().run_for(30s);
+  world.remove(res::kPod, "g-0");
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  world.loop().run_for(1min);
+  world.make_member("g-0", "g");
+  world.loop().run_for(3min);
+  EXPECT_EQ(world.phase("g-0"), "Running");
+  EXPECT_EQ(world.phase("g-1"), "Running");
+  EXPECT_NE(world.node_of("g-0"), world.node_of("g-1"));
+  for (const auto& [id, job] : world.slurm().jobs()) world.slurm().cancel(id);
+  EXPECT_THAT(world.settle(10min), IsEmpty());
+  EXPECT_NE(world.phase("g-0"), "Running");
+  EXPECT_NE(world.phase("g-1"), "Running");
+  EXPECT_EQ(world.jobs_of("g"), 0);
+}
+
+TEST(BridgeProgram, AGangHasOneJob) {
+  BridgeOnly world(7);
+  world.begin();
+  world.make_member("g-0", "g");
+  world.make_member("g-1", "g");
+  world.loop().run_for(10s);
+  EXPECT_EQ(world.condition("g-0", bridge::kConditionQueued), "False NoGroup");
+  world.make_group("g", 3);
+  world.loop().run_for(10s);
+  EXPECT_EQ(world.condition("g-0", bridge::kConditionQueued), "False GroupIncomplete");
+  EXPECT_EQ(world.jobs_of("g"), 0);
+  world.make_member("g-2", "g");
+  world.loop().run_for(30s);
+  EXPECT_EQ(world.jobs_of("g"), 1);
+  for (const char* name : {"g-0", "g-1", "g-2"}) EXPECT_EQ(world.phase(name), "Running") << name;
+  for (const char* name : {"g-0", "g-1", "g-2"}) world.remove(res::kPod, name);
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  EXPECT_EQ(world.jobs_of("g"), 0);
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST(BridgeProgram, AGangEndsAsWithoutTheFaultAtEachFifthWrite) {
+  BridgeOnly plain(7);
+  a_gang(plain);
+  const std::uint64_t writes = plain.faults().writes();
+  std::uint64_t first = 0;
+  for (const Trial& trial : all_trials()) {
+    if (trial.processes != 1) continue;
+    for (std::uint64_t write = first++ % 5; write < writes; write += 5) {
+      SCOPED_TRACE(trial.name + " at write " + std::to_string(write));
+      BridgeOnly world(7);
+      trial.arm(world, write);
+      a_gang(world);
       EXPECT_THAT(world.oracles().violations(), IsEmpty());
     }
   }
@@ -196,6 +281,110 @@ TEST(BridgeProgram, TheNextPodWaitsUntilTheEarlierOneIsGone) {
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 
+/// Users can change labels and annotations. The job of a running pod must not end for that.
+TEST(BridgeProgram, ARunningPodThatLosesItsWordsKeepsItsJob) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const std::string label(bridge::kLabelJobId), annotation(bridge::kAnnotationNode);
+  const auto words = [&] {
+    const Json* pod = world.find(res::kPod, "p");
+    return core::get_string(*pod, {"metadata", "labels", label}) + " " +
+           core::get_string(*pod, {"metadata", "annotations", annotation});
+  };
+  const std::string before = words();
+  for (const Json& other : {Json(nullptr), Json("99")}) {
+    world.merge(res::kPod, "p", {{"metadata", {{"labels", {{label, other}}}, {"annotations", {{annotation, nullptr}}}}}});
+    world.loop().run_for(5min);
+    EXPECT_EQ(words(), before);
+  }
+  EXPECT_EQ(world.phase("p"), "Running");
+  for (const auto& [id, job] : world.slurm().jobs()) EXPECT_EQ(job.state, SimJob::State::kRunning) << id;
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// slurmctld counts its jobs from 1 again, and passes the number of the pod's job.
+TEST(BridgeProgram, APodOutlivesTheStateOfSlurmctld) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  world.slurm().stop();
+  world.program().oracle().state_lost();
+  world.slurm().lose_state();
+  world.loop().run_for(5s);
+  ASSERT_TRUE(world.slurm().start());
+  world.program().add_nodes(world);
+  for (const char* name : {"q", "r", "s"}) world.make_pod(name, "500m", "500Mi");
+  world.loop().run_for(10min);
+  EXPECT_EQ(world.phase("p"), "Running");
+  EXPECT_EQ(world.condition("p", bridge::kConditionQueued), "False JobMissing");
+  EXPECT_GE(world.slurm().jobs().size(), 3U);
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// slurmctld forgets an ended job after MinJobAge. Younger jobs show that it has not lost its state.
+TEST(BridgeProgram, APodWhoseJobEndedLongAgoEndsWhenTheBridgeIsBack) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  world.make_pod("q");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  ASSERT_EQ(world.phase("q"), "Running");
+  world.crash(0, 10min);
+  const std::int64_t job = world.slurm().jobs().begin()->first;
+  world.slurm().cancel(job);
+  world.loop().run_for(9min);
+  world.slurm().submit({.user = "alice"});
+  world.loop().run_for(10s);
+  ASSERT_FALSE(world.slurm().jobs().contains(job));
+  EXPECT_EQ(world.phase("p"), "Running");
+  world.loop().run_for(5min);
+  EXPECT_NE(world.phase("p"), "Running");
+  EXPECT_EQ(world.phase("q"), "Running");
+}
+
+/// The kubelet of the pod is away, so nobody can end the pod. Its job does not wait for ever.
+TEST(BridgeProgram, ASilentNodeLosesTheJobsOfItsPods) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const std::string node = core::get_string(*world.find(res::kPod, "p"), {"spec", "nodeName"});
+  const std::int64_t job = world.slurm().jobs().begin()->first;
+  world.kube().nodes().cut_node(node);
+  world.loop().run_for(9min);
+  EXPECT_EQ(world.slurm().jobs().at(job).state, SimJob::State::kRunning);
+  world.loop().run_for(3min);
+  EXPECT_EQ(world.slurm().jobs().at(job).state, SimJob::State::kCancelled);
+  EXPECT_EQ(world.condition("p", bridge::kConditionEnded), "True NodeNotReady");
+  world.kube().nodes().heal_node(node);
+  world.loop().run_for(3min);
+  EXPECT_EQ(world.phase("p"), "absent") << "it may not run without its job";
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST(BridgeProgram, APodIsGoneBeforeItsJobReachesItsEnd) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p", "1", "1Gi", {{std::string(bridge::kAnnotationPrefix) + "timelimit", "3"}});
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const std::int64_t end = world.slurm().jobs().begin()->second.end;
+  world.loop().run_for(core::Duration{1000 * (end - world.slurm().now_seconds() - 40)});
+  EXPECT_EQ(world.phase("p"), "Running");
+  world.loop().run_for(30s);
+  EXPECT_EQ(world.phase("p"), "absent");
+  EXPECT_LT(world.slurm().now_seconds(), end);
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
 // --- Nodes ------------------------------------------------------------------------------------------------------------
 
 /// A node is registered, gets another size, is cordoned, and leaves Slurm with its label while a pod runs there.
@@ -214,7 +403,7 @@ void a_node_comes_and_goes(BridgeOnly& world) {
   EXPECT_NE(world.slurm().node("kube-0"), nullptr);
 }
 
-TEST(BridgeNodes, EndAsWithoutTheFaultAtEachFifthWrite) {
+TEST(BridgeNodes, EndAsWithoutTheFaultAtEachEighthWrite) {
   BridgeOnly plain(7);
   a_node_comes_and_goes(plain);
   EXPECT_THAT(plain.oracles().violations(), IsEmpty());
@@ -222,7 +411,7 @@ TEST(BridgeNodes, EndAsWithoutTheFaultAtEachFifthWrite) {
   std::uint64_t first = 0;
   for (const Trial& trial : all_trials()) {
     if (trial.processes != 1) continue;
-    for (std::uint64_t write = first++ % 5; write < writes; write += 5) {
+    for (std::uint64_t write = first++ % 8; write < writes; write += 8) {
       SCOPED_TRACE(trial.name + " at write " + std::to_string(write));
       BridgeOnly world(7);
       trial.arm(world, write);

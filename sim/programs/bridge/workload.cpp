@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "bridge/common/groups.hpp"
 #include "bridge/common/names.hpp"
 
 namespace sim {
@@ -43,6 +44,7 @@ void BridgeWorkload::found() {
   world_.start(program_);
   watch();
   for (int i = 0; i < 3; ++i) make_pod();
+  make_gang();
   submit_foreign();
   submit_native();
 }
@@ -96,6 +98,40 @@ void BridgeWorkload::make_pod() {
   (void)world_.api().create(res::kPod, pod);
 }
 
+/// A group of two or three pods. Its PodGroup may be missing.
+void BridgeWorkload::make_gang() {
+  const std::string name = "g" + std::to_string(++pods_);
+  const int size = static_cast<int>(random_.between(2, 3));
+  gangs_[name] = size;
+  world_.oracles().note("user creates gang " + name + " of " + std::to_string(size));
+  if (random_.chance(0.9)) {
+    Json group{{"apiVersion", "scheduling.x-k8s.io/v1alpha1"}, {"kind", "PodGroup"}};
+    group["metadata"] = {{"name", name}, {"namespace", World::kNamespace}};
+    group["spec"]["minMember"] = size;
+    (void)world_.api().create(bridge::object_of({World::kNamespace, "podgroup/" + name}).resource, group);
+  }
+  for (int i = 0; i < size; ++i) make_member(name, i);
+}
+
+void BridgeWorkload::make_member(const std::string& gang, int index) {
+  Json pod = bridge_pod(gang + "-" + std::to_string(index), "1", "1000Mi");
+  pod["metadata"]["namespace"] = World::kNamespace;
+  pod["metadata"]["labels"][std::string(bridge::kLabelPodGroup)] = gang;
+  (void)world_.api().create(res::kPod, pod);
+}
+
+/// Makes the pods of a gang again that have ended or are gone, as their owner does.
+void BridgeWorkload::mend_gang() {
+  if (gangs_.empty()) return;
+  const auto gang = std::next(gangs_.begin(), static_cast<std::ptrdiff_t>(random_.below(gangs_.size())));
+  for (int i = 0; i < gang->second; ++i) {
+    const std::string name = gang->first + "-" + std::to_string(i);
+    const Json* pod = world_.find(res::kPod, name);
+    if (pod != nullptr && ended(*pod)) world_.remove(res::kPod, name);
+    if (world_.find(res::kPod, name) == nullptr) make_member(gang->first, i);
+  }
+}
+
 void BridgeWorkload::finish_pod() {
   const std::string name = some_pod();
   const Json* pod = name.empty() ? nullptr : world_.find(res::kPod, name);
@@ -114,7 +150,32 @@ void BridgeWorkload::free_pod() {
   world_.merge(res::kPod, name, {{"spec", {{"schedulingGates", nullptr}}}});
 }
 
+/// Somebody changes what the bridge wrote to a pod for users.
+void BridgeWorkload::change_words() {
+  const std::string name = some_pod();
+  if (name.empty()) return;
+  const bool removes = random_.chance(0.7);
+  world_.oracles().note("user changes the words of pod " + name);
+  Json label{{std::string(bridge::kLabelJobId), removes ? Json(nullptr) : Json(std::to_string(random_.between(1, 40)))}};
+  Json metadata{{"labels", std::move(label)}};
+  if (random_.chance(0.5)) metadata["annotations"] = {{std::string(bridge::kAnnotationNode), nullptr}};
+  world_.merge(res::kPod, name, {{"metadata", std::move(metadata)}});
+}
+
 // --- Slurm ------------------------------------------------------------------------------------------------------------
+
+/// slurmctld loses its volume. It counts its jobs from 1 again, and its nodes are made again.
+void BridgeWorkload::lose_slurm_state() {
+  world_.oracles().note("slurmctld loses its state");
+  SimSlurm& slurm = program_.slurm();
+  slurm.stop();
+  program_.oracle().state_lost();
+  slurm.lose_state();
+  world_.loop().after(Duration{random_.between(1000, 30000)}, [this, &slurm] {
+    (void)slurm.start();
+    program_.add_nodes(world_);
+  });
+}
 
 /// Jobs that look like the bridge's, and are those of others.
 void BridgeWorkload::submit_foreign() {
@@ -197,16 +258,22 @@ void BridgeWorkload::fill_slurm_actions(std::vector<Action>& out) {
                    world_.loop().after(Duration{random_.between(1000, 30000)}, [&slurm] { (void)slurm.start(); });
                  }});
   out.push_back({1, [&slurm] { (void)slurm.reconfigure(); }});
+  out.push_back({1, [this] {
+                   if (random_.chance(0.3)) lose_slurm_state();
+                 }});
 }
 
 std::vector<Workload::Action> BridgeWorkload::actions() {
   std::vector<Action> out;
   out.push_back({10, [this] { make_pod(); }});
+  out.push_back({3, [this] { make_gang(); }});
+  out.push_back({5, [this] { mend_gang(); }});
   out.push_back({5, [this] {
                    if (const std::string pod = some_pod(); !pod.empty()) world_.remove(res::kPod, pod);
                  }});
   out.push_back({4, [this] { finish_pod(); }});
   out.push_back({1, [this] { free_pod(); }});
+  out.push_back({2, [this] { change_words(); }});
   out.push_back({1, [this] {
                    if (const std::string pod = some_pod(); !pod.empty()) world_.evict(pod);
                  }});
@@ -258,6 +325,7 @@ void BridgeWorkload::fill_node_actions(std::vector<Action>& out) {
 void BridgeWorkload::restore_slurm() {
   SimSlurm& slurm = program_.slurm();
   (void)slurm.start();
+  if (!slurm.node(BridgeProgram::kHybrid)) program_.add_nodes(world_);
   for (int i = 0; i < world_.options().kube_nodes; ++i) {
     const std::string name = "kube-" + std::to_string(i);
     program_.make_host(world_, name);
@@ -276,6 +344,8 @@ void BridgeWorkload::restore_slurm() {
 
 std::vector<std::string> BridgeWorkload::calm() {
   restore_slurm();
+  // As the documentation says, an administrator deletes the pods whose jobs slurmctld has lost.
+  for (const std::string& pod : program_.oracle().stranded()) world_.remove(res::kPod, pod);
   std::vector<std::string> out;
   for (const std::string& why : world_.settle(kSettle)) out.push_back("the declared state is not reached: " + why);
   if (!out.empty() || !world_.oracles().ok()) return out;

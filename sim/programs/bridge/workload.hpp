@@ -1,4 +1,4 @@
-// What users and administrators do in a history of the bridge.
+// Does what users and administrators do in a history of the bridge.
 #pragma once
 
 #include <map>
@@ -26,8 +26,13 @@ class BridgeWorkload final : public Workload {
   void watch();
   [[nodiscard]] bool fair() const;
   void make_pod();
+  void make_gang();
+  void make_member(const std::string& gang, int index);
+  void mend_gang();
   void finish_pod();
   void free_pod();
+  void change_words();
+  void lose_slurm_state();
   void submit_foreign();
   void submit_native();
   void fill_node_actions(std::vector<Action>& out);
@@ -41,6 +46,7 @@ class BridgeWorkload final : public Workload {
   SeededRandom& random_;
   BridgeProgram& program_;
   std::shared_ptr<Ends> ends_ = std::make_shared<Ends>();
+  std::map<std::string, int> gangs_;  ///< Their sizes.
   int pods_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What happens to the objects that the operator created.
+// The workload's harm to objects that the operator created.
 #include <algorithm>
 #include <utility>
 
@@ -33,7 +33,8 @@ Json stray_edit(const kube::Resource& kind, const std::string& name) {
   return nullptr;
 }
 
-/// Returns the wanted parts of a child, except random ones; null while the child does not exist.
+/// Returns the parts of a child that the operator must restore, without random values. Null if the child does not exist or is
+/// being deleted.
 Json wished_of(const kube::Resource& kind, const Json* child) {
   if (child == nullptr || core::find(*child, {"metadata", "deletionTimestamp"}) != nullptr) return nullptr;
   Json out{{"labels", (*child)["metadata"].value("labels", Json())}, {"spec", child->value("spec", Json::object())}};

@@ -66,7 +66,8 @@ const kube::Resource& OperatorWorkload::kind_of_input(const std::string& name) {
   return name == kSlurmKeySecret || name == kJwtKeySecret ? kinds::kSecret : kinds::kConfigMap;
 }
 
-/// Creates or updates an input. A key keeps its value. A file always gets a new version.
+/// Creates or updates an input. A Secret keeps its key. The first file of a ConfigMap gets a new version. Each other file gets
+/// a new version or is left out, at random.
 void OperatorWorkload::put_input(const std::string& name) {
   if (kind_of_input(name) == kinds::kSecret) {
     std::string& key = keys_[name];

@@ -1,12 +1,10 @@
-// Which external jobs a Slurm node with a slurmd may still run pods of. It stands in the field `extra` of the node:
+// The external jobs of which a Slurm node with a slurmd may still run pods. The field `extra` of the node lists them:
 //
 //   {"slurm-bridge": "12 13"}
 //
 // Slurm frees the nodes of an external job in the call that ends it, before its pod is gone. The prolog of the bridge
 // (charts/slurm-bridge/files/prolog.sh) holds a native job back while one of these jobs has ended. The nodes controller
 // writes the field, and the jobs controller starts no pod before its job stands there.
-//
-// Folder src/bridge/common: what the controllers of the bridge share. Uses slinky.
 #pragma once
 
 #include <charconv>
@@ -20,14 +18,14 @@
 
 namespace bridge {
 
-/// Returns the field. It is never empty: an empty text might change nothing.
+/// Returns the value of the field that lists these jobs. Never empty, because Slurm might ignore an empty value.
 [[nodiscard]] inline std::string extra_of(const std::set<std::int64_t>& jobs) {
   std::string list;
   for (const std::int64_t job : jobs) list += (list.empty() ? "" : " ") + std::to_string(job);
   return core::Json{{std::string(kProgram), list}}.dump();
 }
 
-/// Returns the jobs in the field; nullopt if somebody else has written it.
+/// Returns the jobs that this value of the field lists; nullopt if somebody else wrote the value.
 [[nodiscard]] inline std::optional<std::set<std::int64_t>> jobs_in(const std::string& extra) {
   std::set<std::int64_t> out;
   if (extra.empty()) return out;

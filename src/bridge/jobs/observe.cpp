@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "bridge/common/groups.hpp"
 #include "bridge/common/names.hpp"
-#include "bridge/jobs/states.hpp"
+#include "bridge/common/states.hpp"
 
 namespace bridge::jobs {
 namespace {
@@ -16,25 +17,23 @@ bool needs_no_job(const kube::SchedulingPodRecord& pod) {
 
 }  // namespace
 
+bool JobsController::in_group(const Pod& pod) const {
+  return group_of(pod.meta) || observer_.table.placed_group_of(pod) != nullptr;
+}
+
 std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
                                                               const run::Observation& context) {
   auto out = std::make_shared<Observed>();
   out->context = context;
-  out->key = key;
-  out->settings = settings_;
-  const auto cluster = recorder.metadata(kube::resources::kNamespace, {"", "kube-system"});
-  if (cluster.record) out->installation = cluster.record->meta.uid;
+  observer_.fill(*out, key, recorder);
   if (out->installation.empty()) return out;
-  out->managed = is_managed(key.ns);
-  out->pod = caches_.pods.find(key);
-  out->snapshot = wiring_.snapshot(settings_->cluster);
-  table_.read(out->snapshot);
-  if (hosts_ == nullptr) hosts_ = std::make_shared<const Hosts>(hosts_of(caches_.nodes.all()));
-  out->hosts = hosts_;
+  out->pod = observer_.caches.pods.find(key);
+  if (out->pod && in_group(*out->pod)) out->pod = nullptr;
   if (out->snapshot != nullptr) observe_jobs(context, *out);
   if (out->pod) {
     observe_leftovers(*out);
     remember(context, *out);
+    observe_silence(context, *out);
     observe_end(context, *out);
   } else {
     memory_.erase(key);
@@ -43,12 +42,9 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
 }
 
 void JobsController::observe_jobs(const run::Observation& context, Observed& out) const {
-  for (const JobTable::Row* row : table_.of(out.key)) {
-    if (row->mark.instance != out.installation) continue;
-    NamedJob named{row->job, row->mark, {}, row->wish, {}, false, false};
-    named.own = slurm::OwnJob::of(context.observing, *out.snapshot, settings_->cluster, slurm::Owner::kBridge, out.installation,
-                                  row->job->id);
-    out.jobs.push_back(std::move(named));
+  for (const JobTable::Row* row : observer_.table.of(out.key)) {
+    if (row->mark.instance == out.installation)
+      out.jobs.push_back({observer_.named(context.observing, out, *row), {}, false, false});
   }
   choose_job(context, out);
   issue_unneeded(context, out);
@@ -56,30 +52,29 @@ void JobsController::observe_jobs(const run::Observation& context, Observed& out
 
 void JobsController::choose_job(const run::Observation& context, Observed& out) const {
   if (!out.pod) return;
-  const NamedJob* chosen = nullptr;
-  const std::int64_t placed_for = job_of(out.pod->meta);
-  for (const NamedJob& named : out.jobs) {
+  const PodJob* chosen = nullptr;
+  const std::vector<JobId> placed = placed_for(*out.pod);
+  for (const PodJob& named : out.jobs) {
     const Submission submission = submission_of(named.mark);
-    if (submission.pod_uid != out.pod->meta.uid) continue;
+    if (submission.root_uid != out.pod->meta.uid) continue;
     out.attempts = std::max(out.attempts, submission.attempt);
-    if (placed_for != 0) {
-      if (named.job->id == placed_for) chosen = &named;
+    if (!placed.empty()) {
+      if (std::ranges::find(placed, named.job->id, &JobId::number) != placed.end()) chosen = &named;
     } else if (chosen == nullptr || phase_of(*chosen->job) == JobPhase::kEnded) {
       chosen = &named;
     }
   }
   if (chosen == nullptr) return;
   out.job = chosen->job;
-  out.own = chosen->own;
-  out.wish = chosen->wish;
-  if (out.own) out.replaceable = Unneeded::replaceable(context.observing, *out.own, *out.pod);
+  out.current = *chosen;
+  if (chosen->own) out.replaceable = Unneeded::replaceable(context.observing, *chosen->own, *out.pod);
 }
 
 void JobsController::issue_unneeded(const run::Observation& context, Observed& out) const {
   const auto look = out.context.facts.find("pod");
-  for (NamedJob& named : out.jobs) {
+  for (PodJob& named : out.jobs) {
     if (phase_of(*named.job) == JobPhase::kEnded) continue;
-    const bool of_pod = out.pod && submission_of(named.mark).pod_uid == out.pod->meta.uid;
+    const bool of_pod = out.pod && submission_of(named.mark).root_uid == out.pod->meta.uid;
     named.asks_for_pod = !of_pod;
     if (!named.own) {
       named.seems_unneeded = !of_pod || needs_no_job(*out.pod) || named.job != out.job;
@@ -95,14 +90,21 @@ void JobsController::issue_unneeded(const run::Observation& context, Observed& o
 
 void JobsController::observe_leftovers(Observed& out) const {
   if (!out.job || phase_of(*out.pod) != PodPhase::kWaiting || phase_of(*out.job) != JobPhase::kRuns) return;
-  const auto host = out.hosts->find(node_of(*out.job));
-  if (host == out.hosts->end()) return;
-  for (const auto& pod : caches_.pods.by_index(slinky::kIndexNode, host->second->meta.name)) {
-    if (phase_of(*pod) != PodPhase::kBound || pod->meta.uid == out.pod->meta.uid) continue;
-    const JobTable::Row* row = table_.row(job_of(pod->meta));
-    const bool holds = row != nullptr && submission_of(row->mark).pod_uid == pod->meta.uid && row->job->holds_nodes();
-    if (!holds) out.leftovers.push_back(pod->meta.key().str());
-  }
+  for (const std::string& node : nodes_of(*out.job)) out.leftovers = observer_.leftovers(out, node, *out.job);
+}
+
+/// Decides whether to release the job of a bound pod whose node has not been ready for Settings::silence_limit. The kubelet of
+/// such a node does not report when the pod ends.
+void JobsController::observe_silence(const run::Observation& context, Observed& out) const {
+  const core::Duration limit = out.settings->silence_limit;
+  if (!out.current || !out.current->own || !out.silent_since || context.mono - *out.silent_since < limit) return;
+  const auto named = std::ranges::find(out.jobs, out.job, &PodJob::job);
+  if (named == out.jobs.end() || named->unneeded || phase_of(*out.job) == JobPhase::kEnded) return;
+  const auto look = out.context.facts.find(node_fact(out.pod->node_name));
+  out.asks_for_node = look == out.context.facts.end();
+  if (out.asks_for_node) return;
+  named->unneeded =
+      Unneeded::node_silent(context.observing, *out.current->own, *out.pod, *out.silent_since, limit, look->second);
 }
 
 void JobsController::observe_end(const run::Observation& context, Observed& out) const {
@@ -110,40 +112,31 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
   const PodPhase phase = phase_of(pod);
   if (phase == PodPhase::kEnded || phase == PodPhase::kForeign || out.snapshot == nullptr) return;
   if (out.job) {
-    out.over = PodOver::job_ended(context.observing, *out.snapshot, out.installation, pod, *out.job);
+    const JobTable::Row& row = *observer_.table.row(out.job->id);
+    out.over = PodOver::job_ended(context.observing, *out.snapshot, out.installation, pod, row);
+    if (!out.over)
+      out.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, row, out.context.now);
   } else if (phase != PodPhase::kWaiting && out.managed) {
     // Elsewhere, the job may be one of another Slurm, which another bridge knows.
-    out.over = PodOver::job_gone(context.observing, *out.snapshot, pod, table_.youngest(out.installation));
+    out.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, observer_.table);
   }
-  if (out.over || !out.unbound_since || !out.job) return;
-  out.over = PodOver::not_bound(context.observing, pod, *out.unbound_since, settings_->bind_limit,
-                                "job " + std::to_string(out.job->id));
+  if (out.over || !out.unbound_since || !(out.job || out.managed)) return;
+  out.over = PodOver::not_bound(context.observing, pod, *out.unbound_since, out.settings->bind_limit);
 }
 
 void JobsController::remember(const run::Observation& context, Observed& out) {
-  Memory& memory = memory_[out.key];
-  if (memory.uid != out.pod->meta.uid) {
-    memory = {};
-    memory.uid = out.pod->meta.uid;
-  }
-  const auto last = [&](std::optional<core::MonoTime>& since, bool holds) {
-    if (!holds) {
-      since.reset();
-    } else if (!since) {
-      since = context.mono;
-    }
-    return since;
-  };
+  Since& since = memory_[out.key];
+  since.begin(context.mono);
   const PodPhase phase = phase_of(*out.pod);
+  const std::string& uid = out.pod->meta.uid;
   const bool refused = phase == PodPhase::kWaiting && out.job && is_refused(*out.job);
-  if (refused && memory.refused != out.job->id) {
-    memory.refused = out.job->id;
-    memory.refused_since.reset();
-  }
-  out.unbound_since = last(memory.unbound_since, phase == PodPhase::kPlaced);
-  out.over_since = last(memory.over_since, phase == PodPhase::kBound && out.pod->condition(kConditionEnded) != nullptr);
-  out.refused_since = last(memory.refused_since, refused);
-  if (!memory.unbound_since && !memory.over_since && !memory.refused_since) memory_.erase(out.key);
+  out.unbound_since = since("unbound " + uid, phase == PodPhase::kPlaced);
+  out.over_since = since("over " + uid, phase == PodPhase::kBound && is_told_to_end(*out.pod));
+  out.silent_since = since("silent " + uid, phase == PodPhase::kBound && observer_.on_silent_node(*out.pod));
+  const bool answered = out.snapshot != nullptr && out.snapshot->complete();
+  out.unanswered_since = since("unanswered " + uid, phase == PodPhase::kWaiting && !answered);
+  if (refused) out.refused_since = since("refused " + std::to_string(out.job->id), true);
+  if (since.empty()) memory_.erase(out.key);
 }
 
 }  // namespace bridge::jobs

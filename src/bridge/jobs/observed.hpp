@@ -1,54 +1,30 @@
 // The facts for the plan of a pod and its jobs, copied from the caches at one moment.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "bridge/jobs/evidence.hpp"
-#include "bridge/jobs/hosts.hpp"
-#include "bridge/jobs/settings.hpp"
-#include "kube/object.hpp"
-#include "plan/plan.hpp"
-#include "run/key.hpp"
-#include "slurm/own_job.hpp"
-#include "slurm/snapshot/snapshot.hpp"
+#include "bridge/common/steps.hpp"
 
 namespace bridge::jobs {
 
-/// A job of this installation that names the key.
-struct NamedJob {
-  std::shared_ptr<const slurm::Job> job;
-  slurm::JobMark mark;
-  std::optional<slurm::OwnJob> own;  ///< Not if the snapshot is too old.
-  std::string wish;                  ///< The digest of the wish that was submitted.
+struct PodJob : NamedJob {
   std::optional<Unneeded> unneeded;  ///< Set if no pod needs the job.
-  bool asks_for_pod = false;         ///< Whether its pod is gone must be looked up live.
+  bool asks_for_pod = false;         ///< The API server must be asked whether the pod is gone.
   bool seems_unneeded = false;       ///< A newer snapshot may show that no pod needs the job.
 };
 
-struct Observed {
-  plan::Context context;
-  run::Key key;
-  std::shared_ptr<const Settings> settings;
-  std::string installation;                              ///< The UID of the Kubernetes cluster; "": not known yet.
-  bool managed = false;                                  ///< Jobs are submitted for pods of this namespace.
-  std::shared_ptr<const kube::SchedulingPodRecord> pod;  ///< Null: there is none.
-  slurm::SnapshotPtr snapshot;                           ///< Null: no slurmrestd is known.
-  std::vector<NamedJob> jobs;                            ///< By number. Jobs of earlier pods of the name as well.
-  /// The job of the pod: the one that it was placed for; else the oldest that has not ended; else the youngest. Null: none.
-  std::shared_ptr<const slurm::Job> job;
-  std::optional<slurm::OwnJob> own;     ///< Evidence for `job`.
-  std::optional<Unneeded> replaceable;  ///< Set if `job` may be cancelled to submit another one.
-  std::string wish;                     ///< The digest of the wish of `job`.
-  int attempts = 0;                     ///< The greatest number of a submission for the pod.
-  std::shared_ptr<const Hosts> hosts;
-  std::optional<PodOver> over;         ///< Set if the pod must not run.
-  std::vector<std::string> leftovers;  ///< Pods on the node of `job` whose own jobs hold it no more. "ns/name".
-  /// Since when the placed pod has no Kubernetes node, since when its end is due, and since when `job` is refused, as far as
-  /// this process has seen.
-  std::optional<core::MonoTime> unbound_since, over_since, refused_since;
+/// `pod` is null if there is none. `job` is the one that it was placed for; else the oldest that has not ended; else the
+/// youngest.
+struct Observed : Facts, PodState {
+  std::vector<PodJob> jobs;                     ///< By number. Jobs of earlier pods of the name as well.
+  std::optional<NamedJob> current;              ///< What is known of `job`.
+  std::optional<Unneeded> replaceable;          ///< Set if `job` may be cancelled to submit another one.
+  int attempts = 0;                             ///< The greatest number of a submission for the pod.
+  std::vector<std::string> leftovers;           ///< Pods on the node of `job` whose own jobs hold it no more. "ns/name".
+  std::optional<core::MonoTime> refused_since;  ///< Since when `job` is refused, as far as this process has seen.
+  bool asks_for_node = false;                   ///< Whether the node is still not ready must be looked up live.
 };
 
 }  // namespace bridge::jobs

@@ -2,7 +2,7 @@
 //
 //   the pod has the gate           a job is submitted; when it runs, the pod is pinned to its node and the gate is removed
 //   the pod is placed              its job is watched; a pod that Kubernetes does not bind in time ends as Failed
-//   its job has ended              a bound pod is evicted, and deleted after a limit; another one ends as Failed
+//   its job has ended              a bound pod is evicted, and deleted after a limit; an unbound pod ends as Failed
 //   the pod has ended or is gone   its job is cancelled
 //
 // Nothing ends on doubt: while Slurm does not answer, pods and jobs stay as they are.

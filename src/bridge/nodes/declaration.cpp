@@ -15,14 +15,6 @@ namespace {
 using kube::SchedulingNodeRecord;
 using kube::SchedulingPodRecord;
 
-std::vector<std::string> node_of_pod(const SchedulingPodRecord& pod) {
-  return pod.node_name.empty() ? std::vector<std::string>{} : std::vector{pod.node_name};
-}
-
-// The jobs controller shares these caches.
-const slinky::CacheOf<SchedulingPodRecord> kAllPods{kube::resources::kPod, "", {{slinky::kIndexNode, node_of_pod}}};
-const slinky::CacheOf<SchedulingNodeRecord> kAllNodes{kube::resources::kNode};
-
 kube::Key key_of_name(std::string name) {
   return {"", std::move(name)};
 }
@@ -42,7 +34,7 @@ bool matters(const SchedulingNodeRecord& before, const SchedulingNodeRecord& aft
          (had != nullptr && *had != *has);
 }
 
-/// Reports whether the node is for a plan another one than before. Jobs matter while a node drains.
+/// Reports whether a change of the node can change the plan. While a node drains, changes of its jobs can as well.
 bool matters(const slurm::Node* before, const slurm::Node* now) {
   if (before == nullptr || now == nullptr || now->state.has("DRAIN")) return true;
   const auto service = [](const slurm::Node& node) {
@@ -53,8 +45,6 @@ bool matters(const slurm::Node* before, const slurm::Node* now) {
 }
 
 }  // namespace
-
-Caches::Caches(slinky::Wiring& wiring) : pods(wiring.cache(kAllPods)), nodes(wiring.cache(kAllNodes)) {}
 
 NodesController::NodesController(slinky::Wiring& wiring, Settings settings)
     : TypedController(nodes::plan),
@@ -107,7 +97,7 @@ slinky::Keys NodesController::woken_by(const slurm::Change& change) {
   for (const std::string& name : change.nodes) {
     const slurm::Node* before = change.before->node(name);
     const slurm::Node* now = change.now->node(name);
-    // The jobs on a node with a slurmd and a kubelet matter.
+    // If a node has a slurmd and a kubelet, changes of its jobs can change the plan.
     const bool hybrid = now != nullptr && !now->state.has("EXTERNAL") && hosts().contains(name);
     if (hybrid || matters(before, now)) out.insert(key_of_name(name));
   }

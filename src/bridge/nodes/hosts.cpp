@@ -20,7 +20,7 @@ std::int64_t whole(const kube::SchedulingNodeRecord& node, std::string_view reso
   return there == node.allocatable.end() ? 0 : static_cast<std::int64_t>(std::floor(there->second / unit));
 }
 
-/// GPUs of two makers are not registered: Slurm could not tell them apart.
+/// Returns the number of GPUs. Returns 0 for GPUs of several vendors, because Slurm could not tell them apart.
 std::int64_t gpus_of(const kube::SchedulingNodeRecord& node) {
   std::int64_t out = 0;
   for (const std::string_view resource : kGpus) {

@@ -12,7 +12,7 @@
 namespace bridge::nodes {
 namespace {
 
-/// How soon a node is looked at again that waits for its turn.
+/// The time between two checks of a node that waits for its turn.
 constexpr core::Duration kTurnAgain{30000};
 
 /// Keeps the time at which `holds` became true.
@@ -75,14 +75,14 @@ void NodesController::observe_absence(const run::Observation& context, Observed&
   } else if (out.host() != nullptr) {
     memory.had_host = true;
   } else if (slurm::held_by(node->reason, slurm::Owner::kBridge)) {
-    // It was told once. If somebody frees the node, Slurm has it without Kubernetes.
+    // Slurm has the drain. If somebody removes the drain, the node stays in Slurm without a Kubernetes node.
     memory.had_host = false;
   }
   out.lost_host = memory.had_host && out.host() == nullptr;
 }
 
-/// A node that is taken from work by others keeps its record, because their word is in it. So does a node that a waiting job
-/// names, because Slurm would end that job.
+/// Decides whether the Slurm node is recreated with other resources. A node that others drained is not, because its record has
+/// their reason. A node that a waiting job names is not, because Slurm would end that job.
 void NodesController::observe_resources(const run::Observation& context, Observed& out, Memory& memory) {
   const slurm::Node* node = out.node();
   const auto wish = out.mark && out.host() != nullptr && is_external(out.host()->meta)
@@ -112,7 +112,7 @@ void NodesController::observe_held(const run::Observation& context, Observed& ou
   const slurm::Node* node = out.node();
   if (node == nullptr || out.host() == nullptr || node->state.has("EXTERNAL")) return memory.held.clear();
   const auto see = [&](std::int64_t job) { memory.held.insert_or_assign(job, context.mono); };
-  // Those of an earlier process are held for a moment as well.
+  // Jobs that an earlier process listed stay in the list for a moment as well.
   for (const std::int64_t job : jobs_in(node->extra).value_or(std::set<std::int64_t>{})) memory.held.emplace(job, context.mono);
   std::set<std::int64_t> there;
   for (const auto& job : out.snapshot->jobs_on(node->name)) {

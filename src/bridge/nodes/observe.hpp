@@ -1,5 +1,5 @@
-// The nodes controller: Kubernetes nodes become external nodes of Slurm, and each side is told when the other takes a node from
-// work. A key is the name of a node in Slurm. declaration.cpp says which changes wake it.
+// The nodes controller: registers Kubernetes nodes as external nodes of Slurm. If one side takes a node out of service, tells
+// the other side. A key is the name of a node in Slurm. declaration.cpp says which changes wake a key.
 #pragma once
 
 #include <map>
@@ -7,18 +7,12 @@
 #include <optional>
 #include <string>
 
+#include "bridge/common/caches.hpp"
 #include "bridge/nodes/observed.hpp"
 #include "kube/cache/recorder.hpp"
 #include "slinky/wiring.hpp"
 
 namespace bridge::nodes {
-
-/// The caches that the controller reads.
-struct Caches {
-  explicit Caches(slinky::Wiring& wiring);
-  kube::Cache<kube::SchedulingPodRecord>& pods;
-  kube::Cache<kube::SchedulingNodeRecord>& nodes;
-};
 
 class NodesController final : public kube::TypedController<Observed> {
  public:
@@ -33,10 +27,10 @@ class NodesController final : public kube::TypedController<Observed> {
                                                 const run::Observation& context) override;
 
  private:
-  /// What this process has seen of a node.
+  /// The history of a node, as this process has seen it.
   struct Memory {
     std::optional<core::MonoTime> absent_since, other_since;
-    std::string other;                            ///< What the Kubernetes node asks for that the Slurm node was not made of.
+    std::string other;                            ///< The resources that the Kubernetes node wanted when last seen; "": none.
     std::map<std::int64_t, core::MonoTime> held;  ///< Jobs on a node with a slurmd, and when they were last seen there.
     bool had_host = false;                        ///< A Slurm node that is not the bridge's had a Kubernetes node.
   };
@@ -55,7 +49,7 @@ class NodesController final : public kube::TypedController<Observed> {
   std::shared_ptr<const Settings> settings_;
   std::optional<Hosts> hosts_;  ///< Unset after a change of a node.
   std::map<kube::Key, Memory> memory_;
-  std::optional<kube::Key> made_again_;  ///< The only node whose record may be made again.
+  std::optional<kube::Key> made_again_;  ///< The only node whose record may be recreated now.
 };
 
 }  // namespace bridge::nodes

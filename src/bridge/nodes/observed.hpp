@@ -28,13 +28,13 @@ struct Observed {
   std::optional<slurm::OwnDrained> drained;    ///< Set if the Slurm node may be deleted.
   std::string slurm_pod;                       ///< A pod of Slurm or of the bridge on the Kubernetes node, "ns/name"; "": none.
   std::optional<core::MonoTime> absent_since;  ///< Since when Slurm has lacked the node, as far as this process has seen.
-  /// The jobs of the bridge that a node with a slurmd runs pods of, or may: those that hold it, and those of the pods that are
-  /// not gone. Unset for other nodes.
+  /// For a node with a slurmd: the jobs of the bridge of which the node may run pods. These are the jobs that hold the node,
+  /// and the jobs of pods that are not gone. Unset for other nodes.
   std::optional<std::set<std::int64_t>> held{};
-  bool holds_longer = false;  ///< One of them is held only because it has ended a moment ago.
-  bool lost_host = false;  ///< This process has seen the Kubernetes node of a Slurm node that is not the bridge's. It is gone.
-  /// Whether the Kubernetes node has had other resources than the Slurm node for so long that the record is made again, and no
-  /// other record is. Otherwise, when to look again.
+  bool holds_longer = false;  ///< A job is in `held` only because it ended a moment ago.
+  bool lost_host = false;     ///< The Slurm node is not the bridge's, and this process saw its Kubernetes node, which is gone.
+  /// True: the Slurm node is recreated, because the Kubernetes node has had other resources for long enough, and no other Slurm
+  /// node is being recreated. Otherwise look_again says when to check again.
   bool make_again = false;
   std::optional<core::Duration> look_again{};
 
@@ -42,7 +42,7 @@ struct Observed {
   [[nodiscard]] const slurm::Node* node() const { return snapshot == nullptr ? nullptr : snapshot->node(key.name); }
 };
 
-/// The reason for which the bridge drains a node whose record it makes again.
+/// The reason with which the bridge drains a Slurm node before it recreates the node.
 inline constexpr std::string_view kMadeAgain = "its record is made again with other resources";
 
 }  // namespace bridge::nodes

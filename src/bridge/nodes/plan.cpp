@@ -12,9 +12,9 @@ namespace {
 
 using slurm::Owner;
 
-/// How soon a pass follows that needs a newer snapshot. A new snapshot wakes a key only if something changed.
+/// The delay before a pass that needs a newer snapshot. A new snapshot wakes a key only if something changed.
 constexpr core::Duration kSnapshotAgain{1000};
-/// How often a node is registered again that Slurm refused.
+/// The time between two tries to register a node that Slurm refused.
 constexpr core::Duration kRefusedAgain{30000};
 constexpr const char* kNoSchedule = "NoSchedule";
 constexpr const char* kNoExecute = "NoExecute";
@@ -42,7 +42,7 @@ class Pass {
   }
 
  private:
-  /// A second Kubernetes node with the name in Slurm of another one.
+  /// Reports on another Kubernetes node that its name in Slurm is in use.
   void refuse_claim(const kube::SchedulingNodeRecord& other) {
     write_node(other, {},
                Condition{false, "NameInUse", "Kubernetes node " + host_->meta.name + " has the name " + name_ + " in Slurm"});
@@ -91,7 +91,7 @@ class Pass {
     return true;
   }
 
-  /// The taint stays as it is: the node is about to be Slurm's.
+  /// Writes only the condition. The taint stays as it is, because the node is about to be registered.
   void report_unregistered(std::string reason, std::string message) {
     report(*host_, Condition{false, std::move(reason), std::move(message)});
   }
@@ -152,7 +152,7 @@ class Pass {
 
   void resume(bool held) {
     if (host_ == nullptr || !held || !node_->state.drains() || node_->state.has("FAIL")) return;
-    // Nobody but a person sets a node down that has no slurmd. A slurmd that is silent must register first.
+    // Only a person sets a node without a slurmd DOWN. A slurmd that does not respond must register first.
     if (node_->state.base == "DOWN" && (node_->state.has("EXTERNAL") || slurm::is_silent(*node_))) return;
     out_.lane("slurm").add({{"resume", "Slurm node", name_},
                             "Kubernetes node " + host_->meta.name + " takes pods again",
@@ -203,7 +203,7 @@ class Pass {
   [[nodiscard]] Effects wanted_taints() const {
     const std::string said = out_of_service() ? slurm::said_by_others(node_->reason, Owner::kBridge) : "";
     Effects out{{kNoSchedule, taint_value(said)}};
-    // The value of the other one never changes, because a pod may tolerate one value only.
+    // The value of the taint NoExecute never changes, because a pod may tolerate only one value.
     if (host_->meta.annotation(kAnnotationEffect) == kNoExecute && in_.slurm_pod.empty()) out.emplace(kNoExecute, "");
     return out;
   }

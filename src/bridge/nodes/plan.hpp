@@ -5,7 +5,7 @@
 //   its resources change                          the Slurm node is drained, deleted, and registered again
 //   its label or the Kubernetes node is gone      the Slurm node is drained, and deleted when no job holds it
 //   Slurm has the node                            the Kubernetes node has the taint, and a condition says how it is
-//   the Kubernetes node takes no pods             the Slurm node is drained; that is undone when the cause is gone
+//   the Kubernetes node takes no pods             the Slurm node is drained; the drain is removed when the cause is gone
 //
 // Only a Slurm node with the mark of this installation is changed or deleted, and only a drain of the bridge is undone. While
 // Slurm does not answer, everything stays as it is.

@@ -149,7 +149,7 @@ TEST_F(NodesPlanTest, ANodeThatSlurmHasAlreadyIsNotTakenOver) {
   world.slurm_node("a", "IDLE+EXTERNAL").features = {"slurm-bridge/another/12345678"};
   EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a"));
   EXPECT_THAT(world.condition(), StartsWith("True RegisteredByOthers: "));
-  // Nor is it removed with the label.
+  // The Slurm node is not removed either if the label of the Kubernetes node is removed.
   world.host("a");
   EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a"));
   world.delete_host("a");

@@ -39,7 +39,7 @@ std::string taint_value(std::string_view text) {
 plan::ActPtr set_taints(const kube::SchedulingNodeRecord& node, const Effects& wanted) {
   Effects missing = wanted;
   Json patch = Json::array();
-  // From the last one, because each removal moves those behind it.
+  // Begin with the last taint, because each removal moves the taints behind it.
   for (std::size_t i = node.taints.size(); i-- > 0;) {
     const kube::Taint& taint = node.taints[i];
     if (taint.key != kTaintManagedNode || missing.erase({taint.effect, taint.value}) > 0) continue;

@@ -18,13 +18,13 @@ namespace bridge::nodes {
 using Effects = std::set<std::pair<std::string, std::string>>;  ///< Effect and value.
 [[nodiscard]] plan::ActPtr set_taints(const kube::SchedulingNodeRecord& node, const Effects& wanted);
 
-/// One condition as it shall be.
+/// A wanted condition of a node.
 struct Condition {
   bool status = false;
   std::string reason;   ///< CamelCase.
   std::string message;  ///< One line.
 };
-/// Returns a patch of the condition of the bridge; null if the node has it like this.
+/// Returns a patch that sets the condition of the bridge; null if the node already has the wanted condition.
 [[nodiscard]] plan::ActPtr set_condition(const kube::SchedulingNodeRecord& node, const Condition& wanted, core::WallTime now);
 /// Reports whether the node has a condition of the bridge.
 [[nodiscard]] bool has_condition(const kube::SchedulingNodeRecord& node);

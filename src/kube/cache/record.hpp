@@ -1,7 +1,7 @@
 // Creates the records of caches directly from parsed JSON text.
 //
-// metadata.managedFields and the annotation kubectl.kubernetes.io/last-applied-configuration are never kept. Of Secret values
-// only salted hashes and sizes are kept.
+// metadata.managedFields and the annotation kubectl.kubernetes.io/last-applied-configuration are never kept. Secret values are
+// kept only as salted hashes and sizes.
 #pragma once
 
 #include <functional>

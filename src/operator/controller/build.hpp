@@ -43,7 +43,7 @@ std::string made_with_sssd_conf(const Observed& observed);
 /// Returns the image with which slurmctld will run.
 std::string slurmctld_image(const api::ControllerSpec& spec);
 
-/// Returns the volume source for our topology.yaml in /etc/slurm of a pod.
+/// Returns the volume source that mounts topology.yaml of the ConfigMap X-config into /etc/slurm of slurmctld's pod.
 core::Json topology_source(const Observed& observed);
 /// Returns the changes that the user wants but that an existing StatefulSet does not allow.
 std::vector<Problem> immutable_problems(const Observed& observed);

@@ -36,7 +36,7 @@ core::Json build_service(const Observed& observed) {
   core::Json spec{{"publishNotReadyAddresses", true}};
   core::Json ports = core::Json::array(
       {service_port(kAppController, over.port != 0 ? over.port : api::kPortSlurmctld, kAppController, over.node_port)});
-  // slurm.conf names port 6817 to every client, so the Service has that port in addition to another one.
+  // slurm.conf names port 6817 to every client, so the Service has this port even if spec.service.port is a different one.
   if (over.port != 0 && over.port != api::kPortSlurmctld) {
     ports.push_back(service_port("slurmctld-rpc", api::kPortSlurmctld, kAppController));
   }

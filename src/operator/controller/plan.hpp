@@ -1,10 +1,10 @@
-// Plans what a Controller needs: keys, configuration, Services, the StatefulSet of slurmctld, and the order in which they end.
+// Plans what a Controller needs (keys, configuration, Services, slurmctld's StatefulSet), and in what order its cluster ends.
 //
 // Lanes: "guard" (our finalizer), "keys" (generated Secrets, keyring), "witnesses" (see rotation.hpp), "network" (Services),
 // "pdb" (PodDisruptionBudgets of workers and slurmctlds), "records" (records in Slurm that NodeSets left behind), "pod"
 // (ConfigMaps, then StatefulSets), "load" (loading a changed configuration into slurmctld, see rollout.hpp), "release"
-// (slurmdbd's release for a slurmctld that waits), "mend" (see usage_missing.hpp), "metrics" (ServiceMonitor), "events",
-// "status", "workers" (workers whose NodeSet is gone), "tidy" (deletion of generated keys, removal of the finalizer).
+// (slurmdbd's release for a slurmctld that waits to start), "mend" (see usage_missing.hpp), "metrics" (ServiceMonitor),
+// "events", "status", "workers" (workers whose NodeSet is gone), "tidy" (deletion of generated keys, removal of the finalizer).
 #pragma once
 
 #include "operator/controller/observed.hpp"

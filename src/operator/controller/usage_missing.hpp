@@ -1,4 +1,4 @@
-// A slurmctld that does not start because its file with the usage of associations is missing.
+// Repairs a slurmctld that does not start because its file with the usage of associations is missing.
 //
 // slurmctld writes that file (assoc_usage) every five minutes. At a start with the number of its cluster but without the file,
 // it exits (fatal in assoc_mgr_load_assoc_usage). A slurmctld that was killed before its first write exits at each start of its
@@ -25,8 +25,8 @@ class UsageMissing final : public kube::PodEvidence {
   using PodEvidence::PodEvidence;
 };
 
-/// Returns the step that deletes the pod, at most once every five minutes; nullopt if slurmctld does not crash because of the
-/// missing file.
+/// Returns the step that deletes the pod, at most once every five minutes. nullopt if slurmctld does not crash because of the
+/// missing file, or if deletions are stopped.
 std::optional<plan::Step> replace_pod_without_usage(const Observed& observed, const ConfigState& state);
 
 }  // namespace op::controller

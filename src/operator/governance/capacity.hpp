@@ -1,4 +1,4 @@
-// Limits that follow capacity: expressions over the TRES of a cluster, their values, and the delay with which they fall. Pure.
+// Limits that follow capacity: expressions over the TRES of a cluster, their values, and the delay before a limit falls. Pure.
 //
 // Folder src/operator/governance: the controller of SlurmQos, SlurmAccount, SlurmUser and SlurmAssociation. Uses
 // operator/common, and no other controller.
@@ -37,18 +37,18 @@ struct Expression {
   std::vector<std::shared_ptr<const Expression>> args;  ///< One or two, in the order of the text.
 };
 
-/// Reads an expression. Error: kInvalid, with the position (from 1) and what is allowed there. A text in which neither `%` nor
-/// `all` nor `partition` occurs is no expression, and an error as well.
+/// Reads an expression. Error: kInvalid, with the position (from 1) and what is allowed there. A text without `%`, `all` and
+/// `partition` is an error as well.
 [[nodiscard]] core::Result<Expression> read_expression(std::string_view text);
 
 /// True if the text is meant as an expression: it is neither a plain number, with or without a unit, nor a plain word such as
-/// "unlimited". It may still be a wrong one.
+/// "unlimited". The expression may still be wrong.
 [[nodiscard]] bool is_expression(std::string_view text);
 
 /// Returns an error (kInvalid) if no capacity is known for this TRES. cpu, mem, node, gres/gpu and gres/gpu:TYPE have one.
 [[nodiscard]] core::Result<void> check_tres(std::string_view tres);
 
-/// What the nodes of a cluster have, by TRES in the units of Slurm: CPUs, MB, nodes and GPUs.
+/// The capacity of the nodes of a cluster, by TRES, in the units of Slurm: CPUs, MB, nodes and GPUs.
 struct Capacity {
   using Counts = std::map<std::string, std::int64_t, std::less<>>;
   Counts all;
@@ -57,7 +57,7 @@ struct Capacity {
 };
 
 /// True if Slurm can run jobs on the node, or can power it up for them. Nodes that are down, failing, draining, drained, being
-/// rebooted or not responding are no capacity. A node that is powered down is.
+/// rebooted or not responding do not count. Nodes that are powered down count.
 [[nodiscard]] bool is_capacity(const slurm::Node& node);
 
 /// Returns the capacity of a cluster, or nullopt unless the snapshot is complete and fresh.
@@ -88,7 +88,7 @@ struct Damping {
   std::optional<core::WallTime> look_again;  ///< When the limit may fall.
 };
 
-/// Returns the value to put in force. It rises at once, and falls to `now_value` once that has been lower for kFallDelay. While
+/// Returns the value to put in force. It rises at once. It falls once `now_value` has been lower for kFallDelay. While
 /// `now_value` is unknown, the last value stays in force, and the delay starts again. nullopt: there is no value yet.
 [[nodiscard]] std::optional<Damping> damp(std::optional<std::int64_t> now_value, const std::optional<Damped>& last,
                                           core::WallTime now);

@@ -1,5 +1,6 @@
 #include "operator/governance/claim.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -20,7 +21,7 @@ std::string name_of(const Spec& spec, const kube::Object& object) {
 std::string name_of(const api::SlurmAssociationSpec& spec, const kube::Object& /*object*/) {
   std::string out = acct::folded(spec.account);
   if (spec.user) out += "/" + acct::folded(*spec.user);
-  // Partitions are compared with case.
+  // Names of partitions are case-sensitive.
   return spec.partition.empty() ? out : out + "/" + spec.partition;
 }
 
@@ -134,10 +135,18 @@ Claim read_claim(Subject subject, kube::ObjectPtr object) {
   return claim;
 }
 
+bool names_partition(const kube::Object& object) {
+  if (!core::get_string(object.body, {"spec", "partition"}).empty()) return true;
+  const core::Json* associations = core::find(object.body, {"spec", "associations"});
+  return associations != nullptr && associations->is_array() && std::ranges::any_of(*associations, [](const core::Json& each) {
+           return !core::get_string(each, {"partition"}).empty();
+         });
+}
+
 acct::Settings applied_settings(const Claim& claim) {
   acct::Settings out;
   if (!claim.applied) return out;
-  // A later release has written fields that are unknown here. Leave them alone.
+  // Skip fields that only a later release of the operator knows.
   for (const auto& [setting, value] : claim.applied->items()) {
     if (acct::field_of(setting) != nullptr) out[setting] = value;
   }

@@ -1,5 +1,5 @@
-// A resource of an Accounting as the plan sees it: what it declares, and what its status has noted. All kinds share the rules
-// of ownership, drift and deletion, so they share this form.
+// A resource of an Accounting in the form that the plan uses: its declaration and the contents of its status. All kinds share
+// the rules of ownership, drift and deletion, so they share this form.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@
 
 namespace op::governance {
 
-/// What a resource declares in slurmdbd.
+/// The kind of entry that a resource declares in slurmdbd.
 enum class Subject { kQos, kAccount, kUser, kAssociation };
 
 /// The texts for a subject in messages, steps, events and conditions.
 struct SubjectTexts {
   std::string_view word;                             ///< In messages and step ids: "QOS".
-  std::string_view a_word;                           ///< "a QOS".
+  std::string_view a_word;                           ///< The word with its article: "a QOS".
   std::string_view created, updated, deleted, kept;  ///< Reasons of events.
-  std::string_view missing;                          ///< The reason of the condition Synced if slurmdbd lacks it.
+  std::string_view missing;                          ///< The reason of the condition Synced if slurmdbd lacks the subject.
   const kube::Resource& resource;
   std::string_view finalizer;
 };
@@ -38,7 +38,7 @@ struct SubjectTexts {
 struct Claim {
   kube::ObjectPtr object;
   Subject subject = Subject::kQos;
-  /// The name in Slurm, in lower case. Of an association: "ACCOUNT", "ACCOUNT/USER" or "ACCOUNT/USER/PARTITION".
+  /// The name in Slurm, in lower case. An association has the name "ACCOUNT", "ACCOUNT/USER" or "ACCOUNT/USER/PARTITION".
   std::string name;
   std::string parse_error;  ///< "" if the object was read.
   std::variant<api::SlurmQosSpec, api::SlurmAccountSpec, api::SlurmUserSpec, api::SlurmAssociationSpec> spec;
@@ -46,9 +46,9 @@ struct Claim {
   api::DriftPolicy policy = api::DriftPolicy::kEnforce;
   api::QosDeletion deletion_policy = api::QosDeletion::kDelete;
 
-  // From its status:
+  // From the status of the resource:
   std::int64_t observed_generation = 0;
-  /// The number of the resource's QOS; 0: none. Accounts and users have no number: 1 if slurmdbd has had the entity.
+  /// The number of the resource's QOS; 0: none. Accounts and users have no number, so 1 means that slurmdbd has had the entity.
   std::int64_t id = 0;
   std::optional<core::Json> applied;                      ///< See api::SlurmQosStatus::applied.
   std::vector<api::CapacityLimitStatus> capacity_limits;  ///< Only for a SlurmQos.
@@ -56,29 +56,32 @@ struct Claim {
 
   /// Reports whether the operator writes for this resource.
   [[nodiscard]] bool enforces() const { return parse_error.empty() && policy == api::DriftPolicy::kEnforce; }
-  /// Reports whether the resource deletes what it declares when it is deleted, or no longer declares it.
+  /// Reports whether the operator deletes what the resource has declared when the declaration or the resource is deleted.
   [[nodiscard]] bool deletes() const { return enforces() && deletion_policy == api::QosDeletion::kDelete && !built_in(); }
   /// Reports whether Slurm itself creates what the resource declares: QOS normal, account root and user root.
   [[nodiscard]] bool built_in() const;
-  /// Returns how step ids name the resource.
+  /// Returns the name of the resource in step ids.
   [[nodiscard]] std::string label() const;
 };
 
-/// The account or user whose settings in slurmdbd include those that a claim declares.
+/// An account or user. Its settings in slurmdbd include those that a claim declares.
 struct EntityName {
   Subject subject = Subject::kAccount;  ///< kAccount or kUser.
   std::string name;                     ///< In lower case.
   friend auto operator<=>(const EntityName&, const EntityName&) = default;
 };
-/// Returns the account or user of a claim: itself, or the one whose association it is. Requires a subject other than kQos.
+/// Returns the account or user that a claim declares, or to which its association belongs. Not for the subject kQos.
 [[nodiscard]] EntityName entity_of(const Claim& claim);
 
 [[nodiscard]] Claim read_claim(Subject subject, kube::ObjectPtr object);
 
+/// Reports whether the SlurmUser or SlurmAssociation has an association for a partition.
+[[nodiscard]] bool names_partition(const kube::Object& object);
+
 /// Returns the settings of status.applied that this release knows.
 [[nodiscard]] slurm::accounting::Settings applied_settings(const Claim& claim);
 
-/// Returns the places of the associations that status.applied has.
+/// Returns the places of the associations in status.applied.
 [[nodiscard]] std::set<slurm::accounting::Place> made_places(const Claim& claim);
 
 }  // namespace op::governance

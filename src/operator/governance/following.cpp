@@ -17,7 +17,7 @@ constexpr core::Duration kPolledAgain{1000};
 
 using api::CapacityLimitStatus;
 
-/// Returns the name of the Controller whose cluster counts. Error: none does, with the reason.
+/// Returns the name of the Controller of the cluster that limits follow. Error: why there is no such cluster.
 core::Result<std::string> cluster_of(const api::SlurmQosSpec& spec, const Observed& observed) {
   const std::string accounting = "Accounting " + observed.key.name;
   if (spec.capacity_cluster) {

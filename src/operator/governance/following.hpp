@@ -1,5 +1,5 @@
-// The values of limits that follow the capacity of a cluster, in one pass: the values in force, what the status notes of them,
-// and why a limit has none. Pure. Expressions and the delay are in capacity.hpp.
+// Finds the values of limits that follow the capacity of a cluster, for one pass: the values in force, the notes on them in the
+// status, and why a limit has no value. Pure. Expressions and the delay are in capacity.hpp.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ namespace op::governance {
 
 struct Following {
   slurm::accounting::Settings settings;          ///< The values in force, by setting. Limits without a value are left out.
-  std::vector<api::CapacityLimitStatus> status;  ///< The next status.capacityLimits. It is the memory of the next pass.
+  std::vector<api::CapacityLimitStatus> status;  ///< The next status.capacityLimits. The next pass continues from it.
   std::optional<Problem> problem;            ///< CapacityInvalid: a person must act. CapacityUnknown: a limit has no value yet.
   bool complete = true;                      ///< Every limit has a value.
   std::optional<core::Duration> look_again;  ///< When a limit may fall, or its capacity may be known.
@@ -29,9 +29,9 @@ struct Following {
 };
 
 /// Evaluates the expressions of a SlurmQos. A limit whose capacity is unknown, or whose expression does not fit the cluster,
-/// keeps the value that it has: that of the status, or else that of `applied`. `applied`: the settings that the operator has
-/// made. A limit falls with a delay only while its expression and its cluster stay the same. The status keeps its inputs until
-/// the value or the time changes, so that it is not written each time a node changes.
+/// keeps its value from the status, or else from `applied`. `applied`: the settings that the operator has written. A limit
+/// falls with a delay only while its expression and its cluster stay the same. The status keeps its inputs until the value or
+/// the time changes, so that it is not written each time a node changes.
 [[nodiscard]] Following follow(const std::map<std::string, CapacityLimit, std::less<>>& limits, const Claim& claim,
                                const slurm::accounting::Settings& applied, const Observed& observed);
 

@@ -1,4 +1,4 @@
-// Governance: the QOS, accounts and users of an Accounting, as its users declare them. A key is the "ns/name" of an Accounting,
+// Governance: the QOS, accounts and users that resources declare for an Accounting. A key is the "ns/name" of an Accounting,
 // because the resources of one Accounting are planned together. declaration.cpp says which changes wake the controller.
 #pragma once
 

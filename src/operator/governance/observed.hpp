@@ -28,11 +28,14 @@ struct Observed {
   slurm::AccountingKey database;
   /// The lists of slurmdbd; nullopt while no cluster is known whose slurmrestd can ask it.
   std::optional<slurm::accounting::View> view;
-  /// The capacities of clusters, by the names of their Controllers: all that name the Accounting. nullopt: not known now. Empty
-  /// unless a limit is an expression.
+  /// The capacities of the clusters whose Controllers name the Accounting, by Controller name. nullopt: not known now. The map
+  /// is empty unless a limit is an expression.
   std::map<std::string, std::optional<Capacity>, std::less<>> capacities;
-  /// The Controllers whose capacity is not known because the last complete answer of Slurm is old. The next poll brings it.
+  /// The Controllers whose capacity is not known because the last complete answer of Slurm is old. The next poll renews it.
   std::set<std::string, std::less<>> outdated;
+  /// The partitions of the clusters that have ever answered completely, by the cluster's name in Slurm, in lower case. Empty
+  /// unless an association is for a partition.
+  std::map<std::string, std::set<std::string>, std::less<>> partitions;
   /// Evidence for the QOS that may be deleted, by name in lower case.
   std::map<std::string, slurm::UnusedQos, std::less<>> unused;
   /// Evidence for the accounts and users that may be deleted, by subject and name in lower case.

@@ -36,7 +36,7 @@ struct Found {
   Settings settings;
 };
 
-/// The resources that declare the same QOS, account or user of the Accounting.
+/// The resources that declare the same QOS, account, user or association of the Accounting.
 struct Group {
   Subject subject = Subject::kQos;
   std::string name;                  ///< The name in Slurm, in lower case.
@@ -56,12 +56,12 @@ enum class Known {
   kNo,
 };
 
-/// True if the status notes that the QOS, account, user or association was to be created. It may exist by now.
+/// True if the status notes that the QOS, account, user or association was about to be created. It may exist by now.
 bool pending(const Claim& claim) {
   return claim.id == 0 && claim.applied.has_value();
 }
 
-/// True if the status of `to` has what the status of `from` notes about slurmdbd, so that `from` may drop it.
+/// True if the status of `to` has the id or creation that the status of `from` notes, so that `from` may drop its note.
 bool handed_over(const Claim& from, const Claim& to) {
   if (from.id != 0) return to.id == from.id;
   return !pending(from) || to.id != 0 || pending(to);
@@ -69,9 +69,9 @@ bool handed_over(const Claim& from, const Claim& to) {
 
 /// Reports whether the settings in status.applied were written. They are noted before the write.
 bool was_written(const Claim& claim) {
-  static const std::set<std::string_view> kAfterWrite{"InSync",         "PreemptMissing",  "Drifted",
-                                                      "ClusterUnknown", "AccountMissing",  "QosMissing",
-                                                      "UserMissing",    "CapacityUnknown", "CapacityInvalid"};
+  static const std::set<std::string_view> kAfterWrite{"InSync",          "PreemptMissing",  "Drifted",     "ClusterUnknown",
+                                                      "AccountMissing",  "QosMissing",      "UserMissing", "CapacityUnknown",
+                                                      "CapacityInvalid", "PartitionMissing"};
   const api::Condition* synced = api::find_condition(claim.conditions, api::kConditionSynced);
   return synced != nullptr && kAfterWrite.contains(synced->reason);
 }
@@ -106,7 +106,7 @@ struct Draft {
   bool limits_complete = true;                   ///< False: a limit has no value yet.
   api::ConditionStatus synced = api::ConditionStatus::kFalse;
   std::string reason, message;           ///< The reason and message of the condition Synced.
-  bool wrong = true;                     ///< A person must act. False: it only takes time.
+  bool wrong = true;                     ///< True: a person must act. False: the operator only has to wait.
   std::optional<plan::Step> write = {};  ///< The write to slurmdbd.
   std::optional<plan::Step> event = {};  ///< The event after the write.
 };
@@ -114,19 +114,23 @@ struct Draft {
 class Planner {
  public:
   explicit Planner(const Observed& observed) : observed_(observed) {
-    // One that only observes creates nothing.
+    // A resource that only observes creates nothing.
     for (const Claim& claim : observed.claims) {
       if (!claim.object->meta.terminating() && claim.enforces()) declared_.emplace(claim.subject, claim.name);
     }
     if (!observed.view) return;
     names_ = Names(*observed.view);
+    std::set<std::string> owned;
     for (const Claim& claim : observed.claims) {
-      if (claim.object->meta.terminating() || claim.subject == Subject::kQos || !claim.enforces()) continue;
+      if (claim.object->meta.terminating()) continue;
+      if (claim.subject == Subject::kQos && owned.insert(claim.name).second) note_preempts(claim);
+      if (claim.subject == Subject::kQos || !claim.enforces()) continue;
       if (const auto* account = std::get_if<api::SlurmAccountSpec>(&claim.spec); account && account->parent)
         names_.parents.emplace(claim.name, acct::folded(*account->parent));
       if (const auto settings = settings_of(claim)) {
         auto& all = claim.subject == Subject::kAssociation ? association_declarations_ : inline_declarations_;
         all[entity_of(claim)].emplace_back(&claim, *settings);
+        if (entity_of(claim).subject == Subject::kAccount) note_account(entity_of(claim).name, *settings);
         if (claim.subject == Subject::kAccount && claim.id != 0 && claim.deletes()) note_leaving(claim, *settings);
       }
     }
@@ -150,7 +154,7 @@ class Planner {
     }
     for (auto& [key, group] : groups) {
       if (known(group.subject) != Known::kNo) group.found = find(group);
-      // The owner's note has precedence over that of the resource that it takes over from.
+      // The id in the owner's status has precedence over that of a former owner.
       if (group.owner != nullptr && group.owner->id != 0) group.noted = group.owner->id;
       if (group.noted == 0 && group.found && was_created(group)) group.noted = group.found->id;
       for (const Claim* claim : group.claims) {
@@ -167,6 +171,27 @@ class Planner {
   }
 
  private:
+  /// Notes the parents and default QOS that a resource declares for an account.
+  void note_account(const std::string& account, const Settings& settings) {
+    for (const auto& [setting, value] : settings) {
+      const auto place = acct::place_of(setting);
+      const auto row = place ? names_.accounts.find({place->cluster, account}) : names_.accounts.end();
+      if (row == names_.accounts.end()) continue;
+      const std::string_view field = acct::without_place(setting);
+      if (field == acct::kParent) row->second.parent = value;
+      if (field == acct::kDefaultQos && names_.qos.contains(value.get<std::string>())) row->second.default_qos = value;
+    }
+  }
+
+  /// Notes which QOS the owner's QOS is to preempt.
+  void note_preempts(const Claim& owner) {
+    const auto& spec = std::get<api::SlurmQosSpec>(owner.spec);
+    if (!owner.enforces() || !spec.preempt) return;
+    std::set<std::string>& names = names_.preempts[owner.name];
+    names.clear();
+    for (const std::string& each : *spec.preempt) names.insert(acct::folded(each));
+  }
+
   /// Notes the clusters that the account is to leave, so that its users leave them first.
   void note_leaving(const Claim& claim, const Settings& settings) {
     for (const acct::Place& place : made_places(claim)) {
@@ -177,8 +202,8 @@ class Planner {
 
   // --- What is known of slurmdbd ---
 
-  /// Returns what slurmdbd has of the group. Of an association: the settings at the places that the resources declare, or have
-  /// made.
+  /// Returns what slurmdbd has of the group. For an association: the settings at the places that the resources declare or have
+  /// created.
   [[nodiscard]] std::optional<Found> find(const Group& group) const {
     if (group.subject != Subject::kAssociation) {
       const auto it = found_.find({group.subject, group.name});
@@ -290,7 +315,7 @@ class Planner {
     const Known state = known(claim.subject);
     if (state == Known::kForAWhile) {
       out_.wake_after(kShortAbsence, "slurmdbd is away");
-      // What another resource hands over must be noted, even if slurmdbd does not answer.
+      // The owner must note what another resource hands over, even if slurmdbd does not answer.
       const bool told = api::find_condition(claim.conditions, api::kConditionSynced) != nullptr;
       if (told && std::ranges::all_of(group.claims, [&](const Claim* other) { return handed_over(*other, claim); })) return;
     }
@@ -376,13 +401,17 @@ class Planner {
       return tell(claim, std::move(draft));
     }
     const std::vector<acct::Difference> left = acct::differences(wanted, group.found->settings);
-    const Writable now = writable(claim, wanted, names_, declared_);
+    const Writable now = writable(claim, wanted, group.found->settings, names_, declared_);
     if (left.empty() && now.reason == "ClusterUnknown") {
       draft.reason = now.reason;
       draft.message = now.message;
       return tell(claim, std::move(draft));
     }
-    if (left.empty()) return tell(claim, in_sync(std::move(draft), group));
+    if (left.empty()) {
+      draft = in_sync(std::move(draft), group);
+      check_partitions(wanted, draft);
+      return tell(claim, std::move(draft));
+    }
     draft.reason = "Drifted";
     draft.message = list_of(left) + " (policy is Observe)";
     tell(claim, std::move(draft));
@@ -405,9 +434,38 @@ class Planner {
     return draft;
   }
 
+  /// Adds a problem to the draft. The reason is that of the first problem.
+  static void add_problem(Draft& draft, std::string_view reason, const std::string& message, bool wrong) {
+    if (draft.synced == api::ConditionStatus::kTrue) {
+      draft.synced = api::ConditionStatus::kFalse;
+      draft.reason = reason;
+      draft.message = message;
+      draft.wrong = wrong;
+    } else {
+      draft.message += "; " + message;
+      draft.wrong = draft.wrong || wrong;
+    }
+  }
+
+  /// Reports associations for partitions that do not exist. They are written all the same, because the partitions may come
+  /// later.
+  void check_partitions(const Settings& settings, Draft& draft) const {
+    std::set<std::string> absent;
+    for (const acct::Place& place : places_of(settings)) {
+      const auto known = observed_.partitions.find(place.cluster);
+      if (place.partition.empty() || known == observed_.partitions.end() || known->second.contains(place.partition)) continue;
+      absent.insert(place.partition + " in cluster " + place.cluster);
+    }
+    if (absent.empty()) return;
+    add_problem(draft, "PartitionMissing",
+                "Slurm has no partition " + joined({absent.begin(), absent.end()}) +
+                    ". Correct the name, or create the partition. Jobs can use the association when the partition exists",
+                true);
+  }
+
   [[nodiscard]] bool is_ours(const Claim& claim, const Group& group) const {
     if (!group.found || group.noted == group.found->id || claim.adoption == api::Adoption::kAdopt) return true;
-    // The association of an account belongs to the SlurmAccount, which leaves the settings to the SlurmAssociation.
+    // The SlurmAccount owns the association of its account, and leaves the settings to the SlurmAssociation.
     return of_declared_account(claim);
   }
 
@@ -421,7 +479,7 @@ class Planner {
            });
   }
 
-  /// Returns the SlurmAccount or SlurmUser that declares settings of the association as well, or null.
+  /// Returns the SlurmAccount or SlurmUser that also declares settings of the claim's association, or null.
   [[nodiscard]] const Claim* declared_inline(const Claim& claim, const Settings& wanted) const {
     if (claim.subject != Subject::kAssociation) return nullptr;
     const auto all = inline_declarations_.find(entity_of(claim));
@@ -454,7 +512,8 @@ class Planner {
                       texts(group.subject).resource.kind + " has made. It is left alone unless spec.adoption is Adopt";
       return tell(claim, std::move(draft));
     }
-    Writable now = writable(claim, std::move(wanted), names_, declared_);
+    const Settings found = group.found ? group.found->settings : Settings{};
+    Writable now = writable(claim, std::move(wanted), found, names_, declared_);
     if (now.hold) {
       draft.wrong = !now.coming;
       draft.reason = std::move(now.reason);
@@ -470,7 +529,6 @@ class Planner {
     const bool was_there = draft.id != 0;
     draft.owns = true;
     draft.id = group.found ? group.found->id : 0;
-    const Settings found = group.found ? group.found->settings : Settings{};
     Settings target = now.settings;
     if (group.found) add_resets(claim, draft.applied, target);
     add_default_account(claim, found, target);
@@ -482,18 +540,14 @@ class Planner {
       draft = in_sync(std::move(draft), group);
       if (!stuck.empty()) {
         for (const std::string& each : stuck) draft.applied[each] = acct::value_of(found, each);
-        draft.synced = api::ConditionStatus::kFalse;
-        draft.reason = "Unsupported";
-        draft.message = stuck_text(claim, stuck.front(), acct::value_of(found, stuck.front()));
-      } else if (!now.reason.empty()) {
-        draft.synced = api::ConditionStatus::kFalse;
-        draft.wrong = !now.coming;
-        draft.reason = std::move(now.reason);
-        draft.message = std::move(now.message);
+        add_problem(draft, "Unsupported", stuck_text(claim, stuck.front(), acct::value_of(found, stuck.front())), true);
       }
+      if (!now.reason.empty()) add_problem(draft, now.reason, now.message, !now.coming);
+      check_partitions(draft.applied, draft);
       return tell(claim, std::move(draft));
     }
     write(claim, group, target, left, was_there, draft);
+    if (draft.reason != "Writing" && !now.reason.empty()) add_problem(draft, now.reason, now.message, !now.coming);
     for (const auto& [setting, value] : now.settings) draft.applied[setting] = value;
     tell(claim, std::move(draft));
   }
@@ -506,8 +560,7 @@ class Planner {
       const auto place = acct::place_of(setting);
       const std::string_view field = acct::without_place(setting);
       if (place) {
-        // The settings of an association that is deleted are deleted with it. A default account can only be replaced by another
-        // one.
+        // Settings end with their association. A default account cannot be reset, only replaced by another account.
         if (field == acct::kDefaultAccount) continue;
         if (field == acct::kAssociation && (!claim.deletes() || of_account)) continue;
         const std::string association = place->setting(acct::kAssociation);
@@ -561,8 +614,8 @@ class Planner {
     }
   }
 
-  /// Where a SlurmAssociation deletes a default account, makes another account of the user the default: slurmdbd deletes it
-  /// only as the last one of the cluster.
+  /// Where a SlurmAssociation deletes the association in a default account, makes another account of the user the default:
+  /// slurmdbd deletes that association only if it is the user's last one in the cluster.
   void replace_default(const Claim& claim, Settings& changes) const {
     if (claim.subject != Subject::kAssociation) return;
     const EntityName entity = entity_of(claim);
@@ -637,6 +690,9 @@ class Planner {
     draft.reason = "Writing";
     draft.message = before;
     if (const plan::Outcome* failed = failure(id)) tell_failure(*failed, draft);
+    // An account or user is written by several requests. If one fails, what earlier requests have written stays.
+    if (draft.reason == "WriteFailed" && !create && group.subject != Subject::kQos)
+      draft.message += ". Still different in slurmdbd: " + before;
     plan::ActPtr act = group.subject == Subject::kQos
                            ? slurm::write_qos(observed_.database, group.name, create ? 0 : group.found->id, std::move(changes))
                            : entity_write(claim, create, std::move(changes));
@@ -650,7 +706,7 @@ class Planner {
     out_.waits_on(observed_.database);
   }
 
-  /// An association is written by a change of its account or user.
+  /// Returns the act for a claim that is not a QOS. An association is written by a change of its account or user.
   [[nodiscard]] plan::ActPtr entity_write(const Claim& claim, bool create, Settings changes) const {
     const EntityName entity = entity_of(claim);
     return slurm::write_entity(observed_.database, entity_kind(entity.subject), entity.name,
@@ -662,7 +718,7 @@ class Planner {
     const bool passing = retry == core::Retry::kLater || retry == core::Retry::kSettle || retry == core::Retry::kDecideAnew;
     if (passing && failed.count < 5) return;
     using enum core::ErrorCode;
-    // What is in use is deleted later, without anybody's help.
+    // Nobody must act if a QOS, account, user or association is in use: it is deleted later.
     draft.wrong = failed.error->code != kBusy;
     draft.reason = failed.error->code == kUnsupported ? "Unsupported" : failed.error->code == kBusy ? "InUse" : "WriteFailed";
     draft.message = one_line(failed.error->message);
@@ -672,7 +728,7 @@ class Planner {
 
   void yield_to_owner(const Claim& claim, const Group& group) {
     Draft draft;
-    // Keep the note until the owner has it.
+    // Keep the note in this status until the owner's status has it.
     if (!handed_over(claim, *group.owner)) {
       draft.id = claim.id;
       draft.owns = true;
@@ -693,7 +749,7 @@ class Planner {
       const std::string owner = words.resource.kind + " " + group.owner->object->meta.name;
       if (group.owner->parse_error.empty() && !group.owner->enforces())
         return let_go(claim, group, owner + " only observes the " + word, "policy of " + owner + " is Observe");
-      // The QOS, account or user may be gone, or another one of its name may have come.
+      // The QOS, account or user may have been deleted, or deleted and created again by somebody else.
       const bool gone = known(claim.subject) == Known::kYes &&
                         (!group.found || (claim.id != 0 ? group.found->id != claim.id : !was_created(group)));
       if (handed_over(claim, *group.owner) || gone) return let_go(claim, group, owner + " has the " + word + " now", "");
@@ -777,7 +833,7 @@ class Planner {
       if (failure(delete_id(group)) == nullptr) {
         lane.then();
         lane.add(event(claim, "Normal", std::string(texts(group.subject).deleted), "Delete", group.text() + " was deleted"));
-        // The object is gone at once, so its status is not written.
+        // The object is deleted at once, so its status is not written.
         lane.then();
         return add_release(lane, claim, "the " + std::string(texts(group.subject).word) + " is deleted");
       }
@@ -840,7 +896,7 @@ class Planner {
       return;
     }
     const bool synced = draft.synced == api::ConditionStatus::kTrue;
-    // A drift that is mended at once is reported by its event alone.
+    // A drift that is corrected at once gets an event, but no change of the status.
     const bool quiet = draft.write && draft.reason == "Writing" && claim.id == draft.id && draft.owns && claim.applied &&
                        *claim.applied == json_from(draft.applied) &&
                        json_from(claim.capacity_limits) == json_from(draft.capacity_limits) &&

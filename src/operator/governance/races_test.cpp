@@ -1,5 +1,5 @@
-// Random histories of resources that declare the same QOS, or the same account. At the end one of them owns it, and nothing is
-// lost.
+// Random histories of resources that declare the same QOS, or the same account. At the end, one resource owns the QOS or
+// account, and nothing is lost.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -33,7 +33,7 @@ class Race {
         if (below(3) == 0) world_.remove(kind_, {"default", name});
         break;
       case 2:
-        // Until the creation is noted, the operator cannot tell whose it is.
+        // Until a status notes the creation, the operator cannot tell who created the QOS or account.
         if (noted()) change(99);
         break;
       case 3:

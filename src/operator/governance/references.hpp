@@ -1,5 +1,5 @@
-// What a resource names, and what slurmdbd has of it: QOS, TRES, accounts, users, clusters. Slurm refuses some unknown names,
-// and drops others in silence.
+// Checks which of the QOS, TRES, accounts, users and clusters that a resource names exist in slurmdbd. Slurm refuses some
+// unknown names, and drops others without an error.
 #pragma once
 
 #include <map>
@@ -14,6 +14,12 @@
 
 namespace op::governance {
 
+/// The association of an account in a cluster: as a resource declares it, or else as slurmdbd has it. In lower case.
+struct AccountRow {
+  std::string parent;
+  std::string default_qos;  ///< "": the default QOS of the parent.
+};
+
 /// The names that slurmdbd has. All are in lower case, except those of TRES and partitions.
 struct Names {
   Names() = default;
@@ -21,11 +27,13 @@ struct Names {
   std::set<std::string, std::less<>> qos, users;
   std::set<std::string> clusters;
   std::set<std::string, std::less<>> tres;  ///< Empty while the list is incomplete.
+  /// Maps each QOS to the QOS that it preempts, as its SlurmQos declares, or else as slurmdbd has it.
+  std::map<std::string, std::set<std::string>, std::less<>> preempts;
   /// Maps each account to the coordinators of the accounts above it that are not its own coordinators.
   std::map<std::string, std::set<std::string>, std::less<>> inherited_coordinators;
-  std::map<std::string, std::string, std::less<>> parents;  ///< By account, the parent that its SlurmAccount declares.
-  std::set<std::pair<std::string, std::string>> leaving;    ///< Those of `accounts` that are to be deleted.
-  std::set<std::pair<std::string, std::string>> accounts;   ///< Cluster and account, of each association of an account.
+  std::map<std::string, std::string, std::less<>> parents;  ///< Maps accounts to the parents that SlurmAccounts declare.
+  std::set<std::pair<std::string, std::string>> leaving;    ///< The keys of `accounts` that are to be deleted.
+  std::map<std::pair<std::string, std::string>, AccountRow> accounts;  ///< By cluster and account.
 };
 
 /// The subjects and names that resources declare, without resources that are being deleted or only observe.
@@ -35,14 +43,14 @@ using Declared = std::set<std::pair<Subject, std::string>>;
 struct Writable {
   slurm::accounting::Settings settings;
   bool hold = false;            ///< Nothing may be written yet.
-  std::string reason, message;  ///< What is missing, for the condition Synced. "" if nothing is.
+  std::string reason, message;  ///< What is missing, for the condition Synced. "": nothing.
   bool coming = false;          ///< Other resources declare all of what is missing.
 };
 
-/// Removes from `wanted` the settings that refer to names that slurmdbd does not have. If the rest would allow more than is
-/// declared, or would be refused, sets `hold`.
-[[nodiscard]] Writable writable(const Claim& claim, slurm::accounting::Settings wanted, const Names& names,
-                                const Declared& declared);
+/// Removes settings from `wanted` that refer to names that slurmdbd does not have. Sets `hold` if the rest would allow more
+/// than is declared, or would be refused. `found`: what slurmdbd has of the account, user or association.
+[[nodiscard]] Writable writable(const Claim& claim, slurm::accounting::Settings wanted,
+                                const slurm::accounting::Settings& found, const Names& names, const Declared& declared);
 
 /// Joins names for a message: "a, b".
 [[nodiscard]] std::string joined(const std::vector<std::string>& names);

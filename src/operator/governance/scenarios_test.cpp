@@ -1,4 +1,5 @@
-// Runs the scenarios of tests/scenarios/governance. They have words of their own about slurmdbd: see tests/scenarios/README.md.
+// Runs the scenarios of tests/scenarios/governance. These scenarios have extra keywords for slurmdbd: see
+// tests/scenarios/README.md.
 #include <gtest/gtest.h>
 
 #include "operator/governance/testing/world.hpp"

@@ -64,7 +64,7 @@ class Reader {
 
   void refuse(const std::string& path, const std::string& why) {
     const std::string problem = path + ": " + why;
-    // An association is read once for each of its clusters.
+    // An association is read once for each of its clusters, so a problem may come up several times.
     if (problems.find(problem) == std::string::npos) problems += (problems.empty() ? "" : "; ") + problem;
   }
 
@@ -279,7 +279,7 @@ core::Result<DeclaredQos> declared(const api::SlurmQosSpec& spec) {
     }
     reader.out.settings[setting] = std::move(value);
   }
-  // Slurm reads the TRES limits of such a QOS as percentages of the cluster, so it follows the capacity by itself.
+  // Slurm reads the TRES limits of a QOS with the flag Relative as percentages of the cluster, so they follow the capacity.
   const auto flags = reader.out.settings.find("Flags");
   if (flags != reader.out.settings.end() && std::ranges::find(flags->second, Json("Relative")) != flags->second.end()) {
     for (const auto& [setting, limit] : reader.out.capacity)

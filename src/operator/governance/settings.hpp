@@ -23,32 +23,32 @@ struct CapacityLimit {
   Expression expression;
 };
 
-/// What a SlurmQos declares.
+/// The declarations of a SlurmQos.
 struct DeclaredQos {
-  slurm::accounting::Settings settings;  ///< Plain values, those of spec.config included.
-  /// Limits without a plain value, by setting ("GrpTRES/cpu"). None is in `settings`.
+  slurm::accounting::Settings settings;  ///< Plain values, including those of spec.config.
+  /// Limits that are expressions, by setting ("GrpTRES/cpu"). `settings` has none of them.
   std::map<std::string, CapacityLimit, std::less<>> capacity;
 };
 
 /// Returns what the spec declares. Error: kInvalid, with the path of what is wrong.
 [[nodiscard]] core::Result<DeclaredQos> declared(const api::SlurmQosSpec& spec);
 
-/// Returns the settings that the spec declares: those of the account, and those of its association in each of `clusters` that
-/// it names. If it names none, in each of them. Error: kInvalid, with the path of what is wrong.
+/// Returns the settings that the spec declares: those of the account, and those of its associations in the `clusters` that it
+/// names, or in all `clusters` if it names none. Error: kInvalid, with the path of what is wrong.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAccountSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns the same for a user. Also refuses two associations for one place, and a default account without an association. The
-/// default account is declared only if the spec names it.
+/// Returns the settings of a user and its associations. Errors as for an account; also for two associations at one place, and
+/// for a default account without an association. Declares a default account only if the spec names one.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmUserSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns the settings of one association in each of the clusters that it names, or in all. Error: as for an account.
+/// Returns the settings of an association in each of the clusters that the spec names, or in all. Error: as for an account.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAssociationSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns the places of the user's associations that make `account` the default account: one in each cluster in which
-/// `settings` have an association in `account`. An association for all partitions has precedence.
+/// Returns the places whose associations make `account` the user's default account: one in each cluster in which `settings`
+/// have an association in `account`. An association for all partitions has precedence over one for a partition.
 [[nodiscard]] std::set<slurm::accounting::Place> default_places(const slurm::accounting::Settings& settings,
                                                                 const std::string& account);
 

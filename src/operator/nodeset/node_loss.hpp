@@ -24,15 +24,15 @@ struct NodeLoss {
   [[nodiscard]] std::string text() const;
 };
 
-/// True if so few of `before` nodes match now that the list is in doubt: fewer than half and at least three less; or none, if
+/// True if so few of `before` nodes match now that the list is in doubt: fewer than half and at least three fewer; or none, if
 /// there were at least two.
 [[nodiscard]] bool implausible_loss(int before, int now);
 /// Parses the loss from the conditions. Returns an empty loss if they report none.
 [[nodiscard]] NodeLoss told_loss(const std::vector<api::Condition>& conditions);
 
 struct Observed;
-/// Returns the loss compared with the number of nodes that the status recorded for the same spec. After a change of the spec, a
-/// new loss is intended. A loss that the condition reports already continues, even after a change of the spec.
+/// Returns the loss compared with the number of nodes that the status recorded for the same spec. Finds no new loss after a
+/// change of the spec, because users intended it. A loss that the condition already reports continues even then.
 [[nodiscard]] NodeLoss find_node_loss(const Observed& observed);
 
 }  // namespace op::nodeset

@@ -24,7 +24,7 @@ namespace slurm {
 /// Evidence, from complete lists, that no association has the QOS as its default or its only QOS, and no QOS preempts it.
 class UnusedQos final : public plan::Evidence {
  public:
-  /// Returns nullopt if the QOS is used, if a list is incomplete or old, and for the QOS normal.
+  /// Returns nullopt if the QOS is used, if a list is incomplete or old, and for the QOS `normal`.
   static std::optional<UnusedQos> of(const plan::Observing& observing, AccountingKey database, const accounting::Qos& qos,
                                      const accounting::View& view);
   [[nodiscard]] const AccountingKey& database() const { return database_; }
@@ -49,13 +49,13 @@ class UnusedQos final : public plan::Evidence {
 /// to a deleted QOS, slurmrestd of 24.11 cannot list any QOS, so a used QOS must not be deleted.
 [[nodiscard]] std::string use_of_qos(std::string_view qos, const accounting::View& view);
 
-/// Joins users for a message: the first few, and how many more there are.
+/// Joins texts about who uses an object, for a message: the first few texts, and how many more there are.
 [[nodiscard]] std::string some_users(const std::vector<std::string>& users, std::string_view between = "; ");
 
-/// Creates a QOS with these settings, or changes them in an existing one. A request contains either new QOS or one existing
-/// QOS, because slurmdbd rolls back a request that contains both. Errors: kConflict if the number of the live QOS is not `id`;
-/// kUnsupported, with the name of the setting, if this release cannot express it; kInvalid, with the names, if slurmdbd did not
-/// store some settings.
+/// Creates a QOS with these settings, or changes them in an existing one. Several acts that create QOS share a request. A
+/// change has its own, because slurmdbd rolls back a request that contains both. Errors: kConflict if a new name exists, or if
+/// the QOS `id` is gone or another; kUnsupported, with the name of the setting, if this release cannot express it; kInvalid,
+/// with the names, if slurmdbd did not store some settings.
 struct WriteQos final : plan::Act {
   AccountingKey database;
   std::string name;
@@ -76,10 +76,10 @@ struct DeleteQos final : plan::Act {
 };
 
 /// Creates an account or a user with its associations, or changes settings of an existing one. A setting `Association` that is
-/// false deletes that association, unless an unfinished job uses it. The entity is written first, then its associations, then
-/// the coordinators of an account, and associations are deleted last. Errors: kConflict if it exists and was to be created, or
-/// is gone and was to be changed, or if an association to be changed is gone; kUnsupported, with the name of a setting that
-/// this release cannot express; kBusy, with the jobs or rows that keep an association from being deleted; kInvalid if slurmdbd
+/// false deletes that association, unless an unfinished job uses it. Order: the entity, its associations, the coordinators of
+/// an account, the deletions. Errors: kConflict if it exists and was to be created, or is gone and was to be changed, or if an
+/// association to be changed is gone; kUnsupported if slurmrestd cannot address the name, restore the deleted user, or express
+/// a setting, which it names; kBusy, with the jobs or rows that keep an association from being deleted; kInvalid if slurmdbd
 /// did not store some settings.
 struct WriteEntity final : plan::Act {
   AccountingKey database;
@@ -94,8 +94,8 @@ struct WriteEntity final : plan::Act {
 /// account has no child and no user.
 class UnusedEntity final : public plan::Evidence {
  public:
-  /// `known`: the associations that may be deleted with it. Returns nullopt if use_of_entity() says that it is used,
-  /// if a list is incomplete or old, and for root.
+  /// `known`: the associations that may be deleted with the account or user. Returns nullopt if use_of_entity() names a use, if
+  /// a list is incomplete or old, and for root.
   static std::optional<UnusedEntity> of(const plan::Observing& observing, AccountingKey database, accounting::EntityKind kind,
                                         const std::string& name, const std::set<accounting::Place>& known,
                                         const accounting::View& view);
@@ -115,7 +115,7 @@ class UnusedEntity final : public plan::Evidence {
 
 /// Returns who uses the account or user, for messages: "it has the users ann, bob", "it is the parent of account optics",
 /// "it has associations that this object has not made: chemistry@site". Returns "" if nobody does. It also returns a text if
-/// slurmdbd would delete associations of others: it looks for `LIKE '%/NAME/%'`, where `_` is any character
+/// slurmdbd would delete associations of others, because it selects by `LIKE '%/NAME/%'`, where `_` is any character
 /// (as_mysql_remove_accts() and as_mysql_remove_users()).
 [[nodiscard]] std::string use_of_entity(accounting::EntityKind kind, std::string_view name,
                                         const std::set<accounting::Place>& known, const accounting::View& view);
@@ -125,7 +125,7 @@ class UnusedEntity final : public plan::Evidence {
 [[nodiscard]] std::string use_of_association(const accounting::Association& row, const accounting::View& view);
 
 /// Deletes an account or a user with its associations. Succeeds if there is none. Errors: kExpired if the evidence is too old;
-/// kBusy if a live read of slurmdbd finds others that use it, or an unfinished job.
+/// kBusy if a live read finds others that use the account or user, or an unfinished job.
 struct DeleteEntity final : plan::Act {
   explicit DeleteEntity(UnusedEntity why) : evidence(std::move(why)) {}
   UnusedEntity evidence;

@@ -32,9 +32,9 @@ enum class EntityKind { kAccount, kUser };
 /// Returns "account" or "user", for messages.
 [[nodiscard]] std::string_view name_of(EntityKind kind);
 
-/// Where an association is. All names are in lower case, except the partition's.
+/// The place of an association. All names are in lower case, except the partition's.
 struct Place {
-  std::string account;  ///< "" in the settings of an account, because it is that account.
+  std::string account;  ///< "" in the settings of an account, where this is the account itself.
   std::string partition;
   std::string cluster;
   /// Returns "site", "physics@site" or "physics/debug@site".
@@ -51,7 +51,7 @@ struct Place {
 inline constexpr std::string_view kDescription = "Description";
 inline constexpr std::string_view kOrganization = "Organization";
 inline constexpr std::string_view kAdminLevel = "AdminLevel";
-/// True: the association exists. It is the only setting whose reset deletes something.
+/// True: the association exists. This is the only setting whose reset deletes something.
 inline constexpr std::string_view kAssociation = "Association";
 /// The parent of an account. The default is kRoot.
 inline constexpr std::string_view kParent = "Parent";
@@ -88,7 +88,7 @@ struct Entity {
 /// Returns all accounts or all users. The keys are their names in lower case.
 [[nodiscard]] std::map<std::string, Entity, std::less<>> entities(EntityKind kind, const View& view);
 
-/// Returns why slurmrestd or slurmdbd cannot address the account or user of this name, or "".
+/// Returns why slurmrestd or slurmdbd cannot address an account or user of this name, or "".
 [[nodiscard]] std::string entity_name_problem(EntityKind kind, std::string_view name);
 
 /// Returns the body of an association for POST associations. `found`: its settings now, without place; empty for a new one.

@@ -1,4 +1,4 @@
-// What an accounting database contains, independent of Slurm's release and data_parser version.
+// The contents of an accounting database, independent of Slurm's release and data_parser version.
 //
 // Limits have the names of sacctmgr(1), which administrators know: "GrpTRES", "MaxJobsPerUser".
 #pragma once
@@ -62,8 +62,8 @@ struct Association {
   std::string cluster, account, user, partition;  ///< `user` and `partition` may be "".
   std::string parent_account, default_qos, comment;
   std::vector<std::string> qos;  ///< The QOS that it may use.
-  std::int64_t shares = 0;       ///< Slurm calls it fairshare.
-  bool is_default = false;       ///< Its account is the default account of its user in its cluster.
+  std::int64_t shares = 0;       ///< The value that Slurm calls fairshare.
+  bool is_default = false;       ///< The account is the user's default account in the cluster.
   Number priority;
   Limits limits;
   /// Returns the key that no other association has: "cluster/account/user/partition".
@@ -71,12 +71,12 @@ struct Association {
   friend bool operator==(const Association&, const Association&) = default;
 };
 
-/// What a job uses of an accounting database: its QOS and its association.
+/// The QOS and the association of an accounting database that a job uses.
 struct JobUse {
   std::int64_t id = 0;
   std::string cluster, qos, account, user, partition;  ///< `qos` and `partition` of a job that waits may be lists.
   std::set<std::string> states{};
-  /// A job that completes may still be requeued, for its exit code or as a job of scrontab.
+  /// A COMPLETING job counts, because it may still be requeued, for its exit code or as a job of scrontab.
   [[nodiscard]] bool unfinished() const {
     return states.contains("PENDING") || states.contains("RUNNING") || states.contains("SUSPENDED") ||
            states.contains("COMPLETING");
@@ -86,7 +86,7 @@ struct JobUse {
 
 /// A cluster whose slurmctld has registered with slurmdbd.
 struct Cluster {
-  std::string name, host;  ///< `host` is "" while its slurmctld is not connected.
+  std::string name, host;  ///< `host` is "" while slurmctld is not connected.
   std::int64_t port = 0;
   [[nodiscard]] bool connected() const { return !host.empty() && port != 0; }
   friend bool operator==(const Cluster&, const Cluster&) = default;

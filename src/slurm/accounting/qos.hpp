@@ -82,12 +82,12 @@ struct Difference {
   [[nodiscard]] std::string text() const;  ///< Returns "GrpJobs is 20, wanted 10".
   friend bool operator==(const Difference&, const Difference&) = default;
 };
-/// Returns the settings of `wanted` whose values in `found` differ. Texts and names are compared without case, because slurmdbd
+/// Returns the settings of `wanted` whose values in `found` differ. Ignores the case of texts and names, because slurmdbd
 /// stores them in lower case.
 [[nodiscard]] std::vector<Difference> differences(const Settings& wanted, const Settings& found);
 
-/// Returns the body of POST qos: `found` with `wanted` merged over it. It contains all fields, because Slurm clears flags and
-/// preempt mode that a request omits. Error: kUnsupported, with the name of a setting that this data_parser cannot express.
+/// Returns the body of POST qos: `found` with `wanted` merged over it. Unset limits may be absent, but never flags and preempt
+/// mode, as Slurm would clear them. Errors name a setting: kUnsupported (slurmrestd cannot write it), kInvalid (unknown).
 [[nodiscard]] core::Result<core::Json> qos_body(const std::string& name, const Settings& found, const Settings& wanted,
                                                 std::string_view data_parser);
 
@@ -95,7 +95,7 @@ struct Difference {
 /// {"set": false} and not infinite. Error: kInvalid, with the path of every unknown or wrong member.
 [[nodiscard]] core::Result<Settings> read_qos(const core::Json& config, std::string_view version = "");
 
-/// Returns the name in lower case. Slurm compares names of QOS, accounts and users without case.
+/// Returns the name in lower case. Names of QOS, accounts and users are case-insensitive in Slurm.
 [[nodiscard]] std::string folded(std::string_view name);
 /// Reports whether a list with commas between its names has this name. Upper and lower case are equal.
 [[nodiscard]] bool listed(std::string_view list, std::string_view name);

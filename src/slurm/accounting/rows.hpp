@@ -22,7 +22,7 @@ enum class List { kTres, kQos, kAccounts, kUsers, kAssociations, kClusters };
 template <class Key, class Row>
 struct Rows {
   enum class Health {
-    kNone,      ///< It was never read.
+    kNone,      ///< The list was never read.
     kStale,     ///< The rows are old, because the last polls failed.
     kComplete,  ///< The last poll read all rows.
   };

@@ -1,4 +1,4 @@
-// What jobs use and ask for, and what associations have used: the part that limits and fair share depend on.
+// The usage and requests of jobs, and the usage of associations. Limits and fair share depend on them.
 //
 //   const auto asks = read_tres("cpu=2,mem=1.5G,gres/gpu=1");   // {"cpu": 2, "gres/gpu": 1, "mem": 1536}
 #pragma once
@@ -26,7 +26,7 @@ struct QueuedJob {
   std::int64_t id = 0;
   std::int64_t array = 0;  ///< The job array of which it is a task; 0: none.
   std::optional<std::int64_t> task{};
-  std::string tasks;  ///< The tasks of an array for which the record stands: "1-3%1". "" if it is one job.
+  std::string tasks;  ///< The tasks of an array for which the record stands: "1-3%1". "": one job.
   std::string cluster, user, account, qos, partition, state;
   std::set<std::string, std::less<>> flags;  ///< Flags beside the base state: "COMPLETING".
   std::string reason, description;
@@ -45,7 +45,7 @@ struct QueuedJob {
   [[nodiscard]] std::string full_id() const;
   /// Returns the number of jobs for which the record stands.
   [[nodiscard]] std::int64_t count() const;
-  /// True if the record is this task of its array, or stands for it among others.
+  /// True if the record stands for this task of its array, alone or with other tasks.
   [[nodiscard]] bool has_task(std::int64_t index) const;
   friend bool operator==(const QueuedJob&, const QueuedJob&) = default;
 };
@@ -55,10 +55,10 @@ struct Share {
   std::string cluster;
   bool is_user = false;
   std::string name;    ///< The name of the user, or of the account if it is the association of an account.
-  std::string parent;  ///< The account above it; for a user, the account of the association.
+  std::string parent;  ///< The parent account; for a user, the account of the association.
   std::string partition;
-  std::optional<double> usage;                              ///< The part of its parent's usage that is its own, from 0 to 1.
-  std::optional<double> factor;                             ///< The fair-share factor, from 0 to 1. Only that of a user counts.
+  std::optional<double> usage;                              ///< The fraction of the parent's usage, from 0 to 1.
+  std::optional<double> factor;                             ///< The fair-share factor, from 0 to 1. Counts only for users.
   std::map<std::string, double, std::less<>> tres_seconds;  ///< By TRES, decayed as PriorityDecayHalfLife says.
   friend bool operator==(const Share&, const Share&) = default;
 };

@@ -1,5 +1,5 @@
-// Reads slurmdbd's lists through a slurmrestd, and writes QOS, accounts, users and associations. Part of Client, whose
-// connection and negotiation it shares.
+// Reads slurmdbd's lists through a slurmrestd, and writes QOS, accounts, users and associations. Part of Client: both share one
+// connection and negotiation.
 //
 //   client.accounting().qos([](const auto& rows) { ... });
 #pragma once
@@ -46,7 +46,7 @@ class AccountingClient {
   /// again. slurmdbd lacks jobs that have been held since their submission.
   void job(std::int64_t id, Done<accounting::QueuedJob> done);
   /// Writes the derived exit code of a job. slurmdbd changes the youngest job of this number in each of its clusters. Error:
-  /// kNotFound if it has none.
+  /// kNotFound if slurmdbd has no such job.
   void set_exit_code(std::int64_t id, int exit_code, std::function<void(core::Result<void>)> done);
 
   /// Reads a QOS. Error: kNotFound.

@@ -16,7 +16,7 @@ core::Json whole(std::int64_t number) {
   return {{"set", true}, {"infinite", false}, {"number", number}};
 }
 
-/// An empty list would change nothing. Slurm takes a list with an empty name for none.
+/// Returns the names as Slurm must get them. Slurm ignores an empty list, and treats a list with an empty name as no names.
 std::vector<std::string> sent(const std::vector<std::string>& names) {
   return names.empty() ? std::vector<std::string>{""} : names;
 }
@@ -255,7 +255,7 @@ void Client::requeue_job(const std::string& id, Done<void> done) {
       return done(core::fail(ErrorCode::kUnsupported,
                              "slurmrestd " + impl->capabilities()->release + " cannot requeue jobs (26.05 and later can)"));
     }
-    // Without the flag, a job that has just ended would run once more.
+    // Without the flag Incomplete, a job that has just ended would run once more.
     impl->write("POST", "jobs/requeue", {{"jobs", core::Json::array({id})}, {"flags", core::Json::array({"Incomplete"})}},
                 std::move(done));
   });

@@ -27,7 +27,7 @@
 
 namespace slurm {
 
-/// A whole table, or the statement that nothing in it changed.
+/// A whole table, or the information that nothing in the table changed.
 template <class T>
 struct Table {
   bool unchanged = false;        ///< Nothing changed since the requested time, and `rows` is empty.
@@ -35,7 +35,7 @@ struct Table {
   std::vector<std::shared_ptr<const T>> rows;
 };
 
-/// What slurmctld reports about itself.
+/// The counters of slurmctld itself.
 struct Diag {
   std::int64_t server_threads = 0;
   std::int64_t agent_queue = 0;
@@ -50,13 +50,13 @@ struct LoadedConf {};
 inline constexpr std::string_view kOtherCluster = "OtherCluster";
 
 struct ClientOptions {
-  /// If slurmctld is away, slurmrestd says so after 9 to 10 s. A shorter timeout would miss that answer.
+  /// If slurmctld does not respond, slurmrestd reports that after 9 to 10 s. A shorter timeout would miss that answer.
   core::Duration read_timeout{12000};
   core::Duration write_timeout{11000};
   /// Returns the time by which writes must have ended; nullopt forbids writes. Called right before each write. A write without
   /// enough time left is not sent (kCancelled). No write is waited for beyond that time. Unset: no restriction.
   std::function<std::optional<core::MonoTime>()> write_deadline{};
-  /// The newest data_parser to use. For tests of older ones.
+  /// The newest data_parser to use. For tests of older data_parsers.
   std::string newest_parser = "v0.0.45";
   /// The expected ClusterName; "" accepts any. A reply that names another cluster is an error (kOtherCluster); a reply without
   /// a name is accepted. Ignores case, because Slurm writes it in lower case.

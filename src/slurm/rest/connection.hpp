@@ -45,8 +45,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Sends no more requests. Pending callbacks get kCancelled, or kUnknownOutcome for a write.
   void close();
 
-  /// Negotiates unless it already has. Calls `then` when capabilities and spelling are known, at once if they already are.
-  /// Error: kUnsupported if the server does not serve this scope.
+  /// Negotiates unless the connection already has. Calls `then` when capabilities and spelling are known, at once if they
+  /// already are. Error: kUnsupported if the server does not serve this scope.
   void with_server(std::function<void(core::Result<void>)> then, Scope scope = Scope::kCluster);
   /// Returns what the server can do. Null before and between negotiations.
   [[nodiscard]] const Capabilities* capabilities() const { return capabilities_ ? &*capabilities_ : nullptr; }
@@ -109,7 +109,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         scope);
   }
 
-  /// Sends a change. Errors are those of to_error. A malformed reply leaves the outcome unknown.
+  /// Sends a change. Errors: those of to_error(); kUnknownOutcome for a malformed reply.
   void write(std::string method, std::string path, core::Json body, Done<void> done, Scope scope = Scope::kCluster);
   /// Sends a change and returns the reply.
   void write_for_reply(std::string method, std::string path, core::Json body, Done<Envelope> done,
@@ -142,7 +142,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Adapts the timeout for tables. slurmrestd keeps working on a table after we give up. Requests with the same short timeout
   /// would only slow it down and never get the table.
   void note_pace(Scope scope, core::Duration took, bool came);
-  /// Negotiates if necessary, sends, and renews the token once if it was refused.
+  /// Negotiates if necessary and sends. If the token is refused, renews it once and sends again.
   void call(Call what, Reply reply, bool again = false);
   void negotiate(bool again);
   void choose(const Paths& paths);
@@ -150,7 +150,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool serves(Scope scope) const;
   void learn_release(const std::string& text);
   void negotiated(std::optional<core::Error> error);
-  /// Checks the release of the server, which every reply names. A release other than before means an upgrade.
+  /// Checks the release of the server, which every reply names. If it has changed, negotiates again.
   void check_release(const Envelope& envelope);
   /// Returns kOtherCluster if the reply comes from another cluster.
   [[nodiscard]] core::Result<void> check_cluster(const Envelope& envelope) const;

@@ -1,6 +1,6 @@
-// Decodes slurmrestd's replies in one pass into the neutral model. An incomplete table is an error, so that it never passes for
-// a whole one. A row without its name is an error too. Other malformed rows do not affect the rest: their text is repaired, and
-// unreadable parts get the most restrictive value (a job that holds every node, a node of unknown state).
+// Decodes slurmrestd's replies in one pass into the neutral model. An incomplete table is an error, so that it is never taken
+// for a complete table. A row without its name is an error too. Other malformed rows do not affect the rest: their text is
+// repaired, and unreadable parts get the most restrictive value (a job that holds every node, a node of unknown state).
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct Decoded {
   std::vector<std::shared_ptr<const T>> rows;
 };
 
-// These functions take `body` by value, because the reader needs space after its end. Their only error is kInternal.
+// These functions take `body` by value, because the JSON parser needs free space after the text. Their only error is kInternal.
 core::Result<Decoded<Node>> decode_nodes(std::string body);
 core::Result<Decoded<Job>> decode_jobs(std::string body, bool details = false);
 core::Result<Decoded<Partition>> decode_partitions(std::string body);

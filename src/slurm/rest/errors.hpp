@@ -1,4 +1,4 @@
-// Slurm's error numbers as the project's errors.
+// Translates Slurm's error numbers to core::Error.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ enum class RequestKind : std::uint8_t {
 struct RestError {
   std::int64_t number = 0;
   std::string text;         ///< Slurm's text for the number.
-  std::string description;  ///< What slurmrestd tried to do.
+  std::string description;  ///< The operation that slurmrestd tried.
 };
 
 /// Returns the class of an error number (slurm/slurm_errno.h). If slurmrestd lost its connection to slurmctld, the outcome of a
 /// write is unknown. Numbers that we do not know are classified as refusals by `http_status`, because slurmctld has answered.
 [[nodiscard]] core::ErrorCode classify(std::int64_t number, int http_status, RequestKind kind);
 
-/// Returns the error for a reply's errors[], which must not be empty. The first entry with a number decides; the message has
-/// all of them. `reason` is the number, or "" if no entry has one.
+/// Returns the error for a reply's errors[], which must not be empty. The first entry with a number decides. The message has
+/// all entries. `reason` is the number, or "" if no entry has one.
 [[nodiscard]] core::Error to_error(const std::vector<RestError>& errors, int http_status, RequestKind kind);
 
 /// Returns the error for a reply without an envelope (plain text, a proxy's page).

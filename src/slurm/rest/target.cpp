@@ -18,7 +18,8 @@ using plan::ActResult;
 
 /// Before a drain, up to this many nodes are read one by one. For more nodes the whole table is read.
 constexpr std::size_t kReadSingly = 8;
-/// A lost write is settled kSettled after we gave up, and kLongestWrite after it was sent: slurmrestd's timeout is longer.
+/// The outcome of a write whose reply was lost is final kSettled after we gave up, and kLongestWrite after the write was sent,
+/// because slurmrestd's timeout is longer than ours.
 constexpr core::Duration kSettled{3000};
 constexpr core::Duration kLongestWrite{11000};
 
@@ -30,7 +31,9 @@ bool kept_from_work(const Node& node) {
 }  // namespace
 
 struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
-  Impl(core::Loop& in_loop, Clusters& in_clusters) : loop(in_loop), clusters(in_clusters) {}
+  Impl(core::Loop& in_loop, Clusters& in_clusters) : loop(in_loop), clusters(in_clusters) {
+    lose_submission(loop.clock().mono());
+  }
 
   /// One act under way, and its callback.
   struct Job {
@@ -162,7 +165,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     bool renames;
   };
 
-  /// How to drain a node.
+  /// The write that drains a node.
   struct DrainWish {
     /// False: the node drains already, and the owner's hold is there or must not be added.
     bool write = true;
@@ -182,7 +185,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     const bool kept = node.state.base == "DOWN" || node.state.has("FAIL");
     if (kept && holds.none() && (node.state.has("FAIL") || given_by_others(node.reason, owner)) && !down_by_slurm(node))
       return {};
-    if (!kept || down_by_slurm(node)) holds = {};  // These holds are left over.
+    if (!kept || down_by_slurm(node)) holds = {};  // These holds are left over from an earlier drain.
     return {true, holds.hold(owner, reason).reason()};
   }
 
@@ -440,7 +443,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   using EndingJobs = std::vector<DrainTimedOut::OneJob>;
 
-  /// Reads the jobs first and the node last, to notice if somebody took back the drain meanwhile.
+  /// Reads the jobs first and the node last, to notice if somebody undrained the node meanwhile.
   void end_jobs(const EndJobs& act, Done done) {
     const DrainTimedOut& evidence = act.evidence;
     begin_by(evidence, fmt::format("{} the jobs of {}", to_string(evidence.how()), evidence.node().name), std::move(done),
@@ -520,8 +523,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// If the snapshot still has a node that is gone, the snapshot is old, or slurmctld reported no change. The next poll must
-  /// read all.
+  /// Makes the next poll read all tables if the snapshot still has the node, which is gone: the snapshot is old, or slurmctld
+  /// reported no change.
   void ask_for_all_if_known(const JobPtr& job, const std::string& name) {
     if (clusters.snapshot(job->cluster)->node(name) != nullptr) clusters.poll_all_next(job->cluster);
   }
@@ -592,13 +595,25 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
             if (to == nullptr) return;
             if (!to->job_details())
               return fail(job, {ErrorCode::kUnsupported, "it could not be found again without details of jobs", 0, {}, {}});
-            with_live_jobs(job, [job, mark, wish, comment](Impl& self, const LiveJobs& jobs) {
-              const auto same = [&](const auto& row) { return mark_of(*row) == mark; };
+            const auto write = [job, mark, wish, comment](Impl& self, const LiveJobs& jobs) {
+              const auto same = [&](const auto& row) {
+                return row->details && row->details->admin_comment.contains(mark.key) && mark_of(*row) == mark;
+              };
               if (const auto one = std::ranges::find_if(jobs, same); one != jobs.end())
                 return self.succeed(job, {{"job", (*one)->id}, {"submitted", false}});
               self.write_job(job, wish, comment);
-            });
+            };
+            const SnapshotPtr snapshot = clusters.snapshot(job->cluster);
+            if (snapshot->requested_at <= unsure_until) return with_live_jobs(job, write);
+            LiveJobs seen;
+            for (const auto& [id, one] : snapshot->jobs) seen.push_back(one);
+            write(*this, seen);
           });
+  }
+
+  /// A submission is lost on its way at `sent`, or its reply. slurmctld may still carry it out for a while.
+  void lose_submission(core::MonoTime sent) {
+    unsure_until = std::max({unsure_until, loop.clock().mono() + kSettled, sent + kLongestWrite});
   }
 
   void write_job(const JobPtr& job, const JobWish& wish, const std::string& comment) {
@@ -606,8 +621,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     if (to == nullptr) return;
     job->wrote = loop.clock().mono();
     to->submit_job(wish, comment, guard<std::int64_t>([job](Impl& self, core::Result<std::int64_t> id) {
-                     if (!id) return self.fail(job, id.error());
-                     self.succeed(job, {{"job", *id}, {"submitted", true}});
+                     if (id) return self.succeed(job, {{"job", *id}, {"submitted", true}});
+                     if (core::retry_of(id.error().code) == core::Retry::kSettle) self.lose_submission(*job->wrote);
+                     self.fail(job, id.error());
                    }));
   }
 
@@ -639,11 +655,13 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   void confirm_runs(const ConfirmRuns& act, Done done) {
     with_own_job(
-        act.evidence, "look at", std::move(done), [node = act.node](Impl& self, const JobPtr& job, const slurm::Job* live) {
+        act.evidence, "look at", std::move(done), [nodes = act.nodes](Impl& self, const JobPtr& job, const slurm::Job* live) {
           const auto conflict = [&](std::string what) { self.fail(job, {ErrorCode::kConflict, std::move(what), 0, {}, {}}); };
           if (live == nullptr) return conflict("it has ended");
           if (live->state != "RUNNING" || live->starting()) return conflict("it is " + live->state);
-          if (live->nodes.size() != 1 + live->only_named || !live->runs_on(node)) return conflict("it does not run on " + node);
+          const auto held = [&](const std::string& node) { return live->runs_on(node); };
+          if (live->nodes.size() != nodes.size() + live->only_named || !std::ranges::all_of(nodes, held))
+            return conflict("it does not run on " + core::compress_hostlist(nodes));
           job->done({core::Json{{"runs", true}}, {}});
         });
   }
@@ -710,7 +728,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Finds out with a ping whether slurmdbd or slurmrestd did not answer, and fails with that.
+  /// Finds out with a ping whether slurmdbd or slurmrestd did not answer. Fails the act, and the reason of the error tells
+  /// which.
   void tell_silence(const JobPtr& job, const core::Error& error) {
     Client* rest = clusters.client(job->cluster);
     if (error.http_status != 0 || error.code != ErrorCode::kUnavailable || rest == nullptr) return fail(job, error);
@@ -793,7 +812,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         self.clusters.poll_all_next(job->cluster);
         if (result) return self.succeed(job, {{"reconfigured", true}});
         core::Error error = result.error();
-        // slurmctld refuses a configuration with a mere -1, "Unspecified error".
+        // If slurmctld refuses a configuration, its only answer is the error -1, "Unspecified error".
         if (error.code == ErrorCode::kInternal && !error.reason.empty()) {
           error.code = ErrorCode::kInvalid;
           error = error.with("slurmctld refused the configuration (its log says why)");
@@ -810,7 +829,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   core::Loop& loop;
   Clusters& clusters;
+  core::MonoTime unsure_until;  ///< Snapshots that were requested until then may lack submissions.
 };
+
+void Target::others_wrote() {
+  impl_->lose_submission(impl_->loop.clock().mono());
+}
 
 Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Impl>(loop, clusters)) {
   Impl* impl = impl_.get();

@@ -1,5 +1,5 @@
-// Our identity for slurmrestd: a user name and a token. Tokens are minted from the cluster's HS256 key and renewed before they
-// expire.
+// The program's identity for slurmrestd: a user name and a token. Tokens are minted from the cluster's HS256 key and renewed
+// before they expire.
 //
 //   slurm::Hs256Tokens tokens(clock, key_bytes, "slurm");
 //   request.headers["x-slurm-user-token"] = tokens.current().token;

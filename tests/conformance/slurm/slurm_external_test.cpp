@@ -191,18 +191,30 @@ TEST_P(ExternalTest, GpusNeedAGresConfInTheLine) {
   world->configure("GresTypes=gpu\n");
   ASSERT_TRUE(ask<void>([&](auto done) { client->reconfigure(std::move(done)); }));
   pass(kApart);
-  EXPECT_NE(make("x1", " Gres=gpu:2").error(), 0);
+  EXPECT_EQ(make("x1", " Gres=gpu:2").error(), 22);
   EXPECT_EQ(state("x1"), "absent");
   ASSERT_EQ(make("x1", " Gres=gpu:2 GresConf=\"count=2,name=gpu\"").status, 200);
   EXPECT_EQ(node_row("x1")["gres"], "gpu:2");
   const std::int64_t both = submitted({{"tres_per_node", "gres/gpu:2"}}), next = submitted({{"tres_per_node", "gres/gpu:1"}});
   EXPECT_TRUE(comes(both, "RUNNING None"));
-  EXPECT_TRUE(comes(next, "PENDING Resources"));
+  EXPECT_THAT(why(next), testing::StartsWith("PENDING "));
   EXPECT_EQ(submit({{"tres_per_node", "gres/gpu:3"}}).error(), 2014);
+  EXPECT_EQ(rest("DELETE", "job/" + std::to_string(both)).status, 200);
+  EXPECT_TRUE(comes(next, "RUNNING None"));
   clear();
   world->configure("");
   ASSERT_TRUE(ask<void>([&](auto done) { client->reconfigure(std::move(done)); }));
   pass(kApart);
+}
+
+TEST_P(ExternalTest, TheFieldExtraIsSetAndEmptied) {
+  ASSERT_EQ(make("x1").status, 200);
+  for (const char* extra : {R"({"slurm-bridge":"12 13"})", R"({"slurm-bridge":""})", ""}) {
+    NodeUpdate update;
+    update.extra = extra;
+    EXPECT_TRUE(run(slurm::update_node(kCluster, "x1", update)).value);
+    EXPECT_EQ(node("x1").value().extra, extra);
+  }
 }
 
 TEST_P(ExternalTest, ANodeOfOursIsCreatedOnceChangedAndRemoved) {

@@ -1,4 +1,4 @@
-#include "bridge/jobs/wish.hpp"
+#include "bridge/common/wish.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include "bridge/common/names.hpp"
 #include "core/quantity.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
 namespace {
 
 using core::Result;
@@ -48,7 +48,7 @@ Read text(std::optional<std::string> JobWish::*field) {
   };
 }
 
-/// An identity that only administrators may choose.
+/// Returns what the pod must write in place of an identity, or "" if pods may choose identities.
 std::string refused_identity(const Settings& settings) {
   return settings.trusts_identities ? "" : "absent, because slurm-bridge runs without --trust-identities";
 }
@@ -60,9 +60,21 @@ Read identity(std::optional<std::string> JobWish::*field) {
   };
 }
 
-/// A single pod takes one node.
-std::string read_one_node(Reader in) {
-  return in.value == "1" ? "" : "1 for a single pod";
+/// Each pod takes one node.
+std::string read_min_nodes(Reader in) {
+  const std::int64_t nodes = *in.wish.nodes;
+  if (nodes == 1) return in.value == "1" ? "" : "1 for a single pod";
+  return number(in.value, 1, nodes) ? "" : "at most the number of pods of the group, " + std::to_string(nodes);
+}
+
+std::string read_max_nodes(Reader in) {
+  const std::int64_t nodes = *in.wish.nodes;
+  if (nodes == 1) return read_min_nodes(in);
+  return number(in.value, nodes, 4294967293) ? "" : "at least the number of pods of the group, " + std::to_string(nodes);
+}
+
+std::string read_gang(Reader in) {
+  return in.value == "true" || in.value == "false" ? "" : "true or false";
 }
 
 std::string read_priority(Reader in) {
@@ -112,13 +124,14 @@ const std::map<std::string_view, Read>& annotations() {
       {"constraints", text(&JobWish::constraints)},
       {"cpu-per-task", read_cpus},
       {"exclusive", read_exclusive},
+      {"gang", read_gang},
       {"gres", text(&JobWish::tres_per_node)},
       {"group-id", identity(&JobWish::group_id)},
       {"job-name", text(&JobWish::name)},
       {"licenses", text(&JobWish::licenses)},
-      {"max-nodes", read_one_node},
+      {"max-nodes", read_max_nodes},
       {"mem-per-node", read_memory},
-      {"min-nodes", read_one_node},
+      {"min-nodes", read_min_nodes},
       {"partition", text(&JobWish::partition)},
       {"priority", read_priority},
       {"qos", text(&JobWish::qos)},
@@ -135,10 +148,8 @@ long double requested(const kube::SchedulingPodRecord& pod, std::string_view res
   return amount == pod.requests.end() ? 0 : amount->second;
 }
 
-JobWish from_requests(const kube::SchedulingPodRecord& pod, const Settings& settings) {
-  JobWish out;
-  out.name = pod.meta.name;
-  out.nodes = 1;
+JobWish from_requests(const JobWish& like, const kube::SchedulingPodRecord& pod, const Settings& settings) {
+  JobWish out = like;
   out.tasks_per_node = 1;
   if (!settings.partition.empty()) out.partition = settings.partition;
   if (!settings.mcs_label.empty()) out.mcs_label = settings.mcs_label;
@@ -170,12 +181,22 @@ std::string refused_affinity(const core::Json& affinity) {
   return {};
 }
 
+bool is_record(const kube::Toleration& toleration) {
+  return toleration.key == kTolerationPlacedFor;
+}
+
 }  // namespace
 
-Result<JobWish> wish_of(const kube::SchedulingPodRecord& pod, const Settings& settings) {
+namespace {
+
+/// `like` has what the job gets if the pod asks for nothing: its name and its nodes.
+Result<JobWish> wish_like(const JobWish& like, const kube::SchedulingPodRecord& pod, const Settings& settings) {
+  if (std::ranges::any_of(pod.tolerations, is_record))
+    return core::fail(core::ErrorCode::kInvalid, "spec.tolerations: " + std::string(kTolerationPlacedFor) +
+                                                     " is the record of slurm-bridge, must be absent");
   if (std::string refused = refused_affinity(pod.affinity); !refused.empty())
     return core::fail(core::ErrorCode::kInvalid, std::move(refused));
-  JobWish out = from_requests(pod, settings);
+  JobWish out = from_requests(like, pod, settings);
   for (auto it = pod.meta.annotations.lower_bound(kAnnotationPrefix);
        it != pod.meta.annotations.end() && it->first.starts_with(kAnnotationPrefix); ++it) {
     const std::string_view name = std::string_view(it->first).substr(kAnnotationPrefix.size());
@@ -187,4 +208,43 @@ Result<JobWish> wish_of(const kube::SchedulingPodRecord& pod, const Settings& se
   return out;
 }
 
-}  // namespace bridge::jobs
+/// Returns the first field in which the wishes differ, or "".
+std::string difference(const JobWish& a, const JobWish& b) {
+  const core::Json x = to_json(a), y = to_json(b);
+  for (const auto* one : {&x, &y}) {
+    for (const auto& [name, value] : one->items()) {
+      if (x.value(name, core::Json()) != y.value(name, core::Json())) return name;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<JobWish> wish_of(const kube::SchedulingPodRecord& pod, const Settings& settings) {
+  if (pod.meta.annotation(kAnnotationGang) == "true") return bad("gang", "true", "false for a pod that belongs to no Job");
+  JobWish like;
+  like.name = pod.meta.name;
+  like.nodes = 1;
+  return wish_like(like, pod, settings);
+}
+
+Result<JobWish> wish_of_group(const std::string& name, const Pods& pods, const Settings& settings) {
+  JobWish like;
+  like.name = name;
+  like.nodes = static_cast<std::int64_t>(pods.size());
+  std::optional<JobWish> out;
+  for (const PodPtr& pod : pods) {
+    auto wish = wish_like(like, *pod, settings);
+    if (!wish) return std::unexpected(wish.error().with("pod " + pod->meta.name));
+    if (!out) out = *wish;
+    out->cpus_per_task = wish->cpus_per_task = std::max(out->cpus_per_task, wish->cpus_per_task);
+    out->memory_per_node_mib = wish->memory_per_node_mib = std::max(out->memory_per_node_mib, wish->memory_per_node_mib);
+    if (const std::string field = difference(*out, *wish); !field.empty())
+      return core::fail(core::ErrorCode::kInvalid, "pods " + pods.front()->meta.name + " and " + pod->meta.name +
+                                                       " of one group ask for different jobs: " + field + ", must be equal");
+  }
+  return *std::move(out);
+}
+
+}  // namespace bridge

@@ -1,4 +1,4 @@
-#include "bridge/jobs/hosts.hpp"
+#include "bridge/common/hosts.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "bridge/common/names.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
 namespace {
 
 std::optional<long long> whole_number(std::string_view text) {
@@ -72,6 +72,19 @@ std::set<std::string, std::less<>> split(std::string_view names) {
   return out;
 }
 
+/// Returns why one of the pods could not run there, or "". Pods of one template have the same reason.
+std::string misfit(const Pods& pods, const kube::SchedulingNodeRecord& node) {
+  const Pod* last = nullptr;
+  for (const PodPtr& pod : pods) {
+    const bool alike = last != nullptr && pod->requests == last->requests && pod->node_selector == last->node_selector &&
+                       pod->affinity == last->affinity && pod->tolerations == last->tolerations;
+    if (alike) continue;
+    if (std::string why = bridge::misfit(*pod, node); !why.empty()) return why;
+    last = pod.get();
+  }
+  return {};
+}
+
 bool in_one_of(const slurm::Node& node, const std::set<std::string, std::less<>>& partitions) {
   return partitions.empty() ||
          std::ranges::any_of(node.partitions, [&](const std::string& name) { return partitions.contains(name); });
@@ -110,28 +123,32 @@ std::string misfit(const kube::SchedulingPodRecord& pod, const kube::SchedulingN
   return {};
 }
 
-Candidates candidates_for(const kube::SchedulingPodRecord& pod, const Hosts& hosts, const slurm::Snapshot& snapshot,
-                          std::string_view partitions) {
+Candidates candidates_for(const Pods& pods, const Hosts& hosts, const slurm::Snapshot& snapshot, std::string_view partitions) {
   Candidates out;
   const auto wanted = split(partitions);
   std::map<std::string, int> reasons;
+  std::size_t fitting = 0;
   for (const auto& [name, node] : snapshot.nodes) {
     if (!in_one_of(*node, wanted)) continue;
     const auto host = hosts.find(name);
-    const std::string why = host == hosts.end() ? "is no Kubernetes node" : misfit(pod, *host->second);
+    const std::string why = host == hosts.end() ? "is no Kubernetes node" : misfit(pods, *host->second);
     if (why.empty()) {
-      ++out.fitting;
+      ++fitting;
     } else {
       ++reasons[why];
       out.excluded.push_back(name);
     }
   }
-  if (out.fitting > 0) return out;
+  if (fitting >= pods.size()) return out;
   const std::string where = wanted.empty() ? "Slurm" : "partition " + std::string(partitions);
-  out.why = out.excluded.empty() ? where + " has no nodes" : "no node of " + where + " can run the pod:";
+  if (fitting > 0) {
+    out.why = fmt::format("only {} of the {} nodes that the group needs in {} can run its pods:", fitting, pods.size(), where);
+  } else {
+    out.why = out.excluded.empty() ? where + " has no nodes" : "no node of " + where + " can run the pod:";
+  }
   for (const auto& [why, count] : reasons) out.why += fmt::format(" {} {},", count, why);
-  if (out.why.ends_with(',')) out.why.pop_back();
+  if (out.why.ends_with(',') || out.why.ends_with(':')) out.why.pop_back();
   return out;
 }
 
-}  // namespace bridge::jobs
+}  // namespace bridge

@@ -1,0 +1,44 @@
+// Groups of pods that start together. A group gets one job, and all of its pods run or none:
+//
+//   podgroup/NAME   the pods with the label of a PodGroup (scheduler-plugins), in its namespace
+//   job/NAME        the pods of a Job of Kubernetes, if they have the annotation for it
+//
+// The key of a group has such a name. No pod has a "/" in its name.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/result.hpp"
+#include "kube/object.hpp"
+#include "run/key.hpp"
+
+namespace bridge {
+
+/// Returns the group of the pod; nullopt for a pod that starts alone.
+[[nodiscard]] std::optional<run::Key> group_of(const kube::ObjectMeta& pod);
+[[nodiscard]] bool is_group(const run::Key& key);
+
+/// The object that says how large the group is.
+struct GroupObject {
+  kube::Resource resource;
+  kube::Key key;
+};
+[[nodiscard]] GroupObject object_of(const run::Key& group);
+
+/// What that object says.
+struct GroupSpec {
+  std::string uid;
+  int size = 0;  ///< Never from the pods that there are. 0: a Job that needs no more pods.
+};
+/// Error: kInvalid, which names the field.
+[[nodiscard]] core::Result<GroupSpec> read_group(const run::Key& group, const core::Json& object);
+/// Reports whether the pod belongs to the object with this UID. A Job that is made again has pods of its own.
+[[nodiscard]] bool belongs_to(const kube::ObjectMeta& pod, const run::Key& group, const std::string& uid);
+
+/// Returns the index that the pod's owner gave it (Indexed Job, StatefulSet); nullopt if it has none.
+[[nodiscard]] std::optional<int> index_of(const kube::ObjectMeta& pod);
+/// Reports whether `a` comes before `b`: by index, then by name, where numbers count as numbers ("p-2" before "p-10").
+[[nodiscard]] bool comes_before(const kube::ObjectMeta& a, const kube::ObjectMeta& b);
+
+}  // namespace bridge

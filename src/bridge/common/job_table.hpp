@@ -1,0 +1,71 @@
+// The jobs of the bridge in the last snapshot, by what they were submitted for: a pod, or a group of pods.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bridge/common/states.hpp"
+#include "run/key.hpp"
+#include "slurm/own_job.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace bridge {
+
+/// The time for which slurmctld has certainly kept its state. Each job that it lists was submitted in this life. The bridge
+/// also stores, in each job that it submits, the life that it knows at that time.
+struct Life {
+  std::int64_t since = 0;  ///< When the life began, in seconds on slurmctld's clock; 0: not known.
+  std::int64_t last = 0;   ///< The greatest number of a job. A later job with a smaller number is of another life.
+};
+
+class JobTable {
+ public:
+  struct Row {
+    std::shared_ptr<const slurm::Job> job;
+    slurm::JobMark mark;
+    // From the admin_comment.
+    std::set<run::Key> keys;     ///< The pod or the group that it was submitted for.
+    std::set<std::string> uids;  ///< The UIDs of the pods that it was submitted for.
+    std::string wish;            ///< The digest of the wish that was submitted.
+    Life life;                   ///< What was known when the job was submitted.
+
+    /// Returns the group that it was submitted for; null: a pod alone.
+    [[nodiscard]] const run::Key* group() const;
+    /// Reports whether the pod is one of the job: the job was submitted for it, or it took the place of another pod of the
+    /// group.
+    [[nodiscard]] bool is_for(const kube::SchedulingPodRecord& pod) const;
+  };
+
+  /// Reads the jobs that differ from those of the last call.
+  void read(const slurm::SnapshotPtr& snapshot);
+  /// Returns the rows of the jobs for a pod or a group, by number.
+  [[nodiscard]] std::vector<const Row*> of(const run::Key& key) const;
+  [[nodiscard]] const Row* row(std::int64_t job) const;
+  [[nodiscard]] const std::map<std::int64_t, Row>& rows() const { return rows_; }
+  /// Returns the pods and the groups that jobs were submitted for.
+  [[nodiscard]] std::vector<run::Key> keys() const;
+  /// Reports whether a job that the pod was placed for still holds its nodes.
+  [[nodiscard]] bool holds(const kube::SchedulingPodRecord& pod) const;
+  /// Returns the group whose job the pod was placed for; null if there is none.
+  [[nodiscard]] const run::Key* placed_group_of(const kube::SchedulingPodRecord& pod) const;
+  /// Returns how long slurmctld has certainly kept its state.
+  [[nodiscard]] Life life() const;
+  /// Returns a job of this installation that was submitted after `job` in the same life of slurmctld. 0: no such job is known.
+  /// If there is a younger job, Slurm has forgotten an unlisted `job` as usual. Otherwise slurmctld may have lost its state.
+  [[nodiscard]] std::int64_t younger(const std::string& installation, const JobId& job) const;
+
+ private:
+  void drop(std::int64_t id);
+  void add(const std::shared_ptr<const slurm::Job>& job);
+  void follow_life(const slurm::Snapshot* before, const slurm::Snapshot& now);
+
+  slurm::SnapshotPtr last_;
+  std::map<std::int64_t, Row> rows_;
+  std::map<run::Key, std::set<std::int64_t>> by_key_;
+  std::int64_t since_ = 0;  ///< Life::since.
+};
+
+}  // namespace bridge

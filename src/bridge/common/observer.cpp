@@ -1,0 +1,99 @@
+#include "bridge/common/observer.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "bridge/common/states.hpp"
+
+namespace bridge {
+
+Observer::Observer(slinky::Wiring& wiring, Settings given)
+    : settings(std::make_shared<const Settings>(std::move(given))), caches(wiring), wiring_(wiring) {
+  // The UID of kube-system is that of the Kubernetes cluster.
+  wiring.reads(kube::resources::kNamespace);
+  caches.nodes.listen([this](const auto&, const auto&) { hosts_ = nullptr; });
+}
+
+void Observer::fill(Facts& out, const run::Key& key, kube::Recorder& recorder) {
+  out.key = key;
+  out.settings = settings;
+  const auto cluster = recorder.metadata(kube::resources::kNamespace, {"", "kube-system"});
+  if (cluster.record) out.installation = cluster.record->meta.uid;
+  if (out.installation.empty()) return;
+  installation = out.installation;
+  out.managed = manages(key.ns);
+  out.snapshot = snapshot();
+  table.read(out.snapshot);
+  out.life = table.life();
+  if (hosts_ == nullptr) hosts_ = std::make_shared<const Hosts>(hosts_of(caches.nodes.all()));
+  out.hosts = hosts_;
+}
+
+bool Observer::manages(std::string_view ns) const {
+  return std::ranges::find(settings->managed_namespaces, ns) != settings->managed_namespaces.end();
+}
+
+NamedJob Observer::named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const {
+  return {
+      row.job, row.mark,
+      slurm::OwnJob::of(observing, *facts.snapshot, settings->cluster, slurm::Owner::kBridge, facts.installation, row.job->id),
+      row.wish};
+}
+
+std::vector<std::string> Observer::leftovers(const Facts& facts, const std::string& slurm_node, const slurm::Job& job) const {
+  std::vector<std::string> out;
+  const auto host = facts.hosts->find(slurm_node);
+  if (host == facts.hosts->end()) return out;
+  for (const auto& pod : caches.pods.by_index(kIndexPlace, host->second->meta.name)) {
+    const PodPhase phase = phase_of(*pod);
+    if ((phase != PodPhase::kBound && phase != PodPhase::kPlaced) || table.holds(*pod)) continue;
+    const std::vector<JobId> placed = placed_for(*pod);
+    if (std::ranges::find(placed, id_of(job)) == placed.end()) out.push_back(pod->meta.key().str());
+  }
+  return out;
+}
+
+bool Observer::on_silent_node(const Pod& pod) const {
+  const auto node = caches.nodes.find({"", pod.node_name});
+  return node != nullptr && !node->ready;
+}
+
+slinky::Keys Observer::changed(const slurm::Change& change) {
+  std::set<run::Key> out;
+  const auto add = [&](std::int64_t job) {
+    if (const JobTable::Row* row = table.row(job)) out.insert(row->keys.begin(), row->keys.end());
+  };
+  std::ranges::for_each(change.jobs, add);
+  table.read(change.now);
+  std::ranges::for_each(change.jobs, add);
+  return {out.begin(), out.end()};
+}
+
+bool fits_differently(const kube::SchedulingNodeRecord& before, const kube::SchedulingNodeRecord& after) {
+  return before.unschedulable != after.unschedulable || before.taints != after.taints ||
+         before.meta.labels != after.meta.labels || before.allocatable != after.allocatable ||
+         before.meta.terminating() != after.meta.terminating();
+}
+
+bool places_changed(const slurm::Change& change) {
+  if (change.partitions) return true;
+  return std::ranges::any_of(change.nodes, [&](const std::string& name) {
+    const slurm::Node* before = change.before->node(name);
+    const slurm::Node* now = change.now->node(name);
+    return before == nullptr || now == nullptr || before->partitions != now->partitions;
+  });
+}
+
+void Since::begin(core::MonoTime now) {
+  time_ = now;
+  before_ = std::exchange(now_, {});
+}
+
+std::optional<core::MonoTime> Since::operator()(const std::string& what, bool holds) {
+  if (!holds) return std::nullopt;
+  const auto before = before_.find(what);
+  return now_[what] = before == before_.end() ? time_ : before->second;
+}
+
+}  // namespace bridge

@@ -1,0 +1,67 @@
+// What the controllers of jobs share when they observe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bridge/common/caches.hpp"
+#include "bridge/common/job_table.hpp"
+#include "bridge/common/steps.hpp"
+#include "kube/cache/recorder.hpp"
+#include "slinky/wiring.hpp"
+
+namespace bridge {
+
+class Observer {
+ public:
+  Observer(slinky::Wiring& wiring, Settings settings);
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
+  [[nodiscard]] slurm::SnapshotPtr snapshot() const { return wiring_.snapshot(settings->cluster); }
+  /// Fills the facts. Nothing else can be observed while the UID of the Kubernetes cluster is not known.
+  void fill(Facts& out, const run::Key& key, kube::Recorder& recorder);
+  /// Reports whether jobs are submitted for pods of the namespace.
+  [[nodiscard]] bool manages(std::string_view ns) const;
+  /// Returns what is known of the job of a row of this installation.
+  [[nodiscard]] NamedJob named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const;
+  /// Returns the pods on a node that were placed for other jobs than `job`, which hold the node no more. "ns/name".
+  [[nodiscard]] std::vector<std::string> leftovers(const Facts& facts, const std::string& slurm_node,
+                                                   const slurm::Job& job) const;
+  /// Reports whether the kubelet of the pod's node does not report.
+  [[nodiscard]] bool on_silent_node(const Pod& pod) const;
+  /// Returns the keys of the jobs that changed, as they were before and as they are now. Reads the new jobs.
+  [[nodiscard]] slinky::Keys changed(const slurm::Change& change);
+
+  const std::shared_ptr<const Settings> settings;
+  const Caches caches;
+  JobTable table;
+  std::string installation;  ///< Facts::installation, once it is known.
+
+ private:
+  slinky::Wiring& wiring_;
+  std::shared_ptr<const Hosts> hosts_;  ///< Null after a change of a node.
+};
+
+/// Reports whether pods may fit differently on a node.
+[[nodiscard]] bool fits_differently(const kube::SchedulingNodeRecord& before, const kube::SchedulingNodeRecord& after);
+/// Reports whether a node of Slurm was added or removed, or is in other partitions.
+[[nodiscard]] bool places_changed(const slurm::Change& change);
+
+/// Since when something holds, as far as this process has seen. Each observation says all that holds.
+class Since {
+ public:
+  /// Begins an observation. What does not hold in it is forgotten.
+  void begin(core::MonoTime now);
+  std::optional<core::MonoTime> operator()(const std::string& what, bool holds);
+  [[nodiscard]] bool empty() const { return now_.empty(); }
+
+ private:
+  core::MonoTime time_;
+  std::map<std::string, core::MonoTime> before_, now_;
+};
+
+}  // namespace bridge

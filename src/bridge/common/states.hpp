@@ -1,0 +1,77 @@
+// Interprets the states of Slurm jobs for their pods, and the fields of pods for their jobs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/object.hpp"
+#include "slurm/model.hpp"
+#include "slurm/own_job.hpp"
+
+namespace bridge {
+
+enum class JobPhase {
+  kWaits,      ///< The job is in the queue.
+  kStarts,     ///< The job holds nodes that are not ready yet.
+  kRuns,       ///< Pods may run on the job's nodes.
+  kSuspended,  ///< The job holds its nodes, but its pods should not run.
+  kEnded,      ///< The job holds nothing any more.
+  kUnclear,    ///< The state could not be read. Nothing follows from it.
+};
+[[nodiscard]] JobPhase phase_of(const slurm::Job& job);
+
+/// Reports whether slurmctld refused the job when it was submitted. Such a job is listed, and has never held a node.
+[[nodiscard]] bool is_refused(const slurm::Job& job);
+
+/// Identifies a job over all lives of slurmctld. A slurmctld that has lost its state counts its jobs from 1 again.
+struct JobId {
+  std::int64_t number = 0;
+  std::int64_t submitted = 0;  ///< When the job was submitted, in seconds on slurmctld's clock; 0: not known.
+  friend bool operator==(const JobId&, const JobId&) = default;
+};
+[[nodiscard]] JobId id_of(const slurm::Job& job);
+
+/// Returns the nodes that a job holds, in Slurm's order. Empty if they could not be read.
+[[nodiscard]] std::vector<std::string> nodes_of(const slurm::Job& job);
+
+/// Returns the reason of the condition SlurmEnded for a job that has ended: "Cancelled", "TimedOut", "Preempted". The word for
+/// a state that is not known is "Ended".
+[[nodiscard]] std::string end_reason(const slurm::Job& job);
+
+/// Returns when a pod must begin to end so that it is gone at the end of its running job: its grace period and a margin
+/// earlier. Never before half of the job's time has passed. nullopt: the job does not run or has no end.
+[[nodiscard]] std::optional<core::WallTime> leaves_at(const kube::SchedulingPodRecord& pod, const slurm::Job& job);
+/// Returns the reason in the status of a pod that ends for a reason of SlurmEnded.
+[[nodiscard]] std::string status_reason(std::string_view end_reason);
+
+enum class PodPhase {
+  kWaiting,  ///< The pod has the gate of the bridge.
+  kPlaced,   ///< The bridge has removed the gate, and Kubernetes has not bound the pod yet.
+  kBound,    ///< The bridge has placed the pod, and it has a Kubernetes node.
+  kEnded,    ///< The phase of the pod is Succeeded or Failed.
+  kForeign,  ///< The pod has no gate, and the bridge has not placed it.
+};
+[[nodiscard]] PodPhase phase_of(const kube::SchedulingPodRecord& pod);
+/// Reports whether the condition SlurmEnded of the pod is True.
+[[nodiscard]] bool is_told_to_end(const kube::SchedulingPodRecord& pod);
+
+/// Returns the job that the pod was placed for. Empty: the bridge has not placed the pod. There is more than one entry only if
+/// a user has added others. The right one cannot be removed.
+[[nodiscard]] std::vector<JobId> placed_for(const kube::SchedulingPodRecord& pod);
+/// Returns the value of the toleration kTolerationPlacedFor.
+[[nodiscard]] std::string placed_for_value(const JobId& job);
+/// Returns the number of the job that the bridge replaces, as the pod says; 0 if there is none.
+[[nodiscard]] std::int64_t replaced_job_of(const kube::ObjectMeta& pod);
+
+/// The key of a submission: the UID of the pod, and the number of the attempt. Each attempt after a job that slurmctld refused,
+/// or that the bridge replaced, has another number.
+[[nodiscard]] std::string key_of(const std::string& root_uid, int attempt);
+struct Submission {
+  std::string root_uid;
+  int attempt = 0;  ///< 0: the key is not one of the bridge.
+};
+[[nodiscard]] Submission submission_of(const slurm::JobMark& mark);
+
+}  // namespace bridge

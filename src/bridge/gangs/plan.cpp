@@ -1,0 +1,327 @@
+#include "bridge/gangs/plan.hpp"
+
+#include <algorithm>
+#include <ranges>
+
+#include "bridge/common/groups.hpp"
+#include "bridge/common/names.hpp"
+#include "bridge/common/states.hpp"
+#include "bridge/common/wish.hpp"
+#include "bridge/gangs/seating.hpp"
+#include "kube/acts.hpp"
+
+namespace bridge::gangs {
+namespace {
+
+using core::Json;
+
+/// How often the object of a group is read again while it is missing. It may come after its pods.
+constexpr core::Duration kMissingAgain{5000};
+/// How soon a pass follows that needs a newer cache. A change of a pod of the group wakes the key.
+constexpr core::Duration kCacheAgain{1000};
+const std::string kGroupFact = "group";
+
+std::string text_of(const GangJob& job) {
+  return "job " + std::to_string(job.job->id);
+}
+
+class Pass : Steps {
+ public:
+  explicit Pass(const Observed& observed) : Steps(observed), in_(observed) {}
+
+  plan::Plan make() {
+    if (in_.installation.empty()) return std::move(out_);
+    for (const Member& member : in_.members) watch_node(member, member.asks_for_node);
+    for (const GangJob& job : in_.jobs) release_unneeded(job);
+    for (const Member& member : in_.members) follow(member);
+    follow_waiting();
+    return std::move(out_);
+  }
+
+ private:
+  // --- Jobs that no pod needs ------------------------------------------------------------------------------------------------
+
+  void release_unneeded(const GangJob& job) {
+    if (job.ended_already()) return;
+    if (job.broken) return release(job, *job.broken, job.broken_by, std::nullopt);
+    if (job.needed()) return;
+    if (job.unused) return release(job, *job.unused, nullptr, exit_code(job));
+    look_for_pods(job);
+  }
+
+  /// Returns the greatest exit code of the pods of the job.
+  [[nodiscard]] static std::optional<int> exit_code(const GangJob& job) {
+    std::optional<int> out;
+    for (const Member* member : job.ended) out = std::max(out, member->pod->exit_code);
+    return out;
+  }
+
+  /// The cache may be behind another process that placed pods for the job, so the API server is asked.
+  void look_for_pods(const GangJob& job) {
+    if (!job.own) return await_snapshot();
+    if (in_.context.facts.contains(job.fact()))
+      return out_.wake_after(kRefusedAgain, "whether pods run for the job could not be read");
+    auto list = std::make_shared<kube::List>();
+    list->resource = kube::resources::kPod;
+    list->ns = in_.key.ns;
+    list->label_selector = std::string(kLabelJobId) + "=" + std::to_string(job.job->id);
+    out_.need({job.fact(), std::move(list)});
+  }
+
+  // --- Pods
+  // --------------------------------------------------------------------------------------------------------------------
+
+  void follow(const Member& member) {
+    const Pod& pod = *member.pod;
+    if (pod.meta.terminating()) return;
+    switch (phase_of(pod)) {
+      case PodPhase::kWaiting:
+        return wait(member);
+      case PodPhase::kPlaced:
+      case PodPhase::kBound:
+        return follow_placed(member, job_of(member));
+      case PodPhase::kEnded:
+        // A pod without the condition does not concern the bridge.
+        if (pod.condition(kConditionQueued) != nullptr && !is_told_to_end(pod))
+          report(pod, false, "Ended", "the pod has " + pod.phase);
+        return;
+      case PodPhase::kForeign:
+        return;
+    }
+  }
+
+  /// Returns what is known of the job of a placed pod; null if this pass releases the job.
+  [[nodiscard]] const GangJob* job_of(const Member& member) const {
+    const auto job = std::ranges::find(in_.jobs, member.job, &GangJob::job);
+    return job == in_.jobs.end() || job->broken ? nullptr : &*job;
+  }
+
+  void wait(const Member& member) {
+    const bool job_ended = member.job != nullptr && phase_of(*member.job) == JobPhase::kEnded;
+    if (job_ended || member.over) return end_unbound(member);
+    if (!in_.managed && member.job == nullptr && in_.jobs.empty()) return;
+    if (!can_submit(member)) return;
+    if (member.pod->gates.size() > 1)
+      return report(*member.pod, false, "OtherGates", "the pod has other scheduling gates, which must be removed first");
+    if (member.job == nullptr) free_.push_back(member.pod);
+  }
+
+  // --- Pods that wait for a job
+  // ------------------------------------------------------------------------------------------------
+
+  void follow_waiting() {
+    if (!slurm_known() || !in_.snapshot->capabilities.external_jobs || in_.settings->retires) return;
+    const GangJob* last = nullptr;
+    for (const GangJob& job : in_.jobs) {
+      if (job.ended_already() || job.broken || !job.needed()) continue;
+      last = &job;
+      follow_job(job);
+    }
+    if (free_.empty()) return;
+    if (last != nullptr) return report(free_, false, "GroupFull", text_of(*last) + " of the group has no node for the pod");
+    if (in_.managed) submit_job();
+  }
+
+  /// Returns the object of the group; nullopt if it is not known, and then the pods are told why.
+  [[nodiscard]] std::optional<GroupSpec> group(const Pods& pods) {
+    const auto fact = in_.context.facts.find(kGroupFact);
+    const GroupObject object = object_of(in_.key);
+    if (fact == in_.context.facts.end()) {
+      look_for(kGroupFact, object.resource, object.key);
+      return std::nullopt;
+    }
+    if (!fact->second.value) {
+      const core::Error& error = fact->second.value.error();
+      const bool missing = error.code == core::ErrorCode::kNotFound;
+      out_.wake_after(missing ? kMissingAgain : kRefusedAgain, "the object of the group is read again");
+      if (missing)
+        report(pods, false, "NoGroup", object.resource.kind + " " + object.key.name + " does not exist");
+      else
+        report(pods, false, "NoGroup", object.resource.kind + " " + object.key.name + " could not be read: " + error.message);
+      return std::nullopt;
+    }
+    auto spec = read_group(in_.key, *fact->second.value);
+    if (spec) return *std::move(spec);
+    out_.wake_after(kRefusedAgain, "the object of the group is read again");
+    report(pods, false, "Refused", spec.error().message);
+    return std::nullopt;
+  }
+
+  /// Takes the first pods out of `free_` that belong to the object with this UID.
+  [[nodiscard]] Pods take(const std::string& uid, std::size_t most) {
+    Pods out, rest;
+    for (const PodPtr& pod : free_) {
+      const bool taken = out.size() < most && belongs_to(pod->meta, in_.key, uid);
+      (taken ? out : rest).push_back(pod);
+    }
+    free_ = std::move(rest);
+    return out;
+  }
+
+  void submit_job() {
+    const auto spec = group(free_);
+    if (!spec) return;
+    const auto size = static_cast<std::size_t>(spec->size);
+    const Pods pods = take(spec->uid, size);
+    if (pods.size() < size || size == 0) {
+      const std::string there = std::to_string(pods.size()) + " of the " + std::to_string(size) + " pods";
+      report(pods, false, "GroupIncomplete", in_.key.name + " has " + there + " that it needs");
+      out_.wake_after(kRefusedAgain, "the size of the group may change");
+    } else {
+      submit_for(*spec, pods);
+    }
+    report(free_, false, "GroupFull", in_.key.name + " has the " + std::to_string(size) + " pods that it needs already");
+  }
+
+  void submit_for(const GroupSpec& spec, const Pods& pods) {
+    auto wish = wish_of_group(object_of(in_.key).key.name, pods, *in_.settings);
+    if (!wish) return report(pods, false, "Refused", wish.error().message);
+    Candidates nodes = candidates(pods, *wish);
+    const auto attempts = in_.attempts.find(spec.uid);
+    const bool refused = !in_.jobs.empty() && is_refused(*in_.jobs.back().job);
+    submit({spec.uid, attempts == in_.attempts.end() ? 0 : attempts->second, *std::move(wish), std::move(nodes),
+            refused ? &in_.jobs.back() : nullptr, in_.refused_since},
+           pods);
+  }
+
+  [[nodiscard]] Candidates candidates(const Pods& pods, const slurm::JobWish& wish) const {
+    return candidates_for(pods, *in_.hosts, *in_.snapshot, wish.partition.value_or(""));
+  }
+
+  // --- A job that waits or runs
+  // ------------------------------------------------------------------------------------------------
+
+  void follow_job(const GangJob& job) {
+    const auto pods = pods_for(job);
+    if (!pods || pods->empty()) return;
+    const bool complete = job.placed.size() + pods->size() >= job.uids.size();
+    if (!complete && !job.started() && is_short_for_long()) return replace_job(job, *pods, in_.key.name + " lacks pods");
+    switch (phase_of(*job.job)) {
+      case JobPhase::kWaits:
+        return wait_for_job(job, *pods);
+      case JobPhase::kRuns:
+        if (complete || job.started()) return place_pods(job, *pods);
+        return report(*pods, true, "GroupIncomplete",
+                      text_of(job) + " runs, and has " + std::to_string(pods->size()) + " of its " +
+                          std::to_string(job.uids.size()) + " pods");
+      case JobPhase::kStarts:
+      case JobPhase::kSuspended:
+      case JobPhase::kUnclear:
+        return report_state(job, *pods);
+      case JobPhase::kEnded:
+        return;
+    }
+  }
+
+  /// Returns the pods that wait for the job, in the order of the group: those that it was submitted for, and others for the
+  /// places of those that are gone. nullopt: the group must be read first.
+  [[nodiscard]] std::optional<Pods> pods_for(const GangJob& job) {
+    Pods out;
+    for (const Member* member : job.waiting) out.push_back(member->pod);
+    const std::size_t there = job.placed.size() + out.size();
+    if (there >= job.uids.size() || free_.empty()) return out;
+    // The pods that get no place are told later.
+    const auto spec = group({});
+    if (!spec) return out.empty() ? std::nullopt : std::optional(out);
+    if (spec->uid == submission_of(job.mark).root_uid)
+      std::ranges::copy(take(spec->uid, job.uids.size() - there), std::back_inserter(out));
+    std::ranges::sort(out, [](const PodPtr& a, const PodPtr& b) { return comes_before(a->meta, b->meta); });
+    return out;
+  }
+
+  [[nodiscard]] bool is_short_for_long() {
+    if (!in_.short_since) return false;
+    const core::Duration waited = in_.context.mono - *in_.short_since;
+    const core::Duration limit = in_.settings->bind_limit;
+    if (waited >= limit) return true;
+    out_.wake_after(limit - waited, "the group has so long to get all of its pods");
+    return false;
+  }
+
+  void wait_for_job(const GangJob& job, const Pods& pods) {
+    const auto wish = wish_of_group(in_.key.name, pods, *in_.settings);
+    std::optional<Candidates> nodes;
+    if (wish && pods.size() == job.uids.size()) nodes = candidates(pods, *wish);
+    if (const std::string why = wait_in_queue(job, nodes, pods); !why.empty()) replace_job(job, pods, why);
+  }
+
+  /// No pod may run for a job that is replaced, so the API server is asked.
+  void replace_job(const GangJob& job, const Pods& pods, const std::string& why) {
+    if (!job.unused) return look_for_pods(job);
+    Pods noted;
+    for (const PodPtr& pod : pods) {
+      if (job.uids.contains(pod->meta.uid)) noted.push_back(pod);
+    }
+    replace(job, job.unused, why, noted);
+  }
+
+  void place_pods(const GangJob& job, const Pods& pods) {
+    const std::vector<std::string> nodes = nodes_of(*job.job);
+    if (nodes.size() != job.uids.size() && !job.started())
+      return replace_job(job, pods, text_of(job) + " does not hold a node for each pod");
+    std::vector<std::string> taken;
+    for (const Member* member : job.placed) taken.push_back(slurm_node(*member->pod));
+    std::vector<Seat> seats;
+    for (auto& [pod, node] : seat(pods, nodes, taken)) seats.push_back({pod, node});
+    if (!job.started()) {
+      for (const Seat& one : seats) {
+        if (const std::string why = misplaced(one); !why.empty()) return replace_job(job, pods, why);
+      }
+    } else if (ends_soon(job, pods)) {
+      return report(pods, true, "JobEndsSoon", text_of(job) + " ends soon, and takes no further pods");
+    }
+    for (const Seat& one : seats) {
+      const auto leftover = job.leftovers.find(one.node);
+      if (leftover != job.leftovers.end()) return report_leftover(job, one.node, leftover->second, pods);
+    }
+    if (seats.empty()) return report(pods, true, "NodeInUse", text_of(job) + " has no free node yet");
+    if (knows_placed(job)) place(job, seats);
+  }
+
+  /// Reports whether the cache has all pods that run for the job. It may be behind another process that placed pods, and two
+  /// pods must not get one node.
+  [[nodiscard]] bool knows_placed(const GangJob& job) {
+    const auto fact = in_.context.facts.find(job.fact());
+    if (fact == in_.context.facts.end() || !fact->second.value) {
+      look_for_pods(job);
+      return false;
+    }
+    for (const Json& pod : fact->second.value->value("items", Json::array())) {
+      const std::string uid = core::get_string(pod, {"metadata", "uid"});
+      const auto is_it = [&](const Member* member) { return member->pod->meta.uid == uid; };
+      if (!runs_for(pod, id_of(*job.job)) || std::ranges::any_of(job.placed, is_it)) continue;
+      out_.wake_after(kCacheAgain, "the cache does not have all pods of the job yet");
+      return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool ends_soon(const GangJob& job, const Pods& pods) const {
+    return std::ranges::any_of(pods, [&](const PodPtr& pod) {
+      const auto leaves = leaves_at(*pod, *job.job);
+      return leaves && *leaves <= in_.context.now;
+    });
+  }
+
+  /// Returns the name in Slurm of the node that a pod is pinned to. Its annotation can be changed.
+  [[nodiscard]] std::string slurm_node(const Pod& pod) const {
+    const auto is_its = [&](const auto& host) { return host.second->meta.name == pod.pinned_to; };
+    const auto host = std::ranges::find_if(*in_.hosts, is_its);
+    return host == in_.hosts->end() ? pod.pinned_to : host->first;
+  }
+
+  const Observed& in_;
+  Pods free_;  ///< Pods that wait, and that no job was submitted for.
+};
+
+}  // namespace
+
+bool GangJob::ended_already() const {
+  return phase_of(*job) == JobPhase::kEnded;
+}
+
+plan::Plan plan(const Observed& observed) {
+  return Pass(observed).make();
+}
+
+}  // namespace bridge::gangs

@@ -1,0 +1,19 @@
+// Plans for one group of pods and its jobs:
+//
+//   enough pods have the gate      one job is submitted for all; when it runs, each pod is pinned to a node of its own
+//   a pod of the running job ends  the next pod of the group that has the gate gets its node
+//   a pod cannot be bound in time  it ends as Failed, and the job ends
+//   the job has ended              all of its pods end
+//   all pods of the job have ended the job is cancelled
+//
+// Once a pod is placed, the others of the job follow, whatever happens: a crash between two of them is completed.
+#pragma once
+
+#include "bridge/gangs/observed.hpp"
+#include "plan/plan.hpp"
+
+namespace bridge::gangs {
+
+plan::Plan plan(const Observed& observed);
+
+}  // namespace bridge::gangs
