@@ -69,11 +69,11 @@ TEST_F(GangWakes, GroupsThatWaitWhenOtherNodesCanRunThem) {
 TEST_F(GangWakes, RightsAreThoseThatItNeeds) {
   EXPECT_EQ(world.wiring().rights.rules(), Json::parse(R"([
     {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
-    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]},
-    {"apiGroups": ["scheduling.x-k8s.io"], "resources": ["podgroups"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["namespaces", "nodes"], "verbs": ["get", "list", "watch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch", "delete"]},
-    {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]}])"));
+    {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]},
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]},
+    {"apiGroups": ["scheduling.x-k8s.io"], "resources": ["podgroups"], "verbs": ["get"]}])"));
 }
 
 }  // namespace
