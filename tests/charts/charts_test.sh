@@ -504,9 +504,9 @@ refuses slurm-bridge 'sharedConfig: exactly one of cluster and slurmRestApi must
 refuses slurm-bridge 'sharedConfig.slurmKeyRef.key: must be set with slurmRestApi' "${direct[@]}" --set sharedConfig.slurmKeyRef.key=
 refuses slurm-bridge "at '/sharedConfig/cluster': 'demo' does not match pattern" --set sharedConfig.cluster=demo
 refuses slurm-bridge 'admission.managedNamespaces: empty, must name at least one namespace' "${bridged[@]}" --set-json 'admission.managedNamespaces=[]'
-for own in ns kube-system; do
-  refuses slurm-bridge "admission.managedNamespaces: $own, must not be the namespace of Kubernetes or of the bridge itself" "${bridged[@]}" --set "admission.managedNamespaces={a,$own}"
-done
+refuses slurm-bridge 'admission.managedNamespaces: ns, must not be the namespace of the bridge itself' "${bridged[@]}" --set 'admission.managedNamespaces={a,ns}'
+refuses slurm-bridge 'admission.managedNamespaces: kube-system, must not be the namespace of Kubernetes' "${bridged[@]}" --set 'admission.managedNamespaces={kube-system}'
+shows slurm-bridge "[a for a in $args if 'managed' in a]" '["--managed-namespaces=ns"]' "${bridged[@]}" "${without[@]}" --set 'admission.managedNamespaces={ns}'
 refuses slurm-bridge 'admission.port: 0, must be from 1 to 65535' "${bridged[@]}" --set admission.port=0
 # The webhook is asked for pods of Slurm alone.
 hooks='o["MutatingWebhookConfiguration/slurm-bridge"]["webhooks"]'
