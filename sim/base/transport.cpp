@@ -15,7 +15,7 @@ core::Error error(ErrorCode code, const net::HttpRequest& request, const char* w
   return {code, request.method + " " + request.target.substr(0, 200) + ": " + why, 0, {}, {}};
 }
 
-/// Returns the status of faults that are plain refusals; 0 for other faults.
+/// Returns the HTTP status that the server replies with under the fault; 0 if the fault is of another kind.
 int status_of(Fault fault) {
   switch (fault) {
     case Fault::kConflict:

@@ -40,7 +40,7 @@ struct Flags {
   net::ServerOptions listen{.address = "0.0.0.0", .port = 6820};
 };
 
-/// Ignores the arguments of slurmrestd other than the port.
+/// Reads the program's own flags, and ADDRESS:PORT. Skips all other flags of slurmrestd, each with its value.
 Flags parse(int argc, char** argv) {
   Flags out;
   for (int i = 1; i < argc; ++i) {

@@ -107,7 +107,7 @@ class KubeApi {
   /// Reads the object, calls `change` on it, and writes it back. Returns false if it does not exist or the write is refused.
   bool modify(const kube::Resource& resource, const kube::Key& key, const std::function<void(core::Json&)>& change,
               const Caller& caller = {}, const std::string& subresource = "");
-  /// Returns the object without managedFields; null if absent.
+  /// Returns the object without managedFields; null if absent. Valid until the object is next written or deleted.
   [[nodiscard]] const core::Json* peek(const kube::Resource& resource, const kube::Key& key) const;
 
   // --- HTTP ---

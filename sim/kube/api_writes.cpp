@@ -363,9 +363,10 @@ ApiResult<Json> KubeApi::remove(const kube::Resource& resource, const kube::Key&
     if (deletion.propagation == "Orphan") finalizers.push_back("orphan");
   }
   if (resource.plural == "namespaces") {
-    after["status"]["phase"] = "Terminating";  // its finalizers in spec.finalizers belong to the namespace controller
+    after["status"]["phase"] = "Terminating";
     grace = 0;
   }
+  // A namespace stays until the namespace controller has removed the finalizers in its spec.
   const bool waits = !finalizers.empty() || grace > 0 || resource.plural == "namespaces";
   if (!waits) {
     if (kind.graceful) {  // watches see that it is being deleted, and then its deletion

@@ -1,8 +1,8 @@
 // Runs the containers of Slurm pods: connects each slurmctld, slurmd and slurmrestd pod of the simulated cluster to a SimSlurm.
 // Knows the operator only by what it writes into pods.
 //
-// A slurmctld's state is on its volume claim: it outlives the pod, and is lost with the claim. The host name of slurmctld
-// ("demo-controller.default") identifies a Slurm cluster, as for slurmd and slurmrestd.
+// A slurmctld's state outlives the pod, and is lost with the volume claim. Without a claim, it is lost with the pod. The host
+// name of slurmctld ("demo-controller.default") identifies a Slurm cluster, as for slurmd and slurmrestd.
 //
 // Folder sim/site: the daemons of Slurm in simulated pods. Uses sim/kube, sim/slurm and slinky.
 #pragma once

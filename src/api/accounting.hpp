@@ -1,6 +1,6 @@
 // Accounting: the slurmdbd of one or several Controllers.
 //
-// Folder src/api: the custom resources, a file for each kind. Data only. Uses core.
+// Folder src/api: the custom resources, a file for each kind or group of related kinds. Data only. Uses core.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ struct LoginSetSpec {
   core::Json initconf = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
   PodTemplate pod_template;
   std::string root_ssh_authorized_keys;
-  std::vector<LocalObjectReference> authorized_keys_refs;  ///< ConfigMaps with the SSH keys of each user.
+  std::vector<LocalObjectReference> authorized_keys_refs;  ///< ConfigMaps: each key is a user's name, each value the SSH keys.
   std::string extra_sshd_config;
   std::optional<SecretKeySelector> sssd_conf_ref;
   DeploymentStrategy strategy;

@@ -273,8 +273,8 @@ const FieldList& field_list(const NodeSetStatus*) {
 }
 
 const FieldList& field_list(const NodeSet*) {
-  // In Slurm, Nodes=all means the workers of all NodeSets, and PartitionName=default names no partition. Like name_is_label,
-  // the rule is only for new objects.
+  // In Slurm, Nodes=all means all nodes of the cluster, and PartitionName=default names no partition. Like name_is_label, the
+  // rules are only for new objects.
   const std::string old_or_named = "has(self.status) || (has(self.spec) && " + hostname("self.spec") + " != '') || ";
   const std::string old_or_unnamed = "has(self.status) || !has(self.spec) || ";
   static const FieldList kList =

@@ -56,7 +56,7 @@ struct Bridge::Impl {
 
   void measure(core::Loop& loop, run::MetricFamilies& families) {
     metrics.emplace(families);
-    // Other replicas see the same changes of pods.
+    // Only the leader counts, because other replicas see the same changes of pods.
     jobs.on_placed = [this, &loop](const JobId& job) {
       const core::WallTime submitted{std::chrono::seconds{job.submitted}};
       if (manager.leading()) metrics->placed(std::max(core::Duration{0}, loop.clock().wall() - submitted));

@@ -33,10 +33,10 @@ struct SlurmAddress {
 struct Options {
   std::optional<kube::Key> controller;  ///< The Controller of the Slurm cluster. Its RestApi gives slurmrestd's address.
   std::optional<SlurmAddress> address;  ///< Used if there is no `controller`.
-  Settings jobs;                        ///< `cluster` is set from the others.
-  nodes::Settings nodes;                ///< `cluster` is set from the others.
+  Settings jobs;                        ///< Bridge sets `cluster` from `controller` or `address`.
+  nodes::Settings nodes;                ///< Bridge sets `cluster` from `controller` or `address`.
   bool retires = false;                 ///< Gives back what the bridge has changed, and does nothing else.
-  bool runs_nodes = true;               ///< Kubernetes nodes are registered in Slurm, tainted and drained.
+  bool runs_nodes = true;               ///< Runs the nodes controller, which registers, taints and drains nodes.
 };
 
 class Bridge {

@@ -246,7 +246,8 @@ std::string history_text(const Json& document) {
 core::Result<Json> revision_to_undo(const Json& nodeset, const std::vector<Json>& revisions,
                                     std::optional<std::int64_t> number) {
   const std::string name = kube::key_of(nodeset).name;
-  // Several revisions may have the same template, because an earlier release also distinguished what does not change a worker.
+  // Several revisions may restore the same spec: an earlier release of the operator also made revisions for changes that do
+  // not affect workers.
   const auto differs = [&](const Json& revision) {
     const auto patch = api::apply_revision(nodeset, revision);
     return !patch || !patch->empty();

@@ -10,6 +10,7 @@
 #include "cli/command.hpp"
 #include "cli/slurm_access.hpp"
 #include "slinky/names.hpp"
+#include "slinky/status.hpp"
 #include "slurm/accounting/qos.hpp"
 
 namespace cli {
@@ -21,11 +22,16 @@ using JobPtr = std::shared_ptr<const QueuedJob>;
 
 // Reading.
 
+/// Reports whether the cluster has, or may have, a slurmdbd.
+bool may_have_accounting(const Json& controller) {
+  return core::get_bool(controller, {"spec", "external"}) ||
+         !core::get_string(controller, {"spec", "accountingRef", "name"}).empty();
+}
+
 /// Reads the lists that limits are about, and notes why they are missing.
 void read_limits(Api& api, SlurmAccess& slurm, const Json& controller, const std::string& cluster, ClusterFacts& facts) {
   namespace rows = slurm::accounting;
-  const bool external = core::get_bool(controller, {"spec", "external"});
-  if (!external && core::get_string(controller, {"spec", "accountingRef", "name"}).empty()) {
+  if (!may_have_accounting(controller)) {
     facts.no_limits = "the cluster has no accounting (spec.accountingRef of its Controller)";
     return;
   }
@@ -54,15 +60,13 @@ std::string cluster_of_job(const Json& controller, const QueuedJob& job) {
   return read ? api::cluster_name(read->spec, key.ns, key.name) : "";
 }
 
-/// Returns the job as slurmdbd has it, or null.
-JobPtr forgotten_job(Api& api, SlurmAccess& slurm, const JobName& name) {
-  if (!slurm.capabilities().slurmdb) return nullptr;
-  auto rows = slurm.await<ClusterFacts::Rows<QueuedJob>>(
-      api, [&](auto done) { slurm.client().accounting().job(name.id, std::move(done)); });
-  if (!rows) return nullptr;
-  // A number that was used again has several records, the newest last.
-  std::ranges::reverse(*rows);
-  return find_job(name, *rows);
+/// Returns what slurmdbd answers about the number of the job. Returns no rows if the cluster has no accounting, or if
+/// slurmrestd does not serve it.
+core::Result<ClusterFacts::Rows<QueuedJob>> ask_slurmdbd(Api& api, SlurmAccess& slurm, const Json& controller,
+                                                         const JobName& name) {
+  if (!slurm.capabilities().slurmdb || !may_have_accounting(controller)) return {};
+  return api.await<ClusterFacts::Rows<QueuedJob>>(
+      [&](auto done) { slurm.client().accounting().job(name.id, std::move(done)); });
 }
 
 // The document.
@@ -310,6 +314,29 @@ JobPtr find_job(const JobName& name, const ClusterFacts::Rows<QueuedJob>& jobs) 
   return out;
 }
 
+core::Result<JobPtr> recorded_job(const std::string& controller, const JobName& name,
+                                  core::Result<ClusterFacts::Rows<QueuedJob>> rows) {
+  // A 404 without the number of a Slurm error comes from a proxy, not from slurmdbd.
+  const bool none = !rows && rows.error().code == core::ErrorCode::kNotFound && !rows.error().reason.empty();
+  if (!rows && !none) {
+    if (rows.error().code == core::ErrorCode::kCancelled) return std::unexpected(rows.error());
+    // Other codes would speak of the API server, but it has answered.
+    return core::fail(core::ErrorCode::kInternal,
+                      fmt::format("job {} is not in the queue of cluster {}, and slurmdbd did not answer whether it ended: {}",
+                                  name.text(), controller, slinky::one_line(rows.error().message)));
+  }
+  JobPtr out;
+  if (rows) {
+    // A number that was used again has several records, the newest last.
+    std::ranges::reverse(*rows);
+    out = find_job(name, *rows);
+  }
+  if (out != nullptr) return out;
+  return core::fail(core::ErrorCode::kNotFound,
+                    fmt::format("cluster {} knows no job {}: it never existed, or ended so long ago that Slurm forgot it",
+                                controller, name.text()));
+}
+
 core::Result<WhyFacts> read_why(Api& api, const std::string& ns, const std::string& cluster, const JobName& name) {
   auto lists = api.lists({{slinky::resources::kController, ns}, {slinky::resources::kRestApi, ns}});
   for (const auto& list : lists) {
@@ -326,11 +353,10 @@ core::Result<WhyFacts> read_why(Api& api, const std::string& ns, const std::stri
   out.cluster.jobs = std::move(*jobs);
   out.cluster.now = api.clock().wall();
   out.job = find_job(name, out.cluster.jobs);
-  if (out.job == nullptr) out.job = forgotten_job(api, **slurm, name);
   if (out.job == nullptr) {
-    return core::fail(core::ErrorCode::kNotFound,
-                      fmt::format("cluster {} knows no job {}: it never existed, or ended so long ago that Slurm forgot it",
-                                  out.controller, name.text()));
+    auto recorded = recorded_job(out.controller, name, ask_slurmdbd(api, **slurm, *controller, name));
+    if (!recorded) return std::unexpected(recorded.error());
+    out.job = std::move(*recorded);
   }
   if (!out.job->pending()) return out;
   auto partitions = (*slurm)->await<ClusterFacts::Rows<slurm::accounting::PartitionRules>>(

@@ -25,13 +25,19 @@ struct JobName {
 [[nodiscard]] std::shared_ptr<const slurm::accounting::QueuedJob> find_job(
     const JobName& name, const ClusterFacts::Rows<slurm::accounting::QueuedJob>& jobs);
 
+/// Returns the record of a job that is not in the cluster's queue, from slurmdbd's answer `rows` about the number of the job.
+/// Error: kNotFound if slurmdbd has no such job. Any other error leaves open whether the job existed.
+[[nodiscard]] core::Result<std::shared_ptr<const slurm::accounting::QueuedJob>> recorded_job(
+    const std::string& controller, const JobName& name, core::Result<ClusterFacts::Rows<slurm::accounting::QueuedJob>> rows);
+
 struct WhyFacts {
   std::string ns, controller;
   std::shared_ptr<const slurm::accounting::QueuedJob> job;
   ClusterFacts cluster;
 };
 
-/// Asks the cluster's Slurm. `cluster` is a Controller, or "" for the only one. Error: kNotFound if Slurm has no such job.
+/// Asks the cluster's Slurm. `cluster` is a Controller, or "" for the only one. Errors: kNotFound if Slurm has no such job,
+/// and another one if Slurm or slurmdbd does not answer.
 core::Result<WhyFacts> read_why(Api& api, const std::string& ns, const std::string& cluster, const JobName& name);
 
 /// Returns why the job waits. The form is stable and documented in docs/reference/kubectl-slurm.md.

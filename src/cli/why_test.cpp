@@ -215,6 +215,38 @@ TEST(JobName, IsANumberOrATask) {
     EXPECT_FALSE(JobName::read(wrong)) << wrong;
 }
 
+TEST(RecordedJob, AnErrorOfSlurmdbdDoesNotMeanThatTheJobIsUnknown) {
+  const auto job = recorded_job("hpc", {9, {}}, core::fail(core::ErrorCode::kUnavailable, "Connection refused\nby the host"));
+  ASSERT_FALSE(job);
+  // kUnavailable would mean that the API server does not answer.
+  EXPECT_EQ(job.error().code, core::ErrorCode::kInternal);
+  EXPECT_THAT(job.error().message, AllOf(HasSubstr("slurmdbd did not answer"), HasSubstr("Connection refused")));
+  EXPECT_THAT(job.error().message, AllOf(Not(HasSubstr("never existed")), Not(HasSubstr("forgot"))));
+  const auto proxy = recorded_job("hpc", {9, {}}, core::fail(core::ErrorCode::kNotFound, "404: no such Service"));
+  ASSERT_FALSE(proxy);
+  EXPECT_EQ(proxy.error().code, core::ErrorCode::kInternal);
+  EXPECT_THAT(proxy.error().message, HasSubstr("slurmdbd did not answer"));
+  const auto interrupted = recorded_job("hpc", {9, {}}, core::fail(core::ErrorCode::kCancelled, "interrupted"));
+  ASSERT_FALSE(interrupted);
+  EXPECT_EQ(interrupted.error().message, "interrupted");
+}
+
+TEST(RecordedJob, AnEmptyAnswerMeansThatTheJobIsUnknown) {
+  using Rows = ClusterFacts::Rows<slurm::accounting::QueuedJob>;
+  const core::Result<Rows> nothing_found =
+      std::unexpected(core::Error{core::ErrorCode::kNotFound, "Nothing found", 500, "9003", {}});
+  for (const core::Result<Rows>& none : {core::Result<Rows>(Rows{}), nothing_found}) {
+    const auto job = recorded_job("hpc", {9, {}}, none);
+    ASSERT_FALSE(job);
+    EXPECT_EQ(job.error().code, core::ErrorCode::kNotFound);
+    EXPECT_THAT(job.error().message, HasSubstr("cluster hpc knows no job 9: it never existed"));
+  }
+  const auto older = queued_job(9, "COMPLETED", "bob"), newer = queued_job(9, "COMPLETED", "ann");
+  const auto job = recorded_job("hpc", {9, {}}, Rows{older, newer});
+  ASSERT_TRUE(job);
+  EXPECT_EQ(*job, newer);
+}
+
 TEST(FindJob, OfAnArrayTheTasksThatWait) {
   const auto task = [](std::int64_t id, const char* state, std::optional<std::int64_t> index, const char* tasks = "") {
     auto out = queued_job(id, state, "ann");

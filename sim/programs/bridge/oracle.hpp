@@ -4,8 +4,8 @@
 // 2. A pod is placed only for a running job of its own that holds the node, and not beside a pod whose job has ended. A pod
 //    that was placed does not outlive its job for longer than the limit.
 // 3. No job waits or runs without a pod for longer than the limit, and no pod has two jobs.
-// 4. Of the pods of one job, all are placed or none, but for the limit, and each on a node of its own.
-// 5. A pod whose job Slurm refused stays: it is told, and not lost.
+// 4. Either all pods of a job are placed, each on its own node, or none. A difference does not last longer than the limit.
+// 5. A pod whose job Slurm refused is not ended.
 // 6. A pod whose job slurmctld lost together with its state is not ended: nobody knows whether its node is still its own.
 // 7. The bridge creates no node that Slurm has, and changes or deletes only nodes that it created, deletes none that a job or
 //    somebody else holds, and never removes its own mark.
@@ -97,7 +97,7 @@ class BridgeOracle final : public Oracle {
   // Jobs that slurmctld has lost with its state: "NUMBER.SUBMITTED".
   std::set<std::string> lost_;
   std::set<std::string> lost_alive_;             ///< Those of them that had not ended.
-  std::map<std::string, core::Duration> lasts_;  ///< For how much fair time something has been wrong.
+  std::map<std::string, core::Duration> lasts_;  ///< The fair time for which each problem has lasted.
   std::optional<core::MonoTime> looked_;
 };
 

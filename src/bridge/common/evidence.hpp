@@ -1,4 +1,4 @@
-// Evidence for what the bridge ends: a pod whose job is over, and a job that no pod needs.
+// Evidence that the bridge may end a pod, because its job is over, or a job, because no pod needs it.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ class PodOver final : public kube::PodEvidence {
   static std::optional<PodOver> job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                           const std::string& installation, const kube::SchedulingPodRecord& pod,
                                           const JobTable::Row& row);
-  /// A fresh snapshot does not have the job that the pod was placed for, and slurmctld has not lost it: `jobs`, which have read
-  /// this snapshot, show so (JobTable::younger).
+  /// Requires a fresh snapshot without the job that the pod was placed for, and proof in `jobs` that slurmctld has not lost
+  /// that job (JobTable::younger). `jobs` must have read this snapshot.
   static std::optional<PodOver> job_gone(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                          const std::string& installation, const kube::SchedulingPodRecord& pod,
                                          const JobTable& jobs);
@@ -37,7 +37,7 @@ class PodOver final : public kube::PodEvidence {
   static std::optional<PodOver> job_ends_soon(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                               const std::string& installation, const kube::SchedulingPodRecord& pod,
                                               const JobTable::Row& row, core::WallTime now);
-  /// The pod was placed, and Kubernetes has not bound it for longer than `limit`. `since`: when it was first seen like this.
+  /// Kubernetes has not bound the placed pod for longer than `limit`. `since`: when the pod was first seen unbound.
   static std::optional<PodOver> not_bound(const plan::Observing& observing, const kube::SchedulingPodRecord& pod,
                                           core::MonoTime since, core::Duration limit);
 
@@ -56,7 +56,7 @@ class PodOver final : public kube::PodEvidence {
 /// Reports whether a pod, as the API server has it, was placed for the job and has not ended.
 [[nodiscard]] bool runs_for(const core::Json& pod, const JobId& job);
 
-/// No pod needs this job of ours.
+/// Evidence that no pod needs a job of this installation.
 class Unneeded final : public plan::Evidence {
  public:
   /// The pod's phase is Succeeded or Failed, or it is being deleted and was never placed.
@@ -86,7 +86,7 @@ class Unneeded final : public plan::Evidence {
                                                const kube::SchedulingPodRecord& pod);
 
   [[nodiscard]] const slurm::OwnJob& job() const { return job_; }
-  /// Reports whether the pod may still run. The pod must then get the condition SlurmEnded before the job is released.
+  /// Reports whether the pod may still run. The pod must then get the condition SlurmEnded before the job is cancelled.
   [[nodiscard]] bool pod_may_run() const { return pod_may_run_; }
 
  private:

@@ -4,7 +4,7 @@
 //
 // Slurm frees the nodes of an external job in the call that ends it, before its pod is gone. The prolog of the bridge
 // (charts/slurm-bridge/files/prolog.sh) holds a native job back while one of these jobs has ended. The nodes controller
-// writes the field, and the jobs controller starts no pod before its job stands there.
+// writes the field, and the controllers of pods place no pod before the field lists its job.
 #pragma once
 
 #include <charconv>

@@ -27,7 +27,7 @@ inline constexpr std::string_view kLabelExternalNode = "scheduler.slinky.slurm.n
 inline constexpr std::string_view kLabelBridgeExternalNode = "scheduler.slinky.slurm.net/slurm-bridge-external-node";
 /// Annotation of an external node: the names of the partitions that the node shall be in, separated by commas.
 inline constexpr std::string_view kAnnotationPartitions = "scheduler.slinky.slurm.net/external-node-partitions";
-/// Annotation of a Kubernetes node: with the value "NoExecute", the taint also ends the pods on it that do not tolerate it.
+/// Node annotation: "NoExecute" adds kTaintManagedNode with this effect, unless a pod of Slurm or the bridge is on the node.
 inline constexpr std::string_view kAnnotationEffect = "slinky.slurm.net/managed-node-effect";
 /// Condition of a Kubernetes node: True while Slurm has the node and the node is in service.
 inline constexpr std::string_view kConditionNode = "SlurmReady";

@@ -21,17 +21,17 @@ using core::Json;
 
 /// The patches that remove the gates complete what the live look at the job began.
 constexpr core::Duration kPlaceLate{5000};
-/// How often a node is looked at again while earlier pods end there.
+/// The time between two checks of a node on which earlier pods are ending.
 constexpr core::Duration kLeftoversAgain{1000};
-/// How soon a pass follows that needs a newer snapshot. A new snapshot wakes a key only if something changed.
+/// The delay before a pass that needs a newer snapshot. A new snapshot wakes a key only if something changed.
 constexpr core::Duration kSnapshotAgain{1000};
-/// How often the same wish is submitted again that slurmctld refused. Each refusal leaves a record in slurmctld and slurmdbd.
+/// The time between two submissions of the same refused wish. Each refusal leaves a record in slurmctld and slurmdbd.
 constexpr core::Duration kSubmitAgain{5 * 60 * 1000};
 /// Expected starts are rounded to this time, because Slurm changes its estimate often.
 constexpr core::Duration kStartSteps{10 * 60 * 1000};
 /// Slurm expects a job without a time limit to run for a year. A start so far away says nothing.
 constexpr core::Duration kStartAtMost{core::Duration{24 * 60 * 60 * 1000} * 360};
-/// How long Slurm may be silent before a pod that waits is told. A process has not asked it yet when it starts.
+/// How long Slurm may be silent before a waiting pod gets the condition. A process that starts has not asked Slurm yet.
 constexpr core::Duration kUnanswered{5000};
 /// slurmdbd keeps 64 KiB of an admin_comment.
 constexpr std::size_t kLongestComment = 64000;
@@ -108,15 +108,15 @@ bool Steps::has_failed(const plan::StepId& id) const {
   return before != facts_.context.outcomes.end() && before->second.state == plan::Outcome::State::kFailed;
 }
 
-/// If an excluded node is gone, slurmctld refuses every change of the job, and then forgets which nodes are excluded
-/// (_update_job in job_mgr.c).
+/// True if the job can be changed. If an excluded node is gone, slurmctld refuses every change of the job, and then forgets
+/// which nodes are excluded (_update_job in job_mgr.c).
 bool Steps::may_update(const slurm::Job& job) const {
   const auto excluded = core::expand_hostlist(job.details ? job.details->excluded_nodes : "");
   return excluded &&
          std::ranges::all_of(*excluded, [&](const std::string& name) { return facts_.snapshot->node(name) != nullptr; });
 }
 
-/// The job is cancelled whether this succeeds or not.
+/// Records the exit code of the pod in slurmdbd. The job is cancelled whether this succeeds or not.
 void Steps::record_exit_code(const NamedJob& named, const Unneeded& evidence, int exit_code) {
   if (!facts_.snapshot->capabilities.slurmdb || !named.job->holds_nodes()) return;
   out_.lane("record").add({{"record", "Slurm job", std::to_string(named.job->id)},
@@ -173,7 +173,7 @@ void Steps::let_pod_go(const Pod& pod) {
 void Steps::submit(Request request, const Pods& waiting) {
   slurm::JobWish& wish = request.wish;
   const Candidates& nodes = request.nodes;
-  // Slurm itself says what it has against a partition that it does not know.
+  // A wish for an unknown partition is submitted all the same, because Slurm's error explains it.
   if (!nodes.why.empty() && partitions_exist(wish.partition.value_or(""))) return report(waiting, false, "NoNode", nodes.why);
   if (nodes.why.empty() && !nodes.excluded.empty()) wish.excluded_nodes = nodes.excluded;
   const std::string digest = core::short_digest(slurm::to_json(wish).dump());
@@ -194,7 +194,8 @@ void Steps::submit(Request request, const Pods& waiting) {
   out_.waits_on(facts_.settings->cluster);
 }
 
-/// Reports whether Slurm took no job for the very same wish lately, and tells why. Each attempt uses up the number of a job.
+/// Reports whether Slurm recently refused to create a job for the same wish, and tells the pods why. Each try uses up a job
+/// number.
 bool Steps::waits_after_error(const plan::StepId& id, const Pods& waiting) {
   const auto before = facts_.context.outcomes.find(id);
   if (before == facts_.context.outcomes.end() || !before->second.error || !is_refusal(before->second.error->code)) return false;
@@ -205,7 +206,7 @@ bool Steps::waits_after_error(const plan::StepId& id, const Pods& waiting) {
   return true;
 }
 
-/// Reports whether slurmctld refused the very same wish lately, and tells.
+/// Reports whether slurmctld recently refused the job of the same wish, and tells the pods why.
 bool Steps::waits_after_refusal(const Request& request, const std::string& digest, const Pods& waiting) {
   if (request.refused == nullptr || request.refused->wish != digest || !request.refused_since) return false;
   const core::Duration waited = facts_.context.mono - *request.refused_since;
@@ -230,7 +231,7 @@ bool Steps::partitions_exist(std::string_view names) const {
 std::string Steps::wait_in_queue(const NamedJob& named, const std::optional<Candidates>& nodes, const Pods& waiting) {
   const slurm::Job& job = *named.job;
   const std::string reason = reason_of(job);
-  // Slurm has not looked at a new job yet. It does so within a second.
+  // Slurm has not examined a new job yet, but does so within a second.
   if (reason.empty() || reason == "None") out_.waits_on(facts_.settings->cluster);
   if (nodes) {
     if (std::string why = update_candidates(named, *nodes); !why.empty()) return why;
@@ -248,7 +249,7 @@ std::string Steps::expected_start(const slurm::Job& job) const {
   return core::format_rfc3339(core::WallTime{kStartSteps * steps});
 }
 
-/// Nodes come and go while the job waits. Returns why the job must be replaced, or "".
+/// Updates the excluded nodes of a waiting job, because nodes change meanwhile. Returns why the job must be replaced, or "".
 std::string Steps::update_candidates(const NamedJob& named, const Candidates& nodes) {
   // A job that no node can run stays as it is: Slurm would refuse to exclude all nodes.
   if (!named.own || !named.job->details || !nodes.why.empty()) return {};
@@ -266,7 +267,8 @@ std::string Steps::update_candidates(const NamedJob& named, const Candidates& no
   return {};
 }
 
-/// slurmctld holds a job that no node can run, until somebody changes the job. Reports whether that is due.
+/// Reports whether it is time to change a job only so that slurmctld tries it again. slurmctld holds a job that no node can run
+/// until somebody changes the job.
 bool Steps::wakes_held(const slurm::Job& job, const plan::StepId& id) {
   if (reason_of(job) != "BadConstraints") return false;
   const auto before = facts_.context.outcomes.find(id);
@@ -377,7 +379,7 @@ void Steps::report_allocated(const PodState& state, const NamedJob& job) {
   report(pod, wanted);
 }
 
-/// Users may have removed or changed them. The bridge itself does not rely on them.
+/// Restores the label and the annotation of the pod that users removed or changed. The bridge itself does not rely on them.
 void Steps::restore_lost_words(const PodState& state) {
   const Pod& pod = *state.pod;
   const bool labelled = pod.meta.label(kLabelJobId) == std::to_string(state.job->id);
@@ -406,7 +408,7 @@ void Steps::end_bound(const PodState& state) {
   const PodOver& over = *state.over;
   const std::string name = pod.meta.key().str();
   plan::Lane& lane = out_.lane("end " + name);
-  // The eviction replaces the reason of DisruptionTarget. Only the conditions of the bridge say what Slurm said.
+  // The eviction replaces the reason of DisruptionTarget. Only the conditions of the bridge then have the reason from Slurm.
   if (!is_told_to_end(pod)) {
     Json changes = condition_changes(pod, end_conditions(over), facts_.context.now);
     lane.add({{"report", "Pod", name, "end"}, over.detail(), set_conditions(pod, std::move(changes))}).then();
@@ -428,8 +430,8 @@ void Steps::end_bound(const PodState& state) {
 
 // --- Reports ----------------------------------------------------------------------------------------------------------------
 
-/// Nothing shows that slurmctld has not lost its state. In namespaces that are not managed, the job may be one of another
-/// Slurm.
+/// Reports that Slurm does not have the job of the pod. The pod stays, because slurmctld may have lost its state. In namespaces
+/// that are not managed, the job may be in another Slurm cluster.
 void Steps::report_missing(const Pod& pod) {
   if (!facts_.managed) return;
   report(pod, false, "JobMissing",

@@ -36,7 +36,7 @@ struct Facts {
 struct NamedJob {
   std::shared_ptr<const slurm::Job> job;
   slurm::JobMark mark;
-  std::optional<slurm::OwnJob> own;  ///< Not if the snapshot is too old.
+  std::optional<slurm::OwnJob> own;  ///< Unset if the snapshot is too old.
   std::string wish;                  ///< The digest of the wish that was submitted.
 };
 
@@ -63,7 +63,7 @@ class Steps {
   explicit Steps(const Facts& facts) : facts_(facts), name_(facts.key.str()) {}
   ~Steps() = default;
 
-  /// How often what Slurm or the API server refused is tried again, without a change that could help.
+  /// The time between two tries of what Slurm or the API server refused, if nothing changes that could help.
   static constexpr core::Duration kRefusedAgain{30000};
 
   [[nodiscard]] bool slurm_known() const { return facts_.snapshot != nullptr && facts_.snapshot->complete(); }

@@ -112,7 +112,7 @@ void GangsController::observe_ends(const run::Observation& context, Observed& ou
     const Pod& pod = *member.pod;
     if (!waits(member) && !is_placed(pod)) continue;
     if (member.job == nullptr) {
-      // Elsewhere, the job may be one of another Slurm, which another bridge knows.
+      // In other namespaces, the job may be in another Slurm cluster, which another bridge serves.
       if (is_placed(pod) && out.managed)
         member.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, observer_.table);
       continue;

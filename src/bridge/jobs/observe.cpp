@@ -117,7 +117,7 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
     if (!out.over)
       out.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, row, out.context.now);
   } else if (phase != PodPhase::kWaiting && out.managed) {
-    // Elsewhere, the job may be one of another Slurm, which another bridge knows.
+    // In other namespaces, the job may be in another Slurm cluster, which another bridge serves.
     out.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, observer_.table);
   }
   if (out.over || !out.unbound_since || !(out.job || out.managed)) return;

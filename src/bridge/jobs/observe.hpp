@@ -1,6 +1,6 @@
-// The jobs controller: a pod with the gate of the bridge becomes a job of Slurm, and the end of the one ends the other. A key
-// is the "ns/name" of a pod that starts alone. Jobs whose pods are gone have the key that their admin_comment names.
-// declaration.cpp says which changes wake it.
+// The jobs controller: submits a Slurm job for each pod that starts alone. The end of the pod ends the job, and the end of the
+// job ends the pod. A key is the "ns/name" of a pod. A job whose pod is gone belongs to the key that its admin_comment names.
+// declaration.cpp says which changes wake a key.
 //
 // Folder src/bridge/jobs: the jobs controller of slurm-bridge. Uses bridge/common, and no other controller.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace bridge::jobs {
 
-/// What the controller has to do with, for metrics.
+/// The numbers of pods and jobs that concern the controller, for metrics.
 struct Counts {
   std::size_t waiting = 0, placed = 0;  ///< Pods.
   std::size_t orphans = 0;              ///< Jobs that have not ended and name no pod that exists.

@@ -42,7 +42,7 @@ class Pass : Steps {
     }
   }
 
-  /// The cache may be behind another process that submitted the job, so the API server is asked.
+  /// Asks the API server whether the pod is gone. Another process may have submitted the job for a pod that this cache lacks.
   void look_for_pod() {
     if (in_.context.facts.contains(std::string(kPodFact))) {
       out_.wake_after(kRefusedAgain, "whether the pod is gone could not be read");

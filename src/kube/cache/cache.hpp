@@ -3,7 +3,7 @@
 // A cache is fed by a watch (kube/cache/watch.hpp). Readers get shared_ptr<const Record>.
 //
 // Requires: all calls are on the loop; listeners do not change the cache.
-// Guarantees: a record never changes; the contents are those of one resourceVersion or newer, never half of a list;
+// Guarantees: a record never changes; the contents are a complete list with the events since then, never half of a list;
 // listeners are called after the cache shows the change.
 //
 //   for (const PodPtr& pod : pods.by_index("owner", nodeset_uid)) ...

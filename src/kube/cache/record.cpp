@@ -17,7 +17,7 @@ namespace {
 
 /// The annotation of kubectl apply: a second copy of the object that nothing here reads.
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
-/// A parser with a larger buffer is released.
+/// After a larger input (in bytes), the parser is replaced, to free its buffer.
 constexpr std::size_t kKeepBuffer = 256U << 10U;
 /// Deeper nesting is cut. simdjson accepts 1024 levels.
 constexpr std::size_t kMaxNesting = 1000;

@@ -507,7 +507,7 @@ void Client::list(const Resource& resource, const std::string& ns, const ListOpt
 
 namespace {
 
-/// The pages of a list so far.
+/// A list request under way: the pages joined so far, and what is needed to ask for the next page.
 struct Pages {
   Client& client;
   Resource resource;

@@ -842,7 +842,7 @@ TEST(Files, OfAllThatTheSpecNamesFitIntoOneConfigMap) {
   };
   observed.config_files = {files("small", "a.conf", 24), files("big", "job_submit.lua", 900 * 1024)};
   observed.prolog = {files("scripts", "prolog.sh", 100 * 1024)};
-  // This file replaces the file of the same name of another ConfigMap.
+  // The file of ConfigMap big replaces this one: it has the same name, and big sorts after as-well.
   observed.epilog = {files("as-well", "job_submit.lua", 900 * 1024)};
   observed.prolog_slurmctld = {files("more", "ctld.sh", 24 * 1024 - 24)};
   EXPECT_TRUE(render_config(observed, ConfigState{}).ok());

@@ -141,8 +141,8 @@ void add_loaded_gres(conf::Conf& out, const Observed& observed) {
   if (!list.empty()) out.set("GresTypes", list);
 }
 
-/// True if no content is known to have been accepted, for example because somebody deleted or edited the ConfigMap. A file
-/// written since then, before Slurm answered, does not show what slurmctld has.
+/// True if no content is known to have been accepted, for example because somebody deleted or edited the ConfigMap. The file
+/// that the ConfigMap offers may then be newer than the one that slurmctld runs with.
 bool was_lost(const ConfigState& state) {
   return state.accepted_hash.empty();
 }

@@ -18,7 +18,7 @@ struct Observed {
   kube::ObjectPtr object;
   api::LoginSet loginset;
   std::string parse_error;
-  std::string cluster_domain = "cluster.local";  ///< For the DNS search path of workers' names.
+  std::string cluster_domain = "cluster.local";  ///< The domain of Services, for search paths and host names.
 
   bool controller_exists = false;
   std::string controller_error;  ///< Why the Controller's spec cannot be parsed.

@@ -330,8 +330,8 @@ enum class Restorable {
 /// True if the entry of the node in status.drainsToRestore is to be removed. Until the entry is gone, the next worker would be
 /// drained because of it.
 [[nodiscard]] bool forgets_drain(const View& view, const std::string& node);
-/// Writes new entries to status.drainsToRestore: the drains of records that are deleted with the next worker. Returns true if
-/// there were any: the status then has another resourceVersion after this pass.
+/// Adds steps that write drains by others to status.drainsToRestore, for nodes whose next worker gets a new record. Returns
+/// true if it added any: the status then has another resourceVersion after this pass.
 [[nodiscard]] bool note_drains(const View& view, const Fates& fates, const Vacancies& vacancies, Draft& draft);
 /// Reports the drains that have been restored, when their entries are removed from the status.
 void tell_restored(const View& view, const Workers& workers, const api::StringMap& kept, Draft& draft);

@@ -191,7 +191,8 @@ bool awaits_bound_worker(const View& view, const slurm::Node& node) {
     const Host& host = view.in.hosts.at(place->kube_node);
     return host.fit.any() || host.wanted;
   }
-  // A Kubernetes node that is gone may return. One that exists gives its worker another name now.
+  // No place has this name now. If the Kubernetes node in the comment exists, its worker has another name. If it is gone, it
+  // may return.
   const auto comment = worker_comment(node.comment);
   return comment && !view.in.hosts.contains(core::get_string(*comment, {"node"}));
 }

@@ -254,7 +254,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   std::size_t unavailable = 0;
   for (Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
-    // Whoever took a worker out of service decides when it serves again.
+    // A worker that somebody took out of service does not use up maxUnavailable.
     const bool serves = is_available(view, worker) || set_aside(worker);
     if (!serves) ++unavailable;
     // Workers of the other scalingMode are replaced anyway.

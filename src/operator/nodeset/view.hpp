@@ -85,7 +85,7 @@ class View {
   /// True if the place fits the present scalingMode.
   [[nodiscard]] bool of_mode(const SlotKey& place) const { return place.numbered() != by_host(); }
 
-  /// True if the Slurm node belongs to one of our pods.
+  /// True if the Slurm node belongs to one of our pods that has a place.
   [[nodiscard]] bool has_worker(std::string_view node) const { return worker_nodes_.contains(node); }
   /// True if the Slurm node belongs, or may belong, to a pod that is to be adopted or is deliberately left alone.
   [[nodiscard]] bool is_of_other_pod(std::string_view node) const;

@@ -13,7 +13,7 @@
 namespace op::restapi {
 namespace {
 
-/// True if everything that the pod mounts exists.
+/// True if everything that the operator makes the pod mount exists. Volumes of the user's pod template are not checked.
 bool mountable(const Observed& observed) {
   return observed.config_map && core::find(observed.config_map->body, {"data", kSlurmConf}) != nullptr &&
          (!observed.restapi.spec.sssd_conf_ref || observed.sssd_conf.usable());

@@ -23,7 +23,7 @@ struct ListsOptions {
   /// With the lists of `seldom` and the Accounting's own requests, there are fewer than 240.
   core::Duration period{1050};
   core::Duration seldom{30000};      ///< The period of TRES and clusters, which only a configuration or a new cluster changes.
-  core::Duration often_period{500};  ///< The period after poll_often(), also after a failure.
+  core::Duration often_period{500};  ///< The least period after poll_often(). A pause after a failure is then no longer.
   core::Duration often_for{2000};    ///< How long the effect of one poll_often() lasts.
   int cost_factor = 20;              ///< The least time from the start of a poll to the next, as a multiple of its duration.
   core::Duration longest_pause{60000};  ///< The upper limit of the time that cost_factor demands.

@@ -125,7 +125,7 @@ TEST_F(ListsTest, AtRestAMinuteHasFewerThan240Requests) {
   };
   const int before = all();
   loop.advance(60s);
-  // The Accounting asks for the clusters every 45 s as well, through each cluster.
+  // The controller of Accountings also asks each slurmrestd for the clusters, every 45 s: up to 2 more requests a minute.
   EXPECT_LT(all() - before + 2, 240);
 }
 

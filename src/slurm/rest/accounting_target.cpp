@@ -279,7 +279,7 @@ class QosActs final : public AccountingActs {
 };
 
 /// Lets the writes of a database run together, and each deletion alone. A deletion asks who uses the object, and nobody may
-/// begin to use it until it is deleted. Two deletions at once could also empty a list of two QOS.
+/// begin to use it until it is deleted. If an association allows two QOS, two deletions at once could delete both.
 class Turns : public std::enable_shared_from_this<Turns> {
  public:
   using Done = plan::Target::Done;

@@ -18,8 +18,8 @@ using plan::ActResult;
 
 /// Before a drain, up to this many nodes are read one by one. For more nodes the whole table is read.
 constexpr std::size_t kReadSingly = 8;
-/// The outcome of a write whose reply was lost is final kSettled after we gave up, and kLongestWrite after the write was sent,
-/// because slurmrestd's timeout is longer than ours.
+/// After a write whose reply was lost, slurmrestd may still carry it out, because its timeout is longer than ours. The outcome
+/// is final at the later of two times: kSettled after we gave up, and kLongestWrite after the write was sent.
 constexpr core::Duration kSettled{3000};
 constexpr core::Duration kLongestWrite{11000};
 

@@ -276,7 +276,7 @@ TEST_F(EntitiesOfSlurmdbd, ADefaultQosMustBeAllowed) {
   EXPECT_THAT(write(kAccount, "physics", {{"local: QOS", Json::array({"nosuch"})}}), HasSubstr("nosuch"));
 }
 
-// slurmdbd may store an association that slurmctld never learns of, and then refuses the jobs of.
+// slurmdbd may store an association of which slurmctld never learns. slurmctld then refuses jobs of that association.
 TEST_F(EntitiesOfSlurmdbd, NewAssociationsReachSlurmctld) {
   const auto shown = [&](const std::string& name) {
     return local("exec", "scontrol --oneliner show assoc_mgr flags=assoc,users users=" + name);

@@ -54,6 +54,12 @@ class LimitsOfSlurm : public ::testing::Test {
     sacctmgr("add user root account=limits");
     sacctmgr("add qos limited");
     sacctmgr("modify user root where account=limits set qos+=limited");
+    // slurmdbd tells slurmctld of the association when sacctmgr has ended.
+    const auto known = [&] {
+      return local("scontrol --oneliner show assoc_mgr flags=assoc users=root accounts=limits")
+                 .find("Account=limits UserName=root") != std::string::npos;
+    };
+    ASSERT_TRUE(until(known, 300s)) << local("scontrol show assoc_mgr flags=assoc");
   }
   void TearDown() override {
     if (client == nullptr) return;

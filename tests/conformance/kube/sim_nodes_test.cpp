@@ -434,7 +434,7 @@ std::string probe() {
   Json exec{{"command", Json::array({"bash", "-c", kProbe})}};
   return R"("readinessProbe": {"periodSeconds": 1, "exec": )" + exec.dump() + "}";
 }
-/// Delays the report that a container runs until its program has set its traps.
+/// Returns a postStart hook that waits until the program has set its traps. The container is reported as running only then.
 std::string traps_set() {
   const Json exec{{"command", Json::array({"bash", "-c", "until [ -f /tmp/ready ]; do sleep 0.1; done"})}};
   return R"("lifecycle": {"postStart": {"exec": )" + exec.dump() + "}}";
@@ -442,7 +442,7 @@ std::string traps_set() {
 std::string hook(const std::string& seconds) {
   return R"("lifecycle": {"preStop": {"exec": {"command": ["sleep", ")" + seconds + "\"]}}}";
 }
-/// Returns a pod's spec.
+/// Returns a pod's spec as JSON text. `containers`: JSON objects, separated by commas. `more`: further fields of the spec.
 std::string spec(const std::string& containers, const std::string& more = "") {
   return R"({"terminationGracePeriodSeconds": 10, "automountServiceAccountToken": false, "containers": [)" + containers + "]" +
          (more.empty() ? "" : ", " + more) + "}";

@@ -135,7 +135,7 @@ class SlurmTest : public ::testing::TestWithParam<std::string> {
   }
   /// Waits until the node has the wanted state, or `most` has passed. Returns the state of the node then.
   std::string awaits(const std::string& name, const std::string& wanted, core::Duration most) {
-    // Sends one request at a time, with pauses. Real servers do not need more.
+    // Polls, with one request at a time and pauses between them. That finds a state soon enough, and spares a real server.
     const core::MonoTime end = world->loop().clock().mono() + most;
     std::string last = state(name);
     while (last != wanted && world->loop().clock().mono() < end) {

@@ -183,7 +183,7 @@ void DeclaredState::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<s
                             return slinky::ordinal_of(name, feature + "-") &&
                                    api_.peek(slinky::resources::kNodeSet, {cluster.controller.ns, feature}) != nullptr;
                           });
-    // A record that was never stamped, because Slurm refused its slurmd, cannot be identified either.
+    // If Slurm refuses a slurmd, the operator never writes the record's comment, so it cannot recognize the record either.
     if (nameless && (node.invalid_reg || abandoned_.contain(cluster.controller, name))) continue;
     // An administrator's hold outlives the worker. If Slurm refuses the slurmd, only the reason decides: Slurm overwrites an
     // administrator's reason, and before 26.05 a leftover reason may look like an administrator's.

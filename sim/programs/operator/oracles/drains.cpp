@@ -106,7 +106,7 @@ bool DrainOracle::too_many(const std::string& ns, const std::string& nodeset) co
   return false;
 }
 
-/// Reports whether the ordinal has recently always been below the partition.
+/// Reports whether the pod's ordinal has recently always been below rollingUpdate.partition of its NodeSet.
 bool DrainOracle::below_partition(const std::string& ns, const Json& pod) const {
   const auto told = partitions_.find({ns, label(pod, api::kLabelInstance)});
   if (told == partitions_.end()) return false;
