@@ -1,12 +1,14 @@
 // slurm-bridge: lets Slurm choose where and when pods run. Only its own flags and wiring are here.
 
 #include <charconv>
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bridge/bridge.hpp"
+#include "bridge/retirement.hpp"
 #include "kube/app/app.hpp"
 #include "net/beast_transport.hpp"
 
@@ -97,6 +99,8 @@ int main(int argc, char** argv) {
            "Let pods choose the user, the group and the priority of their jobs");
   app.flag("--node-silence-limit", flags.silence_limit,
            "Release the jobs of pods whose node has not been ready for so many minutes (default: 10)");
+  app.flag("--retire", options.retires,
+           "Give back what the bridge has changed, and end: remove the gates of pods that wait, and its nodes from Slurm");
   if (const std::optional<int> code = app.start(argc, argv)) return *code;
   if (const auto wrong = read_connection(flags, options)) return app.fatal("flags", *wrong);
   if (options.jobs.managed_namespaces.empty())
@@ -105,5 +109,9 @@ int main(int argc, char** argv) {
   options.jobs.whole_nodes = !shared_nodes;
   options.runs_nodes = !no_nodes;
   bridge::Bridge slurm_bridge(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);
+  // The signal ends the process in its orderly way.
+  bridge::Retirement retirement(
+      app.loop(), app.log(), [&] { return slurm_bridge.left(); }, [] { (void)std::raise(SIGTERM); });
+  if (options.retires) retirement.start();
   return app.run();
 }

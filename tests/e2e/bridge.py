@@ -522,6 +522,42 @@ def nodes_follow_kubernetes(tag, plugin):
                 wait(f"{name} has left Slurm", lambda name=name: tainted(name) is None)
 
 
+@own_clusters
+@once
+@alone
+@since(EXTERNAL_JOBS)
+def the_bridge_retires(tag, plugin):
+    """Pods that wait are let go, those that run go on, and nodes leave Slurm when they have ended."""
+    node = kubernetes_nodes()[-1]
+    with Bridged("retire", tag, plugin) as ns:
+        try:
+            ns.apply(bridged(demo_manifest()).replace("replicas: 3", "replicas: 1"))
+            serves(ns, 1)
+            ns.install()
+            partitions(node, "bridge")
+            label(node, "true")
+            wait("the node is idle", lambda: node in ns.idle())
+            ns.apply_pod("runs")
+            ns.running("runs")
+            ns.apply_pod("waits")
+            ns.queued("waits", "True", "waits in partition bridge")
+
+            ns.install(retire="true")
+            wait("the pod that waits is let go", lambda: not ns.pod("waits")["spec"].get("schedulingGates"))
+            wait("its job has ended", lambda: ns.jobs_of("waits")[ns.job("waits")]["job_state"] == ["CANCELLED"])
+            drained(ns, node, "slurm-bridge: slurm-bridge is being removed")
+            expect(ns.running("runs")[1] == node, "the pod that runs has ended")
+            expect(not ns.get("job", f"{ns.name}-retire")["status"].get("succeeded"), "the bridge is gone while its pod runs")
+            ns.pods.kubectl("delete", "pod", "--all")
+            wait("nothing is left", lambda: ns.get("job", f"{ns.name}-retire")["status"].get("succeeded"))
+            expect(ns.slurm_node(node) is None and tainted(node) is None, f"{node} has not left Slurm")
+        finally:
+            # Other tests need the node.
+            kubectl("taint", "node", node, f"{MANAGED}-", check=False)
+            label(node, None)
+            partitions(node, None)
+
+
 def cluster_uid():
     return json.loads(kubectl("get", "namespace", "kube-system", "-o", "json").stdout)["metadata"]["uid"]
 

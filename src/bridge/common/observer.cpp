@@ -22,12 +22,16 @@ void Observer::fill(Facts& out, const run::Key& key, kube::Recorder& recorder) {
   if (cluster.record) out.installation = cluster.record->meta.uid;
   if (out.installation.empty()) return;
   installation = out.installation;
-  out.managed = std::ranges::find(settings->managed_namespaces, key.ns) != settings->managed_namespaces.end();
+  out.managed = manages(key.ns);
   out.snapshot = snapshot();
   table.read(out.snapshot);
   out.life = table.life();
   if (hosts_ == nullptr) hosts_ = std::make_shared<const Hosts>(hosts_of(caches.nodes.all()));
   out.hosts = hosts_;
+}
+
+bool Observer::manages(std::string_view ns) const {
+  return std::ranges::find(settings->managed_namespaces, ns) != settings->managed_namespaces.end();
 }
 
 NamedJob Observer::named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const {

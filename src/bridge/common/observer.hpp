@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bridge/common/caches.hpp"
@@ -23,6 +24,8 @@ class Observer {
   [[nodiscard]] slurm::SnapshotPtr snapshot() const { return wiring_.snapshot(settings->cluster); }
   /// Fills the facts. Nothing else can be observed while the UID of the Kubernetes cluster is not known.
   void fill(Facts& out, const run::Key& key, kube::Recorder& recorder);
+  /// Reports whether jobs are submitted for pods of the namespace.
+  [[nodiscard]] bool manages(std::string_view ns) const;
   /// Returns what is known of the job of a row of this installation.
   [[nodiscard]] NamedJob named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const;
   /// Returns the pods on a node that were placed for other jobs than `job`, which hold the node no more. "ns/name".

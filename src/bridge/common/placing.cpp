@@ -57,15 +57,26 @@ void add_pin(Json& patch, const Json& affinity, const std::string& node) {
   }
 }
 
-}  // namespace
-
-plan::ActPtr place(const kube::SchedulingPodRecord& pod, const std::string& kube_node, const std::string& slurm_node,
-                   const JobId& job) {
-  Json patch = Json::array();
+/// Removes the gate of the bridge.
+void remove_gate(Json& patch, const kube::SchedulingPodRecord& pod) {
   const auto gate = std::ranges::find(pod.gates, kGate) - pod.gates.begin();
   const std::string path = "/spec/schedulingGates/" + std::to_string(gate);
   patch.push_back({{"op", "test"}, {"path", path}, {"value", {{"name", kGate}}}});
   patch.push_back({{"op", "remove"}, {"path", path}});
+}
+
+}  // namespace
+
+plan::ActPtr let_go(const kube::SchedulingPodRecord& pod) {
+  Json patch = Json::array();
+  remove_gate(patch, pod);
+  return kube::json_patch(kube::resources::kPod, pod.meta, std::move(patch));
+}
+
+plan::ActPtr place(const kube::SchedulingPodRecord& pod, const std::string& kube_node, const std::string& slurm_node,
+                   const JobId& job) {
+  Json patch = Json::array();
+  remove_gate(patch, pod);
   add_pin(patch, pod.affinity, kube_node);
   const auto tolerated = [](const kube::Toleration& toleration) {
     return (toleration.key.empty() || toleration.key == kTaintManagedNode) && toleration.op == "Exists" &&

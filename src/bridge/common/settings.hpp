@@ -17,6 +17,7 @@ struct Settings {
   bool whole_nodes = true;                        ///< A pod that does not say otherwise gets its node alone.
   bool holds_native_jobs = false;                 ///< A pod beside a slurmd waits until `extra` of the node lists its job.
   bool trusts_identities = false;                 ///< Pods may name the user, the group and the priority of their jobs.
+  bool retires = false;                           ///< The bridge is being removed: pods that wait lose their gate.
   core::Duration bind_limit{120000};              ///< The time for a pod to be bound after its job has started.
   core::Duration evict_limit{300000};             ///< The time for which a budget may keep a pod whose job has ended.
   core::Duration silence_limit{600000};           ///< The time after which a node that is not ready loses the jobs of its pods.

@@ -153,10 +153,21 @@ bool Steps::can_submit(const PodState& state) {
     }
     return false;
   }
+  if (facts_.settings->retires) {
+    let_pod_go(pod);
+    return false;
+  }
   const slurm::Capabilities& slurm = facts_.snapshot->capabilities;
   if (!slurm.external_jobs)
     report(pod, false, "Unsupported", "Slurm " + slurm.release + " has no external nodes and jobs, 25.11 and later have");
   return slurm.external_jobs;
+}
+
+/// Kubernetes alone schedules the pod then. Its job is cancelled when the gate is gone.
+void Steps::let_pod_go(const Pod& pod) {
+  const std::string why = "slurm-bridge is being removed: Kubernetes alone schedules the pod";
+  report(pod, false, "Retired", why);
+  out_.lane("report").then().add({{"let go", "Pod", pod.meta.key().str()}, why, let_go(pod)});
 }
 
 void Steps::submit(Request request, const Pods& waiting) {

@@ -74,7 +74,8 @@ class Steps {
   /// Ends a job that no pod needs. `pod`: the one that may still run, if there is such a pod; it is told. `exit_code`: what the
   /// pods of the job ended with, if they have.
   void release(const NamedJob& job, const Unneeded& evidence, const PodPtr& pod, std::optional<int> exit_code);
-  /// Reports whether Slurm takes jobs; if not, tells the pod that waits.
+  /// Reports whether Slurm takes jobs; if not, tells the pod that waits. A bridge that retires submits none: it lets the pod
+  /// go.
   [[nodiscard]] bool can_submit(const PodState& state);
   struct Request {
     std::string root_uid;  ///< The UID of the pod, or of the object that defines the group.
@@ -124,6 +125,7 @@ class Steps {
   [[nodiscard]] bool is_held(const std::string& node, std::int64_t job) const;
   [[nodiscard]] bool has_failed(const plan::StepId& id) const;
   [[nodiscard]] bool may_update(const slurm::Job& job) const;
+  void let_pod_go(const Pod& pod);
   void record_exit_code(const NamedJob& job, const Unneeded& evidence, int exit_code);
   [[nodiscard]] bool waits_after_error(const plan::StepId& id, const Pods& waiting);
   [[nodiscard]] bool waits_after_refusal(const Request& request, const std::string& digest, const Pods& waiting);

@@ -110,7 +110,7 @@ class Pass : Steps {
   // ------------------------------------------------------------------------------------------------
 
   void follow_waiting() {
-    if (!slurm_known() || !in_.snapshot->capabilities.external_jobs) return;
+    if (!slurm_known() || !in_.snapshot->capabilities.external_jobs || in_.settings->retires) return;
     const GangJob* last = nullptr;
     for (const GangJob& job : in_.jobs) {
       if (job.ended_already() || job.broken || !job.needed()) continue;
