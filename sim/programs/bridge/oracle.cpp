@@ -236,7 +236,7 @@ void BridgeOracle::placed(const Json& pod) {
   const std::string& node = *pins.begin();
   if (std::ranges::find(job.nodes, node) == job.nodes.end())
     return violation(fmt::format("{} is placed on {}, which job {} does not hold", name, node, id));
-  if (!holds_back(node, id))
+  if (!holds_back(node, job.id))
     violation(fmt::format("{} is placed beside the slurmd of {}, which does not list job {}", name, node, id));
   const std::int64_t news = kNews.count() / 1000;
   if (job.state != SimJob::State::kRunning && (job.state == SimJob::State::kPending || job.end + news < slurm_.now_seconds()))
