@@ -5,8 +5,9 @@
 . "$(dirname "$0")/lib.sh"
 
 export KUBECONFIG=$LOCAL/kubeconfig
-manifest=$DEV/manifests/slurm-bridge/bridge.yaml
+manifests=$DEV/manifests/slurm-bridge
 namespace=slurm-bridge
+scheduler=slurm-bridge-scheduler # of the Go bridge
 image=local/slurm-bridge:dev
 binary=$TOP/build/release/slurm-bridge
 
@@ -26,8 +27,9 @@ install_bridge() {
   managed=$(IFS=, && echo "$*")
   load_image
   step "installing it for $cluster, with the pods of $managed"
-  sed -e "s|\${NAMESPACE}|$namespace|; s|\${IMAGE}|$image|; s|\${CLUSTER}|$cluster|; s|\${SLURM_NAMESPACE}|${cluster%/*}|" \
-    -e "s|\${MANAGED}|$managed|; s|\${BINARY}|$(sha256sum <"$binary" | cut -c1-16)|" "$manifest" | kubectl apply -f - >/dev/null
+  sed -e "s|\${NAMESPACE}|$namespace|g; s|\${IMAGE}|$image|g; s|\${CLUSTER}|$cluster|g; s|\${SLURM_NAMESPACE}|${cluster%/*}|g" \
+    -e "s|\${MANAGED}|$managed|g; s|\${BINARY}|$(sha256sum <"$binary" | cut -c1-16)|g; s|\${SCHEDULER}|$scheduler|g" \
+    -e "s|\${ADMISSION}|:9443|g" "$manifests"/{bridge,admission}.yaml | kubectl apply -f - >/dev/null
   step "waiting for slurm-bridge"
   kubectl -n $namespace rollout status deployment/slurm-bridge --timeout=180s >/dev/null ||
     die "slurm-bridge did not become ready" "kubectl -n $namespace describe pods; kubectl -n $namespace logs deployment/slurm-bridge"
@@ -42,7 +44,9 @@ leads() {
 }
 
 uninstall_bridge() {
-  kubectl delete namespace/$namespace clusterrole/$namespace clusterrolebinding/$namespace --ignore-not-found --wait >/dev/null
+  # Without the webhook, nobody could create pods in the managed namespaces.
+  kubectl delete mutatingwebhookconfiguration/$namespace validatingadmissionpolicy{binding,}/$namespace --ignore-not-found --wait >/dev/null
+  kubectl delete namespace/$namespace clusterrole{,binding}/$namespace{,-admission} priorityclass/slurm-bridge --ignore-not-found --wait >/dev/null
   # The right to read the key is in the namespace of the Slurm cluster.
   kubectl get rolebindings,roles --all-namespaces --field-selector=metadata.name=slurm-bridge-key \
     -o jsonpath='{range .items[*]}{.metadata.namespace}{" "}{.kind}{"\n"}{end}' | while read -r of kind; do

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "bridge/jobs/settings.hpp"
+#include "bridge/common/settings.hpp"
 #include "core/log.hpp"
 #include "core/loop.hpp"
 #include "core/random.hpp"
@@ -31,7 +31,7 @@ struct SlurmAddress {
 struct Options {
   std::optional<kube::Key> controller;  ///< The Controller of the Slurm cluster. A RestApi of it says where slurmrestd is.
   std::optional<SlurmAddress> address;  ///< Used if there is no `controller`.
-  jobs::Settings jobs;                  ///< `cluster` is set from the others.
+  Settings jobs;                        ///< `cluster` is set from the others.
 };
 
 class Bridge {
@@ -45,6 +45,7 @@ class Bridge {
   Bridge& operator=(const Bridge&) = delete;
 
   [[nodiscard]] slurm::Clusters& clusters();
+  [[nodiscard]] const Settings& settings() const;
 
  private:
   struct Impl;

@@ -1,11 +1,14 @@
 // slurm-bridge: lets Slurm choose where and when pods run. Only its own flags and wiring are here.
 
+#include <algorithm>
 #include <charconv>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bridge/admission/server.hpp"
 #include "bridge/bridge.hpp"
 #include "kube/app/app.hpp"
 #include "net/beast_transport.hpp"
@@ -42,6 +45,7 @@ std::vector<std::string> parts(std::string_view text, std::size_t count) {
 
 struct Flags {
   std::string cluster, slurmrestd, slurm_key;
+  std::string admission_address = "0", admission_name = "slurm-bridge";
 };
 
 /// Reads where Slurm is. Returns what is wrong with the flags, or nullopt.
@@ -65,6 +69,27 @@ std::optional<core::Error> read_connection(const Flags& flags, bridge::Options& 
   return {};
 }
 
+/// Returns the admission webhook, which is not started yet; null if there is none.
+core::Result<std::unique_ptr<bridge::admission::Server>> make_admission(kube::App& app, const Flags& flags,
+                                                                        const bridge::Settings& settings) {
+  if (flags.admission_address == "0" || app.dry_run()) return nullptr;
+  auto listen = net::parse_listen_address(flags.admission_address);
+  if (!listen) return std::unexpected(listen.error().with("--admission-addr"));
+  return std::make_unique<bridge::admission::Server>(
+      app.loop(), app.log(), app.manager(), settings,
+      bridge::admission::ServerOptions{*std::move(listen), app.own_namespace(), flags.admission_name});
+}
+
+/// The bridge's own pods would wait for the bridge, and the pods of Kubernetes for both.
+std::optional<core::Error> check_managed(const kube::App& app, const std::vector<std::string>& namespaces) {
+  if (namespaces.empty()) return invalid("--managed-namespaces: empty, must name at least one namespace");
+  for (const std::string& name : {std::string("kube-system"), app.own_namespace()}) {
+    if (std::ranges::find(namespaces, name) != namespaces.end())
+      return invalid("--managed-namespaces: " + name + ", must not be the namespace of Kubernetes or of slurm-bridge itself");
+  }
+  return {};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -83,11 +108,22 @@ int main(int argc, char** argv) {
   app.flag("--shared-nodes", shared_nodes, "Pods that do not say otherwise share nodes with other jobs");
   app.flag("--trust-identities", options.jobs.trusts_identities,
            "Let pods choose the user, the group and the priority of their jobs");
+  app.flag("--admission-addr", flags.admission_address, "Where the admission webhook is served; 0: nowhere");
+  app.flag("--admission-name", flags.admission_name,
+           "The name of the webhook's Service, Secret and MutatingWebhookConfiguration");
+  app.flag("--scheduler-name", options.jobs.scheduler_name,
+           "Manage pods with this schedulerName in all namespaces, as the webhook sees them (default: none)");
   if (const std::optional<int> code = app.start(argc, argv)) return *code;
   if (const auto wrong = read_connection(flags, options)) return app.fatal("flags", *wrong);
-  if (options.jobs.managed_namespaces.empty())
-    return app.fatal("flags", invalid("--managed-namespaces: empty, must name at least one namespace"));
+  if (const auto wrong = check_managed(app, options.jobs.managed_namespaces)) return app.fatal("flags", *wrong);
   options.jobs.whole_nodes = !shared_nodes;
   bridge::Bridge slurm_bridge(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);
+  auto admission = make_admission(app, flags, slurm_bridge.settings());
+  if (!admission) return app.fatal("flags", admission.error());
+  if (bridge::admission::Server* webhook = admission->get()) {
+    app.ready_when([webhook] { return webhook->ready(); });
+    app.stop_first([webhook](std::function<void()> done) { webhook->stop(std::move(done)); });
+    webhook->start();
+  }
   return app.run();
 }

@@ -14,6 +14,12 @@ bool needs_no_job(const kube::SchedulingPodRecord& pod) {
   return phase == PodPhase::kEnded || phase == PodPhase::kForeign || (phase == PodPhase::kWaiting && pod.meta.terminating());
 }
 
+/// By its namespace, or as admission has noted on the pod.
+bool is_managed(const Settings& settings, const std::string& ns, const kube::ObjectMeta* pod) {
+  if (std::ranges::find(settings.managed_namespaces, ns) != settings.managed_namespaces.end()) return true;
+  return pod != nullptr && !settings.scheduler_name.empty() && pod->annotation(kAnnotationManagedBy) == settings.cluster;
+}
+
 }  // namespace
 
 std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& key, kube::Recorder& recorder,
@@ -25,8 +31,8 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
   const auto cluster = recorder.metadata(kube::resources::kNamespace, {"", "kube-system"});
   if (cluster.record) out->installation = cluster.record->meta.uid;
   if (out->installation.empty()) return out;
-  out->managed = std::ranges::find(settings_->managed_namespaces, key.ns) != settings_->managed_namespaces.end();
   out->pod = caches_.pods.find(key);
+  out->managed = is_managed(*settings_, key.ns, out->pod ? &out->pod->meta : nullptr);
   out->snapshot = wiring_.snapshot(settings_->cluster);
   table_.read(out->snapshot);
   if (hosts_ == nullptr) hosts_ = std::make_shared<const Hosts>(hosts_of(caches_.nodes.all()));

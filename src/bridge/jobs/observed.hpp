@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "bridge/common/settings.hpp"
 #include "bridge/jobs/evidence.hpp"
 #include "bridge/jobs/hosts.hpp"
-#include "bridge/jobs/settings.hpp"
 #include "kube/object.hpp"
 #include "plan/plan.hpp"
 #include "run/key.hpp"
@@ -33,7 +33,7 @@ struct Observed {
   run::Key key;
   std::shared_ptr<const Settings> settings;
   std::string installation;                              ///< The UID of the Kubernetes cluster; "": not known yet.
-  bool managed = false;                                  ///< Jobs are submitted for pods of this namespace.
+  bool managed = false;                                  ///< Jobs are submitted for the pod.
   std::shared_ptr<const kube::SchedulingPodRecord> pod;  ///< Null: there is none.
   slurm::SnapshotPtr snapshot;                           ///< Null: no slurmrestd is known.
   std::vector<NamedJob> jobs;                            ///< By number. Jobs of earlier pods of the name as well.

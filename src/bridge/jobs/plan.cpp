@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "bridge/common/names.hpp"
+#include "bridge/common/wish.hpp"
 #include "bridge/jobs/placing.hpp"
 #include "bridge/jobs/states.hpp"
-#include "bridge/jobs/wish.hpp"
 #include "core/hash.hpp"
 #include "core/hostlist.hpp"
 #include "kube/acts.hpp"

@@ -1,4 +1,4 @@
-#include "bridge/jobs/wish.hpp"
+#include "bridge/common/wish.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,10 @@
 #include <map>
 
 #include "bridge/common/names.hpp"
+#include "bridge/common/node_affinity.hpp"
 #include "core/quantity.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
 namespace {
 
 using core::Result;
@@ -172,9 +173,14 @@ std::string refused_affinity(const core::Json& affinity) {
 
 }  // namespace
 
+bool is_setting(std::string_view name) {
+  return annotations().contains(name);
+}
+
 Result<JobWish> wish_of(const kube::SchedulingPodRecord& pod, const Settings& settings) {
-  if (std::string refused = refused_affinity(pod.affinity); !refused.empty())
-    return core::fail(core::ErrorCode::kInvalid, std::move(refused));
+  std::string refused = refused_affinity(pod.affinity);
+  if (refused.empty()) refused = contradiction(pod.node_selector, pod.affinity);
+  if (!refused.empty()) return core::fail(core::ErrorCode::kInvalid, std::move(refused));
   JobWish out = from_requests(pod, settings);
   for (auto it = pod.meta.annotations.lower_bound(kAnnotationPrefix);
        it != pod.meta.annotations.end() && it->first.starts_with(kAnnotationPrefix); ++it) {
@@ -187,4 +193,4 @@ Result<JobWish> wish_of(const kube::SchedulingPodRecord& pod, const Settings& se
   return out;
 }
 
-}  // namespace bridge::jobs
+}  // namespace bridge

@@ -2,16 +2,19 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
-#include "bridge/jobs/settings.hpp"
+#include "bridge/common/settings.hpp"
 #include "core/result.hpp"
 #include "kube/object.hpp"
 #include "slurm/own_job.hpp"
 
-namespace bridge::jobs {
+namespace bridge {
 
 /// Returns the wish without the excluded nodes. Error: kInvalid, which names the field of the pod, its value and what is
 /// allowed, if Slurm cannot do what the pod asks for.
 [[nodiscard]] core::Result<slurm::JobWish> wish_of(const kube::SchedulingPodRecord& pod, const Settings& settings);
+/// Reports whether an annotation with kAnnotationPrefix and this name is a setting of the job: "timelimit".
+[[nodiscard]] bool is_setting(std::string_view name);
 
-}  // namespace bridge::jobs
+}  // namespace bridge

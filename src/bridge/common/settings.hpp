@@ -1,0 +1,26 @@
+// The settings of the bridge, from the flags of the program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "slurm/model.hpp"
+
+namespace bridge {
+
+struct Settings {
+  slurm::ClusterKey cluster;                      ///< The Slurm cluster that runs the jobs.
+  std::vector<std::string> managed_namespaces{};  ///< The pods in these are managed.
+  /// Pods with this schedulerName are managed in other namespaces as well; "": none are. Only admission sees the name, because
+  /// it replaces it (kAnnotationManagedBy).
+  std::string scheduler_name{};
+  std::string partition{};             ///< For pods that name none; "": Slurm's default partition.
+  std::string mcs_label{};             ///< Of all jobs; "": none.
+  bool whole_nodes = true;             ///< A pod that does not say otherwise gets its node alone.
+  bool trusts_identities = false;      ///< Pods may name the user, the group and the priority of their jobs.
+  core::Duration bind_limit{120000};   ///< The time for a pod to be bound after its job has started.
+  core::Duration evict_limit{300000};  ///< The time for which a budget may keep a pod whose job has ended.
+};
+
+}  // namespace bridge
