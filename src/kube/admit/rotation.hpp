@@ -3,6 +3,8 @@
 //
 // A new certificate has a new authority. It is served only once API servers trust its authority. The authority of the
 // certificate before stays trusted until it expires, so a replica that still serves that certificate is not refused.
+//
+// Folder src/kube/admit: admission webhooks and their certificates. Uses net and kube/client.
 #pragma once
 
 #include <functional>

@@ -10,8 +10,6 @@
 // The function runs on the loop, so it must be quick. It decides from the request and from caches. Use a webhook only for
 // rules that neither the schema nor CEL can express. failurePolicy in the ValidatingWebhookConfiguration decides whether the
 // API server allows a request if the webhook does not answer.
-//
-// Folder src/kube/admit: admission webhooks. Uses net.
 #pragma once
 
 #include <functional>
