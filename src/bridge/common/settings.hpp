@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/clock.hpp"
+#include "kube/object.hpp"
 #include "slurm/model.hpp"
 
 namespace bridge {
@@ -15,9 +16,12 @@ struct Settings {
   /// Pods with this schedulerName are managed in other namespaces as well; "": none are. Only admission sees the name, because
   /// it replaces it (kAnnotationManagedBy).
   std::string scheduler_name{};
-  std::string partition{};             ///< For pods that name none; "": Slurm's default partition.
-  std::string mcs_label{};             ///< Of all jobs; "": none.
-  bool whole_nodes = true;             ///< A pod that does not say otherwise gets its node alone.
+  std::string partition{};  ///< For pods that name none; "": Slurm's default partition.
+  std::string mcs_label{};  ///< Of all jobs; "": none.
+  bool whole_nodes = true;  ///< A pod that does not say otherwise gets its node alone.
+  /// Annotations that count for pods that lack them. In the settings of one namespace they are those of the Namespace, which
+  /// its users cannot write.
+  kube::StringMap defaults{};
   bool trusts_identities = false;      ///< Pods may name the user, the group and the priority of their jobs.
   core::Duration bind_limit{120000};   ///< The time for a pod to be bound after its job has started.
   core::Duration evict_limit{300000};  ///< The time for which a budget may keep a pod whose job has ended.

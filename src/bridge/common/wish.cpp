@@ -36,7 +36,7 @@ std::optional<std::int64_t> number(std::string_view text, std::int64_t least, st
 /// Reads one annotation into a wish. The error says what is allowed.
 struct Reader {
   std::string_view value;
-  const Settings& settings;
+  bool trusted;  ///< An administrator has written it, or users may name identities.
   JobWish& wish;
 };
 using Read = std::function<std::string(Reader)>;  ///< Returns what is allowed instead, or "".
@@ -50,13 +50,13 @@ Read text(std::optional<std::string> JobWish::*field) {
 }
 
 /// An identity that only administrators may choose.
-std::string refused_identity(const Settings& settings) {
-  return settings.trusts_identities ? "" : "absent, because slurm-bridge runs without --trust-identities";
+std::string refused_identity(const Reader& in) {
+  return in.trusted ? "" : "absent, because slurm-bridge runs without --trust-identities";
 }
 
 Read identity(std::optional<std::string> JobWish::*field) {
   return [field](Reader in) -> std::string {
-    if (std::string refused = refused_identity(in.settings); !refused.empty()) return refused;
+    if (std::string refused = refused_identity(in); !refused.empty()) return refused;
     return text(field)(in);
   };
 }
@@ -67,7 +67,7 @@ std::string read_one_node(Reader in) {
 }
 
 std::string read_priority(Reader in) {
-  if (std::string refused = refused_identity(in.settings); !refused.empty()) return refused;
+  if (std::string refused = refused_identity(in); !refused.empty()) return refused;
   in.wish.priority = number(in.value, 0, 4294967293);
   return in.wish.priority ? "" : "a whole number from 0";
 }
@@ -171,6 +171,18 @@ std::string refused_affinity(const core::Json& affinity) {
   return {};
 }
 
+/// Reads all annotations with our prefix.
+Result<void> read_all(const kube::StringMap& from, bool trusted, JobWish& out) {
+  for (auto it = from.lower_bound(kAnnotationPrefix); it != from.end() && it->first.starts_with(kAnnotationPrefix); ++it) {
+    const std::string_view name = std::string_view(it->first).substr(kAnnotationPrefix.size());
+    const auto known = annotations().find(name);
+    if (known == annotations().end()) return bad(name, it->second, "absent, because slurm-bridge does not know it");
+    if (const std::string allowed = known->second({it->second, trusted, out}); !allowed.empty())
+      return bad(name, it->second, allowed);
+  }
+  return {};
+}
+
 }  // namespace
 
 bool is_setting(std::string_view name) {
@@ -182,14 +194,10 @@ Result<JobWish> wish_of(const kube::SchedulingPodRecord& pod, const Settings& se
   if (refused.empty()) refused = contradiction(pod.node_selector, pod.affinity);
   if (!refused.empty()) return core::fail(core::ErrorCode::kInvalid, std::move(refused));
   JobWish out = from_requests(pod, settings);
-  for (auto it = pod.meta.annotations.lower_bound(kAnnotationPrefix);
-       it != pod.meta.annotations.end() && it->first.starts_with(kAnnotationPrefix); ++it) {
-    const std::string_view name = std::string_view(it->first).substr(kAnnotationPrefix.size());
-    const auto known = annotations().find(name);
-    if (known == annotations().end()) return bad(name, it->second, "absent, because slurm-bridge does not know it");
-    if (const std::string allowed = known->second({it->second, settings, out}); !allowed.empty())
-      return bad(name, it->second, allowed);
-  }
+  if (auto wrong = read_all(settings.defaults, true, out); !wrong)
+    return std::unexpected(wrong.error().with("namespace " + pod.meta.ns));
+  if (auto wrong = read_all(pod.meta.annotations, settings.trusts_identities, out); !wrong)
+    return std::unexpected(wrong.error());
   return out;
 }
 

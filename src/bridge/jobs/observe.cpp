@@ -14,6 +14,14 @@ bool needs_no_job(const kube::SchedulingPodRecord& pod) {
   return phase == PodPhase::kEnded || phase == PodPhase::kForeign || (phase == PodPhase::kWaiting && pod.meta.terminating());
 }
 
+std::shared_ptr<const Settings> with_defaults(std::shared_ptr<const Settings> settings, const kube::StringMap& annotations) {
+  const auto first = annotations.lower_bound(kAnnotationPrefix);
+  if (first == annotations.end() || !first->first.starts_with(kAnnotationPrefix)) return settings;
+  auto out = std::make_shared<Settings>(*settings);
+  out->defaults = annotations;
+  return out;
+}
+
 /// By its namespace, or as admission has noted on the pod.
 bool is_managed(const Settings& settings, const std::string& ns, const kube::ObjectMeta* pod) {
   if (std::ranges::find(settings.managed_namespaces, ns) != settings.managed_namespaces.end()) return true;
@@ -31,6 +39,12 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
   const auto cluster = recorder.metadata(kube::resources::kNamespace, {"", "kube-system"});
   if (cluster.record) out->installation = cluster.record->meta.uid;
   if (out->installation.empty()) return out;
+  const auto space = recorder.metadata(kube::resources::kNamespace, {"", key.ns});
+  if (space.presence == kube::Presence::kUnknown) {
+    out->installation.clear();
+    return out;
+  }
+  if (space.record) out->settings = with_defaults(settings_, space.record->meta.annotations);
   out->pod = caches_.pods.find(key);
   out->managed = is_managed(*settings_, key.ns, out->pod ? &out->pod->meta : nullptr);
   out->snapshot = wiring_.snapshot(settings_->cluster);
