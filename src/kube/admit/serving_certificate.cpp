@@ -23,13 +23,13 @@ constexpr std::array<std::pair<std::string_view, std::string StoredCertificate::
 }};
 
 /// What is not base64 is as good as absent.
-std::string decoded(const Json& object, std::initializer_list<std::string_view> path) {
+std::string pem_at(const Json& object, std::initializer_list<std::string_view> path) {
   return core::base64_decode(core::get_string(object, path)).value_or("");
 }
 
 StoredCertificate stored_in(const Json& secret) {
   StoredCertificate out;
-  for (const auto& [name, field] : kDataKeys) out.*field = decoded(secret, {"data", name});
+  for (const auto& [name, field] : kDataKeys) out.*field = pem_at(secret, {"data", name});
   return out;
 }
 
@@ -151,7 +151,7 @@ struct ServingCertificate::Impl : std::enable_shared_from_this<ServingCertificat
       if (core::get_string(one, {"clientConfig", "service", "name"}) != options.service.name ||
           core::get_string(one, {"clientConfig", "service", "namespace"}) != options.service.ns)
         continue;
-      const std::string bundle = decoded(one, {"clientConfig", "caBundle"});
+      const std::string bundle = pem_at(one, {"clientConfig", "caBundle"});
       if (out.indices.empty()) out.front = bundle;
       out.all_same = out.all_same && bundle == out.front;
       out.indices.push_back(i);
