@@ -75,18 +75,19 @@ core::Result<std::unique_ptr<bridge::admission::Server>> make_admission(kube::Ap
   if (flags.admission_address == "0" || app.dry_run()) return nullptr;
   auto listen = net::parse_listen_address(flags.admission_address);
   if (!listen) return std::unexpected(listen.error().with("--admission-addr"));
+  const std::string own = app.own_namespace();
+  // Its own pods would wait for it.
+  if (std::ranges::find(settings.managed_namespaces, own) != settings.managed_namespaces.end())
+    return core::fail(core::ErrorCode::kInvalid, "--managed-namespaces: " + own + ", must not be slurm-bridge's own namespace");
   return std::make_unique<bridge::admission::Server>(
       app.loop(), app.log(), app.manager(), settings,
-      bridge::admission::ServerOptions{*std::move(listen), app.own_namespace(), flags.admission_name});
+      bridge::admission::ServerOptions{*std::move(listen), own, flags.admission_name});
 }
 
-/// The bridge's own pods would wait for the bridge, and the pods of Kubernetes for both.
-std::optional<core::Error> check_managed(const kube::App& app, const std::vector<std::string>& namespaces) {
+std::optional<core::Error> check_managed(const std::vector<std::string>& namespaces) {
   if (namespaces.empty()) return invalid("--managed-namespaces: empty, must name at least one namespace");
-  for (const std::string& name : {std::string("kube-system"), app.own_namespace()}) {
-    if (std::ranges::find(namespaces, name) != namespaces.end())
-      return invalid("--managed-namespaces: " + name + ", must not be the namespace of Kubernetes or of slurm-bridge itself");
-  }
+  if (std::ranges::find(namespaces, "kube-system") != namespaces.end())
+    return invalid("--managed-namespaces: kube-system, must not be the namespace of Kubernetes");
   return {};
 }
 
@@ -115,7 +116,7 @@ int main(int argc, char** argv) {
            "Manage pods with this schedulerName in all namespaces, as the webhook sees them (default: none)");
   if (const std::optional<int> code = app.start(argc, argv)) return *code;
   if (const auto wrong = read_connection(flags, options)) return app.fatal("flags", *wrong);
-  if (const auto wrong = check_managed(app, options.jobs.managed_namespaces)) return app.fatal("flags", *wrong);
+  if (const auto wrong = check_managed(options.jobs.managed_namespaces)) return app.fatal("flags", *wrong);
   options.jobs.whole_nodes = !shared_nodes;
   bridge::Bridge slurm_bridge(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);
   auto admission = make_admission(app, flags, slurm_bridge.settings());
