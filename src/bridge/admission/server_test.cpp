@@ -31,9 +31,8 @@ struct ServerTest : net::testing::LoopTest {
   Json secret;
   std::string bundle;
 
-  /// Answers the next request of the server for its certificate.
+  /// Answers a request of the server for its certificate.
   void answer() {
-    ASSERT_TRUE(run_until([&] { return !api.sent.empty(); }));
     const auto sent = std::move(api.sent.front());
     api.sent.pop_front();
     if (sent.request.method == "GET" && sent.request.target.contains("/secrets/"))
@@ -61,7 +60,10 @@ struct ServerTest : net::testing::LoopTest {
   }
   void serve() {
     server.start();
-    while (!server.ready()) answer();
+    ASSERT_TRUE(run_until([&] {
+      if (!api.sent.empty()) answer();
+      return server.ready();
+    }));
   }
 
   Json pod = Json::parse(R"({"metadata": {"generateName": "p-"}, "spec": {"containers": [{"name": "c", "image": "i"}],

@@ -47,7 +47,7 @@ StoredCertificate rotate(Rotation what, const StoredCertificate& stored, const s
   StoredCertificate out = stored;
   if (what == Rotation::kReplace) {
     const net::ServerIdentity made = make();
-    out = {made.authority + stored.authorities + published, made.cert, made.key, "", ""};
+    out = {made.authority + stored.authorities + "\n" + published, made.cert, made.key, "", ""};
   } else if (what == Rotation::kPrepare) {
     const net::ServerIdentity made = make();
     out.authorities = made.authority + stored.authorities;

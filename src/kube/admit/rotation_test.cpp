@@ -91,11 +91,16 @@ TEST_F(RotationTest, AllOfARotation) {
 }
 
 TEST_F(RotationTest, AReplacementKeepsTheAuthoritiesThatAreInUse) {
-  const StoredCertificate bad{"garbage" + first.authority, "garbage", "garbage", "garbage", "garbage"};
+  const StoredCertificate bad{"garbage\n" + first.authority, "garbage", "garbage", "garbage", "garbage"};
   const net::ServerIdentity published = made_at(kNow);
   const auto make = [&] { return second; };
   EXPECT_EQ(rotate(Rotation::kReplace, bad, published.authority + first.authority, make, kNow),
             (StoredCertificate{second.authority + first.authority + published.authority, second.cert, second.key, "", ""}));
+  StoredCertificate cut = one;
+  cut.authorities.pop_back();
+  EXPECT_EQ(rotate(Rotation::kReplace, cut, published.authority, make, kNow).authorities,
+            second.authority + first.authority + published.authority)
+      << "the last line has no end";
   EXPECT_EQ(rotate(Rotation::kReplace, {}, first.authority, make, kNow).authorities, second.authority + first.authority)
       << "the Secret was deleted";
 }

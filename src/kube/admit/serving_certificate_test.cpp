@@ -257,7 +257,7 @@ TEST_F(ServingCertificateTest, ASecretOfSomebodyElseIsServedAndNeverWritten) {
 TEST_F(ServingCertificateTest, ARefusedWriteIsToldOnceAndTriedAgain) {
   refuse_writes = 403;
   start();
-  run(1h);
+  run(1min);
   EXPECT_THAT(used, IsEmpty());
   EXPECT_THAT(logger.warnings, ElementsAre(HasSubstr("writing Secret ns/bridge")));
   refuse_writes = 0;
