@@ -19,8 +19,8 @@ status: ## What of it runs
 
 # ---- Build, test, measure ----
 
-build: ## The operator's binary and kubectl-slurm, in build/release
-	@dev/cpp.sh release slurm-operator kubectl-slurm
+build: ## The operator's binary, slurm-bridge and kubectl-slurm, in build/release
+	@dev/cpp.sh release slurm-operator slurm-bridge kubectl-slurm
 
 demo: ## The main job from nothing: cluster, operator, Slurm, and a job on 3 workers (SLURM=24.11 for the older release)
 	@dev/demo.sh

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Times what users wait for, on the local cluster with the operator installed: median and worst of --runs, and beside each the median of
-its floor, measured in each run too: the same pods made Ready, or deleted, by kubectl alone (see bare_copy, whole_copy).
-update, node, config and evict only look at pods and at Slurm, so they time any operator of slinky.slurm.net/v1beta1 that is installed.
+"""Times what users wait for, on the local cluster with the operator installed. Prints the median and the worst of --runs, and
+the median of the floor: how long kubectl alone takes to make the same pods Ready, or to delete them (see bare_copy and
+whole_copy). Each run measures its floor as well. The benchmarks update, node, config and evict look only at pods and at
+Slurm, so they can time any installed operator of slinky.slurm.net/v1beta1.
 Usage: cluster.py [--runs 5] [--rest 600] [--away 300] [--slurm 26.05] [NAME...]"""
 
 import argparse
@@ -37,7 +38,7 @@ WORKERS = "app.kubernetes.io/name=slurmd"
 
 
 class Stream:
-    """The lines of a command that runs on, each with the time at which it came."""
+    """The output lines of a running command, each with the time at which it arrived."""
 
     def __init__(self, *command):
         self.lines, self.process = [], subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENV)
@@ -48,7 +49,7 @@ class Stream:
             self.lines.append((time.monotonic(), line.strip()))
 
     def first(self, condition, since, timeout=120):
-        """The time of the first line after `since` for which condition(line) holds."""
+        """Returns the time of the first line after `since` for which condition(line) holds."""
         seen, deadline = 0, time.monotonic() + timeout
         while time.monotonic() < deadline:
             for at, line in self.lines[seen:]:
@@ -69,18 +70,18 @@ class Stream:
 
 
 def in_slurmctld(ns, script):
-    """A stream of what a script in slurmctld's container prints."""
+    """Returns a stream of what a script prints in slurmctld's container."""
     return Stream("kubectl", "-n", ns.name, "exec", "demo-controller-0", "-c", "slurmctld", "--", "bash", "-c", script)
 
 
 def sinfo(ns):
-    """A stream of the number of idle, usable nodes of the NodeSet cpu, ten times a second, as sinfo tells it."""
+    """Returns a stream of the number of idle, usable nodes of the NodeSet cpu, as sinfo shows it ten times a second."""
     count = "sinfo -h -p cpu -t idle -o '%D %T' 2>/dev/null | awk '$2==\"idle\"{n=$1} END{print n+0}'"
     return in_slurmctld(ns, f"while :; do {count}; sleep 0.1; done")
 
 
 def first_sinfo(ns, wanted, since):
-    """As sinfo().first, while slurmctld may not run yet."""
+    """Returns what sinfo().first returns, even if slurmctld does not run yet."""
     while time.monotonic() < since + 120:
         with sinfo(ns) as stream:
             at = stream.first(lambda line: line == str(wanted), since)
@@ -100,7 +101,8 @@ def is_ready(count):
 
 
 class Gone:
-    """Watches the worker pods and tells when only some are left. One watch, for a poll by kubectl would take a core from the kubelets."""
+    """Watches the worker pods and measures when only some are left. Uses one watch, because polling with kubectl would take a
+    CPU core from the kubelets."""
 
     def __init__(self, ns, count):
         names = ns.kubectl("get", "pods", "-l", WORKERS, "-o", "name").stdout.split()
@@ -110,7 +112,7 @@ class Gone:
         time.sleep(0.5)
 
     def after(self, since):
-        """Seconds from `since` until the last of them was gone."""
+        """Returns the seconds from `since` until the last of them was gone."""
         names = set()
         self.watch.first(lambda line: line.startswith("DELETED") and not names.add(line) and len(names) == self.excess, 0)
         return max(at for at, line in self.watch.lines if line in names) - since
@@ -132,23 +134,24 @@ def note(name, value):
 
 
 def note_floor(seconds, *names):
-    """What of the last figures of these names was not the operator's."""
+    """Notes how much of the last figures of these names is the floor, for which the operator is not responsible."""
     for name in names:
         Floors[name].append(seconds)
     print(f"      floor: {seconds:.1f} s", flush=True)
 
 
 def bare_copy(pod, name):
-    """The worker's pod as it is, init container, probes and preStop too: slurmctld is there to be waited for, and preStop asks for the name
-    of its own host. Left out are the owner and the labels, by which the operator would take it for one of its workers (so the workers'
-    Service does not know its name; slurmctld takes its address from where it registers), and the places of the one it was copied from:
-    the host name, the Kubernetes node."""
+    """Returns a copy of the worker's pod, with init container, probes and preStop hook. The init container waits for slurmctld,
+    and the preStop hook uses the name of its own host. The copy lacks the owner and the labels, because the operator would take
+    it for one of its workers. So the workers' Service does not know its name, and slurmctld uses the address from which the
+    slurmd registers. It also lacks the host name and Kubernetes node of the original."""
     spec = {key: value for key, value in pod["spec"].items() if key not in ("nodeName", "hostname")}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"bench": "floor"}}, "spec": spec}
 
 
 def floor(ns, count):
-    """The time kubectl alone needs to make `count` such pods Ready, and to delete them; in a namespace with a Ready cluster."""
+    """Returns the times that kubectl alone needs to make `count` such pods Ready and to delete them, in a namespace with a
+    Ready cluster."""
     pod = ns.get("pod", "cpu-0")
     items = [bare_copy(pod, f"floor-{i}") for i in range(count)]
     start = time.monotonic()
@@ -158,20 +161,20 @@ def floor(ns, count):
     start = time.monotonic()
     ns.kubectl("delete", "pod", "-l", "bench=floor", "--wait=true")
     deleted = time.monotonic() - start
-    # Their slurmds registered, and nobody but us takes their records away.
+    # The slurmds of these pods registered, and the operator does not delete the records.
     ns.slurm("scontrol", "delete", f"nodename=floor-[0-{count - 1}]", check=False)
     wait("the floor's records are gone", lambda: not any(name.startswith("floor-") for name in ns.nodes()), 30)
     return made, deleted
 
 
-# What the operator did not make: Kubernetes did, or it is there before the cluster in both namespaces.
+# Objects that the operator did not make: Kubernetes made them, or both namespaces have them before the cluster.
 FOREIGN = ("kube-root-ca.crt", "mariadb", "mariadb-password", "ldap")
 
 
 def whole_copy(ns, to):
-    """All that the operator made for a Ready cluster, to be applied by kubectl alone in the namespace `to`: keys, configuration, Services,
-    the StatefulSets of slurmctld and slurmdbd, slurmrestd's Deployment, the workers' pods. Left out are owners, and the workers' labels as
-    in bare_copy."""
+    """Returns all objects that the operator made for a Ready cluster, so that kubectl alone can apply them in the namespace
+    `to`: keys, configuration, Services, the StatefulSets of slurmctld and slurmdbd, slurmrestd's Deployment and the workers'
+    pods. Owners are left out, and the workers' labels as in bare_copy."""
     items = []
     for kind in ("secrets", "configmaps", "services", "statefulsets", "deployments"):
         items += [item for item in ns.get(kind) if item["metadata"]["name"] not in FOREIGN]
@@ -187,8 +190,8 @@ def whole_copy(ns, to):
 
 
 def floor_of_all(ns, prepare=lambda ns: None):
-    """The times that kubectl alone needs until as many workers are idle in sinfo, and until all pods are Ready. `prepare` makes what has to
-    be there before."""
+    """Returns the times that kubectl alone needs until as many workers are idle in sinfo, and until all pods are Ready.
+    `prepare` creates what must exist before."""
     count = len(ns.workers())
     with Namespace(f"floor-{ns.name}", ns.tag) as bare:
         prepare(bare)
@@ -222,14 +225,14 @@ def bench_apply(tag, plugin, runs):
 
 
 def with_database(ns):
-    """A MariaDB that is ready, for the Accounting of the demo."""
+    """Creates a MariaDB for the Accounting of the demo, and waits until it is available."""
     accounting.secret(ns, accounting.PASSWORD)
     ns.apply(accounting.manifests()[0])
     ns.kubectl("wait", "--for=condition=Available", "deployment/mariadb", "--timeout=120s")
 
 
 def operator_memory():
-    """MiB of each of the operator's processes."""
+    """Returns the memory of each process of the operator, in MiB."""
     out = []
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # It has just ended.
@@ -240,7 +243,7 @@ def operator_memory():
 
 @contextlib.contextmanager
 def watch_each(ns, *kinds):
-    """A stream for each kind: whether the only object of it is Ready; of KIND/NAME, whether that one is."""
+    """Yields a stream for each kind: whether the only object of the kind is Ready. For KIND/NAME: whether that object is."""
     def selected(kind):
         kind, _, name = kind.partition("/")
         return [kind, *([f"--field-selector=metadata.name={name}"] if name else [])]
@@ -251,19 +254,19 @@ def watch_each(ns, *kinds):
 
 
 def ready_since(stream):
-    """When it last became so; a LookupError where it is not."""
+    """Returns since when the object has been Ready. LookupError: it is not."""
     lines = list(stream.lines)
     began = next((i for i in range(len(lines), 0, -1) if lines[i - 1][1] != "True"), 0)
     return lines[began][0]
 
 
 def all_ready(streams, timeout=300):
-    """When the last of them became so, and all were."""
+    """Waits until all are Ready, and returns when the last of them became Ready."""
     return wait("all are Ready", lambda: max(map(ready_since, streams)), timeout, every=0.02)
 
 
 def bench_accounting(tag, plugin, runs):
-    """A cluster with accounting, whose MariaDB runs; and one without that gets it and gives it back under jobs."""
+    """Times a cluster with accounting whose MariaDB runs, and a cluster that joins and leaves accounting while jobs run."""
     accounting.database_image()
     what = "apply with accounting to"
     both = accounting.manifest_with_accounting("demo", 3) + "---\n" + accounting.manifests()[1]
@@ -292,7 +295,7 @@ def bench_accounting(tag, plugin, runs):
 
 
 def bench_joins(ns):
-    """Accounting is added, and taken away, while jobs begin, run, end and wait."""
+    """Times adding and removing accounting while jobs begin, run, end and wait."""
     jobs = [ns.submit_until_told(*accounting.SMALL)]
     held = ns.submit("true", "--hold", *accounting.SMALL)
     some = lambda: jobs.extend(ns.submit_many(60, "sleep 2", *accounting.SMALL))
@@ -326,12 +329,12 @@ def bench_joins(ns):
 
 
 def bench_records(tag, plugin, seconds, count=200):
-    """slurmdbd is away for so long, and so many short jobs begin and end meanwhile, in ten batches. A record is lost that is not there once
-    slurmdbd is back, or says otherwise than slurmctld how the job ended."""
+    """Stops slurmdbd for so many seconds while ten batches of short jobs begin and end. A record counts as lost if it is
+    missing once slurmdbd is back, or if it differs from what slurmctld says about the end of the job."""
     accounting.database_image()
     what, batches = f"slurmdbd away for {seconds} s", 10
     with Namespace("bench-records", tag, plugin) as ns:
-        # slurmctld is asked for the ends of all of them.
+        # slurmctld must know the ends of all jobs when it is asked at the end.
         ns.apply(accounting.manifest_with_accounting("demo", 3).replace("MinJobAge=900", f"MinJobAge={seconds + 1800}"))
         ns.kubectl("apply", "-f", "-", text=json.dumps(accounting.managed("demo", tag)))
         accounting.joined(ns)
@@ -362,11 +365,11 @@ def bench_records(tag, plugin, seconds, count=200):
         accounting.no_runaway_jobs(ns)
 
 
-# So many QOS, accounts and users each, and so many changes that are to be mended.
+# The number of QOS, of accounts and of users, and the number of changes that the operator must revert.
 ENTITIES, DRIFTS = 200, 100
 KINDS = (governance.QOS, governance.ACCOUNT, governance.USER)
 
-# The same by sacctmgr, under names that begin with s, and their end.
+# The same entities created by sacctmgr, with names that begin with s, and their deletion.
 BY_SACCTMGR = """
 for ((i = 0; i < {count}; i++)); do
   sacctmgr --immediate --quiet add qos s-q-$i Priority=10 MaxJobsPerUser=3
@@ -379,7 +382,8 @@ names() {{ seq -s, -f "s-$1-%.0f" 0 $(({count} - 1)); }}
 for one in user:u account:a qos:q; do sacctmgr --immediate --quiet delete "${{one%:*}}" "$(names "${{one#*:}}")"; done
 """
 
-# Of QOS, account and user in turn, a value is changed; prints the milliseconds until sacctmgr shows the declared one again, or "never".
+# Changes a value of a QOS, an account and a user in turn. Prints the milliseconds until sacctmgr shows the declared value
+# again, or "never".
 DRIFT = """
 shows() { sacctmgr --noheader --parsable2 show "$@" 2>/dev/null; }
 for ((n = 0; n < COUNT; n++)); do
@@ -403,7 +407,7 @@ done
 
 
 def entities():
-    """Users first, which Slurm needs last."""
+    """Returns all manifests in the wrong order: the users come first, although Slurm needs them last."""
     out = []
     for i in range(ENTITIES):
         qos, account, user = f"d-q-{i}", f"d-a-{i}", f"d-u-{i}"
@@ -414,12 +418,12 @@ def entities():
 
 
 def percentile(values, percent):
-    """The least of the values that so many percent are not above."""
+    """Returns the smallest value that is not exceeded by this percentage of the values."""
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
 def steps_of_governance():
-    """Steps of plans that its controller has made, in all operators, as their metrics tell."""
+    """Returns how many steps the governance controller has carried out in all operators, according to their metrics."""
     total = 0
     pods = kubectl("-n", "slurm-operator", "get", "pods", "-l", "app.kubernetes.io/name=slurm-operator", "-o", "json").stdout
     for pod in json.loads(pods)["items"]:
@@ -430,7 +434,7 @@ def steps_of_governance():
 
 
 def requests_to_slurmrestd(ns, seconds):
-    """Those of the last seconds, as slurmrestd's log has them: (method, path) -> how many."""
+    """Returns the requests of the last seconds in slurmrestd's log: (method, path) -> number."""
     out = ns.kubectl("logs", "-l", "app.kubernetes.io/name=slurmrestd", "-c", "slurmrestd", "--tail=-1", f"--since={seconds}s").stdout
     found = collections.Counter(re.findall(r"\] (GET|POST|PUT|PATCH|DELETE) (/[^\s?]*)", out))
     if not found:
@@ -444,7 +448,8 @@ def all_are_ready(ns):
 
 
 def bench_governance(tag, plugin, runs, rest):
-    """QOS, accounts and users: declared, and made by a script of sacctmgr calls in the same cluster; drift; a changed limit; at rest."""
+    """Times QOS, accounts and users: declared, and created by a script of sacctmgr calls in the same cluster. Also times the
+    repair of drift and a changed limit, and counts requests at rest."""
     accounting.database_image()
     what = f"{3 * ENTITIES} QOS, accounts and users"
     with Namespace("bench-governance", tag, plugin) as ns:
@@ -472,7 +477,7 @@ def bench_governance(tag, plugin, runs, rest):
         wait("all are Ready", lambda: all_are_ready(ns))
         bench_drift(ns)
         bench_changed_limit(ns, 20)
-        # The operator starts slurmrestd so that it does not log requests.
+        # slurmrestd does not log requests with the operator's default.
         ns.patch(RESTAPI, "demo", {"spec": {"slurmrestd": {"env": [{"name": "SLURMRESTD_DEBUG", "value": "info"}]}}})
         ns.wait_condition(RESTAPI, "demo")
         wait("the slurmrestd before is gone", lambda: len(ns.get("pods", labelSelector="app.kubernetes.io/name=slurmrestd")) == 1)
@@ -481,8 +486,9 @@ def bench_governance(tag, plugin, runs, rest):
         before = steps_of_governance()
         time.sleep(rest)
         found = requests_to_slurmrestd(ns, rest)
-        count = lambda reads: sum(n for (method, _), n in found.items() if (method == "GET") == reads)
-        note(f"number of reads from slurmrestd in a minute at rest, {what}", count(True) * 60 / rest)
+        count = lambda reads, of="/": sum(n for (method, path), n in found.items() if (method == "GET") == reads and path.startswith(of))
+        note(f"number of reads of slurmdbd in a minute at rest, {what}", count(True, "/slurmdb/") * 60 / rest)
+        note("number of reads of slurmctld in a minute at rest", count(True, "/slurm/") * 60 / rest)
         note(f"number of writes to slurmrestd in {rest} s at rest", count(False))
         note(f"number of steps of the controller in {rest} s at rest", steps_of_governance() - before)
         for (method, path), n in found.most_common():
@@ -500,7 +506,7 @@ def bench_drift(ns):
 
 
 def bench_changed_limit(ns, runs):
-    """From kubectl's start, and from its end, to what sacctmgr shows."""
+    """Times a changed limit from the start and from the end of kubectl until sacctmgr shows it."""
     what = "kubectl apply of a changed limit until sacctmgr shows it"
     show = "while :; do sacctmgr --noheader --parsable2 show qos d-q-0 format=maxjobspu; done"
     with in_slurmctld(ns, show) as limit:
@@ -515,13 +521,13 @@ def bench_changed_limit(ns, runs):
             note(f"{what}, after kubectl has ended, ms", max(0, shown - applied) * 1000)
 
 
-# What the values of `make demo-site` make.
+# The resources that the values of `make demo-site` create.
 SITE = (CONTROLLER, ACCOUNTING, RESTAPI, f"{NODESET}/slurm-worker-cpu", f"{NODESET}/slurm-worker-host", "loginsets.slinky.slurm.net",
         "tokens.slinky.slurm.net")
 
 
 def of_a_site(ns):
-    """What `make demo-site` has beside Slurm: a database, a directory, homes; all of it ready."""
+    """Creates what `make demo-site` has beside Slurm (a database, a directory, homes), and waits until all of it is ready."""
     with_database(ns)
     ns.apply((TOP / "dev/demo/site.yaml").read_text())
     ns.kubectl("wait", "--for=condition=Ready", "pod/ldap", "pod/client", "--timeout=120s")
@@ -532,7 +538,8 @@ def ready_pods(ns):
 
 
 def bench_site(tag, plugin, runs):
-    """The site of `make demo-site`, applied by kubectl as the chart renders it, until all of it is Ready; and the operator's memory with it."""
+    """Times the site of `make demo-site` from kubectl apply of the rendered chart until everything is Ready. Also notes the
+    operator's memory."""
     accounting.database_image()
     what = "apply of a site, 5 workers: all Ready"
     values = (TOP / "dev/demo/site-values.yaml").read_text()
@@ -562,7 +569,7 @@ def bench_site(tag, plugin, runs):
 
 
 def bench_memory_anew(ns):
-    """An operator that has seen nothing but this site, with 3 workers."""
+    """Notes the memory of a new operator that has seen only this site, with 3 workers."""
     ns.scale("slurm-worker-cpu", 0)
     wait("3 workers are left", lambda: len(ns.workers()) == 3)
     kubectl("-n", "slurm-operator", "rollout", "restart", "deployment/slurm-operator")
@@ -593,8 +600,8 @@ def bench_scale(ns, runs):
 
 
 def cancel(ns, job):
-    """Ends a job, and waits for it. Returns the time before the last look that still saw it: the end was later, so what is counted from
-    here is rather too much than too little, by a round trip at most."""
+    """Cancels a job and waits for its end. Returns the time of the last look that still saw the job. The job ended later, so a
+    duration from there is at most one round trip too long, and never too short."""
     seen = time.monotonic()
     ns.slurm("scancel", str(job))
 
@@ -651,7 +658,7 @@ def watch_workers(ns):
 
 
 def floor_one_by_one(ns, count):
-    """The time kubectl alone needs to delete such pods and to make them Ready again, one after the other."""
+    """Returns the time that kubectl alone needs to delete such pods and make them Ready again, one after the other."""
     pod, name = ns.get("pod", "cpu-0"), "floor-0"
     create = lambda: ns.kubectl("create", "-f", "-", text=json.dumps(bare_copy(pod, name)))
     ready = lambda: ns.kubectl("wait", "--for=condition=Ready", "pod", name, "--timeout=120s")
@@ -670,8 +677,8 @@ def floor_one_by_one(ns, count):
 
 
 def bench_roll(ns, runs):
-    """A changed template of 3 workers, of which one at most may be away: all idle, and beside one whose job runs. In the second case the
-    template changes twice, and what the first one has drained may not keep the second one waiting."""
+    """Times a changed template of 3 workers with maxUnavailable 1: first all are idle, then one runs a job. In the second case
+    the template changes twice: the worker that was drained for the first change must not delay the second."""
     what = "update of 3 idle workers, one at a time"
     busy = ("update of 2 idle workers beside a busy one", "the same, when the template changes again")
 
@@ -706,13 +713,13 @@ def bench_roll(ns, runs):
         settle(ns, 3)
         note_floor(floor_one_by_one(ns, 3), what)
         note_floor(floor_one_by_one(ns, 2), *busy)
-    # What is asked in a dry run is no write: the name of the pod that is to be replaced is taken.
+    # Dry runs do not count as writes. They conflict because the pod that is to be replaced still has the name.
     conflicts = [event["objectRef"] for event in audit.writes() if event.get("responseStatus", {}).get("code") == 409
                  and event.get("userAgent", "").startswith("slurm-operator") and "dryRun" not in event["requestURI"]]
     print(f"    writes of the operator that ended with Conflict: {len(conflicts)} {conflicts or ''}", flush=True)
 
 
-# Some operators look every 30 seconds: no run may be in step with them.
+# Some operators poll every 30 seconds, so runs begin at random times.
 Pause = random.Random(1)
 COUNT = 6
 NEVER = 60
@@ -728,7 +735,7 @@ def settle_plain(ns):
 
 
 def bench_update(ns, runs):
-    """A changed template of idle workers, of which two at most may be away."""
+    """Times a changed template of idle workers with maxUnavailable 2."""
     what = f"update of {COUNT} idle workers, maxUnavailable 2: "
     for run in range(runs):
         settle_plain(ns)
@@ -752,7 +759,7 @@ def bench_update(ns, runs):
 
 
 def bench_node(ns, runs):
-    """Kubernetes nodes that come to match a NodeSet with a worker for each."""
+    """Times Kubernetes nodes that begin to match a NodeSet with one worker for each node."""
     nodes = [line.removeprefix("node/") for line in kubectl("get", "nodes", "-o", "name").stdout.split()]
     try:
         for run in range(runs):
@@ -773,7 +780,7 @@ def bench_node(ns, runs):
 
 
 def bench_config(ns, runs):
-    """A changed line of extraConf, until slurmctld says so."""
+    """Times a changed line of extraConf until slurmctld reports it."""
     before = ns.get(CONTROLLER, "demo")["spec"]["extraConf"]
     look = "while :; do scontrol show config 2>/dev/null | awk '$1==\"KillWait\"{print $3}'; sleep 0.1; done"
     for run in range(runs):
@@ -788,7 +795,7 @@ def bench_config(ns, runs):
 
 
 def may_be_evicted(ns, pod):
-    """Asks by a dry run."""
+    """Reports whether the API server would evict the worker, by a dry run."""
     body = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": ns.name},
                        "deleteOptions": {"dryRun": ["All"]}})
     path = f"/api/v1/namespaces/{ns.name}/pods/{pod}/eviction"
@@ -798,7 +805,8 @@ def may_be_evicted(ns, pod):
 
 
 def bench_evict(ns, runs, what):
-    """How long a worker may be evicted although a job runs there. Each job takes a worker more, as their protection ends some time later."""
+    """Times how long a worker can still be evicted although a job runs there. Each job uses another worker, because the
+    protection ends some time after the job."""
     settle_plain(ns)
     for run, pod in zip(range(runs), itertools.cycle(f"cpu-{i}" for i in range(COUNT))):
         if run and run % COUNT == 0:
@@ -822,11 +830,11 @@ def bench_evict(ns, runs, what):
 
 
 def bench_plain(tag, plugin, names, runs):
-    """The benchmarks of these names, with what every operator has."""
+    """Runs the benchmarks of these names that work with every operator."""
     manifest = (pathlib.Path(__file__).parent / "operators.yaml").read_text()
     with Namespace("bench-plain", tag, plugin) as ns:
         start = time.monotonic()
-        # A base64 text is a key as well, and one that may stand in any file.
+        # The key is encoded in base64 twice: the inner text is a valid key, and every operator can write it into any file.
         ns.apply(manifest.replace("${KEY}", base64.b64encode(base64.b64encode(secrets.token_bytes(768))).decode()))
         settle_plain(ns)
         print(f"    {COUNT} idle {time.monotonic() - start:.1f} s after apply", flush=True)
@@ -845,7 +853,7 @@ def bench_plain(tag, plugin, names, runs):
 
 
 def bench_rest(seconds):
-    """Writes at rest by user agent and kind, and the operator's memory."""
+    """Counts writes at rest by user agent and kind, and notes the operator's memory."""
     audit = AuditLog()
     time.sleep(seconds)
     writes = collections.defaultdict(collections.Counter, {"slurm-operator": collections.Counter()})

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Times a NodeSet from 10 to 1,000 workers and back on the local cluster: nodes and workers that only pretend (kwok), a simulated Slurm
-behind the RestApi's own Service, the real API server, scheduler and operator. Prints times, and what the operator took for it; at the end
-median and worst of --runs (about two minutes each), beside each its floor: as many pods made or deleted by kubectl alone.
-Needs .local/bin/kwok and the image local/sim-slurmrestd:dev in the nodes (dev/bench.sh sees to both).
+"""Times a NodeSet from 10 to 1,000 workers and back on the local cluster. Kubernetes nodes and workers are simulated (kwok),
+and so is the Slurm behind the RestApi's Service. The API server, the scheduler and the operator are real. Prints the times and
+the operator's use of CPU and memory. At the end, prints the median and the worst of --runs (about two minutes each), with the
+floor: how long kubectl alone takes to create or delete as many pods.
+Needs .local/bin/kwok, and the image local/sim-slurmrestd:dev in the nodes (dev/bench.sh provides both).
 Usage: scale.py [--runs 1] [--workers 1000] [--nodes 100] [--slurm 26.05]"""
 
 import argparse
@@ -30,7 +31,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def manifest(workers):
-    """Controller and RestApi as usual, but for the image of slurmrestd; workers that tolerate nodes of kwok."""
+    """Returns the usual manifest of Controller and RestApi with the image of the simulated slurmrestd, and workers that
+    tolerate the nodes of kwok."""
     group = "slinky.slurm.net/v1beta1"
     return [
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bench-keys"},
@@ -57,7 +59,7 @@ def manifest(workers):
 
 
 class Kwok:
-    """The program, and the nodes that it pretends to be."""
+    """The program kwok and the nodes that it simulates."""
 
     PID = TOP / ".local/kwok.pid"
 
@@ -92,7 +94,7 @@ class Kwok:
         self._end()
 
     def _end(self):
-        """Also of an earlier run that was cut short."""
+        """Ends kwok, including one that an aborted run has left."""
         if self.PID.exists():
             pid = int(self.PID.read_text())
             comm = pathlib.Path(f"/proc/{pid}/comm")
@@ -107,8 +109,8 @@ class Kwok:
 
 
 class Watch:
-    """Calls on_event(type, object) for each event of a path, on a thread of its own; begins with what is there. The API server ends
-    the watch of a client that is slow: then it lists again, and says DELETED of what is gone meanwhile."""
+    """Calls on_event(type, object) for each event of a path, on a thread of its own, beginning with the existing objects. The
+    API server ends the watch of a slow client. Then this class lists again, and reports objects that are gone as DELETED."""
 
     def __init__(self, path, on_event):
         self.path, self.on_event, self.known, self.process, self.closed = path, on_event, {}, None, False
@@ -157,7 +159,7 @@ def condition_of(thing, name):
 
 
 class Sim:
-    """The simulated Slurm's own door, and how it is told that slurmds come and go."""
+    """The control interface of the simulated Slurm, through which it learns which slurmds start and end."""
 
     def __init__(self, ns):
         self.ns, self.host = ns, ""
@@ -182,7 +184,7 @@ class Sim:
 
 
 class Pods:
-    """What pods are at. The slurmds that would run in ready ones are made known to the simulated Slurm, if one is given."""
+    """Follows the state of the pods. If a simulated Slurm is given, tells it which slurmds would run in ready pods."""
 
     def __init__(self, ns, selector, sim=None):
         self.sim, self.closed, self.lock, self.moves = sim, False, threading.Lock(), {}
@@ -221,7 +223,7 @@ class Pods:
                                                              "stop": [name for name, up in moves.items() if not up]}))
 
     def when(self, what, count):
-        """Since when there are so many; None while there are not."""
+        """Returns since when there are so many. None: there are not."""
         with self.lock:
             return self.changed[what] if len(self.names[what]) == count else None
 
@@ -232,7 +234,7 @@ class Pods:
 
 
 class Status:
-    """The NodeSet's status as it comes."""
+    """Follows the status of the NodeSet."""
 
     def __init__(self, ns):
         self.last, self.at = {}, 0.0
@@ -251,7 +253,7 @@ class Status:
 
 
 class Operator:
-    """What the operator's process takes, and what it writes into a namespace."""
+    """Measures the CPU time and memory of the operator's process, and its writes to a namespace."""
 
     def __init__(self, namespace):
         self.namespace, self.pid = namespace, self._find()
@@ -263,7 +265,7 @@ class Operator:
 
     @staticmethod
     def _find():
-        """The process that leads: others may wait for the Lease."""
+        """Finds the process of the leader. Other processes may wait for the Lease."""
         holder = kubectl("-n", "slurm-operator", "get", "lease", "slurm-operator", "-o", "jsonpath={.spec.holderIdentity}").stdout.split("_")[0]
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             try:
@@ -274,7 +276,7 @@ class Operator:
         raise Failed("the operator's process was not found on this machine")
 
     def cpu(self):
-        """Seconds, since it was made."""
+        """Returns the CPU seconds since this object was created."""
         fields = (self.pid / "stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / TICKS - self.cpu_before
 
@@ -288,7 +290,8 @@ class Operator:
             time.sleep(0.1)
 
     def report(self):
-        """(CPU seconds, MiB at most, MiB now, writes by verb and resource), since it was made."""
+        """Returns (CPU seconds, largest memory in MiB, present memory in MiB, writes by verb and resource) since this object
+        was created."""
         self.closed = True
         time.sleep(1)
         writes = collections.Counter()
@@ -302,7 +305,7 @@ class Operator:
 
 
 def wait_quiet(operator):
-    """Until the operator has next to nothing to do: reports on pods and comments in Slurm come when all else is done."""
+    """Waits until the operator has almost nothing left to do: reports on pods and comments in Slurm are written last."""
     before = -1.0
     while operator.cpu() - before > 0.1:
         before = operator.cpu()
@@ -314,7 +317,7 @@ def until(what, condition, timeout):
 
 
 def measure(ns, sim, workers, status, before, count, timeout):
-    """Scales, and prints when what was reached. Returns those times by what they are of."""
+    """Scales and prints when each state was reached. Returns these times by the name of the state."""
     operator, asked = Operator(ns.name), collections.Counter(sim.state()["requests"])
     start = time.monotonic()
     ns.scale("cpu", count)
@@ -342,8 +345,8 @@ def measure(ns, sim, workers, status, before, count, timeout):
 
 
 def floor(ns, count, timeout):
-    """The same pods by kubectl alone: what API server, scheduler, kwok and this machine take for them. Returns the times until all are
-    created, Ready, gone."""
+    """Times the same pods with kubectl alone, which shows what the API server, scheduler, kwok and this machine need. Returns
+    the times until all are created, Ready, and gone."""
     pod = ns.get("pod", "cpu-0")
     spec = {key: value for key, value in pod["spec"].items() if key not in ("nodeName", "hostname", "subdomain", "serviceAccount", "serviceAccountName")}
     items = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"floor-{i}", "labels": {"bench": "floor"}}, "spec": spec} for i in range(count)]
@@ -368,14 +371,15 @@ def main():
     parser.add_argument("--slurm", help="Slurm release of the local images")
     parser.add_argument("--timeout", type=int, default=180, help="seconds for each step")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was made is removed
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # removes what was created
     figures, floors = collections.defaultdict(list), collections.defaultdict(list)
     with Kwok(arguments.nodes), Namespace("bench-scale", arguments.slurm or slurm_releases()[0]) as ns:
         try:
             ns.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifest(FEW)}))
             sim = Sim(ns)
             wait("sim-slurmrestd is ready", sim.find, 90)
-            # What the kubelet projected may be older than what the operator waits for.
+            # The kubelet may have projected an older slurm.conf than the one for which the operator waits, so the ConfigMap is
+            # read.
             configuration = lambda: ns.get("configmap", "demo-config")["data"]["slurm.conf"]
             wait("the NodeSet is in slurm.conf", lambda: "NodeSet=cpu" in configuration(), 60)
             sim.call("PUT", "conf", configuration())
@@ -396,7 +400,7 @@ def main():
             status.watch.close()
             print("\n".join(figures_table(figures, floors, arguments.runs)))
         finally:
-            # kwok ends the pods, so it goes last.
+            # kwok must run until the pods have ended, so it is stopped last.
             kubectl("delete", "namespace", ns.name, "--wait=true", check=False, timeout=300)
 
 

@@ -33,27 +33,26 @@ tell_same_story() {
 # shellcheck disable=SC2053
 job_is() { [[ $(ctld squeue --noheader --states=all --jobs="$1" --format='%T %r') == $2 ]]; } # JOB PATTERN of "STATE REASON"
 
-step "applying a Slurm cluster with one worker, two licenses, and a partition for nodes with the feature kubernetes (Slurm $tag)"
+step "applying a Slurm cluster with one worker, two licenses, and a partition for nodes of Kubernetes (Slurm $tag)"
 make_namespace
 # Slurm does not look at its queue when an external job frees its node, only at intervals.
 filled "$DEV/demo/cluster.yaml" | sed -e 's/^  replicas: 3$/  replicas: 1/' -e 's/config: Default=YES/config:/' -e 's/^    TaskPlugin=.*/&\
     Licenses=seat:2\
     SchedulerParameters=sched_interval=2\
-    NodeSet=bridged Feature=kubernetes\
+    NodeSet=bridged Feature=bridge\
     PartitionName=bridge Nodes=bridged Default=YES MaxTime=UNLIMITED State=UP/' | k apply -f - | indented
 for resource in controllers/demo restapis/demo nodesets/cpu; do wait_ready $resource; done
 
-step "two nodes of Kubernetes become external nodes of Slurm, where no slurmd runs"
-# slurmctld looks up the address when a job starts, and stands still for ten seconds if there is none.
-kubectl get nodes -o jsonpath='{range .items[*]}{.metadata.name}{" "}{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}' | tail -n 2 |
-  while read -r node address; do
-    ctld scontrol show node "$node" >/dev/null 2>&1 </dev/null ||
-      ctld scontrol create NodeName="$node" NodeAddr="$address" State=EXTERNAL CPUs=2 RealMemory=1000 Feature=kubernetes </dev/null
-  done
-ctld sinfo --Node | indented
-
 kubectl create namespace $pods --dry-run=client -o yaml | kubectl apply -f - >/dev/null
 "$DEV/bridge.sh" install $namespace/$controller $pods | indented
+
+step "two nodes of Kubernetes are labelled and become external nodes of Slurm, where no slurmd runs"
+mapfile -t hosts < <(kubectl get nodes -o name | tail -n 2)
+kubectl annotate --overwrite "${hosts[@]}" scheduler.slinky.slurm.net/external-node-partitions=bridge | indented
+kubectl label --overwrite "${hosts[@]}" scheduler.slinky.slurm.net/external-node=true | indented
+registered() { [[ $(ctld sinfo --noheader --Node --partition=bridge --format=%N | sort -u | wc -l) == 2 ]]; }
+wait_for 120 "" registered || die "the nodes are not in Slurm" "kubectl describe nodes; kubectl -n slurm-bridge logs deployment/slurm-bridge"
+ctld sinfo --Node | indented
 
 step "a Deployment of three pods, each for a whole node"
 filled "$DEV/demo/bridge.yaml" | p apply -f - | indented
@@ -96,4 +95,5 @@ printf '  %-77s %s\n' ". \"$DEV/env.sh\"" "kubectl uses this cluster" \
   "kubectl -n $pods get pods" "the pods" \
   "kubectl -n $namespace exec demo-controller-0 -c slurmctld -- squeue" "the queue" \
   "kubectl -n $pods scale deployment service --replicas=5" "more pods" \
+  "kubectl label nodes --all scheduler.slinky.slurm.net/external-node-" "the nodes leave Slurm and take other pods again" \
   "make down" "leave nothing behind"

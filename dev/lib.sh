@@ -54,6 +54,30 @@ wait_for() {
   done
 }
 
+# load_program PROGRAM BINARY: makes the image local/PROGRAM:dev, and loads it into the nodes of the local cluster.
+load_program() {
+  step "making its image and loading it into the nodes"
+  local tar log=$LOCAL/$1-image.log
+  tar=$("$DEV/images/build.sh" --image "local/$1:dev" --binary "$2" 2>"$log" | sed -n 's/^image-tar: //p') ||
+    die "the image could not be made" "see $log"
+  "$DEV/load-image.sh" "$tar" >"$log" 2>&1 || die "the image could not be loaded" "see $log"
+}
+
+# wait_for_program PROGRAM: until it leads. Its release, its namespace and its Deployment have its name.
+wait_for_program() {
+  step "waiting for $1"
+  kubectl -n "$1" rollout status "deployment/$1" --timeout=180s >/dev/null ||
+    die "$1 did not become ready" "kubectl -n $1 describe pods; kubectl -n $1 logs deployment/$1"
+  wait_for 120 "" leads "$1" || die "$1 does not lead" "kubectl -n $1 describe lease $1"
+}
+
+# The newest pod holds the Lease: the one before it lets go when it ends.
+leads() { # PROGRAM
+  local newest
+  newest=$(kubectl -n "$1" get pods -l "app.kubernetes.io/name=$1" --sort-by=.metadata.creationTimestamp -o name | tail -n1)
+  [[ -n $newest && $(kubectl -n "$1" get lease "$1" -o jsonpath='{.spec.holderIdentity}') == "${newest#pod/}"_* ]]
+}
+
 # check WHAT COMMAND...: a line that says whether the command succeeds. $passed and $failed count.
 check() {
   if "${@:2}"; then

@@ -59,6 +59,8 @@ sees_no example kube/object.hpp kube/app/app.hpp slurm/model.hpp api/kinds.hpp s
 sees_no example_plan example/folder.hpp run/controller.hpp
 sees_no operator_common operator/nodeset/plan.hpp
 sees_no bridge operator/common/children.hpp operator/nodeset/plan.hpp
+sees_no bridge_jobs bridge/nodes/plan.hpp
+sees_no bridge_nodes bridge/jobs/plan.hpp
 sees_no sim_kube slurm/model.hpp
 sees_no sim_slurm slurm/model.hpp kube/object.hpp
 sees_no sim_oracles operator/operator.hpp

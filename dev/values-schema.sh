@@ -5,7 +5,7 @@
 #        dev/values-schema.sh check       Exits 1 if it is not up to date. Downloads nothing: without Kubernetes' source, it compares the release only.
 . "$(dirname "$0")/lib.sh"
 
-charts=("$TOP/charts/slurm" "$TOP/charts/slurm-operator")
+charts=("$TOP/charts/slurm" "$TOP/charts/slurm-operator" "$TOP/charts/slurm-bridge")
 definitions=$TOP/charts/slurm-operator-crds/templates
 version=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' "$DEV/kube/go.mod")
 

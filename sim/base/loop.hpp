@@ -5,8 +5,8 @@
 //   loop.run_for(60s);
 //   bool ok = loop.run_until([&] { return settled(); }, 10min);
 //
-// Of events that must stay in order (the bytes of one connection), only one may be scheduled at a time. Unit tests of single
-// parts use core/testing/manual_loop.hpp instead, where the order never varies.
+// Events that must stay in order (the bytes of one connection) may only be scheduled one at a time. Unit tests of single parts
+// use core/testing/manual_loop.hpp instead, where the order never varies.
 #pragma once
 
 #include <time.h>
@@ -66,7 +66,7 @@ class SimLoop final : public core::Loop {
   void cancel(TimerId id) override {
     const auto it = due_.find(id);
     if (it == due_.end()) return;
-    const auto gone = queue_.extract({it->second, id});  // its destruction may cancel timers, at the end of this call
+    const auto gone = queue_.extract({it->second, id});  // destroyed on return, because that may cancel other timers
     due_.erase(it);
   }
 

@@ -47,7 +47,7 @@ struct Transport::Impl : std::enable_shared_from_this<Transport::Impl> {
     bool headed = false;
     core::Timer timer;
 
-    // For streams: pieces wait here, and one delivery is under way at a time.
+    // The state of a stream. Pieces wait in `pieces`, and one delivery is under way at a time.
     Server::StreamId stream = 0;
     bool open = false;
     bool ended = false;

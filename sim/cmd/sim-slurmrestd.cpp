@@ -1,6 +1,6 @@
-// sim-slurmrestd: a simulated Slurm behind slurmrestd's own port, for clusters whose workers only pretend to run. Replaces
-// slurmrestd in its pod, with the same arguments and the same configuration in /etc/slurm. Whoever creates workers reports them
-// to it:
+// sim-slurmrestd: a simulated Slurm behind slurmrestd's own port, for clusters whose workers are pods without a slurmd.
+// Replaces slurmrestd in its pod, with the same arguments and the same configuration in /etc/slurm. The test that creates the
+// workers reports them with these requests:
 //
 //   PUT  /admin/conf       slurm.conf from now on; loaded with the next reconfigure
 //   POST /admin/workers    {"start": ["cpu-0", ...], "stop": ["cpu-7"], "conf": "Features=cpu"}   their slurmds came or went

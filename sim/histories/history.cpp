@@ -67,7 +67,7 @@ std::string History::some(const std::vector<std::string>& names) {
   return names.empty() ? "" : names[random_.below(names.size())];
 }
 
-/// Begins a spell. One spell has many faults, another has few or none.
+/// Begins a spell: draws the rates of all faults. One spell has many faults, another has few or none.
 void History::weather() {
   Faults& faults = world_.faults();
   const double rate = random_.chance(0.4) ? 0.0 : random_.chance(0.7) ? 0.01 : 0.05;

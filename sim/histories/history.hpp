@@ -1,4 +1,4 @@
-// What happens in a world, drawn from its seed. First there is a storm of actions, accidents and faults. Then there is calm, in
+// The events of a world, drawn from its seed. First there is a storm of actions, accidents and faults. Then there is calm, in
 // which the declared state must be reached and kept. At the end of half of the histories, everything is deleted and must
 // disappear.
 //
@@ -21,12 +21,12 @@ class History {
   /// Returns the violations that the oracles found; empty if there are none.
   std::vector<std::string> run();
 
-  // For workloads.
+  // Workloads call these functions.
   SeededRandom& random() { return random_; }
   std::string some(const std::vector<std::string>& names);
-  /// Begins a spell: draws new rates for all faults. The rates may be 0.
+  /// Begins a spell, a time in which the rates of faults stay the same: draws all rates. They may be 0.
   void weather();
-  /// Ends the spell: all faults get the rate 0, and slurmrestd is in fair weather.
+  /// Ends the spell: all faults get the rate 0. slurmrestd keeps the latency that it has without faults.
   void clear_up();
   /// Sets the latency of slurmrestd, also for later spells, until reset_latency() is called or the calm begins.
   void set_latency(core::Duration latency);

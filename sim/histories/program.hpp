@@ -28,7 +28,7 @@ class ProgramProcess {
   [[nodiscard]] virtual bool leads() const { return true; }
 };
 
-/// What a history does to a program, and what its users do, drawn from the history's seed.
+/// The actions of a program's users, and other events that concern it, drawn from the history's seed.
 class Workload {
  public:
   struct Action {

@@ -8,12 +8,12 @@ namespace {
 
 using core::Duration;
 
-/// How long a fault of watches lasts: enough for the effects of a write, and for watches to be opened again.
+/// The duration of a fault of watches. The effects of a write, and the reopening of watches, fall into this time.
 constexpr Duration kOfWatches{3000};
-/// How long bookmarks are withheld: twice the server's interval of bookmarks.
+/// The time for which bookmarks are withheld: twice the server's interval of bookmarks.
 constexpr Duration kOfBookmarks{20000};
 constexpr Duration kOfApi{10000};
-/// How long a fault of Slurm lasts: longer than the operator waits for slurmrestd.
+/// The duration of a fault of Slurm: longer than the operator waits for slurmrestd.
 constexpr Duration kOfSlurm{20000};
 constexpr Duration kForward{std::chrono::minutes{5}};
 constexpr Duration kBack{std::chrono::minutes{-5}};

@@ -138,10 +138,10 @@ SlurmFault World::slurm_fault(const net::HttpRequest& request, int slot) {
                                    {slurm_rates.partial, Kind::kPartial},
                                    {slurm_rates.error, Kind::kError},
                                    {slurm_rates.lost, Kind::kLost}}) {
-    // Only reads get a fault that returns tables. To a write, such an answer would look like success.
+    // Only reads get the faults kBare and kOther. To a write, such an answer would look like success.
     const bool read = request.method == "GET" && !request.target.ends_with("/reconfigure/");
     const bool of_tables = kind == Kind::kBare || kind == Kind::kOther;
-    // This request never gets the answer of another cluster's slurmrestd, because that answer would be the same.
+    // Another cluster's slurmrestd would answer this request in the same way, so kOther would be no fault.
     const bool same = kind == Kind::kOther && request.target == "/openapi/v3";
     if (drawn < rate && (read || !of_tables) && !same) {
       return {kind, kind == Kind::kSlow ? core::Duration{random_.between(500, 15000)} : core::Duration{0}, {}};

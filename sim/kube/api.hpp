@@ -67,7 +67,7 @@ struct ApiOptions {
   bool watch_list = true;                      ///< The server supports sendInitialEvents.
   bool watch_progress = true;                  ///< etcd reports progress. Otherwise, a WatchList ends with an ERROR of 500.
   core::Duration bookmark_interval{10000};     ///< The time between bookmarks. Real servers take about a minute.
-  core::Duration compaction_interval{300000};  ///< History older than this is dropped; zero: never.
+  core::Duration compaction_interval{300000};  ///< History is kept at least this long; zero: for ever.
 };
 
 class KubeApi {

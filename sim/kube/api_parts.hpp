@@ -21,7 +21,7 @@ net::HttpResponse reply(const Refusal& refusal);
 core::Json without(core::Json object, std::initializer_list<const char*> names);
 core::Json metadata_only(const core::Json& object);
 
-/// How a client wants objects: whole, or (meta.k8s.io/v1) only the metadata of one object or of each object in a list.
+/// The form in which a client wants objects: whole, or only the metadata of one object or of all objects in a list.
 enum class Shape { kWhole, kMetadata, kMetadataList };
 
 /// Returns the shape for the first clause of Accept that the server knows; nullopt if it knows none.

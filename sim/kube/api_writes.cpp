@@ -205,7 +205,8 @@ ApiResult<StoredPtr> KubeApi::store(const KubeKind& kind, const StoredPtr& befor
   const bool held = kind.resource.plural == "namespaces" && space_finalizers != nullptr && !space_finalizers->empty();
   if (terminating(after) && !held && finalizer_count(after) == 0 &&
       core::get_int(after, {"metadata", "deletionGracePeriodSeconds"}) == 0) {
-    store_.erase(table_name(kind.resource), key);  // never stored: watches do not see it without its finalizers
+    // `after` is not stored before the deletion: watches report the object as it was, with its finalizers.
+    store_.erase(table_name(kind.resource), key);
     return std::make_shared<const Stored>(Stored{std::move(after), std::move(*owners), before->revision});
   }
   return store_.put(table_name(kind.resource), key, std::move(after), std::move(*owners));
@@ -220,7 +221,7 @@ ApiResult<Json> KubeApi::update(const kube::Resource& resource, Json object, con
   if (!before) return std::unexpected(not_found(resource, key.name));
   const bool conditional_only = kind.custom || resource.plural == "leases";
   if (conditional_only && core::get_string(object, {"metadata", "resourceVersion"}).empty()) {
-    kube::Resource named = resource;  // names the resource where other errors name the kind
+    kube::Resource named = resource;  // this error has the resource where others have the kind
     named.kind = resource.plural;
     return std::unexpected(
         invalid(named, key.name,
@@ -297,7 +298,7 @@ ApiResult<Json> KubeApi::apply(const KubeKind& kind, const kube::Key& key, const
   const FieldOwners owners = owners_of(kind, *before);
   ApplyResult result = apply_config(live, owners, wanted, manager, force, kind.custom);
   if (!result.conflicts.empty()) return std::unexpected(apply_conflict(kind.resource, result.conflicts));
-  // The caller's preconditions are not fields of the object.
+  // uid and resourceVersion in an apply are preconditions. write() checks them.
   for (const char* name : {"uid", "resourceVersion"}) {
     const std::string value = core::get_string(config, {"metadata", name});
     if (!value.empty()) result.object["metadata"][name] = value;

@@ -281,7 +281,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     deletion.propagation = "Background";
     if (kube::has_finalizer(object, "foregroundDeletion") || (owns && !waiting.empty())) deletion.propagation = "Foreground";
     if (kube::has_finalizer(object, "orphan")) deletion.propagation = "Orphan";
-    // If refused (by a policy, for example), the real controller retries with a growing delay.
+    // A refused deletion (by a policy, for example) is tried again. The real controller does this with a growing delay.
     if (!api.remove(kind->resource, place.key, deletion, who)) {
       api.loop().after(core::Duration{random.between(1000, 5000)}, [weak = weak_from_this(), place] {
         if (const auto self = weak.lock()) self->queue_garbage(place);
@@ -697,7 +697,7 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     const Json* pod = api.peek(res::kPod, key);
     const Json* node = pod == nullptr ? nullptr : api.peek(res::kNode, {"", core::get_string(*pod, {"spec", "nodeName"})});
     constexpr long long kForEver = std::numeric_limits<long long>::max();
-    std::optional<long long> patience;  // none: for ever
+    std::optional<long long> patience;  // nullopt: for ever
     const Json* taints = node == nullptr ? nullptr : core::find(*node, {"spec", "taints"});
     for (const Json& taint : taints == nullptr ? Json::array() : *taints) {
       if (core::get_string(taint, {"effect"}) != "NoExecute") continue;

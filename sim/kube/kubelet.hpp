@@ -127,7 +127,7 @@ class Kubelets {
   void delete_node(const std::string& name);
   /// Lets the pod fail with this reason, as under resource pressure.
   void fail_pod(const kube::Key& key, const std::string& reason = "Evicted");
-  /// Sets whether the node is under load: then no probe of a running process is answered in time.
+  /// Sets whether the node is under load: then no liveness or readiness probe is answered in time.
   void load_node(const std::string& name, bool loaded);
   /// Deletes the pod as the scheduler does for a pod with a higher priority. An admission rule may refuse this.
   void preempt(const kube::Key& key);

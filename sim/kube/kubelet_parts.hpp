@@ -69,7 +69,7 @@ struct PodView::State {
   std::map<std::string, Files> volumes;  ///< The files of each volume, by the volume's name.
   std::function<void()> on_changed;
 
-  // For the kubelet only.
+  // Used by the kubelet only.
   bool stopping = false;
   bool mounted = false;
   bool syncing = false;
@@ -98,7 +98,7 @@ struct Kubelets::Impl : std::enable_shared_from_this<Kubelets::Impl> {
   struct Node {
     bool running = true;    ///< The machine runs.
     bool connected = true;  ///< The machine is connected to the API server.
-    bool loaded = false;    ///< The machine is overloaded, so that probes are not answered in time.
+    bool loaded = false;    ///< The machine is overloaded: no liveness or readiness probe is answered in time.
     std::set<std::string> images;
     std::uint64_t outage = 0;
     std::int64_t started = 0;  ///< Seconds of the wall clock.

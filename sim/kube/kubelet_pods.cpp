@@ -250,8 +250,7 @@ void Kubelets::Impl::look_for_life(const PodPtr& pod, Container& container) {
   container.failing.reset();
 }
 
-/// Handles a failed liveness probe. The container is ended if the probe fails as often as allowed, without an answer in
-/// between.
+/// Handles a failed liveness probe. Ends the container if the probe fails failureThreshold times without an answer in between.
 void Kubelets::Impl::doubt(const PodPtr& pod, Container& container) {
   if (container.failing) return;
   const core::MonoTime since = api.loop().clock().mono();

@@ -25,7 +25,7 @@ Amounts amounts(const Json& quantities) {
   return out;
 }
 
-/// Returns what the pod's containers request, or else their limits.
+/// Returns the sum of what the containers request, and one of "pods". A limit stands for a missing request.
 Amounts requests(const Json& pod) {
   Amounts out{{"pods", 1}};
   for (const Json& container : pod["spec"].value("containers", Json::array())) {
@@ -178,7 +178,8 @@ bool Kubelets::Impl::has_room(const Json& pod, const Json& node) {
                              [&](const auto& wanted) { return wanted.second <= 0 || wanted.second <= left[wanted.first]; });
 }
 
-/// Reports whether the pod's required anti-affinity, which is by host name, allows the node.
+/// Reports whether the pod's required anti-affinity allows the node. Every rule counts as a rule for the pod's namespace with
+/// the host name as its topologyKey.
 bool Kubelets::Impl::tolerant(const kube::Key& key, const Json& pod, const std::string& node) {
   const Json* rules =
       core::find(pod, {"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});

@@ -66,8 +66,8 @@ std::string Kubelets::Impl::phase(const Pod& pod) {
   return started ? "Running" : "Pending";
 }
 
-/// Like a kubelet's status manager: the API server learns of a state with a delay, and only of the latest one. The kubelet's
-/// own decisions do not wait for this.
+/// Reports the state of the pod, as a kubelet's status manager does: the API server learns of a state with a delay, and only of
+/// the latest one. The kubelet's own decisions do not wait for this.
 void Kubelets::Impl::report(const PodPtr& pod) {
   pod->reported_at = now();
   if (std::exchange(pod->reporting, true)) return;
@@ -133,7 +133,7 @@ void Kubelets::Impl::write_status(const PodPtr& pod) {
         set_condition(p, condition("Ready", ready, unready), at);
         set_condition(p, condition("ContainersReady", ready, unready), at);
         set_condition(p, {{"type", "PodScheduled"}, {"status", "True"}}, at);
-        // The scheduler's condition was written first, and comes last in the list.
+        // Moves PodScheduled, which the scheduler wrote first, to the end of the list.
         Json& conditions = p["status"]["conditions"];
         const auto scheduled =
             std::find_if(conditions.begin(), conditions.end(), [](const Json& c) { return c["type"] == "PodScheduled"; });

@@ -1,4 +1,4 @@
-// What a kubelet provides to containers: the files of volumes, and the environment.
+// The files of volumes, and the environment, that a kubelet provides to containers.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -135,7 +135,8 @@ std::string Kubelets::Impl::field(const Pod& pod, const std::string& path) {
   return "";
 }
 
-/// Returns the value of a resourceFieldRef, in whole cores or in units of its divisor; "0" if the container does not set it.
+/// Returns the value of a resourceFieldRef, rounded up: in cores or bytes, or in MiB with the divisor 1Mi. Other divisors are
+/// ignored. Returns "0" if the container does not set the resource.
 std::string Kubelets::Impl::resource(const Json& container, const Json& ref) {
   const std::string what = core::get_string(ref, {"resource"});
   const std::size_t dot = what.find('.');

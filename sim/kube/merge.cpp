@@ -78,7 +78,7 @@ void collect(const Json& value, std::string_view field, bool custom, FieldPath& 
 Json merge_applied(const Json& live, const Json& config, std::string_view field, bool custom);
 
 Json merge_applied_list(const Json& live, const Json& config, const ListType& type, bool custom) {
-  // The applied items come first, in their order, and then those of others.
+  // First merges each applied item with the existing item of the same key.
   Json out = Json::array();
   std::set<std::string> ours;
   for (const Json& item : config) {
@@ -87,7 +87,7 @@ Json merge_applied_list(const Json& live, const Json& config, const ListType& ty
     const auto have = std::find_if(live.begin(), live.end(), [&](const Json& l) { return item_key(l, type) == key; });
     out.push_back(have != live.end() && is_map(type) ? merge_applied(*have, item, "", custom) : item);
   }
-  // Keeps the existing order where possible.
+  // Then keeps the existing order. New items come last, in the order of the configuration.
   Json kept = Json::array();
   std::set<std::string> placed;
   for (const Json& item : live) {
@@ -335,7 +335,7 @@ ApplyResult apply_config(const Json& live, const FieldOwners& owners, const Json
   ApplyResult result{live, owners, {}};
   const FieldSet wanted = fields_of(config, custom);
   for (const FieldPath& path : wanted) {
-    if (path.back().starts_with("k:")) continue;  // an item is shared, but its fields are not
+    if (path.back().starts_with("k:")) continue;  // several managers may own an item; only its fields can conflict
     const Json* have = at_path(live, path);
     const Json* want = at_path(config, path);
     if (have != nullptr && want != nullptr && *have == *want) continue;

@@ -1,4 +1,4 @@
-// How the API server changes documents: merge patch, JSON patch, strategic merge patch, and server-side apply with field
+// The API server's ways to change documents: merge patch, JSON patch, strategic merge patch, and server-side apply with field
 // owners. Pure functions on JSON. The type of a list is derived from its field name, as far as the kinds here need it.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace sim {
 
-/// How a list is merged.
+/// The way in which a list is merged.
 struct ListType {
   enum class Kind { kAtomic, kSet, kMap };
   Kind kind = Kind::kAtomic;

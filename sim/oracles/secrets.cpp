@@ -11,7 +11,7 @@ namespace {
 
 using core::Json;
 
-/// The number of plans that are kept. It is more than are made while one plan is carried out.
+/// The number of plans that are kept. Fewer plans are made while one plan is carried out.
 constexpr std::size_t kPlans = 64;
 
 /// Returns the beginning of every HS256 token.

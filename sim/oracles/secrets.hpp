@@ -1,5 +1,5 @@
-// No secret appears in plans, status, events, logs or labels, in any encoding; not even in a plan that was made before the
-// secret was written.
+// Checks that no secret appears in plans, status, events, logs or labels, in any encoding. Also checks plans that were made
+// before the secret was written.
 #pragma once
 
 #include <deque>
@@ -21,7 +21,7 @@ class SecretOracle {
   SecretOracle(const SecretOracle&) = delete;
   SecretOracle& operator=(const SecretOracle&) = delete;
 
-  /// Learns the token of a request to Slurm, which only Slurm may see.
+  /// Learns, from a request to Slurm, how all tokens begin. Only Slurm may see them.
   void learn_token_of(const net::HttpRequest& request);
   void search_secrets(std::string_view text, std::string_view where);
   void log_line(std::string_view line);

@@ -10,7 +10,7 @@ void OracleLogger::log(core::Level level, std::string_view message, std::vector<
   if (level == core::Level::kDebug) return;
   oracles_.note(who_ + " " + line);
   if (print_) std::printf("%s %s\n", who_.c_str(), line.c_str());
-  // A plan that throws is always a bug.
+  // A bug that the engine reports is always a violation.
   if (message.find("this is a bug") != std::string_view::npos) oracles_.violation(std::string(message));
 }
 

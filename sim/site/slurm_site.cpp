@@ -84,7 +84,7 @@ void run_pre_stop(SimSlurm& slurm, const std::string& node, const std::string& p
   const bool kept = (known->drain || known->down) && !known->reason.empty() && !own && !slurm::slurms_own(known->reason);
   if (known->drain && !known->down && !own && !slurm.busy(node)) return;
   const bool missed = known->down && known->reason.ends_with(" : Not responding");
-  if (!known->drain && (!known->down || missed)) holds = {};  // left over
+  if (!known->drain && (!known->down || missed)) holds = {};  // left over from an earlier drain
   SimNodeUpdate update;
   update.reason = kept                   ? known->reason
                   : known->drain && !own ? "drained without a reason"
@@ -140,7 +140,7 @@ class SlurmSite::Slurmctld final : public SlurmProcess {
     cluster.jwt_key = pod_.file(container_, "/etc/slurm/" + std::string(api::kKeyJwt)).value_or("");
     const Json* claim = site_.api_->peek(kube::resources::kPersistentVolumeClaim,
                                          {pod_.key().ns, "statesave-" + slinky::controller_object_name(controller) + "-0"});
-    // Without a claim the state is as old as the pod.
+    // Without a claim, the state begins with the pod.
     const std::string volume = claim == nullptr ? pod_.uid() : core::get_string(*claim, {"metadata", "uid"});
     if (cluster.volume != volume) cluster.slurm->lose_state();
     cluster.volume = volume;
@@ -195,7 +195,7 @@ class SlurmSite::Slurmd final : public SlurmProcess {
   [[nodiscard]] std::string node() const override { return node_; }
 
  private:
-  /// Reports whether this slurmd was the last to start under its name, and so owns the name.
+  /// Reports whether this slurmd was the last one to start under its node's name. Only that one represents the node.
   [[nodiscard]] bool mine() const {
     const Cluster* cluster = site_.at_host(host_);
     if (cluster == nullptr) return false;

@@ -58,18 +58,21 @@ struct OwnJobsTest : testing::Test {
                      {.release = "26.05.5"}};
   SlurmRest rest{loop, slurmctld, [] { return std::string("key"); }};
   SlurmFault fault;
+  std::vector<std::string> requests;
   core::NullLogger log;
-  slurm::Clusters clusters{
-      loop,
-      loop.random(),
-      log,
-      [this](const slurm::Endpoint&) {
-        return slurm_transport(
-            loop, loop, loop.random(), [this] { return &rest; },
-            [this](const net::HttpRequest& request) { return request.method == "POST" ? fault : SlurmFault{}; });
-      },
-      {},
-      {.job_details = true}};
+  slurm::Clusters clusters{loop,
+                           loop.random(),
+                           log,
+                           [this](const slurm::Endpoint&) {
+                             return slurm_transport(
+                                 loop, loop, loop.random(), [this] { return &rest; },
+                                 [this](const net::HttpRequest& request) {
+                                   requests.push_back(request.method + " " + request.target);
+                                   return request.method == "POST" ? fault : SlurmFault{};
+                                 });
+                           },
+                           {},
+                           {.job_details = true}};
   slurm::Target target{loop, clusters};
 };
 
@@ -82,6 +85,28 @@ TEST_F(OwnJobsTest, ASubmissionWhoseReplyWasLostIsNotRepeated) {
   fault = {};
   EXPECT_GT(submit(kMark), 0);
   EXPECT_EQ(slurmctld.jobs().size(), 1U);
+}
+
+/// A snapshot shows every earlier submission, unless one was lost on its way, or another process may have made it.
+TEST_F(OwnJobsTest, AllJobsAreReadLiveBeforeASubmissionOnlyOnDoubt) {
+  const auto reads_first = [&](const char* key) {
+    requests.clear();
+    EXPECT_GT(submit({Owner::kBridge, "cluster-a", key}), 0);
+    return !requests.empty() && requests.front().starts_with("GET") && requests.front().find("/jobs") != std::string::npos;
+  };
+  EXPECT_TRUE(reads_first("a/1")) << "this process has just started";
+  loop.run_for(20s);
+  EXPECT_FALSE(reads_first("b/1"));
+  target.others_wrote();
+  EXPECT_TRUE(reads_first("c/1"));
+  loop.run_for(20s);
+  EXPECT_FALSE(reads_first("d/1"));
+  EXPECT_FALSE(reads_first("d/1")) << "the snapshot has it";
+  fault.kind = SlurmFault::Kind::kLost;
+  ASSERT_FALSE(run(slurm::submit_job("c", kMark, {})).value);
+  fault = {};
+  EXPECT_GT(submit(kMark), 0);
+  EXPECT_EQ(slurmctld.jobs().size(), 5U);
 }
 
 TEST_F(OwnJobsTest, AJobBelongsToOneInstallationOfOneProgram) {

@@ -119,6 +119,8 @@ std::string_view text_of(SlurmErrno number) {
       return "Invalid time specified";
     case SlurmErrno::kReservationStarted:
       return "Reservation already started";
+    case SlurmErrno::kInvalidArgument:
+      return "Invalid argument";
     case SlurmErrno::kUnspecified:
       break;
   }
@@ -210,8 +212,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return Json::array({{{"description", description}, {"error_number", number}, {"error", text}, {"source", source}}});
   }
 
-  /// Returns an error from slurmctld. From 26.05 on, a mistake of the client is a 422, except for errors that slurmrestd does
-  /// not know as such.
+  /// Returns an error from slurmctld. From 26.05 on, a mistake of the client is a 422. Some mistakes are a 500, because
+  /// slurmrestd does not know that their numbers stand for mistakes of the client.
   [[nodiscard]] HttpResponse refused(const Call& call, SlurmErrno number, const std::string& description,
                                      std::string_view source, Json body = Json::object()) const {
     const bool not_known = number == SlurmErrno::kUnspecified || number == SlurmErrno::kInvalidExternalJob;
@@ -406,8 +408,8 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
 
   // --- Tables ---------------------------------------------------------------------------------------------------------
 
-  /// Reports whether a table that last changed at `changed` is reported as unchanged. `missed` is the time of a change without
-  /// notice.
+  /// Reports whether a client that gives `since` is told that a table is unchanged. The table last changed at `changed`. A
+  /// change at the time `missed` is hidden from clients.
   static bool unchanged(std::optional<std::int64_t> since, std::int64_t changed, std::int64_t missed) {
     return since && (*since - 1 >= changed || changed == missed);
   }
@@ -514,7 +516,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
             {"nodes", job.nodes.empty() ? "" : write_hostlist(job.nodes)},
             {"required_nodes", required.empty() ? "" : write_hostlist(required)},
             {"start_time", job.start == 0 ? triple(0) : triple(job.start)},
-            // Slurm gives a job without a limit an end in a year.
+            // For a job without a limit, Slurm reports an end one year after its start.
             {"end_time", job.end != 0     ? triple(job.end)
                          : job.start != 0 ? triple(job.start + 31536000)
                                           : triple(0)},
@@ -741,7 +743,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
     return out;
   }
 
-  /// Accepts only external jobs, because all others need a script.
+  /// Accepts only external jobs. All others are submitted with SimSlurm::submit().
   HttpResponse submit_job(const Call& call) {
     const char* source = "slurm_submit_batch_job()";
     const auto refuse = [&](SlurmErrno number) { return refused(call, number, "Batch job submission failed", source); };
@@ -759,7 +761,7 @@ struct SlurmRest::Impl : std::enable_shared_from_this<SlurmRest::Impl> {
                     error_json(9000, "Query empty or not RFC7320 compliant",
                                "Populated \"script\" field is required for job submission", "_job_post"));
     }
-    if (!external) return refuse(SlurmErrno::kNotSupported);  // The model's users have sbatch.
+    if (!external) return refuse(SlurmErrno::kNotSupported);  // The users of the model submit such jobs with sbatch.
     if (script) return refuse(SlurmErrno::kInvalidExternalJob);
     JobRequest request;
     request.user = call.user;

@@ -7,8 +7,8 @@
 // The answers are taken from real ones of 24.11.5 and 26.05.5. Nodes and jobs contain only the relevant fields, and a few
 // others.
 //
-// Folder sim/slurm: the model of Slurm. Uses sim/base and net, but not slurm, so that its readings of Slurm are not those of
-// the programs.
+// Folder sim/slurm: the model of Slurm. Uses sim/base and net, but not slurm, so that it does not share mistakes about Slurm
+// with the programs.
 #pragma once
 
 #include <functional>

@@ -50,6 +50,7 @@ struct SlurmOptions {
 enum class SlurmErrno : int {
   kSuccess = 0,
   kUnspecified = -1,
+  kInvalidArgument = 22,
   kNoController = 1800,
   kInvalidPartition = 2000,
   kAccessDenied = 2002,
@@ -134,7 +135,7 @@ struct SimReservation {
   [[nodiscard]] std::int64_t period() const;
 };
 
-/// A placeholder in a job's name for a byte that JSON does not allow, and that Slurm passes on nevertheless.
+/// Stands in a job's name for a byte that JSON does not allow. Slurm passes such bytes on.
 inline constexpr char kOddByte = '\x1a';
 
 struct JobRequest {
@@ -158,9 +159,9 @@ struct JobRequest {
   std::string account{}, qos{}, comment{}, mcs_label{}, constraints{};  ///< Constraints: features, joined by "&".
   std::string tres_per_node{};                                          ///< "gres/gpu:2".
   bool held = false;                                                    ///< Priority 0.
-  /// Returns the CPUs that it takes of a node with this number, without those that `exclusive` takes.
+  /// Returns the number of CPUs that the job takes of each node. Does not consider `exclusive`.
   [[nodiscard]] int cpus() const { return tasks_per_node * cpus_per_task; }
-  /// Returns the names and numbers in tres_per_node.
+  /// Returns the numbers in tres_per_node, by name.
   [[nodiscard]] std::map<std::string, int> gres() const;
 };
 
@@ -179,7 +180,7 @@ struct SimJob {
   State state = State::kPending;
   bool completing = false;
   std::vector<std::string> nodes;
-  core::Duration left{0};           ///< The rest of its duration, when it last started or was suspended.
+  core::Duration left{0};           ///< The time that it still had to run when it last started or was suspended.
   core::MonoTime resumed_at;        ///< When it last began to run.
   core::MonoTime not_before;        ///< The earliest start of a requeued job.
   std::int64_t start = 0, end = 0;  ///< Seconds, wall clock; 0: not yet.
@@ -189,12 +190,12 @@ struct SimJob {
   core::MonoTime started;         ///< When it was last given its nodes.
   core::MonoTime prolog_until;    ///< When its prolog ends or ended.
   bool unlaunched = false;        ///< slurmctld lost the launch: the job never runs.
-  bool doomed = false;            ///< Its processes ended with a slurmd, and Slurm does not know it yet.
+  bool doomed = false;            ///< It has no processes, or they ended with a slurmd, and Slurm does not know it yet.
   // Only of external jobs.
   std::string reason = "None", description{};  ///< Why it waits or has ended, as Slurm spells it.
   std::string failed_node{};
-  std::int64_t preempted = 0;  ///< Seconds, wall clock: when its grace began; 0: not.
-  bool excludes_none = false;  ///< slurmctld lost the excluded nodes of a job whose update failed.
+  std::int64_t preempted = 0;  ///< When its grace time began, in seconds of the wall clock; 0: never.
+  bool excludes_none = false;  ///< An update of the job failed, and slurmctld dropped its list of excluded nodes.
   [[nodiscard]] bool ended() const {
     return state != State::kPending && state != State::kRunning && state != State::kSuspended && !completing;
   }
@@ -213,12 +214,12 @@ struct JobLoss {
   enum class Cause {
     kDown,           ///< `by` set its node DOWN.
     kSilence,        ///< slurmctld had no answer of its node for SlurmdTimeout.
-    kOtherKey,       ///< As kSilence, but because the slurmd has other keys.
+    kOtherKey,       ///< slurmctld had no answer of its node for SlurmdTimeout, because the slurmd has other keys.
     kSlurmdEnded,    ///< slurmd ended, together with all processes.
     kSlurmdBegan,    ///< Another process registered under the name of the slurmd that ran it.
     kNoSlurmd,       ///< It was started where no slurmd had registered.
     kPartitionGone,  ///< Its partition disappeared from the configuration, at a start or reconfigure.
-    kNodeGone,       ///< The job was pending, and a node that it requires by name was missing at a start or reconfigure.
+    kNodeGone,       ///< A node that it requires by name was missing at a start or reconfigure. Running jobs fail too.
     kStateLost,      ///< slurmctld's volume was lost.
     kRecordGone,     ///< `by` deleted its node while it was suspended.
     kProlog,         ///< Its prolog failed.
@@ -268,12 +269,13 @@ class SimSlurm {
   core::Result<void> start();
   /// Ends slurmctld, as a signal or a crash does. Its state stays on the volume, and jobs continue.
   void stop();
-  /// Removes the volume, so that nodes and jobs are forgotten. Call this only while slurmctld is down.
+  /// Removes the volume, so that nodes and jobs are forgotten, and the numbers of jobs begin with 1 again. Call this only while
+  /// slurmctld is down.
   void lose_state();
   [[nodiscard]] bool up() const { return up_; }
   /// Returns when slurmctld last came up.
   [[nodiscard]] core::MonoTime up_since() const { return up_since_; }
-  /// Hands over to a new process, which loads the configuration. After an error, the old process and its configuration stay.
+  /// Replaces the process by a new one, which loads the configuration. After an error, old process and configuration stay.
   SlurmErrno reconfigure();
   /// Returns the text of the configuration in force.
   [[nodiscard]] const std::string& configuration() const { return configuration_; }
@@ -299,7 +301,7 @@ class SimSlurm {
   [[nodiscard]] bool slurmd_runs(const std::string& name) const { return slurmds_.contains(name); }
   /// Reports whether the slurmd runs, and accepts slurmctld's messages.
   [[nodiscard]] bool hears(const std::string& name) const;
-  /// Returns the slurmds that slurmctld knows and that have another configuration than slurmctld. It sends a new configuration
+  /// Returns the slurmds that slurmctld knows and whose configuration is not slurmctld's. slurmctld sends a new configuration
   /// only to slurmds that have registered before.
   [[nodiscard]] std::vector<std::string> outdated() const;
   /// Reports whether the slurmd runs and slurmctld has answered its registration, even if slurmctld created no record.
@@ -310,28 +312,28 @@ class SimSlurm {
   SlurmErrno delete_node(const std::string& name, const std::string& user = "slurm");
   /// Creates a node with State=CLOUD and no slurmd. Before 26.05, a refusal with kNodeExists deletes that node if it is idle.
   SlurmErrno create_node(const std::string& name);
-  /// Creates the node of a line "NodeName=... State=CLOUD ...", or State=EXTERNAL (25.05 and later). For an existing name, as
-  /// above. kUnspecified if the line cannot be read.
+  /// Creates the node of a line "NodeName=... State=CLOUD ...", or State=EXTERNAL (25.05 and later). An existing name has the
+  /// same effect as in create_node(). Returns kUnspecified if the line cannot be read.
   SlurmErrno create_nodes(const std::string& line);
   /// Reserves the nodes from now on. Does nothing while a job holds one of them.
   void reserve(const std::string& reservation, std::set<std::string> nodes);
   void end_reservation(const std::string& reservation);
-  /// As REST does: creates a reservation, which must not exist yet.
+  /// Creates a reservation as REST does. It must not exist yet.
   SlurmErrno create_reservation(const std::string& name, SimReservation wanted);
-  /// As REST does: replaces the nodes of an existing reservation. Leaves out names that are no nodes.
+  /// Replaces the nodes of an existing reservation as REST does. Ignores names of unknown nodes.
   SlurmErrno set_reservation_nodes(const std::string& name, const std::set<std::string>& nodes);
   SlurmErrno delete_reservation(const std::string& name);
   std::int64_t submit(JobRequest request);
   struct Submission {
     std::int64_t id = 0;                      ///< 0: refused.
-    SlurmErrno error = SlurmErrno::kSuccess;  ///< Of an accepted job: why it waits. Slurm reports that as a warning.
+    SlurmErrno error = SlurmErrno::kSuccess;  ///< For an accepted job: why it waits, which Slurm reports as a warning.
   };
-  /// Submits an external job. One that no node can ever run is refused, and is listed as FAILED all the same.
+  /// Submits an external job. A job that no node can ever run is refused, but is still listed as FAILED.
   Submission submit_external(JobRequest request);
   /// Changes a job that has not ended. Excluded nodes can only be changed while it waits.
   SlurmErrno update_job(std::int64_t job, const JobUpdate& update);
-  /// A job of a higher priority takes the nodes of a running job, with PreemptMode=CANCEL. With a grace time the job continues
-  /// for that long, and preempt_time and end_time tell it. False if the job does not run.
+  /// Preempts a running job for a job of a higher priority, with PreemptMode=CANCEL. With a grace time, the job continues for
+  /// that long, and its preempt_time and end_time show that. Returns false if the job does not run.
   bool preempt(std::int64_t job, core::Duration grace = core::Duration{0});
   bool suspend(std::int64_t job);
   bool resume(std::int64_t job);
@@ -367,7 +369,7 @@ class SimSlurm {
   [[nodiscard]] const SlurmOptions& options() const { return options_; }
   [[nodiscard]] bool release_at_least(int major, int minor, int micro = 0) const;
 
-  /// Called when slurmctld came up or went down (""), or a slurmd was accepted or refused (its name).
+  /// Called when slurmctld has started or ended (`node` is ""), or has accepted or refused a slurmd.
   std::function<void(const std::string& node)> on_moved;
   /// Called before a client changes a node, for oracles.
   std::function<void(const SimNode& node, const SimNodeUpdate& update, const std::string& user)> on_update;
@@ -394,9 +396,9 @@ class SimSlurm {
     bool refused = false;     ///< slurmctld answered with success, but created no record; slurmd does not retry.
     bool registered = false;  ///< slurmctld has accepted its registration since its start.
     SlurmKeys keys;
-    /// The configuration that it fetched at its start, or when slurmctld asked for it. nullopt: none yet.
+    /// The configuration that slurmd fetched at its start, or when slurmctld told it to. nullopt: none yet.
     std::optional<std::string> fetched;
-    /// How long it takes to find a slurmctld that is up; nullopt: it never finds one, and keeps trying.
+    /// The time that slurmd takes to find a slurmctld that is up; nullopt: it never finds one, and keeps trying.
     std::optional<core::Duration> finds;
   };
 
@@ -422,7 +424,7 @@ class SimSlurm {
   void watch_silence(const std::string& name);
   void await_answer(SimNode& node);
   void set_down(SimNode& node, JobLoss::Cause cause, const std::string& by);
-  /// The node's jobs end with the node; `external`: external jobs too, which a new slurmd does not end.
+  /// Ends the jobs of the node. `external`: also ends external jobs, which the start of a new slurmd does not end.
   void release_jobs(const std::string& node, JobLoss::Cause cause, const std::string& by, bool external = true);
   void doom_jobs(const std::string& node);
   void fail_job(SimJob& job, JobLoss::Cause cause);

@@ -21,6 +21,14 @@ bool node_line_key(std::string_view key) {
   return read_node_conf(std::string(key) + "=x").has_value();
 }
 
+/// Reports whether GresConf="count=2,name=gpu+..." of the line has a record of this name.
+bool has_gres_conf(const ConfWords& words, const std::string& name) {
+  for (const std::string& record : split(word(words, "gresconf"), '+')) {
+    if (has(split(record, ','), "name=" + name)) return true;
+  }
+  return false;
+}
+
 /// Returns the numbers in "gpu:a100:2,nic:1" by name, without the types.
 std::map<std::string, int> gres_numbers(const std::string& text) {
   std::map<std::string, int> out;
@@ -75,9 +83,12 @@ SlurmErrno SimSlurm::create_nodes(const std::string& line) {
     node.weight = node.conf_weight = count("weight", 1);
     const std::string features = word(words, "features");
     node.features = node.active_features = split(features.empty() ? word(words, "feature") : features, ',');
-    // Without GresTypes, the GRES of a node are dropped without an error.
+    // Without GresTypes, the GRES of a node are dropped without an error. Otherwise slurmctld looks for them in GresConf=.
     for (const std::string& gres : split(word(words, "gres"), ',')) {
-      if (gres_types_.contains(gres.substr(0, gres.find(':')))) node.gres += (node.gres.empty() ? "" : ",") + gres;
+      const std::string type = gres.substr(0, gres.find(':'));
+      if (!gres_types_.contains(type)) continue;
+      if (!has_gres_conf(words, type)) return SlurmErrno::kInvalidArgument;
+      node.gres += (node.gres.empty() ? "" : ",") + gres;
     }
     node.made = loop_.clock().mono();
     if (on_new) on_new(node);
@@ -221,8 +232,8 @@ SlurmErrno SimSlurm::update_job(std::int64_t id, const JobUpdate& update) {
   const auto unknown = [&](const std::string& name) { return !nodes_.contains(name); };
   if (job.ended() || job.completing) return SlurmErrno::kJobFinished;
   touch_jobs();
-  // slurmctld reads the list again that it has. If one of its nodes is gone, every change fails, and the list is lost: the job
-  // may start on the nodes that it excludes (26.05.5).
+  // With any change, slurmctld reads the stored list of excluded nodes again. If one of these nodes is gone, the change fails,
+  // and slurmctld drops the list: the job may start on the nodes that it excludes (26.05.5).
   if (std::ranges::any_of(job.request.excluded_nodes, unknown)) {
     job.excludes_none = true;
     schedule_soon();
@@ -238,7 +249,7 @@ SlurmErrno SimSlurm::update_job(std::int64_t id, const JobUpdate& update) {
     job.request.held = *update.held;
     job.reason = job.request.held ? "JobHeldAdmin" : "None";
   } else if (job.reason == "BadConstraints") {
-    // Any change makes slurmctld look at it again.
+    // Any change makes slurmctld look at the job again.
     job.request.held = false;
     job.reason = "None";
   }
@@ -266,9 +277,11 @@ bool SimSlurm::preempt(std::int64_t id, core::Duration grace) {
   const std::int64_t last = job.preempted + grace.count() / 1000;
   job.end = job.end == 0 ? last : std::min(job.end, last);
   touch_jobs();
-  const auto take = [this, id, restarts = job.restarts] {
+  const auto take = [this, id, restarts = job.restarts, submitted = job.submitted] {
     const auto still = jobs_.find(id);
-    if (still == jobs_.end() || still->second.state != SimJob::State::kRunning || still->second.restarts != restarts) return;
+    if (still == jobs_.end() || still->second.state != SimJob::State::kRunning || still->second.restarts != restarts ||
+        still->second.submitted != submitted)
+      return;
     const JobLoss loss{.cause = JobLoss::Cause::kPreempted, .node = still->second.nodes.front(), .told = still->second.doomed};
     end_job(still->second, SimJob::State::kPreempted);
     tell_loss(still->second, loss);

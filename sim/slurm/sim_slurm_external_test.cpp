@@ -66,7 +66,7 @@ TEST_F(ExternalJobTest, AnUnknownAccountOrQosIsRefusedIfTheyAreEnforced) {
 
 TEST_F(ExternalJobTest, AGresIsShared) {
   begin();
-  ASSERT_EQ(make(" Gres=gpu:a100:2,nic:1"), SlurmErrno::kSuccess);
+  ASSERT_EQ(make(" Gres=gpu:a100:2,nic:1 GresConf=\"count=2,name=gpu,type=a100\""), SlurmErrno::kSuccess);
   EXPECT_EQ(slurm->node("x")->gres, "gpu:a100:2") << "GresTypes has no nic";
   const auto with = [&](const char* gres) { return submit([&](JobRequest& request) { request.tres_per_node = gres; }); };
   EXPECT_EQ(with("gres/nic:1").error, SlurmErrno::kInvalidGres);

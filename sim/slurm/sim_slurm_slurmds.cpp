@@ -18,7 +18,7 @@ bool node_state_word(std::string_view text) {
   return std::ranges::find(kWords, lower(text)) != kWords.end();
 }
 
-/// Removes quotes, as the shell in the image does that passes arguments to slurmd.
+/// Removes single quotes, as the image's shell does before it passes the arguments to slurmd.
 std::string unquoted(std::string text) {
   if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'') return text.substr(1, text.size() - 2);
   return text;
@@ -208,7 +208,8 @@ void SimSlurm::add_record(const std::string& name, Slurmd& slurmd) {
 }
 
 /// Drains a node that has less than its record says, and returns false. The reason says what is lacking. If the node has
-/// another reason and no drain, the next registration says it. When the node has enough again, drain and reason stay.
+/// another reason and no drain, only the next registration sets this reason. When the node has enough again, drain and reason
+/// stay.
 bool SimSlurm::check_resources(SimNode& node) {
   std::string lacks;
   for (const std::string& gres : split(node.gres, ',')) {

@@ -1,4 +1,4 @@
-// Parses Slurm's texts independently and simply: the judge of the operator must not share its mistakes (src/slurm/conf,
+// Parses Slurm's texts independently and simply, because the oracles must not share the operator's mistakes (src/slurm/conf,
 // core/hostlist, slurm/holds).
 //
 // Accepts deliberately less than Slurm: only what the operator writes, and what histories and tests contain.

@@ -12,7 +12,7 @@
 
 namespace api {
 
-/// What happens to the workers when the Controller or its namespace is deleted.
+/// Selects what happens to the workers when the Controller or its namespace is deleted.
 enum class DeletionPolicy { kImmediate, kDrain };
 constexpr std::array<std::string_view, 2> enum_names(DeletionPolicy) {
   return {"Immediate", "Drain"};
@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 2> enum_names(TopologyType) {
   return {"Tree", "Block"};
 }
 
-/// How topology.yaml is made from labels of Kubernetes nodes.
+/// Tells how topology.yaml is made from labels of Kubernetes nodes.
 struct Topology {
   TopologyType type = TopologyType::kTree;
   std::vector<std::string> node_labels;  ///< Label names, from that of the largest group of nodes to that of the smallest.

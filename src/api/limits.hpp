@@ -47,7 +47,7 @@ Field wall(std::string name, std::optional<IntOrString> Owner::*member, const st
   return value(std::move(name), member, kTime,
                text +
                    " A time in Slurm's notation (72:00:00, 3-00:00:00, or a number of minutes) or in Kubernetes' (72h), "
-                   "unlimited or default. Slurm keeps whole minutes.");
+                   "unlimited or default. Slurm keeps whole minutes: seconds are rounded up, so that 1:30 is 2 minutes.");
 }
 
 template <class Owner>

@@ -43,8 +43,8 @@ constexpr std::array<std::string_view, 3> enum_names(OnDrainTimeout) {
   return {"Wait", "Requeue", "Cancel"};
 }
 
-/// The longest name of a NodeSet, and the longest template.spec.hostname. A hostname and the value of a label have at most 63
-/// characters. The hostname of a worker is "<name of the NodeSet>-" or template.spec.hostname, and then an ordinal.
+/// The longest name of a NodeSet, and the longest template.spec.hostname. A hostname or label value has at most 63 characters.
+/// A worker with an ordinal has the hostname "<name of the NodeSet>-" or template.spec.hostname, and then the ordinal.
 inline constexpr std::size_t kMaxNodeSetName = 61;
 inline constexpr std::size_t kMaxHostnamePrefix = 62;
 

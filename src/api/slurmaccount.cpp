@@ -193,7 +193,8 @@ const FieldList& field_list(const UserAssociation*) {
                    .describe("The account. The operator waits until it exists."))
           .add(field("partition", &A::partition)
                    .pattern(kOptionalName, kMaxName)
-                   .describe("The partition to which the association is confined. Empty: all partitions."))
+                   .describe(
+                       "The partition to which the association is confined. Empty: all partitions. It may be created later."))
           .add(names(
               "clusters", &A::clusters, kLowerName, 0,
               "The names of the clusters in which the association is. Empty: all clusters of the Accounting that have the "
@@ -267,8 +268,9 @@ const FieldList& field_list(const SlurmAssociationSpec*) {
                             "for limits that it has in some clusters only. Immutable."))
           .add(field("partition", &S::partition)
                    .pattern(kOptionalName, kMaxName)
-                   .describe(
-                       "The partition to which the association of the user is confined. Empty: all partitions. Immutable."))
+                   .describe("The partition to which the association of the user is confined. Empty: all partitions. It may be "
+                             "created "
+                             "later. Immutable."))
           .add(names(
               "clusters", &S::clusters, kLowerName, 0,
               "The names of the clusters in which the association is. Empty: all clusters of the Accounting that have the "

@@ -7,8 +7,13 @@ namespace {
 
 using namespace limits;
 
-/// The pattern of a number, or of an expression over a cluster's capacity. The operator itself checks the expression.
-constexpr const char* kTresOrExpression = R"(^(unlimited|default|[0-9]+[KMGTP]?|[^\n]*(%|all|partition)[^\n]*)$)";
+/// The pattern of a number, or of an expression over a cluster's capacity: of its words and characters, at least one of which
+/// depends on the capacity. The operator itself checks their order. A rule in CEL would be too costly, because Kubernetes takes
+/// a value that may be a number or a text for a text of any length.
+constexpr const char* kTresOrExpression =
+    R"(^(unlimited|default|[0-9]+[KMGTP]?|([-0-9.+*(), \t]|min|max|floor|ceil|round)*)"
+    R"((%|all|partition[ \t]*\([ \t]*[^ \t\n(),]+[ \t]*\)))"
+    R"(([-0-9.+*(), \t%]|min|max|floor|ceil|round|all|partition[ \t]*\([ \t]*[^ \t\n(),]+[ \t]*\))*)$)";
 constexpr std::size_t kMaxExpression = 128;
 constexpr const char* kFraction = R"(^(default|[0-9]+(\.[0-9]+)?)$)";
 /// A pattern like kTime, but without "unlimited" and without plain numbers other than 0, whose unit would be ambiguous.
@@ -115,7 +120,9 @@ const FieldList& field_list(const SlurmQosSpec*) {
                      "which is none."))
           .add(field("preempt", &SlurmQosSpec::preempt)
                    .items(0, kMaxList)
-                   .describe("All QOS whose jobs may be preempted. A QOS that does not exist yet is added when it exists."))
+                   .describe("All QOS whose jobs may be preempted. A QOS that does not exist yet is added when it exists. A "
+                             "QOS cannot "
+                             "preempt itself, not even through others."))
           .add(field("preemptMode", &SlurmQosSpec::preempt_mode)
                    .describe("What happens to preempted jobs of the QOS. Cluster: what PreemptMode in slurm.conf says."))
           .add(field("preemptExemptTime", &SlurmQosSpec::preempt_exempt_time)

@@ -45,19 +45,19 @@ constexpr std::array<std::string_view, 5> enum_names(PreemptMode) {
   return {"Cluster", "Cancel", "Gang", "Requeue", "Suspend"};
 }
 
-/// Whether the resource adopts a QOS, account, user or association that exists already.
+/// Selects whether the resource adopts a QOS, account, user or association that exists already.
 enum class Adoption { kNever, kAdopt };
 constexpr std::array<std::string_view, 2> enum_names(Adoption) {
   return {"Never", "Adopt"};
 }
 
-/// Whether the operator reverts changes that others make in Slurm.
+/// Selects whether the operator reverts changes that others make in Slurm.
 enum class DriftPolicy { kEnforce, kObserve };
 constexpr std::array<std::string_view, 2> enum_names(DriftPolicy) {
   return {"Enforce", "Observe"};
 }
 
-/// Whether the QOS, account, user or association is deleted in Slurm with the resource.
+/// Selects whether the QOS, account, user or association is deleted in Slurm with the resource.
 enum class QosDeletion { kDelete, kOrphan };
 constexpr std::array<std::string_view, 2> enum_names(QosDeletion) {
   return {"Delete", "Orphan"};

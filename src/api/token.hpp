@@ -1,4 +1,4 @@
-// Token: a Slurm JWT for one user, kept fresh in a Secret.
+// Token: a Slurm JWT for one user in a Secret, renewed before it expires unless `refresh` is false.
 #pragma once
 
 #include <cstdint>

@@ -52,8 +52,8 @@ inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm
 // Annotations that the operator sets on worker pods. Where a comment names another object, the annotation is on that object.
 /// The reason why this worker may be deleted. Set before the garbage collector or the namespace controller deletes the worker.
 inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
-/// On a ControllerRevision: "true" if it started a RollingUpdate. "false" if it was only recorded: it is the first revision
-/// that this operator recorded, or spec.updateStrategy was of another type.
+/// On a ControllerRevision: "true" if the operator replaces workers of earlier templates by it. "false" if it is the first
+/// revision that this operator recorded, or if spec.updateStrategy.type was OnDelete.
 inline constexpr std::string_view kAnnotationRolls = "nodeset.slinky.slurm.net/rolls";
 /// The Kubernetes node that the node affinity of the worker names, because the worker ran there before.
 inline constexpr std::string_view kAnnotationPinnedTo = "nodeset.slinky.slurm.net/pinned-to";
@@ -183,9 +183,9 @@ inline constexpr std::string_view kConditionJobsInDoubt = "JobsInDoubt";  ///< C
 inline constexpr std::string_view kConditionMetricsServed = "MetricsServed";  ///< Controller: its metrics are served.
 inline constexpr std::string_view kConditionKeyChanged = "KeyChanged";        ///< Controller: a new key is not in use yet.
 inline constexpr std::string_view kConditionServing = "Serving";              ///< Accounting: slurmdbd answers.
-inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited";  ///< Accounting: slurmdbd complained of it.
+inline constexpr std::string_view kConditionDatabaseUnsuited = "DatabaseUnsuited";  ///< Accounting: bad database settings.
 inline constexpr std::string_view kConditionAccountingJoined = "AccountingJoined";  ///< Controller: slurmdbd records its jobs.
-inline constexpr std::string_view kConditionSynced = "Synced";  ///< SlurmQos, SlurmUser ...: Slurm has it as declared.
+inline constexpr std::string_view kConditionSynced = "Synced";  ///< SlurmQos, SlurmUser ...: Slurm has the declared settings.
 inline constexpr std::string_view kConditionReconfigured = "Reconfigured";  ///< Controller: the wanted slurm.conf is in force.
 inline constexpr std::string_view kConditionPlaced = "WorkersPlaced";       ///< Controller: see operator/controller/places.hpp.
 /// A condition of worker pods. Its message says since when Slurm has had the worker's node; see slinky/workers.hpp.

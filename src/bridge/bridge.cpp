@@ -3,6 +3,9 @@
 #include <utility>
 
 #include "bridge/jobs/observe.hpp"
+#include "bridge/metrics.hpp"
+#include "bridge/nodes/observe.hpp"
+#include "run/shell/metric_families.hpp"
 #include "slinky/names.hpp"
 #include "slinky/secret_key.hpp"
 #include "slinky/slurm_connections.hpp"
@@ -17,6 +20,8 @@ Options with_cluster(Options options) {
   const auto& controller = options.controller;
   options.jobs.cluster = controller ? slinky::cluster_key(controller->ns, controller->name)
                                     : options.address->endpoint.host + ":" + std::to_string(options.address->endpoint.port);
+  options.nodes.cluster = options.jobs.cluster;
+  options.jobs.holds_native_jobs = options.runs_nodes;
   return options;
 }
 
@@ -34,11 +39,29 @@ struct Bridge::Impl {
         target(loop, clusters),
         wiring(manager, clusters, {}),
         jobs(wiring, options.jobs) {
+    if (options.runs_nodes) nodes.emplace(wiring, options.nodes);
     manager.add_target(target);
-    manager.on_leading([this] { clusters.mark_stale(); });
+    manager.on_leading([this] {
+      clusters.mark_stale();
+      target.others_wrote();
+    });
     manager.on_waiting([this](const std::string& system) { clusters.poll_often(system); });
     clusters.listen([this](const slurm::Change& change) { look_at(change); });
+    if (kube::Metrics* all = manager.metrics()) measure(loop, all->families());
     options.controller ? connect(loop, *options.controller) : connect(loop, options.jobs.cluster, *options.address);
+  }
+
+  void measure(core::Loop& loop, run::MetricFamilies& families) {
+    metrics.emplace(families);
+    // Other replicas see the same changes of pods.
+    jobs.on_placed = [this, &loop](const jobs::JobId& job) {
+      const core::WallTime submitted{std::chrono::seconds{job.submitted}};
+      if (manager.leading()) metrics->placed(std::max(core::Duration{0}, loop.clock().wall() - submitted));
+    };
+    jobs.on_told_to_end = [this](const std::string& reason) {
+      if (manager.leading()) metrics->ended(reason);
+    };
+    manager.on_collect([this, &loop] { metrics->counts(jobs.counts(loop.clock().wall())); });
   }
 
   void connect(core::Loop& loop, const kube::Key& controller) {
@@ -72,6 +95,8 @@ struct Bridge::Impl {
   slurm::Target target;
   slinky::ManagerWiring wiring;
   jobs::JobsController jobs;
+  std::optional<Metrics> metrics;
+  std::optional<nodes::NodesController> nodes;
   std::optional<slinky::SlurmConnections> connections;
   std::optional<slurm::KeyedCluster> keyed;
 };

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "bridge/common/settings.hpp"
+#include "bridge/nodes/settings.hpp"
 #include "core/log.hpp"
 #include "core/loop.hpp"
 #include "core/random.hpp"
@@ -32,6 +33,8 @@ struct Options {
   std::optional<kube::Key> controller;  ///< The Controller of the Slurm cluster. A RestApi of it says where slurmrestd is.
   std::optional<SlurmAddress> address;  ///< Used if there is no `controller`.
   Settings jobs;                        ///< `cluster` is set from the others.
+  nodes::Settings nodes;                ///< `cluster` is set from the others.
+  bool runs_nodes = true;               ///< Kubernetes nodes are registered in Slurm, tainted and drained.
 };
 
 class Bridge {

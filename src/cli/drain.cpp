@@ -29,7 +29,7 @@ constexpr core::Duration kDrainEvery{2000};
 /// If a pod already shows a drain at the first look, that drain is not trusted for this long, because the operator may not have
 /// seen the request yet. This is also the shortest time between two requests to Slurm.
 constexpr core::Duration kSettles{10000};
-/// How long to wait for a worker if nobody can say whether the drain on its pod is ours.
+/// The time to wait for a worker if nobody can say whether the drain on its pod is ours.
 constexpr core::Duration kUnsureFor{60000};
 constexpr std::string_view kNodePrefix = "node/";
 constexpr std::string_view kReasonBegins = "drained ";
@@ -409,7 +409,7 @@ ResumeJudgement judge_resume(const kube::PodRecord& pod, const ResumeFacts& fact
   const auto word = slurm_word(pod);
   const bool drained = word && (word->state.has("DRAIN") || word->state.base == "DOWN" || word->state.has("FAIL"));
   const DrainOwner owner = drained ? drain_owner(word->reason) : DrainOwner{};
-  // If the pod lacks the annotation of the drain, a reason of ours belongs to a drain that was just taken back.
+  // If the pod lacks the annotation of the drain, a reason of ours belongs to a drain that was just cancelled.
   const bool own = is_own_cordon(pod, owner.why) || (!out.remove && owner.why.starts_with(kReasonBegins));
   if (owner.others) {
     causes.push_back(fmt::format(

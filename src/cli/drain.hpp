@@ -24,11 +24,11 @@ namespace cli {
 core::Result<std::vector<kube::PodPtr>> select_workers(const std::vector<std::string>& words,
                                                        const std::vector<kube::PodPtr>& workers);
 
-/// How far the drain of a worker has come.
+/// The progress of a worker's drain.
 enum class DrainState {
   kAsked,     ///< Slurm does not show the drain yet.
   kDraining,  ///< The node takes no new jobs; some still run.
-  kDrained,   ///< Nothing runs on the node, and nothing will.
+  kDrained,   ///< No job runs on the node, and none will start.
   kOut,       ///< The node is down or failing and runs nothing, so the operator does not drain it.
   kNoNode,    ///< Slurm has no such node.
 };
@@ -36,7 +36,7 @@ DrainState drain_state(const Said& said);
 /// Describes the state of the drain: "draining, its last job ends at the latest in 1h5m".
 std::string drain_text(const Said& said, core::WallTime now);
 
-/// Whether the requested drain is over. Slurm's answer decides. Without one, the pod decides, but only if it shows this drain.
+/// Tells whether the requested drain is over. Slurm's answer decides. Without one, the pod decides if it shows this drain.
 struct DrainJudgement {
   enum class Verdict {
     kOpen,    ///< The drain is not over.
@@ -54,7 +54,7 @@ std::string cordon_reason(std::string_view user, std::string_view text);
 core::Json drain_patch(const kube::PodRecord& pod, std::string_view reason);
 core::Json resume_patch(const kube::PodRecord& pod);
 
-/// What a resume depends on besides the pod.
+/// The facts on which a resume depends, besides the pod.
 struct ResumeFacts {
   std::shared_ptr<const kube::NodeRecord> host;  ///< Null: the pod has no Kubernetes node, or it cannot be read.
   std::string host_unread;                       ///< Why the Kubernetes node cannot be read.
@@ -62,7 +62,7 @@ struct ResumeFacts {
   std::string scontrol;                          ///< The command that runs scontrol: "kubectl -n hpc exec ... -- scontrol".
 };
 
-/// What a resume may do for a worker.
+/// The decision about the resume of a worker.
 struct ResumeJudgement {
   bool remove = false;   ///< The annotation cordons the worker and is to be removed.
   bool refused = false;  ///< The worker stays out of service for a cause that only others can end.

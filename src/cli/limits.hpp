@@ -1,4 +1,4 @@
-// Finds the limits of accounting that apply to a job, and how far each is from letting the job start. Pure.
+// Finds the limits of accounting that apply to a job, and by how much each keeps the job from starting. Pure.
 //
 // The functions count as slurmctld does (Slurm's src/slurmctld/acct_policy.c), from the jobs that slurmctld has now. What
 // slurmrestd does not list, such as the past usage of a QOS, stays unknown.
@@ -17,7 +17,7 @@
 
 namespace cli {
 
-/// What slurmctld and slurmdbd say about one cluster.
+/// The answers of slurmctld and slurmdbd about one cluster.
 struct ClusterFacts {
   template <class Row>
   using Rows = std::vector<std::shared_ptr<const Row>>;

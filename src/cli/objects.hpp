@@ -31,7 +31,7 @@ struct SlurmWord {
 /// Returns the state as Slurm's tools show it: "IDLE+DRAIN".
 [[nodiscard]] std::string state_text(const slurm::NodeState& state);
 
-/// Who drained a node, according to its reason.
+/// The origin of a node's drain, according to the node's reason.
 struct DrainOwner {
   bool ours = false;    ///< slurm-operator drained it, alone or with others.
   bool others = false;  ///< A person, another program or slurmctld drained it.
@@ -40,7 +40,7 @@ struct DrainOwner {
 };
 [[nodiscard]] DrainOwner drain_owner(std::string_view reason);
 
-/// When the last job of a worker ends.
+/// The end of the last job of a worker.
 struct Deadline {
   bool busy = false;
   std::optional<core::WallTime> at;  ///< If `busy` and this is absent, a job has no time limit.

@@ -217,7 +217,7 @@ Outside real_outside(std::string version) {
     return answer == "y" || answer == "Y" || answer == "yes";
   };
   out.env = [](const char* name) {
-    const char* value = std::getenv(name);  // nobody writes it
+    const char* value = std::getenv(name);  // nothing changes the environment
     return std::string(value == nullptr ? "" : value);
   };
   out.is_terminal = isatty(STDOUT_FILENO) == 1;

@@ -27,7 +27,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-/// What slurmrestd replies, by service and path: "slurm-restapi/openapi/v3".
+/// The replies of slurmrestd, by service and path: "slurm-restapi/openapi/v3".
 using Slurm = std::map<std::string, std::string, std::less<>>;
 
 /// Answers every request with this status. If the status is 0, answers in place of slurmrestds behind the proxy of Services,

@@ -1,7 +1,7 @@
 // Slurm's reasons why a job waits, in plain words.
 //
-// There are some 200 reasons. The names of most are made of the parts of a limit ("QOSMaxCpuPerUserLimit"), and are read as
-// such. A table explains the others. A reason that is neither made in this way nor in the table is shown as Slurm spells it.
+// There are some 200 reasons. Most names consist of the parts of a limit ("QOSMaxCpuPerUserLimit"), and are parsed. A table
+// explains the others. Any other reason is shown as Slurm spells it.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ struct Explanation {
 /// Returns the explanation of a reason; nullopt if the table has none.
 [[nodiscard]] std::optional<Explanation> explain_reason(std::string_view reason);
 
-/// What a limit counts.
+/// The quantity that a limit counts.
 enum class Measure {
   kJobs,         ///< Running jobs.
   kSubmitted,    ///< Running and waiting jobs.

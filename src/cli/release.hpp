@@ -1,5 +1,5 @@
-// `kubectl slurm release`: hands a cluster back. Removes what this operator put on the cluster's objects: the finalizers that
-// keep others from deleting the objects, and annotations. Everything that runs stays. Pure, except for the command itself.
+// `kubectl slurm release`: removes what this operator put on the objects of a cluster, namely annotations, and the finalizers
+// that keep others from deleting the objects. Everything that runs stays. Pure, except for the command itself.
 //
 // The operator must not run meanwhile, because it would put everything back.
 #pragma once

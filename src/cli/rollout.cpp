@@ -18,7 +18,7 @@ namespace {
 using core::Json;
 
 constexpr core::Duration kFollowEvery{2000};
-/// How often a write is tried. The operator may write the NodeSet's status between our read and our write.
+/// The number of tries of a write. The operator may write the NodeSet's status between our read and our write.
 constexpr int kTries = 5;
 
 std::string hash_of(const Json& revision) {

@@ -36,7 +36,7 @@ class Session {
 /// Opens a session with a context of a kubeconfig. kube::discover_credentials says what empty arguments mean.
 core::Result<std::unique_ptr<Session>> open_session(const std::string& kubeconfig, const std::string& context);
 
-/// What to list. An empty namespace means all.
+/// A list to request. An empty namespace means all.
 struct ListRequest {
   kube::Resource resource;
   std::string ns{};

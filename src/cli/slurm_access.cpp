@@ -38,7 +38,7 @@ class ServiceProxy final : public net::HttpTransport {
   std::string prefix_;
 };
 
-/// How long to wait for a slurmrestd that does not answer.
+/// The time to wait for a slurmrestd that does not answer.
 constexpr core::Duration kPatience{6000};
 /// The Slurm user of the requests, who may see all jobs. The operator uses this user as well.
 constexpr const char* kUser = "slurm";

@@ -22,11 +22,11 @@ struct SlurmFacts {
 
   [[nodiscard]] bool known() const { return why_not.empty(); }
   [[nodiscard]] const slurm::Node* node(std::string_view name) const;
-  /// Returns the jobs that hold this node.
+  /// Returns the jobs that hold this node, and running jobs whose nodes are unknown.
   [[nodiscard]] std::vector<const slurm::Job*> jobs_on(std::string_view node) const;
 };
 
-/// What is known of a worker's node: from Slurm itself if it answered, else (or if `slurm` is null) from the worker's pod.
+/// The state of a worker's node, as far as it is known: from Slurm if it answered, else from the worker's pod.
 struct Said {
   std::optional<SlurmWord> word;
   bool missing = false;  ///< Slurm has no such node, or the pod shows no state of a node.

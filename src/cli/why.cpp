@@ -114,6 +114,19 @@ Json limit_json(const JobLimit& limit, bool named) {
           {"jobs", std::move(jobs)}};
 }
 
+/// Returns which limit of the partition the number of the job's nodes is beyond. Slurm gives the same reason for nodes that are
+/// down or drained.
+std::string node_limit_text(const QueuedJob& job, const slurm::accounting::PartitionRules& partition) {
+  const auto nodes = job.asks.find("node");
+  const std::int64_t asks = nodes == job.asks.end() ? 1 : nodes->second;
+  const auto* most = std::get_if<std::int64_t>(&partition.max_nodes);
+  const auto count = [](std::int64_t number) { return std::to_string(number) + (number == 1 ? " node" : " nodes"); };
+  std::string out = "It asks for " + count(asks) + ", and partition " + partition.name;
+  if (most != nullptr && asks > *most) return out + " allows at most " + std::to_string(*most) + " (MaxNodes).";
+  if (asks < partition.min_nodes) return out + " needs at least " + std::to_string(partition.min_nodes) + " (MinNodes).";
+  return out + " allows that: too many of its nodes are down or drained.";
+}
+
 /// Returns the details that the reason is about: of the job, or of what the job waits for.
 std::vector<std::string> details_of_reason(const QueuedJob& job, const ClusterFacts& facts) {
   std::vector<std::string> out;
@@ -139,13 +152,7 @@ std::vector<std::string> details_of_reason(const QueuedJob& job, const ClusterFa
                               asks == nullptr ? "infinite" : slurm_minutes(*asks), partition->name,
                               most == nullptr ? "any" : slurm_minutes(*most)));
   }
-  if (partition != nullptr && is({"PartitionNodeLimit"})) {
-    const auto* most = std::get_if<std::int64_t>(&partition->max_nodes);
-    const auto nodes = job.asks.find("node");
-    out.push_back(fmt::format("It asks for {} nodes, and partition {} allows {} to {}.",
-                              nodes == job.asks.end() ? 1 : nodes->second, partition->name, partition->min_nodes,
-                              most == nullptr ? "any number" : std::to_string(*most)));
-  }
+  if (partition != nullptr && is({"PartitionNodeLimit"})) out.push_back(node_limit_text(job, *partition));
   if (const auto* priority = std::get_if<std::int64_t>(&job.priority); is({"Priority"}) && priority != nullptr) {
     const auto ahead = std::ranges::count_if(facts.jobs, [&](const auto& other) {
       const auto* its = std::get_if<std::int64_t>(&other->priority);

@@ -148,12 +148,20 @@ TEST_F(Why, OtherReasonsWithTheirDetails) {
   cluster.all->max_minutes = 10;
   EXPECT_THAT(reason("PartitionTimeLimit"), HasSubstr("Its time limit is 00:30:00, and partition all allows 00:10:00.\n"));
   cluster.all->max_nodes = 0;
-  EXPECT_THAT(reason("PartitionNodeLimit"), HasSubstr("It asks for 1 nodes, and partition all allows 0 to 0.\n"));
+  EXPECT_THAT(reason("PartitionNodeLimit"), HasSubstr("It asks for 1 node, and partition all allows at most 0 (MaxNodes).\n"));
+  cluster.all->max_nodes = 4;
+  cluster.all->min_nodes = 2;
+  EXPECT_THAT(reason("PartitionNodeLimit"), HasSubstr("It asks for 1 node, and partition all needs at least 2 (MinNodes).\n"));
+  cluster.job->asks["node"] = 3;
+  EXPECT_THAT(
+      reason("PartitionNodeLimit"),
+      AllOf(HasSubstr("It asks for 3 nodes, and partition all allows that: too many of its nodes are down or drained.\n"),
+            HasSubstr("sinfo -R")));
   cluster.all->max_nodes = slurm::Infinite{};
   cluster.all->max_minutes = slurm::Infinite{};
   cluster.job->time_limit = slurm::Infinite{};
   EXPECT_THAT(reason("PartitionTimeLimit"), HasSubstr("Its time limit is infinite, and partition all allows any.\n"));
-  EXPECT_THAT(reason("PartitionNodeLimit"), HasSubstr("0 to any number.\n"));
+  EXPECT_THAT(reason("PartitionNodeLimit"), HasSubstr("allows that: too many"));
 }
 
 TEST_F(Why, JobsWithAHigherPriority) {

@@ -44,9 +44,20 @@ std::vector<std::string> parts(std::string_view text, std::size_t count) {
 }
 
 struct Flags {
-  std::string cluster, slurmrestd, slurm_key;
+  std::string cluster, slurmrestd, slurm_key, silence_limit;
   std::string admission_address = "0", admission_name = "slurm-bridge";
 };
+
+/// Reads --node-silence-limit. Returns what is wrong with it, or nullopt.
+std::optional<core::Error> read_silence_limit(const std::string& text, core::Duration& limit) {
+  if (text.empty()) return {};
+  std::int64_t minutes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), minutes);
+  if (error != std::errc() || end != text.data() + text.size() || minutes < 1 || minutes > 60 * 24 * 365)
+    return invalid("--node-silence-limit " + text + ": must be a whole number of minutes, 1 or more");
+  limit = std::chrono::minutes{minutes};
+  return {};
+}
 
 /// Reads where Slurm is. Returns what is wrong with the flags, or nullopt.
 std::optional<core::Error> read_connection(const Flags& flags, bridge::Options& options) {
@@ -99,7 +110,7 @@ int main(int argc, char** argv) {
                  .about = "Lets Slurm choose where and when pods run: a pod with the scheduling gate becomes a job of Slurm."});
   bridge::Options options;
   Flags flags;
-  bool shared_nodes = false;
+  bool shared_nodes = false, no_nodes = false;
   app.flag("--cluster", flags.cluster, "The Slurm cluster: NAMESPACE/NAME of its Controller, which has a RestApi");
   app.flag("--slurmrestd", flags.slurmrestd, "Instead of --cluster: HOST:PORT of a slurmrestd");
   app.flag("--slurm-key", flags.slurm_key, "With --slurmrestd: NAMESPACE/SECRET/KEY of the key that signs tokens (HS256)");
@@ -107,8 +118,11 @@ int main(int argc, char** argv) {
   app.flag("--partition", options.jobs.partition, "The partition of pods that name none (default: Slurm's)");
   app.flag("--mcs-label", options.jobs.mcs_label, "The MCS label of all jobs (default: none)");
   app.flag("--shared-nodes", shared_nodes, "Pods that do not say otherwise share nodes with other jobs");
+  app.flag("--no-nodes", no_nodes, "Leave nodes alone: register, taint and drain none");
   app.flag("--trust-identities", options.jobs.trusts_identities,
            "Let pods choose the user, the group and the priority of their jobs");
+  app.flag("--node-silence-limit", flags.silence_limit,
+           "Release the jobs of pods whose node has not been ready for so many minutes (default: 10)");
   app.flag("--admission-addr", flags.admission_address, "Where the admission webhook is served; 0: nowhere");
   app.flag("--admission-name", flags.admission_name,
            "The name of the webhook's Service, Secret and MutatingWebhookConfiguration");
@@ -117,7 +131,9 @@ int main(int argc, char** argv) {
   if (const std::optional<int> code = app.start(argc, argv)) return *code;
   if (const auto wrong = read_connection(flags, options)) return app.fatal("flags", *wrong);
   if (const auto wrong = check_managed(options.jobs.managed_namespaces)) return app.fatal("flags", *wrong);
+  if (const auto wrong = read_silence_limit(flags.silence_limit, options.jobs.silence_limit)) return app.fatal("flags", *wrong);
   options.jobs.whole_nodes = !shared_nodes;
+  options.runs_nodes = !no_nodes;
   bridge::Bridge slurm_bridge(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);
   auto admission = make_admission(app, flags, slurm_bridge.settings());
   if (!admission) return app.fatal("flags", admission.error());

@@ -1,5 +1,5 @@
-// Generates the CRDs and the reference documentation from the field lists, the rules of the chart's ClusterRole from the
-// declarations of the controllers, and the chart's admission policies.
+// Generates the CRDs and the reference documentation from the field lists, the rules of the charts' ClusterRoles from the
+// declarations of the controllers, and the admission policies of the operator's chart.
 //
 //   slurm-operator-gen [DIRECTORY]     the root of the source tree; default: the current directory
 #include <cstdio>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/kinds.hpp"
+#include "bridge/rights.hpp"
 #include "operator/common/policies.hpp"
 #include "operator/operator.hpp"
 
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
   std::vector<api::GeneratedFile> files = api::generated_files();
   files.push_back(op::cluster_role_file());
   files.push_back(op::admission_policies_file());
+  files.push_back(bridge::rights_file());
   for (const api::GeneratedFile& file : files) good = write(root / file.path, file.text) && good;
   return good ? 0 : 1;
 }

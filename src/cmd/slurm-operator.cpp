@@ -58,7 +58,7 @@ slurm::Clusters::TransportFactory slurm_transport(net::AsioLoop& loop) {
   };
 }
 
-/// How long an external slurmdbd may take to accept a connection.
+/// The time that an external slurmdbd may take to accept a connection.
 constexpr core::Duration kReachTimeout{3000};
 
 op::Reach reach(net::AsioLoop& loop) {

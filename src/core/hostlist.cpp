@@ -108,7 +108,8 @@ bool is_numbered(std::string_view item, std::size_t open) {
   return item.find(']') == item.size() - 1 && open > 0 && !is_digit(item[open - 1]);
 }
 
-/// Returns where the digits at the end of the name begin. Takes at most as many digits as one number can have.
+/// Returns where the digits at the end of the name begin. Counts at most kMaxDigits digits, because one number can have no
+/// more.
 std::size_t digits_at(std::string_view name) {
   std::size_t start = name.size();
   while (start > 0 && is_digit(name[start - 1]) && name.size() - start < kMaxDigits) --start;

@@ -20,7 +20,7 @@ Result<std::vector<std::string>> expand_hostlist(std::string_view text);
 
 /// Reports whether a hostlist contains the name. Does not expand the hostlist: a user's `-w node[0-99999]` is a few bytes, and
 /// a thousand such jobs must stay cheap. A hostlist with malformed brackets counts as containing every name. An item with a
-/// malformed range counts as containing every name that is the item's text before the brackets and then a digit.
+/// malformed range counts as containing every name that begins with its text before the brackets and a digit.
 bool hostlist_names(std::string_view text, std::string_view name);
 
 /// Finds out which of a fixed set of names occur in a hostlist, for many hostlists.
@@ -40,7 +40,7 @@ class HostIndex {
     std::size_t digits;
   };
   std::vector<std::string_view> names_;                      ///< Sorted.
-  std::map<std::string_view, std::vector<Entry>> numbered_;  ///< From a prefix to the names with it, sorted by number.
+  std::map<std::string_view, std::vector<Entry>> numbered_;  ///< Maps a prefix to its names, sorted by number.
 };
 
 /// Collects many hostlists and looks up names in them. A long range takes no more memory than a short one, and overlapping
@@ -52,10 +52,10 @@ class HostSet {
   [[nodiscard]] bool has(std::string_view name) const;
 
  private:
-  using Ranges = std::map<std::uint64_t, std::uint64_t>;  ///< From the first number of each range to the last.
+  using Ranges = std::map<std::uint64_t, std::uint64_t>;  ///< Maps the first number of each range to the last.
   bool any_ = false;                                      ///< A list was malformed, so has() is true for every name.
   std::set<std::string, std::less<>> names_;
-  /// From the prefix before the brackets, and then from the width to which the numbers are padded, to the ranges.
+  /// Maps the prefix before the brackets, and then the width to which the numbers are padded, to the ranges.
   std::map<std::string, std::map<std::size_t, Ranges>, std::less<>> numbered_;
   std::set<std::string, std::less<>> others_;  ///< Items of any other form.
 };

@@ -63,8 +63,8 @@ bool is_any_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Reports whether the value is false, "" or 0, and belongs to a field of the API. In a map whose keys users choose, such a
-/// value is real.
+/// Reports whether the value is false, "" or 0, and belongs to a field of the API. In a map whose keys users choose, the API
+/// server stores such a value.
 bool zero_member(const Json& value, std::string_view parent) {
   const bool empty_text = value.is_string() && value.get_ref<const std::string&>().empty();
   const bool zero = value == false || empty_text || (value.is_number() && value == 0);

@@ -42,7 +42,7 @@ std::vector<std::string> diff_paths(const Json& a, const Json& b);
 /// volumes), lists of volumeMounts by "mountPath". `over` replaces other lists. A null in `over` removes the member.
 Json merge(Json base, const Json& over);
 
-/// Removes members that are null or an empty list, at any depth: in a manifest such members mean the same as absent members.
+/// Removes members that are null or an empty list, at any depth. In a manifest, they mean the same as absent members.
 Json without_unsaid(const Json& manifest);
 
 }  // namespace core

@@ -1,4 +1,4 @@
-// HS256 JSON web tokens, as slurmrestd takes them.
+// HS256 JSON web tokens, as slurmrestd accepts them.
 #pragma once
 
 #include <string>

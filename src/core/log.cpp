@@ -55,7 +55,7 @@ struct SpdLogger::Impl {
 SpdLogger::SpdLogger(Level least, const Clock& clock)
     : impl_(new Impl{least, clock, spdlog::logger("", std::make_shared<spdlog::sinks::stderr_sink_mt>())}) {
   impl_->logger.set_pattern("%v");
-  impl_->logger.set_level(spdlog::level::trace);  // `least` decides
+  impl_->logger.set_level(spdlog::level::trace);  // log() itself compares with `least`
   impl_->logger.flush_on(spdlog::level::trace);
 }
 

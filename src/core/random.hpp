@@ -1,4 +1,4 @@
-// The random source is passed in: that of the system in production, and a source with a seed in the simulator.
+// The random source is passed in. Production uses the system's generator, and the simulator uses a generator with a seed.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class Random {
   /// Returns n bytes. In production, they come from OpenSSL and are good enough for keys.
   virtual std::string bytes(std::size_t n) = 0;
   /// Returns a new key pair. May be called on another thread than the other functions. In production, OpenSSL makes a key of
-  /// the given type. Other implementations return an Ed25519 key for every type, because tests only tell keys apart.
+  /// the given type. Other implementations return an Ed25519 key for every type, because tests only need keys that differ.
   virtual SshKeyPair ssh_key(SshKeyType, std::string_view comment) { return ssh_key_of_seed(bytes(32), comment); }
   /// Returns an independent source for a part of the program. In the simulator, its values depend only on the seed and the
   /// name, not on what else was drawn or on the order in which parts were made.

@@ -1,7 +1,7 @@
 // Errors as values.
 //
 // Every boundary of the project returns Result<T>. An Error says what went wrong in words a user can act on, and carries the
-// facts that code decides by: its class, the HTTP status, how long to wait. Exceptions mean bugs.
+// facts that code decides by: its code, the HTTP status, how long to wait. Exceptions mean bugs.
 //
 //   Result<Node> n = parse_node(text);
 //   if (!n) return std::unexpected(n.error().with("node table"));
@@ -15,7 +15,7 @@
 
 namespace core {
 
-/// What kind of failure it was. The names follow the reasons of the Kubernetes API where one exists.
+/// The kind of a failure. The names are those of the reasons of the Kubernetes API, where there is such a reason.
 enum class ErrorCode {
   kInvalid,          ///< The input is wrong; trying again with the same input cannot help.
   kNotFound,         ///< 404, or a Slurm node that does not exist.

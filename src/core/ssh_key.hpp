@@ -24,7 +24,7 @@ struct SshKeyPair {
 /// Makes a key: RSA with 3072 bits, ECDSA on the curve P-256, or Ed25519. Do not call it on the loop, because RSA takes some
 /// tenths of a second.
 SshKeyPair make_ssh_key(SshKeyType type, std::string_view comment);
-/// Returns the Ed25519 key of a seed of 32 bytes. The same seed gives the same key.
+/// Makes an Ed25519 key from a seed of 32 bytes. The same seed always gives the same key.
 SshKeyPair ssh_key_of_seed(std::string_view seed, std::string_view comment);
 
 }  // namespace core

@@ -33,7 +33,7 @@
 namespace kube {
 
 /// Creates an object that must not exist. If it exists, the outcome is AlreadyExists, unless a live read shows that an earlier
-/// attempt of ours created it: it has the same controller owner (if any) and all our labels.
+/// attempt of ours created it: it is not being deleted, and has the same controller owner (if any) and all our labels.
 struct Create final : plan::Act {
   Create(Resource of, core::Json body) : resource(std::move(of)), object(std::move(body)) {}
   Resource resource;
@@ -99,7 +99,7 @@ class PodEvidence : public plan::Evidence {
 };
 
 /// Proves that the pod, as it was seen, has no Kubernetes node yet. For a pod with a node, a missing container status proves
-/// nothing: slurmd may run jobs a second before the API server learns that its container has started.
+/// nothing: slurmd may run jobs a second before the API server learns that the container has started.
 class NeverStarted final : public PodEvidence {
  public:
   static std::optional<NeverStarted> of(const plan::Observing& observing, const PodRecord& pod);
@@ -126,7 +126,7 @@ struct Delete final : plan::Act {
   std::string uid;               ///< Required.
   std::string resource_version;  ///< Optional. If the evidence is about a version, that version takes precedence.
   std::optional<PodEvidence> evidence;
-  /// The previous step of the lane has checked that the evidence still holds, so its age does not count.
+  /// The previous step of the lane checks live that the evidence still holds, so the evidence may be old.
   bool fenced = false;
   /// Returns the version that the object must have; "" if it may have any.
   [[nodiscard]] const std::string& required_version() const;
@@ -181,7 +181,7 @@ struct List final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Writes an event about an object through the recorder. It has no gate and never fails.
+/// Writes an event about an object through the recorder. It has no gate. A lost event is not an error.
 struct EventAct final : plan::Act {
   Resource regarding;
   ObjectMeta object;
@@ -201,8 +201,8 @@ plan::ActPtr json_patch(const Resource& resource, const ObjectMeta& object, core
 /// Returns a patch that does not depend on the object's version. It fails for another object of the same name.
 plan::ActPtr patch_any_version(const Resource& resource, const ObjectMeta& object, core::Json patch,
                                PatchType type = PatchType::kMerge, std::string subresource = "");
-/// Whether a deletion fails if the pod has changed since it was seen. If the evidence is about one version of the pod, the
-/// deletion fails in both cases.
+/// Selects whether a deletion fails if the pod has changed since it was seen. If the evidence is about one version of the pod,
+/// the deletion fails in both cases.
 enum class PodVersion { kAny, kAsSeen };
 /// Returns the deletion of a pod. No pod can be deleted without evidence.
 plan::ActPtr delete_pod(const PodRecord& pod, PodEvidence evidence, PodVersion version = PodVersion::kAny);

@@ -8,7 +8,7 @@
 
 namespace kube {
 
-/// What the API server asks the webhook to allow.
+/// The request that the API server asks the webhook to allow.
 struct AdmissionRequest {
   std::string uid;        ///< The uid of the request, not of the object.
   std::string operation;  ///< "CREATE", "UPDATE", "DELETE" or "CONNECT".

@@ -1,4 +1,4 @@
-// Applies only differences: an apply without a change still costs a request, and may still change the resourceVersion.
+// Applies only differences, because an apply without a change costs a request, and may still change the resourceVersion.
 #pragma once
 
 #include <string>

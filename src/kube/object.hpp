@@ -86,7 +86,7 @@ struct ContainerState {
   int restarts = 0;
   std::string waiting_reason;  ///< "ImagePullBackOff", "CrashLoopBackOff" ... or "".
   std::string message;         ///< The message of the waiting state; after a crash or an end, the termination message.
-  std::string last_message{};  ///< Of a running container whose last run ended with an error: that termination message.
+  std::string last_message{};  ///< If the container runs and its last run failed: the termination message of that run.
   /// The container has failed more than once and does not run now: it is in CrashLoopBackOff, or about to be.
   bool crashed = false;
 };
@@ -98,10 +98,10 @@ struct EphemeralContainer {
   bool failed = false;                   ///< The container ended with an error. It is not started again.
 };
 
-/// How long a pod stays on a node that Kubernetes has tainted (NoExecute) because its kubelet does not report.
+/// The time that a pod stays on a node that Kubernetes has tainted (NoExecute) because its kubelet does not report.
 struct Patience {
-  std::int32_t index = -1;              ///< The index in spec.tolerations of the pod's toleration of the taint; -1: none.
-  std::optional<std::int64_t> seconds;  ///< nullopt with a toleration: it has no limit, or it covers all taints.
+  std::int32_t index = -1;              ///< The index, in spec.tolerations, of the toleration that matches; -1: none.
+  std::optional<std::int64_t> seconds;  ///< nullopt if the toleration has no limit, or covers all taints.
   friend bool operator==(const Patience&, const Patience&) = default;
 };
 inline constexpr std::string_view kTaintNotReady = "node.kubernetes.io/not-ready";
@@ -114,13 +114,13 @@ inline constexpr std::array<std::string_view, 3> kProbes{"startupProbe", "livene
 struct PodRecord {
   ObjectMeta meta;
   std::string node_name, hostname, phase, pod_ip, reason, message;
-  std::string pinned_to;  ///< The only node that the required node affinity allows (metadata.name). "": there is no such limit.
+  std::string pinned_to;  ///< The only node that the required node affinity allows (metadata.name). "": none.
   bool host_network = false;
   std::string image;  ///< The image of the first container.
   std::vector<PodCondition> conditions;
   std::vector<ContainerState> containers;
   std::vector<EphemeralContainer> ephemeral;
-  std::optional<core::WallTime> ready_since;  ///< Since when the pod is ready. Absent if it is not, or if the time is unknown.
+  std::optional<core::WallTime> ready_since;  ///< When the pod became ready; nullopt if it is not, or if that is unknown.
   Patience not_ready, unreachable;            ///< The patience for kTaintNotReady and for kTaintUnreachable.
   std::vector<std::string> secrets;           ///< The names of the Secrets that the pod mounts, in the order of the spec.
   std::vector<std::string> http_probed;       ///< The names of the pod's containers with HTTP probes.
@@ -176,7 +176,8 @@ struct SchedulingPodRecord : PodRecord {
   std::optional<int> exit_code;
   std::string scheduler, priority_class;
   std::int32_t priority = 0;
-  /// What the pod takes of a node, as the scheduler counts. For each resource, that is the pod-level request if there is one.
+  core::Duration grace{30000};  ///< spec.terminationGracePeriodSeconds.
+  /// The resources that the scheduler counts for the pod. For each resource, that is the pod-level request if there is one.
   /// Otherwise it is the sum of the containers and sidecars, or the most that an init container takes together with the
   /// sidecars before it, whichever is larger. The overhead is added.
   ResourceAmounts requests;
@@ -188,6 +189,7 @@ struct SchedulingPodRecord : PodRecord {
 /// The part of a node that a scheduler needs, including NodeRecord.
 struct SchedulingNodeRecord : NodeRecord {
   ResourceAmounts allocatable;
+  std::string internal_ip;  ///< The first InternalIP; "": none.
   std::vector<PodCondition> conditions;
 };
 
@@ -195,7 +197,7 @@ using ObjectPtr = std::shared_ptr<const Object>;
 using PodPtr = std::shared_ptr<const PodRecord>;
 using SecretPtr = std::shared_ptr<const SecretRecord>;
 
-/// Whether an object exists. Until its watch has synced, the answer is kUnknown, not kAbsent.
+/// The existence of an object. Until its watch has synced, the answer is kUnknown, not kAbsent.
 enum class Presence { kUnknown, kAbsent, kPresent };
 template <class Record>
 struct Named {

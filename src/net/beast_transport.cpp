@@ -112,7 +112,7 @@ struct Exchange {
 };
 using ExchangePtr = std::shared_ptr<Exchange>;
 
-/// How a connection reports what happens. Nothing is called after close().
+/// The callbacks of a connection. None is called after close().
 struct ConnectionEvents {
   std::function<void(const ConnectionPtr&)> on_ready;                           ///< Connected.
   std::function<void(const ConnectionPtr&, const std::string& why)> on_failed;  ///< Not connected, cut, or malformed.
@@ -332,7 +332,8 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
     exchange->timer.set(exchange->request.timeout, [this, raw = exchange.get()] {
       const ExchangePtr held = exchanges.at(raw->id);
       const bool silent = held->streaming && held->heard_any;
-      // What silenced one kept connection silenced the others too, and each of them would cost a request its full timeout.
+      // If one kept connection gets no reply, the others probably get none either. Each of them would cost a request its full
+      // timeout.
       const bool deaf = held->connection && held->connection->used && !held->heard_any;
       if (deaf) drop_idle_ones();
       fail_exchange(held, fmt::format("{} after {} ms", silent ? "silence" : "no reply", held->request.timeout.count()));

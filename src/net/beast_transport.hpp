@@ -44,7 +44,7 @@ class BeastTransport final : public HttpTransport {
   core::Result<void> set_endpoint(Endpoint endpoint);
   [[nodiscard]] const Endpoint& endpoint() const;
 
-  /// For metrics and tests.
+  /// Counts connections and requests, for metrics and tests.
   struct Stats {
     std::size_t open = 0;      ///< All connections, including kept ones.
     std::size_t idle = 0;      ///< Kept connections that carry no request.

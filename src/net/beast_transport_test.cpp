@@ -376,7 +376,7 @@ TEST_F(NetTest, AStaleConnectionIsTriedOnceMore) {
 }
 
 TEST_F(NetTest, WhenOneKeptConnectionIsDeafNoneIsUsedAgain) {
-  // Once deaf, the server no longer answers on existing connections.
+  // If `deaf` is set, the server no longer answers on existing connections.
   bool deaf = false;
   int first_ones = 0;
   RawServer server(loop.context(), [&](int connection, const std::string&, const RawServer::Socket& socket) {

@@ -1,4 +1,4 @@
-// HTTP for the project's state machines: requests out, replies and pieces of streams in, all on the loop's thread.
+// HTTP for the project's state machines: sends requests, and receives replies and pieces of streams, all on the loop's thread.
 //
 // Production: net/beast_transport.hpp (HTTP/1.1, TLS, keep-alive pool). Tests and the simulator use their own transports.
 #pragma once

@@ -1,4 +1,4 @@
-// Beast's HTTP/1.1 parser as a state machine without sockets: bytes in, calls out. Private to this folder.
+// Beast's HTTP/1.1 parser as a state machine without sockets: takes bytes, and calls handlers. Private to this folder.
 #pragma once
 
 #include <algorithm>

@@ -21,7 +21,7 @@ using tcp = asio::ip::tcp;
 namespace {
 
 constexpr std::size_t kRequestReadBytes = 16384;
-constexpr std::size_t kMaxPipelined = 65536;  ///< Bytes of later requests taken while one is being answered.
+constexpr std::size_t kMaxPipelined = 65536;  ///< The most bytes of later requests that are read while one is answered.
 
 std::string_view status_text(int status) {
   switch (status) {

@@ -22,7 +22,7 @@ namespace net {
 
 /// Answers one request once, now or later. Copies refer to the same request. If the last copy is destroyed without an answer,
 /// the client gets a 500. If the last copy is destroyed between begin() and end(), the connection is closed. Calls after the
-/// client has gone do nothing. Use it on the loop's thread only.
+/// client has disconnected do nothing. Use it on the loop's thread only.
 class Responder {
  public:
   /// Sends the whole answer.
@@ -33,11 +33,11 @@ class Responder {
   void end();
   /// Closes the connection without completing an answer.
   void cut();
-  /// Returns false if the client has gone or the answer is complete.
+  /// Returns false if the client has disconnected or the answer is complete.
   [[nodiscard]] bool open() const;
   /// Returns how many written bytes the client's socket has not taken yet.
   [[nodiscard]] std::size_t backlog() const;
-  /// Calls `call` once, in a later turn, if the client goes before the answer is complete.
+  /// Calls `call` once, in a later turn, if the client disconnects before the answer is complete.
   void on_gone(core::Callback call);
 
   struct State;

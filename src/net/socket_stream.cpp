@@ -81,8 +81,8 @@ struct SslDeleter {
 struct Wire {
   tcp::socket& socket;
   ErrorCode tried{};
-  /// How much one call may still read. Without a limit, a peer that never stops sending records without data could block the
-  /// loop.
+  /// The number of bytes that one call may still read. Without a limit, a peer that never stops sending records without data
+  /// could block the loop.
   std::size_t left = 0;
 
   template <typename Call>
@@ -189,7 +189,7 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
 
   ErrorCode explain_end(int verdict) const {
     if (verdict == SSL_ERROR_ZERO_RETURN) return asio::error::eof;
-    // The connection ended without the peer's close_notify, so anybody may have cut it.
+    // The connection ended without the peer's close_notify, so somebody else may have cut it.
     if (verdict == SSL_ERROR_SYSCALL && wire.tried == asio::error::eof) return ssl::error::stream_truncated;
     if (verdict == SSL_ERROR_SYSCALL && wire.tried) return wire.tried;
     const int code = static_cast<int>(ERR_get_error());

@@ -14,7 +14,7 @@ namespace net {
 struct TlsFilesOptions {
   std::string cert_file, key_file;  ///< PEM files: the whole chain, and its key without a passphrase.
   std::string ca_file{};            ///< The authority of client certificates; "": clients need no certificate.
-  core::Duration interval{10000};   ///< How often the files are read.
+  core::Duration interval{10000};   ///< The time between two readings of the files.
 };
 
 /// Reads the files periodically, off the loop, and passes new contents to `use`. Compares contents, because a swapped link may

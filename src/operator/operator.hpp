@@ -33,7 +33,7 @@ struct OperatorOptions {
   std::vector<std::string> propagated_node_conditions = {};
 };
 
-/// How the operator reaches servers other than the API server.
+/// The operator's connections to servers other than the API server.
 struct Network {
   slurm::Clusters::TransportFactory slurm;  ///< Connects to the slurmrestd of a cluster.
   Reach reach;                              ///< Connects to the port of an external slurmdbd.
@@ -41,8 +41,8 @@ struct Network {
 
 class Operator {
  public:
-  /// Registers everything with the manager, which must not be started yet. The operator must live until the manager has
-  /// stopped, and the manager must outlive the operator.
+  /// Registers its controllers and targets with the manager, which must not be started yet. The operator must live until the
+  /// manager has stopped, and the manager must outlive the operator.
   Operator(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager, Network network,
            OperatorOptions options = {});
   ~Operator();

@@ -1,4 +1,4 @@
-// Destruction needs evidence: a value that states why an act cannot lose work.
+// An act that destroys something needs evidence: a value that states why the act cannot lose work.
 //
 // Evidence is issued only while a controller observes. Issuing it requires an Observing, which only the runtime makes and
 // passes to `observe`. `observe` attaches all evidence that the facts allow to the objects that it copies, and the plan selects
@@ -54,7 +54,7 @@ class Evidence {
   [[nodiscard]] const std::string& detail() const { return detail_; }
   /// Reports whether the evidence may still be acted on.
   [[nodiscard]] bool good_at(core::MonoTime now) const { return !good_until_ || now <= *good_until_; }
-  /// Returns until when it is good. nullopt: forever, because it cannot become false, or the act requires the object's version.
+  /// Returns when the evidence expires; nullopt: never, as it cannot become false or the act requires the object's version.
   [[nodiscard]] const std::optional<core::MonoTime>& good_until() const { return good_until_; }
 
  protected:

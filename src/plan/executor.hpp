@@ -21,7 +21,7 @@ class Gate {
  public:
   virtual ~Gate() = default;
   [[nodiscard]] virtual bool open() const = 0;
-  /// Starts a live read of what became of the write; open() reports the result. Called when the gate has been closed for too
+  /// Starts a live read of the outcome of the write; open() reports the result. Called when the gate has been closed for too
   /// long. Returns false if the outcome cannot be read, so that nothing should wait for the gate any longer.
   [[nodiscard]] virtual bool settle() const { return false; }
   [[nodiscard]] virtual std::string describe() const = 0;
@@ -29,7 +29,7 @@ class Gate {
 using GatePtr = std::shared_ptr<const Gate>;
 
 struct ActResult {
-  core::Result<core::Json> value;  ///< The reply or the error. Only Executor::fetch returns replies; steps never see them.
+  core::Result<core::Json> value;  ///< The reply or the error. run() drops the reply; only fetch() returns it.
   /// The gates of a write, also after kUnknownOutcome. Such a gate opens once a later consistent read has shown the outcome.
   std::vector<GatePtr> gates;
 };
@@ -77,7 +77,7 @@ struct PassLimits {
 struct PassResult {
   Outcomes outcomes;  ///< The steps tried in this pass, each with count 1. The engine adds up the counts.
   std::vector<GatePtr> gates;
-  bool complete = true;  ///< False if steps were left for the next pass, because of limits or a failed group before them.
+  bool complete = true;  ///< False if steps were left for the next pass: a limit was reached, or a step before them failed.
   bool failed = false;   ///< At least one step failed.
   std::optional<core::Duration> retry_after;  ///< The longest wait that any server asked for.
   bool timed_out = false;                     ///< Steps were left because max_time had passed.
@@ -92,8 +92,8 @@ class Executor {
   Executor(core::Loop& loop, Target& target, PassLimits limits = {});
   ~Executor();
   /// Runs one pass. Passes of several keys may run at once. `done` is called once, in a later turn. A step for which `withheld`
-  /// returns true is left out, and so are the later groups of its lane. They do not make PassResult::complete false. run()
-  /// calls `withheld` before it returns.
+  /// returns true is left out, and so are the later groups of its lane. Such steps do not make PassResult::complete false.
+  /// run() calls `withheld` before it returns.
   void run(const Plan& plan, std::function<void(PassResult)> done, const std::function<bool(const Step&)>& withheld = {});
   /// Reads the facts that a plan needs, and passes them to `done` by Need::id. A failed read is a fact with an error.
   void fetch(const std::vector<Need>& needs, std::function<void(Facts)> done);

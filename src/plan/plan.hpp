@@ -1,4 +1,4 @@
-// What a controller decides: a Plan is steps in lanes, and a summary of all that is left to do. Data only.
+// The decisions of a controller. A Plan contains steps, in lanes, and a summary of all that is left to do. Data only.
 //
 // A controller is `Plan plan(const Observed&)`. It does no I/O and reads no clock. It puts what it wants to do into steps:
 //   Plan p;
@@ -50,7 +50,7 @@ using ActPtr = std::shared_ptr<const Act>;
 struct StepId {
   std::string verb;    ///< "create", "drain".
   std::string kind{};  ///< The kind of object: "Pod", "Slurm node"; "" if the verb implies the kind.
-  /// The object: "default/cpu-0". For an act on several objects, what they share. "" if there is only one such object.
+  /// The object: "default/cpu-0". For several objects, a name that they have in common. "" if only one such object exists.
   std::string name{};
   std::string variant{};  ///< A detail that changes: a status, the note of an event. run::Repeats ignores it.
 
@@ -120,10 +120,10 @@ struct Context {
   Facts facts;        ///< The answers to the needs of the previous plan of this pass.
 };
 
-/// The whole difference between the actual and the desired state, as far as known. The steps of all passes add up to it.
+/// The whole difference between the actual and the desired state, as far as it is known. It may take several passes to remove.
 struct Intent {
   std::string summary;  ///< The purpose, if the steps alone do not show the purpose: "end the cluster".
-  /// What this pass and later ones have to do: the objects ("default/cpu-0") by verb and kind. The keys have no name and no
+  /// The work of this pass and of later ones: the objects ("default/cpu-0") by verb and kind. The keys have no name and no
   /// variant.
   std::map<StepId, std::set<std::string>> remaining;
   int pods = 0;  ///< The number of pods affected.

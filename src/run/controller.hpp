@@ -25,7 +25,7 @@ class Recorder {
   virtual ~Recorder() = default;
 };
 
-/// What `observe` gets: the context of the pass, and the permission to issue evidence.
+/// The input of `observe`: the context of the pass, and the permission to issue evidence.
 struct Observation : plan::Context {
   plan::Observing observing;
 };

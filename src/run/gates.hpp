@@ -19,7 +19,7 @@ namespace run {
 
 class Gates {
  public:
-  /// Calls `opened` for each pass whose gates are all open or dropped, when it is no longer held. `opened` may hold other
+  /// Calls `opened` for each pass whose gates are all open or dropped, after the pass was released. `opened` may hold other
   /// passes.
   Gates(core::Loop& loop, core::Logger& logger, core::Duration cap, std::function<void(const PassPtr&)> opened);
 

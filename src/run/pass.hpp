@@ -60,7 +60,7 @@ struct Pass {
   std::size_t withheld = 0;                      ///< Steps that were withheld: see Repeats.
   std::optional<core::MonoTime> withheld_until;  ///< When the first withheld step may run.
 
-  // What the pass waits for at the end: see Gates.
+  // The state of waiting for gates, at the end of the pass: see Gates.
   std::vector<plan::GatePtr> gates;
   core::MonoTime gated_since;
   core::MonoTime settle_at;

@@ -110,8 +110,8 @@ void Passes::caches_changed() {
 void Passes::stop() {
   halt();
   due_.cancel();
-  // A pass that only waits for a gate does nothing any more. But if the outcome of its last write is unknown, the write may
-  // still be carried out.
+  // A pass that only waits for a gate writes nothing more. But if the outcome of its last write is unknown, the server may
+  // still carry out that write.
   for (const PassPtr& pass : gates_.drop_all()) {
     unsettled_ = unsettled_ || pass->may_still_write();
     pass->move_to(PassState::kDone);
@@ -296,7 +296,7 @@ PassMetrics::PassEnd Passes::requeue(const Pass& pass) {
   return pass.plan.wake() || pass.withheld_until ? PassMetrics::PassEnd::kRequeueAfter : PassMetrics::PassEnd::kSuccess;
 }
 
-/// Returns how long the key rests, so that a key with nothing to do that takes long to plan is planned once for many events.
+/// Returns how long the key rests. If there is nothing to do, but planning takes long, many events then cause only one pass.
 core::Duration Passes::rest_of(const Pass& pass) {
   if (pass.plan.step_count() > pass.withheld) return core::Duration{0};
   return std::min(kLongestRest, pass.planning * kRestFactor);

@@ -27,8 +27,8 @@
 namespace run {
 
 struct PassOptions {
-  /// The maximum number of passes at once; passes that only wait for a gate do not count. All passes of one
-  /// Controller::share get at most a quarter (once half are in use, a sixteenth), so that a slow system delays no others.
+  /// The maximum number of passes at once; passes that only wait for a gate do not count. The passes of one
+  /// Controller::share get at most a quarter (a sixteenth once half are in use), so that a slow system delays no others.
   std::size_t max_in_flight = 64;
   bool dry_run = false;            ///< Log plans without executing them.
   core::Duration gate_cap{30000};  ///< After this time, closed gates are settled by a live read (run/gates.hpp).
@@ -67,7 +67,7 @@ class Passes {
 
   /// From now on, no pass begins and no plan is executed. Acts under way continue to their end.
   void halt() { stopping_ = true; }
-  /// Does what halt() does, and releases the keys that only wait for a gate.
+  /// From now on, no pass begins and no plan is executed. Releases the keys that only wait for a gate.
   void stop();
   /// Reports whether an act of ours may still write: a pass is under way, or has ended without knowing the outcome of a write.
   [[nodiscard]] bool may_still_write() const { return !running_.empty() || unsettled_; }

@@ -35,7 +35,7 @@ struct WorkKey {
 struct QueueOptions {
   core::Duration backoff_base{20};
   core::Duration backoff_cap{30000};
-  /// How much waiting time one point of priority is worth. Ready keys run in the order of the time when they became ready,
+  /// The waiting time that one point of priority is worth. Ready keys run in the order of the time when they became ready,
   /// minus this much for each point. So a key of priority -100 waits at most 10 s behind new keys, and no key starves.
   core::Duration per_priority{100};
 };

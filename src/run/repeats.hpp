@@ -18,15 +18,15 @@ class Repeats {
   static constexpr int kTimes = 5;
   static constexpr core::Duration kWindow{60000};
   static constexpr core::Duration kLongest{300000};     ///< The longest time for which a step is withheld.
-  static constexpr core::Duration kLongestElse{10000};  ///< The longest time for acts with an opposite (plan::Act::Withhold).
-  /// A step that was withheld and has not run for this long counts from the start again.
+  static constexpr core::Duration kLongestElse{10000};  ///< The longest time for acts of plan::Act::Withhold::kBriefly.
+  /// If a withheld step has not run for this long, the count of its runs starts again.
   static constexpr core::Duration kForgotten{600000};
 
   /// Records that the step ran. Returns true for the run with which withholding begins.
   bool done(const plan::Step& step, core::MonoTime now);
   /// Returns when the step may run; nullopt if it may run now.
   [[nodiscard]] std::optional<core::MonoTime> withheld_until(const plan::Step& step, core::MonoTime now) const;
-  /// Drops the steps whose next run would count from the start again.
+  /// Drops the steps for which the count would start again with the next run.
   void forget(core::MonoTime now);
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
 

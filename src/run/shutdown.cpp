@@ -10,7 +10,7 @@ Shutdown::Shutdown(core::Loop& loop, core::Logger& logger, core::Duration grace,
 void Shutdown::begin(std::function<void()> done) {
   done_.push_back(std::move(done));
   if (state_ == State::kEnded) return closing_.set(core::Duration{0}, [this] { ended(); });
-  // If the Lease was lost earlier, the end may be under way, without a callback until now.
+  // The end may be under way already, because of an earlier call or a lost Lease. Its last step also calls this `done`.
   if (state_ == State::kClosing || grace_over_.pending()) return;
   state_ = State::kEndingPasses;
   logger_.info("stopping", {{"passes", steps_.passes()}});

@@ -97,7 +97,7 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
     } else {
       using enum slurm::accounting::List;
       std::set<slurm::accounting::List> lists{kQos, kTres};
-      // To change accounts and users takes all lists. Who uses a QOS matters only before it is deleted.
+      // Changes of accounts and users need all lists. Deleting a QOS also needs the associations that may use it.
       if (entities) {
         lists = slurm::accounting::all_lists();
       } else if (std::ranges::any_of(resources, [](const kube::ObjectPtr& object) { return object->meta.terminating(); })) {
@@ -109,8 +109,8 @@ struct AccountingConnections::Impl : std::enable_shared_from_this<AccountingConn
   }
 
   /// Returns the clusters whose slurmrestd asks this database, the oldest first. The slurmrestd of a cluster that has not
-  /// joined asks no database, or another one. The operator cannot see whether an external slurmctld has joined, and believes
-  /// the user.
+  /// joined asks no database, or another one. Whether an external slurmctld has joined cannot be seen, so spec.accountingRef of
+  /// its Controller decides.
   [[nodiscard]] std::vector<slurm::ClusterKey> clusters_of(const kube::Key& key) const {
     std::vector<slurm::ClusterKey> out;
     const kube::ObjectPtr object = accountings.find(key);

@@ -51,13 +51,13 @@ std::optional<std::size_t> max_node_count(const slurm::conf::Conf& conf);
 
 /// Reports whether PrologFlags contains Contain or a flag that implies it. Each job then has a step that ssh sessions can join.
 bool contains_jobs(const slurm::conf::Conf& conf);
-/// Reports the same for the slurm.conf that the ConfigMap offers to slurmctld.
+/// Reports contains_jobs() of the slurm.conf that the ConfigMap offers to slurmctld.
 bool contains_jobs(const kube::Object& config_map);
 
 /// Reports whether CommunicationParameters contains EnableIPv6.
 bool enables_ipv6(const slurm::conf::Conf& conf);
 
-/// Which workers already have the places that the user's topology file gives them in Slurm's topology: see
+/// Tells which workers already have their places in Slurm's topology, which the user's topology file gives them: see
 /// operator/controller/places.hpp.
 struct Places {
   /// Workers that Slurm has had since before this time have their places. nullopt: not known.
@@ -82,9 +82,9 @@ struct LeftOut {
 /// Maps the partition's name to what is left out of the partition.
 using LeftOuts = std::map<std::string, LeftOut, std::less<>>;
 
-/// Reads the partitions left out from the ConfigMap's annotation; empty if the annotation is missing or invalid.
+/// Reads the LeftOuts that the annotation of the ConfigMap lists. Returns none if the annotation is missing or invalid.
 LeftOuts read_left_out(const kube::Object& config_map);
-/// Returns the value of that annotation for `left_out`.
+/// Returns the value of the annotation that read_left_out() reads.
 std::string write_left_out(const LeftOuts& left_out);
 
 }  // namespace slinky

@@ -1,4 +1,4 @@
-// What observers may know about key Secrets: whether they exist, and a digest that detects changes.
+// The facts about key Secrets that observers may know: whether they exist, and a digest that detects changes.
 //
 // Daemons do not mount the Secret of slurmKeyRef. When the data of a mounted Secret change, the kubelet replaces the file in
 // running pods, and the next reconfigure makes slurmctld and the slurmds load it one after the other. Daemons mount the

@@ -1,4 +1,4 @@
-// Names, labels and addresses of everything the controllers make, as users of the Go operator v1.2.1 know them.
+// Names, labels and addresses of all objects that the controllers make. They are those of the Go operator v1.2.1.
 //
 // All controllers take names from here, so that each finds what others create. Names depend only on the custom resource.
 #pragma once
@@ -93,8 +93,8 @@ std::string login_hosts_name(std::string_view loginset);
 std::string worker_ssh_host_keys_name(std::string_view nodeset);
 /// "slurm-workers-X": the headless Service of all workers of a Controller, and the subdomain of their pods.
 std::string workers_service_name(std::string_view controller);
-/// Returns the domain of that Service, in which the pods of workers and of login nodes have their names. It is a DNS search
-/// path of the daemons of Slurm.
+/// Returns the domain of the Service slurm-workers-X, in which the pods of workers and login nodes have their names. It is a
+/// DNS search path of Slurm's daemons.
 std::string workers_domain(std::string_view ns, std::string_view controller, std::string_view cluster_domain);
 /// "slurm-workers-pdb-X": the PodDisruptionBudget of all workers of a Controller.
 std::string workers_pdb_name(std::string_view controller);
@@ -140,7 +140,7 @@ Endpoint restapi_endpoint(const api::RestApiSpec& spec, std::string_view ns, std
 /// Returns the name of a NodeSet inside of Slurm (its NodeSet, Feature and Partition): template.spec.hostname without trailing
 /// dashes, or the name of the object.
 std::string slurm_node_set_name(const api::NodeSetSpec& spec, std::string_view nodeset);
-/// Returns the same for a NodeSet whose other fields may not be readable.
+/// Returns the name of a NodeSet inside of Slurm, even if its other fields cannot be read.
 std::string slurm_node_set_name(const kube::Object& nodeset);
 
 /// Default images: the public ones.

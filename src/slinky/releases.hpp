@@ -1,4 +1,4 @@
-// Which releases of Slurm's daemons work together, and the order of upgrades: slurmdbd, then slurmctld, then all others
+// The releases of Slurm's daemons that work together, and the order of upgrades: slurmdbd, then slurmctld, then all others
 // (https://slurm.schedmd.com/upgrades.html). slurmdbd itself reports its release. The releases of the others come from the tags
 // of their images; an image whose tag names no release is never refused. slurmctld compares its release with slurmdbd's before
 // it starts, independent of tags: see operator/controller/accounting.hpp.

@@ -37,7 +37,7 @@ struct Serving {
   friend bool operator==(const Serving&, const Serving&) = default;
 };
 
-/// Returns nullopt if the operator must not connect to any slurmrestd.
+/// Returns nullopt if there is no slurmrestd, or the operator must not connect to one.
 [[nodiscard]] std::optional<Serving> plan_serving(const ServingObserved& observed);
 
 }  // namespace slinky

@@ -122,7 +122,7 @@ void Conditions::set(std::string_view type, api::ConditionStatus status, std::st
   condition.observed_generation = generation_;
   const api::Condition* old = api::find_condition(previous_, type);
   const bool same = old != nullptr && old->status == status && old->last_transition_time;
-  // Cuts the time to whole seconds, as it is written. Otherwise it would differ from itself once it is read back.
+  // Cuts the time to whole seconds, as it is written. Otherwise the time would differ from the one that is read back.
   const core::WallTime now{core::Duration{now_.since_epoch.count() / 1000 * 1000}};
   condition.last_transition_time = same ? *old->last_transition_time : now;
   const auto place = std::find_if(conditions_.begin(), conditions_.end(), [&](const auto& c) { return c.type == type; });

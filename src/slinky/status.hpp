@@ -118,7 +118,7 @@ std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot);
 /// Returns the problems of earlier attempts at this key's steps (a quota, a refused template, a conflict), as the API server
 /// put them. An error that usually passes, such as a conflict, counts only after five failures in a row.
 std::vector<Problem> step_problems(const plan::Outcomes& outcomes);
-/// Returns the same, but only for steps that `plan` contains or remembers: a step that is no longer wanted will never succeed.
+/// Returns these problems for steps that `plan` contains or remembers. Steps that are no longer wanted will never succeed.
 std::vector<Problem> step_problems(plan::Outcomes outcomes, const plan::Plan& plan);
 
 }  // namespace slinky

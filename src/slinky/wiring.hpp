@@ -1,4 +1,4 @@
-// What a controller declares in its constructor: the caches that it reads, what wakes it, and the rights that it needs. The
+// The declarations in a controller's constructor: the caches that it reads, what wakes it, and the rights that it needs. The
 // program's wiring, the chart's ClusterRole and the caches of unit tests follow from these declarations alone.
 //
 //   RestApiController::RestApiController(Wiring& wiring)

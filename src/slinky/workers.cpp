@@ -21,7 +21,7 @@ std::optional<core::WallTime> time_of(const kube::PodCondition* condition, std::
   return since ? std::optional(*since) : std::nullopt;
 }
 
-/// This many workers may always be missing: administrators delete a node or two.
+/// This many workers may always be missing, because an administrator may have deleted a node or two.
 constexpr std::size_t kFew = 2;
 /// In large clusters, one in this many workers may be missing.
 constexpr std::size_t kFewOf = 20;
@@ -41,7 +41,7 @@ bool is_true(std::string_view text) {
 }
 
 bool stops_deletions(const kube::ObjectMeta& controller) {
-  // Whoever sets the switch is in a hurry, so only an explicit no counts as no.
+  // Administrators set the switch in an emergency, so every value sets it, except an explicit no.
   const std::string_view text = controller.annotation(api::kAnnotationStopDeletions);
   return !text.empty() && text != "false" && text != "False" && text != "FALSE" && text != "0" && text != "f" && text != "F" &&
          text != "no" && text != "off";
@@ -108,7 +108,7 @@ std::string doubt_of(const std::vector<kube::PodPtr>& workers, const slurm::Snap
     }
   }
   const std::size_t all = known.size() + missing;
-  // Workers that became ready after the loss are not counted, because they do not make the loss smaller.
+  // Workers that became ready after the loss do not count, because the loss does not concern them.
   const auto stayed = static_cast<std::size_t>(std::ranges::count_if(
       known, [&](const kube::PodRecord* pod) { return !first || (pod->ready_since && *pod->ready_since <= *first); }));
   if (missing > std::max(kFew, (stayed + missing) / kFewOf) || missing > stayed)

@@ -1,4 +1,4 @@
-// What a worker pod and its Slurm node reveal about each other, and whether Slurm's answers can be trusted.
+// Relates worker pods and their Slurm nodes, and decides whether Slurm's answers can be trusted.
 #pragma once
 
 #include <optional>

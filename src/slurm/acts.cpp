@@ -20,6 +20,7 @@ core::Json UpdateNode::describe() const {
   if (update.state) out["state"] = *update.state;
   if (update.reason) out["reason"] = *update.reason;
   if (update.comment) out["comment"] = *update.comment;
+  if (update.extra) out["extra"] = *update.extra;
   if (update.features) out["features"] = *update.features;
   if (update.topology) out["topology"] = *update.topology;
   if (update.weight) out["weight"] = *update.weight;
@@ -27,7 +28,20 @@ core::Json UpdateNode::describe() const {
     out["features"] = {
         {"prefix", own->prefix}, {"values", own->values}, {"besides", own->besides}, {"obsolete", own->obsolete}};
   }
+  if (mark) out["mark"] = mark->feature();
   return out;
+}
+
+core::Json CreateNode::describe() const {
+  return {{"act", "slurm.CreateNode"}, {"cluster", cluster}, {"line", node_line(wish, mark)}};
+}
+
+core::Json RemoveNode::describe() const {
+  return {{"act", "slurm.RemoveNode"},
+          {"cluster", evidence.node().cluster},
+          {"node", evidence.node().name},
+          {"mark", evidence.mark().feature()},
+          {"evidence", evidence.detail()}};
 }
 
 core::Json RestoreReason::describe() const {
@@ -161,6 +175,27 @@ plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update
   act->update = std::move(update);
   act->own = std::move(own);
   return act;
+}
+
+plan::ActPtr update_features(ClusterKey cluster, std::string node, NodeMark mark, OwnFeatures own) {
+  auto act = std::make_shared<UpdateNode>();
+  act->cluster = std::move(cluster);
+  act->node = std::move(node);
+  act->own = std::move(own);
+  act->mark = std::move(mark);
+  return act;
+}
+
+plan::ActPtr create_node(ClusterKey cluster, NodeWish wish, NodeMark mark) {
+  auto act = std::make_shared<CreateNode>();
+  act->cluster = std::move(cluster);
+  act->wish = std::move(wish);
+  act->mark = std::move(mark);
+  return act;
+}
+
+plan::ActPtr remove_node(OwnDrained evidence) {
+  return std::make_shared<RemoveNode>(std::move(evidence));
 }
 
 plan::ActPtr restore_reason(ClusterKey cluster, const Node& seen, std::string reason) {

@@ -1,4 +1,4 @@
-// What a plan can do to Slurm, as acts of its steps. slurm::Target carries them out and reads the node live just before each
+// The acts on Slurm for the steps of plans. slurm::Target carries them out and reads the node live just before each
 // write.
 //
 // Folder src/slurm: what plans may see of Slurm: its model, acts, evidence and owners as data. Uses plan and core. Knows no
@@ -16,6 +16,7 @@
 #include "slurm/holds.hpp"
 #include "slurm/model.hpp"
 #include "slurm/own_job.hpp"
+#include "slurm/own_node.hpp"
 #include "slurm/reservation.hpp"
 
 namespace slurm {
@@ -36,7 +37,7 @@ struct DrainNodes final : plan::Act {
 
 /// Returns to service a node that the owner drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a drained
 /// node, and RESUME for one that is down. If other programs of ours also hold the node, only removes the owner's hold from the
-/// reason. Otherwise the reason becomes "Not responding", because before 26.05 Slurm never clears a reason, and its next drain
+/// reason. Otherwise the reason becomes "Not responding", because before 26.05 Slurm never clears a reason, and the next drain
 /// would keep it. Fails with kConflict if the live node is in service, if it is failing, or if neither the owner nor slurmctld
 /// itself holds it. With `seen`, also fails if the owner's hold has changed since, which the preStop hook of a worker can do.
 struct ResumeNode final : plan::Act {
@@ -47,13 +48,15 @@ struct ResumeNode final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Sets comment, features, topology or weight, never the state. With `own`, the features are computed from those of the live
-/// node. A change of features or weight also sends the live topology, because Slurm may drop it otherwise.
+/// Sets comment, extra, features, topology or weight, never the state. With `own`, the features are computed from those of the
+/// live node. A change of features or weight also sends the live topology, because Slurm may drop it otherwise. With `mark`,
+/// fails with kConflict unless the live node has this mark.
 struct UpdateNode final : plan::Act {
   ClusterKey cluster;
   std::string node;
   NodeUpdate update;  ///< state and reason must be unset; with `own`, features too.
   std::optional<OwnFeatures> own{};
+  std::optional<NodeMark> mark{};
   [[nodiscard]] core::Json describe() const override;
 };
 
@@ -87,6 +90,25 @@ struct DeleteNode final : plan::Act {
   std::string why;
   std::optional<NodeEvidence::Live> expected;
   std::optional<NodeEvidence> evidence;
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] bool destructive() const override { return true; }
+};
+
+/// Creates an external node with a mark. Slurm is asked live first, because before 26.05 a creation deletes an idle node of the
+/// same name. A node with the same mark counts as this one. Fails with kAlreadyExists if Slurm has any other node of the name.
+struct CreateNode final : plan::Act {
+  ClusterKey cluster;
+  NodeWish wish;
+  NodeMark mark;
+  [[nodiscard]] core::Json describe() const override;
+};
+
+/// Deletes an external node that the owner created. A node that Slurm does not have counts as done. Fails with kBusy if a job
+/// holds the node, with kExpired if the evidence is too old, and with kConflict if the live node has another mark, or is not
+/// drained by the owner alone.
+struct RemoveNode final : plan::Act {
+  explicit RemoveNode(OwnDrained own) : evidence(std::move(own)) {}
+  OwnDrained evidence;
   [[nodiscard]] core::Json describe() const override;
   [[nodiscard]] bool destructive() const override { return true; }
 };
@@ -126,8 +148,8 @@ struct ConfirmNoJobs final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Fails with kBusy if Slurm, asked live, has a job that is starting: before 26.11, a reconfigure or restart of slurmctld loses
-/// the launch of such a job. Changes nothing.
+/// Fails with kBusy if Slurm, asked live, has a job that is starting, because before 26.11 a reconfigure or restart of
+/// slurmctld loses the launch of such a job. Changes nothing.
 struct ConfirmNoneStarts final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
@@ -181,9 +203,10 @@ struct DeleteReservation final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// Submits an external job. Slurm is asked live first: a job with the same mark counts as this one, even if it has ended, so a
-/// submission whose reply was lost is not repeated. Returns {"job": its number, "submitted": whether this act submitted it}.
-/// Error: kUnsupported unless the program asks for details of jobs.
+/// Submits an external job. A job with the same mark counts as this one, even if it has ended, so a submission whose reply was
+/// lost is not repeated. Such a job is looked for in the last snapshot; or live, if a submission may have come later. Returns
+/// {"job": its number, "submitted": whether this act submitted it}. Error: kUnsupported unless the program asks for details of
+/// jobs.
 struct SubmitJob final : plan::Act {
   ClusterKey cluster;
   JobMark mark;
@@ -203,8 +226,8 @@ struct UpdateJob final : plan::Act {
 };
 
 /// A fence before something begins to run on the node of a job. Succeeds if Slurm, asked live, has the job of the evidence
-/// RUNNING, and it holds this node and no other. Fails with kExpired if the evidence is too old, and with kConflict otherwise.
-/// Changes nothing.
+/// RUNNING after its prolog, and the job holds this node and no other. Fails with kExpired if the evidence is too old, and with
+/// kConflict otherwise. Changes nothing.
 struct ConfirmRuns final : plan::Act {
   ConfirmRuns(OwnJob own, std::string on) : evidence(std::move(own)), node(std::move(on)) {}
   OwnJob evidence;
@@ -212,10 +235,10 @@ struct ConfirmRuns final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Writes an exit code to the record of a job in slurmdbd, as its derived exit code: Slurm ends every external job as
-/// CANCELLED. Slurm keeps it when the job ends. Fails with kExpired if the evidence is too old, with kNotFound if slurmdbd does
-/// not have the job yet, and with kUnsupported without slurmdbd, or if slurmdbd serves several clusters: the request names no
-/// cluster, and slurmdbd changes the jobs of this number in all of them.
+/// Writes an exit code to the record of a job in slurmdbd, as its derived exit code, because Slurm ends every external job as
+/// CANCELLED. Slurm keeps this code when the job ends. Fails with kExpired if the evidence is too old, and with kNotFound if
+/// slurmdbd does not have the job yet. Fails with kUnsupported without slurmdbd, or if slurmdbd serves several clusters. The
+/// request names no cluster, so slurmdbd would change the jobs with this number in all of them.
 struct RecordExitCode final : plan::Act {
   RecordExitCode(OwnJob own, int of) : evidence(std::move(own)), exit_code(of) {}
   OwnJob evidence;
@@ -223,7 +246,7 @@ struct RecordExitCode final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Cancels a job that the owner submitted. Succeeds if the job has ended. Otherwise fails as UpdateJob does.
+/// Cancels a job that the owner submitted. Succeeds if the job has ended. Errors: kExpired and kConflict as for UpdateJob.
 struct CancelJob final : plan::Act {
   explicit CancelJob(OwnJob own) : evidence(std::move(own)) {}
   OwnJob evidence;
@@ -236,6 +259,10 @@ plan::ActPtr drain_nodes(ClusterKey cluster, Owner owner, std::vector<std::strin
 plan::ActPtr resume_node(ClusterKey cluster, Owner owner, std::string node, std::string seen = "");
 plan::ActPtr update_node(ClusterKey cluster, std::string node, NodeUpdate update,
                          std::optional<OwnFeatures> own = std::nullopt);
+/// Changes the features of a node that one of our programs created.
+plan::ActPtr update_features(ClusterKey cluster, std::string node, NodeMark mark, OwnFeatures own);
+plan::ActPtr create_node(ClusterKey cluster, NodeWish wish, NodeMark mark);
+plan::ActPtr remove_node(OwnDrained evidence);
 plan::ActPtr restore_reason(ClusterKey cluster, const Node& seen, std::string reason);
 /// Deletes a node without a worker. `seen` is the node on which the decision was based.
 plan::ActPtr delete_node(ClusterKey cluster, Owner owner, const Node& seen, std::string why,

@@ -113,7 +113,7 @@ class SlurmdEnded final : public NodeEvidence {
   core::WallTime slurmd_;
 };
 
-/// What happens to jobs that still run on a drained node when the drain times out.
+/// Selects what happens to jobs that still run on a drained node when the drain times out.
 enum class EndOfJobs {
   kRequeue,  ///< Jobs that can be requeued are requeued; others keep running.
   kCancel,   ///< All jobs are cancelled.

@@ -14,7 +14,7 @@ std::string prefix_of(Owner owner) {
   return std::string(to_string(owner)) + ": ";
 }
 
-/// Replaces each separator that would begin another hold.
+/// Replaces each separator after which another hold would seem to begin.
 std::string without_prefixes(std::string_view why) {
   std::string out(why);
   for (const Owner owner : kOwners) {

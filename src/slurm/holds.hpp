@@ -1,5 +1,5 @@
-// Who holds a Slurm node (drained, failing or down), read from the reason in its record. After a restart there is no other
-// source.
+// Finds out who holds a Slurm node (drained, failing or down) from the reason in its record. After a restart, nothing else says
+// it.
 //
 // Several of our programs can hold one node, each for its own cause. None may undo or forget what another program or a person
 // still wants. A Slurm node has a single reason, so all holds are in it, each behind the name of its program:

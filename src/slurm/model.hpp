@@ -60,16 +60,18 @@ struct Node {
 /// True if the node is down and does not respond to slurmctld.
 [[nodiscard]] bool is_silent(const Node& node);
 
-/// More about a job, for programs that submit jobs or show them to users. Some of it changes often while a job waits, so a
-/// program gets it only if it asks for it (ClientOptions::job_details).
+/// Details of a job, for programs that submit jobs or show them to users. Some details change often while a job waits, so a
+/// program gets them only if it asks for them (ClientOptions::job_details).
 struct JobDetails {
   std::string user;
-  std::string reason;          ///< Why it waits, as Slurm spells it: "Resources".
-  std::string admin_comment;   ///< Only administrators can write it.
-  std::string mcs_label;       ///< The label that Slurm's Multi-Category Security gives the job.
-  std::string comment;         ///< Its user can write it.
-  std::string excluded_nodes;  ///< A hostlist.
-  bool external = false;       ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
+  std::string reason;                         ///< Why it waits, as Slurm spells it: "Resources".
+  std::string admin_comment;                  ///< Only administrators can write it.
+  std::string mcs_label;                      ///< The label that Slurm's Multi-Category Security gives the job.
+  std::string comment;                        ///< Its user can write it.
+  std::string excluded_nodes;                 ///< A hostlist.
+  bool external = false;                      ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
+  std::optional<core::WallTime> submitted{};  ///< A job that is requeued has a later one.
+  std::optional<core::WallTime> preempted{};  ///< When its GraceTime began, after which Slurm gives its nodes to another job.
   friend bool operator==(const JobDetails&, const JobDetails&) = default;
 };
 /// Null if the program does not ask for details. Compares the details, not the addresses.
@@ -87,7 +89,7 @@ struct Job {
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
   bool prolog = false;  ///< RUNNING, but its prolog still runs on a node. Only reported with PrologFlags=Alloc.
-  /// The names of the nodes that the job holds, followed by those of nodes that it only names (-w) and needs to continue.
+  /// The nodes that the job holds, followed by those that it only names (-w): without one of those, Slurm fails the job.
   std::vector<std::string> nodes;
   std::size_t only_named = 0;  ///< The number of `nodes` at the end that are only named, not held.
   bool nodes_unknown = false;  ///< The nodes could not be read. The job may hold any node.
@@ -133,6 +135,7 @@ struct NodeUpdate {
   std::optional<std::vector<std::string>> active_features{};  ///< Only sent with `features`. Unset: like `features`.
   std::optional<std::string> topology{};                      ///< Ignored unless Capabilities::topology_update.
   std::optional<std::int64_t> weight{};                       ///< Lasts until slurmctld reconfigures.
+  std::optional<std::string> extra{};                         ///< JSON, or "". A field for administrators and programs.
 };
 
 /// The features of a node that the sender manages. All others stay.
@@ -148,12 +151,12 @@ struct OwnFeatures {
 /// True if replace_own would not change the node's features. Their order does not matter.
 [[nodiscard]] bool has_own(const Node& node, const OwnFeatures& own);
 
-/// What the server can do, from /openapi/v3 and its release. No other code looks at versions.
+/// The abilities of the server, from /openapi/v3 and its release. No other code looks at versions.
 struct Capabilities {
   std::string release;             ///< The release of Slurm: "26.05.5".
   std::string data_parser;         ///< The data_parser in use: "v0.0.45".
   bool batch_node_update = false;  ///< One POST nodes request can update many nodes.
-  bool nodes_difference = false;   ///< GET nodes with update_time never fails (26.05.3 and later)
+  bool nodes_difference = false;   ///< GET nodes with update_time works even if only nodes changed (26.05.3 and later).
   bool jobs_difference = false;    ///< GET jobs with update_time returns no jobs if nothing changed.
   bool conf = false;               ///< The server has GET conf.
   bool metrics = false;            ///< slurmctld has MetricsType and serves /metrics (25.11 and later).

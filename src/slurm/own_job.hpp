@@ -24,7 +24,7 @@
 
 namespace slurm {
 
-/// What a job asks for. Only what is set is sent, both when a job is submitted and when a waiting job is changed.
+/// The settings of a job to submit, or the changes of a waiting job. Only members that are set are sent.
 struct JobWish {
   std::optional<std::string> name, account, partition, qos, reservation, mcs_label, licenses, constraints, wckey, comment;
   std::optional<std::string> user_id, group_id;  ///< Names or numbers. Unset: those of the connection's user.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""As much of an API server as `helm template --dry-run=server` asks for: objects, for templates that look them up.
+"""The part of an API server that `helm template --dry-run=server` needs: objects that templates look up.
 
-Usage: api_server.py KUBECONFIG OBJECTS-AS-JSON     Writes the kubeconfig once it listens; ends with its parent.
+Usage: api_server.py KUBECONFIG OBJECTS-AS-JSON     Writes the kubeconfig once it listens. Ends with its parent process.
 """
 import ctypes
 import http.server
@@ -35,7 +35,7 @@ answers = {
 given = json.loads(objects)
 for version, kinds in RESOURCES.items():
     if version.startswith("slinky") and not any(item["apiVersion"] == version for item in given):
-        continue  # where nobody has installed the definitions
+        continue  # nobody has installed the definitions
     resources = [
         {"name": plural, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": ["get", "list"]}
         for kind, plural, namespaced in kinds

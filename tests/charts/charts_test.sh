@@ -1,5 +1,6 @@
 #!/bin/bash
-# The charts, without a cluster: what they render for which values, and what they refuse. Needs helm, promtool and python3-yaml.
+# Tests the charts without a cluster: what they render for which values, and which values they refuse. Needs helm, promtool and
+# python3-yaml.
 # Usage: tests/charts/charts_test.sh          Ends with "N passed, N failed"; exits 1 when something failed.
 set -uo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd -P)
@@ -18,7 +19,8 @@ render() { # chart values...; the release is called RELEASE, else as the chart
   helm template "${RELEASE:-$chart}" "$top/charts/$chart" --namespace ns --kube-version 1.34 "$@" 2> >(grep -v 'found symbolic link' >&2)
 }
 
-# shows CHART EXPRESSION EXPECTED VALUES...: a Python expression over "o", the objects by kind/name, as JSON.
+# shows CHART EXPRESSION EXPECTED VALUES...: expects this JSON as the value of the Python expression over "o", which maps
+# KIND/NAME to the rendered objects.
 shows() {
   local chart=$1 expression=$2 expected=$3 out
   shift 3
@@ -31,7 +33,7 @@ print(json.dumps(eval(sys.argv[1]), sort_keys=True))' "$expression" 2>&1)
   if [[ $out == "$expected" ]]; then pass; else fail "$chart $* $expression" "expected: $expected"$'\n'"have:     $out"; fi
 }
 
-# refuses CHART WORDS VALUES...
+# refuses CHART WORDS VALUES...: expects that rendering fails with a message that contains the words.
 refuses() {
   local chart=$1 words=$2 out
   shift 2
@@ -44,7 +46,8 @@ refuses() {
   fi
 }
 
-# tells CHART WORDS VALUES...: its last lines after an install. Helm shows them with a cluster only, so here they are an object.
+# tells CHART WORDS VALUES...: expects that the notes after an install end with the words. Helm shows notes only with a cluster,
+# so they are rendered here as an object.
 tells() {
   local chart=$1 words=$2 out
   shift 2
@@ -61,7 +64,7 @@ tells() {
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 
-for chart in slurm-operator-crds slurm-operator slurm; do
+for chart in slurm-operator-crds slurm-operator slurm slurm-bridge; do
   if out=$(helm lint --strict --kube-version 1.34 "$top/charts/$chart" 2>&1); then pass; else fail "lint $chart" "$out"; fi
 done
 
@@ -69,7 +72,7 @@ deployment='o["Deployment/slurm-operator"]["spec"]["template"]'
 container="${deployment}[\"spec\"][\"containers\"][0]"
 shows slurm-operator 'sorted(o)' '["ClusterRole/slurm-operator", "ClusterRole/slurm-operator-uninstall", "ClusterRoleBinding/slurm-operator", "ClusterRoleBinding/slurm-operator-uninstall", "Deployment/slurm-operator", "FlowSchema/slurm-operator", "Job/slurm-operator-uninstall", "PriorityClass/slurm-operator-workers", "Role/slurm-operator", "Role/slurm-operator-uninstall-looks", "RoleBinding/slurm-operator", "RoleBinding/slurm-operator-uninstall-looks", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ServiceAccount/slurm-operator-uninstall", "ValidatingAdmissionPolicy/slurm-operator-cluster-names", "ValidatingAdmissionPolicy/slurm-operator-clusters", "ValidatingAdmissionPolicy/slurm-operator-deletion", "ValidatingAdmissionPolicy/slurm-operator-normal-qos", "ValidatingAdmissionPolicy/slurm-operator-preemption", "ValidatingAdmissionPolicy/slurm-operator-restapis", "ValidatingAdmissionPolicy/slurm-operator-root-account", "ValidatingAdmissionPolicy/slurm-operator-slurmrestd", "ValidatingAdmissionPolicy/slurm-operator-workers", "ValidatingAdmissionPolicyBinding/slurm-operator-cluster-names", "ValidatingAdmissionPolicyBinding/slurm-operator-clusters", "ValidatingAdmissionPolicyBinding/slurm-operator-deletion", "ValidatingAdmissionPolicyBinding/slurm-operator-normal-qos", "ValidatingAdmissionPolicyBinding/slurm-operator-preemption", "ValidatingAdmissionPolicyBinding/slurm-operator-restapis", "ValidatingAdmissionPolicyBinding/slurm-operator-root-account", "ValidatingAdmissionPolicyBinding/slurm-operator-slurmrestd", "ValidatingAdmissionPolicyBinding/slurm-operator-workers"]'
 shows slurm-operator "${container}['args']" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--drain-taints=ToBeDeletedByClusterAutoscaler,karpenter.sh/disrupted", "--worker-priority-class=slurm-operator-workers", "--log-level=info"]'
-# Operators of one namespace that act on different ones, each a release: each has a Lease of its own.
+# Several operators in one namespace, each with a release of its own, act on different namespaces. Each has its own Lease.
 for release in a b; do
   RELEASE=$release shows slurm-operator "o['Deployment/$release-slurm-operator']['spec']['template']['spec']['containers'][0]['args'][2]" \
     "\"--leader-elect-name=$release-slurm-operator\""
@@ -84,7 +87,7 @@ shows slurm-operator "${container}['image']" '"r/o:dev"' --set operator.image.re
 shows slurm-operator "${container}['image']" '"r/o:0.1.0"' --set operator.image.repository=r/o,operator.image.tag=null
 shows slurm-operator "${deployment}['metadata']['labels']['app.kubernetes.io/name']" '"slurm-operator"' --set nameOverride=x,fullnameOverride=slurm-operator
 shows slurm-operator "[${deployment}['spec']['securityContext']['runAsUser'], ${container}['securityContext']]" '[65532, {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true}]'
-# What all Slurms answer takes 1 GiB of it at most.
+# The operator may use 1 GiB of its memory limit for answers of Slurm.
 shows slurm-operator "${container}['resources']['limits']" '{"memory": "4Gi"}'
 shows slurm-operator "['Service/slurm-operator' in o, ${container}['args'][3], len(${container}['ports'])]" '[false, "--metrics-addr=0", 1]' --set operator.metricsPort=0
 shows slurm-operator "[${container}['args'][4], ${container}['volumeMounts'][0]['mountPath'], ${deployment}['spec']['volumes'][0]['secret']['secretName']]" '["--metrics-token-file=/run/metrics-token/token", "/run/metrics-token", "scrapers"]' --set operator.metricsTokenSecret=scrapers
@@ -95,7 +98,8 @@ shows slurm-operator 'len(o)' 0 --set operator.enabled=false
 shows slurm-operator '[k for k in o if k.startswith("ValidatingAdmissionPolicy/")]' '["ValidatingAdmissionPolicy/slurm-operator-normal-qos", "ValidatingAdmissionPolicy/slurm-operator-root-account", "ValidatingAdmissionPolicy/slurm-operator-cluster-names"]' --set workerProtection.enabled=false
 shows slurm-operator '{len(o["ValidatingAdmissionPolicyBinding/slurm-operator-" + n]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]) for n in ("clusters", "restapis", "slurmrestd")} == {1}' true --set 'operator.namespaces={a,b}'
 shows slurm-operator 'o["ConfigMap/ns"]["data"]' '{"a": "slurm-operator"}' --set-json 'extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{{ .Release.Namespace }}"},"data":{"a":"{{ .Release.Name }}"}}]'
-# A Role in one namespace is enough where nothing is of the whole cluster. All but Kubernetes nodes is granted there.
+# An operator of one namespace needs only a Role, if nothing cluster-wide is installed. The Role grants everything except
+# Kubernetes nodes.
 namespaced=(--set 'operator.clusterRole=false,operator.namespaces=a')
 shows slurm-operator 'sorted(o)' '["Deployment/slurm-operator", "Job/slurm-operator-uninstall", "Role/slurm-operator", "Role/slurm-operator-clusters", "Role/slurm-operator-uninstall", "Role/slurm-operator-uninstall-looks", "RoleBinding/slurm-operator", "RoleBinding/slurm-operator-clusters", "RoleBinding/slurm-operator-uninstall", "RoleBinding/slurm-operator-uninstall-looks", "Service/slurm-operator", "ServiceAccount/slurm-operator", "ServiceAccount/slurm-operator-uninstall"]' "${namespaced[@]}"
 shows slurm-operator "${container}['args'][4:]" '["--namespaces=a", "--without-kubernetes-nodes", "--log-level=info"]' "${namespaced[@]}"
@@ -112,11 +116,11 @@ shows slurm-operator 'o["Role/slurm-operator-clusters"]["rules"]' "$rules" "${na
 for several in '' a,b; do
   refuses slurm-operator "operator.namespaces: \"$several\", must be one namespace" --set operator.clusterRole=false,"operator.namespaces={$several}"
 done
-# What drains workers, and what is quoted of their Kubernetes nodes.
+# The taints that drain workers, and the node conditions that are added to the reasons.
 drains="[a for a in ${container}['args'] if 'drain' in a or 'propagated' in a]"
 shows slurm-operator "$drains" '["--drain-taints=a,b", "--propagated-node-conditions=CPUProblem,GPUProblem"]' --set 'drainTaints={a,b},propagatedNodeConditions={CPUProblem,GPUProblem}'
 shows slurm-operator "$drains" '["--drain-taints="]' --set-json 'drainTaints=[]'
-# Workers' priority, and who may not end busy ones.
+# The priority of workers, and who may not delete busy workers.
 priority="[[k for k in o if k.startswith('PriorityClass/')], [a for a in ${container}['args'] if 'priority' in a]]"
 shows slurm-operator "$priority" '[[], ["--worker-priority-class=mine"]]' --set workerPriorityClass.create=false,workerPriorityClass.name=mine
 shows slurm-operator "$priority" '[[], []]' --set workerPriorityClass.enabled=false
@@ -130,13 +134,13 @@ refuses slurm-operator "at '/workerProtection/deletionByUsers': value must be on
 who='o["ValidatingAdmissionPolicy/slurm-operator-%s"]["spec"]["matchConditions"][0]["expression"]'
 shows slurm-operator "${who/\%s/preemption}" '"request.userInfo.username in [\"s\"]"' --set 'workerProtection.schedulers={s}'
 shows slurm-operator "[u in ${who/\%s/deletion} for u in ('system:serviceaccount:ns:slurm-operator', 'system:kube-scheduler', 'pod-garbage-collector', 'system:nodes')]" '[true, true, true, true]'
-# The Lease, and it alone: of the account that the Deployment runs as, in the namespace that it is told.
+# The FlowSchema covers only the Lease: for the service account of the Deployment, in the namespace of the Lease.
 flow='o["FlowSchema/slurm-operator"]["spec"]'
 shows slurm-operator "[$flow['priorityLevelConfiguration']['name'], $flow['rules'][0]['resourceRules']]" '["leader-election", [{"apiGroups": ["coordination.k8s.io"], "namespaces": ["ns"], "resources": ["leases"], "verbs": ["get", "create", "update"]}]]'
 shows slurm-operator "[$flow['rules'][0]['subjects'], $deployment['spec']['serviceAccountName']]" '[[{"kind": "ServiceAccount", "serviceAccount": {"name": "mine", "namespace": "ns"}}], "mine"]' --set operator.serviceAccount.name=mine
 shows slurm-operator '[k for k in o if k.startswith("FlowSchema")]' '[]' --set operator.leaderElection=false
 shows slurm-operator '[k for k in o if k.startswith("FlowSchema")]' '[]' --set flowSchema.enabled=false
-# Its ServiceMonitor.
+# The operator's ServiceMonitor.
 monitor="o['ServiceMonitor/slurm-operator']"
 shows slurm-operator "[k for k in o if k.startswith('ServiceMonitor')]" '[]'
 shows slurm-operator "[$monitor['metadata']['labels']['release'], $monitor['spec']['endpoints'], $monitor['spec']['selector']['matchLabels'].items() <= o['Service/slurm-operator']['metadata']['labels'].items()]" '["prom", [{"interval": "15s", "path": "/metrics", "port": "metrics"}], true]' --set operator.serviceMonitor.enabled=true,operator.serviceMonitor.labels.release=prom,operator.serviceMonitor.interval=15s
@@ -154,23 +158,23 @@ for check in "check rules $top/charts/slurm-operator/files/alerts.yaml" "test ru
   if out=$(promtool $check 2>&1); then pass; else fail "promtool $check" "$out"; fi
 done
 
-# Its ports: nobody but who may read metrics.
+# The operator's ports: only those who may read metrics reach one.
 policy='o["NetworkPolicy/slurm-operator"]["spec"]'
 shows slurm-operator '[k for k in o if k.startswith("NetworkPolicy")]' '[]'
 shows slurm-operator "$policy" '{"ingress": [], "podSelector": {"matchLabels": {"app.kubernetes.io/instance": "slurm-operator", "app.kubernetes.io/name": "slurm-operator"}}, "policyTypes": ["Ingress"]}' --set networkPolicy.enabled=true
 shows slurm-operator "[$policy['ingress'], [p['name'] for p in ${container}['ports']]]" '[[{"from": [{"namespaceSelector": {}}], "ports": [{"port": "metrics", "protocol": "TCP"}]}], ["health", "metrics"]]' --set networkPolicy.enabled=true --set-json 'networkPolicy.metricsFrom=[{"namespaceSelector":{}}]'
 shows slurm-operator "$policy['ingress']" '[]' --set networkPolicy.enabled=true,operator.metricsPort=0 --set-json 'networkPolicy.metricsFrom=[{"namespaceSelector":{}}]'
-# Nothing may be granted that reaches beyond what the operator does: by resource, the first letters of the verbs.
+# The operator must not get more rights than it uses. Maps each resource to the first letters of its verbs.
 rights='{"/".join(filter(None, [g, r])): "".join(sorted(v[0] for v in rule["verbs"])) for rule in ROLE["rules"] for g in rule["apiGroups"] for r in rule["resources"]}'
 others='{k: v for k, v in RIGHTS.items() if not k.startswith("slinky.slurm.net/")}'
 of_ours='sorted({(k.partition("/")[2].partition("/")[2], v) for k, v in RIGHTS.items() if k.startswith("slinky.slurm.net/")})'
 role=${rights/ROLE/o[\"ClusterRole/slurm-operator\"]}
 shows slurm-operator "${others/RIGHTS/$role}" '{"apiextensions.k8s.io/customresourcedefinitions": "glw", "apps/controllerrevisions": "cdglpw", "apps/deployments": "cdglpw", "apps/statefulsets": "cdglpw", "configmaps": "cdglpw", "discovery.k8s.io/endpointslices": "cdglpw", "events.k8s.io/events": "clp", "monitoring.coreos.com/servicemonitors": "cdglpw", "nodes": "glw", "persistentvolumeclaims": "cdglpw", "pods": "cdglpw", "pods/ephemeralcontainers": "p", "pods/log": "g", "pods/status": "p", "policy/poddisruptionbudgets": "cdglpw", "secrets": "cdglpw", "services": "cdglpw"}'
-# Each kind of ours is read and patched, its status is patched, and its finalizers are updated.
+# Each of our kinds is read and patched. So is its status, and its finalizers are updated.
 shows slurm-operator "${of_ours/RIGHTS/$role}" '[["", "glpw"], ["finalizers", "u"], ["status", "gp"]]'
 shows slurm-operator "${rights/ROLE/o[\"Role/slurm-operator\"]}" '{"coordination.k8s.io/leases": "cgu"}'
 shows slurm-operator "${rights/ROLE/o[\"ClusterRole/slurm-operator-uninstall\"]}" '{"policy/poddisruptionbudgets": "dl"}'
-# What the uninstall needs is there for it alone. It looks for the operator that it is of.
+# Only the uninstall Job has the rights that it needs. The Job looks for the operator of its own release.
 shows slurm-operator "${rights/ROLE/o[\"Role/slurm-operator-uninstall-looks\"]}" '{"apps/deployments": "g", "coordination.k8s.io/leases": "g"}'
 shows slurm-operator '[r["resourceNames"] for r in o["Role/x-slurm-operator-uninstall-looks"]["rules"]] + o["Job/x-slurm-operator-uninstall"]["spec"]["template"]["spec"]["containers"][0]["args"]' \
   '[["x-slurm-operator"], ["x-slurm-operator"], "--remove-budgets", "--unless-operator=ns/x-slurm-operator"]' --set fullnameOverride=x-slurm-operator
@@ -184,7 +188,8 @@ refuses slurm-operator 'operator.healthPort: x, must be from 0 to 65535' --set o
 refuses slurm-operator 'operator.healthPort: 0, must be from 1 to 65535' --set operator.healthPort=0
 refuses slurm-operator 'operator.pdb: minAvailable and maxUnavailable cannot both be set' --set operator.pdb.enabled=true,operator.pdb.maxUnavailable=1
 
-# served OBJECTS COMMAND...: with a cluster that has these, as JSON, each of the release of the same name as the chart, unless it says else.
+# served OBJECTS COMMAND...: runs the command with a cluster that has these objects (JSON). Each belongs to the release with the
+# name of the chart, unless it says otherwise.
 served() {
   local server
   python3 "$top/tests/charts/api_server.py" "$temp/kubeconfig" "$1" &
@@ -200,7 +205,8 @@ released() { # RELEASE [ANNOTATIONS]: the metadata of an object of that release
 }
 kept='"helm.sh/resource-policy": "keep"'
 
-# The operator's chart itself can hold the definitions. Its release does not lose them, be it of slurm-operator 1.x or of this chart.
+# The operator's chart can contain the definitions itself. An upgrade of the release keeps them, whether slurm-operator 1.x or
+# this chart installed it.
 definitions() { # RELEASE [ANNOTATIONS]: two of them
   local IFS=, name all=()
   for name in nodesets.slinky.slurm.net accountings.slinky.slurm.net; do
@@ -226,7 +232,8 @@ shows slurm "[$spec['metrics']['enabled'], $spec['metrics']['serviceMonitor']['e
 shows slurm "[k for k in ('slurmKeyRef', 'jwtKeyRef', 'clusterName', 'metrics', 'external') if k in $spec]" '[]'
 shows slurm "$spec['slurmKeyRef']" '{"key": "slurm.key", "name": "mine"}' --set slurmKey.create=false,slurmKey.secretRef.name=mine
 shows slurm "$spec['jwtKeyRef']" '{"key": "k", "name": "mine"}' --set jwtKey.secretRef.name=mine,jwtKey.secretRef.key=k
-# Keys that a release of slurm-operator 1.x made stay part of the release, under whatever name: else Helm deletes them.
+# Keys that a release of slurm-operator 1.x made stay part of the release, whatever their names: otherwise Helm would delete
+# them.
 key() { # NAME KEY [METADATA]
   echo "{\"apiVersion\": \"v1\", \"kind\": \"Secret\", \"metadata\": {\"name\": \"$1\", \"namespace\": \"ns\"${3:+, $3}}, \"type\": \"Opaque\", \"data\": {\"$2\": \"eA==\"}}"
 }
@@ -243,7 +250,7 @@ served "[$(key slurm-auth-slurm k "$(released slurm)")]" shows slurm "$spec['slu
 served "[$(key prod-key k "$(released other)")]" shows slurm "[$secrets, $spec['slurmKeyRef']]" '[{}, {"key": "k", "name": "prod-key"}]' \
   --set slurmKey.secretRef.name=prod-key,slurmKey.secretRef.key=k
 served "[$(key slurm-auth-slurm slurm.key)]" shows slurm "[$secrets, $spec['slurmKeyRef']]" '[{}, {"key": "slurm.key", "name": "slurm-auth-slurm"}]'
-# Both keys in one; and one that the values have whole, which is theirs to change.
+# Both keys in one Secret. And a Secret that the values define completely: users may change it.
 served "[$(key both a "$(released slurm)")]" shows slurm "$secrets" "$(whole both a)" \
   --set slurmKey.secretRef.name=both,slurmKey.secretRef.key=a,jwtKey.secretRef.name=both,jwtKey.secretRef.key=b
 served "[$(key slurm-both a "$(released slurm)")]" shows slurm "[k for k in o if k.startswith('Secret')], o['Secret/slurm-both'].get('immutable')" \
@@ -253,7 +260,7 @@ extra() { # KIND NAME METADATA
   echo "{\"apiVersion\": \"slinky.slurm.net/v1beta1\", \"kind\": \"$1\", \"metadata\": {\"name\": \"$2\", \"namespace\": \"ns\", $3}}"
 }
 has=()
-# A cluster is not deleted for one of another name or namespace.
+# An upgrade is refused if it would delete a cluster because of another name or namespace.
 has+=(--api-versions slinky.slurm.net/v1beta1/Controller)
 renamed() { served "[$(extra Controller "$1" "$(released slurm ${2:+"$2"})")]" "${@:3}" --is-upgrade "${has[@]}"; }
 renamed slurm '' shows slurm 'len(o)' 2
@@ -265,7 +272,7 @@ shows slurm "$spec['persistence']" '{"accessModes": ["ReadWriteOnce"], "enabled"
 shows slurm "$spec['persistence']['storageClassName']" '""' --set controller.persistence.storageClassName=-
 shows slurm "$spec['extraConf']" '"A=1\nB=x y\nPartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED\n"' \
   --set-json 'controller.extraConfMap={"A":1,"B":"x y"}' --set partitions.all.enabled=true
-# Helm holds numbers as floats: each comes out in full. What is empty gives no line.
+# Helm holds numbers as floats, but all digits are rendered. Empty values give no line.
 shows slurm "$spec['extraConf']" '"DefMemPerNode=1228800\nMaxArraySize=1000001\nNegative=-2000000\nPriorityDecayHalfLife=0.5\nSelf=NO\nSlurmdParameters=1048576,x\nYes=YES\n"' \
   --set-json 'controller.extraConfMap={"DefMemPerNode":1228800,"MaxArraySize":1000001,"Negative":-2000000,"PriorityDecayHalfLife":0.5,"SlurmdParameters":[1048576,"x"],"Self":false,"Yes":true,"MCSPlugin":[],"Nothing":"","Null":null}'
 refuses slurm 'controller.extraConfMap.A: 9007199254740992 has more digits than Helm keeps of a number: quote it' --set-json 'controller.extraConfMap={"A":9007199254740993}'
@@ -278,7 +285,7 @@ for tag in 26.1 26.0 1e300; do
   refuses slurm 'nodesets.cpu.slurmd.image.tag: ' --set-json "nodesets.cpu.slurmd.image={\"repository\":\"r/slurmd\",\"tag\":$tag}"
 done
 refuses slurm-operator 'operator.image.tag: 0.1 is a number' --set-json operator.image.tag=0.1
-# Nor elsewhere do they lose digits.
+# Other numbers keep all their digits as well.
 shows slurm "$spec['template']['spec']['tolerations']" '[{"tolerationSeconds": 1000001}, {"tolerationSeconds": 9007199254740991}]' \
   --set-json 'controller.podSpec.tolerations=[{"tolerationSeconds":1000001},{"tolerationSeconds":9007199254740991}]'
 shows slurm 'o["ConfigMap/x"]["x"]' 0.5 --set-json 'extraObjects=[{"kind":"ConfigMap","metadata":{"name":"x"},"x":0.5}]'
@@ -293,11 +300,11 @@ shows slurm "[o['RestApi/slurm']['spec']['replicas'], o['LoginSet/slurm-login-a'
 shows slurm-operator "[o['Deployment/slurm-operator']['spec']['replicas'], o['PodDisruptionBudget/slurm-operator']['spec']['minAvailable'], o['PriorityClass/slurm-operator-workers']['value']]" \
   '[1000001, 1000002, 1000003]' --set-json 'operator={"replicas":1000001,"pdb":{"enabled":true,"minAvailable":1000002}},workerPriorityClass.value=1000003'
 refuses slurm-operator 'operator.metricsPort: 1000001, must be from 0 to 65535' --set-json operator.metricsPort=1000001
-# 0 is a number, and percentages are words.
+# 0 is kept as a number, and percentages are strings.
 shows slurm 'o["PodDisruptionBudget/slurm-restapi"]["spec"]["maxUnavailable"]' 0 --set restapi.pdb.enabled=true,restapi.pdb.maxUnavailable=0
 shows slurm 'o["PodDisruptionBudget/slurm-restapi"]["spec"]["minAvailable"]' '"50%"' --set restapi.pdb.enabled=true,restapi.pdb.minAvailable=50%
 shows slurm-operator 'o["PodDisruptionBudget/slurm-operator"]["spec"]["maxUnavailable"]' 0 --set operator.pdb.enabled=true,operator.pdb.minAvailable=null,operator.pdb.maxUnavailable=0
-# YAML makes booleans of words that in a list are names.
+# YAML turns some words into booleans. In a list, they are probably names.
 refuses slurm 'nodesets.cpu.extraConfMap.Features: true in a list, which may have been written as another word, such as on: quote it' --set-json 'nodesets.cpu.extraConfMap.Features=["a",true]'
 refuses slurm "at '/controller/extraConfMap/A/0': got array" --set-json 'controller.extraConfMap.A=[[1]]'
 shows slurm "$spec['topology']" '{"nodeLabels": ["zone", "rack"], "type": "Tree"}' \
@@ -305,21 +312,22 @@ shows slurm "$spec['topology']" '{"nodeLabels": ["zone", "rack"], "type": "Tree"
 refuses slurm "additional properties 'labels' not allowed" --set-json 'controller.topology={"labels":["zone"]}'
 shows slurm "[$spec['configFileRefs'], o['ConfigMap/slurm-config-extra']['data']]" '[[{"name": "slurm-config-extra"}, {"name": "mine"}], {"gres.conf": "AutoDetect=off"}]' \
   --set 'configFiles.gres\.conf=AutoDetect=off,configFileRefs[0].name=mine'
-# As slurm-operator 1.x does: a prefix by kind, for all files stand in one directory; and the text as it is.
+# As in slurm-operator 1.x: file names get a prefix by kind, because all files are in one directory, and the text stays as it
+# is.
 shows slurm '{k.split("/")[1]: d["data"] for k, d in o.items() if k.startswith("ConfigMap")}' \
   '{"slurm-config-extra": {"a": "{{.ID}}"}, "slurm-epilog-scripts": {"epilog-a": "e"}, "slurm-epilog-slurmctld-scripts": {"epilog-slurmctld-a": "s"}, "slurm-prolog-scripts": {"prolog-a": "{{ .Values.x }}\n"}, "slurm-prolog-slurmctld-scripts": {"prolog-slurmctld-a": "c"}}' \
   --set-json 'configFiles.a="{{.ID}}",prologScripts.a="{{ .Values.x }}\n"' --set epilogScripts.a=e,prologSlurmctldScripts.a=c,epilogSlurmctldScripts.a=s
 shows slurm "[$nodeset[k] for k in ('replicas', 'scalingMode', 'extraConf', 'partition', 'oversubscribeNode')]" \
   '[3, "DaemonSet", "Features=a,b Weight=2", {"config": "MaxTime=1 State=UP", "enabled": true}, true]' \
   --set-json 'nodesets.cpu={"replicas":3,"scalingMode":"DaemonSet","extraConfMap":{"Weight":2,"Features":["a","b"]},"partition":{"enabled":true,"configMap":{"State":"UP","MaxTime":1}},"oversubscribeNode":true}'
-# Names that look like numbers are names: no object has one of another type.
+# Names that look like numbers stay strings in every object.
 names='[*{type(d["metadata"].get(k, "")).__name__ for d in o.values() for k in ("name", "namespace")}]'
 RELEASE=12 shows slurm "[$names, sorted(o), o['RestApi/no']['spec']['controllerRef'], o['Controller/no']['spec']['slurmKeyRef'], o['Controller/no']['metadata']['namespace']]" \
   '[["str"], ["Controller/no", "RestApi/no"], {"name": "no"}, {"key": "2", "name": "1"}, "7"]' \
   --set-string fullnameOverride=no,namespaceOverride=7,slurmKey.secretRef.name=1,slurmKey.secretRef.key=2
 RELEASE=12 shows slurm-operator "[$names, o['Deployment/no']['spec']['selector']['matchLabels']['app.kubernetes.io/instance'], o['Deployment/no']['spec']['template']['spec']['serviceAccountName'], o['ClusterRoleBinding/no']['subjects'][0]['namespace']]" \
   '[["str"], "12", "no", "7"]' --set-string fullnameOverride=no,namespaceOverride=7
-# What cannot be a name is refused by the value that it comes from.
+# A name that is not valid is refused, with the value that it comes from.
 for name in GPU_a a.b -a a-; do
   refuses slurm "nodesets.$name: the name must consist of a-z, 0-9 and '-'" --set-json "nodesets={\"$name\":{}}"
   refuses slurm "loginsets.$name: the name must consist of a-z, 0-9 and '-'" --set-json "loginsets={\"$name\":{}}"
@@ -334,12 +342,13 @@ RELEASE=12 refuses slurm "the name of the cluster's objects, 12-slurm, must cons
 refuses slurm "the name of the cluster's objects, My_Cluster, must" --set fullnameOverride=My_Cluster
 RELEASE=12 refuses slurm-operator 'the name of the Service, 12-slurm-operator, must begin with a letter: set fullnameOverride'
 RELEASE=12 shows slurm-operator '"Deployment/12-slurm-operator" in o' true --set operator.metricsPort=0
-# Job names, and labels with them, are short.
+# The names of Jobs, and the labels that contain them, are cut to 63 characters.
 job='[[len(k.partition("/")[2]), d["metadata"]["name"] == d["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"]] for k, d in o.items() if k.startswith("Job/")]'
 shows slurm-operator "$job" '[[63, true]]' --set "fullnameOverride=xxxxx$long"
 shows slurm-operator "$job" '[[63, true]]' --set "fullnameOverride=xxxxxx$long"
 shows slurm-operator "$job" '[[63, true]]' --set "fullnameOverride=xxxxxxxxxxxxxxx$long"
-# The stop switch is the Controller's, not its pods': to switch it must not replace them. Its name is the operator's.
+# The stop switch is set on the Controller and not on its pods, because switching it must not replace them. The chart uses the
+# operator's annotation.
 switch=$(sed -n 's/.*kAnnotationStopDeletions = "\(.*\)";/\1/p' "$top/src/api/well_known.hpp")
 shows slurm "[o['Controller/slurm']['metadata'].get('annotations'), $spec['template']['metadata']]" '[null, {}]'
 shows slurm "[o['Controller/slurm']['metadata']['annotations'], $spec['template']['metadata']]" \
@@ -352,7 +361,8 @@ shows slurm "$nodeset['template']['spec']" '{"automountServiceAccountToken": fal
 shows slurm "$nodeset['slurmd']" '{"image": "r/slurmd@sha256:x", "imagePullPolicy": "Always"}' \
   --set nodesets.cpu.slurmd.image.repository=r/slurmd,nodesets.cpu.slurmd.image.digest=sha256:x,imagePullPolicy=Always
 shows slurm "$nodeset['slurmd']['image']" '"one:2"' --set nodesets.cpu.slurmd.image=one:2
-# An image as one string: Helm says nothing of it (what it says would be no YAML). The defaults are the same for all others.
+# An image can be given as one string. (Helm prints no warning, which would not be YAML.) The defaults are the same for all
+# other images.
 images='{k: c["image"] for k, d in o.items() for c in [d["spec"], d["spec"].get("storageConfig", {})] for k, c in c.items() if isinstance(c, dict) and "image" in c}'
 managed=(--set accounting.enabled=true,accounting.storageConfig.managed=true,nodesets.a.enabled=true,loginsets.a.enabled=true)
 shows slurm "$images" '{"login": "ghcr.io/slinkyproject/login:26.05-ubuntu26.04", "mariadb": "docker.io/library/mariadb:11.8", "slurmctld": "ghcr.io/slinkyproject/slurmctld:26.05-ubuntu26.04", "slurmd": "ghcr.io/slinkyproject/slurmd:26.05-ubuntu26.04", "slurmdbd": "ghcr.io/slinkyproject/slurmdbd:26.05-ubuntu26.04", "slurmrestd": "ghcr.io/slinkyproject/slurmrestd:26.05-ubuntu26.04"}' "${managed[@]}"
@@ -363,7 +373,7 @@ shows slurm "$nodeset['slurmd']['image']" '"r:2"' --set nodesetDefaults.slurmd.i
 refuses slurm 'nodesets.cpu.slurmd.image.repository: required' --set nodesetDefaults.slurmd.image=one:2,nodesets.cpu.slurmd.image.tag=v3
 refuses slurm 'controller.slurmctld.image.tag: required, unless there is a digest' --set controller.slurmctld.image.tag=null
 shows slurm '[k for k in o if k.startswith("NodeSet")]' '[]' --set nodesets.cpu.enabled=false
-# A new version of a chart must not replace pods: nothing that names it may reach them.
+# A new version of a chart must not replace pods, so no pod template contains the chart's version.
 shows slurm '"helm.sh" in str([d for k, d in o.items() if not k.startswith("ConfigMap")])' false --set nodesets.cpu.replicas=1
 shows slurm 'o["PodDisruptionBudget/slurm-restapi"]["spec"]["selector"]["matchLabels"]' '{"app.kubernetes.io/instance": "slurm", "app.kubernetes.io/name": "slurmrestd"}' --set restapi.pdb.enabled=true
 accounting='o["Accounting/slurm"]["spec"]'
@@ -448,13 +458,76 @@ tells slurm-operator 'deployment/slurm-operator\n\nIt needs the custom resource 
 tells slurm-operator "preempt them.\n  - The FlowSchema of the operator's Lease." "${namespaced[@]}"
 tells slurm-operator 'are not used: webhook, operator.metricsSecure.' --set webhook.enabled=true,operator.metricsSecure=true
 
-# A misspelt value is refused by its name, wherever it stands; each value of values.yaml stands in the schema by its own; a value that has few
-# values has those of the definitions; and one that has a range or a form has theirs.
+# slurm-bridge.
+bridged=(--set sharedConfig.cluster=slurm/demo)
+direct=(--set 'sharedConfig.slurmRestApi=http://h:6820,sharedConfig.slurmKeyRef.namespace=keys,sharedConfig.slurmKeyRef.name=s,sharedConfig.slurmKeyRef.key=k')
+pod='o["Deployment/slurm-bridge"]["spec"]["template"]["spec"]'
+args="${pod}['containers'][0]['args']"
+shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "Deployment/slurm-bridge", "FlowSchema/slurm-bridge", "MutatingWebhookConfiguration/slurm-bridge", "PriorityClass/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-admission", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-admission", "RoleBinding/slurm-bridge-key", "Service/slurm-bridge", "ServiceAccount/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge", "ValidatingAdmissionPolicyBinding/slurm-bridge"]' "${bridged[@]}"
+without=(--set admission.enabled=false)
+shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "Deployment/slurm-bridge", "FlowSchema/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-key", "Service/slurm-bridge", "ServiceAccount/slurm-bridge"]' "${bridged[@]}" "${without[@]}"
+shows slurm-bridge "$args" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--admission-addr=:9443", "--admission-name=slurm-bridge", "--scheduler-name=slurm-bridge-scheduler", "--log-level=info"]' "${bridged[@]}"
+shows slurm-bridge "[a for a in $args if a.split('=')[0] in ('--slurmrestd', '--slurm-key', '--cluster')]" '["--slurmrestd=h:6820", "--slurm-key=keys/s/k"]' "${direct[@]}"
+shows slurm-bridge "$args[5:]" '["--managed-namespaces=a,b", "--shared-nodes", "--trust-identities", "--log-level=info", "--x"]' "${bridged[@]}" "${without[@]}" \
+  --set 'admission.managedNamespaces={a,b},schedulerConfig.partition=,schedulerConfig.mcsLabel=,schedulerConfig.sharedNodes=true,schedulerConfig.trustIdentities=true,controllers.extraArgs={--x}'
+shows slurm-bridge "[$pod['securityContext']['runAsNonRoot'], $pod['containers'][0]['securityContext'], [p['name'] for p in $pod['containers'][0]['ports']], $pod['containers'][0]['readinessProbe']['httpGet']['path']]" \
+  '[true, {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true}, ["health", "metrics", "webhook"], "/readyz"]' "${bridged[@]}"
+shows slurm-bridge '[o["Deployment/a-slurm-bridge"]["metadata"]["name"], [a for a in o["Deployment/a-slurm-bridge"]["spec"]["template"]["spec"]["containers"][0]["args"] if "elect-name=" in a]]' \
+  '["a-slurm-bridge", ["--leader-elect-name=a-slurm-bridge"]]' "${bridged[@]}" --set fullnameOverride=a-slurm-bridge
+# Without an election, the old pod ends before the new one begins.
+shows slurm-bridge "[o['Deployment/slurm-bridge']['spec'].get('strategy'), [k for k in o if k.startswith('FlowSchema')]]" '[{"type": "Recreate"}, []]' "${bridged[@]}" --set controllers.leaderElect=false
+shows slurm-bridge "o['Deployment/slurm-bridge']['spec'].get('strategy')" null "${bridged[@]}" --set controllers.replicas=2
+# Of Secrets, the key alone.
+key='[{k: r[k] for k in ("resourceNames", "verbs")} for r in o["Role/slurm-bridge-key"]["rules"]] + [o["Role/slurm-bridge-key"]["metadata"]["namespace"]]'
+shows slurm-bridge "$key" '[{"resourceNames": ["demo-jwt-key"], "verbs": ["get"]}, "slurm"]' "${bridged[@]}"
+shows slurm-bridge "$key" '[{"resourceNames": ["mine"], "verbs": ["get"]}, "slurm"]' "${bridged[@]}" --set sharedConfig.clusterKeySecret=mine
+shows slurm-bridge "$key" '[{"resourceNames": ["s"], "verbs": ["get"]}, "keys"]' "${direct[@]}"
+bridge_rights=${rights/ROLE/o[\"ClusterRole/slurm-bridge\"]}
+shows slurm-bridge "$bridge_rights" '{"namespaces": "glw", "nodes": "glpw", "nodes/status": "p", "pods": "dglpw", "pods/eviction": "c", "pods/status": "p", "slinky.slurm.net/controllers": "glw", "slinky.slurm.net/restapis": "glw"}' "${bridged[@]}" "${without[@]}"
+shows slurm-bridge "{k: v for k, v in $bridge_rights.items() if 'io/' in k}" '{"admissionregistration.k8s.io/mutatingwebhookconfigurations": "gp", "scheduling.k8s.io/priorityclasses": "glw"}' "${bridged[@]}"
+shows slurm-bridge '[r.get("resourceNames") for n in ("ClusterRole/slurm-bridge", "Role/slurm-bridge-admission") for r in o[n]["rules"] if r["resources"][0] in ("mutatingwebhookconfigurations", "secrets") and r["verbs"] != ["create"]]' '[["slurm-bridge"], ["slurm-bridge"]]' "${bridged[@]}"
+shows slurm-bridge "[{k: v for k, v in $bridge_rights.items() if k.startswith('nodes')}, $args[-2:]]" '[{"nodes": "glw"}, ["--no-nodes", "--log-level=info"]]' "${bridged[@]}" "${without[@]}" --set nodes.enabled=false
+shows slurm-bridge 'len({(g, r) for rule in o["ClusterRole/slurm-bridge"]["rules"] for g in rule["apiGroups"] for r in rule["resources"]}) == len(o["ClusterRole/slurm-bridge"]["rules"])' true "${bridged[@]}"
+shows slurm-bridge "[k for k in $bridge_rights if 'slinky' in k]" '[]' "${direct[@]}"
+shows slurm-bridge "${rights/ROLE/o[\"Role/slurm-bridge\"]}" '{"coordination.k8s.io/leases": "cgu"}' "${bridged[@]}"
+shows slurm-bridge '{(s["kind"], s["name"], s["namespace"]) for k, d in o.items() if "Binding/" in k for s in d["subjects"]} == {("ServiceAccount", "mine", "ns")}' true "${bridged[@]}" --set controllers.serviceAccount.name=mine
+# Metrics and budgets, as for the operator.
+shows slurm-bridge "['Service/slurm-bridge' in o, 'NetworkPolicy/slurm-bridge' in o]" '[false, false]' "${bridged[@]}" "${without[@]}" --set controllers.metricsPort=0
+shows slurm-bridge 'o["NetworkPolicy/slurm-bridge"]["spec"]["ingress"]' '[{"from": [{"namespaceSelector": {}}], "ports": [{"port": "metrics", "protocol": "TCP"}]}]' "${bridged[@]}" "${without[@]}" --set networkPolicy.enabled=true --set-json 'networkPolicy.metricsFrom=[{"namespaceSelector":{}}]'
+shows slurm-bridge 'o["ServiceMonitor/slurm-bridge"]["spec"]["selector"]["matchLabels"]' '{"app.kubernetes.io/instance": "slurm-bridge", "app.kubernetes.io/name": "slurm-bridge"}' "${bridged[@]}" --set controllers.serviceMonitor.enabled=true
+refuses slurm-bridge 'controllers.serviceMonitor.enabled: there are no metrics' "${bridged[@]}" --set controllers.serviceMonitor.enabled=true,controllers.metricsPort=0
+refuses slurm-bridge 'sharedConfig: exactly one of cluster and slurmRestApi must be set'
+refuses slurm-bridge 'sharedConfig: exactly one of cluster and slurmRestApi must be set' "${bridged[@]}" "${direct[@]}"
+refuses slurm-bridge 'sharedConfig.slurmKeyRef.key: must be set with slurmRestApi' "${direct[@]}" --set sharedConfig.slurmKeyRef.key=
+refuses slurm-bridge "at '/sharedConfig/cluster': 'demo' does not match pattern" --set sharedConfig.cluster=demo
+refuses slurm-bridge 'admission.managedNamespaces: empty, must name at least one namespace' "${bridged[@]}" --set-json 'admission.managedNamespaces=[]'
+for own in ns kube-system; do
+  refuses slurm-bridge "admission.managedNamespaces: $own, must not be the namespace of Kubernetes or of the bridge itself" "${bridged[@]}" --set "admission.managedNamespaces={a,$own}"
+done
+refuses slurm-bridge 'admission.port: 0, must be from 1 to 65535' "${bridged[@]}" --set admission.port=0
+# The webhook is asked for pods of Slurm alone.
+hooks='o["MutatingWebhookConfiguration/slurm-bridge"]["webhooks"]'
+shows slurm-bridge "[[h['clientConfig']['service']['name'], h['failurePolicy'], h['namespaceSelector']['matchExpressions'][0]] for h in $hooks]" \
+  '[["slurm-bridge", "Fail", {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["a", "b"]}], ["slurm-bridge", "Fail", {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["a", "b", "kube-system", "ns"]}]]' \
+  "${bridged[@]}" --set 'admission.managedNamespaces={a,b}'
+shows slurm-bridge "[h['matchConditions'][0]['expression'] for h in $hooks[1:]]" "[\"object.spec.?schedulerName.orValue('') == 'mine'\"]" "${bridged[@]}" --set schedulerConfig.schedulerName=mine
+shows slurm-bridge "[len($hooks), [a for a in $args if 'scheduler-name' in a]]" '[1, []]' "${bridged[@]}" --set schedulerConfig.schedulerName=
+shows slurm-bridge 'o["ValidatingAdmissionPolicy/slurm-bridge"]["spec"]["matchConditions"][0]["expression"]' "\"request.userInfo.username != 'system:serviceaccount:ns:mine'\"" "${bridged[@]}" --set controllers.serviceAccount.name=mine
+shows slurm-bridge 'o["ValidatingAdmissionPolicyBinding/slurm-bridge"]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"][0]["values"]' '["a", "b"]' "${bridged[@]}" --set 'admission.managedNamespaces={a,b}'
+shows slurm-bridge '[o["PriorityClass/slurm-bridge"][k] for k in ("preemptionPolicy", "value")]' '["Never", 0]' "${bridged[@]}" --set fullnameOverride=other
+shows slurm-bridge '[k for k in o if k.startswith("PriorityClass")]' '[]' "${bridged[@]}" --set admission.priorityClass.create=false
+shows slurm-bridge "[[p['name'], p['port']] for p in o['Service/slurm-bridge']['spec']['ports']]" '[["metrics", 8080], ["webhook", 443]]' "${bridged[@]}"
+shows slurm-bridge "[[p['name'] for p in o['Service/slurm-bridge']['spec']['ports']], $pod['containers'][0]['lifecycle']]" '[["webhook"], {"preStop": {"sleep": {"seconds": 5}}}]' "${bridged[@]}" --set controllers.metricsPort=0
+shows slurm-bridge 'o["NetworkPolicy/slurm-bridge"]["spec"]["ingress"]' '[{"ports": [{"port": "webhook", "protocol": "TCP"}]}]' "${bridged[@]}" --set networkPolicy.enabled=true
+tells slurm-bridge 'are not used: scheduler, admission.certManager, admission.replicas.' "${bridged[@]}" --set scheduler.replicaCount=1,admission.replicas=1,admission.certManager.enabled=true
+
+# A misspelt value is refused by its name, at any depth. The schema knows each value of values.yaml by its name. A value that
+# allows only some words allows those of the definition, and a value with a range or format has those of the definition.
 while IFS=$'\t' read -r verdict chart path detail; do
   if [[ $verdict == closed || $verdict == limited ]]; then pass; else fail "$chart $path" "$detail"; fi
 done < <(python3 "$top/tests/charts/schema.py" "$top/charts" || printf 'broken\tschemas\t\tschema.py failed\n')
 
-# Kubernetes' types in the schemas: names, kinds of values, and enums. What is null is unset.
+# The types of Kubernetes in the schemas: field names, types and enums. null means unset.
 if out=$("$top/dev/values-schema.sh" check 2>&1); then pass; else fail "the generated part of the schemas" "$out"; fi
 refuses slurm "at '/nodesets/cpu/replicas': minimum: got -1, want 0" --set nodesets.cpu.replicas=-1
 refuses slurm "at '/restapi/service/port': maximum: got 70,000, want 65,535" --set restapi.service.port=70000
@@ -473,7 +546,7 @@ shows slurm "$nodeset['template']['spec'], $nodeset['slurmd']['resources']" '[{"
   --set-json 'nodesets.cpu={"scalingMode":null,"podSpec":{"nodeSelector":{"a":"b","kubernetes.io/os":null},"tolerations":null,"securityContext":{"fsGroup":null}},"slurmd":{"env":null,"resources":{"limits":{"cpu":1,"example.com/gpu":"2","memory":null}}}}'
 shows slurm "$nodeset['template']['spec']['newField']" 1 --set nodesets.cpu.podSpec.newField=1 --skip-schema-validation
 
-# The values of the Slinky operator's charts, key by key.
+# The values of the Slinky operator's charts, one by one.
 while IFS= read -r line; do
   if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
     passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2])) keys=done

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The values of the Slinky operator's charts, key by key, as go_values.yaml lists them: what works is seen in what the chart renders, what has
-no meaning is told by its name, and what is refused says what to write instead. Needs helm and python3-yaml.
+"""Tests the values of Slinky's charts, as go_values.yaml lists them. A value that works must appear in what the
+chart renders. A value without a meaning must be named in the notes. The refusal of a value must say what to write instead.
+Needs helm and python3-yaml.
 
 Usage: go_values.py CHARTS     Ends with "N passed, N failed"; exits 1 when something failed.
 """
@@ -20,7 +21,7 @@ MARK = "are not used: "
 
 
 def nested(flat):
-    """Values by dotted paths, as maps of maps."""
+    """Converts values by dotted paths to maps of maps."""
     whole = {}
 
     def put(into, path, value):
@@ -41,7 +42,7 @@ def nested(flat):
 
 class Chart:
     def __init__(self, charts, name, scratch):
-        """A copy, that renders its notes as an object: helm prints them with a cluster only."""
+        """Copies the chart and makes the copy render its notes as an object, because helm prints notes only with a cluster."""
         self.name, self.path = name, scratch / name
         self.lock, self.known = threading.Lock(), {}
         shutil.copytree(charts / name, self.path)
@@ -52,9 +53,9 @@ class Chart:
         )
 
     def render(self, *values):
-        """The objects by kind and name, or the refusal as a string."""
+        """Returns the rendered objects by kind and name, or the refusal as a string."""
         command = ["helm", "template", self.name, str(self.path), "--namespace", "ns", "--kube-version", "1.34"]
-        # One file each: helm merges them.
+        # Each map gets a file of its own, because helm merges files.
         files = []
         for flat in values:
             file = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
@@ -70,7 +71,7 @@ class Chart:
         return {f"{d['kind']}/{d['metadata']['name']}": d for d in yaml.load_all(done.stdout, loader) if d}
 
     def rendered(self, *values):
-        """As `render`, once for the same values."""
+        """Does what `render` does, but only once for the same values."""
         key = json.dumps(values)
         with self.lock:
             if key not in self.known:
@@ -79,7 +80,7 @@ class Chart:
 
 
 def at(objects, path):
-    """What stands at a path; None: nothing."""
+    """Returns what is at the path, or None."""
     for name in path:
         if isinstance(objects, list):
             objects = objects[name] if isinstance(name, int) and name < len(objects) else None
@@ -95,27 +96,27 @@ def stands(found, wanted):
 
 
 def unused(objects):
-    """The names of values that the notes say are not used."""
+    """Returns the names of the values that the notes list as not used."""
     line = next((line for line in objects["ConfigMap/notes"]["data"]["notes"].splitlines() if MARK in line), "")
     return line.partition(MARK)[2].rstrip(".").split(", ")
 
 
 def above(key):
-    """The key and what it is in, by their dotted names."""
+    """Returns the key and all maps that contain it, by their dotted names."""
     words = key.split(".")
     return {".".join(words[: n + 1]) for n in range(len(words))}
 
 
 def problem(chart, key, line, base, coming):
-    """What is wrong with a line, or None."""
+    """Returns what is wrong with a line, or None."""
     values = [base, line.get("with", {}), {key: line["set"]}]
     objects = chart.render(*values)
     refused = objects if isinstance(objects, str) else None
-    # A refusal of a default's effect names the map that it is in.
+    # If a default causes the refusal, the message names the map that gets the default.
     names = {name for path in (key, *line.get("with", {})) for name in above(path)}
     names |= {name.replace("Defaults", "s.a", 1) for name in above(key) if "." in name} | {key.split(".")[0].replace("Defaults", "s")}
     if coming and line.get("as", "") is None:
-        return None  # it asks for nothing
+        return None  # the value requests nothing
     if coming:
         if refused:
             return None if any(name in refused for name in names) else f"refused without its name: {refused}"
@@ -133,7 +134,7 @@ def problem(chart, key, line, base, coming):
     if not stands(found, wanted):
         return f"{line['shows']}: expected {wanted!r}, have {found!r}"
     without = chart.rendered(*values[:-1])
-    # What is refused without the value shows that the value works.
+    # If helm refuses to render without the value, the value has an effect.
     if not isinstance(without, str) and stands(at(without, line["shows"]), wanted):
         return f"{line['shows']}: {wanted!r} also without the value"
     return None

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""What values.schema.json of each chart says, beside values.yaml and the definitions. Needs helm and python3-yaml.
+"""Compares values.schema.json of each chart with values.yaml and with the custom resource definitions. Needs helm and
+python3-yaml.
 
 Usage: schema.py CHARTS     Prints lines of verdict, chart, value and detail, separated by tabs:
-  closed    a map of names which the schema knows, also inside of Kubernetes' types: helm refuses another name there, by its name
-  taken     such a map, but helm does not
-  unknown   a value of values.yaml, or a field of a resource that the chart passes on, which the schema does not know by name
-  open      a map that the schema knows names of, and takes any other
-  enum      a field of a resource that the chart passes on, of which the schema has other values than the definition
-  limited   such a field with a range, a length or a form: helm refuses what the definition refuses, by the path, and takes the ends of the range
-  unlimited such a field, but helm takes what the definition refuses
-  narrow    such a field, but helm refuses what the definition takes
+  closed    the schema knows all names in this map (also in types of Kubernetes), and helm refuses any other name
+  taken     the schema knows all names in this map, but helm accepts another name
+  unknown   the schema does not know a value of values.yaml, or a field of a resource that the chart passes on
+  open      the schema knows some names in this map and accepts any other
+  enum      a field that the chart passes on allows other values than the definition
+  limited   a field with a range, a length or a format: helm refuses what the definition refuses, and accepts the ends of the range
+  unlimited such a field, but helm accepts what the definition refuses
+  narrow    such a field, but helm refuses what the definition accepts
 """
 import json
 import re
@@ -44,7 +45,7 @@ class Schema:
         return {} if schema is True else schema
 
     def at(self, path, schema=None):
-        """The schema of a value, by a path of names; None where it is not known by them."""
+        """Returns the schema of the value at a path of names. None: a name on the path is not known."""
         schema = self.resolved(self.whole if schema is None else schema)
         if not path:
             return schema
@@ -52,11 +53,12 @@ class Schema:
         if below is None and path[0] == "0":
             below = schema.get("items")
         if below is None and isinstance(schema.get("additionalProperties"), dict):
-            below = schema["additionalProperties"]  # names are the user's, as those of nodesets
+            below = schema["additionalProperties"]  # users choose these names, such as those of nodesets
         return None if below is None else self.at(path[1:], below)
 
     def misspelt(self, schema, path=()):
-        """Values with a misspelt name in each map of known names alone, and the paths of those. A user's own name is "some"."""
+        """Yields values with one misspelt name in each map of known names, and the path of the name. A name that users choose
+        is "some"."""
         schema = self.resolved(schema)
         if "items" in schema:
             below, paths = self.misspelt(schema["items"], (*path, "0"))
@@ -75,7 +77,7 @@ class Schema:
         return values, paths
 
     def tell_closed(self):
-        """All of them at once: helm tells of each."""
+        """Prints all findings at once, because helm reports all misspelt names together."""
         values, paths = self.misspelt(self.whole)
         refused = self.refused(values, "additional properties 'misspelt' not allowed")
         for path in paths:
@@ -85,13 +87,13 @@ class Schema:
                 tell("taken", self.chart, ".".join(path), "helm takes a misspelt name")
 
     def refused(self, values, words=""):
-        """The paths of the values that helm refuses."""
+        """Returns the paths of the values that helm refuses."""
         command = ["helm", "template", self.chart, f"{charts}/{self.chart}", "--kube-version=1.34", "--values=-"]
         told = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=False).stderr
         return {tuple(path.split("/")[1:]) for path in re.findall(rf"- at '([^']*)': {words}", told)}
 
     def tell_open(self, part, path=()):
-        """Of a part of the schema, and all below."""
+        """Prints the findings for a part of the schema and everything below."""
         for name, below in part.items():
             if isinstance(below, dict):
                 self.tell_open(below, (*path, name))
@@ -99,7 +101,7 @@ class Schema:
             tell("open", self.chart, ".".join(path), "it takes any name")
 
     def compare(self, values, path=()):
-        """`values`: what there is, as maps of maps."""
+        """Compares a chart's values with the schema. `values`: the existing values, as maps of maps."""
         if self.at(path) is None:
             tell("unknown", self.chart, ".".join(path), "values.schema.json does not know it")
         elif isinstance(values, dict):
@@ -107,7 +109,8 @@ class Schema:
                 self.compare(values[name], (*path, name))
 
     def compare_field(self, field, path):
-        """A field of a definition with its value's path. Returns the values to try: [path, value, whether the definition takes it]."""
+        """Compares a field of a definition with the value at its path. Returns the values to try: [path, value, whether the
+        definition accepts it]."""
         schema = self.at(path)
         if schema is None:
             tell("unknown", self.chart, ".".join(path), "values.schema.json does not know it")
@@ -120,7 +123,7 @@ class Schema:
         return []
 
     def try_limits(self, tries):
-        """Many at once, of which none is inside of another."""
+        """Tries many values at once, none of which contains another."""
         while tries:
             now, later = [], []
             for path, value, good in tries:
@@ -143,7 +146,7 @@ def limits(field):
 
 
 def beyond(field):
-    """Values that a definition refuses for a field."""
+    """Returns values for the field that the definition refuses."""
     least, most = limits(field)
     out = [] if least is None else [least - 1]
     out += [] if most is None else [most + 1]
@@ -164,12 +167,12 @@ def beyond(field):
 
 
 def ends(field):
-    """The least and the most that a definition takes for a field."""
+    """Returns the smallest and the largest value that the definition accepts for the field."""
     return [value for value in limits(field) if value is not None]
 
 
 def document(values):
-    """Values by their paths, as one of maps and lists."""
+    """Converts values by paths to a document of maps and lists."""
     whole = {}
     for path, value in values:
         at = whole
@@ -185,12 +188,12 @@ def document(values):
     return lists(whole)
 
 
-# Not of the values: the chart knows it itself, or makes it of Kubernetes' types.
+# Fields that the values do not contain: the chart sets them itself, or makes them from types of Kubernetes.
 OWN = {"accountingRef", "controllerRef", "jwtHs256KeyRef", "template"}
 KEYS = {"slurmKeyRef": ("slurmKey", "secretRef"), "jwtKeyRef": ("jwtKey", "secretRef"), "jwksKeyRef": ("jwksKeys", "configMapRef")}
 SSSD = {"sssdConfRef": ("sssd", "secretRef")}
 SCRIPTS = {f"{name}Refs": (f"{name}Refs",) for name in ("configFile", "prologScript", "epilogScript", "prologSlurmctldScript", "epilogSlurmctldScript")}
-# Where the values of a kind's fields stand, and those of some fields elsewhere.
+# Where the values contain the fields of each kind, and the fields that are in another place.
 PLACES = {
     "controllers": (("controller",), KEYS | SSSD | SCRIPTS | {"clusterName": ("clusterName",)}),
     "restapis": (("restapi",), SSSD),
@@ -201,7 +204,8 @@ PLACES = {
 
 
 def fields(kind):
-    """The fields of a resource's spec, by their paths, down to what is passed on as it is. An item is "0", and a user's own name "some"."""
+    """Yields the fields of a resource's spec by path, down to objects that are passed on. An item is "0", and a name that users
+    choose "some"."""
 
     def walk(schema, path):
         if path:
@@ -219,7 +223,7 @@ def fields(kind):
     yield from walk(definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"], ())
 
 
-schemas = {chart: Schema(chart) for chart in ("slurm-operator-crds", "slurm-operator", "slurm")}
+schemas = {chart: Schema(chart) for chart in ("slurm-operator-crds", "slurm-operator", "slurm", "slurm-bridge")}
 for chart, schema in schemas.items():
     schema.tell_open(schema.whole)
     schema.tell_closed()

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests writes to a real slurmdbd with a real MariaDB, without Kubernetes. By default, of all releases that dev/images/build.sh has made
-# images of. Needs root, and dev/images/build.sh --database.
+# Tests writes to a real slurmdbd with a real MariaDB, without Kubernetes. By default, tests all releases of which
+# dev/images/build.sh has made images. Needs root, and dev/images/build.sh --database.
 # Usage: tests/conformance/accounting_test.sh PROGRAM [RELEASE...]          PROGRAM: the built accounting_conformance
 #
 # Ends with "N passed, N failed"; exits 1 when something failed.

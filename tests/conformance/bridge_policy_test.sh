@@ -8,16 +8,21 @@ export KUBECONFIG=${KUBECONFIG:-$top/.local/kubeconfig}
 PATH=$top/.local/bin:$PATH
 namespace=bridge-policy-$$
 managed=$namespace-pods
-bridge=system:serviceaccount:$namespace:slurm-bridge
+bridge=system:serviceaccount:$namespace:$namespace
 passed=0 failed=0
 
-# admission KIND: the documents of this kind, or all.
+# admission [FILE...]: the objects of admission in the chart, or those of these templates.
 admission() {
-  sed -e "s|\${NAMESPACE}|$namespace|g; s|\${MANAGED}|$managed|g; s|\${SCHEDULER}|$namespace|g" "$top/dev/manifests/slurm-bridge/admission.yaml" |
-    awk -v kind="$1" 'BEGIN { RS = "\n---\n"; ORS = "\n---\n" } $0 ~ "\nkind: " kind'
+  local each files=("${@:-policy webhook}")
+  # shellcheck disable=SC2086  # a list
+  for each in ${files[*]}; do
+    helm template "$namespace" "$top/charts/slurm-bridge" --kube-version 1.30 --namespace "$namespace" --set "fullnameOverride=$namespace,sharedConfig.cluster=none/none" \
+      --set "schedulerConfig.schedulerName=$namespace,admission.managedNamespaces={$managed}" --show-only "templates/$each.yaml" 2>/dev/null
+    echo ---
+  done
 }
 finish() {
-  admission ValidatingAdmissionPolicy | kubectl delete --ignore-not-found -f - >/dev/null 2>&1
+  admission policy | kubectl delete --ignore-not-found -f - >/dev/null 2>&1
   for each in "$namespace" "$managed"; do
     kubectl -n "$each" delete pods --all --force --grace-period=0 >/dev/null 2>&1
     kubectl delete namespace "$each" --wait=false >/dev/null 2>&1
@@ -65,10 +70,10 @@ for each in "$namespace" "$managed"; do
   kubectl create namespace "$each" >/dev/null || exit 1
   kubectl -n "$each" create serviceaccount default >/dev/null 2>&1
 done
-kubectl -n "$managed" create rolebinding bridge --clusterrole=cluster-admin "--serviceaccount=$namespace:slurm-bridge" >/dev/null
-out=$(admission . | kubectl apply --dry-run=server -f - 2>&1)
-verdict "the API server accepts admission.yaml" "$out"
-admission ValidatingAdmissionPolicy | kubectl apply -f - >/dev/null || exit 1
+kubectl -n "$managed" create rolebinding bridge --clusterrole=cluster-admin "--serviceaccount=$namespace:$namespace" >/dev/null
+out=$(admission | kubectl apply --dry-run=server -f - 2>&1)
+verdict "the API server accepts the policy and the webhook" "$out"
+admission policy | kubectl apply -f - >/dev/null || exit 1
 # The API server learns of a policy a while later, and Kubernetes checks its types.
 pod "$waiting"
 deadline=$((SECONDS + 120))

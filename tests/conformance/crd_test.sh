@@ -1,6 +1,6 @@
 #!/bin/bash
-# The custom resource definitions against a real API server: what it accepts, what it fills in, and that what it
-# refuses names the path and what is allowed. Uses the cluster of KUBECONFIG; works in a namespace of its own, which it removes.
+# Tests the custom resource definitions against a real API server: what it accepts, what it defaults, and that a refusal names
+# the path and what is allowed. Uses the cluster of KUBECONFIG, and a namespace of its own, which it removes.
 # Usage: tests/conformance/crd_test.sh          Ends with "N passed, N failed"; exits 1 when something failed.
 set -uo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd -P)
@@ -28,13 +28,14 @@ manifest() { # kind spec [name]
     "$1" "${3:-test}" "$namespace" "$2"
 }
 
-# accept KIND SPEC [NAME]: it is valid.
+# accept KIND SPEC [NAME]: expects that the API server accepts the object.
 accept() {
   local out
   if out=$(manifest "$1" "$2" "${3:-}" | kubectl create --dry-run=server --validate=strict -f - 2>&1); then pass; else fail "accept $1 $2" "$out"; fi
 }
 
-# refuse KIND SPEC PATH WORDS [NAME]: it is refused, and the message holds the path and the words (fixed text).
+# refuse KIND SPEC PATH WORDS [NAME]: expects that the API server refuses the object with a message that contains the path and
+# the words.
 refuse() {
   local out
   if out=$(manifest "$1" "$2" "${5:-}" | kubectl create --dry-run=server -f - 2>&1); then
@@ -46,7 +47,8 @@ refuse() {
   fi
 }
 
-# change KIND PATCH [PATH WORDS [NAME]]: a change of the object, "test", is accepted, or refused with the path and words.
+# change KIND PATCH [PATH WORDS [NAME]]: expects that the patch of the object (default: "test") is accepted, or is refused with
+# a message that contains the path and the words.
 change() {
   local out
   if out=$(kubectl -n "$namespace" patch "$1" "${5:-test}" --type=merge --dry-run=server -p "$2" 2>&1); then
@@ -58,7 +60,7 @@ change() {
   fi
 }
 
-# column KIND EXPECTED: the columns of kubectl get.
+# columns KIND EXPECTED: expects these columns of kubectl get.
 columns() {
   local out
   out=$(kubectl -n "$namespace" get "$1" test -o wide 2>&1 | head -1 | xargs)
@@ -68,7 +70,7 @@ columns() {
 definitions() {
   local file out
   for file in "$top"/charts/slurm-operator-crds/templates/*.yaml; do
-    # The server checks each rule, and what it may cost at most.
+    # The API server checks each rule and its maximum cost.
     if out=$(kubectl apply --server-side --force-conflicts --dry-run=server -f "$file" 2>&1); then pass; else fail "$file" "$out"; fi
     if ! kubectl get -f "$file" >/dev/null 2>&1; then
       kubectl apply --server-side -f "$file" >/dev/null && installed+=("$file")
@@ -114,7 +116,7 @@ controllers() {
   refuse Controller '{template: {spec: {hostname: "Bad_Name"}}}' spec.template.spec.hostname 'should match'
   refuse Controller '{slurmctld: {args: -v}}' spec.slurmctld.args 'must be of type array'
   accept Controller '{slurmctld: {image: null, args: null, env: null, livenessProbe: null}, logfile: {args: []}, service: {spec: {ports: null}}}'
-  # An operator that is installed refuses the name that such a cluster would get.
+  # clusterName is set, because the policy of an installed operator refuses a default name of this length.
   accept Controller '{clusterName: c}' "${name40}x"
   refuse Controller '{}' metadata.name 'must have at most 41 characters of a-z' "${name40}xx"
   refuse Controller '{}' metadata.name 'begin with a letter' a.b
@@ -135,7 +137,7 @@ controllers() {
   columns controllers 'NAME READY AGE'
   columns slurmctld 'NAME READY AGE'
 
-  # The name that is used when none is given may be given later; no other may.
+  # The name that is used by default may be set explicitly later, but no other name.
   manifest Controller '{external: true, externalConfig: {host: h, port: 1}}' unnamed | kubectl create -f - >/dev/null
   local out
   out=$(kubectl -n "$namespace" patch controllers unnamed --type=merge --dry-run=server -p "{\"spec\":{\"clusterName\":\"${namespace}_unnamed\"}}" 2>&1) ||
@@ -202,6 +204,8 @@ slurmqoses() {
   refuse SlurmQos "{$ref, graceTime: '90'}" spec.graceTime 'should match'
   refuse SlurmQos "{$ref, limits: {grpJobs: many}}" spec.limits.grpJobs 'should match'
   refuse SlurmQos "{$ref, limits: {grpTRES: {cpu: half}}}" spec.limits.grpTRES.cpu 'should match'
+  refuse SlurmQos "{$ref, limits: {grpTRES: {cpu: all / 2}}}" spec.limits.grpTRES.cpu 'should match'
+  refuse SlurmQos "{$ref, limits: {grpTRES: {cpu: 50% of all}}}" spec.limits.grpTRES.cpu 'should match'
   refuse SlurmQos "{$ref, capacityCluster: ''}" spec.capacityCluster 'should be at least 1'
   refuse SlurmQos "{$ref, limits: {maxWallDurationPerJob: 3d}}" spec.limits.maxWallDurationPerJob 'should match'
   refuse SlurmQos "{$ref, configVersion: v44}" spec.configVersion 'should match'
@@ -397,7 +401,7 @@ tokens() {
   columns tokens 'NAME USER IAT AGE'
 }
 
-# defaults KIND SPEC JSONPATH EXPECTED: what the server fills in.
+# defaults KIND SPEC JSONPATH EXPECTED: expects this default value from the API server.
 defaults() {
   local out
   out=$(manifest "$1" "$2" defaults | kubectl create --dry-run=server -o "jsonpath=$3" -f - 2>&1)

@@ -1,6 +1,7 @@
 #!/bin/bash
-# The policies that protect workers, and what drains need, against a real API server: who may delete what. Uses the cluster of KUBECONFIG, as an
-# administrator who may impersonate; works in a namespace of its own, which it removes. Installs the policy when it is not there.
+# Tests the admission policies against a real API server: who may delete workers and the objects that drains need. Uses the
+# cluster of KUBECONFIG as an administrator who may impersonate, and a namespace of its own, which it removes. Installs the
+# policies if they are missing.
 # Usage: tests/conformance/policy_test.sh          Ends with "N passed, N failed"; exits 1 when something failed.
 set -uo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd -P)
@@ -35,12 +36,13 @@ status() { # phase, and the state of its container
 running=$(status Running '"started":true,"restartCount":0,"state":{"running":{}}')
 crashed=$(status Running '"started":false,"restartCount":1,"state":{"waiting":{}},"lastState":{"terminated":{"exitCode":1}}')
 waiting=$(status Pending '"started":false,"restartCount":0,"state":{"waiting":{"reason":"PodInitializing"}}')
-# After its node was rebooted a pod that ran is Pending again.
+# A pod that ran is Pending again after a reboot of its Kubernetes node.
 again=$(status Pending '"started":false,"restartCount":1,"state":{"waiting":{}},"lastState":{"terminated":{"exitCode":255}}')
 failed_pod='{"status":{"phase":"Failed"}}'
 succeeded_pod='{"status":{"phase":"Succeeded"}}'
 
-# in_force WORD USER KIND NAME: waits until that user may delete it, or may not: the API server learns of what was changed a while later.
+# in_force WORD USER KIND NAME: waits until the user's deletion of the object is "allowed" or "refused". The API server sees
+# changes of policies and objects only after a while.
 in_force() {
   local word=$1 user=$2 deadline=$((SECONDS + 120)) out answer
   while ((SECONDS < deadline)); do
@@ -56,7 +58,7 @@ in_force() {
   echo "     not $word to $user: $out"
 }
 
-# worker STATUS ANNOTATIONS LABELS NODE: there is one in that state.
+# worker STATUS ANNOTATIONS LABELS NODE: creates a worker in that state.
 worker() {
   local state=$1 annotations=$2 labels=$3 node=$4
   idle
@@ -66,7 +68,8 @@ worker() {
   [[ -z $state ]] || kubectl -n "$namespace" patch pod worker --subresource=status -p "$state" >/dev/null
 }
 
-# expect WORD USER STATUS [ANNOTATIONS [LABELS [NODE]]]: whether that user ("": the administrator) may delete a worker in that state.
+# expect WORD USER STATUS [ANNOTATIONS [LABELS [NODE]]]: expects that the user's deletion of a worker in that state is "allowed"
+# or "refused". USER "": the administrator.
 expect() {
   local word=$1 user=$2 state=$3 annotations=${4:-} out
   worker "$state" "$annotations" "${5-app.kubernetes.io/name: slurmd, slinky.slurm.net/cluster: c}" "${6-nodeName: none,}"
@@ -97,7 +100,7 @@ for user in $prefix$collector $prefix$cleaner; do
   expect refused "$user" "$again"
   expect refused "$user" "$running" 'nodeset.slinky.slurm.net/registered: "true"'
   expect allowed "$user" "$running" "$evidence: drained"
-  # Its kubelet may have started slurmd, and not said so yet.
+  # The kubelet may have started slurmd without having reported it yet.
   expect refused "$user" "$waiting"
   expect refused "$user" ''
   expect allowed "$user" '' '' 'app.kubernetes.io/name: slurmd, slinky.slurm.net/cluster: c' ''
@@ -107,11 +110,11 @@ for user in $prefix$collector $prefix$cleaner; do
   expect allowed "$user" "$running" '' 'app.kubernetes.io/name: slurmctld, slinky.slurm.net/cluster: c'
   expect allowed "$user" "$running" '' ''
 done
-# Anyone else is not our concern.
+# The policy does not apply to other users.
 expect allowed "${prefix}pod-garbage-collector" "$running"
 expect allowed "" "$running"
 
-# Nobody deletes a worker that runs jobs, but for Kubernetes itself, and whoever says so.
+# Only components of Kubernetes may delete a worker that runs jobs, and users who have allowed it by an annotation.
 said='runs jobs. Drain it first'
 busy='app.kubernetes.io/name: slurmd, nodeset.slinky.slurm.net/pod-busy: "true"'
 for user in "" system:kube-scheduler; do
@@ -147,12 +150,13 @@ thing() { # APP KIND [OWNERS]
   echo "${manifests[$2]}, metadata: {name: thing, labels: {app.kubernetes.io/name: $1}${3:+, ownerReferences: $3}}}" |
     kubectl -n "$namespace" create -f - >/dev/null
 }
-# settles WORD USER [APP]: waits until that user may delete a Service of slurmctld, or of that app, or may not.
+# settles WORD USER [APP]: waits until the user's deletion of a Service of that app (default: slurmctld) is "allowed" or
+# "refused".
 settles() {
   thing "${3:-slurmctld}" service
   in_force "$1" "$2" service thing
 }
-# keeps WORD USER APP KIND: whether that user may delete an object of that kind, labelled as that app's.
+# keeps WORD USER APP KIND: expects that the user's deletion of an object with that app's label is "allowed" or "refused".
 keeps() {
   local word=$1 user=$2 app=$3 kind=$4 out
   thing "$app" "$kind"
@@ -169,7 +173,7 @@ controller Immediate
 settles allowed $prefix$cleaner
 for kind in "${!manifests[@]}"; do keeps allowed $prefix$cleaner slurmctld "$kind"; done
 controller Drain
-# A policy each.
+# Each of these has a policy of its own.
 for app in slurmctld slurmrestd; do settles refused $prefix$cleaner $app; done
 thing others $restapi
 in_force refused $prefix$cleaner $restapi thing
@@ -180,10 +184,11 @@ for kind in pod service endpointslice configmap secret; do
 done
 keeps refused $prefix$cleaner slurmd service
 keeps refused $prefix$cleaner others $restapi
-# The namespace stays: what is collected was given up by its owner.
+# The namespace is not being deleted: the garbage collector only deletes objects whose owners are gone.
 keeps allowed $prefix$collector slurmrestd pod
 keeps allowed '' slurmctld service
-# Foreground deletion collects children first. An operator that runs lets go of what nothing depends on, before it can be seen.
+# In a foreground deletion, the garbage collector deletes children first. A running operator would remove its finalizer before
+# the test could see the refusal, so this runs only without an operator.
 if [[ $installed ]]; then
   kubectl -n "$namespace" patch controllers.slinky.slurm.net c --type=merge -p '{"metadata":{"finalizers":["controller.slinky.slurm.net/teardown"]}}' >/dev/null
   kubectl -n "$namespace" delete controllers.slinky.slurm.net c --wait=false >/dev/null

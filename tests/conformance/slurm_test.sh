@@ -1,6 +1,6 @@
 #!/bin/bash
-# The Slurm client, its acts and the model of Slurm against real Slurm, without Kubernetes: by default of all releases that
-# dev/images/build.sh made images of. Needs root.
+# Tests the Slurm client, its acts and the model of Slurm against real Slurm, without Kubernetes. By default, tests all releases
+# of which dev/images/build.sh has made images. Needs root.
 # Usage: tests/conformance/slurm_test.sh PROGRAM [RELEASE...]          PROGRAM: the built slurm_conformance
 #
 # Ends with "N passed, N failed"; exits 1 when something failed.
@@ -17,12 +17,12 @@ bash -c '. dev/lib.sh; survivors_end'
 export SURVIVOR_OWNER=$$
 work=$(mktemp -d /tmp/slurm-conformance.XXXXXX)
 parts=()
-# Whoever started a Slurm stops it.
+# Each background process stops the Slurm that it has started.
 trap 'trap "" TERM HUP; kill "${parts[@]}" 2>/dev/null; wait; rm -rf "$work"' EXIT
 trap 'exit 143' TERM HUP
 
-# tests LOG FILTER, in a shell of its own: what GoogleTest says, and a closing line. In the group of this script, so that who ends all of
-# that ends the program too.
+# tests LOG FILTER: writes the output of GoogleTest and a line with the counts to the log. Runs in a subshell. The program is in
+# the process group of this script, so that a signal to the group ends it too.
 tests() {
   timeout --foreground 2400 "$program" --gtest_filter="$2" >"$1" 2>&1 &
   running=$!
@@ -39,7 +39,7 @@ model() {
   tests "$work/model.log" '*/model_*'
 }
 
-# real RELEASE PORT: beside a Slurm of its own.
+# real RELEASE PORT: runs the tests with a Slurm of that release, which it starts and stops.
 real() {
   release=$1 dir=$work/$1
   mkdir "$dir"
@@ -54,7 +54,7 @@ real() {
   fi
 }
 
-# They mostly wait: all at once.
+# The tests mostly wait, so all run at once.
 model &
 parts+=($!)
 port=24650
@@ -67,7 +67,7 @@ wait
 parts=()
 for name in model "$@"; do
   echo "== $name"
-  # One that broke off is not covered by what the others say.
+  # A run that was aborted counts as a failure.
   grep -qE '^[0-9]+ passed, [0-9]+ failed$' "$work/$name.log" || echo "0 passed, 1 failed" >>"$work/$name.log"
   cat "$work/$name.log"
 done

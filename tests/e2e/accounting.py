@@ -25,7 +25,7 @@ PASSWORD = "pa#s\\s'w\"o$rd`"
 
 @functools.cache
 def database_image():
-    """In the nodes, once for each lane."""
+    """Loads the image of the database into the nodes, once for each lane."""
     made = subprocess.run([str(TOP / "dev/images/build.sh"), "--database"], capture_output=True, text=True, check=False)
     tars = re.findall(r"^image-tar: (.*)$", made.stdout, re.M)
     loaded = tars and subprocess.run([str(TOP / "dev/load-image.sh"), *tars], capture_output=True, text=True, check=False)
@@ -33,12 +33,12 @@ def database_image():
 
 
 def manifests():
-    """The MariaDB's, and the Accounting's."""
+    """Returns the manifests of the MariaDB and of the Accounting."""
     return tuple((TOP / "dev/demo" / name).read_text() for name in ("mariadb.yaml", "accounting.yaml"))
 
 
 def manifest_with_accounting(name, replicas=1):
-    """The demo's cluster with so many workers, which names this Accounting."""
+    """Returns the demo's cluster with so many workers, which names this Accounting."""
     manifest = demo_manifest().replace("replicas: 3", f"replicas: {replicas}").replace(
         "metadata:\n  name: demo\nspec:\n  slurmctld:", f"metadata:\n  name: demo\nspec:\n  accountingRef: {{name: {name}}}\n  slurmctld:")
     expect("accountingRef" in manifest, "the demo's manifest has changed")
@@ -46,7 +46,7 @@ def manifest_with_accounting(name, replicas=1):
 
 
 def managed(name, tag, **spec):
-    """An Accounting whose MariaDB the operator runs."""
+    """Returns an Accounting whose MariaDB the operator runs."""
     return {"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Accounting", "metadata": {"name": name},
             "spec": {"slurmdbd": {"image": f"local/slurmdbd:{tag}", "imagePullPolicy": "IfNotPresent"},
                      "storageConfig": {"managed": True, "mariadb": {"image": "local/mariadb:dev", "imagePullPolicy": "IfNotPresent"},
@@ -64,7 +64,7 @@ def query(ns, sql):
 
 
 def sacct(ns, *jobs, controller="demo"):
-    """What slurmdbd has of these jobs: id -> (state, account)."""
+    """Returns the records of these jobs in slurmdbd: id -> (state, account)."""
     out = ns.slurm("sacct", "--allusers", "--noheader", "--parsable2", "--allocations", f"--jobs={','.join(map(str, jobs))}",
                    "--format=jobidraw,state,account", controller=controller).stdout
     return {int(job): (state, account) for job, state, account in (line.split("|") for line in out.splitlines())}
@@ -79,7 +79,8 @@ SMALL = ("-n1", "--mem=10", "--no-requeue")
 
 
 def fates(ns, jobs, controller="demo"):
-    """How these jobs ended, as slurmctld has it: a (job, state, exit code, start, end) for each. Failed where one has not ended."""
+    """Returns how these jobs ended, according to slurmctld: a tuple (job, state, exit code, start, end) for each. Failed: a job
+    has not ended."""
     known, out = ns.jobs_of_all_states(controller), []
     for job in (known[number] for number in jobs):
         expect(job["job_state"] in (["COMPLETED"], ["FAILED"]) and job["restart_cnt"] == 0,
@@ -91,7 +92,8 @@ def fates(ns, jobs, controller="demo"):
 
 
 def records(ns, jobs, controller="demo"):
-    """The same as slurmdbd has it. A job of which there are two records is there twice, and one that runs ends at 0."""
+    """Returns the records of these jobs in slurmdbd, in the form of fates(). A job with two records is there twice, and a job
+    that runs ends at 0."""
     out = ns.slurm("env", "SLURM_TIME_FORMAT=%s", "sacct", "--allusers", "--duplicates", "--noheader", "--parsable2", "--allocations",
                    f"--jobs={','.join(map(str, jobs))}", "--format=jobidraw,state,exitcode,start,end", controller=controller).stdout
     number = lambda text: int(text) if text.isdigit() else 0
@@ -100,7 +102,7 @@ def records(ns, jobs, controller="demo"):
 
 
 def all_recorded(ns, jobs, controller="demo"):
-    """Until these jobs have ended, and slurmdbd has one record of each, which says of its end what slurmctld says."""
+    """Waits until these jobs have ended and slurmdbd has one record of each, with the same end as in slurmctld."""
     ended = wait("the jobs end", lambda: fates(ns, jobs, controller))
 
     def same():
@@ -113,7 +115,7 @@ def all_recorded(ns, jobs, controller="demo"):
 
 
 def no_runaway_jobs(ns, controller="demo"):
-    """None runs for slurmdbd that slurmctld does not know."""
+    """Expects that slurmdbd has no running job that slurmctld does not know."""
     said = ns.slurm("sacctmgr", "show", "runawayjobs", controller=controller).stdout
     expect("No runaway jobs found" in said, f"slurmdbd has runaway jobs: {said}")
 
@@ -127,14 +129,14 @@ def kill(ns, pod, program):
 
 
 def is_another(ns, pod, before):
-    """Its pod is not the one of before, or its containers were started again; and it is ready."""
+    """Reports whether the pod is ready and is another one than before or has restarted containers."""
     now = ns.get("pod", pod)
     starts = lambda it: (it["metadata"]["uid"], [c["restartCount"] for c in it["status"]["containerStatuses"]])
     return starts(now) != starts(before) and all(c["ready"] for c in now["status"]["containerStatuses"])
 
 
 def keep_away(ns, away):
-    """Whether slurmdbd's pod finds no Kubernetes node."""
+    """If `away`, no Kubernetes node matches slurmdbd's pod. If not, removes that restriction."""
     ns.patch(ACCOUNTING, "demo", {"spec": {"template": {"spec": {"nodeSelector": {"e2e": "nowhere"} if away else None}}}})
 
 
@@ -153,7 +155,7 @@ def joined(ns, name="demo"):
 
 
 def rest(ns, path):
-    """The answer of slurmrestd to user slurm."""
+    """Returns slurmrestd's answer to the user slurm."""
     token = ns.slurm("scontrol", "token", "username=slurm", "lifespan=600").stdout.strip().partition("=")[2]
     address = ns.get("service", "demo-restapi")["spec"]["clusterIP"]
     get = lambda at: json.load(urllib.request.urlopen(urllib.request.Request(
@@ -167,7 +169,7 @@ def rest(ns, path):
 
 @own_clusters
 def accounting_from_the_first_job(tag, plugin):
-    """All is applied at once, the database last; and what is wrong is told and heals."""
+    """Everything is applied at once, the database last. Problems are reported and resolve themselves."""
     database_image()
     database, accounting = manifests()
     with Namespace(f"e2e-accounting-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -212,7 +214,7 @@ def accounting_from_the_first_job(tag, plugin):
         joined(ns)
         recorded(ns, job)
 
-        # Settings of the database server that slurmdbd cannot work well with.
+        # Settings of the database server that slurmdbd does not recommend.
         query(ns, "set global max_allowed_packet=1048576")
         if tag != "24.11":
             query(ns, "set global innodb_snapshot_isolation=ON")
@@ -241,7 +243,7 @@ def accounting_from_the_first_job(tag, plugin):
 
 @own_clusters
 def accounting_with_a_managed_database(tag, plugin):
-    """The operator runs the MariaDB; its records outlive the Accounting."""
+    """The operator runs the MariaDB. Its records survive the deletion of the Accounting."""
     database_image()
     with Namespace(f"e2e-managed-{tag.replace('.', '-')}", tag, plugin) as ns:
         accounting = managed("demo", tag)
@@ -270,7 +272,7 @@ def accounting_with_a_managed_database(tag, plugin):
         wait("there is another slurmctld", lambda: slurmctld_identity(ns)[0] != before[0])
         ns.wait_condition(CONTROLLER, "demo")
         recorded(ns, ns.submit("true"))
-        # The cluster gives it up, and it goes. It is created again.
+        # The cluster stops using the Accounting, so the Accounting is deleted. It is created again.
         ns.patch(CONTROLLER, "demo", {"spec": {"accountingRef": None}})
         wait("the Accounting is gone", lambda: not ns.get(ACCOUNTING, "demo"))
         ns.patch(CONTROLLER, "demo", {"spec": {"accountingRef": {"name": "demo"}}})
@@ -283,7 +285,8 @@ def accounting_with_a_managed_database(tag, plugin):
 
 @own_clusters
 def slurmdbd_and_its_database_are_killed_under_jobs(tag, plugin):
-    """slurmdbd and MariaDB end in each way while jobs begin, run and end. Afterwards slurmdbd has one record of each, as slurmctld has it."""
+    """slurmdbd and MariaDB are ended in various ways while jobs begin, run and end. Afterwards slurmdbd has one record of each
+    job, which agrees with slurmctld."""
     database_image()
     slurmdbd, database = "demo-accounting-0", "demo-mariadb-0"
     with Namespace(f"e2e-killed-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -296,14 +299,14 @@ def slurmdbd_and_its_database_are_killed_under_jobs(tag, plugin):
         jobs = [through_all]
 
         def some(count):
-            """Jobs that end within seconds, every third of them badly."""
+            """Submits jobs that end within seconds, every third of them with an error."""
             good, bad = ns.submit_many(count * 2, "sleep 1", *SMALL), ns.submit_many(count, "sleep 2; exit 3", *SMALL)
             jobs.extend(good + bad)
             return good + bad, dict.fromkeys(good, "0:0") | dict.fromkeys(bad, "3:0")
 
         def under_jobs(pod, strike):
             before, (first, codes) = ns.get("pod", pod), some(3)
-            # On a busy machine the first may end before the last is submitted.
+            # On a busy machine the first job may end before the last one is submitted.
             wait("some of them have begun", lambda: any(state not in ("PENDING", "FORGOTTEN") for state, _ in ns.fates(first)))
             strike(ns, pod)
             second, more = some(2)
@@ -343,7 +346,7 @@ def slurmdbd_and_its_database_are_killed_under_jobs(tag, plugin):
 
 @own_clusters
 def another_database_under_a_slurmctld_that_lives(tag, plugin):
-    """It has another number for the cluster: slurmctld waits for a person, and no job is lost."""
+    """Another database has another number for the cluster. slurmctld waits for a person, and no job is lost."""
     database_image()
     database, accounting = manifests()
     with Namespace(f"e2e-number-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -363,7 +366,7 @@ def another_database_under_a_slurmctld_that_lives(tag, plugin):
             query(ns, f"update slurm_acct_db.cluster_table set id={to} where name='{cluster}'")
 
         def waits(ours, theirs):
-            """The commands of the condition."""
+            """Returns the commands that the condition names."""
             ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
             ns.wait_condition(CONTROLLER, "demo", "AccountingJoined", "False", saying=waits_for_you)
             message = ns.condition(CONTROLLER, "demo", "AccountingJoined")["message"]
@@ -387,7 +390,7 @@ def another_database_under_a_slurmctld_that_lives(tag, plugin):
         ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
         wait("there is another slurmctld", lambda: slurmctld_identity(ns)[0] != before[0])
         joined(ns)
-        # The change was a mistake once; the second time the other database stays.
+        # The first time the other database was a mistake. The second time it stays.
         renumber(theirs)
         try_again, _ = waits(ours, theirs)
         ns.kubectl(*try_again)
@@ -405,8 +408,8 @@ def another_database_under_a_slurmctld_that_lives(tag, plugin):
 
 @own_clusters
 def accounting_with_a_backup(tag, plugin):
-    """The primary is killed under jobs: what ends before the backup serves, what ends there and what begins there is in slurmdbd, once. A
-    backup of 26.05 has nothing sent before it is reconfigured, or hands over."""
+    """The primary is killed while jobs run. slurmdbd has one record of each job that ends before the backup serves, ends while
+    it serves, or begins there. A backup of 26.05 sends its records only when it is reconfigured or hands over."""
     database_image()
     sends = tag.startswith("24.11")
     with Namespace(f"e2e-dbd-ha-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -465,7 +468,7 @@ def accounting_with_a_backup(tag, plugin):
 @once
 @own_clusters
 def accounting_that_somebody_else_runs(tag, plugin):
-    """A slurmdbd that its Accounting only names, here one of another Accounting with the same keys."""
+    """An Accounting names a slurmdbd that somebody else runs: here that of another Accounting with the same keys."""
     database_image()
     with Namespace(f"e2e-external-{tag.replace('.', '-')}", tag, plugin) as ns:
         ns.apply(manifest_with_accounting("outside"))
@@ -506,8 +509,8 @@ def accounting_that_somebody_else_runs(tag, plugin):
 @once
 @own_clusters
 def accounting_that_two_clusters_share(tag, plugin):
-    """Rights in the database that come late, two clusters with one slurmdbd, other data in the Secret of their key, and the end of it all at
-    once: the last job is recorded, and nothing is left."""
+    """The database grants the rights late, two clusters share one slurmdbd, the Secret of their key gets new data, and
+    everything is deleted at once: the last job is recorded, and nothing is left."""
     database_image()
     database, accounting = manifests()
     with Namespace(f"e2e-shared-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -546,7 +549,7 @@ def accounting_that_two_clusters_share(tag, plugin):
         wanted = sorted(f"{job}|{ns.name}_{name}|COMPLETED" for name, job in jobs.items())
         expect(sorted(said.split()) == wanted, f"sacct has {said.split()}, not {wanted}")
 
-        # The younger one gets a new key. slurmdbd keeps the older one's key until that follows.
+        # The younger cluster gets a new key. slurmdbd keeps the older cluster's key until that cluster gets the new key too.
         put_keys()
         for name in both:
             wait(f"{name} waits", lambda name=name: ns.condition(CONTROLLER, name, "KeyChanged"))
@@ -574,7 +577,7 @@ def accounting_that_two_clusters_share(tag, plugin):
 
 @own_clusters
 def accounting_joins_and_leaves_under_jobs(tag, plugin):
-    """slurmctld restarts once for each, and no job is lost."""
+    """slurmctld restarts once when the cluster joins and once when it leaves, and no job is lost."""
     database_image()
     database, accounting = manifests()
     with Namespace(f"e2e-joins-{tag.replace('.', '-')}", tag, plugin) as ns:

@@ -7,16 +7,19 @@ import json
 import subprocess
 
 from accounting import database_image, joined, managed, manifest_with_accounting
-from cluster import KEEP, TOP, Namespace, condition_of, kubectl, wait
-from suite import demo_manifest, ends_well, expect, once, own_clusters, runs, serves, since, slurmctld_identity, until
+from cluster import KEEP, TOP, Namespace, condition_of, kubectl, run, wait
+from suite import alone, demo_manifest, ends_well, expect, once, own_clusters, runs, serves, since, slurmctld_identity, until
 
 GATE = "scheduler.slinky.slurm.net/slurm-bridge"
 SETTING = "slurmjob.slinky.slurm.net/"
+EXTERNAL = "scheduler.slinky.slurm.net/external-node"
+PARTITIONS_OF_NODE = "scheduler.slinky.slurm.net/external-node-partitions"
+MANAGED = "slinky.slurm.net/managed-node"
 EXTERNAL_JOBS = "25.11"
 PARTITIONS = """    SchedulerParameters=sched_interval=2
     PreemptType=preempt/partition_prio
     PreemptMode=CANCEL
-    NodeSet=bridged Feature=kubernetes
+    NodeSet=bridged Feature=bridge
     PartitionName=bridge Nodes=bridged Default=YES MaxTime=UNLIMITED State=UP
     PartitionName=urgent Nodes=bridged MaxTime=UNLIMITED State=UP PriorityTier=10
 """
@@ -57,34 +60,41 @@ class Bridged(Namespace):
             for pod in self.pods.get("pods"):
                 self.pods.kubectl("patch", "pod", pod["metadata"]["name"], "--type=merge", "-p", '{"metadata":{"finalizers":null}}', check=False)
         self.pods.__exit__(kind, error, trace)
+        if kind is None or not KEEP:
+            run("helm", "uninstall", self.name, "-n", self.name, "--ignore-not-found", check=False)
         super().__exit__(kind, error, trace)
-        kinds = ("mutatingwebhookconfiguration", "validatingadmissionpolicybinding", "validatingadmissionpolicy", "clusterrole", "clusterrolebinding")
-        kubectl("delete", *(f"{kind}/{self.name}" for kind in kinds), *(f"{kind}/{self.name}-admission" for kind in kinds[-2:]),
-                "--ignore-not-found", check=False)
 
-    def install(self, admission=False):
-        words = {"NAMESPACE": self.name, "IMAGE": "local/slurm-bridge:dev", "BINARY": bridge_image(), "CLUSTER": f"{self.name}/demo",
-                 "SLURM_NAMESPACE": self.name, "MANAGED": self.pods.name, "SCHEDULER": self.name, "ADMISSION": ":9443" if admission else "0"}
-        for name in ("bridge", "admission")[:1 + admission]:
-            manifest = (TOP / f"dev/manifests/slurm-bridge/{name}.yaml").read_text()
-            for word, value in words.items():
-                manifest = manifest.replace(f"${{{word}}}", value)
-            kubectl("apply", "-f", "-", text=manifest)
-        if admission:
-            self.wait_ready(1)
-
-    def wait_ready(self, replicas):
-        wait(f"{replicas} bridges are ready", lambda: self.get("deployment", "slurm-bridge")["status"].get("readyReplicas", 0) == replicas)
+    def install(self, **more):
+        """`more`: further values of the chart, "nodes.enabled" for example. Without them, pods have the gate only if they say so."""
+        values = {"admission.enabled": "false", "fullnameOverride": self.name, "sharedConfig.cluster": f"{self.name}/demo", "schedulerConfig.partition": "",
+                  "admission.managedNamespaces": f"{{{self.pods.name}}}", "controllers.podAnnotations.binary": f"sha256-{bridge_image()}"} | more
+        run("helm", "upgrade", "--install", self.name, str(TOP / "charts/slurm-bridge"), "-n", self.name,
+            "--set", ",".join(f"{key}={value}" for key, value in values.items()))
 
     def register(self, *names):
-        """These Kubernetes nodes become external nodes."""
+        """These Kubernetes nodes become external nodes by hand, for a bridge that leaves nodes alone: without taints, other tests can go on."""
         for name in names:
-            addresses = json.loads(kubectl("get", "node", name, "-o", "json").stdout)["status"]["addresses"]
+            addresses = kubernetes_node(name)["status"]["addresses"]
             address = next(one["address"] for one in addresses if one["type"] == "InternalIP")
             self.slurm("scontrol", "create", f"NodeName={name}", f"NodeAddr={address}", "State=EXTERNAL", "CPUs=2", "RealMemory=1000",
-                       "Feature=kubernetes")
+                       "Feature=bridge")
         self.hosts = list(names)
         wait("the nodes are idle", lambda: set(names) <= set(self.idle()))
+
+    def slurm_node(self, name):
+        """The record that slurmctld has of the node; None if there is none."""
+        nodes = json.loads(self.slurm("scontrol", "show", "nodes", "--json").stdout)["nodes"]
+        return next((node for node in nodes if node["name"] == name), None)
+
+    def install_admission(self):
+        """With the webhook. The PriorityClass is there once for all bridges."""
+        known = kubectl("get", "priorityclass", "slurm-bridge", "--ignore-not-found", "-o", "name").stdout
+        self.install(**{"admission.enabled": "true", "admission.priorityClass.create": "false" if known else "true",
+                        "schedulerConfig.schedulerName": self.name, "nodes.enabled": "false"})
+        self.wait_ready(1)
+
+    def wait_ready(self, replicas):
+        wait(f"{replicas} bridges are ready", lambda: self.get("deployment", self.name)["status"].get("readyReplicas", 0) == replicas)
 
     def apply_pod(self, name, script=UNTIL_TOLD, held=False, grace=3, **settings):
         """A pod with the gate and these annotations. One that is held stays to be seen after its end."""
@@ -147,7 +157,7 @@ class Bridged(Namespace):
 
     def bridge_pod(self):
         """The one that leads."""
-        holder = self.get("lease", "slurm-bridge")["spec"]["holderIdentity"]
+        holder = self.get("lease", self.name)["spec"]["holderIdentity"]
         pods = self.get("pods", labelSelector="app.kubernetes.io/name=slurm-bridge")
         return [pod for pod in pods if holder.startswith(f"{pod['metadata']['name']}_")]
 
@@ -166,6 +176,21 @@ class Bridged(Namespace):
         self.patch("restapis.slinky.slurm.net", "demo", {"spec": {"replicas": 1}})
 
 
+def kubernetes_node(name):
+    return json.loads(kubectl("get", "node", name, "-o", "json").stdout)
+
+
+def tainted(name):
+    """The value of the taint of managed nodes, "-" for none; None without the taint."""
+    taints = kubernetes_node(name)["spec"].get("taints", [])
+    return next((taint.get("value", "") or "-" for taint in taints if taint["key"] == MANAGED), None)
+
+
+def node_says(name, status, saying):
+    item = condition_of(kubernetes_node(name), "SlurmReady")
+    return bool(item) and item["status"] == status and saying in f"{item['reason']}: {item['message']}"
+
+
 def kubernetes_nodes():
     return sorted(node["metadata"]["name"] for node in json.loads(kubectl("get", "nodes", "-o", "json").stdout)["items"])
 
@@ -180,7 +205,7 @@ def pods_run_where_slurm_decides(tag, plugin):
         serves(ns, 1)
         foreign = runs(ns, ns.submit_until_told("-pcpu", "-wcpu-0"))
         ns.register(*kubernetes_nodes()[-2:])
-        ns.install()
+        ns.install(**{"nodes.enabled": "false"})
 
         for name in ("a", "b", "c"):
             ns.apply_pod(name)
@@ -196,10 +221,26 @@ def pods_run_where_slurm_decides(tag, plugin):
         wait(f"job {job} has ended", lambda: ns.jobs_of_all_states()[job]["job_state"] == ["CANCELLED"])
         expect(ns.running("c")[1] == first, "pod c runs elsewhere")
 
+        users_change_words(ns)
         restarts_change_nothing(ns)
         what_happens_while_slurmrestd_is_away(ns)
         killed_while_pods_start(ns)
         ends_well(ns, foreign)
+
+
+def users_change_words(ns):
+    """The label and the annotation of a running pod come back, and its job goes on."""
+    job = ns.job("b")
+    label, annotation = "scheduler.slinky.slurm.net/slurm-jobid", "slinky.slurm.net/slurm-node"
+    ns.pods.kubectl("label", "pod", "b", f"{label}-")
+    ns.pods.kubectl("annotate", "pod", "b", f"{annotation}-")
+
+    def has_words():
+        meta = ns.pod("b")["metadata"]
+        return meta.get("labels", {}).get(label) == str(job) and meta.get("annotations", {}).get(annotation)
+
+    wait("pod b has its label and its annotation again", has_words)
+    expect(ns.running("b")[0] == job, "pod b has another job")
 
 
 def restarts_change_nothing(ns):
@@ -262,7 +303,7 @@ def pods_and_jobs_end_together(tag, plugin):
         joined(ns)
         serves(ns, 1)
         ns.register(*kubernetes_nodes()[-2:])
-        ns.install()
+        ns.install(**{"nodes.enabled": "false"})
 
         outcomes_are_recorded(ns)
         slurm_ends_pods(ns)
@@ -295,6 +336,7 @@ def slurm_ends_pods(ns):
     ns.slurm("scancel", str(ns.job("cancelled")))
     ns.evicted("cancelled", "Cancelled")
     ns.evicted("late", "TimedOut")
+    expect(ns.says("late", "SlurmEnded", "True", f"TimedOut: job {ns.job('late')} ends at "), "the pod did not leave before the end of its job")
 
     ns.apply_pod("preempted", held=True)
     ns.apply_pod("down", held=True)
@@ -350,7 +392,7 @@ def pods_are_admitted_for_slurm(tag, plugin):
         ns.apply(bridged(demo_manifest()).replace("replicas: 3", "replicas: 1"))
         serves(ns, 1)
         ns.register(*kubernetes_nodes()[-2:])
-        ns.install(admission=True)
+        ns.install_admission()
 
         plain_pods_wait_for_slurm(ns, elsewhere)
         wrong_pods_are_refused(ns)
@@ -439,7 +481,7 @@ def the_certificate_is_made_again(ns):
 
 
 def nobody_else_needs_the_webhook(ns, elsewhere):
-    ns.kubectl("scale", "deployment", "slurm-bridge", "--replicas=0")
+    ns.kubectl("scale", "deployment", ns.name, "--replicas=0")
     wait("no bridge runs", lambda: not ns.get("pods", labelSelector="app.kubernetes.io/name=slurm-bridge"))
     refused(create(ns.pods, ns.plain_pod("waits")), "failed calling webhook")
     asks = ns.plain_pod("asks")
@@ -455,7 +497,7 @@ def nobody_else_needs_the_webhook(ns, elsewhere):
     ns.pods.kubectl("delete", "daemonset", "daemon")
 
     # All replicas serve, not only the one that leads.
-    ns.kubectl("scale", "deployment", "slurm-bridge", "--replicas=2")
+    ns.kubectl("scale", "deployment", ns.name, "--replicas=2")
     ns.wait_ready(2)
     for number in range(10):
         made = create(ns.pods, ns.plain_pod(f"served-{number}"))
@@ -474,3 +516,105 @@ def pods_wait_for_a_newer_slurm(tag, plugin):
         ns.apply_pod("a")
         ns.queued("a", "False", "Unsupported: Slurm 24.11")
         expect(ns.pod("a")["spec"]["schedulingGates"] and not ns.jobs_of_all_states(), "it did something")
+
+
+def label(node, value):
+    kubectl("label", "node", node, f"{EXTERNAL}-" if value is None else f"{EXTERNAL}={value}", "--overwrite")
+
+
+def partitions(node, names):
+    kubectl("annotate", "node", node, f"{PARTITIONS_OF_NODE}-" if names is None else f"{PARTITIONS_OF_NODE}={names}", "--overwrite")
+
+
+@own_clusters
+@once
+@alone
+@since(EXTERNAL_JOBS)
+def nodes_follow_kubernetes(tag, plugin):
+    """Labelled nodes are registered, drained with Kubernetes, and leave Slurm with their labels. Drains of others stay."""
+    node, other = kubernetes_nodes()[-2:]
+    with Bridged("nodes", tag, plugin) as ns:
+        try:
+            ns.apply(bridged(demo_manifest()).replace("replicas: 3", "replicas: 1"))
+            serves(ns, 1)
+            ns.install()
+            partitions(node, "bridge")
+            label(node, "true")
+            wait("the node is idle", lambda: node in ns.idle())
+            record = ns.slurm_node(node)
+            expect(any(feature.startswith(f"slurm-bridge/{cluster_uid()}/") for feature in record["features"]), f"the node has no mark: {record}")
+            expect("bridge" in record["partitions"], f"the node is not in its partition: {record}")
+            wait("the Kubernetes node says so", lambda: node_says(node, "True", f"InService: Slurm has the node {node}"))
+            wait("it has the taint", lambda: tainted(node) == "-")
+
+            cordons_become_drains(ns, node)
+            what_others_drain_stays(ns, node)
+            what_cannot_be_registered_is_told(ns, other)
+            a_busy_node_leaves_when_its_pod_has_ended(ns, node)
+        finally:
+            # Other tests need the nodes.
+            for name in (node, other):
+                label(name, None)
+                partitions(name, None)
+                kubectl("uncordon", name)
+            for name in (node, other):
+                wait(f"{name} has left Slurm", lambda name=name: tainted(name) is None)
+
+
+def cluster_uid():
+    return json.loads(kubectl("get", "namespace", "kube-system", "-o", "json").stdout)["metadata"]["uid"]
+
+
+def drained(ns, node, reason):
+    wait(f"{node} is drained: {reason}", lambda: "DRAIN" in ns.slurm_node(node)["state"] and ns.slurm_node(node)["reason"] == reason)
+
+
+def in_service(ns, node):
+    wait(f"{node} is in service", lambda: "DRAIN" not in ns.slurm_node(node)["state"])
+
+
+def cordons_become_drains(ns, node):
+    kubectl("cordon", node)
+    drained(ns, node, f"slurm-bridge: Kubernetes node ({node}) was cordoned")
+    ns.kill_bridge()
+    kubectl("uncordon", node)
+    in_service(ns, node)
+
+
+def what_others_drain_stays(ns, node):
+    ns.slurm("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=bad DIMM")
+    wait("the taint has the reason", lambda: tainted(node) == "bad-DIMM")
+    kubectl("cordon", node)
+    kubectl("uncordon", node)
+    wait("the condition has the reason", lambda: node_says(node, "False", "Drained: Slurm: bad DIMM"))
+    expect(ns.slurm_node(node)["reason"] == "bad DIMM", "the reason was replaced")
+    ns.slurm("scontrol", "update", f"NodeName={node}", "State=RESUME")
+    wait("the node is in service", lambda: node_says(node, "True", "InService: "))
+
+
+def what_cannot_be_registered_is_told(ns, other):
+    partitions(other, "nowhere")
+    label(other, "true")
+    wait("the partition is told", lambda: node_says(other, "False", 'Slurm has no partition "nowhere"'))
+    expect(ns.slurm_node(other) is None and tainted(other) is None, f"{other} was registered")
+    label(other, None)
+    # Somebody else registers it.
+    ns.slurm("scontrol", "create", f"NodeName={other}", "NodeAddr=127.0.0.1", "State=EXTERNAL", "CPUs=1", "RealMemory=100", "Feature=mine")
+    label(other, "true")
+    wait("it is not taken over", lambda: node_says(other, "True", "RegisteredByOthers: "))
+    label(other, None)
+    wait("it has the taint", lambda: tainted(other))
+    expect(ns.slurm_node(other)["features"] == ["mine"], "its features were changed")
+    ns.slurm("scontrol", "delete", f"NodeName={other}")
+    wait("the taint goes with the node", lambda: tainted(other) is None)
+
+
+def a_busy_node_leaves_when_its_pod_has_ended(ns, node):
+    ns.apply_pod("last", grace=20, script="trap '' TERM; sleep 3600 & wait")
+    ns.running("last")
+    label(node, None)
+    drained(ns, node, f"slurm-bridge: Kubernetes node ({node}) is not labelled as external any more")
+    expect(ns.pod("last")["status"]["phase"] == "Running", "the pod has ended")
+    ns.pods.kubectl("delete", "pod", "last", "--wait=false")
+    wait("the node has left Slurm", lambda: ns.slurm_node(node) is None)
+    wait("the taint goes", lambda: tainted(node) is None)

@@ -1,4 +1,4 @@
-"""What the end-to-end tests and the benchmarks need of the local cluster: kubectl, Slurm over its own clients, waiting."""
+"""What the end-to-end tests and the benchmarks need to use the local cluster: kubectl, Slurm's own commands, and waiting."""
 
 import collections
 import contextlib
@@ -26,7 +26,7 @@ KEEP = bool(os.environ.get("KEEP"))
 
 
 class Failed(Exception):
-    """A test's expectation did not hold, in words."""
+    """An expectation of a test did not hold. The message says which."""
 
 
 # Ten times what most things take on a quiet machine, in seconds. Only a failing test waits that long.
@@ -51,7 +51,7 @@ RESTARTS = re.compile(r"exit code 137|container not found|container is not creat
 
 
 def kubectl(*arguments, text=None, check=True, timeout=2 * LIMIT):
-    """A request that finds an API server or a kubelet that stands still is made again, three times."""
+    """Runs kubectl. Repeats a request up to three times if the API server or a kubelet did not serve it."""
     for pause in (1, 3, 9, 0):
         done = run("kubectl", *arguments, text=text, check=False, timeout=timeout)
         if done.returncode == 0 or not NOT_BEGUN.search(done.stderr):
@@ -63,7 +63,8 @@ def kubectl(*arguments, text=None, check=True, timeout=2 * LIMIT):
 
 
 class Api:
-    """The API server over a kept connection. What waits looks ten times a second, and each kubectl takes a fifth of a second of a core."""
+    """Sends requests to the API server over one connection. Waiting code polls ten times a second, and each kubectl process
+    would take a fifth of a second of a CPU core."""
 
     def __init__(self):
         self.proxy = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True, env=ENV)
@@ -73,7 +74,7 @@ class Api:
         self.connection = None
 
     def get(self, path):
-        """Status and document."""
+        """Returns the status and the document."""
         for last in (False, True):
             try:
                 self.connection = self.connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -87,7 +88,8 @@ class Api:
 
     @functools.cached_property
     def paths(self):
-        """Of each namespaced resource, by its plural, singular and full name: the part of the path before and after the namespace."""
+        """Returns, for each namespaced resource by its plural, singular and full name, the parts of its path before and after
+        the namespace."""
         groups = [f"/apis/{group['preferredVersion']['groupVersion']}" for group in self.get("/apis")[1]["groups"]]
         found = {}
         for base in ["/api/v1", *groups]:
@@ -103,8 +105,8 @@ api = functools.cache(Api)
 
 
 def wait(what, condition, timeout=LIMIT, every=0.1):
-    """Until condition() is true; returns its value. A Failed of the condition counts as not yet, and so does looking into what is not there,
-    or into an answer that was cut off."""
+    """Waits until condition() is true, and returns its value. A Failed of the condition counts as not yet. So do look-ups of
+    something that does not exist, and answers that were cut off."""
     deadline, last = time.monotonic() + timeout, None
     while True:
         try:
@@ -119,7 +121,7 @@ def wait(what, condition, timeout=LIMIT, every=0.1):
 
 
 def process(name, *words):
-    """The pid of the one program of this name, whatever its folder, with these among its arguments."""
+    """Returns the pid of the only process of this program, in any folder, with these arguments among its own."""
     def mine(path):
         try:
             program, *arguments = path.read_text(errors="replace").split("\0")
@@ -135,7 +137,7 @@ def process(name, *words):
 
 @contextlib.contextmanager
 def standing_still(pid):
-    """The process does nothing, as long as the block takes; what it runs does."""
+    """Stops the process for the duration of the block. Its child processes continue."""
     os.kill(pid, signal.SIGSTOP)
     try:
         yield
@@ -144,12 +146,12 @@ def standing_still(pid):
 
 
 def kubelet_away(node):
-    """The kubelet of a node of the local cluster stands still."""
+    """Stops the kubelet of a node of the local cluster for the duration of the block."""
     return standing_still(process("kubelet", node))
 
 
 def condition_of(found, condition):
-    """The condition of an object that was found, or None."""
+    """Returns the condition of an object, or None. `found`: the object."""
     for item in ((found or {}).get("status") or {}).get("conditions") or []:
         if item["type"] == condition:
             return item
@@ -157,7 +159,7 @@ def condition_of(found, condition):
 
 
 class Namespace:
-    """A namespace of one test, with the manifests' ${NAMES} filled in."""
+    """A namespace of one test. Replaces the ${NAMES} in manifests."""
 
     def __init__(self, name, tag, cgroup_plugin="disabled"):
         self.name, self.tag, self.cgroup_plugin = name, tag, cgroup_plugin
@@ -168,7 +170,7 @@ class Namespace:
         return self
 
     def renew(self):
-        """An empty one instead; KEEP leaves this one beside it."""
+        """Continues with an empty namespace. With KEEP, the present namespace stays, and the next one has another name."""
         if KEEP:
             self.name += "-next"
         self.__enter__()
@@ -187,8 +189,8 @@ class Namespace:
         return kubectl("-n", self.name, *arguments, **options)
 
     def get(self, kind, name=None, **selectors):
-        """An object, or None; without a name all of a kind that labelSelector and fieldSelector let through, or of several kinds with
-        commas between."""
+        """Returns an object, or None. Without a name, returns all objects of the kind that match labelSelector and
+        fieldSelector. `kind` may be several kinds, separated by commas."""
         if "," in kind:
             return [item for one in kind.split(",") for item in self.get(one, **selectors)]
         base, resource = api().paths[kind]
@@ -211,12 +213,12 @@ class Namespace:
         self.kubectl("scale", "nodesets.slinky.slurm.net", nodeset, f"--replicas={replicas}")
 
     def condition(self, kind, name, condition):
-        """The condition of an object, or None."""
+        """Returns the condition of an object, or None."""
         return condition_of(self.get(kind, name), condition)
 
     def wait_condition(self, kind, name, condition="Ready", status="True", timeout=LIMIT, saying=""):
-        """Until the condition has this status, and these words in "reason: message". What was told before the operator saw the spec as it
-        is now does not count."""
+        """Waits until the condition has this status, and contains these words in "reason: message". Conditions from before the
+        operator saw the present spec do not count."""
         def holds():
             found = self.get(kind, name) or {}
             item, current = condition_of(found, condition), found.get("metadata", {}).get("generation")
@@ -228,17 +230,17 @@ class Namespace:
         return wait(f"{kind}/{name} {condition}={status}", holds, timeout)
 
     def events(self, name, reason):
-        """What events of this reason say about objects of this name."""
+        """Returns the messages of the events with this reason about objects of this name."""
         items = self.get("events", fieldSelector=f"involvedObject.name={name},reason={reason}")
         return "\n".join(item["message"] for item in items)
 
     @staticmethod
     def slurmctld(controller):
-        """The pod in which Slurm's commands run."""
+        """Returns the pod in which Slurm's commands run."""
         return f"{controller}-controller-0"
 
     def slurm(self, *command, controller="demo", check=True, timeout=120):
-        """A Slurm command in the slurmctld pod. One that only reads is made again where slurmctld restarts under it."""
+        """Runs a Slurm command in slurmctld's pod. Repeats a command that only reads if slurmctld restarts in the meantime."""
         deadline = time.monotonic() + 120
         while True:
             done = self.kubectl("exec", self.slurmctld(controller), "-c", "slurmctld", "--", *command, check=False, timeout=timeout)
@@ -250,12 +252,12 @@ class Namespace:
             time.sleep(1)
 
     def nodes(self, controller="demo"):
-        """Slurm's nodes: name -> (set of states, reason)."""
+        """Returns Slurm's nodes: name -> (set of states, reason)."""
         out = self.slurm("scontrol", "show", "nodes", "--json", controller=controller).stdout
         return {n["name"]: (set(n["state"]), n["reason"]) for n in json.loads(out)["nodes"]}
 
     def idle(self, controller="demo"):
-        """Names of nodes that are idle and usable."""
+        """Returns the names of the nodes that are idle and usable."""
         usable = lambda states: "IDLE" in states and not states & {"DRAIN", "NOT_RESPONDING", "INVALID_REG", "COMPLETING"}
         return sorted(name for name, (states, _) in self.nodes(controller).items() if usable(states))
 
@@ -264,7 +266,7 @@ class Namespace:
         return {job["job_id"]: job for job in json.loads(out)["jobs"]}
 
     def completed(self, job, controller="demo"):
-        """True once the job is over as it should be; Failed when it ended in another way."""
+        """Reports whether the job has completed successfully. Failed: it ended in another way."""
         out = self.slurm("scontrol", "show", "job", str(job), "--json", controller=controller).stdout
         state = json.loads(out)["jobs"][0]["job_state"]
         if any(bad in state for bad in ("NODE_FAIL", "FAILED", "CANCELLED", "TIMEOUT")):
@@ -276,44 +278,45 @@ class Namespace:
         return int(out.strip().split(";")[0])
 
     def submit_many(self, count, script, *options, controller="demo"):
-        """The ids of `count` such jobs, submitted in one call."""
+        """Submits `count` such jobs in one call, and returns their ids."""
         command = f'for i in $(seq {count}); do sbatch --parsable --output=/dev/null {" ".join(options)} --wrap={shlex.quote(script)}; done'
         out = self.slurm("bash", "-c", command, controller=controller).stdout
         return [int(line.split(";")[0]) for line in out.split()]
 
     def jobs_of_all_states(self, controller="demo"):
-        """Also those that have ended, until slurmctld forgets them."""
+        """Returns all jobs, including those that have ended, until slurmctld forgets them."""
         out = self.slurm("squeue", "--json", "--states=all", controller=controller).stdout
         return {job["job_id"]: job for job in json.loads(out)["jobs"]}
 
     def fates(self, jobs, controller="demo"):
-        """What became of these jobs: (state, restarts) -> how many. A job that slurmctld does not know any more counts as FORGOTTEN."""
+        """Counts how these jobs ended: (state, restarts) -> number. A job that slurmctld does not know any more counts as
+        FORGOTTEN."""
         known = self.jobs_of_all_states(controller)
         fate = lambda job: ("+".join(job["job_state"]), job["restart_cnt"]) if job else ("FORGOTTEN", 0)
         return collections.Counter(fate(known.get(job)) for job in jobs)
 
     def submit_until_told(self, *options):
-        """A job that runs until it is `told` to end, well: so that no test depends on how long the steps before took. The signal is one
-        that does nothing to a script that has not set its trap yet."""
+        """Submits a job that runs until it is `told` to end, and then ends successfully, so that no test depends on the
+        duration of earlier steps. The signal is one that is ignored by a script that has not set its trap yet."""
         return self.submit("trap 'exit 0' URG; sleep 3600 & wait", *options)
 
     def tell(self, job, name="USR1"):
-        """Sends its script a signal."""
+        """Sends a signal to the script of the job."""
         self.slurm("scancel", "--batch", f"--signal={name}", str(job))
 
     def told(self, job):
-        """Until the job is over as it should be. It is told again: a job runs for slurmctld before its script does, and nobody keeps the
-        signal for it."""
+        """Tells the job to end, and waits until it has completed. Repeats the signal: slurmctld shows a job as running before
+        its script runs, and the signal is lost until then."""
         wait("the job completes", lambda: self.completed(job) or self.tell(job, "URG"))
 
     def workers(self):
-        """Worker pods that are not terminating, by name."""
+        """Returns the worker pods that are not terminating, by name."""
         pods = self.get("pods", labelSelector="app.kubernetes.io/name=slurmd")
         return {p["metadata"]["name"]: p for p in pods if "deletionTimestamp" not in p["metadata"]}
 
 
 class AtBackup(Namespace):
-    """The same namespace, where Slurm's commands run in the pod of the slurmctld that stands by."""
+    """The same namespace, with Slurm's commands run in the pod of the standby slurmctld."""
 
     def __init__(self, ns):
         super().__init__(ns.name, ns.tag, ns.cgroup_plugin)
@@ -328,12 +331,13 @@ def demo_manifest():
 
 
 def shell(script):
-    """What a function of the dev/ scripts prints."""
+    """Returns what a function of the dev/ scripts prints."""
     return subprocess.run(["bash", "-c", script], cwd=TOP, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 def slurm_releases():
-    """The Slurm releases that there are local images of, first the one to take where one is enough. Prints which is left out, and why."""
+    """Returns the Slurm releases of which there are local images, first the one to use if one is enough. Prints which releases
+    are left out, and why."""
     for line in shell(". dev/lib.sh; slurm_releases skipped").splitlines():
         print(f"skipped Slurm {line}", flush=True)
     return shell(". dev/lib.sh; slurm_releases made").split()
@@ -344,7 +348,7 @@ def cgroup_plugin():
 
 
 def expand_hostlist(text):
-    """The names in a hostlist of Slurm such as cpu-[0-2,5],extra-1."""
+    """Returns the names in a hostlist of Slurm such as cpu-[0-2,5],extra-1."""
     out = set()
     for prefix, numbers, plain in re.findall(r"([a-z-]+)\[([\d,-]+)\]|([a-z0-9-]+)", text):
         if plain:
@@ -356,12 +360,12 @@ def expand_hostlist(text):
 
 
 def unit_of(figure):
-    """Of a figure of this name: seconds, unless it ends with another unit, or counts."""
+    """Returns the unit of a figure by its name: seconds, unless the name ends with another unit or says that it is a number."""
     return "" if figure.startswith("number of") or figure.endswith((", MiB", ", ms")) else "s"
 
 
 def figures_table(figures, floors, runs):
-    """The lines of a benchmark's result: a figure a line, with its floor if it has one."""
+    """Yields the lines of a benchmark's result: one for each figure, with its floor if it has one."""
     yield f"{'what':62} median   worst   floor   (of {runs} run{'s' * (runs != 1)}; floor: median)"
     for name, values in figures.items():
         least = f"{statistics.median(floors[name]):5.1f} s" if floors.get(name) else "      -"
@@ -370,7 +374,8 @@ def figures_table(figures, floors, runs):
 
 
 class AuditLog:
-    """What the API server's audit log says from now on, also across its rotation (audit.log becomes audit-TIME.log)."""
+    """Reads what the API server adds to its audit log from now on, also across its rotation (audit.log becomes
+    audit-TIME.log)."""
 
     WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
@@ -379,7 +384,7 @@ class AuditLog:
         self.file.seek(0, os.SEEK_END)
 
     def writes(self):
-        """Events of writes that came since the last call."""
+        """Returns the events of writes since the last call."""
         # Sorted by name, which is the order of time: '-' sorts before '.'.
         files = sorted(self.path.parent.glob(f"{self.path.stem}*{self.path.suffix}"))
         numbers = [file.stat().st_ino for file in files]

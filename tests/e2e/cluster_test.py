@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of what the end-to-end tests and benchmarks measure with, without a cluster."""
+"""Tests, without a cluster, the helper code of the end-to-end tests and benchmarks."""
 
 import importlib.util
 import inspect
@@ -29,10 +29,10 @@ soak = load("tests/e2e/soak.py")
 
 
 class Kubectl(unittest.TestCase):
-    """What is asked once more when it was not served."""
+    """Which commands are repeated because they were not served."""
 
     def asked(self, *errors):
-        """How often, when kubectl ends with these errors, one after the other, and then well."""
+        """Returns how often a command is run if kubectl ends with these errors, one after the other, and then succeeds."""
         answers = [subprocess.CompletedProcess([], 1, "", error) for error in errors] + [subprocess.CompletedProcess([], 0, "good", "")]
         with mock.patch.object(cluster.subprocess, "run", side_effect=answers) as run, mock.patch.object(cluster.time, "sleep"):
             try:
@@ -196,10 +196,10 @@ class Waiting(unittest.TestCase):
 
 
 class Lanes(unittest.TestCase):
-    """What counts as a failure, and who runs alone."""
+    """What counts as a failure of a lane, and which tests run alone."""
 
     def told(self, *outcomes, settled=True, renewed=True):
-        """The results of a lane of tests with these outcomes, and what it prints."""
+        """Returns the results of a lane of tests with these outcomes, and what the lane prints."""
         locks = tempfile.TemporaryDirectory()
         self.addCleanup(locks.cleanup)
         tests = [mock.Mock(__name__=f"test_{number}", side_effect=None if good else cluster.Failed("it is not so"))
@@ -237,7 +237,8 @@ class Lanes(unittest.TestCase):
         self.assertIn("not ok  26.05 in their own broke off after 0 of 1 tests", out.call_args.args[0])
 
     def test_who_disturbs_all_of_the_cluster_is_alone(self):
-        """By the words of its own text: what takes the operator, a Kubernetes node or a kubelet away, or adds to the API."""
+        """Searches the source of each test for code that takes the operator, a Kubernetes node or a kubelet away, or that adds
+        to the API."""
         words = re.compile(
             r'kubectl\("(uncordon|cordon|taint|drain)"|"(label|annotate|delete)", "node"|kubelet_away\(|moved\(|process\("kube|without_the_operator\('
             r'|"slurm-operator", "(delete|scale)"|scale", "deployment/slurm-operator|"patch", "crd"|text=SERVICE_MONITORS|MetricsServer\(|keda\(')
@@ -274,7 +275,7 @@ class Hostlist(unittest.TestCase):
 
 
 class SoakJudgement(unittest.TestCase):
-    """What became of a job is told by the files that it leaves, and by nothing else."""
+    """The result for a job depends only on the files that the job leaves."""
 
     def setUp(self):
         self.dir = tempfile.TemporaryDirectory()

@@ -1,5 +1,5 @@
-"""End-to-end tests of faults that strike Slurm, Kubernetes or the operator under jobs. Each job leaves a proof of its end on the machine, so
-what became of it does not depend on what Slurm remembers. run.py runs them."""
+"""End-to-end tests of faults of Slurm, Kubernetes or the operator while jobs run. Each job leaves a proof of its end on the
+machine, so the result does not depend on what Slurm remembers. run.py runs them."""
 
 import contextlib
 import http.server
@@ -22,7 +22,8 @@ BACKUP = "demo-controller-backup-0"
 
 
 class Proofs:
-    """Where the jobs of a cluster say on this machine that they began and ended, and are told to end."""
+    """The folder on this machine where the jobs of a cluster record that they began and ended, and where they find the request
+    to end."""
 
     def __init__(self, ns):
         self.ns, self.path = ns, PROOFS / ns.name
@@ -31,7 +32,7 @@ class Proofs:
         self.path.chmod(0o777)
 
     def added_to(self, manifest):
-        """The workers have the place at /proofs."""
+        """Mounts the folder at /proofs in the workers."""
         image = "    image: local/slurmd:${TAG}\n"
         return manifest.replace(image, f"{image}    volumeMounts: [{{name: proofs, mountPath: /proofs}}]\n") + (
             f"  template: {{spec: {{volumes: [{{name: proofs, hostPath: {{path: {self.path}}}}}]}}}}\n")
@@ -41,19 +42,19 @@ class Proofs:
         return f"echo begun >>/proofs/{name}; {body}; echo done >>/proofs/{name}"
 
     def submit(self, name, *options):
-        """A job that runs until end(name)."""
+        """Submits a job that runs until end(name)."""
         return self.ns.submit(self.script(name, f"until test -e /proofs/{name}.told; do sleep 0.2; done"), "--no-requeue", *options)
 
     def end(self, name):
         (self.path / f"{name}.told").touch()
 
     def of(self, name):
-        """What it said, each word a line."""
+        """Returns what the job has recorded, one word for each line."""
         file = self.path / name
         return file.read_text().split() if file.exists() else []
 
     def ends_well(self, name, job):
-        """It is told to end, ran once, and slurmctld knows."""
+        """Tells the job to end, and expects that it ran once and that slurmctld knows its end."""
         expect(self.of(name) == ["begun"], f"{name} said {self.of(name)} before it was told to end")
         self.end(name)
         wait(f"{name} ends", lambda: self.of(name) == ["begun", "done"])
@@ -62,7 +63,7 @@ class Proofs:
 
 @contextlib.contextmanager
 def a_cluster(name, tag, plugin, replicas=2, change=lambda manifest: manifest):
-    """The demo's cluster of its own, Ready, and the proofs of its jobs."""
+    """Creates a cluster like the demo's, waits until it is Ready, and yields it with the proofs of its jobs."""
     with Namespace(f"e2e-{name}-{tag.replace('.', '-')}", tag, plugin) as ns:
         proofs = Proofs(ns)
         ns.apply(proofs.added_to(change(demo_manifest())).replace("replicas: 3", f"replicas: {replicas}"))
@@ -71,7 +72,7 @@ def a_cluster(name, tag, plugin, replicas=2, change=lambda manifest: manifest):
 
 
 def process_of(pod, name):
-    """The pid on this machine of the program of this name in a pod."""
+    """Returns the pid, on this machine, of the program of this name in a pod."""
     found = []
     for number in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -86,12 +87,12 @@ def process_of(pod, name):
 
 
 def uids(ns):
-    """Of all pods, so that none is made anew unseen."""
+    """Returns the uids of all pods, which show whether a pod was created anew."""
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in ns.get("pods")}
 
 
 def who_writes_the_heartbeat(ns, pod):
-    """The number of the slurmctld that serves; 0 is the primary."""
+    """Returns the number of the slurmctld that serves. 0 is the primary."""
     state = ns.kubectl("exec", pod, "-c", "slurmctld", "--", "sh", "-c", "od -An -v -tx1 $(sed -n 's/^StateSaveLocation=//p' "
                        "/etc/slurm/slurm.conf)/heartbeat | tr -d ' \\n'", timeout=30).stdout
     return int(state[16:], 16)
@@ -100,13 +101,13 @@ def who_writes_the_heartbeat(ns, pod):
 @own_clusters
 @long
 def a_primary_that_stood_still_forgets_no_running_job(tag, plugin):
-    """slurmctld's process stands still until the backup has sent a job to its worker, and goes on then, with what it knew before. That this
-    job is ended, and what else is new at the backup is forgotten, nobody can prevent: docs/reference/limits.md."""
+    """slurmctld's process is stopped until the backup has launched a job, and then continues with its old state. That job is
+    ended, and other news of the backup is lost, which nobody can prevent: docs/reference/limits.md."""
     with a_cluster("still", tag, plugin, 2, with_a_backup) as (ns, proofs):
         ns.wait_condition(CONTROLLER, "demo", "BackupsReady", saying="demo-controller-0 is primary")
         job = runs(ns, proofs.submit("long", "-w", "cpu-0", "-n1", "--mem=10"))
         wait("its script runs", lambda: proofs.of("long") == ["begun"])
-        # Clients wait for the primary meanwhile, so the backup starts a job that it knows.
+        # Clients of Slurm wait for the primary in the meantime, so the backup starts a job that was submitted before.
         late = proofs.submit("late", "-w", "cpu-1", "-n1", "--mem=10", "--begin=now+120")
         state_is_written(ns, late)
         expect(ns.jobs()[late]["job_state"] == ["PENDING"], "the primary has started what the backup is to start")
@@ -114,7 +115,7 @@ def a_primary_that_stood_still_forgets_no_running_job(tag, plugin):
         with standing_still(process_of(ns.get("pod", "demo-controller-0"), "slurmctld")):
             wait("the backup serves", lambda: who_writes_the_heartbeat(ns, BACKUP) == 1)
             print(f"        {tag}: the backup had taken over after {time.monotonic() - began:.1f} s", flush=True)
-            # Waits for the launch only: the script may not run, because slurmd asks the stopped primary first.
+            # Waits only for the launch: the script may not run, because slurmd asks the stopped primary first.
             wait("the backup starts a job", lambda: f"Launching batch JobId={late} " in ns.kubectl("logs", "cpu-1", "-c", "slurmd").stdout, every=1)
             expect(proofs.of("long") == ["begun"], "the job that ran was ended")
         wait("the primary alone serves", lambda: all(
@@ -132,7 +133,7 @@ def a_primary_that_stood_still_forgets_no_running_job(tag, plugin):
 
 
 def two_jobs(ns, proofs):
-    """A job on each of two workers, which is alone there; returns their numbers by the names of the workers."""
+    """Starts a job on each of two workers, exclusively. Returns the job numbers by the names of the workers."""
     numbers = {worker: runs(ns, proofs.submit(worker, "-w", worker, "-N1", "--exclusive")) for worker in ("cpu-0", "cpu-1")}
     for worker in numbers:
         wait("its script runs", lambda worker=worker: proofs.of(worker) == ["begun"])
@@ -153,7 +154,7 @@ def draining(ns):
 
 
 def one_drains(ns):
-    """The name of the one that is to go, and of the one that stays."""
+    """Returns the name of the worker that drains, and of the one that stays."""
     (goes,) = wait("one worker drains", lambda: len(draining(ns)) == 1 and draining(ns))
     (stays,) = {"cpu-0", "cpu-1"} - {goes}
     return goes, stays
@@ -164,7 +165,8 @@ def one_drains(ns):
 @alone
 @long
 def slurmctld_moves_to_another_kubernetes_node_under_jobs(tag, plugin):
-    """Its volume is good on each node here, as one of the network is: what is on one machine alone keeps slurmctld there."""
+    """The volume works on every Kubernetes node here, like a network volume. A volume on one machine would keep slurmctld on
+    that machine."""
     with a_cluster("moves", tag, plugin) as (ns, proofs):
         numbers = {"cpu-0": runs(ns, proofs.submit("cpu-0", "-w", "cpu-0", "-N1", "--exclusive"))}
         waits = ns.submit(proofs.script("waits", "sleep 1"), "-w", "cpu-0", "-N1", "--exclusive")
@@ -174,7 +176,7 @@ def slurmctld_moves_to_another_kubernetes_node_under_jobs(tag, plugin):
         kubectl("cordon", former)
         try:
             ns.kubectl("delete", "pod", "demo-controller-0", "--wait=true")
-            # There is no slurmctld to register with.
+            # The new worker cannot register, because there is no slurmctld.
             ns.kubectl("delete", "pod", "cpu-1", "--wait=false")
             wait("slurmctld is elsewhere", lambda: home() != former)
             ns.wait_condition(CONTROLLER, "demo")
@@ -193,7 +195,7 @@ def slurmctld_moves_to_another_kubernetes_node_under_jobs(tag, plugin):
 @own_clusters
 @long
 def a_slurmctld_that_lost_its_volume_ends_no_script(tag, plugin):
-    """It comes back with nothing of its state, knows neither worker nor job, and workers are to go just then."""
+    """slurmctld returns without its state and knows neither workers nor jobs, just when workers are to be scaled in."""
     with a_cluster("lost", tag, plugin) as (ns, proofs):
         two_jobs(ns, proofs)
         wait("it is seen that they are busy", lambda: all(
@@ -216,7 +218,7 @@ def a_slurmctld_that_lost_its_volume_ends_no_script(tag, plugin):
             wait("the script runs to its end", lambda worker=worker: proofs.of(worker) == ["begun", "done"])
         expect(alike(), "a worker was deleted that a slurmctld without state does not know")
         ns.scale("cpu", 2)
-        # The second worker may have been missed a second later.
+        # The second worker may be reported as missing a second later.
         told = ns.wait_condition(NODESET, "cpu", "Degraded", saying="SlurmStateLost")
         at = re.search(r"confirm-state-loss[=: ]+\"?([0-9TZ:.+-]+[0-9Z])", told["message"])
         expect(at, f"the message names no time: {told['message']}")
@@ -232,7 +234,7 @@ OPERATOR = ("-n", "slurm-operator")
 
 
 def leader():
-    """The name of the operator's pod that has the Lease."""
+    """Returns the name of the operator's pod that has the Lease."""
     return kubectl(*OPERATOR, "get", "lease", "slurm-operator", "-o", "jsonpath={.spec.holderIdentity}").stdout.split("_")[0]
 
 
@@ -241,7 +243,8 @@ def leader():
 @alone
 @long
 def an_operator_that_stood_still_writes_nothing_more(tag, plugin):
-    """Two of them: the one that leads stands still while it drains a worker under a job, and goes on when the other one leads."""
+    """There are two operators. The leader is stopped while it drains a worker under a job, and continues after the other one
+    has become the leader."""
     scale = lambda replicas: kubectl(*OPERATOR, "scale", "deployment/slurm-operator", f"--replicas={replicas}")
     rolled_out = lambda: kubectl(*OPERATOR, "rollout", "status", "deployment/slurm-operator", "--timeout=300s")
     with a_cluster("leaders", tag, plugin) as (ns, proofs):
@@ -278,7 +281,7 @@ def an_operator_that_stood_still_writes_nothing_more(tag, plugin):
 
 
 class Answers(http.server.ThreadingHTTPServer):
-    """Stands in for slurmrestd, at the Service of that name, and answers everything with the same."""
+    """Takes the place of slurmrestd at the Service of that name, and answers every request in the same way."""
 
     def __init__(self, ns):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -287,7 +290,7 @@ class Answers(http.server.ThreadingHTTPServer):
             def do_GET(self):  # pylint: disable=invalid-name
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 if self.server.answer is None:
-                    # A client that keeps its connection would still be answered.
+                    # Without this, clients that keep their connection would still get answers.
                     self.close_connection = True
                     return
                 code, text = self.server.answer
@@ -341,7 +344,7 @@ NO_ANSWERS = {
 @own_clusters
 @long
 def answers_that_are_none_delete_nothing(tag, plugin):
-    """slurmrestd stands still, and then another program answers in its place, while a NodeSet is scaled in under jobs."""
+    """slurmrestd is stopped, and then another program answers in its place, while a NodeSet is scaled in and jobs run."""
     with a_cluster("answers", tag, plugin) as (ns, proofs):
         numbers = two_jobs(ns, proofs)
         before = {name: pod["metadata"]["uid"] for name, pod in ns.workers().items()}
@@ -383,7 +386,8 @@ def answers_that_are_none_delete_nothing(tag, plugin):
 @alone
 @long
 def a_kubelet_that_is_killed_costs_no_job(tag, plugin):
-    """It does nothing for ten minutes and is killed then: the cluster's scripts start another one at once, so it cannot be dead for long."""
+    """The kubelet is stopped for ten minutes and then killed. The cluster's scripts start another one at once, so it cannot
+    stay dead for long."""
     with a_cluster("kubelet", tag, plugin) as (ns, proofs):
         numbers = two_jobs(ns, proofs)
         taken = {pod["spec"]["nodeName"] for pod in ns.get("pods") if not pod["metadata"]["name"].startswith("cpu-")} | {
@@ -413,7 +417,8 @@ def a_kubelet_that_is_killed_costs_no_job(tag, plugin):
 @alone
 @long
 def an_api_server_that_stands_still_costs_no_job(tag, plugin):
-    """Its watches stall for 40 s while a worker is scaled in and its job ends, and are cut when it is killed in the next scale-in."""
+    """The watches of the API server stall for 40 s while a worker is scaled in and its job ends. They are cut when the API
+    server is killed in the next scale-in."""
     with a_cluster("stalls", tag, plugin) as (ns, proofs):
         numbers = two_jobs(ns, proofs)
         ns.scale("cpu", 1)

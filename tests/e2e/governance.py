@@ -48,19 +48,21 @@ def sacctmgr(ns, *words):
 
 
 def transactions(ns):
-    """What has been changed in slurmdbd. slurmctld may register its cluster again at any time."""
+    """Returns what has been changed in slurmdbd. Leaves out the registration of a cluster, which slurmctld may repeat at any
+    time."""
     lines = ns.slurm("sacctmgr", "--noheader", "--parsable2", "show", "transactions", "format=timestamp,action,info").stdout.splitlines()
     return [line for line in lines if "Cluster" not in line.split("|")[1]]
 
 
 def rows(ns, *words, fields):
-    """What `sacctmgr show WORDS` prints: a dictionary for each line."""
+    """Returns what `sacctmgr show WORDS` prints: a dictionary for each line."""
     out = ns.slurm("sacctmgr", "--noheader", "--parsable2", "show", *words, f"format={','.join(fields)}").stdout
     return [dict(zip(fields, line.split("|"))) for line in out.splitlines()]
 
 
 def association(ns, of_account, of_user="", fields=()):
-    """The fields of an association; None if there is none. Without a user it is that of the account itself."""
+    """Returns the fields of an association; None if there is none. Without a user it is the association of the account
+    itself."""
     found = rows(ns, "association", f"account={of_account}", fields=("User", *fields))
     return next(({field: row[field] for field in fields} for row in found if row["User"] == of_user), None)
 
@@ -71,12 +73,12 @@ def association_shows(ns, of_account, of_user="", /, **wanted):
 
 
 def entity_shows(ns, entity, name, /, **wanted):
-    """Until sacctmgr shows this of an account or of a user."""
+    """Waits until sacctmgr shows these fields of an account or user."""
     wait(f"sacctmgr shows {entity} {name}: {wanted}", lambda: rows(ns, entity, name, "withcoordinator", fields=tuple(wanted)) == [wanted])
 
 
 def observed(ns, kind, name):
-    """Until the operator has seen the spec as it is."""
+    """Waits until the operator has seen the present spec."""
     def seen():
         found = ns.get(kind, name)
         return found["status"]["observedGeneration"] == found["metadata"]["generation"]
@@ -85,8 +87,8 @@ def observed(ns, kind, name):
 
 
 class AsGames(Namespace):
-    """The same namespace, where an ordinary user that each image has submits the jobs, on the first worker. Slurm's own user and root may use
-    every QOS."""
+    """The same namespace, with jobs submitted by an ordinary user that each image has, on the first worker. Slurm's own user
+    and root may use every QOS."""
 
     def __init__(self, ns):
         super().__init__(ns.name, ns.tag, ns.cgroup_plugin)
@@ -103,7 +105,7 @@ def events(ns, reason):
 
 @own_clusters
 def qos_are_declared(tag, plugin):
-    """SlurmQos become QOS, drift is mended, one of two resources owns a QOS, and a QOS in use is not deleted."""
+    """SlurmQos become QOS, drift is reverted, one of two resources owns a QOS, and a QOS that is in use is not deleted."""
     database_image()
     with Namespace(f"e2e-qos-{tag.replace('.', '-')}", tag, plugin) as ns:
         ns.apply(manifest_with_accounting("demo"))
@@ -111,7 +113,7 @@ def qos_are_declared(tag, plugin):
         gpu = qos("gpu", description="Jobs on GPUs", priority=100, flags=["DenyOnLimit", "NoDecay"], usageFactor="1.5", graceTime="90s",
                   preempt=["low"], preemptMode="Requeue",
                   limits={"grpJobs": 4, "maxWallDurationPerJob": "72:00:00", "grpTRES": {"cpu": 64, "mem": "100G"}})
-        # Both in one file, in the wrong order, before there is a slurmdbd.
+        # Applied in one file, in the wrong order, before there is a slurmdbd.
         apply(ns, gpu, qos("low"), qos("spare"))
         joined(ns)
         serves(ns, 1)
@@ -123,7 +125,7 @@ def qos_are_declared(tag, plugin):
         status = ns.get(QOS, "gpu")["status"]
         expect(status["ready"] and status["id"] and status["observedGeneration"] == 1, f"status: {status}")
 
-        # The same again, with other words for it, writes nothing.
+        # The same declaration in another spelling causes no write.
         before = ns.slurm("sacctmgr", "--noheader", "--parsable2", "show", "transactions", "action=Modify QOS", "format=timestamp,info").stdout
         again = json.loads(json.dumps(gpu))
         again["spec"]["limits"]["maxWallDurationPerJob"] = "3-00:00:00"
@@ -133,7 +135,7 @@ def qos_are_declared(tag, plugin):
         after = ns.slurm("sacctmgr", "--noheader", "--parsable2", "show", "transactions", "action=Modify QOS", "format=timestamp,info").stdout
         expect(before == after, f"it was written again: {after}")
 
-        # Drift.
+        # Somebody changes declared fields.
         sacctmgr(ns, "modify", "qos", "gpu", "set", "GrpJobs=20")
         shows(ns, "gpu", GrpJobs="4")
         wait("the event tells both values", lambda: any("GrpJobs is 20, wanted 4" in note for note in events(ns, "DriftMended")))
@@ -154,7 +156,7 @@ def qos_are_declared(tag, plugin):
         ns.kubectl("delete", QOS, "low", "--wait=false")
         ns.wait_condition(QOS, "low", "Synced", "False", saying="QOS low is not deleted: it is preempted by QOS gpu")
 
-        # Another one for the same QOS.
+        # Another SlurmQos for the same QOS.
         apply(ns, qos("rival", name="gpu", limits={"grpJobs": 9}))
         ns.wait_condition(QOS, "rival", "Synced", "False", saying="QOS gpu belongs to SlurmQos gpu")
         shows(ns, "gpu", GrpJobs="4", Priority="50")
@@ -165,7 +167,7 @@ def qos_are_declared(tag, plugin):
         wait("QOS low is deleted", lambda: not ns.get(QOS, "low") and show(ns, "low", "Name") is None)
         shows(ns, "gpu", GrpJobs="9", Priority="0", GrpTRES="", MaxJobsPU="3")
 
-        # One of somebody else, and what cannot be written.
+        # A QOS of somebody else, and settings that cannot be written.
         sacctmgr(ns, "add", "qos", "foreign", "Priority=7")
         apply(ns, qos("foreign", limits={"grpJobs": 1}), qos("tres", limits={"grpTRES": {"gres/gpu": 1}}),
               qos("raw", config={"priority": 5, "limits": {"max": {"jobz": 1}}}))
@@ -180,7 +182,7 @@ def qos_are_declared(tag, plugin):
         warning = ns.kubectl("apply", "--dry-run=server", "-f", "-", text=json.dumps(qos("normal"))).stderr
         expect("normal is Slurm's built-in QOS" in warning, f"no warning: {warning}")
 
-        # Deletion.
+        # Deletions.
         sacctmgr(ns, "add", "account", "physics")
         sacctmgr(ns, "add", "user", "slurm", "account=physics", "qos=normal,gpu", "defaultqos=gpu")
         ns.kubectl("delete", QOS, "rival", "--wait=false")
@@ -197,21 +199,21 @@ SMALL = ("-n1", "--mem=10")
 
 
 def enforcing(manifest):
-    """The demo's cluster, whose slurmctld lets only associations run jobs, within their limits and QOS."""
+    """Returns the demo's cluster, where slurmctld runs only jobs of associations, within their limits and QOS."""
     line = "    TaskPlugin=task/none\n"
     expect(line in manifest, "the demo's manifest has changed")
     return manifest.replace(line, f"{line}    AccountingStorageEnforce=associations,limits,qos\n")
 
 
 def declarations():
-    """By name, in the wrong order: users, accounts below others, their parents, a QOS."""
+    """Returns the manifests by name, in the wrong order: users, accounts below others, their parents, a QOS."""
     return {
         "games": user("games", {"account": "optics", "limits": {"maxJobs": 4}, "fairShare": 3}, {"account": "physics"}, {"account": "nvidia"},
                       defaultAccount="physics"),
         "mail": user("mail", {"account": "nvidia"}, adminLevel="Operator"),
         "optics": account("optics", parent="physics", fairShare=10,
                           limits={"maxTRESPerJob": {"cpu": 8}, "maxWallDurationPerJob": "12:00:00"}),
-        # The QOS gpu is denied to this one.
+        # This account may not use the QOS gpu.
         "nvidia": account("nvidia", qos=["normal"], defaultQOS="normal"),
         "physics": account("physics", description="department", organization="science", coordinators=["games"], fairShare=40,
                            qos=["gpu", "normal"], defaultQOS="normal", limits={"grpJobs": 20, "maxJobs": 5, "grpTRES": {"cpu": 64}}),
@@ -237,14 +239,14 @@ def all_as_declared(ns):
 
 @own_clusters
 def accounts_are_declared(tag, plugin):
-    """SlurmAccounts and SlurmUsers become accounts and users, in the order that Slurm needs; drift is mended, one of two resources owns an
-    account, Slurm enforces what is declared, and what a job uses is not deleted."""
+    """SlurmAccounts and SlurmUsers become accounts and users, in the order that Slurm needs. Drift is reverted, one of two
+    resources owns an account, Slurm enforces the declared limits, and whatever a job uses is not deleted."""
     database_image()
     with Namespace(f"e2e-accounts-{tag.replace('.', '-')}", tag, plugin) as ns:
         proofs = Proofs(AsGames(ns))
         ns.apply(proofs.added_to(enforcing(manifest_with_accounting("demo"))))
         ns.kubectl("apply", "-f", "-", text=json.dumps(managed("demo", tag)))
-        # All in one file, before there is a slurmdbd.
+        # All applied in one file, before there is a slurmdbd.
         wanted = declarations()
         apply(ns, *wanted.values())
         joined(ns)
@@ -265,7 +267,7 @@ def accounts_are_declared(tag, plugin):
 
 
 def said_otherwise(ns):
-    """The same again, with other words for it, writes nothing."""
+    """The same declarations in another spelling cause no write."""
     before = transactions(ns)
     again = declarations()
     again["optics"]["spec"]["limits"] = {"maxTRESPerJob": {"cpu": "8"}, "maxWallDurationPerJob": "12h"}
@@ -305,7 +307,8 @@ def drift_is_mended(ns):
 
 
 def some_is_left_to_others(ns):
-    """A field that is not declared is left alone, one that is not declared any more is reset, and Observe writes nothing."""
+    """A field that is not declared is left alone, a field that is no longer declared is reset, and policy Observe writes
+    nothing."""
     sacctmgr(ns, "modify", "account", "physics", "set", "GrpSubmitJobs=77")
     ns.patch(ACCOUNT, "physics", {"spec": {"description": None, "limits": {"grpJobs": None}}})
     association_shows(ns, "physics", GrpJobs="", GrpSubmitJobs="77", MaxJobs="5", GrpTRES="cpu=64", QOS="gpu,normal")
@@ -325,7 +328,7 @@ def some_is_left_to_others(ns):
 
 
 def one_owns_it(ns):
-    """Names are compared without case, and what somebody else has made is adopted only where that is asked for."""
+    """Names are compared without case. What somebody else has created is adopted only if spec.adoption says so."""
     apply(ns, account("second", name="Physics", limits={"maxJobs": 1}), user("twin", {"account": "physics"}, name="GAMES", adminLevel="Operator"))
     ns.wait_condition(ACCOUNT, "second", "Synced", "False", saying="Conflicted")
     ns.wait_condition(ACCOUNT, "second", "Synced", "False", saying="belongs to SlurmAccount physics")
@@ -350,7 +353,8 @@ def one_owns_it(ns):
 
 
 def jobs_are_refused(ns):
-    """A job runs in a QOS that its account may use, and is refused in one that it is denied, or in an account without its user."""
+    """A job runs in a QOS that its account may use. It is refused in another QOS, and in an account to which its user does not
+    belong."""
     games = AsGames(ns)
     job = games.submit("true", "--account=physics", "--qos=gpu", *SMALL)
     recorded(ns, job)
@@ -368,7 +372,8 @@ def jobs_are_refused(ns):
 
 
 def deleted_all_at_once(ns, proofs):
-    """An account with users stays, and so does all that a job uses until that has ended by itself. Then nothing is left over."""
+    """An account with users stays. So does everything that a job uses, until the job has ended by itself. Then nothing is
+    left."""
     job = runs(ns, proofs.submit("uses", "--account=physics", "--qos=gpu", *SMALL))
     wait("its script runs", lambda: proofs.of("uses") == ["begun"])
     ns.kubectl("delete", ACCOUNT, "physics", "--wait=false")
@@ -388,7 +393,8 @@ def deleted_all_at_once(ns, proofs):
 
 @own_clusters
 def limits_follow_capacity(tag, plugin):
-    """A limit that is an expression rises as soon as there are more nodes, and falls later; never while nobody knows what nodes there are."""
+    """A limit that is an expression rises as soon as there are more nodes, and falls later. It does not change while the nodes
+    are unknown."""
     database_image()
     with Namespace(f"e2e-capacity-{tag.replace('.', '-')}", tag, plugin) as ns:
         ns.apply(manifest_with_accounting("demo", 2))
@@ -398,7 +404,7 @@ def limits_follow_capacity(tag, plugin):
         serves(ns, 2)
         follows(ns, nodes=2)
         ns.wait_condition(QOS, "half", "Synced", saying="InSync")
-        # What somebody else sets is drift.
+        # A value that somebody else sets is drift.
         sacctmgr(ns, "modify", "qos", "half", "set", "GrpTRES=node=9")
         follows(ns, nodes=2)
 
@@ -406,7 +412,7 @@ def limits_follow_capacity(tag, plugin):
         serves(ns, 4)
         follows(ns, nodes=4)
 
-        # A node that drains is no capacity. The limit stays for a while.
+        # A draining node does not count as capacity. The limit stays for a while.
         ns.slurm("scontrol", "update", "nodename=cpu-3", "state=drain", "reason=admin: looking at it")
         lower = wait("a lower value is told", lambda: [item for item in in_force(ns) if item.get("lowerSince")] or None)
         expect(all(item["value"] == VALUES[4][item["expression"]] for item in lower), f"it fell at once: {lower}")
@@ -439,7 +445,7 @@ def limits_follow_capacity(tag, plugin):
         ns.wait_condition(QOS, "wrong", "Synced", "False", saying="Invalid")
 
 
-# With workers of 2 CPUs each: by their number, the values of the expressions.
+# The values of the expressions, by the number of workers with 2 CPUs each.
 VALUES = {nodes: {"50%": nodes // 2, "all - 1": 2 * nodes - 1, "partition(cpu) * 0.25": 2 * nodes // 4} for nodes in (2, 3, 4)}
 
 
@@ -448,7 +454,7 @@ def in_force(ns):
 
 
 def follows(ns, nodes):
-    """Until slurmdbd and the status have the values for so many nodes."""
+    """Waits until slurmdbd and the status have the values for so many nodes."""
     values = VALUES[nodes]
     shows(ns, "half", GrpTRES=f"cpu={values['all - 1']},node={values['50%']}", MaxTRESPU=f"cpu={values['partition(cpu) * 0.25']}")
     inputs = {"50%": {"all": nodes}, "all - 1": {"all": 2 * nodes}, "partition(cpu) * 0.25": {"partition(cpu)": 2 * nodes}}
@@ -458,7 +464,8 @@ def follows(ns, nodes):
 
 
 def stays(ns, before):
-    """For longer than it takes until a limit falls, nothing is written. In Slurm it is still that of four nodes."""
+    """Expects that nothing is written for longer than it takes until a limit falls. In Slurm the limit still is the value for
+    four nodes."""
     for _ in range(45):
         time.sleep(1)
         expect({item["expression"]: item["value"] for item in in_force(ns)} == VALUES[4], f"it changed: {in_force(ns)}")

@@ -1,8 +1,8 @@
-"""What tests of logins have in common: a pod that has ssh, and its keys."""
+"""Code that tests of logins share: a pod with an SSH client, and its keys."""
 
 
 def client(ns, *command, **options):
-    """A command in a pod that has ssh and is no login node."""
+    """Runs a command in a pod that has an SSH client and is not a login node."""
     return ns.kubectl("exec", "client", "--", *command, **options)
 
 
@@ -20,12 +20,12 @@ spec:
 
 
 def made_key(ns, name):
-    """The public key of a new SSH key of the client."""
+    """Creates a new SSH key in the client's pod, and returns the public key."""
     return client(ns, "bash", "-c", f"ssh-keygen -q -t ed25519 -N '' -C {name} -f /tmp/{name} && cat /tmp/{name}.pub").stdout
 
 
 def ssh_command(key, user, *command, host="login"):
-    """A host key that has changed is refused."""
+    """Returns the ssh command. It refuses a host key that has changed."""
     return ["ssh", "-i", f"/tmp/{key}", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o",
             "StrictHostKeyChecking=accept-new", f"{user}@{host}", *command]
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The metrics that the chart's dashboards and alerts ask for.
+"""The metrics that the chart's dashboards and alerts use.
 
-Usage: metrics_of.py           prints their names, one a line; with a docs/reference/metrics.md beside it, fails for one that is not listed there
-       metrics_of.py --queries prints the queries, one a line, with Grafana's variables filled in
+Usage: metrics_of.py           prints their names, one a line; fails if one of the operator's is not in docs/reference/metrics.md
+       metrics_of.py --queries prints the queries, one a line, with Grafana's variables replaced
 """
 
 import json
@@ -18,7 +18,7 @@ PREFIXES = "slurm|slurm_operator|controller_runtime|workqueue|rest_client|leader
 
 
 def queries():
-    """Where a query stands -> the query."""
+    """Returns the queries by their place in the file."""
     found = {}
     for path in sorted(FILES.glob("dashboards/*.json")):
         board = json.loads(path.read_text())
@@ -41,7 +41,7 @@ def filled(query, variables):
 
 
 def metrics(query):
-    """Names of metrics in a query. What histograms add to a name is taken off."""
+    """Returns the names of the metrics in a query, without the suffixes of histograms."""
     words = re.findall(rf"\b(?:{PREFIXES})_[a-z0-9_]+|\bup\b", re.sub(r'"[^"]*"', '""', query))
     bare = re.sub(r"\bby \([^)]*\)|\bon \([^)]*\)", "", query)
     return {re.sub(r"_bucket$", "", word) for word in words if word in bare}

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""End-to-end tests on the local cluster, as a user sees it: kubectl and Slurm's own commands, nothing of the operator's inside.
+"""End-to-end tests on the local cluster, as a user sees it: they use kubectl and Slurm's own commands, and no internals of the
+operator.
 
 Usage: run.py [--slurm 26.05] [--long] [NAME...]     tests whose names contain one of NAME; default: all, for each Slurm release with images
-What is the same with every release runs with the first one only, unless --long is given.
-KEEP=1 leaves the namespaces of failed tests for a look.
+A test that does the same with every release runs with the first one only, unless --long is given.
+KEEP=1 keeps the namespaces of failed tests for inspection.
 """
 
 import argparse
@@ -50,13 +51,13 @@ from suite import (ALONE, FROM_OLDER, LONG, ONCE, OWN_CLUSTERS, SINCE, TESTS, UN
 
 
 def documented(page, beginning):
-    """The manifest of a how-to that begins so."""
+    """Returns the manifest in a how-to page that begins with this text."""
     return textwrap.dedent(re.search(rf"```yaml\n( *{re.escape(beginning)}.*?)```", (TOP / "docs/how-to" / page).read_text(), re.S)[1])
 
 
 def at_rest(ns):
-    """What is in force; None while something is on its way that no condition tells of: a pass that the operator has yet to make, a rollout,
-    or the second reconfigure for workers that were starting."""
+    """Returns what is in force. None: something that no condition shows is under way: a pass that the operator has yet to make,
+    a rollout, or the second reconfigure for workers that were starting."""
     its, config = "slinky.slurm.net/", ns.get("configmap", "demo-config")
     notes, told = config["metadata"]["annotations"], ns.condition("controllers.slinky.slurm.net", "demo", "Reconfigured")
     named = set(re.findall(r"^NodeSet=(\S+)", config["data"]["slurm.conf"], re.M))
@@ -79,7 +80,7 @@ def rests(ns):
 
 
 def kubernetes_is_whole():
-    """Failed while something is left of what a test that was alone did to Kubernetes nodes or to the operator."""
+    """Fails while the Kubernetes nodes or the operator are not yet as they were before a test that ran alone."""
     get = lambda path: api().get(path)[1]
     for node in get("/api/v1/nodes")["items"]:
         taints = [taint["key"] for taint in node["spec"].get("taints", [])]
@@ -99,7 +100,7 @@ def kubernetes_is_whole():
 
 
 def as_each_test_finds_it(ns):
-    """What the test before has changed back at its end is in force, and no job of its is left."""
+    """Waits until what the previous test has restored is in force and none of its jobs is left."""
     for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
         ns.wait_condition(f"{kind}.slinky.slurm.net", name)
         ns.wait_condition(f"{kind}.slinky.slurm.net", name, "Degraded", "False")
@@ -116,7 +117,7 @@ def as_each_test_finds_it(ns):
 
 
 def again_the_three(ns):
-    """After a test that leaves any workers: the others know three by name."""
+    """Scales to 0 and back to 3 workers after a test that leaves other ones, because the other tests name these three."""
     ns.scale("cpu", 0)
     wait("no worker", lambda: not ns.nodes() and not ns.workers())
     ns.scale("cpu", 3)
@@ -124,7 +125,8 @@ def again_the_three(ns):
 
 
 def moved(ns, name, taken):
-    """Makes an idle worker anew if its Kubernetes node is one of these. Others must not mind that these are cordoned for a while."""
+    """Replaces an idle worker if its Kubernetes node is one of `taken`. Other tests must tolerate that these nodes are cordoned
+    for a while."""
     if ns.workers()[name]["spec"]["nodeName"] not in taken:
         return
     try:
@@ -139,17 +141,17 @@ def moved(ns, name, taken):
 
 
 def seconds(stamp):
-    """A time of Kubernetes, as time.time() tells it."""
+    """Converts a time of Kubernetes to the form of time.time()."""
     return datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
 
 
 def drained_at(ns, node):
-    """When its reason was given, as Slurm recorded it."""
+    """Returns when the reason of the node's drain was set, as Slurm recorded it."""
     return json.loads(ns.slurm("scontrol", "show", "node", node, "--json").stdout)["nodes"][0]["reason_changed_at"]["number"]
 
 
 def evict(ns, name):
-    """Whether an eviction is let through; "" or the refusal."""
+    """Tries to evict a worker. Returns "" or the refusal."""
     eviction = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": ns.name}})
     out = ns.kubectl("create", "--raw", f"/api/v1/namespaces/{ns.name}/pods/{name}/eviction", "-f", "-", text=eviction, check=False)
     return "" if out.returncode == 0 else out.stderr
@@ -159,7 +161,7 @@ def evict(ns, name):
 def a_cluster_runs_jobs(ns):
     out = ns.slurm("srun", "-N3", "hostname").stdout.split()
     expect(sorted(out) == ["cpu-0", "cpu-1", "cpu-2"], f"srun -N3 hostname printed {out}")
-    # The counts may be written half a second later.
+    # The counts may be written half a second later than the readiness.
     for field in ("replicas", "readyReplicas", "availableReplicas", "desired"):
         wait(f"status.{field} is 3", lambda field=field: ns.get("nodesets.slinky.slurm.net", "cpu")["status"].get(field) == 3)
 
@@ -402,7 +404,8 @@ def weights_of_extra_conf_reach_running_workers(ns):
 
 @test
 def a_drain_outlives_its_record(ns):
-    """Slurm takes another extraConf only with a new node record. The new worker registers drained, and has the old reason. A node that a waiting job names keeps its record, and the job."""
+    """A changed extraConf takes effect only with a new node record. The new worker registers drained, with the old reason. A
+    node that a waiting job requires keeps its record, and the job stays."""
     nodeset = lambda: ns.get("nodesets.slinky.slurm.net", "cpu")
     conf = nodeset()["spec"].get("extraConf", "")
     put = lambda text: ns.patch("nodesets.slinky.slurm.net", "cpu", {"spec": {"extraConf": text}})
@@ -592,7 +595,7 @@ def users_do_not_delete_busy_workers_by_mistake(ns):
 @alone
 def a_busy_worker_is_not_preempted(ns):
     job = running_on(ns, "cpu-2")
-    # Preemption depends on this label, which is set a second or two after the job started.
+    # Preemption depends on this label, which is set a second or two after the job has started.
     wait("the worker is marked as busy", lambda: ns.get("pod", "cpu-2")["metadata"]["labels"].get(
         "nodeset.slinky.slurm.net/pod-busy") == "true")
     worker = ns.get("pod", "cpu-2")
@@ -602,7 +605,7 @@ def a_busy_worker_is_not_preempted(ns):
     pods = json.loads(kubectl("get", "pods", "-A", "--field-selector", f"spec.nodeName={node}", "-o", "json").stdout)["items"]
     namespaces = json.loads(kubectl("get", "namespaces", "-o", "json").stdout)["items"]
     stay = {item["metadata"]["name"] for item in namespaces if "deletionTimestamp" not in item["metadata"]}
-    # Pods that are being deleted would leave room without a preemption.
+    # Pods that are being deleted would make room without preemption.
     others = sum(requests(pod) for pod in pods if pod["metadata"]["uid"] != worker["metadata"]["uid"] and pod["metadata"]["namespace"] in stay
                  and "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] not in ("Succeeded", "Failed"))
     room = millis(json.loads(kubectl("get", "node", node, "-o", "json").stdout)["status"]["allocatable"]["cpu"]) - others
@@ -680,7 +683,8 @@ spec:
 
 
 class Prometheus:
-    """A Prometheus on this machine that scrapes this namespace's slurmctld, as its ServiceMonitor says, and the operator."""
+    """A Prometheus on this machine that scrapes the slurmctld of this namespace, as its ServiceMonitor says, and the
+    operator."""
 
     def __init__(self, ns, monitor):
         self.directory = tempfile.TemporaryDirectory()
@@ -777,7 +781,8 @@ KUBECONFIG = TOP / ".local/kubeconfig"
 
 
 def aggregated(ns, name, served, port):
-    """What an API of the API server needs (served is VERSION.GROUP) that a process of this machine serves: a Service of this namespace."""
+    """Returns the objects with which the API server uses a process of this machine for an API (`served`: VERSION.GROUP): an
+    APIService and a Service of this namespace."""
     server = json.loads(kubectl("config", "view", "--raw", "-o", "json").stdout)["clusters"][0]["cluster"]["server"]
     version, group = served.split(".", 1)
     return f"""
@@ -807,7 +812,7 @@ spec:
 
 
 class MetricsServer:
-    """A metrics server on this machine, which the API server reaches by a Service of this namespace."""
+    """A metrics server on this machine. The API server reaches it through a Service of this namespace."""
 
     def __init__(self, ns):
         self.directory = tempfile.TemporaryDirectory()
@@ -836,7 +841,7 @@ class MetricsServer:
 @once
 @alone  # its API exists once in a cluster, and while that does not answer, no namespace can be deleted
 def an_autoscaler_scales_by_real_metrics(ns):
-    """By memory, of which each worker and each login node has more than a megabyte, and less than 100 GB."""
+    """The metric is memory: each worker and each login node uses more than a megabyte, and less than 100 GB."""
     autoscaler = lambda kind, name, target: ns.apply(f"""
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
@@ -872,7 +877,7 @@ spec:
 
 
 def free_ports(count):
-    """Ports of this machine that nobody listens on."""
+    """Returns free ports of this machine."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -882,8 +887,8 @@ def free_ports(count):
 
 @contextlib.contextmanager
 def keda(ns):
-    """KEDA for this namespace, on this machine: its operator, which scales between nothing and one, and its adapter, by whose metrics a
-    HorizontalPodAutoscaler does the rest. dev/build.sh keda builds them."""
+    """Runs KEDA for this namespace on this machine: its operator, which scales between 0 and 1, and its adapter, which provides
+    the metrics for a HorizontalPodAutoscaler. dev/build.sh keda builds them."""
     definitions = TOP / ".local/bin/keda-crds.yaml"
     expect(definitions.exists(), "KEDA is not built: dev/build.sh keda")
     service, health, secure, metrics = free_ports(4)
@@ -922,7 +927,7 @@ def keda(ns):
 
 
 class Wanted:
-    """An HTTP server on this machine that says how many workers are wanted."""
+    """An HTTP server on this machine that returns the number of wanted workers."""
 
     def __init__(self):
         self.workers = 0
@@ -953,7 +958,7 @@ class Wanted:
 @alone  # its definitions and its API exist once in a cluster
 @long
 def keda_scales_to_nothing_and_back(ns):
-    """With the ScaledObject of the documentation, but sooner and with a number that the test says."""
+    """Uses the ScaledObject of the documentation, with shorter times and a number that the test sets."""
     scaled = documented("scale.md", "apiVersion: keda.sh")
     named = lambda: set(ns.workers())
     with Wanted() as wanted, keda(ns):
@@ -987,7 +992,7 @@ def keda_scales_to_nothing_and_back(ns):
 
 @test
 def a_configuration_waits_for_prologs(ns):
-    """The scripts of batch jobs that wait for a prolog would never be started."""
+    """Otherwise slurmctld would lose the scripts of batch jobs that wait for a prolog."""
     conf = ns.get("controllers.slinky.slurm.net", "demo")["spec"].get("extraConf", "")
     spec = lambda **fields: ns.patch("controllers.slinky.slurm.net", "demo", {"spec": fields})
     flags = f"{conf}\nPrologFlags=Alloc,DeferBatch\n"
@@ -1037,7 +1042,8 @@ def a_configuration_waits_for_prologs(ns):
 
 @test
 def workers_that_start_get_the_new_configuration(ns):
-    """slurmctld tells only those that have registered; a slurmd that has fetched the former configuration would keep it."""
+    """slurmctld sends changes only to slurmds that have registered, so a slurmd that has fetched the previous configuration
+    would keep it."""
     conf = ns.get("controllers.slinky.slurm.net", "demo")["spec"].get("extraConf", "")
     workers = ("cpu-0", "cpu-1", "cpu-2")
     paths = "/run/slurm/conf/slurm.conf /var/spool/slurmd/conf-cache/slurm.conf"
@@ -1048,7 +1054,7 @@ def workers_that_start_get_the_new_configuration(ns):
             for worker in workers:
                 wait("it is deleted", lambda worker=worker: ns.kubectl("delete", "pod", worker, "--wait=false"))
             wait("others are made", lambda: len(ns.workers()) == 3)
-            # Each round hits another moment of their start.
+            # In each round the change comes at another moment of their start.
             time.sleep(0.4 + 0.4 * round)
             ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": f"{conf}\n{line}\n"}})
             wait(f"all slurmds have {line}", lambda: all(has(worker, line) for worker in workers))
@@ -1082,7 +1088,7 @@ def a_slurm_that_lost_its_nodes_is_not_believed(ns):
     for name in ("cpu-1", "cpu-2"):
         wait("its state shows", lambda name=name: any(
             c["type"] == "SlurmNodeStateIdle" for c in ns.get("pod", name)["status"]["conditions"]))
-    # Both at once: a single worker that Slurm does not know counts as forgotten.
+    # Deletes both records at once, because a single worker that Slurm does not know counts as forgotten.
     ns.slurm("scontrol", "delete", "nodename=cpu-[1-2]")
     ns.wait_condition("nodesets.slinky.slurm.net", "cpu", "DeletionsStopped", saying="does not know 2 of 3 workers")
     ns.scale("cpu", 1)
@@ -1100,7 +1106,7 @@ def a_slurm_that_lost_its_nodes_is_not_believed(ns):
 @once
 @alone
 def another_version_of_a_kind_harms_nothing(ns):
-    """The steps of docs/how-to/version-a-resource.md, with one that is the same but for its name."""
+    """Follows docs/how-to/version-a-resource.md, with a version that differs only in its name."""
     kind = "nodesets.slinky.slurm.net"
     definition = lambda: json.loads(kubectl("get", "crd", kind, "-o", "json").stdout)
     in_version = lambda version: json.loads(ns.kubectl("get", f"nodesets.{version}.slinky.slurm.net", "cpu", "-o", "json").stdout)
@@ -1112,7 +1118,8 @@ def another_version_of_a_kind_harms_nothing(ns):
         kubectl("patch", "crd", kind, "--type=json", "-p", json.dumps([{"op": "replace", "path": "/spec/versions", "value": versions}]))
 
     def written_anew(meta):
-        """One of a namespace that is being deleted may have gone."""
+        """Makes the API server store an object anew, by an empty patch. Also true if the object is gone: its namespace may be
+        terminating."""
         done = kubectl("patch", kind, meta["name"], "-n", meta["namespace"], "--type=merge", "-p", "{}", check=False)
         return done.returncode == 0 or "not found" in done.stderr
 
@@ -1140,7 +1147,7 @@ def another_version_of_a_kind_harms_nothing(ns):
         have(first | {"storage": False}, second | {"storage": True})
         wait("it is stored", lambda: "v1beta2" in definition()["status"]["storedVersions"])
         migrate("v1beta2")
-        # The API server may not serve a changed definition at once.
+        # The API server may serve the changed definition a moment later.
         wait("it is scaled out", lambda: ns.scale("cpu", 3) is None)
         wait("it comes back", lambda: len(ns.idle()) == 2 and len(ns.workers()) == 3)
         wait("both versions show the same object", same)
@@ -1239,7 +1246,7 @@ spec:
 
 
 def runs_well(ns, script, *options):
-    """A job with this script completes."""
+    """Runs a job with this script and waits until it has completed."""
     job = ns.submit(script, *options)
     wait("the job completes", lambda: ns.completed(job))
 
@@ -1361,7 +1368,7 @@ def labels_of_kubernetes_nodes_make_the_topology(ns):
     leaf = lambda name, value: kubectl("label", "--overwrite", "node", host(name), "e2e.example/zone=a", f"e2e.example/leaf={value}")
     places = lambda: {n["name"]: n.get("topology", "") for n in json.loads(ns.slurm("scontrol", "show", "nodes", "--json").stdout)["nodes"]}
     way = lambda value: f"default:k8s:k8s/a:k8s/a/{value}"
-    # cpu-1 must be the only worker on another leaf.
+    # cpu-1 must be the only worker below the other leaf switch.
     for name in ("cpu-0", "cpu-2"):
         moved(ns, name, {host("cpu-1")})
     hosts = [host(name) for name in ("cpu-0", "cpu-1", "cpu-2")]
@@ -1467,7 +1474,7 @@ def a_refused_configuration_is_rolled_back_and_mended(ns):
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good}})
 
 
-# slurmctld marks each job.
+# A job_submit plugin with which slurmctld marks each job.
 MARKS = """
 function slurm_job_submit(job_desc, part_list, submit_uid)
   job_desc.admin_comment = "WORD"
@@ -1490,7 +1497,7 @@ def a_refused_file_does_not_come_back_with_slurmctlds_pod(ns):
     told = lambda status, saying: ns.wait_condition(kind, "demo", "Reconfigured", status, saying=saying)
 
     def mark():
-        """Of a job that is submitted now, and never starts."""
+        """Returns the mark of a job that is submitted now and never starts."""
         job = ns.submit("true", "--hold")
         shown = ns.slurm("scontrol", "show", "job", str(job)).stdout
         ns.slurm("scancel", str(job))
@@ -1646,7 +1653,7 @@ def no_login_nodes(ns):
 
 
 def an_srun_is_told_that_it_is_cancelled(ns, key):
-    """slurmctld tells it at the name of its host. A task that does not end at once leaves time for that."""
+    """slurmctld notifies srun at the name of its host. The task ends only after a delay, so that there is time for that."""
     (pod,) = login_pods(ns).values()
     name, address = pod["metadata"]["name"], pod["status"]["podIP"]
     wait("slurmctld finds the login pod by its name", lambda: ns.slurm("getent", "hosts", name, check=False).stdout.split()[:1] == [address])
@@ -1711,7 +1718,7 @@ def users_log_in_and_run_jobs(ns):
     ns.kubectl("exec", "cpu-1", "-c", "slurmd", "--", "rm", "/tmp/told")
 
     def host_keys():
-        """Of each login node, as its sshd shows them."""
+        """Returns the host keys of each login node, as its sshd shows them."""
         addresses = [pod["status"]["podIP"] for pod in login_pods(ns).values()]
         scanned = lambda at: {line.split(" ", 1)[1] for line in client(ns, "ssh-keyscan", at).stdout.splitlines() if not line.startswith("#")}
         return [scanned(at) for at in addresses]
@@ -1732,7 +1739,7 @@ def users_log_in_and_run_jobs(ns):
 
 @test
 def sshd_takes_what_users_write(ns):
-    """The users' lines win, and sshd accepts the file."""
+    """The users' lines take precedence, and sshd accepts the file."""
     have_client(ns)
     client(ns, "bash", "-c", "mkdir -p /run/sshd && ssh-keygen -A")
     ns.apply(LOGINSET + "  replicas: 0\n")
@@ -1745,7 +1752,7 @@ def sshd_takes_what_users_write(ns):
             ("Match User nobody\n  Banner none\nMatch all\nX11Forwarding no\nUsePAM no", {"usepam no", "x11forwarding no"}),
             ("HostKey /etc/ssh/ssh_host_rsa_key", {"hostkey /etc/ssh/ssh_host_rsa_key", *lines}),
     )):
-        # The operator's own lines may be the same. This one is in no other file.
+        # The operator's own lines may stay the same, so the user's lines contain this mark.
         mark = f"# lines {number}"
         ns.patch("loginsets.slinky.slurm.net", "login", {"spec": {"extraSshdConfig": f"{mark}\n{extra}"}})
         file = lambda: ns.get("configmap", "login-ssh-config")["data"]["sshd_config"]
@@ -1753,7 +1760,7 @@ def sshd_takes_what_users_write(ns):
         checked = ns.kubectl("exec", "-i", "client", "--", "bash", "-c", "cat >/tmp/sshd_config && /usr/sbin/sshd -t -f /tmp/sshd_config",
                              text=file(), check=False)
         expect(checked.returncode == 0 and not checked.stderr, f"sshd says of {extra!r}: {checked.stderr}")
-        # As sshd evaluates it for a user. Later releases spell keywords as in the manual.
+        # Reads the configuration as sshd evaluates it for a user. Later releases of sshd spell keywords as in the manual.
         told = set(client(ns, "/usr/sbin/sshd", "-T", "-f", "/tmp/sshd_config", "-C", "user=root,host=a,addr=10.0.0.1").stdout.lower().split("\n"))
         expect(wanted <= told, f"of {extra!r} sshd does not take {wanted - told}")
         if extra.startswith("HostKey"):
@@ -1780,7 +1787,7 @@ stringData: {sssd.conf: "no equal sign"}
         wait("SSSD's words", lambda: "Equal sign is missing" in told())
         ns.kubectl("delete", "loginsets.slinky.slurm.net", "login")
         wait("the login nodes are gone", lambda: not login_pods(ns))
-        # Because it belongs to slurmctld's cluster, which continues with it.
+        # The RestApi is used for this because it belongs to slurmctld's cluster, which keeps running.
         ns.patch("restapis.slinky.slurm.net", "demo", {"spec": {"sssdConfRef": {"name": "broken", "key": "sssd.conf"}}})
         wait("the RestApi tells of it and serves", lambda: rest()["Degraded"]["reason"] == "SssdRefuses" and rest()["Ready"]["status"] == "True")
     finally:
@@ -1834,7 +1841,8 @@ def login_pods_without_sessions_go_first(ns):
 
 @contextlib.contextmanager
 def directory(ns):
-    """An LDAP server that knows alice, the Secret sssd for it, and the ConfigMap people with the key that the client has for her."""
+    """Creates an LDAP server that knows alice, the Secret sssd for it, and the ConfigMap people with the key that the client
+    has for her."""
     have_client(ns)
     # The pod of a previous test may still be terminating.
     ns.kubectl("delete", "pod", "ldap", "--ignore-not-found")
@@ -1886,7 +1894,7 @@ def users_of_a_directory_log_in(ns):
             expect(out[0] == "5001" and set(out[1:]) == {"5001", "5002"}, f"in a job id printed {out}")
             job = int(ssh(ns, "alice", "alice", "sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
             wait("her batch job completes", lambda: ns.completed(job))
-            # She may not read these files.
+            # alice may not read these files.
             for path in ("/etc/slurm/slurm.key", "/etc/ssh/ssh_host_ed25519_key", "/etc/sssd/sssd.conf", "/run/slurm-sessions/now"):
                 read = ssh(ns, "alice", "alice", "cat", path, check=False)
                 expect(read.returncode == 1 and "Permission denied" in read.stderr, f"she reads {path}: {read.returncode} {read.stderr}")
@@ -1902,7 +1910,7 @@ def daemons_know_users_of_a_directory(ns):
     conf = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
 
     def submit_as(uid):
-        """From a pod that knows neither the user nor the group."""
+        """Submits a job from a pod that knows neither the user nor the group."""
         return int(ns.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "sbatch",
                               "--parsable", "--partition=lab", "--output=/dev/null", "--wrap=true").stdout)
 
@@ -2040,8 +2048,8 @@ def the_garbage_collector_may_not_kill_busy_workers(ns):
 # --- Ending workers, and administrators' holds ------------------------------------------------------------------------
 
 def queue_while(ns, what):
-    """Eighteen short jobs that may not be requeued, on one CPU each, while `what` happens to cpu-1: only those that run there
-    may be lost. Each of the others leaves a line on the worker where it ended."""
+    """Runs eighteen short jobs, which may not be requeued, on one CPU each, while `what` happens to cpu-1. Only jobs that run
+    there may be lost. Each other job leaves a line on the worker where it ended."""
     jobs = ns.submit_many(18, "sleep 3; echo $SLURM_JOB_ID >>/tmp/ended", "--no-requeue", "--exclusive", "-N1")
     wait("a job runs on cpu-1", lambda: any(job["nodes"] == "cpu-1" for job in ns.jobs().values() if job["job_id"] in jobs))
     before, begun_at = ns.get("pod", "cpu-1")["metadata"]["uid"], time.time()
@@ -2049,7 +2057,8 @@ def queue_while(ns, what):
     told_at = time.time()
 
     def takes_no_more():
-        """Since when, as Slurm has recorded it. Or its successor does, and nobody looked in between."""
+        """Returns since when the node takes no more jobs, as Slurm has recorded it. If nobody looked in time, the successor may
+        already be ready."""
         node, pod = ns.nodes().get("cpu-1"), ns.get("pod", "cpu-1")
         if node and node[0] & {"DRAIN", "DOWN"}:
             # Before 26.05 the reason of an earlier drain may still be there.
@@ -2058,7 +2067,7 @@ def queue_while(ns, what):
         gone = node is None or pod["metadata"]["uid"] != before and ns.condition("pod", "cpu-1", "Ready")["status"] == "True"
         return gone and time.time()
 
-    # A deletion is answered before the kubelet and the operator see it. A late poll is no excuse.
+    # A deletion is confirmed before the kubelet and the operator see it. The limit also holds if the poll came late.
     ended_at = min(wait("it takes no more jobs", takes_no_more), told_at + 45)
     wait("the queue is empty", lambda: not any(job["job_state"][0] in ("PENDING", "RUNNING", "COMPLETING")
                                                for number, job in ns.jobs().items() if number in jobs), 600)
@@ -2187,7 +2196,7 @@ def jobs_of_a_worker_that_goes_are_cancelled_where_the_user_says_so(ns):
 # --- Workers whose end nobody reported to Slurm ---------------------------------------------------------------------------
 
 def a_job_that_may_run_elsewhere(ns, worker):
-    """It runs on this worker, may be requeued, and the others are free."""
+    """Starts a job on this worker that may be requeued, while the other workers are idle."""
     others = ",".join(name for name in ns.workers() if name != worker)
     ns.slurm("scontrol", "update", f"nodename={others}", "state=drain", "reason=test: elsewhere")
     job = ns.submit_until_told("-N1", "--exclusive", "--requeue")
@@ -2197,12 +2206,13 @@ def a_job_that_may_run_elsewhere(ns, worker):
 
 
 def runs_elsewhere(ns, job, worker):
-    """It is requeued, starts on another worker, and ends well."""
+    """Waits until the job has been requeued and runs on another worker, and then ends it."""
     # A worker that is lost with its Kubernetes node is noticed after a minute or more.
     wait("the job is requeued", lambda: ns.jobs()[job]["restart_cnt"] == 1, 900, every=1)
 
     def elsewhere():
-        """slurmctld lets two minutes pass before it starts it anew, and refuses the update while it has no such node."""
+        """Reports whether the job runs on another worker. slurmctld delays the next start by two minutes, so this moves the
+        start forward. slurmctld refuses that while it does not have the excluded node."""
         found = ns.jobs()[job]
         if found["job_state"] == ["PENDING"]:
             ns.slurm("scontrol", "update", f"jobid={job}", "starttime=now", "excnodelist=" + worker, check=False)
@@ -2295,7 +2305,7 @@ spec:
   slurmd: {image: "local/slurmd:${TAG}", imagePullPolicy: IfNotPresent}
   template: {spec: {hostname: "HOST"}}
 """
-    # The same name in Slurm without a partition, and a worker whose name would be cpu-0.
+    # One NodeSet with the same name in Slurm and no partition, and one whose worker would have the name cpu-0.
     for name, host in (("a", "cpu"), ("b", "cpu-")):
         ns.apply(twin.replace("NAME", name).replace("HOST", host))
         ns.wait_condition("nodesets.slinky.slurm.net", name, "Degraded", saying="HostnameConflict: ")
@@ -2313,7 +2323,7 @@ spec:
 
 @test
 def a_job_needs_the_nodes_that_it_names(ns):
-    """-w may name more nodes than -N takes; slurmctld fails a running job of which one is gone when it reconfigures."""
+    """-w may name more nodes than -N uses. A reconfigure of slurmctld fails a running job if one of the named nodes is gone."""
     job = ns.submit_until_told("-N1", "-n1", "-w", "cpu-[0-2]")
     wait("the job runs", lambda: ns.jobs()[job]["job_state"] == ["RUNNING"])
     ns.scale("cpu", 2)
@@ -2330,7 +2340,8 @@ def a_job_needs_the_nodes_that_it_names(ns):
 
 
 def deletions(ns, pod, written):
-    """When somebody asked for this pod's deletion, and when its kubelet let it go, as the API server has recorded it."""
+    """Returns when the deletion of the pod was first requested and when the kubelet removed the pod, as recorded in the audit
+    log."""
     wanted = {"resource": "pods", "namespace": ns.name, "name": pod}
     times = [seconds(event["requestReceivedTimestamp"]) for event in written.writes()
              if event["verb"] == "delete" and wanted.items() <= event["objectRef"].items()]
@@ -2361,7 +2372,8 @@ def a_logfile_does_not_keep_slurmctld_down(ns):
 
 @test
 def a_job_with_an_odd_name_hinders_nothing(ns):
-    """Its name is one byte that is no UTF-8: what prints it cannot be decoded here, so its state is asked for alone."""
+    """The job's name is a byte that is not UTF-8. Output that contains it cannot be decoded here, so the state is read
+    alone."""
     script = "sbatch --parsable --output=/dev/null -N1 --exclusive -J $'\\xe9' --wrap=\"trap 'exit 0' URG; sleep 3600 & wait\""
     job = int(ns.slurm("bash", "-c", script).stdout.strip().split(";")[0])
     fields = lambda: ns.slurm("bash", "-c", f"scontrol show job {job} | grep -aoE '(JobState|Restarts)=[A-Z0-9_]+'").stdout.split()
@@ -2382,7 +2394,7 @@ def a_job_with_an_odd_name_hinders_nothing(ns):
 
 
 def batch_file(ns, job, path):
-    """Proof of a job's end that slurmctld has no part in: what the job itself wrote on its worker."""
+    """Reports whether the job has written the file on its worker: a proof of its end that does not come from slurmctld."""
     return ns.kubectl("exec", "cpu-0", "-c", "slurmd", "--", "cat", path, check=False).stdout.strip() == str(job)
 
 
@@ -2413,7 +2425,7 @@ def a_partition_goes_when_its_last_job_has_ended(ns):
 
 @test
 def a_refused_file_reaches_no_new_slurmd(ns):
-    """slurmctld 26.05 hands out what it has refused, until it reads other files."""
+    """A slurmctld of 26.05 sends refused files to new slurmds until it reads other files."""
     good = ns.get("controllers.slinky.slurm.net", "demo")["spec"]["extraConf"]
     ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"extraConf": good + "JobContainerType=job_container/tmpfs\n"}})
     ns.wait_condition("controllers.slinky.slurm.net", "demo", "Degraded", "True")
@@ -2477,7 +2489,7 @@ def put_key(ns, name, data):
 
 
 class Session:
-    """Somebody who has logged in and waits for a job to end, until he is told to go on."""
+    """A user who has logged in and waits for a job, until the session is told to end."""
 
     def __init__(self, ns, name, worker):
         self.ns, self.name, self.worker = ns, name, worker
@@ -2499,8 +2511,8 @@ class Session:
 
 
 def key_rotates(ns, manifest, logins=False):
-    """Other data in the Secret of slurmKeyRef: a job goes on and starts steps all the time, others start, a worker joins, people log in
-    and stay, and nobody receives a message that he cannot verify."""
+    """The Secret of slurmKeyRef gets new data. Meanwhile a job keeps running and starts steps, other jobs start, a worker
+    joins, and users log in and stay. Every receiver can verify every message."""
     keys = {"slurm": os.urandom(1024), "jwt": os.urandom(32)}
     put_key(ns, "site", keys)
     # More jobs than the two CPUs can run.
@@ -2585,20 +2597,20 @@ def a_key_rotates_under_jobs(tag, plugin):
 @once
 @long
 def a_key_rotates_with_a_backup(tag, plugin):
-    """The backup is made anew in each step, and may take over in any."""
+    """The backup is replaced in each step of the rotation, and may take over in any step."""
     with Namespace(f"e2e-key-ha-{tag.replace('.', '-')}", tag, plugin) as ns:
         key_rotates(ns, with_a_backup(demo_manifest()))
 
 
 def slurm_plugin(ns, *arguments, code=0, timeout=3 * LIMIT):
-    """What `kubectl slurm` prints: its result, and what else it says."""
+    """Runs `kubectl slurm`. Returns its output and its error output."""
     done = subprocess.run([TOP / "build/release/kubectl-slurm", *arguments, "-n", ns.name], capture_output=True, text=True, env=ENV, timeout=timeout)
     expect(done.returncode == code, f"kubectl slurm {' '.join(arguments)} ended with {done.returncode}: {done.stdout}{done.stderr}")
     return done.stdout, done.stderr
 
 
 def plugin_worker(ns, name):
-    """A worker as `kubectl slurm status` tells of it."""
+    """Returns a worker from the output of `kubectl slurm status`."""
     (found,) = json.loads(slurm_plugin(ns, "status", "-o", "json")[0])["items"]
     expect(found["slurm"]["answers"], found["slurm"]["message"])
     return next((w for w in found["nodeSets"][0]["workers"] if w["pod"] == name), None)
@@ -2693,7 +2705,8 @@ stringData: {{password: {planted}}}
     secrets = [base64.b64decode(value) for secret in ns.get("secrets") for value in secret.get("data", {}).values()]
 
     def whole():
-        """It leaves out what it cannot get, as where an exec does not get through."""
+        """Returns the files of a complete support bundle. Fails if a part is missing: the bundle leaves out what cannot be read
+        at the moment."""
         with tempfile.TemporaryDirectory() as directory:
             slurm_plugin(ns, "support-bundle", "-o", f"{directory}/bundle.tar.gz")
             with tarfile.open(f"{directory}/bundle.tar.gz") as archive:
@@ -2731,7 +2744,8 @@ def ends_with_its_controller(ns):
 @own_clusters
 @from_older
 def slurm_is_upgraded_under_a_job(tag, plugin):
-    """All images at once, as with a chart: slurmctld goes first, the job runs on, and there is no way back."""
+    """All images change at once, as with a chart. slurmctld is upgraded first, the job keeps running, and a downgrade is
+    refused."""
     newest = max(slurm_releases())
     with Namespace(f"e2e-release-{tag.replace('.', '-')}", tag, plugin) as ns:
         ns.apply(demo_manifest().replace("replicas: 3", "replicas: 2"))
@@ -2741,7 +2755,7 @@ def slurm_is_upgraded_under_a_job(tag, plugin):
         job = running_on(ns, "cpu-0")
         image = lambda kind, release: {"spec": {kinds[kind]: {"image": f"local/{kinds[kind]}:{release}"}}}
         release = lambda pod, container: next(c["image"] for c in pod["spec"]["containers"] if c["name"] == container).split(":")[1]
-        # First the images that must wait.
+        # First set the images of daemons that must wait for slurmctld.
         for kind in ("nodesets", "restapis"):
             ns.patch(f"{kind}.slinky.slurm.net", names[kind], image(kind, newest))
             ns.wait_condition(f"{kind}.slinky.slurm.net", names[kind], "Progressing", saying="nothing may be newer than slurmctld")
@@ -2765,7 +2779,7 @@ def slurm_is_upgraded_under_a_job(tag, plugin):
 
 @contextlib.contextmanager
 def host_named(node, name):
-    """The machine of a Kubernetes node of the local cluster calls itself otherwise, as long as the block takes."""
+    """Gives the machine of a Kubernetes node another hostname for the duration of the block."""
     call = lambda own: run("nsenter", "--target", str(process("kubelet", node)), "--uts", "hostname", own)
     call(name)
     try:
@@ -2777,7 +2791,7 @@ def host_named(node, name):
 @own_clusters
 @alone
 def workers_on_their_hosts_networks_are_called_like_their_kubernetes_nodes(tag, plugin):
-    """Whatever the hosts call themselves."""
+    """The names do not depend on the hosts' own hostnames."""
     with Namespace(f"e2e-host-{tag.replace('.', '-')}", tag, plugin) as ns, host_named("node-2", "shorty"):
         on_host = """  template:
     spec:
@@ -2809,7 +2823,8 @@ def workers_on_their_hosts_networks_are_called_like_their_kubernetes_nodes(tag, 
 
 @own_clusters
 def a_worker_that_registers_under_another_name_is_found(tag, plugin):
-    """Such options are refused where they are seen. Where they are not, the worker is drained and deleted as any other."""
+    """An option that names slurmd is refused if the operator can see it. If not, the worker is drained and deleted like any
+    other."""
     nodesets = "nodesets.slinky.slurm.net"
     with Namespace(f"e2e-name-{tag.replace('.', '-')}", tag, plugin) as ns:
         slurmd = """  slurmd:
@@ -2838,7 +2853,7 @@ def a_worker_that_registers_under_another_name_is_found(tag, plugin):
 @own_clusters
 @once
 def services_may_have_other_ports(tag, plugin):
-    """Workers and the operator go to the ports that the Services offer, also when these change."""
+    """Workers and the operator use the ports of the Services, also after a change of the ports."""
     with Namespace(f"e2e-ports-{tag.replace('.', '-')}", tag, plugin) as ns:
         port = lambda number: f"spec:\n  service: {{port: {number}}}\n"
         manifest = demo_manifest().replace("replicas: 3", "replicas: 1")
@@ -2861,7 +2876,8 @@ def services_may_have_other_ports(tag, plugin):
 
 @own_clusters
 def slurm_finds_gpus_by_itself(tag, plugin):
-    """What a driver shows of two GPUs, in a worker that has none: Slurm reads it, and jobs get them. From 26.05 on without a word about it."""
+    """A worker without GPUs shows the files of a driver with two GPUs. Slurm detects these GPUs and gives them to jobs. Slurm
+    24.11 needs a gres.conf and Gres= in extraConf for that, and 26.05 needs neither."""
     driver = """
 mount -t tmpfs none /proc/driver && mount -t tmpfs none /sys/bus/pci/drivers
 for i in 0 1; do
@@ -2900,7 +2916,7 @@ data: {gres.conf: AutoDetect=nvidia}
 @own_clusters
 @once
 def two_clusters(tag, plugin):
-    """Two namespaces, the same names in both, at once."""
+    """Two namespaces contain clusters with the same names at the same time."""
     with Namespace(f"e2e-a-{tag.replace('.', '-')}", tag, plugin) as a, Namespace(f"e2e-b-{tag.replace('.', '-')}", tag, plugin) as b:
         for ns in (a, b):
             ns.apply(demo_manifest().replace("replicas: 3", "replicas: 1"))
@@ -2912,7 +2928,8 @@ def two_clusters(tag, plugin):
 
 @own_clusters
 def a_job_has_what_the_site_gives_it(tag, plugin):
-    """Devices by gres.conf, prolog, epilog and a node health check from ConfigMaps, and MPI's ranks: each shows in a job, or after it."""
+    """Devices of gres.conf, prolog, epilog and a node health check from ConfigMaps, and MPI ranks take effect in a job or after
+    it."""
     with Namespace(f"e2e-site-files-{tag.replace('.', '-')}", tag, plugin) as ns:
         # Device files that every container has.
         ns.apply("""
@@ -2977,7 +2994,7 @@ data:
         on_worker("rm", "/tmp/broken")
 
         def resumed():
-            """A health check that had begun before may drain it once more."""
+            """Resumes the node until it is idle, because a health check that had begun before may drain it once more."""
             if "DRAIN" in ns.nodes()["cpu-0"][0]:
                 ns.slurm("scontrol", "update", "NodeName=cpu-0", "State=RESUME")
             return ns.idle() == ["cpu-0"]
@@ -2988,7 +3005,7 @@ data:
 @own_clusters
 @once
 def jobs_run_in_oci_containers(tag, plugin):
-    """With the files of the documentation. Runtime and root file system are this machine's runc and busybox."""
+    """Uses the files of the documentation, with the runc and busybox of this machine as runtime and root file system."""
     with Namespace(f"e2e-oci-{tag.replace('.', '-')}", tag, plugin) as ns:
         ns.apply(documented("oci-containers.md", "apiVersion: v1"))
         mounts = {"runc": "/usr/local/bin/runc", "busybox": "/opt/site/busybox"}
@@ -3033,7 +3050,7 @@ sed -i 's/"terminal": true/"terminal": false/; s|"sh"|"/bin/hostname"|' bundle/c
         ns.slurm("scancel", str(job))
         wait("the container ends with the job", lambda: ns.idle() == ["cpu-0"] and containers() == "0")
 
-        # The process that remains after create, until the container ends, has its output.
+        # The container's output goes to the process that `scrun create` leaves behind until the container ends.
         alice("sh", "-c", "cd; scrun create --bundle $PWD/bundle mine </dev/null >scrun-out 2>scrun-errors && scrun start mine")
         wait("scrun has run the command of config.json", lambda: on_worker("cat", "/home/alice/scrun-out").stdout == "runc\n")
         wait("the worker is idle again", lambda: ns.idle() == ["cpu-0"])
@@ -3041,7 +3058,8 @@ sed -i 's/"terminal": true/"terminal": false/; s|"sh"|"/bin/hostname"|' bundle/c
 
 @own_clusters
 def workers_join_a_slurmctld_outside(tag, plugin):
-    """A cluster that somebody else runs, here in another namespace: workers join it, and are drained there before they go."""
+    """Somebody else runs the cluster, here in another namespace. Workers join it, and are drained there before they are
+    deleted."""
     name = tag.replace(".", "-")
     with Namespace(f"e2e-site-{name}", tag, plugin) as site, Namespace(f"e2e-far-{name}", tag, plugin) as far:
         keys = {"slurm": os.urandom(1024), "jwt": os.urandom(32)}
@@ -3083,7 +3101,7 @@ spec:
 
 @own_clusters
 def a_backup_of_slurmctld_takes_over(tag, plugin):
-    """The primary's pod is removed by force, and none comes for it: the backup starts the job that waits, and loses none."""
+    """The primary's pod is deleted by force and not created again. The backup starts the waiting job and loses none."""
     quota = '{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": {"pods": "1"}}}'
     controller, backup = "controllers.slinky.slurm.net", "demo-controller-backup-0"
     with Namespace(f"e2e-ha-{tag.replace('.', '-')}", tag, plugin) as ns:
@@ -3113,7 +3131,7 @@ def a_backup_of_slurmctld_takes_over(tag, plugin):
         expect(ns.jobs()[waits]["job_state"] == ["PENDING"], "the job that waits has started")
         killed = time.time()
         ns.kubectl("delete", "pod", "demo-controller-0", "--force", "--grace-period=0")
-        # The job in front ends while no slurmctld knows it.
+        # The first job ends while no slurmctld runs.
         time.sleep(8)
         # The primary's container runs until its kubelet has seen the deletion.
         wait("the primary has ended", lambda: re.search(r"\(primary\).* is DOWN", ns.kubectl(
@@ -3123,7 +3141,7 @@ def a_backup_of_slurmctld_takes_over(tag, plugin):
         jobs = lambda: {job["job_id"]: job for job in json.loads(slurm("squeue", "--json", "--states=all"))["jobs"]}
         states = lambda: {number: (job["job_state"], job["restart_cnt"]) for number, job in jobs().items()}
         wait("the waiting job starts", lambda: states()[waits][0] in (["RUNNING"], ["COMPLETING"], ["COMPLETED"]))
-        # By Slurm's clock, because polling would add its own time. The goal is 15 s, which a busy machine may miss.
+        # Measured by Slurm's clock, because polling would add time. The goal is 15 s, which a busy machine may miss.
         print(f"        {tag}: the waiting job had started {jobs()[waits]['start_time']['number'] - killed:.1f} s after the primary was killed", flush=True)
         expect(not ns.get("pod", "demo-controller-0"), "the primary has come back")
         ns.wait_condition(controller, "demo", "BackupsReady", "False", saying=f"Slurm is served by {backup}")
@@ -3163,7 +3181,7 @@ def a_backup_of_slurmctld_takes_over(tag, plugin):
 @own_clusters
 @once
 def two_controllers_in_a_namespace(tag, plugin):
-    """Two clusters side by side: each runs its own job, and the end of one is nothing to the other."""
+    """Two clusters in one namespace: each runs its own job, and the deletion of one does not affect the other."""
     with Namespace(f"e2e-side-{tag.replace('.', '-')}", tag, plugin) as ns:
         one = demo_manifest().replace("replicas: 3", "replicas: 1")
         ns.apply(one)
@@ -3194,7 +3212,8 @@ def two_controllers_in_a_namespace(tag, plugin):
 @own_clusters
 @once
 def slurmctld_refused_by_a_quota(tag, plugin):
-    """Of slurmctld's pod only events of its StatefulSet say that a quota refuses it: told in their words, and mended by a larger quota."""
+    """A quota refuses slurmctld's pod, which only events of its StatefulSet show. The status has their message, and a larger
+    quota ends the problem."""
     with Namespace(f"e2e-quota-{tag.replace('.', '-')}", tag, plugin) as ns:
         ns.apply("{apiVersion: v1, kind: ResourceQuota, metadata: {name: few}, spec: {hard: {pods: 0}}}")
         wait("the quota is in force", lambda: ns.get("resourcequota", "few")["status"]["hard"])
@@ -3215,7 +3234,8 @@ def slurmctld_refused_by_a_quota(tag, plugin):
 @own_clusters
 @once
 def bad_configuration_at_first(tag, plugin):
-    """slurmctld never starts: its own words are told, and the mended configuration starts it."""
+    """slurmctld does not start with its first configuration. The status has its error, and the corrected configuration starts
+    it."""
     with Namespace(f"e2e-bad-{tag.replace('.', '-')}", tag, plugin) as ns:
         manifest = demo_manifest().replace("replicas: 3", "replicas: 1")
         ns.apply(manifest.replace("  extraConf: |\n", "  extraConf: |\n    SchedulerType=sched/nonesuch\n", 1))
@@ -3227,7 +3247,8 @@ def bad_configuration_at_first(tag, plugin):
 
 @contextlib.contextmanager
 def without_the_operator():
-    """The operator of the whole cluster stands still: two must not act in one namespace."""
+    """Scales the operator of the whole cluster to 0 for the duration of the block, because two operators must not act in one
+    namespace."""
     scale = lambda replicas: kubectl("-n", "slurm-operator", "scale", "deployment/slurm-operator", f"--replicas={replicas}")
     pods = lambda: kubectl("-n", "slurm-operator", "get", "pods", "-l", "app.kubernetes.io/name=slurm-operator", "-o", "name").stdout
     scale(0)
@@ -3282,8 +3303,9 @@ for f in ssh_host_{rsa,ed25519,ecdsa}_key{,.pub}; do echo "$f: $(base64 -w0 $f)"
 
 
 def release_of_slinky(ns, folder, change=lambda own, children: (own, children)):
-    """A release of the Slinky operator's chart, and what that operator has made of it, with a job on cpu-0: its chart is a stand-in. `change`
-    makes it that of another release of the operator. Returns the job, and the made objects."""
+    """Creates a release of the Slinky operator's chart (a stand-in for that chart) and what that operator has made of it, and
+    starts a job on cpu-0. `change` turns the objects into those of another release of that operator. Returns the job and the
+    objects that the operator made."""
     parts = re.split("^#---.*\n", (TOP / "tests/e2e/slinky_release.yaml").read_text(), flags=re.MULTILINE)
     own, children = change(*parts[:2])
     workers, on_host = parts[2:]
@@ -3323,7 +3345,8 @@ def release_of_slinky(ns, folder, change=lambda own, children: (own, children)):
 
 
 class TakenOver:
-    """What was there of a release of the Slinky operator, and must stay when another operator or another chart has taken it over."""
+    """The objects of a release of the Slinky operator that must stay when another operator or another chart takes the release
+    over."""
 
     KINDS = (("controllers", "slurm"), ("restapis", "slurm"), ("nodesets", "slurm-worker-cpu"), ("nodesets", "slurm-worker-host"),
              ("loginsets", "slurm-login-main"), ("tokens", "alice"))
@@ -3337,7 +3360,7 @@ class TakenOver:
                 for name, pod in self.ns.workers().items()}
 
     def what_is_kept(self):
-        """The volumes, the keys of the cluster, and the host keys of the login nodes."""
+        """Returns the volumes, the keys of the cluster, and the host keys of the login nodes."""
         claims = {item["metadata"]["name"]: item["metadata"]["uid"] for item in self.ns.get("persistentvolumeclaims")}
         return claims, [self.ns.get("secret", name)["data"] for name in ("slurm-auth-slurm", "slurm-auth-jwt", "slurm-login-main-ssh-host-keys")]
 
@@ -3360,7 +3383,8 @@ class TakenOver:
 
 
 def given_back_to_slinky(ns, made, revision):
-    """The cluster is given back, and its release rolled back: the other operator finds what it can write to, and nothing of this one's."""
+    """Gives the cluster back and rolls its release back. Expects that the Slinky operator can write to all objects and that
+    nothing of our operator is left."""
     with without_the_operator():
         wait("it is given back", lambda: slurm_plugin(ns, "release", "slurm", "--yes"), every=2)
         helm("rollback", "slurm", revision, "-n", ns.name)
@@ -3439,7 +3463,7 @@ spec:
 
 
 def with_two_slurmctlds(own, children):
-    """The same by release 1.3 of the Slinky operator, with ha."""
+    """Changes the objects of release_of_slinky to those of release 1.3 of the Slinky operator with ha."""
     other = (TOP / "tests/e2e/slinky_release_1.3.yaml").read_text()
     key = lambda text: tuple(re.search(pattern, text, re.M)[1] for pattern in (r"^kind: (\w+)", r"name: ([\w-]+)"))
     mine = {key(text) for text in other.split("\n---\n")}
@@ -3453,7 +3477,8 @@ def with_two_slurmctlds(own, children):
 @alone
 @long
 def a_release_with_two_slurmctlds_is_taken_over(tag, plugin):
-    """Of both slurmctlds in one StatefulSet, the one that stands by goes before ours is made. One serves all the time."""
+    """Both slurmctlds are in one StatefulSet. The standby is removed before ours is created, and a slurmctld serves all the
+    time."""
     with Namespace("e2e-slinky-ha", tag, plugin) as ns, tempfile.TemporaryDirectory() as folder:
         with without_the_operator():
             starting = threading.Thread(target=lambda: wait("slurmctld's pod is there", lambda: ns.kubectl(
@@ -3485,7 +3510,7 @@ def a_release_with_two_slurmctlds_is_taken_over(tag, plugin):
 
 
 def with_accounting(own, children):
-    """The same with accounting.enabled."""
+    """Changes the objects of release_of_slinky to those with accounting.enabled."""
     more, made = (TOP / "tests/e2e/slinky_release_accounting.yaml").read_text().split("#---children\n")
     key, none, only = "  slurmKeyRef: {name: slurm-auth-slurm, key: slurm.key}\n", "AccountingStorageType=accounting_storage/none\n", "-s, openapi/slurmctld, "
     expect(key in own and none in children and only in children, "the release has changed")
@@ -3502,7 +3527,8 @@ class TakenOverWithAccounting(TakenOver):
 @once
 @alone
 def a_slinky_release_accounting_is_taken_over(tag, plugin):
-    """slurmdbd of the Slinky operator becomes this one's, with its StatefulSet and its records; the Secret with its slurmdbd.conf is left."""
+    """Our operator takes over slurmdbd with its StatefulSet and records. The Secret with the Slinky operator's slurmdbd.conf
+    stays."""
     if tag.startswith("24.11"):
         print("skipped Slurm 24.11: the Slinky operator 1.2.1 does not run its slurmdbd", flush=True)
         return
@@ -3543,9 +3569,9 @@ def a_slinky_release_accounting_is_taken_over(tag, plugin):
         expect(left() == conf, "the Secret with slurmdbd.conf was changed")
         expect("physics" in ns.slurm("sacctmgr", "--noheader", "show", "account", "format=account", controller="slurm").stdout, "an account is gone")
         given_back_to_slinky(ns, made, "1")
-        # The other operator would have restored it in the StatefulSet.
+        # The Slinky operator would have restored the old value in the StatefulSet.
         ours("it came back")
-        # Follows the page about migration.
+        # Does what the page about migration says.
         ns.kubectl("delete", "secret", name)
         ns.kubectl("delete", "pod", f"{name}-0", "--wait=true")
         accounting.joined(ns, "slurm")
@@ -3558,7 +3584,8 @@ def a_slinky_release_accounting_is_taken_over(tag, plugin):
 @own_clusters
 @once
 def namespace_with_drain(tag, plugin):
-    """Who deletes a namespace whose Controller says Drain waits for its jobs; the rest goes at once."""
+    """A namespace with a Controller with deletionPolicy Drain is deleted: the deletion waits for jobs, and idle workers are
+    deleted at once."""
     with Namespace(f"e2e-drain-{tag.replace('.', '-')}", tag, plugin) as ns:
         ready_cluster(ns, 2)
         ns.patch("controllers.slinky.slurm.net", "demo", {"spec": {"deletionPolicy": "Drain"}})
@@ -3575,7 +3602,7 @@ def namespace_with_drain(tag, plugin):
 @own_clusters
 @once
 def namespace_at_once(tag, plugin):
-    """Without Drain a namespace goes, jobs or not."""
+    """Without deletionPolicy Drain a namespace is deleted at once, even with jobs."""
     with Namespace(f"e2e-now-{tag.replace('.', '-')}", tag, plugin) as ns:
         ready_cluster(ns, 1)
         job = runs(ns, ns.submit("sleep 3600"))
@@ -3583,7 +3610,7 @@ def namespace_at_once(tag, plugin):
 
 
 def renew(ns):
-    """A failed test leaves its cluster as it is; the next one gets a new one."""
+    """Gives the next test a new cluster, because a failed test leaves its cluster in any state."""
     if not KEEP:
         ns.kubectl("annotate", "controllers.slinky.slurm.net", "--all", "controller.slinky.slurm.net/stop-deletions-", check=False)
     ns.renew()
@@ -3620,7 +3647,8 @@ def told_of(function):
 
 
 def in_turn(lane, tag, function, *arguments, before=None):
-    """Runs a test when no other lane's forbids it, and when what it needs is there: those of ALONE disturb all of the cluster."""
+    """Runs a test as soon as no test of another lane forbids it and everything that it needs is there. Tests in ALONE disturb
+    the whole cluster and run alone."""
     alone = function in ALONE
     # A test that waits to be alone holds the turnstile, so that no other test starts before it.
     with lane.open("turnstile") as turnstile, lane.open("cluster") as cluster:
@@ -3644,7 +3672,7 @@ def in_turn(lane, tag, function, *arguments, before=None):
 
 
 def in_one_cluster(lane, results):
-    """The tests that share a Slurm cluster, one after the other."""
+    """Runs the tests that share a Slurm cluster, one after the other."""
     with Namespace(f"e2e-{lane.tag.replace('.', '-')}", lane.tag, cgroup_plugin()) as ns:
         have = in_turn(lane, lane.tag, a_cluster_becomes_ready, ns)
         results.append(have)
@@ -3665,14 +3693,14 @@ def in_one_cluster(lane, results):
 
 
 def in_their_own(lane, results):
-    """The tests that make clusters of their own."""
+    """Runs the tests that create clusters of their own."""
     for function in lane.tests:
         results.append(in_turn(lane, lane.tag, function, lane.tag, cgroup_plugin()))
 
 
 @dataclasses.dataclass
 class Lane:
-    """Tests that run one after the other, in a process of their own: most of them mostly wait."""
+    """Tests that run one after the other in a process of their own. Lanes run in parallel, because most tests mostly wait."""
     tag: str
     body: typing.Callable
     tests: list
@@ -3682,7 +3710,8 @@ class Lane:
         return open(os.path.join(self.locks, name), "w", encoding="ascii")
 
     def run(self):
-        """A result for each test, True where it has passed; and a False where the lane itself broke off."""
+        """Returns True for each test that has passed, False for each other one, and one more False if the lane itself was
+        aborted."""
         results = []
         try:
             self.body(self, results)

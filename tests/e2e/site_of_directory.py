@@ -16,12 +16,12 @@ LOGIN = "slurm-login-slinky"
 
 
 def as_user(ns, user, *command, key=None, **options):
-    """On a login node. The command is one for a shell."""
+    """Runs a shell command as this user on a login node."""
     return ssh(ns, key or user, user, *command, host=LOGIN, **options)
 
 
 def has_key(ns, user, public):
-    """From now on the directory has this key of the user, and no other."""
+    """Makes the directory have this key of the user, and no other."""
     ns.kubectl("exec", "-i", "ldap", "--", "ldapmodify", "-Q", "-Y", "EXTERNAL", "-H", "ldapi:///", text=f"""dn: uid={user},dc=example,dc=com
 changetype: modify
 replace: sshPublicKey
@@ -36,14 +36,14 @@ def refused(ns, user, words, key=None):
 
 
 def on_worker(ns, worker, *command):
-    """alice, over a login node. That one has no key of hers."""
+    """Runs a command as alice on a worker, through a login node, which does not have her private key."""
     proxy = shlex.join(ssh_command("alice", "alice", host=LOGIN)[:-1] + ["-W", "%h:%p", f"alice@{LOGIN}"])
     ssh_to, *rest = ssh_command("alice", "alice", *command, host=worker)
     return client(ns, ssh_to, "-o", f"ProxyCommand={proxy}", *rest, check=False)
 
 
 def told_by_slurmrestd(ns, path):
-    """What slurmrestd answers to the token that is in the Secret of Token alice."""
+    """Returns slurmrestd's answer to the token in the Secret of Token alice."""
     token = base64.b64decode(ns.get("secret", "alice-jwt-alice")["data"]["SLURM_JWT"]).decode()
     address = ns.get("service", "slurm-restapi")["spec"]["clusterIP"]
     get = lambda at: json.load(urllib.request.urlopen(urllib.request.Request(
@@ -54,7 +54,7 @@ def told_by_slurmrestd(ns, path):
 
 @own_clusters
 def a_site_for_users_of_a_directory(tag, plugin):
-    """The values of `make demo-site`: all of it by one installation; a user of the directory logs in and works."""
+    """The values of `make demo-site`: one installation creates everything, and a user of the directory logs in and works."""
     accounting.database_image()
     with Namespace(f"e2e-site-{tag.replace('.', '-')}", tag, plugin) as ns:
         accounting.secret(ns, "secret")

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Random work and random faults on the local cluster. In the end every job must have left the proof that it ran to its end.
+"""Runs random jobs and random faults on the local cluster. In the end every job must have left the proof that it ran to its
+end.
 
 Usage: soak.py [--minutes 30] [--seed 1] [--slurm 26.05]
 
-Each job appends a line to a file on the machine when it begins, and another one when it is done, so what became of it does not depend
-on what Slurm remembers. A job may start again only if the machine of one of its nodes was switched off under it, or if slurmctld was
-killed right after its start or its end, before it had written that down; and may be missing only if slurmctld was killed right after
-it had answered the submission. The last line is "N passed, N failed", where each job counts, and so does the
-state in which the cluster is left.
+Each job appends a line to a file on the machine when it begins, and another one when it is done, so the result does not depend
+on what Slurm remembers. A job may start again only in two cases: the machine of one of its nodes was switched off under it, or
+slurmctld was killed before it had saved the start or end of the job. A job may be missing only if slurmctld was killed right
+after it had confirmed the submission. The last line is "N passed, N failed". Each job counts, and so does the final state of
+the cluster.
 """
 
 import argparse
@@ -84,7 +85,7 @@ class Soak:
     # ---- Work ----
 
     def submit(self):
-        """A few jobs, in one call. A call whose answer is lost may have submitted them or not."""
+        """Submits a few jobs in one call. If the answer is lost, it is unknown whether they were submitted."""
         lines, names = [], []
         for _ in range(self.work.randint(1, 4)):
             self.number += 1
@@ -111,7 +112,8 @@ class Soak:
         return [job for job in self.ns.jobs().values() if set(job["job_state"]) & {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING"}]
 
     def end_missed(self):
-        """What an administrator does about jobs that have ended, and that Slurm takes for running until their node registers anew."""
+        """Cancels jobs that have ended but that Slurm shows as running until their node registers anew, as an administrator
+        would."""
         for job in self.open_jobs():
             done = PROOFS / f"{job['name']}.done"
             if job["job_state"] == ["RUNNING"] and done.exists() and time.time() - done.stat().st_mtime > TOLD:
@@ -221,7 +223,7 @@ class Soak:
             fault(self)
             self.faults[name] += 1
         except (Failed, subprocess.TimeoutExpired, LookupError) as error:
-            # Two faults that exclude each other do not make a third one.
+            # If two faults exclude each other, skip the second one.
             say(f"  not possible now: {error}")
 
     # ---- The run ----
@@ -244,7 +246,7 @@ class Soak:
             time.sleep(1)
 
     def settle(self):
-        """Nothing is disturbed any more: all jobs end, and the cluster is as it was asked to be."""
+        """Stops all faults and waits until all jobs have ended and the cluster has the declared state."""
         say("the last jobs end")
         self.ns.scale("cpu", 6)
 
@@ -266,7 +268,7 @@ class Soak:
         wait("no reason is left", without_reasons)
 
     def judge(self):
-        """Lines about jobs that are not as they should be."""
+        """Yields a line for each job that is not as it should be."""
         unwritten_at = lambda at: any(kill - UNWRITTEN <= at <= kill + 1 for kill in self.kills)
         began_unknown = [name for name in self.unknown if (PROOFS / f"{name}.begun").exists()]
         for name in sorted([*self.submitted, *began_unknown]):

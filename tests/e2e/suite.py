@@ -1,4 +1,4 @@
-"""What the files of end-to-end tests have in common: how a test is registered, and the first steps of most of them."""
+"""Code that the files of end-to-end tests share: how a test is registered, and the first steps of most tests."""
 
 import json
 import re
@@ -23,31 +23,31 @@ def test(function):
 
 
 def once(function):
-    """What does not depend on the Slurm release."""
+    """Marks a test whose result does not depend on the Slurm release."""
     ONCE.add(function)
     return function
 
 
 def alone(function):
-    """What disturbs all of the cluster, as a Kubernetes node that is cordoned does."""
+    """Marks a test that disturbs the whole cluster, for example by cordoning a Kubernetes node."""
     ALONE.add(function)
     return function
 
 
 def long(function):
-    """What takes minutes, and differs little from another test: for --long, and where it is named."""
+    """Marks a test that takes minutes and is similar to another one. It runs with --long, or if it is named."""
     LONG.add(function)
     return function
 
 
 def from_older(function):
-    """A test that goes from this release to the newest one."""
+    """Marks a test that upgrades Slurm from the tested release to the newest one. It does not run with the newest."""
     FROM_OLDER.add(function)
     return function
 
 
 def since(release):
-    """A test of what no Slurm before this release has."""
+    """Marks a test that runs only with Slurm of this release or a later one."""
     def known(function):
         SINCE[function] = release
         return function
@@ -56,7 +56,7 @@ def since(release):
 
 
 def until(release):
-    """A test of what is said to a Slurm before this release."""
+    """Marks a test that runs only with Slurm before this release."""
     def known(function):
         UNTIL[function] = release
         return function
@@ -65,7 +65,7 @@ def until(release):
 
 
 def own_clusters(function):
-    """A test with namespaces of its own."""
+    """Marks a test with namespaces of its own."""
     OWN_CLUSTERS.append(function)
     return function
 
@@ -76,17 +76,17 @@ def expect(condition, message):
 
 
 def demo_manifest():
-    """The demo's cluster, in which slurmctld does not forget an ended job before a slow test has asked for it."""
+    """Returns the demo's cluster. Its slurmctld keeps an ended job long enough for a slow test to ask for it."""
     return cluster.demo_manifest().replace("    TaskPlugin=task/none\n", "    TaskPlugin=task/none\n    MinJobAge=900\n")
 
 
 def wait_for_partition(ns, name, *nodes):
-    """Nodes may come into it a moment after it is there."""
+    """Waits until the partition has these nodes, which may follow the partition after a moment."""
     wait(f"partition {name}", lambda: set(nodes) <= set(ns.slurm("sinfo", "-h", "-N", "-p", name, "-o", "%N").stdout.split()))
 
 
 def serves(ns, replicas):
-    """Until the demo's cluster is Ready, and its partition takes jobs for this many idle workers."""
+    """Waits until the demo's cluster is Ready with this many idle workers, and its partition accepts jobs."""
     for kind, name in (("controllers", "demo"), ("restapis", "demo"), ("nodesets", "cpu")):
         ns.wait_condition(f"{kind}.slinky.slurm.net", name)
     workers = [f"cpu-{i}" for i in range(replicas)]
@@ -97,27 +97,28 @@ def serves(ns, replicas):
 
 
 def ready_cluster(ns, replicas=3):
-    """The demo's cluster in this namespace, ready to work."""
+    """Creates the demo's cluster in this namespace, and waits until it serves."""
     ns.apply(demo_manifest().replace("replicas: 3", f"replicas: {replicas}"))
     serves(ns, replicas)
 
 
 def reconfigure(ns, *workers):
-    """As when a NodeSet is added: all slurmds register. Until these have."""
+    """Reconfigures slurmctld, as for a new NodeSet, which makes all slurmds register. Waits until the slurmds of these workers
+    have."""
     before = {name: slurmd_start(ns, name) for name in workers}
     ns.slurm("scontrol", "reconfigure")
     wait("slurmds have registered", lambda: all(slurmd_start(ns, name) not in (0, before[name]) for name in workers))
 
 
 def slurmd_start(ns, node):
-    """When the slurmd was started that registered last; a reconfigure counts as a start."""
+    """Returns when the slurmd that registered last was started. A reconfigure counts as a start."""
     return json.loads(ns.slurm("scontrol", "show", "node", node, "--json").stdout)["nodes"][0]["slurmd_start_time"]["number"]
 
 
 def state_is_written(ns, job):
-    """Until slurmctld has written down that there is this job: it does so some seconds after a change, or later."""
+    """Waits until slurmctld has saved the job in its state, which it does some seconds after a change, or later."""
     state = re.search(r"StateSaveLocation\s*= (\S+)", ns.slurm("scontrol", "show", "config").stdout)[1] + "/job_state"
-    # Not within the second of the submission, because the state may have been written before it.
+    # Do not write within the second of the submission, because the state may have been saved before the submission.
     time.sleep(2)
     since = int(ns.slurm("date", "+%s").stdout)
     ns.slurm("scontrol", "update", f"jobid={job}", "comment=to be written")
@@ -125,7 +126,7 @@ def state_is_written(ns, job):
 
 
 def with_a_backup(manifest):
-    """The demo's cluster with a second slurmctld, and a volume that both of them have."""
+    """Returns the demo's cluster with a second slurmctld and a volume that both slurmctlds mount."""
     begin = manifest.index("  persistence:\n")
     end = manifest.index("  extraConf: |\n", begin)
     claim = """apiVersion: v1
@@ -138,7 +139,7 @@ spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 100Mi}}}
 
 
 def slurmctld_identity(ns):
-    """Its pod's UID and its restarts; Failed while the pod is not there, or has not begun to start."""
+    """Returns the UID of slurmctld's pod and its restarts. Failed: there is no pod, or it has not begun to start."""
     pod = ns.get("pod", "demo-controller-0") or {"status": {}}
     for status in pod["status"].get("containerStatuses") or []:
         if status["name"] == "slurmctld":
@@ -152,12 +153,12 @@ def runs(ns, job):
 
 
 def running_on(ns, worker):
-    """A job that runs there until it is told to end, and is not requeued."""
+    """Starts a job there that runs until it is told to end, and that is not requeued."""
     return runs(ns, ns.submit_until_told("-N1", "-w", worker, "--exclusive", "--no-requeue"))
 
 
 def ends_well(ns, job):
-    """The job ran once, to its end."""
+    """Ends the job, and expects that it ran exactly once and completed."""
     ns.told(job)
     out = json.loads(ns.slurm("scontrol", "show", "job", str(job), "--json").stdout)["jobs"][0]
     expect(out["restart_cnt"] == 0, f"the job was started {out['restart_cnt'] + 1} times")

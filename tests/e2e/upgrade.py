@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The operator's own upgrade, and the way back, on the local cluster: from the one of an earlier commit to the one of this tree, under busy
-workers, adopted ones and ones that the earlier operator never stamped. No worker is replaced, and no job is lost; slurmctld may restart.
+"""Upgrades the operator on the local cluster from an earlier commit to this tree, and downgrades it again. Some workers are busy,
+some were adopted, and some were never stamped by the earlier operator (slinky/worker_names.hpp). No worker is replaced and no
+job is lost. slurmctld may restart.
 
 Usage: upgrade.py [--slurm 26.05]
 """
@@ -22,7 +23,8 @@ KEEP = "helm.sh/resource-policy"
 
 
 def earlier_tree():
-    """A tree of that commit, with a build folder that outlives the clone; None: this clone does not have the commit."""
+    """Returns a tree of that commit, with a build folder that is kept longer than the clone. None: this clone does not have the
+    commit."""
     tree = pathlib.Path(shell('. dev/lib.sh; echo "$CACHE"')) / f"operator-{EARLIER}"
     git = ["git", "-C", str(TOP)]
     if not (tree / "Makefile").exists():
@@ -47,13 +49,14 @@ def install(tree):
 
 
 def definitions(tree):
-    """The definitions that the chart of a tree brings."""
+    """Returns the custom resource definitions in the chart of a tree."""
     files = (tree / "charts/slurm-operator-crds/templates").glob("slinky.slurm.net_*.yaml")
     return {file.stem.removeprefix("slinky.slurm.net_") + ".slinky.slurm.net" for file in files}
 
 
 def go_back(tree):
-    """As docs/how-to/upgrade.md says: what the earlier chart does not have is kept first, or it refuses."""
+    """Downgrades as docs/how-to/upgrade.md says: objects that the earlier chart lacks are marked to be kept first, or the chart
+    refuses."""
     for name in definitions(TOP) - definitions(tree):
         kubectl("annotate", "crd", name, f"{KEEP}=keep", "--overwrite")
     install(tree)
@@ -66,7 +69,7 @@ def go_forward():
 
 
 def workers(ns):
-    """The workers by name: uid, and restarts of containers."""
+    """Returns the uid and the restarts of the containers of each worker, by name."""
     restarts = lambda pod: sum(status["restartCount"] for status in pod["status"].get("containerStatuses") or [])
     return {name: (pod["metadata"]["uid"], restarts(pod)) for name, pod in ns.workers().items()}
 
@@ -76,7 +79,8 @@ def revisions(ns):
 
 
 def chart_labels(version):
-    """As charts write them into a NodeSet's template. An earlier operator let that count."""
+    """Returns the labels that charts write into a NodeSet's template. An earlier operator regarded a change of them as a new
+    template."""
     return {"helm.sh/chart": f"slurm-{version}", "app.kubernetes.io/managed-by": "Helm"}
 
 
@@ -93,7 +97,8 @@ def ready(ns, replicas):
 
 
 def undisturbed(ns, before, job, what):
-    """After the operator was replaced: what ran runs on, and the cluster is governed."""
+    """Expects, after the operator was replaced, that workers and jobs keep running and that the new operator manages the
+    cluster."""
     ready(ns, len(before))
     now = workers(ns)
     if now != before:
@@ -108,13 +113,13 @@ def upgrade_and_back(ns, tree):
     ns.apply(manifest)
     ready(ns, 4)
     wait("4 idle", lambda: len(ns.idle()) == 4)
-    # Adopted workers: their NodeSet was deleted without them, and created again.
+    # An adopted worker: its NodeSet was deleted with --cascade=orphan and created again.
     job = ns.submit_until_told("-N1", "-w", "cpu-1")
     wait("the job runs", lambda: ns.fates([job]) == {("RUNNING", 0): 1})
     ns.kubectl("delete", "nodesets.slinky.slurm.net", "cpu", "--cascade=orphan", "--wait=true")
     ns.apply(manifest)
     ready(ns, 4)
-    # A worker without a stamp.
+    # A worker without the annotation that records its registered name.
     ns.kubectl("annotate", "pod", "cpu-2", f"{STAMP}-")
     before, recorded = workers(ns), revisions(ns)
 

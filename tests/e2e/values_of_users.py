@@ -1,5 +1,5 @@
-"""End-to-end tests of the chart `slurm` with values as users of slurm-operator 1.2.1 have them: each is installed, becomes Ready in all of its
-kinds, runs a job, and is removed. run.py runs them."""
+"""End-to-end tests of the chart `slurm` with values that users of slurm-operator 1.2.1 have. Each chart is installed, all its
+resources become Ready, it runs a job, and it is uninstalled. run.py runs the tests."""
 
 import contextlib
 import json
@@ -34,7 +34,8 @@ KINDS = ("controllers", "restapis", "nodesets", "accountings", "loginsets")
 
 @contextlib.contextmanager
 def installed(ns, values, *options):
-    """A release of the chart with these values, which is Ready; afterwards it is uninstalled, and nothing of it runs."""
+    """Installs the chart with these values and waits until it is Ready. Afterwards uninstalls it and waits until nothing of it
+    runs."""
     made = lambda: {kind: found for kind in KINDS if (found := ns.get(f"{kind}.slinky.slurm.net"))}
     pods = lambda: {pod["metadata"]["name"] for pod in ns.get("pods")}
     before = pods()
@@ -56,13 +57,14 @@ def installed(ns, values, *options):
 
 
 def ran_on(ns, *options):
-    """Where `srun hostname` ran."""
+    """Returns where `srun hostname` ran."""
     return ns.slurm("srun", "--immediate=60", *options, "hostname", controller="slurm").stdout.split()
 
 
 @own_clusters
 def values_with_the_defaults(tag, plugin):
-    """As the first steps of the documentation of slurm-operator 1.2.1 have it: one NodeSet, of which nothing is said, and the partition all."""
+    """The values of the first steps in the documentation of slurm-operator 1.2.1: one NodeSet without settings, and the
+    partition all."""
     with Namespace(f"e2e-defaults-{tag.replace('.', '-')}", tag, plugin) as ns:
         with installed(ns, "", "--set-json", 'nodesets={"slinky":{}}', "--set", "partitions.all.enabled=true"):
             out = ran_on(ns)
@@ -71,7 +73,8 @@ def values_with_the_defaults(tag, plugin):
 
 @own_clusters
 def values_with_an_external_database(tag, plugin):
-    """As there: the MariaDB is called mariadb, and its user's password is in the Secret mariadb-password."""
+    """The values of that documentation for a database: the MariaDB is called mariadb, and its user's password is in the Secret
+    mariadb-password."""
     accounting.database_image()
     with Namespace(f"e2e-mariadb-{tag.replace('.', '-')}", tag, plugin) as ns:
         accounting.secret(ns, accounting.PASSWORD)
@@ -89,7 +92,7 @@ def values_with_an_external_database(tag, plugin):
 
 @contextlib.contextmanager
 def extended_resource(node, name, count):
-    """A Kubernetes node has so many devices, as far as it says."""
+    """Makes a Kubernetes node report so many devices."""
     at = f"/status/capacity/{name.replace('/', '~1')}"
     patch = lambda operation: kubectl("patch", "node", node, "--subresource=status", "--type=json", "-p", json.dumps([operation]))
     said = lambda: json.loads(kubectl("get", "node", node, "-o", "json").stdout)["status"]["allocatable"].get(name)
@@ -133,7 +136,8 @@ loginsets:
 
 @own_clusters
 def values_with_gpus_and_a_login(tag, plugin):
-    """GPUs that the device plugin counts and gres.conf names, and a login node, whose Service asks for a load balancer as the defaults do."""
+    """GPUs that the device plugin reports and gres.conf names, and a login node, whose Service requests a load balancer by
+    default."""
     # The same test with another release may run at the same time: each has a node of its own.
     host = json.loads(kubectl("get", "nodes", "-o", "json").stdout)["items"][slurm_releases().index(tag)]["metadata"]["name"]
     with Namespace(f"e2e-gpu-values-{tag.replace('.', '-')}", tag, plugin) as ns, extended_resource(host, "nvidia.com/gpu", 2):

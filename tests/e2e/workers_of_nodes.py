@@ -1,4 +1,5 @@
-"""End-to-end test of a NodeSet with one worker on each Kubernetes node, under jobs that leave a proof of their end. run.py runs it."""
+"""End-to-end test of a NodeSet with one worker on each Kubernetes node, while jobs run that leave a proof of their end. run.py
+runs it."""
 
 import json
 import subprocess
@@ -22,7 +23,8 @@ NETWORK = """  topology.yaml: |
 
 
 def manifest(ns, proofs, home):
-    """The demo's cluster. Its daemons are on one Kubernetes node, and its workers on each one of the pool, with a volume each."""
+    """Returns the demo's cluster with its daemons on one Kubernetes node, and a worker with its own volume on each node of the
+    pool."""
     out = proofs.added_to(demo_manifest())
     for daemon in ("slurmctld", "slurmrestd"):
         out = out.replace(f"  {daemon}:\n", f"  template: {{spec: {{nodeSelector: {{kubernetes.io/hostname: {home}}}}}}}\n  {daemon}:\n")
@@ -35,7 +37,8 @@ def manifest(ns, proofs, home):
 
 
 class Site:
-    """The cluster and its two Kubernetes nodes for workers. Things happen to `first`, which may be switched off: nothing else is there."""
+    """The cluster and its two Kubernetes nodes for workers. The faults are applied to `first`, which may be switched off,
+    because nothing else is there."""
 
     def __init__(self, ns):
         self.ns, self.proofs = ns, Proofs(ns)
@@ -45,18 +48,19 @@ class Site:
         self.pods = {}
 
     def idle(self, *names):
-        """Until Slurm has these nodes alone, and they are idle."""
+        """Waits until Slurm has exactly these nodes, and they are idle."""
         wait(f"the nodes of Slurm are {names}, all idle", lambda: set(self.ns.idle()) == set(self.ns.nodes()) == set(names))
         wait_for_partition(self.ns, "cpu", *names)
 
     def begin(self, name, worker):
-        """A job that is alone on this worker; its script runs."""
+        """Starts a job that has this worker alone, and waits until its script runs."""
         job = runs(self.ns, self.proofs.submit(name, "-w", worker, "-N1", "--exclusive"))
         wait("its script runs", lambda: self.proofs.of(name) == ["begun"])
         return job
 
     def uid(self, node):
-        """Of the worker's pod of this Kubernetes node, which always has the same name; None: it is not there."""
+        """Returns the uid of the worker's pod on this Kubernetes node. The pod always has the same name. None: there is no
+        pod."""
         pod = self.ns.get("pod", self.pods[node])
         return pod and pod["metadata"]["uid"]
 
@@ -67,7 +71,7 @@ class Site:
         return {node["name"]: node for node in json.loads(self.ns.slurm("scontrol", "show", "nodes", "--json").stdout)["nodes"]}
 
     def have_places(self):
-        """Before 25.05 Slurm takes none."""
+        """Reports whether the workers have places in the topology. Slurm supports this since 25.05."""
         wait("both workers are below the switch",
              lambda: self.ns.tag < "25.05" or all("leaf-1" in node["topology"] for node in self.details().values()))
 
@@ -75,7 +79,8 @@ class Site:
         return self.ns.nodes()[worker][0]
 
     def takes_no_jobs(self, worker):
-        """By our word, be it that of its predecessor's end."""
+        """Reports whether the node takes no jobs because of a drain by the operator, possibly the drain that its predecessor's
+        preStop hook set."""
         states, reason = self.ns.nodes()[worker]
         return "DRAIN" in states and "NOT_RESPONDING" not in states and reason.startswith("slurm-operator: ")
 
@@ -83,7 +88,7 @@ class Site:
         return {claim["metadata"]["name"] for claim in self.ns.get("persistentvolumeclaims") if claim["metadata"]["name"].startswith("scratch-")}
 
     def restored(self):
-        """Of the Kubernetes nodes, whatever has been done to them."""
+        """Restores the Kubernetes nodes after whatever the test has done to them."""
         run(str(TOP / "dev/node.sh"), "start", self.first, timeout=180)
         kubectl("uncordon", self.first)
         kubectl("taint", "node", self.first, f"{FULL}-", check=False)
@@ -134,14 +139,14 @@ def is_updated_under_a_job(site):
 
 
 def is_drained_by_kubectl_under_a_job(site):
-    """It is cordoned afterwards, and has a worker that takes no jobs."""
+    """The Kubernetes node is cordoned afterwards, and has a worker that takes no jobs."""
     before, job = site.uid(site.first), site.begin("evicted", site.first)
     drain = subprocess.Popen(
         ["kubectl", "drain", site.first, f"--pod-selector={POOL}={site.ns.name}", "--ignore-daemonsets", "--delete-emptydir-data"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENV)
     try:
         wait("its worker is drained", lambda: "DRAIN" in site.states(site.first))
-        time.sleep(6)  # it retries every five seconds
+        time.sleep(6)  # kubectl drain retries every five seconds
         expect(drain.poll() is None and site.uid(site.first) == before, "a busy worker was evicted")
         site.proofs.ends_well("evicted", job)
         out = drain.communicate(timeout=LIMIT)[0]
@@ -153,7 +158,7 @@ def is_drained_by_kubectl_under_a_job(site):
 
 
 def loses_power_while_it_is_cordoned(site):
-    """And its worker's pod, as when somebody deletes it by force because its machine is away."""
+    """The pod of the worker is lost as well, as when somebody deletes it by force because its machine is away."""
     node = lambda: json.loads(kubectl("get", "node", site.first, "-o", "json").stdout)
     lost = site.uid(site.first)
     run(str(TOP / "dev/node.sh"), "stop", site.first)
@@ -169,7 +174,7 @@ def loses_power_while_it_is_cordoned(site):
 
 
 def is_tainted_under_a_job(site):
-    """Its worker stays, and none is made."""
+    """The worker stays, and no other one is created there."""
     before, job = site.uid(site.first), site.begin("tainted", site.first)
     kubectl("taint", "node", site.first, f"{FULL}=:NoSchedule")
     time.sleep(3)
@@ -187,7 +192,7 @@ def is_tainted_under_a_job(site):
 
 
 def has_workers_with_numbers_after_a_job(site):
-    """In the other mode. Claims stay until the NodeSet is deleted, as its policy says."""
+    """The NodeSet switches to the other scalingMode. Claims stay until the NodeSet is deleted, as its policy says."""
     ns, job, before = site.ns, site.begin("switched", site.first), site.claims()
     # Idle workers are deleted first, one at a time.
     wait("the operator has seen the job", lambda: "nodeset.slinky.slurm.net/pod-busy" in ns.get("pod", site.pods[site.first])["metadata"]["labels"])
@@ -208,7 +213,7 @@ def has_workers_with_numbers_after_a_job(site):
 @own_clusters
 @alone
 def what_happens_to_kubernetes_nodes_costs_no_job(tag, plugin):
-    """One NodeSet with one worker on each of two Kubernetes nodes goes through all of it, one thing after the other."""
+    """A NodeSet with one worker on each of two Kubernetes nodes goes through all these events, one after the other."""
     with Namespace(f"e2e-pool-{tag.replace('.', '-')}", tag, plugin) as ns:
         site = Site(ns)
         try:

@@ -6,8 +6,8 @@ its action. Who is meant, by names of users, and where, is of the values.
 {{- $top := index . 0 }}
 {{- $values := $top.Values.workerProtection }}
 {{- $policy := index ($top.Files.Get "files/admission-policies.yaml" | fromYaml) (index . 1) }}
-{{- $name := printf "%s-%s" (include "slurm-operator.fullname" $top) (index . 1) }}
-{{- $operator := printf "system:serviceaccount:%s:%s" (include "slurm-operator.namespace" $top) (include "slurm-operator.serviceAccountName" $top) }}
+{{- $name := printf "%s-%s" (include "program.fullname" $top) (index . 1) }}
+{{- $operator := printf "system:serviceaccount:%s:%s" (include "program.namespace" $top) (include "program.serviceAccountName" (list $top "operator")) }}
 {{- $exempt := concat $values.exempt $values.schedulers (list $operator) }}
 {{- $deleters := dict
   "cleaners" (list "cleaning-by-kubernetes" (printf "request.userInfo.username in %s" (toJson $values.requesters)))
@@ -19,7 +19,7 @@ kind: ValidatingAdmissionPolicy
 metadata:
   name: {{ $name }}
   labels:
-    {{- include "slurm-operator.labels" $top | nindent 4 }}
+    {{- include "program.labels" $top | nindent 4 }}
 spec:
   failurePolicy: {{ ternary "Ignore" "Fail" $policy.failsOpen }}
   {{- with $policy.paramKind }}
@@ -56,7 +56,7 @@ kind: ValidatingAdmissionPolicyBinding
 metadata:
   name: {{ $name }}
   labels:
-    {{- include "slurm-operator.labels" $top | nindent 4 }}
+    {{- include "program.labels" $top | nindent 4 }}
 spec:
   policyName: {{ $name }}
   validationActions: [{{ index . 2 }}]

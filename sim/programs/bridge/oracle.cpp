@@ -29,9 +29,25 @@ bool gated(const Json& pod) {
   return gates != nullptr && std::ranges::any_of(*gates, [](const Json& gate) { return gate["name"] == bridge::kGate; });
 }
 
-/// Returns the job that the pod was placed for; 0 if there is none.
-std::int64_t job_of(const Json& pod) {
-  return std::strtoll(text(pod, {"metadata", "labels", bridge::kLabelJobId}).c_str(), nullptr, 10);
+/// Returns the job that the pod was placed for: "NUMBER.SUBMITTED". "": it was not placed.
+std::string record_of(const Json& pod) {
+  const Json* all = core::find(pod, {"spec", "tolerations"});
+  for (const Json& one : all == nullptr || gated(pod) ? Json::array() : *all) {
+    if (one.value("key", "") == bridge::kTolerationPlacedFor) return one.value("value", "");
+  }
+  return "";
+}
+
+std::string record_of(const SimJob& job) {
+  return fmt::format("{}.{}", job.id, job.submitted_at);
+}
+
+std::string reason(const Json& pod, std::string_view type) {
+  const Json* all = core::find(pod, {"status", "conditions"});
+  for (const Json& one : all == nullptr ? Json::array() : *all) {
+    if (one["type"] == type) return one.value("reason", "");
+  }
+  return "";
 }
 
 /// Returns the node of each term of the pod's required node affinity; "" for a term that does not pin it to one.
@@ -84,12 +100,44 @@ BridgeOracle::BridgeOracle(Oracles& all, core::Loop& loop, KubeApi& api, SimSlur
   slurm_.on_update = [this](const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
     check_node(node, update, user);
   };
+  slurm_.on_job_loss = [this](const SimJob& job, const JobLoss& loss) {
+    if (loss.cause == JobLoss::Cause::kStateLost && !loss.pending) lost_.insert(record_of(job));
+  };
+  slurm_.on_delete = [this](const SimNode& node, const std::vector<const SimJob*>& jobs, const std::string& user) {
+    check_deletion(node, jobs, user);
+  };
 }
 
 bool BridgeOracle::is_ours(const SimJob& job) const {
   if (!job.request.external) return false;
   const auto comment = core::parse_json(job.request.admin_comment);
   return comment && text(*comment, {"owner"}) == "slurm-bridge" && text(*comment, {"instance"}) == installation_;
+}
+
+/// Returns the job that the pod was placed for. Null: Slurm has no such job, or the pod was not placed.
+const SimJob* BridgeOracle::job_of(const Json& pod) const {
+  const std::string record = record_of(pod);
+  const auto found = slurm_.jobs().find(std::strtoll(record.c_str(), nullptr, 10));
+  return found == slurm_.jobs().end() || record_of(found->second) != record ? nullptr : &found->second;
+}
+
+bool BridgeOracle::is_stranded(const Json& pod) const {
+  return lost_.contains(record_of(pod)) && !ended(pod);
+}
+
+std::vector<std::string> BridgeOracle::stranded() const {
+  std::vector<std::string> out;
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    if (is_stranded(stored->body)) out.push_back(text(stored->body, {"metadata", "name"}));
+  }
+  return out;
+}
+
+std::string BridgeOracle::stranded_on(const std::string& node) const {
+  for (const auto& [key, stored] : api_.store().all("pods")) {
+    if (is_stranded(stored->body) && text(stored->body, {"spec", "nodeName"}) == node) return key.str();
+  }
+  return "";
 }
 
 /// Returns the uids of the pods that the job is for.
@@ -112,6 +160,7 @@ void BridgeOracle::request(const net::HttpRequest& request) {
   while (path.ends_with('/')) path.remove_suffix(1);
   const Json body = core::parse_json(request.body).value_or(Json::object());
   if (path == "job/submit") return;
+  if (path == "new/node") return check_creation(text(body, {"node_conf"}));
   if (path.starts_with("job/")) {
     const std::string_view ids = path.substr(4);
     for (const std::string& id : split_ids(ids)) check_job(id, request.method == "DELETE" ? "cancels" : "changes");
@@ -130,6 +179,7 @@ void BridgeOracle::check_job(const std::string& id, const std::string& what) {
 
 void BridgeOracle::check_node(const SimNode& node, const SimNodeUpdate& update, const std::string& user) {
   if (user != kUser) return;
+  check_features(node, update);
   const bool held = node.drain || node.down;
   const bool own = node.reason.find(kOwnReason) != std::string::npos;
   const std::string state = update.state.value_or("");
@@ -148,6 +198,8 @@ void BridgeOracle::changed(const Json& before, const Json& after) {
   if (gated(before) && !gated(after) && !freed_.contains(uid)) placed(after);
   if (!condition(after, bridge::kConditionEnded) || condition(before, bridge::kConditionEnded)) return;
   // The bridge ends the pod.
+  if (is_stranded(after) && reason(after, bridge::kConditionEnded) != "NotBound")
+    violation(name_of(after) + " is ended, but slurmctld has only lost its job");
   bool refused = false;
   for (const auto& [id, job] : slurm_.jobs()) {
     if (!is_ours(job) || !pods_of(job).contains(uid)) continue;
@@ -159,10 +211,11 @@ void BridgeOracle::changed(const Json& before, const Json& after) {
 
 void BridgeOracle::placed(const Json& pod) {
   const std::string name = name_of(pod);
-  const std::int64_t id = job_of(pod);
-  const auto found = slurm_.jobs().find(id);
-  if (found == slurm_.jobs().end()) return violation(fmt::format("{} is placed for job {}, which does not exist", name, id));
-  const SimJob& job = found->second;
+  const std::string id = record_of(pod);
+  if (lost_.contains(id)) return;
+  const SimJob* its_job = job_of(pod);
+  if (its_job == nullptr) return violation(fmt::format("{} is placed for job {}, which does not exist", name, id));
+  const SimJob& job = *its_job;
   if (!is_ours(job) || !pods_of(job).contains(text(pod, {"metadata", "uid"})))
     return violation(fmt::format("{} is placed for job {}, which is not its own", name, id));
   const std::set<std::string> pins = pins_of(pod);
@@ -170,6 +223,8 @@ void BridgeOracle::placed(const Json& pod) {
   const std::string& node = *pins.begin();
   if (std::ranges::find(job.nodes, node) == job.nodes.end())
     return violation(fmt::format("{} is placed on {}, which job {} does not hold", name, node, id));
+  if (!holds_back(node, id))
+    violation(fmt::format("{} is placed beside the slurmd of {}, which does not list job {}", name, node, id));
   const std::int64_t news = kNews.count() / 1000;
   if (job.state != SimJob::State::kRunning && (job.state == SimJob::State::kPending || job.end + news < slurm_.now_seconds()))
     return violation(fmt::format("{} is placed for job {}, which is {}", name, id, to_string(job.state)));
@@ -178,9 +233,9 @@ void BridgeOracle::placed(const Json& pod) {
     const Json& other = stored->body;
     const bool there = text(other, {"spec", "nodeName"}) == node ||
                        (text(other, {"spec", "nodeName"}).empty() && !gated(other) && pins_of(other) == pins);
-    if (!there || job_of(other) == 0 || job_of(other) == id || ended(other)) continue;
-    const auto its = slurm_.jobs().find(job_of(other));
-    if (its != slurm_.jobs().end() && (its->second.holds(node) || its->second.end + news >= slurm_.now_seconds())) continue;
+    if (!there || record_of(other).empty() || record_of(other) == id || ended(other)) continue;
+    const SimJob* its = job_of(other);
+    if (its != nullptr && (its->holds(node) || its->end + news >= slurm_.now_seconds())) continue;
     violation(fmt::format("{} is placed on {}, where {} still runs without its job", name, node, name_of(other)));
   }
 }
@@ -188,7 +243,7 @@ void BridgeOracle::placed(const Json& pod) {
 // --- What must not last -----------------------------------------------------------------------------------------------
 
 void BridgeOracle::wrong_pods(Wrong& out) const {
-  std::map<std::int64_t, std::pair<int, int>> gangs;  // By job: how many pods are placed, and how many wait.
+  std::map<std::string, std::pair<int, int>> gangs;  // By job: how many pods are placed, and how many wait.
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
     const std::string uid = text(pod, {"metadata", "uid"});
@@ -197,18 +252,19 @@ void BridgeOracle::wrong_pods(Wrong& out) const {
       if (!gated(pod) || terminating(pod) || job.state != SimJob::State::kRunning || !is_ours(job) ||
           !pods_of(job).contains(uid))
         continue;
-      ++gangs[id].second;
+      ++gangs[record_of(job)].second;
+      if (!job.nodes.empty() && !stranded_on(job.nodes.front()).empty()) continue;
       out["gate " + uid] = fmt::format("{} waits, though its job {} runs", key.str(), id);
     }
-    const std::int64_t id = job_of(pod);
-    if (id == 0) continue;
+    const std::string id = record_of(pod);
+    if (id.empty() || is_stranded(pod)) continue;
     ++gangs[id].first;
     const std::string node = text(pod, {"spec", "nodeName"});
     const Json* kube_node = api_.peek(res::kNode, {"", node});
     // Nobody can end a pod on a node that is away.
     if (kube_node == nullptr || !is_ready(*kube_node)) continue;
-    const auto job = slurm_.jobs().find(id);
-    if (job == slurm_.jobs().end() || !job->second.holds(node))
+    const SimJob* job = job_of(pod);
+    if (job == nullptr || !job->holds(node))
       out["pod " + uid] = fmt::format("{} runs on {} without its job {}", key.str(), node, id);
   }
   for (const auto& [id, counts] : gangs) {
@@ -240,6 +296,7 @@ BridgeOracle::Wrong BridgeOracle::wrong() const {
   Wrong out;
   wrong_pods(out);
   wrong_jobs(out);
+  wrong_nodes(out);
   return out;
 }
 
@@ -247,6 +304,7 @@ void BridgeOracle::look(bool fair) {
   const core::MonoTime now = loop_.clock().mono();
   const core::Duration passed = looked_ ? now - *looked_ : core::Duration{0};
   looked_ = now;
+  check_held();
   const Wrong found = wrong();
   std::erase_if(lasts_, [&](const auto& entry) { return !found.contains(entry.first); });
   for (const auto& [about, why] : found) {

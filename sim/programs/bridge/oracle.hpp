@@ -6,6 +6,13 @@
 // 3. No job waits or runs without a pod for longer than the limit, and no pod has two jobs.
 // 4. Of the pods of one job, all are placed or none, but for the limit.
 // 5. A pod whose job Slurm refused stays: it is told, and not lost.
+// 6. A pod whose job slurmctld lost together with its state is not ended: nobody knows whether its node is still its own.
+// 7. The bridge creates no node that Slurm has, and changes or deletes only nodes that it created, deletes none that a job or
+//    somebody else holds, and never removes its own mark.
+// 8. Labelled nodes are in Slurm, and others of the bridge are not. A node has the taint if Slurm has it. It is drained if it
+//    takes no pods, and not drained by the bridge if it does. None of this is wrong for longer than the limit.
+// 9. A node with a slurmd lists the job of each pod that the bridge runs there, from before it is placed until it has ended,
+//    because its prolog holds native jobs back.
 //
 // Folder sim/programs/bridge: slurm-bridge in the simulator: its process, what its users do, and its oracle. Uses sim/histories
 // and the program.
@@ -35,6 +42,8 @@ class BridgeOracle final : public Oracle {
   void request(const net::HttpRequest& request);
   /// Somebody else removes the gates of this pod, so that it does not concern the bridge any more.
   void freed(const std::string& uid) { freed_.insert(uid); }
+  /// Returns the pods whose running jobs slurmctld has lost. Nothing but an administrator ends them.
+  [[nodiscard]] std::vector<std::string> stranded() const;
   /// Looks at everything. Call it every second or so. Time counts against the limits only while it is `fair`: nothing fails,
   /// and the bridge is not kept from its work.
   void look(bool fair);
@@ -52,13 +61,28 @@ class BridgeOracle final : public Oracle {
 
   [[nodiscard]] bool is_ours(const SimJob& job) const;
   [[nodiscard]] static std::set<std::string> pods_of(const SimJob& job);
+  [[nodiscard]] bool is_ours(const SimNode& node) const;
   [[nodiscard]] Wrong wrong() const;
+  [[nodiscard]] const SimJob* job_of(const core::Json& pod) const;
+  [[nodiscard]] bool is_stranded(const core::Json& pod) const;
+  /// Returns a pod that holds the node though its job is lost, or "".
+  [[nodiscard]] std::string stranded_on(const std::string& node) const;
   void wrong_pods(Wrong& out) const;
   void wrong_jobs(Wrong& out) const;
+  void wrong_nodes(Wrong& out) const;
+  /// Returns what is wrong with a node, or "". Either may be null.
+  [[nodiscard]] std::string wrong_with(const core::Json* host, const SimNode* node) const;
+  [[nodiscard]] bool names_unknown_partition(const core::Json& host) const;
   void changed(const core::Json& before, const core::Json& after);
   void placed(const core::Json& pod);
   void check_job(const std::string& id, const std::string& what);
   void check_node(const SimNode& node, const SimNodeUpdate& update, const std::string& user);
+  /// Reports whether the prolog of the node would hold native jobs back for a pod of this job.
+  [[nodiscard]] bool holds_back(const std::string& node, std::int64_t job) const;
+  void check_held() const;
+  void check_features(const SimNode& node, const SimNodeUpdate& update);
+  void check_creation(const std::string& line);
+  void check_deletion(const SimNode& node, const std::vector<const SimJob*>& jobs, const std::string& user);
   void violation(const std::string& text) { all_.violation(text); }
 
   Oracles& all_;
@@ -67,6 +91,7 @@ class BridgeOracle final : public Oracle {
   SimSlurm& slurm_;
   std::string installation_;
   std::set<std::string> freed_;                  ///< Pods by uid.
+  std::set<std::string> lost_;                   ///< Jobs that ran when slurmctld lost its state: "NUMBER.SUBMITTED".
   std::map<std::string, core::Duration> lasts_;  ///< For how much fair time something has been wrong.
   std::optional<core::MonoTime> looked_;
 };

@@ -34,11 +34,22 @@ struct BridgeOracleTest : testing::Test {
     EXPECT_TRUE(slurm.start());
     for (const char* name : {"n1", "n2"}) {
       kube.nodes().add_node(name);
+      taint(name);
       EXPECT_EQ(slurm.create_nodes(std::string("NodeName=") + name + " CPUs=4 RealMemory=8000 State=External"),
                 SlurmErrno::kSuccess);
     }
   }
 
+  /// Only the key of the taint counts.
+  void taint(const std::string& node) {
+    kube.api().modify(res::kNode, {"", node}, [](Json& one) {
+      one["spec"]["taints"] = Json::array({{{"key", bridge::kTaintManagedNode}, {"effect", "PreferNoSchedule"}}});
+    });
+  }
+  void label(const std::string& node, const Json& value) {
+    kube.api().modify(res::kNode, {"", node},
+                      [&](Json& one) { one["metadata"]["labels"][std::string(bridge::kLabelExternalNode)] = value; });
+  }
   std::string make_pod(const std::string& name) {
     Json pod = bridge_pod(name, "1", "100Mi");
     pod["metadata"]["namespace"] = "default";
@@ -60,13 +71,24 @@ struct BridgeOracleTest : testing::Test {
   void place(const std::string& name, std::int64_t job, const std::string& node) {
     kube.api().modify(res::kPod, {"default", name}, [&](Json& pod) {
       pod["spec"].erase("schedulingGates");
-      pod["metadata"]["labels"][std::string(bridge::kLabelJobId)] = std::to_string(job);
+      const auto found = slurm.jobs().find(job);
+      const std::int64_t submitted = found == slurm.jobs().end() ? 1 : found->second.submitted_at;
+      pod["spec"]["tolerations"].push_back(
+          {{"key", bridge::kTolerationPlacedFor}, {"value", std::to_string(job) + "." + std::to_string(submitted)}});
       Json term;
       term["matchFields"].push_back({{"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({node})}});
       pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"].push_back(
           term);
     });
     loop.run_for(10s);
+  }
+  void end(const std::string& name, const char* reason) {
+    kube.api().modify(
+        res::kPod, {"default", name},
+        [&](Json& pod) {
+          pod["status"]["conditions"].push_back({{"type", bridge::kConditionEnded}, {"status", "True"}, {"reason", reason}});
+        },
+        {}, "status");
   }
   void look_for(core::Duration time, bool fair) {
     for (core::Duration passed{0}; passed < time; passed += core::Duration{1000}) {
@@ -182,7 +204,7 @@ TEST_F(BridgeOracleTest, AGangIsPlacedAsAWhole) {
   const std::string p = make_pod("p"), q = make_pod("q");
   const std::int64_t job = submit(R"({"uid": ")" + p + R"("}, {"uid": ")" + q + "\"}").id;
   place("p", job, node_of(job));
-  EXPECT_THAT(oracle.unmet(), testing::Contains(HasSubstr("1 pods of job 1 are placed, and 1 wait")));
+  EXPECT_THAT(oracle.unmet(), testing::Contains(HasSubstr("are placed, and 1 wait")));
   place("q", job, node_of(job));
   EXPECT_THAT(oracle.unmet(), IsEmpty());
 }
@@ -190,16 +212,25 @@ TEST_F(BridgeOracleTest, AGangIsPlacedAsAWhole) {
 TEST_F(BridgeOracleTest, APodWhoseJobIsRefusedIsNotEnded) {
   const std::string uid = make_pod("p");
   ASSERT_EQ(submit(R"({"uid": ")" + uid + "\"}", "here", 99999).error, SlurmErrno::kNodeConfiguration);
-  const auto end = [&] {
-    kube.api().modify(
-        res::kPod, {"default", "p"},
-        [](Json& pod) {
-          pod["status"]["conditions"].push_back({{"type", bridge::kConditionEnded}, {"status", "True"}});
-        },
-        {}, "status");
-  };
-  end();
+  end("p", "Cancelled");
   EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("Slurm only refused its job")));
+}
+
+TEST_F(BridgeOracleTest, APodWhoseJobIsLostWithTheStateOfSlurmctldStays) {
+  const std::int64_t job = job_for(make_pod("p"));
+  const std::string node = node_of(job);
+  place("p", job, node);
+  slurm.stop();
+  slurm.lose_state();
+  EXPECT_TRUE(slurm.start());
+  EXPECT_EQ(slurm.create_nodes("NodeName=" + node + " CPUs=4 RealMemory=8000 State=External"), SlurmErrno::kSuccess);
+  EXPECT_THAT(oracle.stranded(), ElementsAre("p"));
+  EXPECT_EQ(job_for(make_pod("q")), job) << "numbers begin anew";
+  EXPECT_THAT(oracle.unmet(), IsEmpty()) << "q waits for p";
+  end("p", "Gone");
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("only lost its job")));
+  place("q", job, node);
+  EXPECT_THAT(all.violations(), testing::Contains(HasSubstr("still runs without its job")));
 }
 
 TEST_F(BridgeOracleTest, APodThatSomebodyElseFreedIsTheirs) {
@@ -208,6 +239,76 @@ TEST_F(BridgeOracleTest, APodThatSomebodyElseFreedIsTheirs) {
   loop.run_for(10s);
   EXPECT_THAT(all.violations(), IsEmpty());
   EXPECT_THAT(oracle.unmet(), IsEmpty());
+}
+
+TEST_F(BridgeOracleTest, NodesOfOthersAreNotTouched) {
+  const std::string line = "NodeName=n3 CPUs=4 RealMemory=8000 State=External Features=";
+  request("POST", "new/node/", {{"node_conf", line + "slurm-bridge/here/1"}});
+  EXPECT_THAT(all.violations(), IsEmpty());
+  ASSERT_EQ(slurm.create_nodes(line + "slurm-bridge/here/1"), SlurmErrno::kSuccess);
+  ASSERT_EQ(slurm.create_nodes("NodeName=n4 State=External Features=slurm-bridge/elsewhere/1"), SlurmErrno::kSuccess);
+  loop.run_for(1min);
+  request("POST", "new/node/", {{"node_conf", line + "slurm-bridge/here/1"}});
+  SimNodeUpdate update;
+  update.features = {"slurm-bridge/here/1", "blue"};
+  (void)slurm.update_node("n3", update, "slurm");
+  (void)slurm.update_node("n1", update, "slurm");
+  update.features = {"blue"};
+  (void)slurm.update_node("n3", update, "slurm");
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("creates node n3"), HasSubstr("changes the features of n1"),
+                                            HasSubstr("removes its own mark")));
+}
+
+TEST_F(BridgeOracleTest, OnlyNodesOfTheBridgeThatItDrainedAloneAreDeleted) {
+  const auto make = [&](const char* name, const char* mark, const char* state, const char* reason) {
+    EXPECT_EQ(slurm.create_nodes(std::string("NodeName=") + name + " State=External Features=" + mark), SlurmErrno::kSuccess);
+    SimNodeUpdate update;
+    update.state = state;
+    update.reason = reason;
+    (void)slurm.update_node(name, update, "admin");
+    (void)slurm.delete_node(name, "slurm");
+  };
+  make("n3", "slurm-bridge/here/1", "DRAIN", "slurm-bridge: gone");
+  EXPECT_THAT(all.violations(), IsEmpty());
+  make("n3", "slurm-bridge/elsewhere/1", "DRAIN", "slurm-bridge: gone");
+  make("n3", "slurm-bridge/here/1", "DRAIN", "maintenance");
+  make("n3", "slurm-bridge/here/1", "UNDRAIN", "");
+  EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("which it has not created"),
+                                            HasSubstr("somebody else holds: maintenance"), HasSubstr("somebody else holds: ")));
+}
+
+TEST_F(BridgeOracleTest, NodesAreToBeAsTheyAreDeclared) {
+  const auto set = [&](const char* state, const char* reason) {
+    SimNodeUpdate update;
+    update.state = state;
+    if (*reason != 0) update.reason = reason;
+    (void)slurm.update_node("n1", update, "admin");
+  };
+  const auto cordon = [&](bool cordoned) {
+    kube.api().modify(res::kNode, {"", "n1"}, [&](Json& node) { node["spec"]["unschedulable"] = cordoned; });
+  };
+  EXPECT_THAT(oracle.unmet(), IsEmpty());
+  set("DRAIN", "slurm-bridge: cordoned");
+  EXPECT_THAT(oracle.unmet(), ElementsAre(HasSubstr("takes pods, and is drained")));
+  set("DRAIN", "maintenance");
+  cordon(true);
+  EXPECT_THAT(oracle.unmet(), IsEmpty());
+  set("RESUME", "");
+  EXPECT_THAT(oracle.unmet(), ElementsAre(HasSubstr("takes no pods")));
+  cordon(false);
+  label("n1", "true");
+  EXPECT_THAT(oracle.unmet(), IsEmpty());
+  (void)slurm.delete_node("n1", "admin");
+  EXPECT_THAT(oracle.unmet(), ElementsAre(HasSubstr("Slurm does not have it")));
+  label("n1", "false");
+  EXPECT_THAT(oracle.unmet(), ElementsAre(HasSubstr("has the taint, and Slurm does not have it")));
+  kube.nodes().add_node("n3");
+  ASSERT_EQ(slurm.create_nodes("NodeName=n3 State=External Features=slurm-bridge/here/1"), SlurmErrno::kSuccess);
+  taint("n1");
+  kube.nodes().delete_node("n1");
+  EXPECT_THAT(oracle.unmet(), ElementsAre(HasSubstr("n3 is not wanted in Slurm any more, and takes jobs")));
+  label("n3", "true");
+  EXPECT_THAT(oracle.unmet(), ElementsAre(HasSubstr("n3 is Slurm's, and has no taint")));
 }
 
 }  // namespace

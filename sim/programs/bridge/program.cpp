@@ -19,7 +19,7 @@ namespace res = kube::resources;
 
 constexpr const char* kConf =
     "ClusterName=c\nSlurmctldHost=ctld(127.0.0.1)\nMaxNodeCount=16\nSlurmUser=slurm\nReturnToService=2\n"
-    "PartitionName=all Nodes=ALL Default=YES\n";
+    "NodeSet=blues Feature=blue\nPartitionName=all Nodes=ALL Default=YES\nPartitionName=blue Nodes=blues\n";
 const kube::Key kSecret{"kube-system", "slurm-key"};
 
 class BridgeProcess final : public ProgramProcess {
@@ -110,25 +110,31 @@ void BridgeProgram::install(World& world) {
 }
 
 void BridgeProgram::add_nodes(World& world) {
-  for (int i = 0; i < world.options().kube_nodes; ++i) {
-    const std::string name = "kube-" + std::to_string(i);
-    world.api().modify(
-        res::kNode, {"", name},
-        [](Json& node) {
-          node["status"]["capacity"] = node["status"]["allocatable"] = {{"cpu", "4"}, {"memory", "8000Mi"}, {"pods", "20"}};
-        },
-        {}, "status");
-    if (name == kHybrid) {
-      slurm_->start_slurmd(name, "CPUs=4 RealMemory=8000");
-    } else {
-      make_external(name);
-    }
-  }
+  for (int i = 0; i < world.options().kube_nodes; ++i) make_host(world, "kube-" + std::to_string(i));
+  register_by_hand();
+  slurm_->start_slurmd(kHybrid, "CPUs=4 RealMemory=8000");
 }
 
-void BridgeProgram::make_external(const std::string& name) {
-  (void)slurm_->create_nodes("NodeName=" + name +
-                             " Sockets=1 CoresPerSocket=4 ThreadsPerCore=1 CPUs=4 RealMemory=8000 State=External");
+void BridgeProgram::make_host(World& world, const std::string& name) {
+  if (world.api().peek(res::kNode, {"", name}) == nullptr) world.kube().nodes().add_node(name);
+  if (name != kByHand && name != kHybrid) {
+    const Json labels{{std::string(bridge::kLabelExternalNode), "true"}};
+    const Json annotations{{std::string(bridge::kAnnotationPartitions), "blue"}};
+    world.merge(res::kNode, name, {{"metadata", {{"labels", labels}, {"annotations", annotations}}}});
+  }
+  world.api().modify(
+      res::kNode, {"", name},
+      [](Json& node) {
+        Json& status = node["status"];
+        status["capacity"] = status["allocatable"] = {{"cpu", "4"}, {"memory", "8000Mi"}, {"pods", "20"}};
+        status["addresses"] = Json::array({{{"type", "InternalIP"}, {"address", "10.0.0.1"}}});
+      },
+      {}, "status");
+}
+
+void BridgeProgram::register_by_hand() {
+  if (slurm_->node(kByHand) == nullptr)
+    (void)slurm_->create_nodes("NodeName=" + std::string(kByHand) + " CPUs=4 RealMemory=8000 State=External");
 }
 
 std::unique_ptr<ProgramProcess> BridgeProgram::start(World& world, int, int slot) {

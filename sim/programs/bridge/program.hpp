@@ -1,7 +1,7 @@
 // The bridge in a world: its process, a Slurm that is not in pods, what users and administrators do, and its oracle.
 //
-// Slurm has an external node for each of kube-0, kube-1 and kube-2, and kube-3 has a slurmd beside its kubelet. Their names in
-// Slurm are their own.
+// kube-0 and kube-1 are labelled as external nodes of Slurm, which the bridge registers. An administrator has registered
+// kube-2, and kube-3 has a slurmd beside its kubelet. Their names in Slurm are their own.
 //
 // Folder sim/programs/bridge: the bridge as a program of a world. Uses sim/histories and bridge.
 #pragma once
@@ -32,11 +32,15 @@ class BridgeProgram final : public Program {
   [[nodiscard]] std::unique_ptr<ProgramProcess> start(World& world, int which, int slot) override;
   [[nodiscard]] std::unique_ptr<Workload> workload(World& world, History& history) override;
 
-  /// Creates the nodes in Slurm, and says what the Kubernetes nodes can hold. Call it once there are machines.
+  /// Says what the Kubernetes nodes are and can hold, and creates the nodes in Slurm that the bridge does not register. Call it
+  /// once there are machines.
   void add_nodes(World& world);
-  /// Makes the external node again that has this name; nothing if there is one.
-  void make_external(const std::string& name);
+  /// Gives the Kubernetes node its label, its address, and what it can hold. Creates it if it is gone.
+  void make_host(World& world, const std::string& name);
+  /// Registers kube-2 as an administrator does; nothing if Slurm has it.
+  void register_by_hand();
 
+  static constexpr const char* kByHand = "kube-2";
   static constexpr const char* kHybrid = "kube-3";
   static constexpr const char* kKey = "a key of 32 bytes for the tokens..";
   static constexpr const char* kHost = "slurmrestd";

@@ -27,7 +27,7 @@ struct BridgeOnly : World {
   void begin() {
     program().add_nodes(*this);
     start(program());
-    loop().run_for(5s);
+    loop().run_for(10s);
   }
   void make_pod(const std::string& name, const char* cpu = "1", const char* memory = "1000Mi", Json annotations = nullptr) {
     Json pod = bridge_pod(name, cpu, memory);
@@ -193,6 +193,245 @@ TEST(BridgeProgram, TheNextPodWaitsUntilTheEarlierOneIsGone) {
   EXPECT_THAT(world.settle(5min), IsEmpty());
   world.loop().run_for(1min);
   EXPECT_EQ(world.phase("second"), "Running");
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// Users can change labels and annotations. The job of a running pod must not end for that.
+TEST(BridgeProgram, ARunningPodThatLosesItsWordsKeepsItsJob) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const std::string label(bridge::kLabelJobId), annotation(bridge::kAnnotationNode);
+  const auto words = [&] {
+    const Json* pod = world.find(res::kPod, "p");
+    return core::get_string(*pod, {"metadata", "labels", label}) + " " +
+           core::get_string(*pod, {"metadata", "annotations", annotation});
+  };
+  const std::string before = words();
+  for (const Json& other : {Json(nullptr), Json("99")}) {
+    world.merge(res::kPod, "p", {{"metadata", {{"labels", {{label, other}}}, {"annotations", {{annotation, nullptr}}}}}});
+    world.loop().run_for(5min);
+    EXPECT_EQ(words(), before);
+  }
+  EXPECT_EQ(world.phase("p"), "Running");
+  for (const auto& [id, job] : world.slurm().jobs()) EXPECT_EQ(job.state, SimJob::State::kRunning) << id;
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// slurmctld counts its jobs from 1 again, and passes the number of the pod's job.
+TEST(BridgeProgram, APodOutlivesTheStateOfSlurmctld) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  world.slurm().stop();
+  world.slurm().lose_state();
+  world.loop().run_for(5s);
+  ASSERT_TRUE(world.slurm().start());
+  world.program().add_nodes(world);
+  for (const char* name : {"q", "r", "s"}) world.make_pod(name, "500m", "500Mi");
+  world.loop().run_for(10min);
+  EXPECT_EQ(world.phase("p"), "Running");
+  EXPECT_EQ(world.condition("p", bridge::kConditionQueued), "False JobMissing");
+  EXPECT_GE(world.slurm().jobs().size(), 3U);
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// slurmctld forgets an ended job after MinJobAge. Younger jobs show that it has not lost its state.
+TEST(BridgeProgram, APodWhoseJobEndedLongAgoEndsWhenTheBridgeIsBack) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  world.make_pod("q");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  ASSERT_EQ(world.phase("q"), "Running");
+  world.crash(0, 10min);
+  const std::int64_t job = world.slurm().jobs().begin()->first;
+  world.slurm().cancel(job);
+  world.loop().run_for(9min);
+  world.slurm().submit({.user = "alice"});
+  world.loop().run_for(10s);
+  ASSERT_FALSE(world.slurm().jobs().contains(job));
+  EXPECT_EQ(world.phase("p"), "Running");
+  world.loop().run_for(5min);
+  EXPECT_NE(world.phase("p"), "Running");
+  EXPECT_EQ(world.phase("q"), "Running");
+}
+
+/// The kubelet of the pod is away, so nobody can end the pod. Its job does not wait for ever.
+TEST(BridgeProgram, ASilentNodeLosesTheJobsOfItsPods) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p");
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const std::string node = core::get_string(*world.find(res::kPod, "p"), {"spec", "nodeName"});
+  const std::int64_t job = world.slurm().jobs().begin()->first;
+  world.kube().nodes().cut_node(node);
+  world.loop().run_for(9min);
+  EXPECT_EQ(world.slurm().jobs().at(job).state, SimJob::State::kRunning);
+  world.loop().run_for(3min);
+  EXPECT_EQ(world.slurm().jobs().at(job).state, SimJob::State::kCancelled);
+  EXPECT_EQ(world.condition("p", bridge::kConditionEnded), "True NodeNotReady");
+  world.kube().nodes().heal_node(node);
+  world.loop().run_for(3min);
+  EXPECT_EQ(world.phase("p"), "absent") << "it may not run without its job";
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+TEST(BridgeProgram, APodIsGoneBeforeItsJobReachesItsEnd) {
+  BridgeOnly world(1);
+  world.begin();
+  world.make_pod("p", "1", "1Gi", {{std::string(bridge::kAnnotationPrefix) + "timelimit", "3"}});
+  world.loop().run_for(30s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  const std::int64_t end = world.slurm().jobs().begin()->second.end;
+  world.loop().run_for(core::Duration{1000 * (end - world.slurm().now_seconds() - 40)});
+  EXPECT_EQ(world.phase("p"), "Running");
+  world.loop().run_for(30s);
+  EXPECT_EQ(world.phase("p"), "absent");
+  EXPECT_LT(world.slurm().now_seconds(), end);
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+// --- Nodes ------------------------------------------------------------------------------------------------------------
+
+/// A node is registered, gets another size, is cordoned, and leaves Slurm with its label while a pod runs there.
+void a_node_comes_and_goes(BridgeOnly& world) {
+  world.begin();
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  world.make_pod("p");
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  world.merge(res::kNode, "kube-0", {{"metadata", {{"annotations", {{std::string(bridge::kAnnotationPartitions), "all"}}}}}});
+  world.merge(res::kNode, "kube-1", {{"metadata", {{"labels", {{std::string(bridge::kLabelExternalNode), nullptr}}}}}});
+  world.loop().run_for(30s);
+  world.remove(res::kPod, "p");
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  world.loop().run_for(2min);
+  EXPECT_EQ(world.slurm().node("kube-1"), nullptr);
+  EXPECT_NE(world.slurm().node("kube-0"), nullptr);
+}
+
+TEST(BridgeNodes, EndAsWithoutTheFaultAtEachFifthWrite) {
+  BridgeOnly plain(7);
+  a_node_comes_and_goes(plain);
+  EXPECT_THAT(plain.oracles().violations(), IsEmpty());
+  const std::uint64_t writes = plain.faults().writes();
+  std::uint64_t first = 0;
+  for (const Trial& trial : all_trials()) {
+    if (trial.processes != 1) continue;
+    for (std::uint64_t write = first++ % 5; write < writes; write += 5) {
+      SCOPED_TRACE(trial.name + " at write " + std::to_string(write));
+      BridgeOnly world(7);
+      trial.arm(world, write);
+      a_node_comes_and_goes(world);
+      EXPECT_THAT(world.oracles().violations(), IsEmpty());
+    }
+  }
+}
+
+TEST(BridgeNodes, ALabelledNodeIsRegisteredWithItsPartitionsAndTainted) {
+  BridgeOnly world(1);
+  world.begin();
+  EXPECT_THAT(world.settle(1min), IsEmpty());
+  const SimNode* node = world.slurm().node("kube-0");
+  ASSERT_NE(node, nullptr);
+  EXPECT_TRUE(node->external);
+  EXPECT_EQ(node->address, "10.0.0.1");
+  EXPECT_EQ(node->cpus, 4);
+  EXPECT_EQ(node->real_memory, 8000);
+  EXPECT_TRUE(node->partitions.contains("blue"));
+  for (const char* name : {"kube-0", "kube-2", "kube-3"})
+    EXPECT_NE(world.find(res::kNode, name)->dump().find(std::string(bridge::kTaintManagedNode)), std::string::npos) << name;
+}
+
+TEST(BridgeNodes, AChangedNodeIsMadeAgainWithoutItsPod) {
+  BridgeOnly world(1);
+  world.begin();
+  Json pod = bridge_pod("p", "1", "1Gi");
+  pod["metadata"]["namespace"] = World::kNamespace;
+  pod["spec"]["nodeSelector"]["kubernetes.io/hostname"] = "kube-0";
+  ASSERT_TRUE(world.api().create(res::kPod, pod));
+  world.loop().run_for(20s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  world.api().modify(
+      res::kNode, {"", "kube-0"}, [](Json& node) { node["status"]["allocatable"]["memory"] = "7000Mi"; }, {}, "status");
+  world.loop().run_for(10min);
+  ASSERT_NE(world.slurm().node("kube-0"), nullptr);
+  EXPECT_TRUE(world.slurm().node("kube-0")->drain);
+  EXPECT_EQ(world.slurm().node("kube-0")->real_memory, 8000) << "its pod still runs";
+  EXPECT_EQ(world.phase("p"), "Running");
+  world.remove(res::kPod, "p");
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  world.loop().run_for(1min);
+  EXPECT_EQ(world.slurm().node("kube-0")->real_memory, 7000);
+  EXPECT_FALSE(world.slurm().node("kube-0")->drain);
+  EXPECT_THAT(world.oracles().violations(), IsEmpty());
+}
+
+/// The label of a busy external node goes: it is drained once, and stays drained (the Go bridge drained and freed it in turn).
+TEST(BridgeNodes, ABusyNodeThatLeavesIsDrainedOnce) {
+  BridgeOnly world(1);
+  world.begin();
+  Json pod = bridge_pod("p", "1", "1Gi");
+  pod["metadata"]["namespace"] = World::kNamespace;
+  pod["spec"]["nodeSelector"]["kubernetes.io/hostname"] = "kube-0";
+  ASSERT_TRUE(world.api().create(res::kPod, pod));
+  world.loop().run_for(20s);
+  ASSERT_EQ(world.phase("p"), "Running");
+  world.merge(res::kNode, "kube-0", {{"metadata", {{"labels", {{std::string(bridge::kLabelExternalNode), nullptr}}}}}});
+  world.loop().run_for(10s);
+  for (int i = 0; i < 60; ++i) {
+    world.loop().run_for(1s);
+    ASSERT_NE(world.slurm().node("kube-0"), nullptr);
+    EXPECT_TRUE(world.slurm().node("kube-0")->drain);
+  }
+  EXPECT_EQ(world.phase("p"), "Running");
+}
+
+/// The Kubernetes node is deleted: its Slurm node goes too (the Go bridge left it for ever).
+TEST(BridgeNodes, WithTheKubernetesNodeTheSlurmNodeGoes) {
+  BridgeOnly world(1);
+  world.begin();
+  world.kube().nodes().delete_node("kube-0");
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  EXPECT_EQ(world.slurm().node("kube-0"), nullptr);
+  world.kube().nodes().delete_node("kube-2");
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  world.loop().run_for(1min);
+  ASSERT_NE(world.slurm().node("kube-2"), nullptr) << "an administrator made it";
+  EXPECT_TRUE(world.slurm().node("kube-2")->drain);
+}
+
+TEST(BridgeNodes, WhatSomebodyElseDrainedStaysDrainedAndInSlurm) {
+  BridgeOnly world(1);
+  world.begin();
+  SimNodeUpdate drain;
+  drain.state = "DRAIN";
+  drain.reason = "maintenance";
+  (void)world.slurm().update_node("kube-0", drain, "admin");
+  world.merge(res::kNode, "kube-0", {{"spec", {{"unschedulable", true}}}});
+  world.loop().run_for(30s);
+  world.merge(res::kNode, "kube-0", {{"spec", {{"unschedulable", false}}}});
+  world.loop().run_for(30s);
+  EXPECT_EQ(world.slurm().node("kube-0")->reason, "maintenance");
+  EXPECT_TRUE(world.slurm().node("kube-0")->drain);
+  EXPECT_NE(world.find(res::kNode, "kube-0")->dump().find("\"value\":\"maintenance\""), std::string::npos)
+      << "it is the taint's value";
+  world.merge(res::kNode, "kube-0", {{"metadata", {{"labels", {{std::string(bridge::kLabelExternalNode), "false"}}}}}});
+  world.loop().run_for(5min);
+  ASSERT_NE(world.slurm().node("kube-0"), nullptr);
+  EXPECT_EQ(world.slurm().node("kube-0")->reason, "maintenance");
+  SimNodeUpdate resume;
+  resume.state = "RESUME";
+  (void)world.slurm().update_node("kube-0", resume, "admin");
+  EXPECT_THAT(world.settle(5min), IsEmpty());
+  EXPECT_EQ(world.slurm().node("kube-0"), nullptr);
   EXPECT_THAT(world.oracles().violations(), IsEmpty());
 }
 

@@ -114,7 +114,31 @@ void BridgeWorkload::free_pod() {
   world_.merge(res::kPod, name, {{"spec", {{"schedulingGates", nullptr}}}});
 }
 
+/// Somebody changes what the bridge wrote to a pod for users.
+void BridgeWorkload::change_words() {
+  const std::string name = some_pod();
+  if (name.empty()) return;
+  const bool removes = random_.chance(0.7);
+  world_.oracles().note("user changes the words of pod " + name);
+  Json label{{std::string(bridge::kLabelJobId), removes ? Json(nullptr) : Json(std::to_string(random_.between(1, 40)))}};
+  Json metadata{{"labels", std::move(label)}};
+  if (random_.chance(0.5)) metadata["annotations"] = {{std::string(bridge::kAnnotationNode), nullptr}};
+  world_.merge(res::kPod, name, {{"metadata", std::move(metadata)}});
+}
+
 // --- Slurm ------------------------------------------------------------------------------------------------------------
+
+/// slurmctld loses its volume. It counts its jobs from 1 again, and its nodes are made again.
+void BridgeWorkload::lose_slurm_state() {
+  world_.oracles().note("slurmctld loses its state");
+  SimSlurm& slurm = program_.slurm();
+  slurm.stop();
+  slurm.lose_state();
+  world_.loop().after(Duration{random_.between(1000, 30000)}, [this, &slurm] {
+    (void)slurm.start();
+    program_.add_nodes(world_);
+  });
+}
 
 /// Jobs that look like the bridge's, and are those of others.
 void BridgeWorkload::submit_foreign() {
@@ -190,13 +214,16 @@ void BridgeWorkload::fill_slurm_actions(std::vector<Action>& out) {
                    world_.oracles().note("admin deletes " + node);
                    (void)slurm.delete_node(node, kAdmin);
                  }});
-  out.push_back({2, [this] { program_.make_external("kube-" + std::to_string(random_.below(3))); }});
+  out.push_back({2, [this] { program_.register_by_hand(); }});
   out.push_back({1, [this, &slurm] {
                    world_.oracles().note("slurmctld stops");
                    slurm.stop();
                    world_.loop().after(Duration{random_.between(1000, 30000)}, [&slurm] { (void)slurm.start(); });
                  }});
   out.push_back({1, [&slurm] { (void)slurm.reconfigure(); }});
+  out.push_back({1, [this] {
+                   if (random_.chance(0.3)) lose_slurm_state();
+                 }});
 }
 
 std::vector<Workload::Action> BridgeWorkload::actions() {
@@ -207,12 +234,51 @@ std::vector<Workload::Action> BridgeWorkload::actions() {
                  }});
   out.push_back({4, [this] { finish_pod(); }});
   out.push_back({1, [this] { free_pod(); }});
+  out.push_back({2, [this] { change_words(); }});
   out.push_back({1, [this] {
                    if (const std::string pod = some_pod(); !pod.empty()) world_.evict(pod);
                  }});
   out.push_back({1, [this] { world_.merge(res::kNode, some_node(), {{"spec", {{"unschedulable", random_.chance(0.4)}}}}); }});
+  fill_node_actions(out);
   fill_slurm_actions(out);
   return out;
+}
+
+// --- Nodes ------------------------------------------------------------------------------------------------------------
+
+/// Administrators label nodes and move them between partitions, machines get other sizes, and Kubernetes nodes come and go.
+void BridgeWorkload::fill_node_actions(std::vector<Action>& out) {
+  const auto meta = [this](const char* what, std::string_view name, const Json& value) {
+    const std::string node = some_node();
+    if (node == BridgeProgram::kHybrid || node == BridgeProgram::kByHand) return;
+    world_.oracles().note("admin changes " + std::string(name) + " of " + node);
+    world_.merge(res::kNode, node, {{"metadata", {{what, {{std::string(name), value}}}}}});
+  };
+  out.push_back({1, [=, this] {
+                   const std::vector<Json> values{nullptr, "false", "true", "true", ""};
+                   meta("labels", bridge::kLabelExternalNode, values[random_.below(values.size())]);
+                 }});
+  out.push_back({1, [=, this] {
+                   const std::vector<Json> values{nullptr, "blue", "all", "blue,all", "blue,nowhere"};
+                   meta("annotations", bridge::kAnnotationPartitions, values[random_.below(values.size())]);
+                 }});
+  out.push_back({1, [this] {
+                   const std::string node = some_node();
+                   const char* memory = random_.chance(0.5) ? "8000Mi" : "7990Mi";
+                   world_.oracles().note(node + " has " + memory);
+                   world_.api().modify(
+                       res::kNode, {"", node}, [&](Json& one) { one["status"]["allocatable"]["memory"] = memory; }, {},
+                       "status");
+                 }});
+  out.push_back({1, [this] {
+                   const std::string node = some_node();
+                   world_.oracles().note("Kubernetes node " + node + " is deleted");
+                   world_.kube().nodes().delete_node(node);
+                 }});
+  out.push_back({2, [this] {
+                   const std::string node = some_node();
+                   if (world_.api().peek(res::kNode, {"", node}) == nullptr) program_.make_host(world_, node);
+                 }});
 }
 
 // --- The end ----------------------------------------------------------------------------------------------------------
@@ -220,14 +286,16 @@ std::vector<Workload::Action> BridgeWorkload::actions() {
 void BridgeWorkload::restore_slurm() {
   SimSlurm& slurm = program_.slurm();
   (void)slurm.start();
+  if (!slurm.node(BridgeProgram::kHybrid)) program_.add_nodes(world_);
   for (int i = 0; i < world_.options().kube_nodes; ++i) {
     const std::string name = "kube-" + std::to_string(i);
+    program_.make_host(world_, name);
     world_.merge(res::kNode, name, {{"spec", {{"unschedulable", false}}}});
-    if (name != BridgeProgram::kHybrid) program_.make_external(name);
     SimNodeUpdate update;
     update.state = "RESUME";
     (void)slurm.update_node(name, update, kAdmin);
   }
+  program_.register_by_hand();
   std::vector<std::int64_t> suspended;
   for (const auto& [id, job] : slurm.jobs()) {
     if (job.state == SimJob::State::kSuspended) suspended.push_back(id);
@@ -237,6 +305,8 @@ void BridgeWorkload::restore_slurm() {
 
 std::vector<std::string> BridgeWorkload::calm() {
   restore_slurm();
+  // As the documentation says, an administrator deletes the pods whose jobs slurmctld has lost.
+  for (const std::string& pod : program_.oracle().stranded()) world_.remove(res::kPod, pod);
   std::vector<std::string> out;
   for (const std::string& why : world_.settle(kSettle)) out.push_back("the declared state is not reached: " + why);
   if (!out.empty() || !world_.oracles().ok()) return out;

@@ -28,8 +28,11 @@ class BridgeWorkload final : public Workload {
   void make_pod();
   void finish_pod();
   void free_pod();
+  void change_words();
+  void lose_slurm_state();
   void submit_foreign();
   void submit_native();
+  void fill_node_actions(std::vector<Action>& out);
   void fill_slurm_actions(std::vector<Action>& out);
   void restore_slurm();
   [[nodiscard]] std::string some_pod();

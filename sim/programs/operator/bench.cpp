@@ -88,7 +88,8 @@ class Bench {
     return true;
   }
 
-  /// Runs until `done` returns true, checked each virtual second.
+  /// Runs until `done` returns true, which is checked each virtual second, or until kReadyLimit has passed. Returns the last
+  /// result.
   bool run_until(const std::function<bool()>& done) {
     const core::MonoTime end = world_.loop().clock().mono() + kReadyLimit;
     while (!done() && world_.loop().clock().mono() < end) world_.loop().run_for(Duration{1000});

@@ -22,7 +22,8 @@ namespace {
 /// is repeated up to 30 s later.
 constexpr Duration kBeforeRest{std::chrono::seconds{70}};
 
-/// Returns how many writes Tokens cause: token and status at 4/5 of each lifetime, or status and event of an expired token.
+/// Returns how many writes Tokens may cause: two at 4/5 of each lifetime (token and status), or two at the expiry (status and
+/// event).
 std::uint64_t token_writes_due(const World& world, Duration length) {
   std::uint64_t out = 0;
   for (const std::string& name : world.names(slinky::resources::kToken)) {

@@ -102,7 +102,7 @@ void OperatorWorkload::found() {
     const std::string name = slinky::generated_jwt_key_name(World::kCluster);
     world_.apply(secret_json(name, {{std::string(api::kKeyJwt), random_.bytes(32)}}));
   }
-  // Some inputs appear only in the storm.
+  // Some inputs are created only in the storm.
   for (const std::string& name : inputs()) {
     if (random_.chance(0.8)) first.emplace_back([this, name] { put_input(name); });
   }
@@ -139,9 +139,9 @@ void OperatorWorkload::act_apart() {
   if (!mode_actions_.empty() && modes_.chance(0.2)) act_one(mode_actions_, modes_);
 }
 
-/// Does what people would do by hand, again and again. Most of it needs slurmctld. A suspended job would hold its workers for
-/// ever. The operator does not replace a worker that cannot start under a name that an administrator holds, nor workers if
-/// Slurm has forgotten many of them.
+/// Does repeatedly what people would do by hand. Most of it needs slurmctld. A suspended job would hold its workers for ever.
+/// The operator does not replace a worker that cannot start under a name that an administrator holds, nor workers if Slurm has
+/// forgotten many of them.
 void OperatorWorkload::help_by_hand() {
   world_.loop().after(Duration{10000}, [this] { help_by_hand(); });
   look_after_orphans();
@@ -236,7 +236,8 @@ std::vector<std::string> OperatorWorkload::calm() {
     world_.apply(restapi_json());
   }
   const Json workers = worker_starts();
-  // While the operator stops deletions because of a doubt, its actions wait. After the doubt, the next event lets them run.
+  // If the operator has stopped deletions because it doubts Slurm's answers, its pending actions run after the next event. They
+  // may start workers.
   const bool withheld = std::ranges::any_of(world_.names(slinky::resources::kNodeSet), [this](const std::string& name) {
     const Json* nodeset = world_.find(slinky::resources::kNodeSet, name);
     return nodeset != nullptr && condition_true(*nodeset, api::kConditionDeletionsStopped);
@@ -248,16 +249,16 @@ std::vector<std::string> OperatorWorkload::calm() {
   program_.oracles().jobs().set_fair(false);
   if (unmet.empty() && world_.oracles().ok()) unmet = harm_one_by_one();
   if (!unmet.empty()) {
-    // A violation ends the wait at once, and the reasons describe that moment only.
+    // A violation ends settle() at once. Then the reasons describe only that moment.
     const bool waited = world_.oracles().ok();
     return {(waited ? "the declared state is not reached: " : "at the violation there lacked: ") + first_few(unmet)};
   }
-  // Jobs end now, because the operator writes the end of a job to its workers.
+  // Cancels all jobs now. The operator writes to a worker when its job ends, and that would count as a write at rest.
   if (SimSlurm* slurm = world_.slurm()) slurm->cancel_all();
   std::vector<std::string> wrong = check_rest(world_, program_.oracles(), kRest);
   program_.oracles().service().expect(false);
-  // Nothing done since the storm concerns workers, so none may have started. But without a volume, workers end with slurmctld's
-  // state.
+  // The edits since the storm do not concern workers, so no worker may have been created or started. This does not hold without
+  // a volume, where workers end with slurmctld's state.
   if (!volatile_ && !helped_ && !withheld) differences(workers, worker_starts(), "starts", wrong);
   if (const std::vector<std::string> later = world_.oracles().unmet(); !later.empty()) {
     wrong.push_back("the declared state did not last: " + first_few(later));
@@ -279,7 +280,7 @@ Json OperatorWorkload::worker_starts() const {
 /// worker.
 std::vector<std::string> OperatorWorkload::end() {
   const bool drain = random_.chance(0.6);
-  // The deletion of a namespace deletes what users created in it, whatever the policy. A slurmctld that restarts meanwhile
+  // The deletion of a namespace also deletes the objects of users, whatever the policy. A slurmctld that restarts meanwhile
   // would lack its keys or files.
   const bool whole = random_.chance(0.5) && (!drain || (inputs().empty() && !taken_key_));
   world_.oracles().note(

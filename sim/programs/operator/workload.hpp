@@ -1,5 +1,5 @@
-// What a history does to the operator: edits and deletions by users, harm to the objects that the operator created, jobs, and
-// an administrator's changes.
+// The events of a history of the operator: edits and deletions by users, harm to the objects that the operator created, jobs,
+// and an administrator's changes.
 #pragma once
 
 #include <functional>
@@ -52,12 +52,12 @@ class OperatorWorkload final : public Workload {
   void put_slurm_key_back();
   void note_key();
   void bring_inputs_back();
-  /// Edits the files that the Controller names, and Tokens, one at a time. In a storm, a later event would make up for a missed
-  /// edit; here nothing does. Returns what is not reached.
+  /// Edits the files that the Controller names, and Tokens, one at a time. In a storm, a later event can hide that the operator
+  /// missed an edit. Here, nothing else happens. Returns what is not reached.
   std::vector<std::string> edit_one_by_one();
   void remove_taken_secrets();
 
-  // The operator's own objects: whether a key is newer than its copy, the names of those of a kind, and harm to one of them.
+  // Objects that the operator creates: reports whether a key is newer than its copy, lists names by kind, and harms one.
   [[nodiscard]] bool key_is_newer(const core::Json& copy) const;
   [[nodiscard]] std::vector<std::string> children(const kube::Resource& kind) const;
   void harm_child(const kube::Resource& kind);
@@ -81,7 +81,7 @@ class OperatorWorkload final : public Workload {
   World& world_;
   History& history_;
   OperatorProgram& program_;
-  SeededRandom& random_;  ///< The history's source.
+  SeededRandom& random_;  ///< The random source of the history.
   std::vector<Action> actions_;
   SeededRandom logins_;  ///< A random source for events of login nodes.
   bool with_logins_;

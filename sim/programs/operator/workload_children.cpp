@@ -1,4 +1,4 @@
-// What happens to the objects that the operator created.
+// The workload's harm to objects that the operator created.
 #include <algorithm>
 #include <utility>
 

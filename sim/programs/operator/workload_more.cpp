@@ -1,4 +1,5 @@
-// What the workload draws separately: accidents that only some histories have, taints, and the ways of scaling.
+// Events that the workload draws from separate random sources: accidents that only some histories have, taints, and the ways of
+// scaling.
 #include <fmt/format.h>
 
 #include "api/well_known.hpp"
@@ -48,7 +49,7 @@ void OperatorWorkload::fill_more() {
                       world_.kube().nodes().preempt({World::kNamespace, pod});
                     }});
   extra_.push_back({2, [=, this] {
-                      // slurmctld waits longer than the load lasts, and so do the clients of slurmd.
+                      // Only probes fail. slurmctld and the clients of slurmd wait longer than the load lasts.
                       const std::string node = kube_node();
                       world_.oracles().note("machine " + node + " is under load");
                       world_.kube().nodes().load_node(node, true);

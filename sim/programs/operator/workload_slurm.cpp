@@ -48,11 +48,12 @@ void OperatorWorkload::submit_with_prolog() {
   job.duration = Duration{2000};
   job.prolog = Duration{prologs_.between(11000, 50000)};
   (void)slurm->submit(job);
-  // Waits longer than the delay of the operator's view. The operator polls a slow Slurm more rarely.
+  // Waits until the operator must know about the job. The operator polls a slow Slurm more rarely.
   world_.loop().run_for(Duration{9000} + std::min(60 * history_.latency(), Duration{15000}) + 4 * history_.latency());
 }
 
-/// Scales in while jobs wait, and out again when the first of them starts: the reports about the new workers are late.
+/// Scales out, submits jobs, and scales in when the first of them starts. At that time, the operator may not know about the
+/// jobs on the new workers.
 void OperatorWorkload::change_mind(const std::string& nodeset) {
   const std::int64_t before = core::get_int(*world_.find(slinky::resources::kNodeSet, nodeset), {"spec", "replicas"}, 1);
   const auto scale = [&](std::int64_t replicas) {
@@ -134,18 +135,20 @@ void OperatorWorkload::fill_slurm_actions() {
                       }});
 }
 
-/// Frees the nodes that lacked memory, because nobody else does.
+/// Gives the machines their memory back. Resumes the nodes whose drain may come from lack of memory or from a failed prolog or
+/// epilog, and the nodes that a former worker left DOWN, because nobody else does.
 void OperatorWorkload::give_memory_back(SimSlurm& slurm) {
   slurm.set_memory(SlurmOptions{}.memory);
   std::vector<std::string> drained;
   for (const auto& [name, node] : slurm.nodes()) {
     if (node.invalid_reg) slurm.reload_slurmd(name);
-    // The reason of a DOWN, or of an ended drain, hides a drain for lack of memory.
+    // A reason from a DOWN, or from an earlier drain, may have kept Slurm from giving lack of memory as the reason of the
+    // drain.
     const bool failed = node.reason == "Prolog error" || node.reason == "Epilog error";  // perhaps of an earlier record
     const bool lacked = failed || node.reason.starts_with("Low RealMemory") ||
                         (!node.down && (node.reason.starts_with(kBadPower) || node.reason.starts_with(kBadDisk)));
-    // When a drain has ended, a DOWN may remain that the end of a worker left with the drain's reason, although the worker's
-    // successor is up.
+    // The end of a worker may have left a DOWN with the reason of a drain. The DOWN may remain after the drain, although the
+    // worker's successor is up.
     const Json* pod = world_.find(kinds::kPod, name);
     const bool serves =
         pod != nullptr && slurm.slurmd_ready(name) && core::find(*pod, {"metadata", "deletionTimestamp"}) == nullptr;

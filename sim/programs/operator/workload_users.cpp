@@ -1,4 +1,4 @@
-// What users do to their cluster, and administrators to Kubernetes nodes.
+// The actions of users on their cluster, and of administrators on Kubernetes nodes.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,5 @@
 // The words of slurm-bridge in Kubernetes: labels, annotations, gates, taints and conditions. Where the Go bridge of Slinky has
 // a word for the same thing, it is the same word.
-//
-// Folder src/bridge/common: what the controllers of the bridge share. Uses slinky.
 #pragma once
 
 #include <string_view>
@@ -12,9 +10,13 @@ inline constexpr std::string_view kProgram = "slurm-bridge";
 
 /// The scheduling gate of a pod that waits for Slurm. A pod template may contain it.
 inline constexpr std::string_view kGate = "scheduler.slinky.slurm.net/slurm-bridge";
-/// Pod label: the number of the Slurm job that the pod was placed for. Set together with the pin to the node.
+/// Toleration of a placed pod. Its value is the job that the pod was placed for, as "NUMBER.SUBMITTED". No taint has this key.
+/// The toleration is added in the patch that removes the gate. Kubernetes lets nobody remove or change a toleration of a pod,
+/// so this is the record that the bridge relies on. Labels and annotations can be changed at any time.
+inline constexpr std::string_view kTolerationPlacedFor = "scheduler.slinky.slurm.net/placed-for";
+/// Pod label: the number of the Slurm job that the pod was placed for. Only for users; see kTolerationPlacedFor.
 inline constexpr std::string_view kLabelJobId = "scheduler.slinky.slurm.net/slurm-jobid";
-/// Pod annotation: the Slurm node that the pod was placed on.
+/// Pod annotation: the Slurm node that the pod was placed on. Only for users.
 inline constexpr std::string_view kAnnotationNode = "slinky.slurm.net/slurm-node";
 /// Pod annotation: the number of the job that the bridge cancels in order to submit another one for the pod.
 inline constexpr std::string_view kAnnotationReplacedJob = "slinky.slurm.net/slurm-replaced-job";
@@ -23,6 +25,15 @@ inline constexpr std::string_view kAnnotationReplacedJob = "slinky.slurm.net/slu
 inline constexpr std::string_view kAnnotationManagedBy = "slinky.slurm.net/slurm-managed-by";
 /// Label of a Kubernetes node: its name in Slurm, if that is another.
 inline constexpr std::string_view kLabelSlurmNodeName = "slinky.slurm.net/slurm-nodename";
+/// Labels of a Kubernetes node that shall be an external node of Slurm. The value "false" counts as absent.
+inline constexpr std::string_view kLabelExternalNode = "scheduler.slinky.slurm.net/external-node";
+inline constexpr std::string_view kLabelBridgeExternalNode = "scheduler.slinky.slurm.net/slurm-bridge-external-node";
+/// Annotation of such a node: the partitions that it shall be in, separated by commas.
+inline constexpr std::string_view kAnnotationPartitions = "scheduler.slinky.slurm.net/external-node-partitions";
+/// Annotation of a Kubernetes node: with the value "NoExecute", the taint also ends the pods on it that do not tolerate it.
+inline constexpr std::string_view kAnnotationEffect = "slinky.slurm.net/managed-node-effect";
+/// Condition of a Kubernetes node: whether Slurm takes work for it.
+inline constexpr std::string_view kConditionNode = "SlurmReady";
 /// Taint of Kubernetes nodes that Slurm manages.
 inline constexpr std::string_view kTaintManagedNode = "slinky.slurm.net/managed-node";
 /// Prefix of the annotations with which a pod asks for settings of its job.

@@ -22,9 +22,10 @@ struct Settings {
   /// Annotations that count for pods that lack them. In the settings of one namespace they are those of the Namespace, which
   /// its users cannot write.
   kube::StringMap defaults{};
-  bool trusts_identities = false;      ///< Pods may name the user, the group and the priority of their jobs.
-  core::Duration bind_limit{120000};   ///< The time for a pod to be bound after its job has started.
-  core::Duration evict_limit{300000};  ///< The time for which a budget may keep a pod whose job has ended.
+  bool trusts_identities = false;        ///< Pods may name the user, the group and the priority of their jobs.
+  core::Duration bind_limit{120000};     ///< The time for a pod to be bound after its job has started.
+  core::Duration evict_limit{300000};    ///< The time for which a budget may keep a pod whose job has ended.
+  core::Duration silence_limit{600000};  ///< The time after which a node that is not ready loses the jobs of its pods.
 };
 
 }  // namespace bridge

@@ -171,6 +171,10 @@ std::string refused_affinity(const core::Json& affinity) {
   return {};
 }
 
+bool is_record(const kube::Toleration& toleration) {
+  return toleration.key == kTolerationPlacedFor;
+}
+
 /// Reads all annotations with our prefix.
 Result<void> read_all(const kube::StringMap& from, bool trusted, JobWish& out) {
   for (auto it = from.lower_bound(kAnnotationPrefix); it != from.end() && it->first.starts_with(kAnnotationPrefix); ++it) {
@@ -190,6 +194,9 @@ bool is_setting(std::string_view name) {
 }
 
 Result<JobWish> wish_of(const kube::SchedulingPodRecord& pod, const Settings& settings) {
+  if (std::ranges::any_of(pod.tolerations, is_record))
+    return core::fail(core::ErrorCode::kInvalid, "spec.tolerations: " + std::string(kTolerationPlacedFor) +
+                                                     " is the record of slurm-bridge, must be absent");
   std::string refused = refused_affinity(pod.affinity);
   if (refused.empty()) refused = contradiction(pod.node_selector, pod.affinity);
   if (!refused.empty()) return core::fail(core::ErrorCode::kInvalid, std::move(refused));

@@ -56,22 +56,68 @@ JobsController::JobsController(slinky::Wiring& wiring, Settings settings)
   wiring.wakes<SchedulingPodRecord>(*this, caches_.pods, [this](const SchedulingPodRecord& pod) -> slinky::Keys {
     return concerns(pod) ? slinky::Keys{pod.meta.key()} : slinky::Keys{};
   });
+  caches_.pods.listen([this](const auto& before, const auto& after) {
+    if (before && after) note(*before, *after);
+  });
   caches_.nodes.listen([this](const auto&, const auto&) { hosts_ = nullptr; });
   wiring.wakes<SchedulingNodeRecord>(
       *this, caches_.nodes, [this](const SchedulingNodeRecord&) { return keys(true); }, fits_differently);
+  wiring.wakes<SchedulingNodeRecord>(
+      *this, caches_.nodes, [this](const SchedulingNodeRecord& node) { return placed_on(node.meta.name); },
+      [](const SchedulingNodeRecord& before, const SchedulingNodeRecord& after) { return before.ready != after.ready; });
   wiring.wakes_on_slurm(name(), [this](const slurm::Change& change, const kube::Key&) { return woken_by(change); });
+}
+
+void JobsController::note(const SchedulingPodRecord& before, const SchedulingPodRecord& after) const {
+  const std::vector<JobId> placed = placed_for(after);
+  if (on_placed && !placed.empty() && placed_for(before).empty()) on_placed(placed.front());
+  if (on_told_to_end && is_told_to_end(after) && !is_told_to_end(before))
+    on_told_to_end(after.condition(kConditionEnded)->reason);
+}
+
+Counts JobsController::counts(core::WallTime now) const {
+  Counts out;
+  const slurm::SnapshotPtr snapshot = wiring_.snapshot(settings_->cluster);
+  const bool known = snapshot != nullptr && snapshot->complete();
+  std::set<std::string> uids;
+  for (const auto& pod : caches_.pods.all()) {
+    uids.insert(pod->meta.uid);
+    const PodPhase phase = phase_of(*pod);
+    out.waiting += phase == PodPhase::kWaiting ? 1 : 0;
+    if (phase != PodPhase::kPlaced && phase != PodPhase::kBound) continue;
+    ++out.placed;
+    const auto is_there = [&](const JobId& job) { return table_.row(job.number) != nullptr; };
+    if (known && std::ranges::none_of(placed_for(*pod), is_there)) ++out.missing;
+  }
+  if (!known) return out;
+  for (const auto& [number, row] : table_.rows()) {
+    const JobPhase phase = phase_of(*row.job);
+    if (row.mark.instance != installation_ || phase == JobPhase::kEnded) continue;
+    if (!uids.contains(submission_of(row.mark).pod_uid)) ++out.orphans;
+    const core::WallTime submitted{std::chrono::seconds{id_of(*row.job).submitted}};
+    if (phase == JobPhase::kWaits) out.oldest = std::max(out.oldest, now - submitted);
+  }
+  return out;
 }
 
 bool JobsController::concerns(const kube::SchedulingPodRecord& pod) const {
   const PodPhase phase = phase_of(pod);
   if (phase != PodPhase::kForeign && phase != PodPhase::kEnded) return true;
-  return job_of(pod.meta) != 0 || !table_.of(pod.meta.key()).empty();
+  return !placed_for(pod).empty() || !table_.of(pod.meta.key()).empty();
 }
 
 slinky::Keys JobsController::keys(bool waiting) const {
   slinky::Keys out;
   for (const auto& pod : caches_.pods.all()) {
     if (waiting ? phase_of(*pod) == PodPhase::kWaiting : concerns(*pod)) out.push_back(pod->meta.key());
+  }
+  return out;
+}
+
+slinky::Keys JobsController::placed_on(const std::string& node) const {
+  slinky::Keys out;
+  for (const auto& pod : caches_.pods.by_index(slinky::kIndexNode, node)) {
+    if (phase_of(*pod) == PodPhase::kBound) out.push_back(pod->meta.key());
   }
   return out;
 }

@@ -100,5 +100,47 @@ TEST_F(Wakes, RightsAreThoseThatItNeeds) {
     {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]}])"));
 }
 
+TEST_F(Wakes, PodsOnANodeThatIsReadyOrNotAnyMore) {
+  world.placed_pod(7, "node-2");
+  woken();
+  world.node("node-1", {{"status", {{"conditions", World::ready("False")}}}});
+  EXPECT_THAT(woken(), IsEmpty());
+  world.node("node-2", {{"status", {{"conditions", World::ready("False")}}}});
+  EXPECT_THAT(woken(), ::testing::Each("jobs ns/p"));
+}
+
+TEST(Counts, OfPodsAndJobs) {
+  World world;
+  JobsController& controller = world.controller();
+  std::vector<std::string> seen;
+  controller.on_placed = [&](const JobId& job) { seen.push_back("placed for " + std::to_string(job.number)); };
+  controller.on_told_to_end = [&](const std::string& reason) { seen.push_back("ends: " + reason); };
+  const core::WallTime now{std::chrono::seconds{World::submitted(7) + 90}};
+  const auto counts = [&] {
+    (void)world.plan();
+    return controller.counts(now);
+  };
+  world.waiting_pod();
+  world.job(7, "PENDING");
+  EXPECT_EQ(counts().waiting, 1U);
+  EXPECT_EQ(counts().oldest, core::Duration{90000});
+  EXPECT_EQ(counts().orphans, 0U);
+  world.placed_pod(7, "node-2");
+  EXPECT_EQ(counts().placed, 1U);
+  EXPECT_EQ(counts().missing, 0U);
+  world.jobs.clear();
+  EXPECT_EQ(counts().missing, 1U);
+  world.health = slurm::Snapshot::Health::kStale;
+  EXPECT_EQ(counts().missing, 0U) << "nothing is known";
+  world.health = slurm::Snapshot::Health::kComplete;
+  world.job(8, "RUNNING", "other");
+  world.job(9, "RUNNING", "other", "cluster-b");
+  world.job(10, "CANCELLED", "other");
+  EXPECT_EQ(counts().orphans, 1U);
+  world.placed_pod(7, "node-2", {{"status", {{"conditions", Json::parse(R"([{"type": "SlurmEnded", "status": "True",
+                                                                             "reason": "Cancelled"}])")}}}});
+  EXPECT_THAT(seen, ElementsAre("placed for 7", "ends: Cancelled"));
+}
+
 }  // namespace
 }  // namespace bridge::jobs

@@ -3,24 +3,63 @@
 #include "bridge/jobs/states.hpp"
 
 namespace bridge::jobs {
+namespace {
+
+/// Reports whether this installation submitted the job for the pod.
+bool is_for(const slurm::Job& job, const std::string& installation, const kube::SchedulingPodRecord& pod) {
+  const auto mark = slurm::mark_of(job);
+  return mark && mark->owner == slurm::Owner::kBridge && mark->instance == installation &&
+         submission_of(*mark).pod_uid == pod.meta.uid;
+}
+
+/// Reports whether the API server has this node, and it is not ready.
+bool is_not_ready(const core::Json& node, const std::string& name) {
+  const core::Json* conditions = core::find(node, {"status", "conditions"});
+  if (core::get_string(node, {"metadata", "name"}) != name || conditions == nullptr) return false;
+  for (const core::Json& one : *conditions) {
+    if (core::get_string(one, {"type"}) == "Ready") return core::get_string(one, {"status"}) != "True";
+  }
+  return false;
+}
+
+}  // namespace
 
 std::optional<PodOver> PodOver::job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                           const std::string& installation, const kube::SchedulingPodRecord& pod,
                                           const slurm::Job& job) {
-  const auto mark = slurm::mark_of(job);
-  if (!snapshot.fresh(observing.now()) || !mark || mark->owner != slurm::Owner::kBridge || mark->instance != installation ||
-      submission_of(*mark).pod_uid != pod.meta.uid || phase_of(job) != JobPhase::kEnded)
-    return {};
+  if (!snapshot.fresh(observing.now()) || !is_for(job, installation, pod) || phase_of(job) != JobPhase::kEnded) return {};
   if (phase_of(pod) == PodPhase::kWaiting && (is_refused(job) || replaced_job_of(pod.meta) == job.id)) return {};
   return PodOver(observing, pod, "JobEnded", end_reason(job), "job " + std::to_string(job.id) + " is " + job.state, {});
 }
 
 std::optional<PodOver> PodOver::job_gone(const plan::Observing& observing, const slurm::Snapshot& snapshot,
-                                         const kube::SchedulingPodRecord& pod, std::int64_t youngest) {
-  const std::int64_t job = job_of(pod.meta);
-  if (!snapshot.fresh(observing.now()) || job == 0 || snapshot.jobs.contains(job) || youngest <= job) return {};
+                                         const std::string& installation, const kube::SchedulingPodRecord& pod,
+                                         const JobTable& jobs) {
+  const std::vector<JobId> placed = placed_for(pod);
+  if (!snapshot.fresh(observing.now()) || placed.empty()) return {};
+  std::int64_t younger = 0;
+  for (const JobId& job : placed) {
+    younger = snapshot.jobs.contains(job.number) ? 0 : jobs.younger(installation, job);
+    if (younger == 0) return {};
+  }
+  const std::string number = std::to_string(placed.front().number);
   return PodOver(observing, pod, "JobGone", "Gone",
-                 "Slurm does not have job " + std::to_string(job) + " any more, but job " + std::to_string(youngest),
+                 "Slurm does not have job " + number + " any more, but the younger job " + std::to_string(younger),
+                 snapshot.requested_at + snapshot.good_for());
+}
+
+std::optional<PodOver> PodOver::job_ends_soon(const plan::Observing& observing, const slurm::Snapshot& snapshot,
+                                              const std::string& installation, const kube::SchedulingPodRecord& pod,
+                                              const slurm::Job& job, core::WallTime now) {
+  const std::optional<core::WallTime> leaves = leaves_at(pod, job);
+  if (!snapshot.fresh(observing.now()) || !is_for(job, installation, pod) || phase_of(pod) != PodPhase::kBound || !leaves ||
+      now < *leaves)
+    return {};
+  const bool preempted = job.details->preempted.has_value();
+  const std::string seconds = std::to_string(std::chrono::duration_cast<std::chrono::seconds>(pod.grace).count());
+  return PodOver(observing, pod, "JobEndsSoon", preempted ? "Preempted" : "TimedOut",
+                 "job " + std::to_string(job.id) + " ends at " + core::format_rfc3339(*job.end) +
+                     (preempted ? " for another job" : "") + ", and the pod may take " + seconds + " s to end",
                  snapshot.requested_at + snapshot.good_for());
 }
 
@@ -55,6 +94,18 @@ std::optional<Unneeded> Unneeded::pod_freed(const plan::Observing& observing, sl
                                             const kube::SchedulingPodRecord& pod) {
   if (submission_of(job.mark()).pod_uid != pod.meta.uid || phase_of(pod) != PodPhase::kForeign) return {};
   return Unneeded(observing, "somebody removed the gate of the pod", std::move(job));
+}
+
+std::optional<Unneeded> Unneeded::node_silent(const plan::Observing& observing, slurm::OwnJob job,
+                                              const kube::SchedulingPodRecord& pod, core::MonoTime since, core::Duration limit,
+                                              const plan::Fact& look) {
+  if (submission_of(job.mark()).pod_uid != pod.meta.uid || phase_of(pod) != PodPhase::kBound) return {};
+  if (observing.now() - since < limit || !look.value || !is_not_ready(*look.value, pod.node_name)) return {};
+  const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(limit).count();
+  return Unneeded(observing,
+                  "node " + pod.node_name + " has not been ready for " + std::to_string(minutes) +
+                      " min: the job of the pod is released, and the pod may still run there",
+                  std::move(job), true);
 }
 
 std::optional<Unneeded> Unneeded::replaceable(const plan::Observing& observing, slurm::OwnJob job,

@@ -37,13 +37,9 @@ void JobTable::read(const slurm::SnapshotPtr& snapshot) {
       if (before != last_->jobs.end() && before->second == job) continue;
     }
     drop(id);
-    const auto mark = slurm::mark_of(*job);
-    if (!mark || mark->owner != slurm::Owner::kBridge) continue;
-    const core::Json comment = core::parse_json(job->details->admin_comment).value_or(core::Json::object());
-    Row row{job, *mark, pods_of(comment), core::get_string(comment, {"wish"})};
-    for (const run::Key& pod : row.pods) by_pod_[pod].insert(id);
-    rows_.emplace(id, std::move(row));
+    add(job);
   }
+  follow_life(last_.get(), *snapshot);
   last_ = snapshot;
 }
 
@@ -65,11 +61,52 @@ std::vector<run::Key> JobTable::pods() const {
   return {keys.begin(), keys.end()};
 }
 
-std::int64_t JobTable::youngest(const std::string& installation) const {
-  for (auto it = rows_.rbegin(); it != rows_.rend(); ++it) {
-    if (it->second.mark.instance == installation) return it->first;
+Life JobTable::life() const {
+  return {since_, last_ == nullptr || last_->jobs.empty() ? 0 : std::prev(last_->jobs.end())->first};
+}
+
+std::int64_t JobTable::younger(const std::string& installation, const JobId& job) const {
+  if (since_ == 0 || since_ > job.submitted) return 0;
+  std::int64_t out = 0;
+  for (const auto& [number, row] : rows_) {
+    if (row.mark.instance != installation) continue;
+    const std::int64_t submitted = id_of(*row.job).submitted;
+    // External jobs are never requeued. Numbers and times have the same order, unless slurmctld went back to an older state.
+    if (number < job.number ? submitted > job.submitted : submitted < job.submitted) return 0;
+    if (number > job.number) out = number;
   }
-  return 0;
+  return out;
+}
+
+void JobTable::add(const std::shared_ptr<const slurm::Job>& job) {
+  const auto mark = slurm::mark_of(*job);
+  if (!mark || mark->owner != slurm::Owner::kBridge) return;
+  const core::Json comment = core::parse_json(job->details->admin_comment).value_or(core::Json::object());
+  const Life life{core::get_int(comment, {"life", "since"}), core::get_int(comment, {"life", "last"})};
+  Row row{job, *mark, pods_of(comment), core::get_string(comment, {"wish"}), life};
+  for (const run::Key& pod : row.pods) by_pod_[pod].insert(job->id);
+  rows_.emplace(job->id, std::move(row));
+}
+
+/// A snapshot is of the same life as the one before if they share a job.
+void JobTable::follow_life(const slurm::Snapshot* before, const slurm::Snapshot& now) {
+  bool same = false;
+  std::int64_t since = 0;
+  const auto at_most = [&](std::int64_t time) {
+    if (time != 0 && (since == 0 || time < since)) since = time;
+  };
+  for (const auto& [number, job] : now.jobs) {
+    const JobId id = id_of(*job);
+    at_most(id.submitted);
+    if (same || before == nullptr) continue;
+    const auto old = before->jobs.find(number);
+    same = old != before->jobs.end() && id.submitted != 0 && id_of(*old->second) == id;
+  }
+  for (const auto& [number, row] : rows_) {
+    if (number > row.life.last) at_most(row.life.since);
+  }
+  if (same) at_most(since_);
+  since_ = since;
 }
 
 void JobTable::drop(std::int64_t id) {

@@ -39,6 +39,7 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
   const auto cluster = recorder.metadata(kube::resources::kNamespace, {"", "kube-system"});
   if (cluster.record) out->installation = cluster.record->meta.uid;
   if (out->installation.empty()) return out;
+  installation_ = out->installation;
   const auto space = recorder.metadata(kube::resources::kNamespace, {"", key.ns});
   if (space.presence == kube::Presence::kUnknown) {
     out->installation.clear();
@@ -49,12 +50,14 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
   out->managed = is_managed(*settings_, key.ns, out->pod ? &out->pod->meta : nullptr);
   out->snapshot = wiring_.snapshot(settings_->cluster);
   table_.read(out->snapshot);
+  out->life = table_.life();
   if (hosts_ == nullptr) hosts_ = std::make_shared<const Hosts>(hosts_of(caches_.nodes.all()));
   out->hosts = hosts_;
   if (out->snapshot != nullptr) observe_jobs(context, *out);
   if (out->pod) {
     observe_leftovers(*out);
     remember(context, *out);
+    observe_silence(context, *out);
     observe_end(context, *out);
   } else {
     memory_.erase(key);
@@ -77,13 +80,13 @@ void JobsController::observe_jobs(const run::Observation& context, Observed& out
 void JobsController::choose_job(const run::Observation& context, Observed& out) const {
   if (!out.pod) return;
   const NamedJob* chosen = nullptr;
-  const std::int64_t placed_for = job_of(out.pod->meta);
+  const std::vector<JobId> placed = placed_for(*out.pod);
   for (const NamedJob& named : out.jobs) {
     const Submission submission = submission_of(named.mark);
     if (submission.pod_uid != out.pod->meta.uid) continue;
     out.attempts = std::max(out.attempts, submission.attempt);
-    if (placed_for != 0) {
-      if (named.job->id == placed_for) chosen = &named;
+    if (!placed.empty()) {
+      if (std::ranges::find(placed, named.job->id, &JobId::number) != placed.end()) chosen = &named;
     } else if (chosen == nullptr || phase_of(*chosen->job) == JobPhase::kEnded) {
       chosen = &named;
     }
@@ -119,10 +122,29 @@ void JobsController::observe_leftovers(Observed& out) const {
   if (host == out.hosts->end()) return;
   for (const auto& pod : caches_.pods.by_index(slinky::kIndexNode, host->second->meta.name)) {
     if (phase_of(*pod) != PodPhase::kBound || pod->meta.uid == out.pod->meta.uid) continue;
-    const JobTable::Row* row = table_.row(job_of(pod->meta));
-    const bool holds = row != nullptr && submission_of(row->mark).pod_uid == pod->meta.uid && row->job->holds_nodes();
-    if (!holds) out.leftovers.push_back(pod->meta.key().str());
+    const auto holds = [&](const JobId& job) {
+      const JobTable::Row* row = table_.row(job.number);
+      return row != nullptr && submission_of(row->mark).pod_uid == pod->meta.uid && row->job->holds_nodes();
+    };
+    if (std::ranges::none_of(placed_for(*pod), holds)) out.leftovers.push_back(pod->meta.key().str());
   }
+}
+
+bool JobsController::on_silent_node(const kube::SchedulingPodRecord& pod) const {
+  const auto node = caches_.nodes.find({"", pod.node_name});
+  return node != nullptr && !node->ready;
+}
+
+/// The kubelet of a node that is not ready says nothing about its pods. After a while, nobody waits for it.
+void JobsController::observe_silence(const run::Observation& context, Observed& out) const {
+  if (!out.job || !out.own || !out.silent_since || context.mono - *out.silent_since < settings_->silence_limit) return;
+  const auto named = std::ranges::find(out.jobs, out.job, &NamedJob::job);
+  if (named == out.jobs.end() || named->unneeded || phase_of(*out.job) == JobPhase::kEnded) return;
+  const auto look = out.context.facts.find("node");
+  out.asks_for_node = look == out.context.facts.end();
+  if (out.asks_for_node) return;
+  named->unneeded =
+      Unneeded::node_silent(context.observing, *out.own, *out.pod, *out.silent_since, settings_->silence_limit, look->second);
 }
 
 void JobsController::observe_end(const run::Observation& context, Observed& out) const {
@@ -133,9 +155,11 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
     out.over = PodOver::job_ended(context.observing, *out.snapshot, out.installation, pod, *out.job);
   } else if (phase != PodPhase::kWaiting && out.managed) {
     // Elsewhere, the job may be one of another Slurm, which another bridge knows.
-    out.over = PodOver::job_gone(context.observing, *out.snapshot, pod, table_.youngest(out.installation));
+    out.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, table_);
   }
-  if (out.over || !out.unbound_since || !out.job) return;
+  if (out.over || !out.job) return;
+  out.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, *out.job, out.context.now);
+  if (out.over || !out.unbound_since) return;
   out.over = PodOver::not_bound(context.observing, pod, *out.unbound_since, settings_->bind_limit,
                                 "job " + std::to_string(out.job->id));
 }
@@ -161,9 +185,14 @@ void JobsController::remember(const run::Observation& context, Observed& out) {
     memory.refused_since.reset();
   }
   out.unbound_since = last(memory.unbound_since, phase == PodPhase::kPlaced);
-  out.over_since = last(memory.over_since, phase == PodPhase::kBound && out.pod->condition(kConditionEnded) != nullptr);
+  out.over_since = last(memory.over_since, phase == PodPhase::kBound && is_told_to_end(*out.pod));
   out.refused_since = last(memory.refused_since, refused);
-  if (!memory.unbound_since && !memory.over_since && !memory.refused_since) memory_.erase(out.key);
+  out.silent_since = last(memory.silent_since, phase == PodPhase::kBound && on_silent_node(*out.pod));
+  const bool answered = out.snapshot != nullptr && out.snapshot->complete();
+  out.unanswered_since = last(memory.unanswered_since, phase == PodPhase::kWaiting && !answered);
+  const auto all = {memory.unbound_since, memory.over_since, memory.refused_since, memory.silent_since,
+                    memory.unanswered_since};
+  if (std::ranges::none_of(all, [](const auto& since) { return since.has_value(); })) memory_.erase(out.key);
 }
 
 }  // namespace bridge::jobs

@@ -36,6 +36,7 @@ struct Observed {
   bool managed = false;                                  ///< Jobs are submitted for the pod.
   std::shared_ptr<const kube::SchedulingPodRecord> pod;  ///< Null: there is none.
   slurm::SnapshotPtr snapshot;                           ///< Null: no slurmrestd is known.
+  Life life;                                             ///< Of slurmctld, as the snapshot shows.
   std::vector<NamedJob> jobs;                            ///< By number. Jobs of earlier pods of the name as well.
   /// The job of the pod: the one that it was placed for; else the oldest that has not ended; else the youngest. Null: none.
   std::shared_ptr<const slurm::Job> job;
@@ -46,9 +47,11 @@ struct Observed {
   std::shared_ptr<const Hosts> hosts;
   std::optional<PodOver> over;         ///< Set if the pod must not run.
   std::vector<std::string> leftovers;  ///< Pods on the node of `job` whose own jobs hold it no more. "ns/name".
-  /// Since when the placed pod has no Kubernetes node, since when its end is due, and since when `job` is refused, as far as
-  /// this process has seen.
-  std::optional<core::MonoTime> unbound_since, over_since, refused_since;
+  /// As far as this process has seen: since when the placed pod has no Kubernetes node, since when its end is due, since when
+  /// `job` is refused, since when the node of the bound pod is not ready, and since when Slurm does not answer a pod that
+  /// waits.
+  std::optional<core::MonoTime> unbound_since, over_since, refused_since, silent_since, unanswered_since;
+  bool asks_for_node = false;  ///< Whether the node is still not ready must be looked up live.
 };
 
 }  // namespace bridge::jobs

@@ -36,7 +36,7 @@ void add_pin(Json& patch, const Json& affinity, const std::string& node) {
 }  // namespace
 
 plan::ActPtr place(const kube::SchedulingPodRecord& pod, const std::string& kube_node, const std::string& slurm_node,
-                   std::int64_t job) {
+                   const JobId& job) {
   Json patch = Json::array();
   const auto gate = std::ranges::find(pod.gates, kGate) - pod.gates.begin();
   const std::string path = "/spec/schedulingGates/" + std::to_string(gate);
@@ -47,14 +47,20 @@ plan::ActPtr place(const kube::SchedulingPodRecord& pod, const std::string& kube
     return (toleration.key.empty() || toleration.key == kTaintManagedNode) && toleration.op == "Exists" &&
            toleration.effect.empty() && !toleration.seconds;
   };
-  if (std::ranges::none_of(pod.tolerations, tolerated)) {
-    const Json toleration{{"key", kTaintManagedNode}, {"operator", "Exists"}};
-    patch.push_back(pod.tolerations.empty() ? add_op("/spec/tolerations", Json::array({toleration}))
-                                            : add_op("/spec/tolerations/-", toleration));
-  }
-  add_entry(patch, "/metadata/labels", !pod.meta.labels.empty(), kLabelJobId, std::to_string(job));
+  const Json record{{"key", kTolerationPlacedFor}, {"operator", "Equal"}, {"value", placed_for_value(job)}};
+  patch.push_back(pod.tolerations.empty() ? add_op("/spec/tolerations", Json::array({record}))
+                                          : add_op("/spec/tolerations/-", record));
+  if (std::ranges::none_of(pod.tolerations, tolerated))
+    patch.push_back(add_op("/spec/tolerations/-", {{"key", kTaintManagedNode}, {"operator", "Exists"}}));
+  add_entry(patch, "/metadata/labels", !pod.meta.labels.empty(), kLabelJobId, std::to_string(job.number));
   add_entry(patch, "/metadata/annotations", pod.annotated, kAnnotationNode, slurm_node);
   return kube::json_patch(kube::resources::kPod, pod.meta, std::move(patch));
+}
+
+plan::ActPtr restore_words(const kube::SchedulingPodRecord& pod, const std::string& slurm_node, std::int64_t job) {
+  Json meta{{"labels", {{std::string(kLabelJobId), std::to_string(job)}}},
+            {"annotations", {{std::string(kAnnotationNode), slurm_node}}}};
+  return kube::merge_patch(kube::resources::kPod, pod.meta, {{"metadata", std::move(meta)}});
 }
 
 plan::ActPtr note_replaced(const kube::SchedulingPodRecord& pod, std::int64_t job) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "bridge/jobs/states.hpp"
 #include "core/json.hpp"
 #include "kube/acts.hpp"
 #include "kube/object.hpp"
@@ -11,9 +12,12 @@ namespace bridge::jobs {
 
 /// Returns one JSON patch that removes the gate of the bridge and lets Kubernetes bind the pod to this node only. Every term of
 /// the required node affinity gets the node, because Kubernetes takes any term that matches. The patch also adds the toleration
-/// of managed nodes, the number of the job, and the name of the node in Slurm. It fails with kConflict if the pod has changed.
+/// of managed nodes, the record of the job, and the words of restore_words. It fails with kConflict if the pod has changed.
 [[nodiscard]] plan::ActPtr place(const kube::SchedulingPodRecord& pod, const std::string& kube_node,
-                                 const std::string& slurm_node, std::int64_t job);
+                                 const std::string& slurm_node, const JobId& job);
+
+/// Returns a patch of the label and the annotation of a placed pod: the number of the job, and the name of the node in Slurm.
+[[nodiscard]] plan::ActPtr restore_words(const kube::SchedulingPodRecord& pod, const std::string& slurm_node, std::int64_t job);
 
 /// Returns a patch that notes the job that is about to be replaced. It fails with kConflict if the pod has changed, for it may
 /// have been placed.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "bridge/common/held.hpp"
 #include "bridge/common/names.hpp"
 #include "bridge/common/wish.hpp"
 #include "bridge/jobs/placing.hpp"
@@ -32,7 +33,9 @@ constexpr core::Duration kSubmitAgain{5 * 60 * 1000};
 constexpr core::Duration kStartSteps{10 * 60 * 1000};
 /// Slurm expects a job without a time limit to run for a year. A start so far away says nothing.
 constexpr core::Duration kStartAtMost{core::Duration{24 * 60 * 60 * 1000} * 360};
-constexpr std::string_view kPodFact = "pod";
+/// How long Slurm may be silent before a pod that waits is told. A process has not asked it yet when it starts.
+constexpr core::Duration kUnanswered{5000};
+constexpr std::string_view kPodFact = "pod", kNodeFact = "node";
 
 /// Reports whether a word may be the reason of a condition.
 bool is_reason(std::string_view word) {
@@ -53,6 +56,7 @@ class Pass {
 
   plan::Plan make() {
     if (in_.installation.empty()) return std::move(out_);
+    watch_node();
     release_jobs();
     if (in_.pod) follow_pod();
     return std::move(out_);
@@ -74,10 +78,27 @@ class Pass {
     }
   }
 
+  /// The node of the bound pod may be silent. After a limit, its job is released.
+  void watch_node() {
+    if (!in_.silent_since) return;
+    const core::Duration waited = in_.context.mono - *in_.silent_since;
+    const core::Duration limit = in_.settings->silence_limit;
+    out_.wake_after(waited < limit ? limit - waited : kRefusedAgain, "the node of the pod is not ready");
+    if (in_.asks_for_node) look_for(kNodeFact, kube::resources::kNode, {"", pod().node_name});
+  }
+
   /// Slurm ends every external job as CANCELLED. Its comment says what became of the pod.
   void release(const slurm::Job& job, const Unneeded& evidence) {
     const std::string number = std::to_string(job.id);
     plan::Lane& lane = out_.lane("release job " + number);
+    if (evidence.pod_may_run()) {
+      Json changes = condition_changes(
+          pod(),
+          {{kConditionQueued, false, "Ended", evidence.detail()}, {kConditionEnded, true, "NodeNotReady", evidence.detail()}},
+          in_.context.now);
+      if (!is_told_to_end(pod()))
+        lane.add({{"report", "Pod", name_, "end"}, evidence.detail(), set_conditions(pod(), std::move(changes))}).then();
+    }
     const std::string comment = job.details ? job.details->comment : "";
     const plan::StepId id{"comment", "Slurm job", number};
     if (job.holds_nodes() && comment.find(evidence.detail()) == std::string::npos && !has_failed(id) && may_update(job)) {
@@ -125,10 +146,14 @@ class Pass {
       out_.wake_after(kRefusedAgain, "whether the pod is gone could not be read");
       return;
     }
+    look_for(kPodFact, kube::resources::kPod, in_.key);
+  }
+
+  void look_for(std::string_view fact, const kube::Resource& resource, const kube::Key& key) {
     auto get = std::make_shared<kube::Get>();
-    get->resource = kube::resources::kPod;
-    get->key = in_.key;
-    out_.need({std::string(kPodFact), std::move(get)});
+    get->resource = resource;
+    get->key = key;
+    out_.need({std::string(fact), std::move(get)});
   }
 
   // --- The pod ---------------------------------------------------------------------------------------------------------------
@@ -143,6 +168,10 @@ class Pass {
       case PodPhase::kBound:
         return follow_bound();
       case PodPhase::kEnded:
+        // A pod without the condition does not concern the bridge.
+        if (pod().condition(kConditionQueued) != nullptr && !is_told_to_end(pod()))
+          report_queued(false, "Ended", "the pod has " + pod().phase);
+        return;
       case PodPhase::kForeign:
         return;
     }
@@ -150,11 +179,7 @@ class Pass {
 
   void follow_waiting() {
     if (!in_.managed && in_.job == nullptr) return;
-    if (!slurm_known()) {
-      if (pod().condition(kConditionQueued) == nullptr)
-        report_queued(false, "SlurmUnavailable", in_.snapshot == nullptr ? "no slurmrestd is known" : in_.snapshot->error);
-      return;
-    }
+    if (!slurm_known()) return report_unanswered();
     if (!in_.snapshot->capabilities.external_jobs) {
       return report_queued(
           false, "Unsupported",
@@ -177,6 +202,14 @@ class Pass {
     }
   }
 
+  /// A condition that the pod has already is not lost: it says what was known last.
+  void report_unanswered() {
+    if (pod().condition(kConditionQueued) != nullptr) return;
+    const core::Duration waited = in_.unanswered_since ? in_.context.mono - *in_.unanswered_since : core::Duration{0};
+    if (waited < kUnanswered) return out_.wake_after(kUnanswered - waited, "Slurm may answer until then");
+    report_queued(false, "SlurmUnavailable", in_.snapshot == nullptr ? "no slurmrestd is known" : in_.snapshot->error);
+  }
+
   void submit() {
     if (pod().gates.size() > 1)
       return report_queued(false, "OtherGates", "the pod has other scheduling gates, which must be removed first");
@@ -194,7 +227,8 @@ class Pass {
     }
     const slurm::JobMark mark{slurm::Owner::kBridge, in_.installation, key_of(pod().meta.uid, in_.attempts + 1)};
     const Json pods = Json::array({{{"ns", in_.key.ns}, {"name", in_.key.name}, {"uid", pod().meta.uid}}});
-    const Json more{{"pods", pods}, {"wish", digest}};
+    Json more{{"pods", pods}, {"wish", digest}};
+    if (in_.life.since != 0) more["life"] = {{"since", in_.life.since}, {"last", in_.life.last}};
     out_.lane("job").add(
         {id, "the pod waits for Slurm", slurm::submit_job(in_.settings->cluster, mark, *std::move(wish), more)});
     out_.waits_on(in_.settings->cluster);
@@ -306,12 +340,21 @@ class Pass {
       return report_queued(true, "NodeInUse",
                            job_text() + " holds " + node + ", where pod " + in_.leftovers.front() + " still ends");
     }
-    if (!in_.own) return await_snapshot();
+    if (!in_.own || !is_held(node)) return await_snapshot();
     const std::string why = job_text() + " runs on " + node;
     out_.lane("place").add({{"confirm", "Slurm job", std::to_string(in_.job->id)}, why, slurm::confirm_runs(*in_.own, node)});
     out_.lane("place").then().add(
-        {{"place", "Pod", name_}, why, place(pod(), host->second->meta.name, node, in_.job->id), kPlaceLate});
+        {{"place", "Pod", name_}, why, place(pod(), host->second->meta.name, node, id_of(*in_.job)), kPlaceLate});
     out_.intent.pods = 1;
+  }
+
+  /// Reports whether the prolog of the node would hold native jobs back for the pod. If somebody else uses the field, it
+  /// cannot.
+  [[nodiscard]] bool is_held(const std::string& name) const {
+    const slurm::Node* node = in_.snapshot->node(name);
+    if (!in_.settings->holds_native_jobs || node == nullptr || node->state.has("EXTERNAL")) return true;
+    const auto jobs = jobs_in(node->extra);
+    return !jobs || jobs->contains(in_.job->id);
   }
 
   void follow_placed() {
@@ -319,14 +362,39 @@ class Pass {
     if (!slurm_known()) return;
     if (in_.job == nullptr) return report_missing();
     wake_at_bind_limit();
-    report_allocated();
+    follow_running();
   }
 
   void follow_bound() {
     if (in_.over) return end_bound();
     if (!slurm_known()) return;
     if (in_.job == nullptr) return report_missing();
-    job_ended() ? await_snapshot() : report_allocated();
+    if (is_released(*in_.job)) return;
+    if (const auto leaves = leaves_at(pod(), *in_.job))
+      out_.wake_after(std::max(*leaves - in_.context.now, kSnapshotAgain), "the pod must leave before its job ends");
+    job_ended() ? await_snapshot() : follow_running();
+  }
+
+  /// Reports whether this pass releases the job.
+  [[nodiscard]] bool is_released(const slurm::Job& job) const {
+    return std::ranges::any_of(in_.jobs, [&](const NamedJob& named) { return named.job.get() == &job && named.unneeded; });
+  }
+
+  void follow_running() {
+    if (phase_of(*in_.job) != JobPhase::kRuns) return;
+    restore_lost_words();
+    report_allocated();
+  }
+
+  /// Users may have removed or changed them. The bridge itself does not rely on them.
+  void restore_lost_words() {
+    const bool labelled = pod().meta.label(kLabelJobId) == std::to_string(in_.job->id);
+    if (labelled && !pod().meta.annotation(kAnnotationNode).empty()) return;
+    const auto is_its = [&](const auto& host) { return host.second->meta.name == pod().pinned_to; };
+    const auto host = std::ranges::find_if(*in_.hosts, is_its);
+    if (host == in_.hosts->end()) return;
+    out_.lane("words").add(
+        {{"restore", "Pod", name_}, "its label or its annotation was removed", restore_words(pod(), host->first, in_.job->id)});
   }
 
   [[nodiscard]] bool job_ended() const { return in_.job != nullptr && phase_of(*in_.job) == JobPhase::kEnded; }
@@ -354,7 +422,7 @@ class Pass {
     const PodOver& over = *in_.over;
     plan::Lane& lane = out_.lane("end");
     // The eviction replaces the reason of DisruptionTarget. Only the conditions of the bridge say what Slurm said.
-    if (pod().condition(kConditionEnded) == nullptr) {
+    if (!is_told_to_end(pod())) {
       Json changes = condition_changes(pod(), end_conditions(), in_.context.now);
       lane.add({{"report", "Pod", name_, "end"}, over.detail(), set_conditions(pod(), std::move(changes))}).then();
     }
@@ -375,23 +443,31 @@ class Pass {
   // --- Reports ---------------------------------------------------------------------------------------------------------------
 
   void report_allocated() {
-    if (phase_of(*in_.job) != JobPhase::kRuns) return;
-    report_queued(false, "Allocated", job_text() + " holds " + std::string(pod().meta.annotation(kAnnotationNode)));
+    std::vector<Condition> wanted{{kConditionQueued, false, "Allocated", job_text() + " holds " + pod().pinned_to}};
+    if (is_told_to_end(pod())) {
+      if (!in_.own || in_.silent_since) return;
+      // Somebody has moved the end of the job, or the node is ready again.
+      wanted.push_back({kConditionEnded, false, "JobRuns", job_text() + " runs on"});
+    }
+    report(wanted);
   }
 
-  /// Without a younger job, nothing shows that slurmctld has not lost its state. In namespaces that are not managed, the job
-  /// may be one of another Slurm.
+  /// Nothing shows that slurmctld has not lost its state. In namespaces that are not managed, the job may be one of another
+  /// Slurm.
   void report_missing() {
     if (!in_.managed) return;
-    report_queued(
-        false, "JobMissing",
-        "Slurm does not have job " + std::to_string(job_of(pod().meta)) + ", and may have lost it; the pod is left alone");
-    out_.wake_after(kRefusedAgain, "a younger job shows whether Slurm has lost its state");
+    report_queued(false, "JobMissing",
+                  "Slurm does not have job " + std::to_string(placed_for(pod()).front().number) +
+                      ", and may have lost it; the pod is left alone");
+    out_.wake_after(kRefusedAgain, "a younger job may show that Slurm has not lost its state");
   }
 
   void report_queued(bool status, std::string reason, std::string message) {
-    Json changes =
-        condition_changes(pod(), {{kConditionQueued, status, std::move(reason), std::move(message)}}, in_.context.now);
+    report({{kConditionQueued, status, std::move(reason), std::move(message)}});
+  }
+
+  void report(const std::vector<Condition>& wanted) {
+    Json changes = condition_changes(pod(), wanted, in_.context.now);
     if (changes.empty()) return;
     const std::string why = changes.front().at("message").get<std::string>();
     out_.lane("report").add({{"report", "Pod", name_, "queue"}, why, set_conditions(pod(), std::move(changes))});

@@ -163,6 +163,19 @@ TEST(JobsPlan, WhatSlurmRefusesIsTold) {
   EXPECT_THAT(world.steps(), ElementsAre(kSubmit));
 }
 
+/// A process that starts has not asked Slurm yet.
+TEST(JobsPlan, APodIsToldThatSlurmDoesNotAnswerOnlyAfterAWhile) {
+  World world;
+  world.health = slurm::Snapshot::Health::kNone;
+  world.waiting_pod();
+  EXPECT_THAT(world.steps(), IsEmpty());
+  EXPECT_EQ(world.plan().wake(), core::Duration{5000});
+  world.mono = world.mono + core::Duration{5000};
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "SlurmUnavailable");
+  world.health = slurm::Snapshot::Health::kComplete;
+  EXPECT_THAT(world.steps(), ElementsAre(kSubmit));
+}
+
 /// slurmctld lists a job that it refused, and a pod whose job was only refused has not ended.
 TEST(JobsPlan, ARefusedJobIsSubmittedAgainIfSomethingElseIsAskedForOrAfterAWhile) {
   World world;
@@ -260,6 +273,8 @@ TEST(JobsPlan, ThePatchRemovesTheGateAndPinsEveryTerm) {
      "value": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]},
     {"op": "add", "path": "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/1/matchFields/-",
      "value": {"key": "metadata.name", "operator": "In", "values": ["node-2"]}},
+    {"op": "add", "path": "/spec/tolerations/-",
+     "value": {"key": "scheduler.slinky.slurm.net/placed-for", "operator": "Equal", "value": "7.1767200007"}},
     {"op": "add", "path": "/spec/tolerations/-", "value": {"key": "slinky.slurm.net/managed-node", "operator": "Exists"}},
     {"op": "add", "path": "/metadata/labels", "value": {"scheduler.slinky.slurm.net/slurm-jobid": "7"}},
     {"op": "add", "path": "/metadata/annotations", "value": {"slinky.slurm.net/slurm-node": "node-2"}}])"));
@@ -336,7 +351,7 @@ TEST(JobsPlan, APodWaitsForThePodBeforeItOnTheNode) {
   World world;
   Json before = Json::parse(R"({"kind": "Pod", "metadata": {"name": "before", "uid": "b",
     "labels": {"scheduler.slinky.slurm.net/slurm-jobid": "3"}, "annotations": {"slinky.slurm.net/slurm-node": "node-2"}},
-    "spec": {"nodeName": "node-2", "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+    "spec": {"nodeName": "node-2", "tolerations": [{"key": "scheduler.slinky.slurm.net/placed-for", "value": "3.1767200003"}], "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
       {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]}]}}}},
     "status": {"phase": "Running"}})");
   world.wiring().put(world.caches().pods, before);
@@ -369,6 +384,156 @@ TEST(JobsPlan, APodThatIsNotBoundInTimeFailsAndItsJobEnds) {
   EXPECT_THAT(act.at("patch").at("status").at("message").get<std::string>(), HasSubstr("0/2 nodes are available"));
   world.placed_pod(7, "", {{"status", {{"phase", "Failed"}}}});
   EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
+}
+
+// --- Users change what they can
+// -------------------------------------------------------------------------------------------------------------------------
+
+/// Users may remove the label, the annotation, or both, or write another number.
+TEST(JobsPlan, APlacedPodWithoutItsWordsKeepsItsJob) {
+  for (const Json& label : {Json(nullptr), Json("9")}) {
+    for (const char* node : {"", "node-2"}) {
+      World world;
+      world.job(7, "RUNNING");
+      Json more;
+      if (!label.is_null()) more["metadata"]["labels"][std::string(kLabelJobId)] = label;
+      world.bare_placed_pod(7, node, more);
+      EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue", "restore Pod ns/p"));
+      EXPECT_EQ(world.act("restore").at("patch").at("metadata"),
+                Json::parse(R"({"labels": {"scheduler.slinky.slurm.net/slurm-jobid": "7"},
+                                "annotations": {"slinky.slurm.net/slurm-node": "node-2"}})"));
+      world.health = slurm::Snapshot::Health::kStale;
+      EXPECT_THAT(world.steps(), IsEmpty());
+      world.health = slurm::Snapshot::Health::kComplete;
+      world.job(7, "CANCELLED");
+      EXPECT_THAT(world.steps(), Contains(*node == 0 ? "fail Pod ns/p" : "evict Pod ns/p"));
+    }
+  }
+}
+
+/// Nobody can remove the record of a placed pod. Users can add others.
+TEST(JobsPlan, AnotherRecordOfAUserDoesNotHideTheRightOne) {
+  World world;
+  world.job(6, "RUNNING", "other");
+  const Json other{{"key", kTolerationPlacedFor}, {"operator", "Equal"}, {"value", "99.1767200099"}};
+  const Json more{{"spec", {{"tolerations", Json::array({other})}}}};
+  world.placed_pod(7, "node-2", more);
+  world.job(7, "CANCELLED");
+  EXPECT_THAT(world.steps(), Contains("evict Pod ns/p"));
+  world.job(9, "RUNNING", "other");
+  world.jobs.erase(7);
+  EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "on doubt, nothing ends";
+  world.waiting_pod(more);
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "Refused");
+}
+
+/// Without the record, the bridge has not placed the pod, wherever it runs.
+TEST(JobsPlan, APodThatSomebodyElseFreedGivesItsJobBack) {
+  World world;
+  Json more{{"spec", {{"nodeName", "node-2"}}}};
+  more["spec"]["affinity"] = Json::parse(R"({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+    {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]}]}}})");
+  more["metadata"]["labels"][std::string(kLabelJobId)] = "7";
+  more["metadata"]["annotations"][std::string(kAnnotationNode)] = "node-2";
+  world.pod(more);
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
+  world.job(7, "CANCELLED");
+  EXPECT_THAT(world.steps(), IsEmpty()) << "the pod is not the bridge's";
+}
+
+// --- A node that is not ready
+// -------------------------------------------------------------------------------------------------------------------------
+
+/// The kubelet says nothing about its pods any more. They may still run.
+TEST(JobsPlan, APodOnASilentNodeLosesItsJobAfterTheLimitAndIsToldBefore) {
+  for (const Json& more : {Json::object(), kTerminating}) {
+    World world;
+    world.job(7, "RUNNING");
+    world.placed_pod(7, "node-2", more);
+    world.node("node-2", {{"status", {{"conditions", World::ready("Unknown")}}}});
+    EXPECT_EQ(world.plan().wake(), world.settings.silence_limit);
+    world.mono = world.mono + world.settings.silence_limit - core::Duration{1};
+    EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7")));
+    EXPECT_TRUE(world.plan().needs().empty());
+    world.mono = world.mono + core::Duration{1};
+    ASSERT_EQ(world.plan().needs().size(), 1U);
+    EXPECT_EQ(world.plan().needs().front().query->describe().at("name"), "node-2");
+    EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7")));
+    const auto answer = [&](core::Result<Json> value) {
+      world.facts.insert_or_assign("node", plan::Fact{std::move(value), world.mono});
+    };
+    Json node{{"metadata", {{"name", "node-2"}}}, {"status", {{"conditions", World::ready("True")}}}};
+    answer(node);
+    EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7"))) << "the cache is behind";
+    answer(core::fail(core::ErrorCode::kUnavailable, "the API server is away"));
+    EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7")));
+    node["status"]["conditions"] = World::ready("Unknown");
+    answer(node);
+    EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: end", "comment Slurm job 7", "cancel Slurm job 7"));
+    const plan::Plan made = world.plan();
+    EXPECT_EQ(made.lanes().at("release job 7").groups().front().size(), 1U) << "the pod is told before";
+    const Json told = condition(world.act("report"), kConditionEnded);
+    EXPECT_EQ(told.at("reason"), "NodeNotReady");
+    EXPECT_EQ(told.at("message"),
+              "node node-2 has not been ready for 10 min: the job of the pod is released, and the pod may still run there");
+  }
+}
+
+TEST(JobsPlan, ANodeThatIsReadyAgainInTimeKeepsTheJobsOfItsPods) {
+  World world;
+  world.job(7, "RUNNING");
+  world.placed_pod(7, "node-2");
+  world.node("node-2", {{"status", {{"conditions", World::ready("False")}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  world.node("node-2");
+  EXPECT_FALSE(world.plan().wake().has_value());
+  world.node("node-2", {{"status", {{"conditions", World::ready("False")}}}});
+  world.mono = world.mono + world.settings.silence_limit;
+  EXPECT_EQ(world.plan().wake(), world.settings.silence_limit) << "it counts from the beginning";
+}
+
+// --- The end of a job approaches
+// -------------------------------------------------------------------------------------------------------------------------
+
+/// Fault 8 of the Go bridge: the time limit of a job was not looked at, so that the next job started beside the pod.
+TEST(JobsPlan, APodLeavesBeforeItsJobReachesItsEnd) {
+  World world;
+  world.placed_pod(7, "node-2");
+  slurm::Job& job = world.job(7, "RUNNING");
+  job.start = world.now - std::chrono::minutes(50);
+  job.end = world.now + std::chrono::seconds(60);
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  EXPECT_EQ(world.plan().wake(), core::Duration{25000}) << "30 s of grace, and a margin";
+  world.now = world.now + core::Duration{25000};
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: end", "evict Pod ns/p"));
+  const Json told = condition(world.act("report"), kConditionEnded);
+  EXPECT_EQ(told.at("reason"), "TimedOut");
+  EXPECT_EQ(told.at("message"), "job 7 ends at 2026-01-01T10:01:00Z, and the pod may take 30 s to end");
+  EXPECT_EQ(world.act("evict").at("evidence").at("kind"), "JobEndsSoon");
+  world.change_details(job, [&](slurm::JobDetails& details) { details.preempted = world.now; });
+  EXPECT_EQ(condition(world.act("report"), kConditionEnded).at("reason"), "Preempted");
+  world.placed_pod(7, "node-2", {{"status", {{"conditions", Json::array({told})}}}});
+  EXPECT_THAT(world.steps(), ElementsAre("evict Pod ns/p"));
+  world.age = core::Duration{60000};
+  EXPECT_THAT(world.steps(), IsEmpty());
+  world.age = core::Duration{0};
+  job.end = world.now + std::chrono::minutes(10);
+  EXPECT_EQ(condition(world.act("report"), kConditionEnded).at("reason"), "JobRuns") << "somebody moved the end";
+}
+
+TEST(JobsPlan, AJobWithLittleTimeGivesHalfOfItToThePod) {
+  World world;
+  world.placed_pod(7, "node-2", {{"spec", {{"terminationGracePeriodSeconds", 300}}}});
+  slurm::Job& job = world.job(7, "RUNNING");
+  job.start = world.now;
+  job.end = world.now + std::chrono::seconds(60);
+  EXPECT_EQ(world.plan().wake(), core::Duration{30000});
+  job.end.reset();
+  EXPECT_FALSE(world.plan().wake().has_value()) << "it has no limit";
+  world.placed_pod(7);
+  job.end = world.now;
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue")) << "it is not bound yet";
 }
 
 // --- Every state of a job against every state of a pod
@@ -421,6 +586,20 @@ TEST(JobsPlan, EveryEndOfAJob) {
   }
 }
 
+TEST(JobsPlan, APodThatHasEndedHasNoJobAnyMore) {
+  World world;
+  Json more = kSucceeded;
+  more["status"]["conditions"] = Json::parse(R"([{"type": "SlurmQueued", "status": "False", "reason": "Allocated"}])");
+  world.placed_pod(7, "node-2", more);
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  const Json told = condition(world.act("report"), kConditionQueued);
+  EXPECT_EQ(told.at("reason"), "Ended");
+  EXPECT_EQ(told.at("message"), "the pod has Succeeded");
+  more["status"]["conditions"] = Json::array({told});
+  world.placed_pod(7, "node-2", more);
+  EXPECT_THAT(world.steps(), IsEmpty());
+}
+
 TEST(JobsPlan, WhySlurmEndedAPodIsTold) {
   World world;
   world.placed_pod(7, "node-2");
@@ -442,18 +621,46 @@ TEST(JobsPlan, ABudgetKeepsAPodOnlyForSoLong) {
   EXPECT_EQ(world.act("delete").at("uid"), "u");
 }
 
-TEST(JobsPlan, AJobThatIsGoneEndsThePodOnlyIfSlurmKnowsYoungerOnes) {
+TEST(JobsPlan, AJobThatIsGoneEndsThePodOnlyIfSlurmKnowsOlderAndYoungerOnes) {
   World world;
   world.placed_pod(7, "node-2");
   EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "JobMissing");
   EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
   world.job(6, "RUNNING", "other");
-  EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "slurmctld may have lost its state";
+  EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "slurmctld may have lost what is younger";
   world.job(8, "RUNNING", "other", "cluster-b");
   EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "it is somebody else's";
   world.job(9, "COMPLETED", "other");
   EXPECT_THAT(world.steps(), Contains("evict Pod ns/p"));
   EXPECT_EQ(world.act("evict").at("evidence").at("kind"), "JobGone");
+}
+
+/// A slurmctld that lost its state counts its jobs from 1 again, and reaches the number of the pod's job some day.
+TEST(JobsPlan, ASlurmctldThatLostItsStateEndsNoPod) {
+  World world;
+  world.placed_pod(7, "node-2");
+  world.job(6, "RUNNING", "other");
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  world.jobs.clear();
+  for (const std::int64_t number : {1, 8, 9}) {
+    world.change_details(world.job(number, "RUNNING", "other"), [&](slurm::JobDetails& details) {
+      details.submitted = core::WallTime{std::chrono::seconds{World::submitted(100 + number)}};
+    });
+    EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue")) << number;
+    EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "JobMissing");
+  }
+  world.jobs.erase(1);
+  EXPECT_THAT(world.steps(), Not(Contains("evict Pod ns/p"))) << "the first job of the new life has ended";
+}
+
+/// A job says since when slurmctld had kept its state when the bridge submitted it.
+TEST(JobsPlan, ASubmissionSaysWhatIsKnownOfTheLifeOfSlurmctld) {
+  World world;
+  world.job(6, "RUNNING", "other");
+  world.waiting_pod();
+  const Json comment = Json::parse(world.act("submit").at("comment").get<std::string>());
+  EXPECT_EQ(comment.at("life"), (Json{{"since", World::submitted(6)}, {"last", 6}}));
 }
 
 /// Another bridge of the same Kubernetes cluster placed the pod, for a job of another Slurm.
@@ -492,30 +699,21 @@ TEST(JobsPlan, NothingEndsWhileSlurmDoesNotAnswer) {
 TEST(JobsPlan, AnOldAnswerIsNoEvidence) {
   World world;
   world.age = core::Duration{60000};
-  world.job(7, "CANCELLED");
-  world.placed_pod(7, "node-2");
-  EXPECT_THAT(world.steps(), IsEmpty());
-  EXPECT_TRUE(world.plan().wake().has_value());
-  world.job(7, "RUNNING");
-  world.waiting_pod();
-  EXPECT_THAT(world.steps(), IsEmpty());
-  world.delete_pod();
-  EXPECT_THAT(world.steps(), IsEmpty());
-  EXPECT_TRUE(world.plan().wake().has_value());
-}
-
-TEST(JobsPlan, TheJobOfAPodThatIsGoneAwaitsANewerAnswer) {
-  World world;
-  world.age = core::Duration{60000};
-  world.job(7, "RUNNING");
   const auto waits = [&] {
     const plan::Plan plan = world.plan();
-    return plan.needs().empty() && plan.wake().has_value() && plan.waits_on().contains("slurm/demo");
+    return plan.step_count() == 0 && plan.needs().empty() && plan.wake().has_value() && plan.waits_on().contains("slurm/demo");
   };
-  EXPECT_TRUE(waits());
+  world.job(7, "CANCELLED");
+  world.placed_pod(7, "node-2");
+  EXPECT_TRUE(waits()) << "the job may not have ended";
+  world.job(7, "RUNNING");
+  world.waiting_pod();
+  EXPECT_TRUE(waits()) << "the job may have ended";
   world.placed_pod(7, "node-2", kSucceeded);
   EXPECT_TRUE(waits());
   world.waiting_pod(kTerminating);
+  EXPECT_TRUE(waits());
+  world.delete_pod();
   EXPECT_TRUE(waits());
   world.placed_pod(7, "node-2");
   EXPECT_FALSE(world.plan().wake().has_value()) << "the pod needs its job";
@@ -586,6 +784,23 @@ TEST(JobsPlan, TheCommentOfTheUserStays) {
   EXPECT_EQ(world.act("comment").at("wish").at("comment"), "mine; the pod has Succeeded");
   world.change_details(job, [](slurm::JobDetails& details) { details.comment = "mine; the pod has Succeeded"; });
   EXPECT_THAT(world.steps(), ElementsAre("cancel Slurm job 7"));
+}
+
+TEST(JobsPlan, BesideASlurmdAPodWaitsUntilTheNodeListsItsJob) {
+  World world;
+  world.settings.holds_native_jobs = true;
+  world.waiting_pod();
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), Not(Contains("place Pod ns/p")));
+  world.nodes["node-2"].extra = R"({"slurm-bridge":"6"})";
+  EXPECT_THAT(world.steps(), Not(Contains("place Pod ns/p")));
+  world.nodes["node-2"].extra = R"({"slurm-bridge":"6 7"})";
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p"));
+  world.nodes["node-2"].extra = "of somebody else";
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p")) << "it cannot be listed";
+  world.nodes["node-2"].extra = "";
+  world.nodes["node-2"].state.flags = {"EXTERNAL"};
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p")) << "no native job runs there";
 }
 
 }  // namespace

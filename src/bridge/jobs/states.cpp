@@ -23,6 +23,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kEnds{{{
                                                                                {"OUT_OF_MEMORY", "OutOfMemory"},
                                                                                {"REVOKED", "Revoked"}}};
 
+/// The time from the eviction of a pod to the moment when its kubelet ends it.
+constexpr core::Duration kEndMargin{5000};
+
 /// Returns a positive number, or 0.
 std::int64_t number_of(std::string_view text) {
   std::int64_t out = 0;
@@ -48,6 +51,12 @@ bool is_refused(const slurm::Job& job) {
   return job.state == "FAILED" && job.details && job.details->reason == "BadConstraints" && job.start == job.end;
 }
 
+JobId id_of(const slurm::Job& job) {
+  using std::chrono::seconds;
+  const auto submitted = job.details ? job.details->submitted : std::nullopt;
+  return {job.id, submitted ? std::chrono::duration_cast<seconds>(submitted->since_epoch).count() : 0};
+}
+
 std::string node_of(const slurm::Job& job) {
   return !job.nodes_unknown && job.nodes.size() == job.only_named + 1 ? job.nodes.front() : std::string();
 }
@@ -57,16 +66,39 @@ std::string end_reason(const slurm::Job& job) {
   return end == kEnds.end() ? "Ended" : std::string(end->second);
 }
 
+std::optional<core::WallTime> leaves_at(const kube::SchedulingPodRecord& pod, const slurm::Job& job) {
+  if (phase_of(job) != JobPhase::kRuns || !job.start || !job.end || *job.end <= *job.start) return {};
+  return *job.end - std::min(pod.grace + kEndMargin, (*job.end - *job.start) / 2);
+}
+
 PodPhase phase_of(const kube::SchedulingPodRecord& pod) {
   if (pod.phase == "Succeeded" || pod.phase == "Failed") return PodPhase::kEnded;
   if (std::ranges::find(pod.gates, kGate) != pod.gates.end()) return PodPhase::kWaiting;
-  const bool placed = job_of(pod.meta) != 0 && !pod.meta.annotation(kAnnotationNode).empty() && !pod.pinned_to.empty();
-  if (!placed) return PodPhase::kForeign;
+  if (placed_for(pod).empty()) return PodPhase::kForeign;
   return pod.node_name.empty() ? PodPhase::kPlaced : PodPhase::kBound;
 }
 
-std::int64_t job_of(const kube::ObjectMeta& pod) {
-  return number_of(pod.label(kLabelJobId));
+bool is_told_to_end(const kube::SchedulingPodRecord& pod) {
+  const kube::PodCondition* ended = pod.condition(kConditionEnded);
+  return ended != nullptr && ended->status == "True";
+}
+
+std::vector<JobId> placed_for(const kube::SchedulingPodRecord& pod) {
+  std::vector<JobId> out;
+  // The patch that places a pod also pins it and removes the gate.
+  if (pod.pinned_to.empty() || std::ranges::find(pod.gates, kGate) != pod.gates.end()) return out;
+  for (const kube::Toleration& toleration : pod.tolerations) {
+    if (toleration.key != kTolerationPlacedFor) continue;
+    const std::string_view value = toleration.value;
+    const std::size_t dot = std::min(value.find('.'), value.size());
+    const JobId job{number_of(value.substr(0, dot)), number_of(value.substr(std::min(dot + 1, value.size())))};
+    if (job.number != 0) out.push_back(job);
+  }
+  return out;
+}
+
+std::string placed_for_value(const JobId& job) {
+  return std::to_string(job.number) + "." + std::to_string(job.submitted);
 }
 
 std::int64_t replaced_job_of(const kube::ObjectMeta& pod) {

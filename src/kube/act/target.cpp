@@ -651,7 +651,7 @@ class Target::Impl::Gate final : public plan::Gate, public std::enable_shared_fr
   }
 
   std::weak_ptr<Impl> owner_;
-  // Mutable, because those who wait hold const gates, and a read changes what the gate waits for.
+  // Mutable, because passes hold const gates, and a live read changes what the gate waits for.
   mutable Wanted wanted_;
   mutable bool reading_ = false;
   mutable core::Duration wait_ = kFirstReread;

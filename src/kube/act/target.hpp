@@ -22,7 +22,7 @@
 
 namespace kube {
 
-/// What gates need to know of a cache.
+/// The parts of a cache that gates need.
 struct CacheView {
   const CacheBase* cache = nullptr;
   Scope scope;
@@ -40,7 +40,7 @@ class Target final : public plan::Target {
   Target(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, const CacheDirectory& caches,
          EventRecorder& events);
   ~Target() override;
-  /// Sets a callback. It is called when a live read has settled gates: they may be open now, so check them again.
+  /// Sets the callback for live reads that have shown the outcome of a write. Check all gates then, because some may be open.
   void on_settled(std::function<void()> call);
 
  private:

@@ -1,4 +1,4 @@
-// Decides whether this process may act: with an election only while it holds the Lease, else from the start.
+// Decides whether this process may act. With an election it may act only while it holds the Lease, otherwise from the start.
 #pragma once
 
 #include <functional>

@@ -83,7 +83,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     tell(holder);
     const bool ours = holder == options.identity;
     if (leading && !ours) return lose("another replica holds it: " + holder);
-    // Whether the holder is alive depends on when we saw the Lease change, never on the holder's clock.
+    // The holder counts as alive for some time after we saw the Lease change. The holder's clock does not matter.
     const bool expired = now() - observed_at >= options.duration;
     if (!holder.empty() && !ours && !expired) return again();
     write();
@@ -189,7 +189,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     const bool held = leading;
     end();
     if (writing) {
-      // Waits for the answer, because only the answer shows what the write left on the server.
+      // Waits for the answer, because only the answer shows whether the Lease was written.
       when_written = [this, done = std::move(done)] { give_up(done, true); };
     } else if (held) {
       give_up(std::move(done), true);

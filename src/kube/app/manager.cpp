@@ -65,6 +65,7 @@ struct Manager::Impl {
   run::Shutdown shutdown;
   std::function<void()> on_leading;
   std::function<void(const std::string&)> on_waiting;
+  std::function<void()> on_collect;
   bool started = false;
   bool change_planned = false;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
@@ -188,9 +189,17 @@ const run::Passes& Manager::passes() const {
   return impl_->passes;
 }
 
+Metrics* Manager::metrics() const {
+  return impl_->options.metrics;
+}
+void Manager::on_collect(std::function<void()> callback) {
+  impl_->on_collect = std::move(callback);
+}
+
 void Manager::collect() const {
   Metrics* metrics = impl_->options.metrics;
   if (metrics == nullptr) return;
+  if (impl_->on_collect) impl_->on_collect();
   impl_->passes.collect();
   for (const auto& entry : impl_->entries) {
     const std::string name = entry->resource.plural + (entry->resource.group.empty() ? "" : "." + entry->resource.group);

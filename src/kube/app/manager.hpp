@@ -101,6 +101,10 @@ class Manager final : private CacheDirectory {
   void on_waiting(std::function<void(const std::string& system)> callback);
   [[nodiscard]] bool idle() const;  ///< No pass runs, and no key is ready, held or due for a retry.
   [[nodiscard]] const run::Passes& passes() const;
+  /// Returns ManagerOptions::metrics.
+  [[nodiscard]] Metrics* metrics() const;
+  /// Sets a callback that collect() calls.
+  void on_collect(std::function<void()> callback);
   /// Updates the gauges of the metrics, before they are exported.
   void collect() const;
   [[nodiscard]] Client& client();

@@ -105,7 +105,8 @@ class MiniApi final : public net::HttpTransport {
   bool refuse_watches = false;
   std::string hold;  ///< Requests with this "METHOD path" are carried out, but their answers are held back.
   std::vector<std::function<void()>> held;
-  /// An error with a status is the answer. An error without one loses the reply of a request that is carried out.
+  /// Returns the error of a write, if any. An error with a status is the answer. With an error without a status, the write is
+  /// carried out, and its reply is lost.
   std::function<std::optional<core::Error>(const net::HttpRequest&)> before_write;
 
  private:

@@ -1,5 +1,5 @@
-// Watches the objects that other objects name (Secrets, ConfigMaps ...) while a key names them. An object has its own watch, or
-// shares a watch of the namespace if many are named there: each watch is a socket, and one object may name tens of thousands.
+// Watches the objects that other objects name (Secrets, ConfigMaps ...) while a key names them. An object has its own watch. If
+// many are named in a namespace, they share one watch, because a watch is a socket and one object may name tens of thousands.
 //
 // Requires: the owner calls caches_changed() after each change of a cache.
 // Guarantees: a key that reads an object is woken by each change of the object, and when the object is first known. Objects
@@ -83,7 +83,7 @@ class NamedWatches {
   std::function<void()> changed_;
   std::map<Id, Entry> entries_;
   std::map<Place, std::unique_ptr<CacheEntry>> namespaces_;
-  std::map<run::WorkKey, std::set<Id>> reads_;  ///< What the last observe of each key named.
+  std::map<run::WorkKey, std::set<Id>> reads_;  ///< The objects that the last observe of each key named.
 };
 
 }  // namespace kube

@@ -106,7 +106,7 @@ ContainerState container_state(dom::element status, bool init) {
     result.waiting_reason = text(inner, "reason");
     result.message = text(inner, "message");
     result.crashed = result.waiting_reason == "CrashLoopBackOff";
-    // Takes the message of the last end, because the kubelet's own message contains only the length of the back-off.
+    // Uses the termination message of the last run, because the kubelet's own message contains only the length of the back-off.
     if (result.crashed && has_last && last["terminated"].get(inner) == simdjson::SUCCESS)
       result.message = text(inner, "message");
   } else if (state["terminated"].get(inner) == simdjson::SUCCESS) {
@@ -438,6 +438,8 @@ core::Result<std::shared_ptr<const SchedulingPodRecord>> parse_record<Scheduling
   record.scheduler = text(spec, "schedulerName");
   record.priority_class = text(spec, "priorityClassName");
   record.priority = static_cast<std::int32_t>(integer(spec, "priority"));
+  if (std::int64_t grace = 0; spec["terminationGracePeriodSeconds"].get(grace) == simdjson::SUCCESS)
+    record.grace = std::chrono::seconds{grace};
   record.requests = pod_requests(spec);
   each_item(spec, "tolerations", [&](dom::element toleration) {
     std::int64_t seconds = 0;
@@ -494,6 +496,9 @@ core::Result<std::shared_ptr<const SchedulingNodeRecord>> parse_record<Schedulin
   dom::element status;
   if (object["status"].get(status) == simdjson::SUCCESS) {
     record.allocatable = quantities(status, "allocatable");
+    each_item(status, "addresses", [&](dom::element address) {
+      if (record.internal_ip.empty() && text(address, "type") == "InternalIP") record.internal_ip = text(address, "address");
+    });
     each_item(status, "conditions", [&](dom::element c) {
       record.conditions.push_back({text(c, "type"), text(c, "status"), text(c, "reason"), text(c, "message")});
     });

@@ -246,7 +246,7 @@ TEST(RecordTest, AMetadataRecordIsTheMetadataOfAnyKind) {
 TEST(RecordTest, ASchedulerSeesWhatAPodWants) {
   Json pod = full_pod();
   pod["spec"].update(Json::parse(R"({
-    "schedulingGates": [{"name": "a.b/c"}, {"name": "d"}], "schedulerName": "slurm", "priorityClassName": "high", "priority": 100,
+    "schedulingGates": [{"name": "a.b/c"}, {"name": "d"}], "schedulerName": "slurm", "priorityClassName": "high", "priority": 100, "terminationGracePeriodSeconds": 45,
     "nodeSelector": {"disk": "ssd"}, "affinity": {"nodeAffinity": {"x": [1]}},
     "tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 30},
                     {"operator": "Exists"}]})"));
@@ -259,6 +259,7 @@ TEST(RecordTest, ASchedulerSeesWhatAPodWants) {
   EXPECT_EQ(record.scheduler, "slurm");
   EXPECT_EQ(record.priority_class, "high");
   EXPECT_EQ(record.priority, 100);
+  EXPECT_EQ(record.grace, core::Duration{45000});
   EXPECT_EQ(record.node_selector, (StringMap{{"disk", "ssd"}}));
   EXPECT_EQ(record.affinity, Json::parse(R"({"nodeAffinity": {"x": [1]}})"));
   EXPECT_THAT(record.tolerations,

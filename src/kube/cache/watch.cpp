@@ -168,7 +168,7 @@ struct Watch::Impl {
   Client::StreamId stream = 0;
   std::uint64_t generation = 0;  ///< The number of the stream. Pieces of an older stream are ignored.
 
-  std::string rv;  ///< Where to resume; "" before the first list, and when the history is gone.
+  std::string rv;  ///< The resourceVersion to resume from; "" before the first list, and when the history is gone.
   std::string continue_token;
   bool pages_next = false;  ///< List in pages next: WatchList was refused or failed.
   int broken_watch_lists = 0;

@@ -3,9 +3,9 @@
 // Guarantees: the sink receives whole lists or single changes, in the order of resourceVersions. While a list is under way or
 // has failed, the sink keeps its contents.
 //
-// Every list is a consistent read: a watch that sends initial events (WatchList) without a resourceVersion or, if the server
-// refuses that, a paged list. A lost watch resumes at the last resourceVersion seen. After a 410 or 404 the watch lists again,
-// and the cache keeps its old contents meanwhile. Backoff and timeouts have client-go's values.
+// Every list is a consistent read: a watch that sends initial events (WatchList) without a resourceVersion or, if that is
+// refused or fails, a paged list. A lost watch resumes at the last resourceVersion seen. After a 410 or 404 the watch lists
+// again, and the cache keeps its old contents meanwhile. Backoff and timeouts have client-go's values.
 #pragma once
 
 #include <functional>

@@ -522,7 +522,7 @@ void next_page(std::shared_ptr<Pages> pages) {
   // The reference to the client is safe: if the client is destroyed, the callback is never called.
   pages->client.list(pages->resource, pages->ns, pages->options, [pages](core::Result<core::Json> reply) {
     if (!reply && reply.error().code == core::ErrorCode::kExpired && ++pages->restarts <= Client::kMaxListRestarts) {
-      // The reply's token would continue with the current state, and the list would match no version.
+      // The reply contains a token that continues at a newer version. With it, the list would mix objects of two versions.
       pages->options.continue_token.clear();
       pages->list = nullptr;
       return next_page(pages);

@@ -172,7 +172,7 @@ class SourceCredentials final : public Credentials {
   void take(const Material& material) {
     net::Endpoint next = endpoint_;
     next.tls.ca_pem = material.ca_pem;
-    // What the plugin returned stays valid until it returns something else.
+    // The token and certificate of a plugin stay in use until the plugin returns others.
     if (!source_.exec) {
       token_ = material.token;
       next.tls.cert_pem = material.cert_pem;
@@ -436,7 +436,7 @@ core::Result<std::unique_ptr<Credentials>> make(core::Loop& loop, const System& 
 }  // namespace
 
 void StaticCredentials::refresh(Done done) {
-  // There is no loop for a later callback. Callers accept an answer at once.
+  // Calls back at once, because there is no loop for a later callback. Callers accept this.
   done(core::fail(core::ErrorCode::kUnauthorized, "these credentials cannot be renewed"));
 }
 

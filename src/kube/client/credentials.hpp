@@ -74,7 +74,7 @@ core::Result<std::unique_ptr<Credentials>> kubeconfig_credentials(core::Loop& lo
 /// Reads KUBERNETES_SERVICE_HOST/PORT and /var/run/secrets/kubernetes.io/serviceaccount. Error: kNotFound outside of a pod, or
 /// if a file is missing.
 core::Result<std::unique_ptr<Credentials>> in_cluster_credentials(core::Loop& loop, const System& system);
-/// Uses `kubeconfig` if set; else $KUBECONFIG; else the pod's service account; else ~/.kube/config. Errors: as above.
+/// Uses `kubeconfig`, else $KUBECONFIG, else the pod's service account, else ~/.kube/config. Errors: those of the source used.
 core::Result<std::unique_ptr<Credentials>> discover_credentials(core::Loop& loop, const std::string& kubeconfig = "",
                                                                 const std::string& context = "");
 

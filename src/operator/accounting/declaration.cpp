@@ -1,4 +1,4 @@
-// What the Accounting controller reads, what wakes it, and the rights that it needs.
+// Declares what the Accounting controller reads, what wakes it, and the rights that it needs.
 #include "api/well_known.hpp"
 #include "operator/accounting/observe.hpp"
 #include "operator/accounting/plan.hpp"

@@ -14,13 +14,13 @@
 
 namespace op::accounting {
 
-/// The clusters that slurmdbd has, as it reports them through the slurmrestd of one of them.
+/// slurmdbd's list of clusters, read through the slurmrestd of one cluster.
 struct Said {
   core::Result<std::vector<slurm::accounting::Cluster>> clusters;
   core::MonoTime asked_at;
 };
 
-/// Whether something listens at the address of an external slurmdbd.
+/// The outcome of a connection to the port of an external slurmdbd.
 struct Reached {
   Endpoint port;
   core::Result<void> result;

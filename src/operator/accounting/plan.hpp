@@ -33,9 +33,9 @@ std::string write_conf_script();
 /// key.
 SecretFacts key_in_force(const Observed& observed);
 
-/// Returns the release to publish for waiting slurmctlds: that of the slurmdbd that answers or last answered, or "unknown" if
-/// it reported none; "" if none has answered. The kubelet delivers it with a delay. Therefore the release of a slurmdbd that
-/// still starts is published already if none or a later one was published. slurmctld itself waits for slurmdbd's answer.
+/// Returns the release of slurmdbd to publish for slurmctlds that wait: that of the slurmdbd that is ready, or the published
+/// one. "unknown": the ready slurmdbd reported none. "": none is known. A slurmdbd that starts replaces a later release, or
+/// none, at once, because the kubelet delivers the ConfigMap late. slurmctld itself waits for slurmdbd's answer.
 std::string release_to_tell(const Observed& observed);
 
 // The children, as data to apply.

@@ -18,7 +18,7 @@ constexpr core::Duration kSeldom{45000}, kOften{10000}, kSoon{1000}, kSoonAway{2
 /// A change of the condition Ready counts as new for this time.
 constexpr core::Duration kNew{2 * 60 * 1000};
 
-/// What one cluster's slurmrestd says about slurmdbd and about the cluster's registration there.
+/// The answer of one cluster's slurmrestd about slurmdbd and about the cluster's registration there.
 enum class Word {
   kUnknown,       ///< Unknown: slurmrestd does not answer, refuses the request, or was not asked yet.
   kUnserved,      ///< Unknown: slurmrestd does not serve accounting, perhaps not yet.
@@ -28,7 +28,7 @@ enum class Word {
   kGood,
 };
 
-/// What the last status says about the condition Ready.
+/// The condition Ready in the last status.
 struct Before {
   explicit Before(const Observed& observed) {
     const api::Condition* ready = api::find_condition(observed.accounting.status.conditions, api::kConditionReady);

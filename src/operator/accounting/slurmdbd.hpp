@@ -16,7 +16,7 @@ namespace op::accounting {
 [[nodiscard]] plan::Need ask_port(const Endpoint& port);
 [[nodiscard]] Reached read_reached(Endpoint port, const plan::Fact& fact);
 
-/// What the answers show about slurmdbd.
+/// The conclusions from the answers about slurmdbd.
 struct Report {
   bool answers = false;   ///< slurmdbd has answered through at least one cluster.
   std::string away;       ///< Why slurmdbd answers through no cluster, in Slurm's words; "": it answers or was not asked.
@@ -28,7 +28,7 @@ struct Report {
 [[nodiscard]] Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan);
 
 /// Asks again whether an external slurmdbd can be reached, if that is due and `report` does not show it. Asks only while a
-/// cluster has yet to join: a slurmctld that is restarted for a slurmdbd that it cannot reach may end.
+/// cluster has yet to join: slurmctld is restarted for that, and may exit if it cannot reach slurmdbd.
 void look_at_port(const Observed& observed, const Report& report, plan::Plan& plan);
 
 }  // namespace op::accounting

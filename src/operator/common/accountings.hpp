@@ -29,7 +29,7 @@ struct NamedBy {
                                                const api::AccountingSpec& spec);
 
 /// Returns the names of the Controllers that no longer name this Accounting, but whose loaded or offered slurm.conf still has
-/// its slurmdbd.
+/// its slurmdbd. Leaves out Controllers that are being deleted.
 [[nodiscard]] std::vector<std::string> leaving_clusters(const kube::Cache<kube::Object>& controllers,
                                                         const kube::Cache<kube::Object>& config_maps,
                                                         const kube::Key& accounting, const api::AccountingSpec& spec);

@@ -24,7 +24,7 @@ struct Checked {
   bool sssd = false;
 };
 
-/// Returns the init container. `mounts`: the files, where daemons find them. sssd.conf may be mounted as in the sidecar.
+/// Returns the init container. `mounts`: mounts of the files, where the daemons expect them, or sssd.conf as in the sidecar.
 core::Json check_container(const std::string& image, Checked what, core::Json mounts);
 
 /// Returns the errors of the daemons of these pods, as reported when the pods started.

@@ -19,13 +19,13 @@ namespace op {
 core::Json child_json(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                       const kube::ObjectMeta& owner, const kube::StringMap& labels, const kube::StringMap& annotations = {});
 
-/// Does what child_json does, with the metadata of the user: the labels and annotations of the owner, overridden by `over`
-/// (what users set for this child), overridden by our labels.
+/// Returns child_json with the metadata of the user: the labels and annotations of the owner, overridden by `over` (what users
+/// set for this child), overridden by our labels.
 core::Json owned_child(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                        const kube::ObjectMeta& owner, const kube::StringMap& ours, const api::Metadata& over = {});
 
-/// Returns the step that makes the child as wanted; nullopt if it already is. `observed` null: it does not exist. If our ports
-/// have other numbers on a Service, the ports are replaced first, and the rest is applied in the next pass.
+/// Returns the step that makes the child as wanted. nullopt: it is so, or is being deleted. `observed` null: there is no child.
+/// If a Service has our ports with other numbers, the step replaces only the ports. A later pass applies the rest.
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager);
 

@@ -25,7 +25,7 @@ struct Referrers {
 
 struct Needed {
   std::string waiting;  ///< What the object waits for, for users. "": nothing needs it any more.
-  /// True if something may still use the object, so that its children must exist. If not, it only waits for more deletions.
+  /// True if something may still use the object, so its children must exist. False: the object only waits for more deletions.
   bool at_work = false;
 };
 

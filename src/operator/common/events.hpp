@@ -1,5 +1,5 @@
-// Reads what only events show about an object: why it is not created, or why a claim gets no volume. No cache has events. A
-// need of a plan reads them live.
+// Reads what only events show about an object: why it is not created, or why a claim gets no volume. No cache has events. Plans
+// read them live with a plan::Need.
 #pragma once
 
 #include <string>

@@ -7,11 +7,11 @@
 
 namespace op {
 
-/// Proves that the user deleted the cluster: its Controller is terminating. Covers all pods of the namespace, and never
-/// expires.
+/// Proves that the user deleted the cluster: its Controller is being deleted. Covers all pods in the namespace of the
+/// Controller. Never expires.
 class OwnerEnds final : public kube::PodEvidence {
  public:
-  /// Pass `controller` without deletion_timestamp (returns nullopt) if its children stay, or while it waits for workers' jobs.
+  /// Returns nullopt unless `controller` has a deletion_timestamp. Callers clear it while workers must not be deleted at once.
   static std::optional<OwnerEnds> of(const plan::Observing& observing, const kube::ObjectMeta& controller,
                                      const kube::PodRecord& worker);
 

@@ -39,7 +39,7 @@ struct Rival {
   bool claims_hosts = false;  ///< The rival takes precedence for all names of Kubernetes nodes: its scalingMode is DaemonSet.
   [[nodiscard]] bool takes(std::string_view node) const;
 };
-/// Describes `other` as a rival of `self`. Nodes and ordinals are empty if their names cannot collide.
+/// Describes `other` as a rival of `self`: no nodes if names cannot collide, and no reserved names if `self` takes precedence.
 Rival rival(const WorkersOf& workers_of, const kube::Object& self, const kube::Object& other);
 
 }  // namespace op

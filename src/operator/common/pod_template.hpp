@@ -1,4 +1,4 @@
-// Pod templates: our defaults, and what users write over them.
+// Merges the pod templates of users over our defaults.
 //
 // Users see one rule: what they write wins. Maps are merged; lists of named items (containers, env, volumes, ports) are merged
 // by name, volumeMounts by mountPath. args are appended to ours. A probe's handler, an env variable's source and a volume's
@@ -31,7 +31,7 @@ std::string container_image(const api::PodTemplate& over, std::string_view name,
 core::Json merge_pod_template(core::Json pod_spec, const api::PodTemplate& over, const kube::ObjectMeta& owner,
                               const kube::StringMap& labels, const kube::StringMap& annotations);
 
-/// project_config_map and project_secret return a source of a projected volume: {"configMap": {"name", "items"}} or alike.
+/// Return a source of a projected volume: {"configMap": {"name", "items"}}, or {"secret": ...} with the same members.
 core::Json project_config_map(std::string_view name, const core::Json& items = nullptr, bool optional = false);
 core::Json project_secret(std::string_view name, std::string_view key, std::string_view path);
 /// Returns a volume with these sources. Only root can read its files, unless `mode` says otherwise.

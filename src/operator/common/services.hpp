@@ -1,4 +1,4 @@
-// Services: our spec with the user's merged over it.
+// Builds Services: merges the ServiceSpec of users over ours.
 #pragma once
 
 #include <string_view>

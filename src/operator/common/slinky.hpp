@@ -3,5 +3,5 @@
 
 namespace slinky {}
 namespace op {
-using namespace slinky;  // NOLINT(google-build-using-namespace): all of the operator speaks of these things alone.
+using namespace slinky;  // NOLINT(google-build-using-namespace): the operator gives these names no other meaning.
 }  // namespace op

@@ -1,4 +1,4 @@
-// Mappings and filters for wakes that several controllers use; see slinky/wiring.hpp.
+// Maps changed objects to the keys that they wake, for several controllers; see slinky/wiring.hpp.
 #pragma once
 
 #include <functional>

@@ -7,7 +7,7 @@
 //
 // A slurmctld without a number waits at its start for slurmdbd, with its port open. Therefore a new cluster waits in the init
 // container, where users see it. So does a slurmctld that is newer than its slurmdbd, before it touches its state. A running
-// cluster joins when slurmdbd answers. If slurmdbd goes away during the restart, a slurmctld that never had one waits for it. A
+// cluster joins when slurmdbd answers. If slurmdbd goes away during the restart, a slurmctld that never had a slurmdbd waits. A
 // slurmctld that has joined also starts without slurmdbd and keeps the records for it.
 //
 // Folder src/operator/controller: the controller of Controllers: slurmctld and its configuration. Uses operator/common, and no

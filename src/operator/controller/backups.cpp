@@ -44,10 +44,10 @@ std::vector<std::string> names_of(const std::vector<kube::PodPtr>& pods, bool (*
   return out;
 }
 
-/// How long the primary may take to start once its backups are deleted. The backup that serves has a minute of it to write its
-/// state.
+/// The time that the primary may take to start once its backups are deleted. The backup that serves has a minute of it to write
+/// its state.
 constexpr core::Duration kHandOver{120000};
-/// How long to wait for Slurm to show whether a backup serves.
+/// The time for which to wait for Slurm to show whether a backup serves.
 constexpr core::Duration kUnheard{60000};
 
 bool has_begun(const kube::PodRecord& pod, std::string_view container) {
@@ -80,8 +80,8 @@ std::optional<core::WallTime> false_since(const Observed& observed) {
   return before != nullptr && before->status == api::ConditionStatus::kFalse ? before->last_transition_time : std::nullopt;
 }
 
-/// Returns since when the backups have handed over, or now if they should begin. nullopt: they should not hand over. They do so
-/// once for each pod of the primary, because the last report of a pod's kubelet stays if its machine is lost.
+/// Returns since when the backups have handed over, or now if they should begin. nullopt: they should not hand over. They hand
+/// over only once for each pod of the primary. If the machine of that pod is lost, the pod still looks as if it waited.
 std::optional<core::WallTime> hands_over_since(const Observed& observed) {
   const kube::PodRecord* primary = primary_to_be(observed);
   if (primary == nullptr) return {};

@@ -1,8 +1,8 @@
 // Backups of slurmctld: a StatefulSet beside that of the primary.
 //
 // A standby slurmctld reads its configuration when it starts, and takes over with it. It does not know later additions, and
-// jobs that use them would be lost. So the pods of the backups are replaced with each configuration, which costs nothing, and
-// the primary is reconfigured only when no backup runs with another configuration.
+// jobs that use them would be lost. So the pods of the backups are replaced with each configuration, which ends no job. The
+// primary is reconfigured only when no backup runs with another configuration.
 //
 //   slurm.conf or a template changes -> the backups' StatefulSet replaces its pods
 //   no backup runs with another slurm.conf -> the primary is reconfigured
@@ -36,7 +36,7 @@ bool primary_ready(const Observed& observed);
 /// True if a backup answers in place of the primary.
 bool backup_serves(const Observed& observed);
 
-/// True if the primary's pod waits for the serving backup to end.
+/// True while the backups hand over to the primary, whose pod waits for their end.
 bool backup_hands_over(const Observed& observed);
 
 /// True if a backup may take over with another configuration than the offered one.

@@ -24,10 +24,10 @@ inline constexpr const char* kClusterNumber = "cluster-number";
 struct ClusterNumbers {
   std::string ours, theirs;
 };
-/// Parses the termination message of slurmctld. Returns nullopt if it ended for another reason or runs.
+/// Parses the termination message of slurmctld. Returns nullopt if slurmctld is ready or has ended for another reason.
 std::optional<ClusterNumbers> differing_numbers(const kube::ContainerState& slurmctld);
 
-/// Records the numbers if slurmctld crashes repeatedly because of them.
+/// Records the numbers if slurmctld crashes repeatedly because of them, and later that it is up again. Forgets old numbers.
 void note_numbers(const Observed& observed, ConfigState& next);
 
 /// Returns the arguments of the init container's script after the state directory: both numbers, and the pod for which they

@@ -212,7 +212,8 @@ std::optional<std::string> find_namesake(const Observed& observed, const ConfigS
       observed.nodesets, [&](const NodeSetFacts& nodeset) { return ordinal_of(name, nodeset.host_prefix).has_value(); });
   const bool workers_name = maker != observed.nodesets.end();
   std::string whose = workers_name ? "a worker of NodeSet " + maker->object : "a node";
-  // While Slurm does not answer, its last answer counts. A file that changes with each silence would be offered anew each time.
+  // While Slurm does not answer, its last answer counts. Otherwise the file would change, and be offered anew, whenever Slurm
+  // stops answering.
   if (slurm::has_answered(observed.snapshot) && observed.snapshot->node(name) != nullptr) return whose;
   // While Slurm has not answered yet, a cluster that has loaded a configuration may have any node. Any other cluster may have a
   // record of a worker of this name.

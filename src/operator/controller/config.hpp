@@ -24,17 +24,17 @@ struct Rendered {
   std::string hash;
   /// spec.partition.config of the NodeSets with a partition, by the partition's name.
   std::map<std::string, std::string> partitions;
-  /// What the resources no longer ask for, but the files must keep.
+  /// Items that no resource asks for any more but that the files must keep, mostly because jobs use them.
   std::vector<Withheld> withheld;
-  /// Digest of what users ask for, independent of Slurm's answers. The content may change without it, because it keeps what
-  /// jobs or Slurm nodes still need.
+  /// Digest of what users ask for, independent of Slurm's answers. The content may change while this digest does not, because
+  /// the content keeps what jobs or Slurm nodes still need.
   std::string asked;
   std::string slurmdbd;  ///< slurmdbd according to spec.accountingRef, as "host:port"; "": none.
   /// True if topology.yaml may change when the nodes of Slurm change.
   bool topology_may_change = false;
-  /// True if slurmctld would not start with the files that the spec wants mounted: see topology.hpp.
+  /// True if slurmctld's pod must stay: slurmctld would not start with the files that the spec wants mounted. See topology.hpp.
   bool keeps_pod = false;
-  /// What must be solved before there can be files: a malformed extraConf with its line, a missing ConfigMap ...
+  /// The problems that prevent the files: a malformed extraConf with its line, a missing ConfigMap ...
   std::vector<Problem> problems;
   /// Problems that are reported, but do not prevent the files.
   std::vector<Problem> warnings;

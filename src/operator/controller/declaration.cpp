@@ -1,4 +1,4 @@
-// What the controller of Controllers reads, what wakes it, and the rights that it needs.
+// Declares what the controller of Controllers reads, what wakes it, and the rights that it needs.
 #include <algorithm>
 
 #include "api/well_known.hpp"

@@ -1,4 +1,4 @@
-// Shared by the parts of a Controller's plan.
+// The plan of a Controller while it is being written, and the functions that its parts share.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,7 @@ const core::Result<core::Json>* read_live(Draft& draft, const kube::Resource& re
 bool claim_goes(const Observed& observed);
 /// True if slurmctld's state would be lost with its pod, and users have not given it up (api::kAnnotationLoseJobs).
 bool state_at_stake(const Observed& observed);
-/// True if jobs would be lost with that state. Also true if the jobs cannot be seen, and without a RestApi if there are
+/// True if jobs would be lost with slurmctld's state. Also true if the jobs cannot be seen, and without a RestApi if there are
 /// workers.
 bool jobs_at_stake(const Observed& observed);
 
@@ -43,13 +43,13 @@ void plan_guard(Draft& draft);
 Keyring plan_copy(Draft& draft);
 /// Adds the headless Service of all workers and their PodDisruptionBudget.
 void plan_workers_objects(Draft& draft);
-/// Deletes records of workers that no NodeSet manages any more.
+/// Deletes records of workers that no NodeSet manages any more, unless deletions are stopped or Slurm's answers are in doubt.
 void plan_records(Draft& draft);
 
 /// Sets KeyChanged while the key rotates, or if something is wrong with it. Only this condition says what is waited for,
 /// because each new message of Degraded is a new event.
 void set_key_condition(Conditions& conditions, Draft& draft, const Keyring& keyring);
-/// Returns the problem that slurmctld refuses our tokens, because the key is not the one with which it runs.
+/// Returns the problem that Slurm refuses tokens that are signed with the Controller's JWT key.
 std::vector<Problem> token_problems(const Observed& observed);
 void plan_status(Draft& draft, Conditions conditions, bool ready);
 

@@ -32,7 +32,7 @@ std::string in_force(const Observed& observed) {
   return key_by(observed, in_template(*observed.stateful_set));
 }
 
-/// True if a user accepts the loss of jobs although Slurm does not answer.
+/// True if a user accepts the loss of jobs (api::kAnnotationLoseJobs).
 bool loses_jobs(const Observed& observed) {
   return is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs));
 }
@@ -124,7 +124,7 @@ plan::Step create(const Observed& observed) {
           kube::create(kube::resources::kSecret, std::move(secret))};
 }
 
-/// Whether slurmctld's pod is replaced even if the key has the same digest.
+/// Selects whether slurmctld's pod is replaced even if the key has the same digest.
 enum class Template { kAsItIs, kAnew };
 
 /// Returns the step that patches the copy. If `data` is not null, it replaces the data and ends a rotation.
@@ -192,8 +192,8 @@ Problem edited(const Observed& observed) {
               observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
 }
 
-/// True if KeyChanged shows that the user's Secret has new data that waits. Without StatefulSet and copy, only it can show
-/// that.
+/// True if KeyChanged shows that new data in the user's Secret are not in use yet. Only this condition can show that if there
+/// is neither a StatefulSet nor a copy.
 bool other_data_waited(const Observed& observed) {
   return api::find_condition(observed.controller.status.conditions, api::kConditionKeyChanged) != nullptr;
 }

@@ -84,7 +84,8 @@ std::string find_older_cluster(const Caches& caches, const Observed& self) {
     if (theirs.uid == ours.uid || core::get_bool(other->body, {"spec", "external"}) ||
         !same_cluster_name(name_of(*other), name))
       continue;
-    // Which of the Controllers with one Accounting keeps the name depends on which has joined: see AccountingFacts::namesake.
+    // Two Controllers with one Accounting are compared elsewhere: the one that has joined keeps the name. See
+    // AccountingFacts::namesake.
     if (self.accounting && self.accounting->exists && accounting_ref(*other) == accounting_ref(*self.object)) continue;
     if (std::tie(theirs.created, theirs.ns, theirs.name) < std::tie(ours.created, ours.ns, ours.name))
       return theirs.key().str();

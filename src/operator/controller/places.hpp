@@ -6,10 +6,10 @@
 // waits while any job is starting (prologs.hpp), for other workers that come at the same time, and for a minute after the last
 // such reconfigure.
 //
-// The ConfigMap stores until when workers have been given places (rollout.hpp). The pod of a worker stores since when Slurm has
-// had its node. The NodeSet writes this time when it first sees the node (slinky/workers.hpp), so a later pod of the same name
-// has another time. If Slurm has the node of a pod without such a time, one of two cases applies. Either the pod has the record
-// of an earlier pod, including its place, or Slurm had the node before any file named nodes, which is before `given_until`.
+// The ConfigMap stores `given_until`: workers that Slurm has had since before that time have their places (rollout.hpp). A
+// worker's pod stores since when Slurm has had its node. The NodeSet writes this when it first sees the node
+// (slinky/workers.hpp), so a later pod of the name has another time. A registered pod without a time counts as having its
+// place: the record is an earlier pod's, or Slurm had the node before any file named nodes.
 #pragma once
 
 #include "operator/common/slinky.hpp"

@@ -2,9 +2,9 @@
 // in memory: with PrologFlags=DeferBatch, with PrologSlurmctld, or while nodes are powered up. A reconfigure or restart loses
 // the launch, and the job is shown as RUNNING, without its script, until somebody cancels it.
 //
-// So a reconfigure or restart waits while a job is starting, and a restart also while Slurm does not answer, but for a minute
-// at most: otherwise users with long prologs would never get a configuration loaded, and what would repair Slurm would never be
-// loaded. An event names the jobs that were starting then, and a condition names them while they run. Slurm's REST API does not
+// So a reconfigure or restart waits while a job is starting. A restart also waits while Slurm does not answer. The wait ends
+// after a minute: otherwise long prologs, or a Slurm that needs repair, would keep any configuration from being loaded. An
+// event names the jobs that were starting then, and a condition names them while they run, because Slurm's REST API does not
 // show whether their scripts run. The ConfigMap stores the wait and the affected jobs (rollout.hpp).
 #pragma once
 
@@ -22,9 +22,9 @@ namespace op::controller {
 
 /// The longest wait of a reconfigure or restart.
 inline constexpr core::Duration kPrologLimit{60000};
-/// How often to check whether the reconfigure or restart may continue.
+/// The period of checks whether the reconfigure or restart may continue.
 inline constexpr core::Duration kPrologPoll{500};
-/// How often to check whether the affected jobs have ended.
+/// The period of checks whether the affected jobs have ended.
 inline constexpr core::Duration kDoubtPoll{10000};
 /// The id of the steps that ask Slurm whether any job is starting. A job that is starting is no failure.
 inline const plan::StepId kLookForStarting{"look for", "starting jobs"};

@@ -32,7 +32,7 @@ constexpr int kCrashesUntilRefused = 2;
 
 /// The time between two checks whether jobs have ended. The end of a job does not wake the Controller.
 constexpr core::Duration kJobsPoll{5000};
-/// How long a refused content waits for its next try. The time doubles with each refusal.
+/// The time for which a refused content waits for its next try. It doubles with each refusal.
 constexpr core::Duration kFirstRetry{60000};
 constexpr core::Duration kLongestRetry{30 * 60 * 1000};
 
@@ -304,7 +304,7 @@ Move choose(const ConfigState& now, const ConfigState& next, const Rendered& wan
     // A slurmctld that starts must find the accepted content.
     const bool trying = now.refused_hash == now.offered_hash && !slurmctld.refusal && slurmctld.ready;
     if (next.can_roll_back()) return trying ? Move::kStay : Move::kRollBack;
-    // What was kept in the content for jobs may be why slurmctld does not start.
+    // slurmctld may fail to start because of a line that was kept in the content for jobs.
     const bool down = slurmctld.fails || slurmctld.failed_before;
     return down && next.offered_hash != wanted.hash ? Move::kOffer : Move::kStay;
   }
@@ -624,10 +624,10 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   if (!next.refuses(wanted)) next.forget_refusal();
   if (next.refused_hash.empty() && next.left_out.empty()) next.refused_by.clear();
 
-  // A starting slurmctld must find the one content by which it is judged, so the content stays. Otherwise the silence of this
-  // slurmctld could change what is kept in the content. This does not apply to what jobs need that Slurm has reported: a pod
+  // While slurmctld starts, the offered content stays, because slurmctld is judged by it. Slurm does not answer then, and that
+  // alone could change what the content keeps. Exceptions: what running jobs need according to Slurm is added, because a pod
   // that is not ready may run a slurmctld that answers, on a machine that is cut off. A slurmctld that crashed before it had
-  // this content is not judged by it, and must get what it may start with.
+  // this content is not judged by it and gets the wanted content.
   const bool judged = !slurmctld.ready && !slurmctld.fails && !slurmctld.failed_before;
   const bool starts = offers_asked && !refuses && judged && next.left_out == now.left_out && !lacks_withheld(next, wanted);
   switch (starts && !offers_wanted && !next.refuses(wanted) ? Move::kStay : choose(now, next, wanted, slurmctld)) {
@@ -646,7 +646,7 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
       next.offered = std::move(wanted.files);
       next.offered_hash = wanted.hash;
       next.offered_asked = wanted.asked;
-      // The content is tried once more.
+      // The content is offered for one more try.
       if (!next.refused_hash.empty()) next.refused_hash = wanted.hash;
       // This is the accepted content, so there is no other one to keep.
       if (next.offered_hash == next.accepted_hash) next.accepted.clear();

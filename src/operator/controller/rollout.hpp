@@ -148,7 +148,7 @@ struct SlurmctldFacts {
 SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state);
 
 /// Returns when the refused content or the next refused partition is offered again. The cause may be gone by then (a name that
-/// DNS did not know, a node that had not registered). nullopt: the passing of time alone offers nothing again.
+/// DNS did not know, a node that had not registered). nullopt: nothing is offered again merely because time passes.
 std::optional<core::WallTime> next_try(const ConfigState& state);
 
 /// Renders what users want, without what the state leaves out.
@@ -192,18 +192,18 @@ bool slurmctld_crashes(const Observed& observed);
 /// not respond, still has its state. False for a slurmctld that crashes, because it may need another template.
 bool has_state(const Observed& observed);
 
-/// Returns when slurmctld last answered the reconfigure for the content for which its pod was refreshed. nullopt: unknown.
+/// Returns when slurmctld last answered the reconfigure that followed the last refresh of its volume. nullopt: unknown.
 std::optional<core::MonoTime> reconfigured_at(const Observed& observed);
-/// Keeps the outcome of that reconfigure for the next pass.
+/// Keeps the outcome of that reconfigure, which reconfigured_at() reads in the next pass.
 void remember_reconfigure(const Observed& observed, plan::Plan& plan);
 
 /// True if slurmctld runs with the offered content and, as far as is known, its volume contains no other content.
 bool holds_offered(const Observed& observed, const ConfigState& state);
 
-/// True if slurmctld is up and runs with another configuration than the offered one.
+/// True if slurmctld runs with another configuration than the offered one. False if it refused that and accepted no other.
 bool needs_load(const Observed& observed, const ConfigState& state);
 
-/// True while a running slurmctld has yet to load the offered content.
+/// True while a running slurmctld has yet to load the offered content. False if it refused that, and without a RestApi.
 bool awaits_load(const Observed& observed, const ConfigState& state);
 
 /// Returns the step that makes the kubelet refresh the volume at once when the scripts that slurmctld itself runs have changed.
@@ -213,7 +213,7 @@ std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigS
 /// Adds a step that records on the pod with which content it was first seen to crash. `state`: the stored state.
 void add_crash_mark(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
-/// Adds the steps that load `state`, the stored state, into slurmctld, unless it lacks what `wanted` keeps for jobs.
+/// Adds the steps that load `state`, the stored state, into slurmctld. Adds none if `state` lacks what `wanted` keeps for jobs.
 void add_load_steps(const Observed& observed, const ConfigState& state, const Rendered& wanted, plan::Plan& plan);
 
 }  // namespace op::controller

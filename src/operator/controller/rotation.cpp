@@ -24,16 +24,16 @@ namespace {
 
 using core::Json;
 
-/// How long a message may still arrive after its signer has loaded another file. Tokens live for a minute, and credentials for
-/// two (AuthInfo's ttl= and cred_expire=). kWithoutKidMayArrive is for messages without a kid, which a daemon with both keys
-/// checks with its signing key. There are no credentials without a kid.
+/// The time in which a message may still arrive after its signer has loaded another file. Tokens live for a minute, and
+/// credentials for two (AuthInfo's ttl= and cred_expire=). kWithoutKidMayArrive is for messages without a kid, which a daemon
+/// with both keys checks with its signing key. There are no credentials without a kid.
 constexpr core::Duration kSignedMayArrive{180000}, kWithoutKidMayArrive{90000};
 /// A slurmd reads its keys before it begins to register, that is, within this time after its reported start.
 constexpr core::Duration kBeginsToRegister{30000};
 constexpr int kShortestKey = 16;
 /// A pod gets no more witnesses once this many have failed. A witness is an ephemeral container: see rotation.hpp.
 constexpr int kMostWitnesses = 5;
-/// How often to check the progress of the daemons.
+/// The period of checks of the progress of the daemons.
 constexpr core::Duration kKeyPoll{1000};
 /// The pause between two attempts to reach daemons that have not loaded the files. It doubles with each attempt.
 constexpr core::Duration kLoadAgain{15000};
@@ -52,7 +52,7 @@ Json jwks(Json signs, Json besides) {
   return {{"$jwks", {{"signs", 0}, {"keys", Json::array({std::move(signs), std::move(besides)})}}}};
 }
 
-/// True if a container of the pod has read its files or is about to.
+/// True if a container of the pod may have read its files: the pod has a Kubernetes node and has not ended.
 bool may_have_read(const kube::PodRecord& pod) {
   const bool not_yet = pod.node_name.empty() && pod.phase == "Pending";
   return !not_yet && pod.phase != "Failed" && pod.phase != "Succeeded";
@@ -128,7 +128,7 @@ std::string joined(const std::vector<std::string>& items) {
   return fmt::format("{}", fmt::join(items, "; "));
 }
 
-/// What a pod shows about the files of this step.
+/// The state of a pod's witnesses: what it shows about the files of this step.
 struct Witness {
   std::optional<core::WallTime> done;  ///< When the kubelet had refreshed the files.
   bool waits = false;                  ///< A witness is waiting for the files.

@@ -11,14 +11,14 @@
 //   alone     new                                                           everybody signs with the new one
 // clang-format on
 //
-// A step begins only when every slurmctld and slurmd is known to have loaded the files of the one before, and messages signed
-// otherwise have expired. A kubelet does not report when it has refreshed a volume. So each pod gets an ephemeral container
-// that mounts the same volume and ends when the file key-generation is that of the step. The pod's status shows when it ended.
-// A slurmd that was started or reconfigured half a minute later, by the clock of the same machine, has loaded the files. So has
-// slurmctld, through which slurmds are reconfigured.
+// A step begins only when every slurmctld and slurmd is known to have loaded the files of the previous step, and messages that
+// were signed before that have expired. A kubelet does not report when it has refreshed a volume. So each pod gets an ephemeral
+// container that mounts the same volume and ends when the file key-generation is that of the step. The pod's status shows when
+// it ended. A slurmd that was started or reconfigured half a minute later, by the clock of the same machine, has loaded the
+// files. So has slurmctld, through which slurmds are reconfigured.
 //
 // A backup of slurmctld, and the sackd of a login pod, read keys only when they start. So backups are replaced in each step,
-// which costs nothing, and wait in an init container for the files of the step. Login pods wait for their sessions, so they are
+// which ends no job, and wait in an init container for the files of the step. Login pods wait for their sessions, so they are
 // replaced only once. The new login pods can keep their files, because they sign with the new key, which all other daemons know
 // by then. Their init container reports the rotation that the files belong to.
 //

@@ -1,7 +1,7 @@
 // Workers that start while slurmctld loads another configuration. A slurmd fetches its configuration when it starts. If
-// slurmctld is reconfigured after that and before the slurmd has registered, slurmctld does not know that slurmd: it keeps the
-// old configuration until the next reconfigure, and slurmctld only logs that it has a "different slurm.conf" (seen with 24.11
-// and 26.05).
+// slurmctld is reconfigured after that and before the slurmd has registered, slurmctld does not notify that slurmd. The slurmd
+// keeps the old configuration until the next reconfigure, and slurmctld only logs a "different slurm.conf" (seen with 24.11 and
+// 26.05).
 //
 // After a restart, too, not all slurmds get the new configuration: what slurmctld sends then can be lost and is not sent again
 // (seen with 24.11).
@@ -17,7 +17,7 @@
 
 namespace op::controller {
 
-/// How long to wait for workers to register. A worker whose image cannot be pulled never registers.
+/// The longest wait for workers to register. A worker whose image cannot be pulled never registers.
 inline constexpr core::Duration kStartPatience{30000};
 
 /// Returns the id of the step that makes slurmctld load once more what it loaded at that time.

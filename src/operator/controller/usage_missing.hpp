@@ -25,8 +25,8 @@ class UsageMissing final : public kube::PodEvidence {
   using PodEvidence::PodEvidence;
 };
 
-/// Returns the step that deletes the pod, at most once every five minutes; nullopt if slurmctld does not crash because of the
-/// missing file.
+/// Returns the step that deletes the pod, at most once every five minutes. nullopt if slurmctld does not crash because of the
+/// missing file, or if deletions are stopped.
 std::optional<plan::Step> replace_pod_without_usage(const Observed& observed, const ConfigState& state);
 
 }  // namespace op::controller

@@ -184,8 +184,8 @@ void find_jobs(Withheld& item, const Observed& observed, std::string_view name, 
   }
 }
 
-/// True if the snapshot shows that slurmctld accepts no jobs in the partition. The snapshot must have been requested after the
-/// reconfigure that caused it.
+/// True if the snapshot shows that slurmctld accepts no jobs in the partition, or does not have it. The snapshot must have been
+/// requested after the reconfigure that caused this.
 bool takes_no_jobs(const Observed& observed, const std::string& name) {
   const auto found = observed.snapshot->partitions.find(name);
   if (found == observed.snapshot->partitions.end()) return true;

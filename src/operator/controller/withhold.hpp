@@ -1,12 +1,12 @@
-// What must not be removed from slurm.conf yet because jobs use it. slurmctld ends the jobs of a partition that is gone,
-// pending jobs included, and forgets the licenses and GRES of jobs whose name is gone (_sync_jobs_to_conf in read_config.c,
-// license_update and gres_job_state_unpack; 24.11 and 26.05).
+// Keeps in slurm.conf what jobs still use. If a partition is gone, slurmctld ends its jobs, pending jobs included. If a license
+// or a kind of GRES is gone, slurmctld drops it from the jobs that use it (_sync_jobs_to_conf in read_config.c, license_update
+// and gres_job_state_unpack; 24.11 and 26.05).
 //
 // A partition is removed in two steps. First it is rendered with State=DRAIN: pending jobs still start, and no more are
-// accepted. Once slurmctld reports that state, and after that no job of the partition, it is left out. So no job can arrive
-// between the check and the removal. What is withheld is in slurm.conf itself, so a restarted operator continues with it. The
-// partition of a NodeSet that was offered takes the same two steps even if slurmctld does not have it yet: the kubelet may
-// still deliver that file.
+// accepted. It is left out once slurmctld reports that state, and then no job of the partition. So no job can arrive between
+// the check and the removal. Withheld items stay in slurm.conf, so a restarted operator goes on with them. A NodeSet's
+// partition in an offered slurm.conf takes both steps even if slurmctld does not report it yet: the kubelet may deliver that
+// file late.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct Withheld {
   std::string what;  ///< "partition/gpu", "license/matlab" or "gres/gpu", as the annotation remove-now lists it.
   std::vector<std::int64_t> jobs{};  ///< Jobs that use the item or wait for it.
   bool unlimited = false;            ///< One of the jobs runs without a time limit.
-  /// Why the item is withheld if `jobs` is empty. True: Slurm does not report now whether jobs use it. False: slurmctld must
-  /// first stop accepting jobs for it.
+  /// The reason why the item is withheld if `jobs` is empty. True: Slurm does not report now whether jobs use it. False:
+  /// slurmctld must first stop accepting jobs for it.
   bool unknown = false;
 };
 
@@ -54,7 +54,7 @@ void withhold_tables(slurm::conf::Conf& wanted, const Observed& observed, const 
 slurm::conf::Entry drained(slurm::conf::Entry partition);
 
 /// Returns the items to report in the condition ChangesWithheld: those with jobs, and those whose jobs are unknown. A partition
-/// that only takes its two steps is not reported.
+/// without jobs that is being removed in two steps is not reported.
 std::vector<Withheld> told_of(const std::vector<Withheld>& withheld);
 /// Describes what is withheld, for which jobs, and what users can do.
 std::string describe(const Observed& observed, const std::vector<Withheld>& withheld);
@@ -66,7 +66,7 @@ bool lacks_withheld(const ConfigState& state, const Rendered& wanted);
 /// it loaded that file. This happens after a rollback, if slurmctld had loaded more than it is known to have accepted.
 std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState& state, const Rendered& wanted);
 
-/// Makes the key plan again later, because the end of a job wakes nobody.
+/// Plans for the key again later, because nothing wakes the key when a job ends.
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan);
 
 }  // namespace op::controller

@@ -1,5 +1,6 @@
 #include "operator/governance/claim.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -132,6 +133,14 @@ Claim read_claim(Subject subject, kube::ObjectPtr object) {
       break;
   }
   return claim;
+}
+
+bool names_partition(const kube::Object& object) {
+  if (!core::get_string(object.body, {"spec", "partition"}).empty()) return true;
+  const core::Json* associations = core::find(object.body, {"spec", "associations"});
+  return associations != nullptr && associations->is_array() && std::ranges::any_of(*associations, [](const core::Json& each) {
+           return !core::get_string(each, {"partition"}).empty();
+         });
 }
 
 acct::Settings applied_settings(const Claim& claim) {

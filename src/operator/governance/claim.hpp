@@ -75,6 +75,9 @@ struct EntityName {
 
 [[nodiscard]] Claim read_claim(Subject subject, kube::ObjectPtr object);
 
+/// Reports whether the SlurmUser or SlurmAssociation has an association for a partition.
+[[nodiscard]] bool names_partition(const kube::Object& object);
+
 /// Returns the settings of status.applied that this release knows.
 [[nodiscard]] slurm::accounting::Settings applied_settings(const Claim& claim);
 

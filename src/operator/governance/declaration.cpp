@@ -29,18 +29,21 @@ GovernanceController::GovernanceController(Wiring& wiring)
     const kube::Key key = accounting_ref(object);
     return key.name.empty() ? Keys{} : Keys{key};
   };
-  // Limits can follow the capacity of the clusters of the Accounting.
+  // Limits can follow the capacity of the clusters of the Accounting, and associations can be for their partitions.
   wiring.wakes<Object>(*this, caches_.controllers, accounting_of, intent_changed);
   wiring.wakes_on_slurm(name(), [this, accounting_of](const slurm::Change& change, const kube::Key& cluster) -> Keys {
     const kube::ObjectPtr controller = caches_.controllers.find(cluster);
     Keys keys = controller ? accounting_of(*controller) : Keys{};
     if (keys.empty()) return {};
+    const auto any = [&](const kube::Cache<Object>& cache, bool (*concerned)(const Object&)) {
+      return std::ranges::any_of(cache.by_index(kIndexAccounting, keys.front().str()),
+                                 [&](const kube::ObjectPtr& each) { return concerned(*each); });
+    };
     const bool known = change.before != nullptr && change.now != nullptr;
-    if (!change.health && !change.partitions && known && !capacity_changed(change.nodes, *change.before, *change.now))
-      return {};
-    const std::vector<kube::ObjectPtr> qos = caches_.qos.by_index(kIndexAccounting, keys.front().str());
-    const bool follows = std::ranges::any_of(qos, [](const kube::ObjectPtr& each) { return follows_capacity(*each); });
-    return follows ? keys : Keys{};
+    const bool partitions = change.health || change.partitions || !known;
+    if (partitions && (any(caches_.users, names_partition) || any(caches_.associations, names_partition))) return keys;
+    const bool nodes = partitions || capacity_changed(change.nodes, *change.before, *change.now);
+    return nodes && any(caches_.qos, follows_capacity) ? keys : Keys{};
   });
   for (kube::Cache<Object>* cache : {&caches_.qos, &caches_.accounts, &caches_.users, &caches_.associations})
     wiring.wakes<Object>(*this, *cache, accounting_of);

@@ -55,6 +55,29 @@ TEST_F(GovernanceWakes, OnNodesOnlyIfALimitFollowsThem) {
   EXPECT_EQ(woken("IDLE", "IDLE", true), itself_);
 }
 
+TEST_F(GovernanceWakes, OnPartitionsOnlyIfAnAssociationIsForOne) {
+  const auto woken = [&](bool partitions) {
+    wiring_.woken.clear();
+    const auto snapshot = std::make_shared<slurm::Snapshot>();
+    wiring_.slurm_changed({"ns/site", snapshot, snapshot, {}, {}, partitions, false}, {"ns", "site"});
+    return wiring_.woken;
+  };
+  const Json ref = {{"accountingRef", {{"name", "db"}}}};
+  const auto user = [&](const Json& associations, int generation) {
+    Json spec = ref;
+    spec["associations"] = associations;
+    wiring_.put(caches_.users,
+                {{"kind", "SlurmUser"}, {"metadata", {{"name", "ann"}, {"generation", generation}}}, {"spec", spec}});
+  };
+  wiring_.put(caches_.controllers,
+              {{"kind", "Controller"}, {"metadata", {{"name", "site"}, {"generation", 1}}}, {"spec", ref}});
+  user(Json::array({{{"account", "physics"}}}), 1);
+  EXPECT_EQ(woken(true), none_);
+  user(Json::array({{{"account", "physics"}}, {{"account", "physics"}, {"partition", "gpu"}}}), 2);
+  EXPECT_EQ(woken(true), itself_);
+  EXPECT_EQ(woken(false), none_);
+}
+
 TEST_F(GovernanceWakes, OnListsThatChanged) {
   wiring_.woken.clear();
   wiring_.list_changed({accounting_key("ns", "db"), slurm::accounting::List::kQos, false}, {"ns", "db"});

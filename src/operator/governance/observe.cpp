@@ -4,7 +4,9 @@
 #include <tuple>
 #include <utility>
 
+#include "api/controller.hpp"
 #include "operator/governance/following.hpp"
+#include "slinky/status.hpp"
 
 namespace op::governance {
 namespace {
@@ -35,6 +37,13 @@ bool any_follows(const Observed& observed) {
       observed.claims, [](const Claim& claim) { return claim.subject == Subject::kQos && follows_capacity(*claim.object); });
 }
 
+std::set<std::string> partitions_of(const slurm::Snapshot& snapshot) {
+  std::set<std::string> out;
+  for (const auto& [name, partition] : snapshot.partitions) out.insert(name);
+  for (const auto& [name, node] : snapshot.nodes) out.insert(node->partitions.begin(), node->partitions.end());
+  return out;
+}
+
 }  // namespace
 
 std::shared_ptr<const Observed> GovernanceController::observe_typed(const kube::Key& key, kube::Recorder& /*recorder*/,
@@ -61,6 +70,15 @@ std::shared_ptr<const Observed> GovernanceController::observe_typed(const kube::
       auto& capacity = out->capacities[controller->meta.name];
       if (snapshot) capacity = capacity_of(*snapshot, context.mono);
       if (snapshot && snapshot->complete() && !capacity) out->outdated.insert(controller->meta.name);
+    }
+  }
+  if (std::ranges::any_of(out->claims, [](const Claim& claim) { return names_partition(*claim.object); })) {
+    for (const kube::ObjectPtr& object : caches_.controllers.by_index(kIndexAccounting, key.str())) {
+      const slurm::SnapshotPtr snapshot = wiring_.snapshot(cluster_key(key.ns, object->meta.name));
+      api::Controller controller;
+      if (!slurm::has_answered(snapshot) || !read_object(*object, controller).empty()) continue;
+      const std::string cluster = api::cluster_name(controller.spec, key.ns, object->meta.name);
+      out->partitions[slurm::accounting::folded(cluster)] = partitions_of(*snapshot);
     }
   }
   if (out->view) find_unused(context, *out);

@@ -33,6 +33,9 @@ struct Observed {
   std::map<std::string, std::optional<Capacity>, std::less<>> capacities;
   /// The Controllers whose capacity is not known because the last complete answer of Slurm is old. The next poll brings it.
   std::set<std::string, std::less<>> outdated;
+  /// The partitions of the clusters that have ever answered completely, by Slurm's name of the cluster in lower case. Empty
+  /// unless an association is for a partition.
+  std::map<std::string, std::set<std::string>, std::less<>> partitions;
   /// Evidence for the QOS that may be deleted, by name in lower case.
   std::map<std::string, slurm::UnusedQos, std::less<>> unused;
   /// Evidence for the accounts and users that may be deleted, by subject and name in lower case.

@@ -69,9 +69,9 @@ bool handed_over(const Claim& from, const Claim& to) {
 
 /// Reports whether the settings in status.applied were written. They are noted before the write.
 bool was_written(const Claim& claim) {
-  static const std::set<std::string_view> kAfterWrite{"InSync",         "PreemptMissing",  "Drifted",
-                                                      "ClusterUnknown", "AccountMissing",  "QosMissing",
-                                                      "UserMissing",    "CapacityUnknown", "CapacityInvalid"};
+  static const std::set<std::string_view> kAfterWrite{"InSync",          "PreemptMissing",  "Drifted",     "ClusterUnknown",
+                                                      "AccountMissing",  "QosMissing",      "UserMissing", "CapacityUnknown",
+                                                      "CapacityInvalid", "PartitionMissing"};
   const api::Condition* synced = api::find_condition(claim.conditions, api::kConditionSynced);
   return synced != nullptr && kAfterWrite.contains(synced->reason);
 }
@@ -120,13 +120,17 @@ class Planner {
     }
     if (!observed.view) return;
     names_ = Names(*observed.view);
+    std::set<std::string> owned;
     for (const Claim& claim : observed.claims) {
-      if (claim.object->meta.terminating() || claim.subject == Subject::kQos || !claim.enforces()) continue;
+      if (claim.object->meta.terminating()) continue;
+      if (claim.subject == Subject::kQos && owned.insert(claim.name).second) note_preempts(claim);
+      if (claim.subject == Subject::kQos || !claim.enforces()) continue;
       if (const auto* account = std::get_if<api::SlurmAccountSpec>(&claim.spec); account && account->parent)
         names_.parents.emplace(claim.name, acct::folded(*account->parent));
       if (const auto settings = settings_of(claim)) {
         auto& all = claim.subject == Subject::kAssociation ? association_declarations_ : inline_declarations_;
         all[entity_of(claim)].emplace_back(&claim, *settings);
+        if (entity_of(claim).subject == Subject::kAccount) note_account(entity_of(claim).name, *settings);
         if (claim.subject == Subject::kAccount && claim.id != 0 && claim.deletes()) note_leaving(claim, *settings);
       }
     }
@@ -167,6 +171,27 @@ class Planner {
   }
 
  private:
+  /// Notes the parents and default QOS that a resource declares for an account.
+  void note_account(const std::string& account, const Settings& settings) {
+    for (const auto& [setting, value] : settings) {
+      const auto place = acct::place_of(setting);
+      const auto row = place ? names_.accounts.find({place->cluster, account}) : names_.accounts.end();
+      if (row == names_.accounts.end()) continue;
+      const std::string_view field = acct::without_place(setting);
+      if (field == acct::kParent) row->second.parent = value;
+      if (field == acct::kDefaultQos && names_.qos.contains(value.get<std::string>())) row->second.default_qos = value;
+    }
+  }
+
+  /// Notes which QOS are to be preempted by that of its owner.
+  void note_preempts(const Claim& owner) {
+    const auto& spec = std::get<api::SlurmQosSpec>(owner.spec);
+    if (!owner.enforces() || !spec.preempt) return;
+    std::set<std::string>& names = names_.preempts[owner.name];
+    names.clear();
+    for (const std::string& each : *spec.preempt) names.insert(acct::folded(each));
+  }
+
   /// Notes the clusters that the account is to leave, so that its users leave them first.
   void note_leaving(const Claim& claim, const Settings& settings) {
     for (const acct::Place& place : made_places(claim)) {
@@ -376,13 +401,17 @@ class Planner {
       return tell(claim, std::move(draft));
     }
     const std::vector<acct::Difference> left = acct::differences(wanted, group.found->settings);
-    const Writable now = writable(claim, wanted, names_, declared_);
+    const Writable now = writable(claim, wanted, group.found->settings, names_, declared_);
     if (left.empty() && now.reason == "ClusterUnknown") {
       draft.reason = now.reason;
       draft.message = now.message;
       return tell(claim, std::move(draft));
     }
-    if (left.empty()) return tell(claim, in_sync(std::move(draft), group));
+    if (left.empty()) {
+      draft = in_sync(std::move(draft), group);
+      check_partitions(wanted, draft);
+      return tell(claim, std::move(draft));
+    }
     draft.reason = "Drifted";
     draft.message = list_of(left) + " (policy is Observe)";
     tell(claim, std::move(draft));
@@ -403,6 +432,35 @@ class Planner {
               "this object is deleted"
             : "";
     return draft;
+  }
+
+  /// Adds a problem to the draft. The reason is that of the first problem.
+  static void add_problem(Draft& draft, std::string_view reason, const std::string& message, bool wrong) {
+    if (draft.synced == api::ConditionStatus::kTrue) {
+      draft.synced = api::ConditionStatus::kFalse;
+      draft.reason = reason;
+      draft.message = message;
+      draft.wrong = wrong;
+    } else {
+      draft.message += "; " + message;
+      draft.wrong = draft.wrong || wrong;
+    }
+  }
+
+  /// Reports associations for partitions that do not exist. They are written all the same, because the partitions may come
+  /// later.
+  void check_partitions(const Settings& settings, Draft& draft) const {
+    std::set<std::string> absent;
+    for (const acct::Place& place : places_of(settings)) {
+      const auto known = observed_.partitions.find(place.cluster);
+      if (place.partition.empty() || known == observed_.partitions.end() || known->second.contains(place.partition)) continue;
+      absent.insert(place.partition + " in cluster " + place.cluster);
+    }
+    if (absent.empty()) return;
+    add_problem(draft, "PartitionMissing",
+                "Slurm has no partition " + joined({absent.begin(), absent.end()}) +
+                    ". Correct the name, or create the partition. Jobs can use the association when the partition exists",
+                true);
   }
 
   [[nodiscard]] bool is_ours(const Claim& claim, const Group& group) const {
@@ -454,7 +512,8 @@ class Planner {
                       texts(group.subject).resource.kind + " has made. It is left alone unless spec.adoption is Adopt";
       return tell(claim, std::move(draft));
     }
-    Writable now = writable(claim, std::move(wanted), names_, declared_);
+    const Settings found = group.found ? group.found->settings : Settings{};
+    Writable now = writable(claim, std::move(wanted), found, names_, declared_);
     if (now.hold) {
       draft.wrong = !now.coming;
       draft.reason = std::move(now.reason);
@@ -470,7 +529,6 @@ class Planner {
     const bool was_there = draft.id != 0;
     draft.owns = true;
     draft.id = group.found ? group.found->id : 0;
-    const Settings found = group.found ? group.found->settings : Settings{};
     Settings target = now.settings;
     if (group.found) add_resets(claim, draft.applied, target);
     add_default_account(claim, found, target);
@@ -482,18 +540,14 @@ class Planner {
       draft = in_sync(std::move(draft), group);
       if (!stuck.empty()) {
         for (const std::string& each : stuck) draft.applied[each] = acct::value_of(found, each);
-        draft.synced = api::ConditionStatus::kFalse;
-        draft.reason = "Unsupported";
-        draft.message = stuck_text(claim, stuck.front(), acct::value_of(found, stuck.front()));
-      } else if (!now.reason.empty()) {
-        draft.synced = api::ConditionStatus::kFalse;
-        draft.wrong = !now.coming;
-        draft.reason = std::move(now.reason);
-        draft.message = std::move(now.message);
+        add_problem(draft, "Unsupported", stuck_text(claim, stuck.front(), acct::value_of(found, stuck.front())), true);
       }
+      if (!now.reason.empty()) add_problem(draft, now.reason, now.message, !now.coming);
+      check_partitions(draft.applied, draft);
       return tell(claim, std::move(draft));
     }
     write(claim, group, target, left, was_there, draft);
+    if (draft.reason != "Writing" && !now.reason.empty()) add_problem(draft, now.reason, now.message, !now.coming);
     for (const auto& [setting, value] : now.settings) draft.applied[setting] = value;
     tell(claim, std::move(draft));
   }
@@ -637,6 +691,9 @@ class Planner {
     draft.reason = "Writing";
     draft.message = before;
     if (const plan::Outcome* failed = failure(id)) tell_failure(*failed, draft);
+    // An account or user is written by several requests. What an earlier one has written stays.
+    if (draft.reason == "WriteFailed" && !create && group.subject != Subject::kQos)
+      draft.message += ". Still different in slurmdbd: " + before;
     plan::ActPtr act = group.subject == Subject::kQos
                            ? slurm::write_qos(observed_.database, group.name, create ? 0 : group.found->id, std::move(changes))
                            : entity_write(claim, create, std::move(changes));

@@ -13,55 +13,62 @@ using core::Json;
 
 class Check {
  public:
-  Check(const Claim& claim, acct::Settings wanted, const Names& names, const Declared& declared)
-      : claim_(claim), names_(names), declared_(declared) {
+  Check(const Claim& claim, acct::Settings wanted, const acct::Settings& found, const Names& names, const Declared& declared)
+      : claim_(claim), found_(found), names_(names), declared_(declared) {
     out_.settings = std::move(wanted);
   }
 
   Writable run() {
     tres();
     if (claim_.subject == Subject::kQos) {
+      report(preempt_ring(), true, "Invalid", "spec.preempt: a QOS cannot preempt itself, not even through others: ", {});
       const std::vector<std::string> absent = keep("Preempt", names_.qos);
       report(absent, false, "PreemptMissing", "spec.preempt: slurmdbd has no QOS ", Subject::kQos);
     } else if (claim_.subject == Subject::kAccount) {
       clusters(unknown_clusters(std::get<api::SlurmAccountSpec>(claim_.spec), names_.clusters));
       parents();
-      qos();
+      qos(missing_qos());
       inherited_coordinators();
       const std::vector<std::string> absent = keep(acct::kCoordinators, names_.users);
       report(absent, false, "UserMissing", "spec.coordinators: slurmdbd has no user ", Subject::kUser);
     } else if (claim_.subject == Subject::kUser) {
       const auto& spec = std::get<api::SlurmUserSpec>(claim_.spec);
       clusters(unknown_clusters(spec, names_.clusters));
+      const std::set<std::string> absent_qos = missing_qos();
       accounts(acct::folded(spec.default_account.value_or(spec.associations.empty() ? "" : spec.associations.front().account)));
-      qos();
+      qos(absent_qos);
+      default_qos();
     } else {
       const auto& spec = std::get<api::SlurmAssociationSpec>(claim_.spec);
       clusters(unknown_clusters(spec, names_.clusters));
       if (spec.user && !names_.users.contains(acct::folded(*spec.user)))
         report({*spec.user}, true, "UserMissing", "spec.user: slurmdbd has no user ", Subject::kUser);
+      const std::set<std::string> absent_qos = missing_qos();
       accounts("");
-      qos();
+      qos(absent_qos);
+      if (spec.user) default_qos();
     }
     return std::move(out_);
   }
 
  private:
-  /// Reports the `absent` names. A report with `hold`, which holds back all writes, has precedence, and then the first one.
+  /// Reports the `absent` names. `hold`: nothing may be written without them. The reason is that of the first report with
+  /// `hold`, or else of the first one. The message has all reports.
   void report(const std::vector<std::string>& absent, bool hold, std::string_view reason, const std::string& message,
               std::optional<Subject> declares, std::string_view after = "") {
     if (absent.empty()) return;
     const bool coming = declares && std::ranges::all_of(absent, [&](const std::string& name) {
                           return declared_.contains({*declares, acct::folded(name)});
                         });
-    if (out_.reason.empty() || (hold && !out_.hold)) {
+    const std::string text = message + joined(absent) + std::string(after);
+    const bool first = out_.reason.empty();
+    if (first || (hold && !out_.hold)) {
       out_.reason = reason;
-      out_.message = message + joined(absent) + std::string(after);
-      out_.coming = coming;
-    } else if (hold == out_.hold) {
-      out_.message += "; " + message + joined(absent) + std::string(after);
-      out_.coming = out_.coming && coming;
+      out_.message = text + (first ? "" : "; " + out_.message);
+    } else {
+      out_.message += "; " + text;
     }
+    out_.coming = coming && (first || out_.coming);
     out_.hold = out_.hold || hold;
   }
 
@@ -101,6 +108,35 @@ class Check {
     return {};
   }
 
+  /// Returns the ring of QOS in which this one preempts itself: "a preempts b", "b preempts a". Empty if it is in none.
+  [[nodiscard]] std::vector<std::string> preempt_ring() const {
+    std::map<std::string, std::string> preempted_by;
+    std::vector<std::string> left{claim_.name};
+    while (!left.empty()) {
+      const std::string at = std::move(left.back());
+      left.pop_back();
+      for (const std::string& next : preempts(at)) {
+        if (next != claim_.name) {
+          if (preempted_by.emplace(next, at).second) left.push_back(next);
+          continue;
+        }
+        std::vector<std::string> out{at + " preempts " + next};
+        for (std::string each = at; each != claim_.name; each = preempted_by.at(each))
+          out.insert(out.begin(), preempted_by.at(each) + " preempts " + each);
+        return out;
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::set<std::string> preempts(const std::string& qos) const {
+    if (const auto own = out_.settings.find("Preempt"); qos == claim_.name && own != out_.settings.end())
+      return own->second.get<std::set<std::string>>();
+    const auto of = names_.preempts.find(qos);
+    // An own list that is not declared is not written.
+    return of == names_.preempts.end() || qos == claim_.name ? std::set<std::string>{} : of->second;
+  }
+
   void parents() {
     if (const std::vector<std::string> found = ring(); !found.empty())
       return report(found, true, "Invalid", "spec.parent: an account cannot be below itself: ", {});
@@ -124,7 +160,8 @@ class Check {
       const bool there = names_.accounts.contains({place->cluster, account});
       if (there && !names_.leaving.contains({place->cluster, account})) return false;
       // Without `clusters`, an association is in the clusters that have the account.
-      const bool elsewhere = std::ranges::any_of(names_.accounts, [&](const auto& other) { return other.second == account; });
+      const bool elsewhere =
+          std::ranges::any_of(names_.accounts, [&](const auto& other) { return other.first.second == account; });
       if (!elsewhere || names_cluster(*place)) absent.insert(account);
       return true;
     });
@@ -151,26 +188,70 @@ class Check {
            });
   }
 
-  /// Removes QOS that do not exist. An association whose list became empty could use all that its parent may use, so nothing is
+  /// Returns the names of QOS that do not exist, also of associations in accounts that do not exist.
+  [[nodiscard]] std::set<std::string> missing_qos() const {
+    std::set<std::string> out;
+    for (const auto& [setting, value] : out_.settings) {
+      const std::string_view field = acct::without_place(setting);
+      if (field == acct::kDefaultQos && value != "" && !names_.qos.contains(value.get<std::string>())) {
+        out.insert(value.get<std::string>());
+      } else if (field == acct::kQosList) {
+        for (const Json& name : value) {
+          if (!names_.qos.contains(name.get<std::string>())) out.insert(name.get<std::string>());
+        }
+      }
+    }
+    return out;
+  }
+
+  /// Removes the QOS in `absent`. An association whose list became empty could use all that its parent may use, so nothing is
   /// written then.
-  void qos() {
-    std::set<std::string> absent;
+  void qos(const std::set<std::string>& absent) {
     bool hold = false;
     for (auto it = out_.settings.begin(); it != out_.settings.end();) {
       const std::string_view field = acct::without_place(it->first);
-      if (acct::place_of(it->first) && field == acct::kQosList) {
-        const std::vector<std::string> gone = keep(it->first, names_.qos);
-        absent.insert(gone.begin(), gone.end());
-        hold = hold || (!gone.empty() && it->second.empty());
-      } else if (acct::place_of(it->first) && field == acct::kDefaultQos && it->second != "" &&
-                 !names_.qos.contains(it->second.get<std::string>())) {
-        absent.insert(it->second.get<std::string>());
+      if (field == acct::kQosList) {
+        hold = (!keep(it->first, names_.qos).empty() && it->second.empty()) || hold;
+      } else if (field == acct::kDefaultQos && it->second != "" && absent.contains(it->second.get<std::string>())) {
         it = out_.settings.erase(it);
         continue;
       }
       ++it;
     }
     report({absent.begin(), absent.end()}, hold, "QosMissing", "slurmdbd has no QOS ", Subject::kQos);
+  }
+
+  /// Reports associations of users whose list of QOS lacks their default QOS. Slurm refuses such a list, and a new user would
+  /// be left without the association.
+  void default_qos() {
+    std::set<std::string> wrong;
+    for (const auto& [setting, list] : out_.settings) {
+      const auto place = acct::place_of(setting);
+      if (!place || acct::without_place(setting) != acct::kQosList || list.empty()) continue;
+      const std::string qos = default_qos_of(*place);
+      if (!qos.empty() && std::ranges::find(list, Json(qos)) == list.end()) wrong.insert(qos + " of " + place->text());
+    }
+    report({wrong.begin(), wrong.end()}, true, "Invalid",
+           (claim_.subject == Subject::kUser ? "spec.associations" : "spec.qos") +
+               std::string(": a list of QOS lacks the default QOS "),
+           {}, ". Add it to the list, or set defaultQOS to one of the list. Until then nothing of this object is written");
+  }
+
+  /// Returns the default QOS that an association of a user will have, its own or inherited. "": none.
+  [[nodiscard]] std::string default_qos_of(const acct::Place& place) const {
+    const std::string setting = place.setting(acct::kDefaultQos);
+    if (const auto wanted = out_.settings.find(setting); wanted != out_.settings.end()) return wanted->second;
+    // One that the resource has declared before is reset now.
+    const auto own = found_.find(setting);
+    if (own != found_.end() && own->second != "" && !applied_settings(claim_).contains(setting)) return own->second;
+    std::string account = place.account;
+    for (std::size_t depth = 0; depth <= names_.accounts.size(); ++depth) {
+      const auto row = names_.accounts.find({place.cluster, account});
+      if (row == names_.accounts.end()) return {};
+      if (!row->second.default_qos.empty() || account == acct::kRoot) return row->second.default_qos;
+      account = row->second.parent.empty() ? acct::kRoot : row->second.parent;
+    }
+    return {};
   }
 
   /// Removes coordinators that the account inherits from its parents. slurmrestd does not store them in the account itself.
@@ -203,6 +284,7 @@ class Check {
   }
 
   const Claim& claim_;
+  const acct::Settings& found_;
   const Names& names_;
   const Declared& declared_;
   Writable out_;
@@ -211,7 +293,10 @@ class Check {
 }  // namespace
 
 Names::Names(const acct::View& view) {
-  for (const auto& [name, row] : *view.qos.rows) qos.insert(acct::folded(name));
+  for (const auto& [name, row] : *view.qos.rows) {
+    qos.insert(acct::folded(name));
+    for (const std::string& each : row->preempts) preempts[acct::folded(name)].insert(acct::folded(each));
+  }
   for (const auto& [name, row] : *view.accounts.rows) {
     std::set<std::string> own;
     for (const std::string& each : row->coordinators) own.insert(acct::folded(each));
@@ -225,12 +310,15 @@ Names::Names(const acct::View& view) {
     for (const auto& [id, row] : *view.tres.rows) tres.insert(row->name);
   }
   for (const auto& [key, row] : *view.associations.rows) {
-    if (row->user.empty()) accounts.emplace(acct::folded(row->cluster), acct::folded(row->account));
+    if (!row->user.empty()) continue;
+    accounts[{acct::folded(row->cluster), acct::folded(row->account)}] = {acct::folded(row->parent_account),
+                                                                          acct::folded(row->default_qos)};
   }
 }
 
-Writable writable(const Claim& claim, acct::Settings wanted, const Names& names, const Declared& declared) {
-  return Check(claim, std::move(wanted), names, declared).run();
+Writable writable(const Claim& claim, acct::Settings wanted, const acct::Settings& found, const Names& names,
+                  const Declared& declared) {
+  return Check(claim, std::move(wanted), found, names, declared).run();
 }
 
 std::string joined(const std::vector<std::string>& names) {

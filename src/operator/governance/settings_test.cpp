@@ -39,8 +39,22 @@ TEST(Settings, ExpressionsStandApartFromPlainValues) {
 }
 
 TEST(Settings, RefusesWrongExpressions) {
-  EXPECT_THAT(refusal(R"({"limits": {"grpTRES": {"cpu": "all / 2"}}})"), HasSubstr("spec.limits.grpTRES[cpu]: "));
+  EXPECT_THAT(refusal(R"({"limits": {"grpTRES": {"cpu": "all 2"}}})"), HasSubstr("spec.limits.grpTRES[cpu]: "));
   EXPECT_THAT(refusal(R"({"limits": {"grpTRES": {"billing": "50%"}}})"), HasSubstr("only cpu, mem, node, gres/gpu"));
+}
+
+// The API server refuses these when they are applied.
+TEST(Settings, ThePatternKnowsTheWordsOfExpressions) {
+  const auto applied = [](const std::string& text) {
+    const Json json = {{"accountingRef", {{"name", "a"}}}, {"limits", {{"grpTRES", {{"cpu", text}}}}}};
+    return api::from_json<api::SlurmQosSpec>(json).has_value();
+  };
+  for (const char* good : {"50%", "12.5 %", "all - 8", "2 * (all + 1)", "partition(gpu)*0.25", "partition ( a.b-c ) - 2",
+                           "max(ceil(all * 0.1), 2)", "min(floor(50%),round(partition(x)))", "4", "4K", "unlimited"})
+    EXPECT_TRUE(applied(good)) << good;
+  for (const char* bad : {"all / 2", "50% of all", "halfall", "partition gpu", "partition()", "partition(a b)", "2 * 3",
+                          "all\n", "least(all, 2)", "50%\n", "ALL"})
+    EXPECT_FALSE(applied(bad)) << bad;
 }
 
 TEST(Settings, NoExpressionsInPercentagesOfTheCluster) {

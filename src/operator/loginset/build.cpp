@@ -33,11 +33,11 @@ constexpr std::string_view kInitConfScript =
     R"( case $f in *.conf) chmod 0644 "$to";; *) chmod 0600 "$to"; esac || exit 1; done;)"
     R"( f=/mnt/slurm/login-generation; [ ! -f "$f" ] || cat "$f" >/dev/termination-log)";
 
-/// Waits until there are no sessions. Also waits while the sessions cannot be counted. Once the pod terminates, the kubelet
-/// waits for terminationGracePeriodSeconds and cannot be told to wait less. So the script stops by itself when the cluster was
-/// deleted, because srun may hang then. The cluster counts as deleted if DNS works, but has not known the name of slurmctld's
-/// Service for a minute. $0 is that name, and $1 is a name that always exists. An external slurmctld has no Service, and its
-/// address, which may be an IP address, shows nothing. It outlives its Controller, so $0 is then the name that always exists.
+/// Writes a notice to all terminals, and waits until there are no sessions. Also waits while the sessions cannot be counted.
+/// Once the pod terminates, the kubelet waits for terminationGracePeriodSeconds and cannot be told to wait less. So the script
+/// stops by itself when the cluster was deleted, because srun may hang then. The cluster counts as deleted if DNS works, but
+/// has not known the name of slurmctld's Service for a minute. $0 is that name, and $1 is a name that always exists. An
+/// external slurmctld has no such Service and outlives its Controller. $0 is then $1, and the cluster never counts as deleted.
 constexpr std::string_view kPreStop =
     R"sh(idle() { count && [ "$n" = 0 ]; };)sh"
     R"sh( gone() { getent hosts "$1" >/dev/null && ! getent hosts "$0" >/dev/null; };)sh"
@@ -190,7 +190,7 @@ kube::StringMap hashes(const Observed& observed) {
   return out;
 }
 
-/// Adds the address of slurmctld to the container's environment, before what users add.
+/// Adds the address of slurmctld to the container's environment, before what users add. An address of the user's stays.
 void add_conf_server(Json& container, const std::string& servers) {
   Json& env = container["env"];
   if (!env.is_array()) env = Json::array();

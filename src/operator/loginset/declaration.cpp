@@ -1,4 +1,4 @@
-// What the LoginSet controller reads, what wakes it, and the rights that it needs.
+// Declares what the LoginSet controller reads, what wakes it, and the rights that it needs.
 #include "api/well_known.hpp"
 #include "operator/common/slinky.hpp"
 #include "operator/common/watches.hpp"

@@ -20,8 +20,8 @@ inline constexpr std::string_view kSessions = "sessions";
 /// programs whose end ends a job, even if their session left them behind, as in tmux. It fails if it cannot see the processes.
 inline constexpr std::string_view kCount =
     R"sh(count() { n=0; seen=; for p in /proc/[0-9]*; do c=; { read -r c <"$p/comm"; } 2>/dev/null; [ -z "$c" ] || seen=1;)sh"
-    // "sshd: alice@pts/0", or sshd-session from OpenSSH 9.8 on. Before the login it is "alice [net]" or "[accepted]", and only
-    // "alice" for a connection with tunnels alone.
+    // sshd's command line is "sshd: alice@pts/0" (sshd-session from OpenSSH 9.8 on), before the login "sshd: alice [net]" or
+    // "sshd: [accepted]", and "sshd: alice" for a connection that only has tunnels.
     R"sh( case $c in srun|salloc|sattach) n=$((n + 1));; sshd|sshd-session) l=; { read -r l <"$p/cmdline"; } 2>/dev/null;)sh"
     R"sh( l=${l#*: }; case ${l%% *} in *@*) n=$((n + 1));; ''|/*|\[*) ;; "$l") n=$((n + 1));; esac;; esac; done;)sh"
     R"sh( [ -n "$seen" ]; }; )sh";
@@ -38,8 +38,8 @@ using Count = std::optional<int>;
 Count read_count(const plan::Facts& facts, const kube::PodRecord& pod);
 
 /// Call it before the Deployment is applied. `changes`: the apply would change the Deployment, so pods may be deleted. In this
-/// case, and during a rollout, reads the number of sessions on the pods, and makes ReplicaSets delete those with the fewest
-/// first. Returns true if pods may be deleted, because that is done or not necessary.
+/// case, and during a rollout, reads the number of sessions on the pods, and makes ReplicaSets delete the pods with the fewest
+/// first. Returns true if the apply may go on: the pods are ranked, or need not be.
 bool rank_pods(const Observed& observed, bool changes, plan::Plan& plan);
 
 /// Returns what terminating pods wait for. Reads their sessions.

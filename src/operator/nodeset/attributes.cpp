@@ -46,8 +46,8 @@ std::optional<std::string> wanted_topology(const View& view, const Worker& worke
   if (const std::string& place = worker.kube_node->place; !place.empty()) {
     const api::Topology& spec = *view.in.controller->topology;
     if (has == place || has_place(view.in.controller->loaded_units, spec.type, place)) return place;
-    // slurmctld does not know the unit yet. What an earlier spec set may have to be removed first, so remove it. The annotation
-    // of a new pod does not show what its predecessor was given.
+    // slurmctld does not know the unit yet. A topology of an earlier spec may be what delays it, so remove that one. It is
+    // recognized by its form: the annotation of a new pod does not show which topology its predecessor's node had.
     const bool ours = !has.empty() && (is_from_labels(has) || has == worker.pod->meta.annotation(api::kAnnotationTopologySpec));
     return ours && !is_of(spec, has) ? std::optional<std::string>("") : std::nullopt;
   }

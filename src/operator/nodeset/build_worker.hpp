@@ -22,7 +22,7 @@ namespace op::nodeset {
 /// Seconds from SIGTERM to SIGKILL, unless the template has its own.
 inline constexpr std::int64_t kWorkerGraceSeconds = 30;
 
-/// True if spec.extraConf does not set the state or reason of a node.
+/// True if spec.extraConf is valid and does not set the state or reason of a node.
 [[nodiscard]] bool leaves_state_open(const api::NodeSetSpec& spec, std::string_view nodeset);
 /// Returns the value of `slurmd --conf`: "Features=<nodeset>[,<user's features>] <the rest of extraConf>". Keys are
 /// case-insensitive, "Feature" counts as "Features", and the values of a repeated key are joined by commas. Error: kInvalid for

@@ -29,9 +29,9 @@ namespace {
 
 using core::Json;
 
-/// How long it takes to bind a volume if nothing is wrong.
+/// The time that it takes to bind a volume if nothing is wrong.
 constexpr core::Duration kBinds{15000};
-/// How often the events about a claim are read again. One cause may be solved and another remain.
+/// The time until the events about a claim are read again. One cause may be solved and another remain.
 constexpr core::Duration kEventsAgain{60000};
 constexpr core::Duration kStopAgain{10000};
 

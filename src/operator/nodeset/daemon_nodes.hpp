@@ -48,7 +48,7 @@ class NodeSelection {
   std::vector<kube::Toleration> tolerations_;
 };
 
-/// Returns the tolerations that Kubernetes adds to the pods of DaemonSets, as items of spec.tolerations.
+/// Returns the tolerations of NoSchedule that Kubernetes adds to the pods of DaemonSets, as items of spec.tolerations.
 [[nodiscard]] core::Json daemon_tolerations(bool host_network);
 
 /// Returns the Slurm node name and hostname of the worker on a Kubernetes node: the annotation hostname-override of the node,
@@ -72,7 +72,7 @@ using KubeNodes = std::vector<std::shared_ptr<const kube::NodeRecord>>;
 /// the host whose worker has that name takes precedence, then the oldest.
 void settle_hosts(Hosts& hosts, const std::vector<kube::PodPtr>& pods, std::string_view nodeset, bool named_after_hosts);
 
-/// True if a change of a node matters to workers that are bound to it.
+/// True if a change of a Kubernetes node may change whether a worker belongs there, or how that worker is named.
 [[nodiscard]] bool matters_to_daemons(const kube::NodeRecord& before, const kube::NodeRecord& after);
 
 }  // namespace op::nodeset

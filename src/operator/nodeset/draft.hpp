@@ -14,7 +14,7 @@
 
 namespace op::nodeset {
 
-/// The wake for a pass that is full: the next pass follows at once.
+/// The wake after a pass that had no room for all its steps: almost at once.
 inline constexpr Change kPassFull{core::Duration{10}, "more steps than one pass takes"};
 
 /// Collects the steps and problems of all parts. Only write_status reads the problems, at the end.
@@ -81,7 +81,7 @@ class Draft {
   std::size_t room_ = plan::PassLimits{}.max_steps - 16;
 };
 
-// Verbs and kinds of steps. StepId::of() adds the object. An Intent lists some of the steps before the pass that makes them.
+// The verb and kind of each step. StepId::of() adds the object. An Intent lists the steps of later passes by the same ids.
 inline const plan::StepId kCreatePod{"create", "Pod"};
 inline const plan::StepId kDeletePod{"delete", "Pod"};
 inline const plan::StepId kClear{"clear", "Pod"};

@@ -25,7 +25,7 @@ constexpr std::string_view kNoReason = "drained without a reason";
 constexpr std::string_view kRepaired = "\xEF\xBF\xBD";
 /// A longer reason is not written to the status.
 constexpr std::size_t kLongest = 4096;
-/// How long to wait before trying again if the CustomResourceDefinition lacks the field. It may be updated meanwhile.
+/// The time until the next try if the CustomResourceDefinition lacks the field. It may be updated meanwhile.
 constexpr core::Duration kNoteAgain{10 * 60 * 1000};
 
 /// True if the node is drained with the reason that its slurmd sent. Slurm 24.11 appends text to this reason when the node

@@ -49,7 +49,7 @@ auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker&
 
 // A silent worker is lost with its host: neither Kubernetes nor Slurm hears from the host, and Slurm has no job there. Workers
 // tolerate the absence of their kubelet, so Kubernetes does not replace them. If at least half of the cluster's other nodes are
-// silent as well, no worker counts as lost: then it is the observer that is cut off.
+// silent as well, no worker counts as lost, because slurmctld itself is probably cut off.
 
 bool is_silent(const View& view, const Worker& worker) {
   // No other host can take over a worker that is bound to its host.
@@ -161,12 +161,12 @@ void replace_lost(const View& view, Worker& worker) {
                  why_lost(worker)};
 }
 
-/// The live workers, in the order in which they go.
+/// The live workers, in the order in which they are deleted.
 using Ranking =
     std::vector<std::pair<decltype(rank(std::declval<const View&>(), {}, std::declval<const Worker&>(), true)), Worker*>>;
 
-/// True if a worker that is drained for the scale-in may be resumed for an idle one. Each change drains another worker, which
-/// may get a job just before its drain as well, so the changes end when the first of these drains is no longer new.
+/// True if a worker that is drained for the scale-in may be resumed for an idle one. The worker that is drained instead may
+/// also get a job just before its drain. So such changes end when the first of these drains is no longer new.
 bool may_choose_again(const View& view) {
   const std::optional<SeenScaleIn>& seen = view.in.seen.scale_in;
   return view.goal == Goal::kServe && view.slurm_known() && !view.stops() && seen && view.in.mono - seen->first < kJustDrained;
@@ -178,8 +178,9 @@ bool raced(const View& view, const Worker& worker) {
          worker.busy() && worker.ready() && !worker.user_cordon && !worker.kube_cordon();
 }
 
-/// Puts idle workers in place of those among the first `going` that got a job just before their drain. Such a job may last for
-/// days. What users say about the order still applies: an idle worker goes only if it ranks before the busy one.
+/// Puts idle workers in place of those that got a job just before their drain, because such a job may run for days. The first
+/// `going` workers of the order are deleted. An idle worker takes a place only if it ranks before the busy one, as if that one
+/// were not drained.
 void spare_raced(const View& view, const WaitingJobsByNode& waiting_jobs, std::size_t going, Ranking& ranked) {
   if (!may_choose_again(view)) return;
   auto idle = ranked.begin() + static_cast<std::ptrdiff_t>(going);
@@ -187,7 +188,7 @@ void spare_raced(const View& view, const WaitingJobsByNode& waiting_jobs, std::s
     const Worker& worker = *item.second;
     return worker.usable() && !worker.busy() && !reserved(*worker.record);
   };
-  // Those that would go last are spared first.
+  // Exchange workers at the end of the order first.
   for (std::size_t i = going; i-- > 0;) {
     const Worker& worker = *ranked[i].second;
     if (!raced(view, worker)) continue;

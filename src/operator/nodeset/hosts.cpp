@@ -18,12 +18,12 @@
 namespace op::nodeset {
 namespace {
 
-/// When to judge again workers that were left out of a switch of the scalingMode, or that keep their names. Nothing may wake
-/// the NodeSet when such a worker can be replaced.
+/// The time until workers are judged again that were left out of a switch of the scalingMode, or that keep their names. Nothing
+/// may wake the NodeSet when such a worker can be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
 constexpr Change kRenameAgain{core::Duration{30000}, "workers may get the names that their Kubernetes nodes give them"};
 constexpr std::size_t kNamesTold = 3;
-/// How long the scheduler may take to place a new worker.
+/// The time that the scheduler may take to place a new worker.
 constexpr core::Duration kScheduled{60000};
 
 const Host* find_host(const View& view, std::string_view kube_node) {
@@ -81,7 +81,7 @@ std::map<std::string, const slurm::Node*, std::less<>> find_held_records(const V
   return out;
 }
 
-/// Returns why a worker that is bound to a Kubernetes node is deleted, or kNone.
+/// Returns why a worker that has a Kubernetes node as its place must be deleted, or kNone.
 Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr) {

@@ -83,7 +83,7 @@ bool takes_a_request_only(const View& view, const kube::Object& revision) {
   return was && is && was->rest == is->rest && (is->weight || !was->weight);
 }
 
-/// Returns what the comment of the node says about its --conf, or "".
+/// Returns the hash of the --conf in the node's comment. "": the comment is not ours or has no hash.
 std::string stamp_of(const View& view, const slurm::Node& record) {
   return stamped_by_us(view, record) ? core::get_string(*worker_comment(record.comment), {kStampedConf}) : "";
 }

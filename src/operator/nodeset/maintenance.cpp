@@ -18,7 +18,7 @@ namespace {
 const plan::StepId kMake{"make", "reservation"};
 const plan::StepId kSetNodes{"set nodes of", "reservation"};
 const plan::StepId kDelete{"delete", "reservation"};
-/// How often reservations are read. Nothing wakes the NodeSet when somebody changes or deletes a reservation.
+/// The time until reservations are read again. Nothing wakes the NodeSet when somebody changes or deletes a reservation.
 constexpr core::Duration kReadAgain{15000};
 
 using Nodes = std::set<std::string, std::less<>>;
@@ -254,7 +254,7 @@ bool reservations_are_recent(const View& view) {
 }
 
 std::optional<std::string> other_reservation(const View& view, const Slot& worker) {
-  // The NodeSet's own reservation does not count. Which one that is, is known only once the reservations have been read.
+  // The NodeSet's own reservation does not count. It can be told from others only once the reservations have been read.
   const bool is = worker.record != nullptr && reserved(*worker.record);
   if (is && (!is_scheduled(view) || !view.in.seen.reservations)) return worker.record->reservation;
   if (!view.in.seen.reservations) return {};

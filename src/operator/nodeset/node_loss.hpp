@@ -31,8 +31,8 @@ struct NodeLoss {
 [[nodiscard]] NodeLoss told_loss(const std::vector<api::Condition>& conditions);
 
 struct Observed;
-/// Returns the loss compared with the number of nodes that the status recorded for the same spec. After a change of the spec, a
-/// new loss is intended. A loss that the condition reports already continues, even after a change of the spec.
+/// Returns the loss compared with the number of nodes that the status recorded for the same spec. Finds no new loss after a
+/// change of the spec, because users intended it. A loss that the condition already reports continues even then.
 [[nodiscard]] NodeLoss find_node_loss(const Observed& observed);
 
 }  // namespace op::nodeset

@@ -35,7 +35,7 @@ struct ControllerView {
   std::string conf_servers{};      ///< The slurmctlds that slurmd can contact, backups included.
   KeyRef slurm_key;                ///< The key that the user names, or the generated one.
   bool external = false;           ///< slurmctld is not ours and has nodes that are not workers.
-  bool drain_on_deletion = false;  ///< deletionPolicy: Drain, or external.
+  bool drain_on_deletion = false;  ///< The Controller has deletionPolicy Drain or is external.
   /// When the state of slurmctld began, if that state does not outlive its pod.
   std::optional<core::WallTime> state_since;
   std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready. Empty: it is not ready.
@@ -91,8 +91,8 @@ struct SeenTemplate {
   core::MonoTime asked_at;
 };
 
-/// A worker that turns out to be busy this soon after its drain got a job that the operator did not know when it chose the
-/// worker.
+/// If a worker turns out to be busy this soon after its drain, the operator did not know its job when it chose the worker for a
+/// scale-in.
 inline constexpr core::Duration kJustDrained{10000};
 
 /// Drains for scale-ins, each of which began less than kJustDrained after the one before it.
@@ -106,8 +106,8 @@ struct ClaimNote {
   core::MonoTime read;
 };
 
-/// Lasting states, with the time since when the operator has seen each of them. The times come from the operator's own clock,
-/// because the clock of the API server may differ. A restart of the operator forgets them. That only causes a delay.
+/// Records since when the operator has seen each state that lasts. The times come from the operator's own clock, because the
+/// clock of the API server may differ. A restart of the operator forgets them, which only causes a delay.
 struct Seen {
   std::optional<core::MonoTime> podless_since;          ///< Since when a NodeSet that is being deleted has no pod.
   std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods of the last observation, by uid.
@@ -115,13 +115,13 @@ struct Seen {
   std::map<std::string, SeenPod, std::less<>> gone;
   /// By uid: since when the pod has been terminating.
   std::map<std::string, core::MonoTime, std::less<>> terminating_since;
-  /// By uid of a ready pod: since when Slurm, having answered completely, has not had its node.
+  /// By uid of a ready pod: since when complete answers of Slurm have lacked its node.
   std::map<std::string, core::MonoTime, std::less<>> unknown_since;
   /// By uid: since when it is known from the kubelet that none of the pod's containers ever ran.
   std::map<std::string, core::MonoTime, std::less<>> unstarted_since;
-  /// By uid of a placed pod: since when Slurm, having answered completely, has not had its node.
+  /// By uid of a pod with a Kubernetes node: since when complete answers of Slurm have lacked its Slurm node.
   std::map<std::string, core::MonoTime, std::less<>> placed_since;
-  /// By uid of a pod with a started slurmd: since when Slurm, having answered completely, has not had its node.
+  /// By uid of a pod whose slurmd was started: since when complete answers of Slurm have lacked its node.
   std::map<std::string, core::MonoTime, std::less<>> started_since;
   /// Why claims get no volume, by claim name, as of the last read of events.
   std::map<std::string, ClaimNote, std::less<>> claim_notes;
@@ -151,7 +151,7 @@ struct LiveObject {
   [[nodiscard]] std::string id() const { return resource.kind + " " + key.name; }
   bool operator<(const LiveObject& other) const { return id() < other.id(); }
 };
-/// Whether the API server has the object.
+/// Tells whether the API server has the object.
 struct LiveAnswer {
   kube::Presence presence = kube::Presence::kUnknown;
   core::MonoTime asked_at;
@@ -207,8 +207,8 @@ struct Observed {
   std::string worker_priority_class;  ///< Default priority class of workers.
 
   // Derived from the above by conclude().
-  /// True if the API server, asked after children without an owner (claims, workers, revisions) were seen, has confirmed that
-  /// the NodeSet is not being deleted. False also if the NodeSet could not be read. Empty: the API server was not asked.
+  /// True: the API server has confirmed that the NodeSet is not being deleted. False: it has not, or the NodeSet could not be
+  /// read. Empty: it was not asked. It is asked after children without an owner (claims, workers, revisions) were seen.
   std::optional<bool> stays;
   NodeLoss node_loss{};     ///< Only with scalingMode DaemonSet.
   std::string hash;         ///< controller-revision-hash of the wanted workers; "" if the spec cannot be parsed.
@@ -227,7 +227,7 @@ struct Observed {
   [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(meta().ns, nodeset.spec.controller_ref.name); }
   /// Returns the number of Kubernetes nodes that should have a worker, with DaemonSet.
   [[nodiscard]] int hosts_wanted() const;
-  /// True if the worker of the place keeps its template when the spec changes.
+  /// True if spec.updateStrategy.rollingUpdate.partition keeps the worker of the place at its template.
   [[nodiscard]] bool below_partition(const SlotKey& place) const;
   /// Returns the controller-revision-hash for a new worker of the place.
   [[nodiscard]] const std::string& wanted_hash(const SlotKey& place) const;

@@ -16,7 +16,7 @@
 
 namespace op::nodeset {
 
-/// What happens to a worker.
+/// The fate of a worker: whether it is kept, and if not, why it is deleted and what follows.
 struct Fate {
   enum class Kind {
     kKeep,
@@ -85,14 +85,14 @@ struct Rollout {
   std::size_t below = 0;          ///< How many of `earlier` the partition holds back.
   std::size_t in_place = 0;       ///< How many of `earlier` are updated in place.
   std::size_t outside = 0;        ///< How many of `earlier` are outside of their window, with ScheduledUpdate.
-  std::size_t under_way = 0;      ///< Workers that are going, missing, or new and not serving yet.
+  std::size_t under_way = 0;      ///< Workers that are being replaced, that are missing, or that are new and do not serve yet.
   std::size_t unavailable = 0;    ///< Number of all workers that do not serve, except those that somebody took out of service.
   std::size_t missing = 0;        ///< How many of `unavailable` do not exist.
   std::size_t most = 0;           ///< Limit for `unavailable`.
-  bool withheld = false;          ///< Some workers would be deleted, but deletions are stopped or Slurm is in doubt.
+  bool withheld = false;          ///< Some workers would be deleted, but deletions are stopped or Slurm's answers are in doubt.
   std::vector<std::string> kept;  ///< Why some workers are not updated for now: "cpu-1 is in reservation r, ...".
-  /// The worker whose successor the API server is asked about: whether it would create a pod of the newest template in this
-  /// place. Null: it is not asked.
+  /// The API server is asked whether it would create a pod of the newest template in place of this worker. Null: it is not
+  /// asked.
   const Worker* asks_template = nullptr;
   bool unchecked = false;  ///< The answer about the new pod is missing. Until it is known, no worker is deleted for the update.
   std::string unanswered;  ///< Why the API server could not answer.
@@ -113,8 +113,8 @@ struct Fates {
   Workers workers;
   Rollout rollout;
   Switching switching;
-  /// Filled in if a worker is going for another cause than an update, or if a job waits for the node of a worker that may be
-  /// replaced.
+  /// Set only if a worker is to be deleted for another cause than an update, or if a job waits for the node of a worker that
+  /// may be replaced.
   WaitingJobsByNode waiting_jobs;
   std::vector<std::string> names_kept;  ///< Why workers do not get the names that their Kubernetes nodes give them now.
   bool asks_reservations = false;       ///< Records have to be deleted, but Slurm's reservations were not read recently.
@@ -123,7 +123,7 @@ struct Fates {
 
 /// The known problems of spec.extraConf and of slurmd's options. "": there is none.
 struct ExtraConf {
-  std::string refusal;  ///< Why slurmd would exit, or could not be found in Slurm. No worker is created with such a spec.
+  std::string refusal;  ///< Why slurmd would exit, or may register under a wrong name. No worker is created with such a spec.
   std::string doubts;   ///< What slurmd may not understand.
 };
 
@@ -141,11 +141,11 @@ struct ScaleIn {
   std::vector<std::string> held;      ///< What the workers that are scaled in wait for: "cpu-1 runs 1 job until ...".
   std::int64_t held_until = 0;        ///< The greatest deadline_rank of `held`.
   std::vector<std::string> updating;  ///< What the workers that are to be updated wait for.
-  std::vector<std::string> withheld;  ///< Pods that would be deleted, but deletions are stopped or Slurm is in doubt.
+  std::vector<std::string> withheld;  ///< Pods that stay while deletions are stopped or Slurm's answers are in doubt.
 };
 
-/// What this pass does with the NodeSet's finalizer. No worker may exist without the finalizer: a deletion of the NodeSet would
-/// not wait for the jobs of that worker.
+/// The change that this pass makes to the NodeSet's finalizer. No worker may exist without the finalizer: a deletion of the
+/// NodeSet would not wait for the jobs of that worker.
 enum class Finalizer {
   kUnchanged,
   kChanged,  ///< A step of this pass adds or removes the finalizer, which changes the NodeSet's resourceVersion.
@@ -171,7 +171,7 @@ struct MaintenanceResult {
   Finalizer finalizer = Finalizer::kUnchanged;
 };
 
-/// What write_status reports on.
+/// The results of the parts, which write_status reports.
 struct PassResult {
   const Fates& fates;
   const ExtraConf& extra_conf;
@@ -198,8 +198,8 @@ struct PassResult {
 // update.cpp
 /// Chooses the workers to update among the workers that are kept.
 [[nodiscard]] Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fates);
-/// Returns which jobs or reservation would lose the node if the worker's record were deleted, or "". `begun`: the worker is
-/// drained for that already. Asks for Slurm's reservations if they were not read recently.
+/// Returns which jobs or reservation would lose the node with the worker's record, or "". If reservations were never read, says
+/// so, unless `begun`: the worker is already drained for its replacement. Asks for reservations that were not read recently.
 [[nodiscard]] std::string why_record_stays(const View& view, const Slot& worker, bool begun, Fates& fates);
 
 // maintenance.cpp
@@ -208,10 +208,10 @@ struct PassResult {
 [[nodiscard]] bool in_window(const View& view, const Slot& worker);
 /// True if Slurm's reservations were read recently.
 [[nodiscard]] bool reservations_are_recent(const View& view);
-/// Returns a reservation of others that covers the worker's node now or later, and that would lose the node with its record.
-/// nullopt: there is none.
+/// Returns the name of another reservation that covers the worker's node now or later, and would lose the node with its record.
+/// "": the name is unknown. nullopt: no such reservation is known.
 [[nodiscard]] std::optional<std::string> other_reservation(const View& view, const Slot& worker);
-/// Returns when the next window is, for users.
+/// Returns, for users, when the next window is, or why there is none.
 [[nodiscard]] std::string window_text(const View& view);
 [[nodiscard]] MaintenanceResult keep_reservation(const View& view, const Workers& workers, const Vacancies& vacancies,
                                                  Finalizer finalizer, Draft& draft);
@@ -246,7 +246,7 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft);
 [[nodiscard]] bool can_create(const View& view, const ExtraConf& extra_conf);
 /// True if the worker serves, so that its deletion would leave one serving worker less.
 [[nodiscard]] bool is_available(const View& view, const Worker& worker);
-/// Returns spec.updateStrategy.rollingUpdate.maxUnavailable as a number of the wanted workers, at least 1.
+/// Returns maxUnavailable as a number of workers, at least 1. A percentage is one of the wanted workers, rounded up.
 [[nodiscard]] std::size_t max_unavailable(const View& view);
 
 // hosts.cpp
@@ -255,7 +255,7 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft);
 void judge_places(const View& view, Fates& fates);
 /// Chooses the workers to replace among the kept workers of the other scalingMode.
 [[nodiscard]] Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fates);
-/// Returns what find_vacancies returns, for scalingMode DaemonSet.
+/// Returns the wanted Kubernetes nodes without a worker, for scalingMode DaemonSet.
 [[nodiscard]] Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft);
 /// Returns the wanted places that have no worker, or only a worker that does not stay.
 [[nodiscard]] std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers);
@@ -297,8 +297,8 @@ void tell_name_conflicts(const View& view, const Workers& workers, const Vacanci
 void intend_for_claims(const View& view, const Worker& worker, plan::Intent& intent);
 /// Deletes claims that were given up and are not used any more. Keeps claims that are wanted again.
 void keep_claims(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
-/// Removes the owner reference from the claims that stay when the NodeSet, which has no pods left, is deleted. Returns true if
-/// the NodeSet may go: only the claims that should be deleted with it would be, and deletions are not stopped.
+/// For a NodeSet that is being deleted and has no pods left. Removes its owner reference from claims that must stay. Returns
+/// true if the finalizer may be removed: all are removed, and deletions are not stopped, or no claim is to be deleted.
 [[nodiscard]] bool release_claims(const View& view, Draft& draft);
 /// Reports why pods wait for their claims.
 void tell_claims(const View& view, const Workers& workers, Draft& draft);
@@ -314,9 +314,9 @@ void tell_claims(const View& view, const Workers& workers, Draft& draft);
 [[nodiscard]] bool awaits_pin(const View& view, const Worker& worker);
 
 // drains.cpp
-/// True if an administrator or Slurm has drained the node, for another cause than that Slurm refuses its slurmd.
+/// True if an administrator or Slurm has drained the node. False for a drain by which Slurm refuses the slurmd.
 [[nodiscard]] bool drained_by_others(const slurm::Node& record);
-/// Whether the next worker of a place can register with the drain that others have set on the record.
+/// Tells whether the next worker of a place can register with the drain that others have set on the record.
 enum class Restorable {
   kNo,
   kNoText,     ///< The reason of the drain cannot be restored byte for byte.
@@ -342,8 +342,8 @@ void restore_drains(const View& view, Draft& draft);
 /// Sets features and topology of the workers' Slurm nodes from their Kubernetes nodes, and what the newest template changes in
 /// place.
 void keep_attributes(const View& view, const Workers& workers, Draft& draft);
-/// True if the worker's Slurm node has features of another Kubernetes node than the worker's, or lacks features of the
-/// worker's. Jobs may ask for these features. False if setting the features has failed.
+/// True if the Slurm node of a ready worker that stays has features of another Kubernetes node, or lacks features of its own
+/// Kubernetes node. Jobs may ask for these features. False if setting the features has failed.
 [[nodiscard]] bool lacks_features(const View& view, const Worker& worker);
 /// Returns the features that a Kubernetes node has by its annotation and by these labels, with their prefix.
 [[nodiscard]] std::set<std::string, std::less<>> node_features(const kube::ObjectMeta& node,
@@ -371,7 +371,7 @@ void stamp_comments(const View& view, const Workers& workers, Draft& draft);
 [[nodiscard]] ScaleIn delete_workers(const View& view, const Fates& fates, Draft& draft);
 
 // drain_policy.cpp
-/// Requeues or cancels the jobs of workers that are going, once spec.drainPolicy says so.
+/// Requeues or cancels the jobs of workers that are to be deleted, once spec.drainPolicy says so.
 void end_overdue_jobs(const View& view, const Fates& fates, Draft& draft);
 
 // stale_records.cpp
@@ -417,7 +417,7 @@ void write_status(const View& view, const PassResult& result, Draft& draft);
 /// Returns when the last job of the worker ends, in milliseconds since the epoch: 0 if no job runs, INT64_MAX for a job without
 /// a limit or a suspended job.
 [[nodiscard]] std::int64_t deadline_rank(const Slot& worker);
-/// Whether the newest template replaces workers of earlier ones; see kAnnotationRolls.
+/// Tells whether the newest template replaces workers with earlier ones; see kAnnotationRolls.
 enum class Rolls {
   kNo,
   kToBeRecorded,  ///< The newest template will replace workers, once its ControllerRevision records that.
@@ -433,7 +433,7 @@ class FreeOrdinals {
  public:
   FreeOrdinals(const View& view, std::set<int> used);
   int next();
-  /// True if another free ordinal would come before `ordinal` if `ordinal` were free and no record waited for it.
+  /// True if a worker with another free ordinal would be created first, if `ordinal` were free and had no record.
   [[nodiscard]] bool has_before(int ordinal);
   [[nodiscard]] bool has_awaited() const { return !awaited_.empty(); }
 
@@ -446,9 +446,9 @@ class FreeOrdinals {
 };
 /// True if the worker is live and its template is known and not the newest.
 [[nodiscard]] bool is_earlier(const View& view, const Slot& worker);
-/// Returns how long it takes until the worker has been ready for minReadySeconds. Empty: it is not ready.
+/// Returns how long it takes until the worker has been ready for minReadySeconds. Empty: it is not known to be ready.
 [[nodiscard]] std::optional<core::Duration> available_in(const View& view, const Slot& worker);
-/// True if somebody took the worker out of service and has to put it back.
+/// True if somebody took the worker out of service and has to put it back. False while Slurm refuses its slurmd.
 [[nodiscard]] bool set_aside(const Slot& worker);
 
 /// Returns what workers that are scaled in wait for, and until when at the latest, or "".
@@ -463,14 +463,14 @@ class FreeOrdinals {
 /// Returns whether jobs run on the worker. Empty: unknown. While Slurm does not answer, jobs that it reported last still count,
 /// but their absence does not.
 [[nodiscard]] std::optional<bool> runs_jobs(const View& view, const Slot& worker);
-/// Whether a worker is to be protected from eviction, and when that may change.
+/// Tells whether a worker is to be protected from eviction, and when that may change.
 struct Protection {
   std::optional<bool> wanted{};  ///< Empty: unknown, so the protection stays as it is.
   std::optional<Change> change{};
 };
 [[nodiscard]] Protection judge_protection(const View& view, const Slot& worker);
 
-/// How often to plan again while deletions are stopped or Slurm is in doubt. Nothing wakes the key when that ends.
+/// The time until the next plan while deletions are stopped or Slurm's answers are in doubt. The end of that wakes no key.
 inline constexpr core::Duration kDoubtAgain{1000};
 /// The largest number of workers, and of claims, that one pass creates.
 inline constexpr std::size_t kCreatesPerPass = 48;
@@ -483,13 +483,13 @@ inline constexpr std::string_view kReservedText =
 /// Asks the API server whether the object exists. Returns true while the answer is missing.
 bool ask(const View& view, const LiveObject& object, Draft& draft);
 
-/// True if somebody deleted the worker's record and no job needs the record. The worker can only be replaced, unless it
-/// registers again.
+/// True if somebody deleted the record of a ready worker and no job needs the record. The worker can only be replaced, unless
+/// it registers again.
 [[nodiscard]] bool lacks_record(const View& view, const Slot& worker);
 /// True if the worker's slurmd may register at any moment, and the record of its name is that of an earlier worker. This record
 /// keeps the node drained. Without it, Slurm would take the worker for a new node and give it jobs.
 [[nodiscard]] bool may_register(const Slot& worker);
-/// True if slurmctld refuses to delete the idle node because the node is reserved. Another attempt is of no use.
+/// True if slurmctld refuses to delete the idle node because the node is reserved. It would refuse another attempt too.
 [[nodiscard]] bool reserved(const slurm::Node& node);
 /// True if the node's comment shows that its last worker was one of this NodeSet.
 [[nodiscard]] bool stamped_by_us(const View& view, const slurm::Node& node);
@@ -497,12 +497,12 @@ bool ask(const View& view, const LiveObject& object, Draft& draft);
 /// registration overwrites the reason. So any other reason is newer or, before 26.05, left over.
 [[nodiscard]] bool tells_refusal(const slurm::Node& node);
 /// True if an administrator's drain, fail or down also applies to the next worker of the name. The record must then stay while
-/// there is no worker. False if the NodeSet is being deleted, or if Slurm refuses the slurmd, because nobody can end that
+/// there is no worker. False unless the goal is Goal::kServe, and if Slurm refuses the slurmd, because nobody can end that
 /// state.
 [[nodiscard]] bool outlives_worker(const View& view, const slurm::Node& node);
 /// The key in the comment of a Slurm node for the hash of the extraConf and limits with which the record was made.
 inline constexpr std::string_view kStampedConf = "extraConfHash";
-/// True if the record is known to have been made with another extraConf or other limits than those of pods of `revision`.
+/// True if the record, one of our workers', is known to have other extraConf or limits than pods of `revision`.
 [[nodiscard]] bool has_other_conf(const View& view, const slurm::Node& record, std::string_view revision);
 enum class OldRecord {
   kStays,

@@ -10,7 +10,7 @@
 namespace op::nodeset {
 namespace {
 
-/// How many Kubernetes nodes are read live in one pass, and how often.
+/// The largest number of Kubernetes nodes that are read live in one pass, and the time until they are read again.
 constexpr std::size_t kAsked = 8;
 constexpr core::Duration kAskAgain{30000};
 

@@ -107,7 +107,7 @@ Aim choose_goal(const Observed& observed) {
          "not "
          "have: the workers stay as they are");
   } else if (observed.by_host() && observed.no_kube_nodes && !observed.pods.empty()) {
-    // Kubernetes nodes do not all disappear while pods are still bound to them.
+    // The list of Kubernetes nodes must be wrong if it is empty: pods are still bound to nodes.
     hold("NoKubernetesNodes",
          "spec.scalingMode: Kubernetes shows no node at all, so it cannot be told where workers are to be: they stay as they "
          "are");

@@ -16,14 +16,14 @@ namespace op::nodeset {
 namespace {
 
 constexpr core::Duration kWatchSlurm{300};
-/// How often to look while jobs or a reservation hold a worker. Their end wakes the NodeSet by itself.
+/// The period of looks while jobs or a reservation hold a worker. Their end wakes the NodeSet by itself.
 constexpr core::Duration kWatchJobs{60000};
 /// Steps of a fenced deletion: confirm, mark, delete the record, delete the pod, event.
 constexpr std::size_t kFencedSteps = 5;
-/// How long after the last look at Slurm the pod of a worker that never registered may be deleted. After that, the worker could
-/// have registered and got a job.
+/// The time after the last look at Slurm in which the pod of a worker that never registered may be deleted. Later, the worker
+/// could have registered and got a job.
 constexpr core::Duration kStillLost{5000};
-/// How long after Slurm was last asked about a node the node's pod may be deleted. Slurm may take seconds to answer.
+/// The time for which Slurm's answer about a node allows the deletion of the node's pod. Slurm may take seconds to answer.
 constexpr core::Duration kConfirmed{30000};
 /// After this long without an answer from Slurm, a person should look.
 constexpr core::Duration kSilence{5 * 60 * 1000};
@@ -181,7 +181,7 @@ void delete_unregistered(const View& view, const Worker& worker, Draft& draft) {
 enum class Progress {
   kUnderWay,
   kHeld,         ///< The worker is not drained yet, or jobs or a reservation hold it.
-  kWithheld,     ///< Deletions are stopped, or Slurm is in doubt.
+  kWithheld,     ///< Deletions are stopped, or Slurm's answers are in doubt.
   kAwaitsSlurm,  ///< Slurm's last answer is too old.
 };
 
@@ -244,7 +244,7 @@ Progress delete_worker(const View& view, const Worker& worker, const Fates& fate
   }
   if (awaits_pin(view, worker)) return Progress::kUnderWay;
   if (worker.evidence.never_started) {
-    // While Slurm is in doubt, the worker's claims are kept.
+    // While Slurm's answers are in doubt, the worker's claims are kept.
     if (view.in.doubt.empty() && !give_up_claims(view, worker, draft)) return Progress::kUnderWay;
     delete_pod(view, worker, why, kube::delete_pod(pod, *worker.evidence.never_started), draft);
     return Progress::kUnderWay;

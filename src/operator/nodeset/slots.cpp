@@ -14,9 +14,9 @@
 namespace op::nodeset {
 namespace {
 
-/// How long a kubelet may take to start the first container of a worker with an outdated template.
+/// The time that a kubelet may take to start the first container of a worker with an outdated template.
 constexpr core::Duration kStart{60 * 1000};
-/// How long the operator acts on the API server's answer that a Kubernetes node is gone. The node may come back.
+/// The time for which the operator acts on the API server's answer that a Kubernetes node is gone. The node may come back.
 constexpr core::Duration kHostGone{10000};
 
 Life life_of(const kube::PodRecord& pod) {
@@ -179,7 +179,7 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
       attach(out.forgotten, slurm::Forgotten::of(observing, snapshot, node, *slot.missing_since));
     return out;
   }
-  // What is known of the worker's former node says nothing about the node that the worker may be now.
+  // The worker may have registered under the name of the suspect. Then the record of its own name proves nothing about it.
   if (!slot.suspect.empty()) return out;
   out.timed_out = find_timeout(in, slot, observing);
   attach(out.drained, slurm::Drained::of(observing, snapshot, node));

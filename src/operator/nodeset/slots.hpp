@@ -37,7 +37,7 @@ struct KubeNode {
   friend bool operator==(const KubeNode&, const KubeNode&) = default;
 };
 
-/// Whether a worker fits a Kubernetes node.
+/// Tells whether a worker fits a Kubernetes node.
 struct Fit {
   bool starts = false;  ///< A new worker may be created there.
   bool stays = false;   ///< An existing worker may stay there: the taint NoSchedule only keeps new workers away.
@@ -72,7 +72,7 @@ struct SlotKey {
   auto operator<=>(const SlotKey&) const = default;
 };
 
-/// What can be expected of a worker.
+/// Tells what can be expected of a worker.
 enum class Prospect {
   kServes,     ///< The worker serves or will soon, as far as is known.
   kLost,       ///< Slurm has no node for it, and its slurmd will not register (again). It can only be replaced.
@@ -83,7 +83,7 @@ enum class Prospect {
   kStateLost,  ///< Slurm has lost its node and many others.
 };
 
-/// In how long a fact may change with time, and why. Nothing wakes the key then.
+/// The time after which a fact may change although no event comes, and why it may. The plan must ask for a wake.
 struct Change {
   core::Duration in;
   std::string_view why;
@@ -154,7 +154,7 @@ struct Slot {
   [[nodiscard]] bool has_flag(std::string_view flag) const { return record != nullptr && record->state.has(flag); }
   /// True if the node is ALLOCATED, MIXED or COMPLETING, or if a job holds it.
   [[nodiscard]] bool busy() const;
-  /// True if Slurm would start jobs on the node, or runs some there.
+  /// True if the node is IDLE, MIXED or ALLOCATED, answers, and is neither drained, failing nor powered down.
   [[nodiscard]] bool usable() const;
   /// True if the Kubernetes node is cordoned or has a taint that announces its end.
   [[nodiscard]] bool kube_cordon() const { return kube_node && (kube_node->unschedulable || !kube_node->goes.empty()); }
@@ -164,11 +164,11 @@ struct Slot {
   [[nodiscard]] bool host_lost() const { return !pod->node_name.empty() && (!kube_node || !kube_node->ready); }
 };
 
-/// True if an administrator has drained the node, or set it down or failing.
+/// True if somebody else than the operator has drained the node or set it failing, or an administrator has set it down.
 [[nodiscard]] bool held_by_others(const slurm::Node& node);
 [[nodiscard]] bool held_by_others(const Slot& slot);
 
-/// When to plan again if there is something to do but Slurm's answer is too old to act on.
+/// The wake if there is something to do but Slurm's answer is too old to act on.
 inline constexpr Change kFreshAgain{core::Duration{1000}, "what Slurm last said is too old to act on"};
 
 /// Returns the workers of a NodeSet, sorted by place. Requires `hash` and everything that `observe` copies.

@@ -71,8 +71,9 @@ bool takes_jobs(const slurm::Node& node) {
   return !node.state.has("DRAIN") && node.state.base != "DOWN" && !node.state.has("FAIL");
 }
 
-/// True if the operator's drain of the node needs another reason. For a worker that goes, the drain policy counts from the
-/// drain with the reason of the deletion. A worker that is cordoned and does not go must not keep such a reason.
+/// True if the operator's drain of the node needs another reason. If the worker is to be deleted, the drain policy counts from
+/// the drain with the reason of the deletion. If the worker is cordoned and is not to be deleted, it must not keep such a
+/// reason.
 bool renames(const View& view, const Worker& worker) {
   if (worker.life != Life::kLive || view.stops()) return false;
   if (worker.record == nullptr || !worker.record->state.drains() || !worker.drained_by_us()) return false;
@@ -218,15 +219,16 @@ Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
     if (std::optional<Json> deadline = new_deadline(view, worker, draft))
       annotations[std::string(api::kAnnotationPodDeadline)] = *std::move(deadline);
   }
-  // The mark goes if the worker is wanted again, or if a job started there because somebody resumed the node.
+  // Remove the mark if the worker is wanted again, or if a job started there because somebody resumed the node.
   if (worker.cleared_for_deletion && (!worker.goes() || worker.busy()) && worker.record != nullptr && view.slurm_known())
     annotations[std::string(api::kAnnotationDeletionEvidence)] = nullptr;
   const bool says_drain = !meta.annotation(api::kAnnotationFirstConf).empty();
   if (says_drain && worker.record != nullptr && !recorded_drain(view.in, worker.node) && registered_anew(view, worker))
     annotations[std::string(api::kAnnotationFirstConf)] = nullptr;
   Json out = Json::object();
-  // If the pod does not determine the name of its Slurm node, that name needs a write of its own. Otherwise the conditions show
-  // that Slurm has had the node. The annotation remains if somebody removes the conditions.
+  // The pod must record the name of its Slurm node. If the name is not the usual one, write it at once. Otherwise write it
+  // along with the next change: until then, the pod's conditions show that Slurm has had the node, but somebody may remove
+  // them.
   const bool stamps = worker.record != nullptr && view.slurm_known() && stamped_node_name(*worker.pod).empty();
   if (labels.empty() && annotations.empty() && !(stamps && worker.node != slurm_node_name(*worker.pod))) return out;
   if (stamps) annotations[std::string(api::kAnnotationRegistered)] = worker.node;

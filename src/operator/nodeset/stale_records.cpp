@@ -69,8 +69,8 @@ Ours is_ours(const View& view, const slurm::Node& node) {
   return silent ? Ours::kYes : Ours::kPerhaps;
 }
 
-/// True if the record's comment names a Kubernetes node of the record's name. A worker that was bound to that Kubernetes node
-/// made the record, and may return.
+/// True if the record is named after the Kubernetes node in its comment. A worker that was bound to that Kubernetes node made
+/// the record, and may return.
 bool named_after_host(const slurm::Node& node) {
   const auto comment = worker_comment(node.comment);
   const std::string host = comment ? core::get_string(*comment, {"node"}) : "";

@@ -26,7 +26,7 @@ constexpr core::Duration kCountsEvery{500};
 /// A node that Slurm does not release is reported after this many refusals. A reservation may hold the node.
 constexpr int kBusyShown = 20;
 constexpr std::string_view kNotUsable = "NotUsable";
-/// How many names a message lists.
+/// The number of names that a message lists.
 constexpr std::size_t kNames = 3;
 /// A pod that still exists this long after its grace period is held by its finalizers.
 constexpr core::Duration kHeld{60000};

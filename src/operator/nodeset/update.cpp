@@ -19,8 +19,9 @@ namespace {
 /// Nothing wakes the NodeSet when a job that waits for a node is cancelled, or when a worker's time to register is over.
 constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
 
-/// How long an answer of the API server about a template is valid: if the template was accepted, if it was refused, and if
-/// there was no answer. A refusal is asked about again soon, because an administrator can change its cause at any moment.
+/// The time for which an answer of the API server about a template is valid: if the template was accepted, if it was refused,
+/// and if there was no answer. A refusal is asked about again soon, because an administrator can change its cause at any
+/// moment.
 constexpr core::Duration kAcceptedFor{10 * 60 * 1000}, kRefusedFor{60000}, kUnansweredFor{5000};
 
 /// Returns the ordinals that no worker and no other pod uses.
@@ -329,10 +330,12 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   if (out.state != Rollout::State::kRolls) return out;
   for (const auto& [order, worker] : ranked) {
     const bool serves = is_available(view, *worker);
-    // Workers whose record waits in Slurm for a successor come first. If more records waited, a number could be given away.
+    // While the record of a free number waits in Slurm for a successor, choose no further worker: the next worker would get
+    // that number, and the number of the chosen worker would stay free.
     const bool room = out.under_way < out.most && (view.by_host() || !free.has_awaited());
     if (!room || (serves && out.unavailable >= out.most)) break;
-    // A worker whose drain is to be noted counts already. Otherwise a worker that serves would take its turn.
+    // A worker counts as under way while its drain is being written to the status. Otherwise one that serves would be chosen
+    // instead.
     if (!awaits_note(view, *worker)) choose(view, *worker);
     ++out.under_way;
     if (serves) ++out.unavailable;

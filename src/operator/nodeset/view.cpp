@@ -15,7 +15,7 @@
 namespace op::nodeset {
 namespace {
 
-/// How long conditions are based on Slurm's last answer while Slurm does not answer.
+/// The time for which conditions are based on Slurm's last answer while Slurm does not answer.
 constexpr core::Duration kShown{30000};
 
 /// Returns the hash of what slurmd's --conf is made from.

@@ -1,4 +1,4 @@
-// What a pass over a NodeSet is based on: the observed facts, the goal, and what follows from both. Constant while the pass is
+// The basis of a pass over a NodeSet: the observed facts, the goal, and what follows from both. Constant while the pass is
 // planned. Private to this folder.
 #pragma once
 
@@ -30,8 +30,8 @@ struct Aim {
   std::vector<Problem> problems;  ///< Why the goal is not kServe.
 };
 
-/// Who owns the name that a worker would have in Slurm. Slurm accepts no node with the name of a NodeSet. If Slurm already has
-/// such a node, the node keeps the name and the NodeSet waits.
+/// The owner of the name that a worker would have in Slurm. Slurm accepts no node with the name of a NodeSet. If Slurm already
+/// has such a node, the node keeps the name and the NodeSet waits.
 enum class NameOwner {
   kUs,
   kOtherNodeSet,  ///< The name is that of another NodeSet.
@@ -41,7 +41,7 @@ enum class NameOwner {
   kUnknown,       ///< Slurm has not answered yet, and the node may be somebody else's.
 };
 
-/// What the pass waits for, for how long, and the message about it.
+/// A wait of the pass: its reason, a message, and the time that is left.
 struct Wait {
   std::string_view reason;
   std::string note;
@@ -61,8 +61,8 @@ class View {
   [[nodiscard]] slurm::ClusterKey cluster() const { return in.cluster(); }
   /// Returns "NodeSet default/cpu".
   [[nodiscard]] std::string self_text() const;
-  /// True if deletions are stopped or Slurm is in doubt. If they are stopped, nothing may be deleted. If Slurm is in doubt,
-  /// only what does not depend on its answers may be deleted.
+  /// True if deletions are stopped or Slurm's answers are in doubt (Observed::doubt). If deletions are stopped, nothing may be
+  /// deleted. If the answers are in doubt, only what does not depend on them may be deleted.
   [[nodiscard]] bool stops() const { return in.stopped || !in.doubt.empty(); }
   /// True if the spec has changed since the status was written, so that what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
@@ -97,7 +97,7 @@ class View {
   /// Returns the name in Slurm of the worker of a place. Not valid with host networking.
   [[nodiscard]] std::string node_name(const SlotKey& place) const;
   [[nodiscard]] NameOwner owner_of_name(const SlotKey& place) const;
-  /// True if a worker of this NodeSet registered the record: by its comment, or by its feature before it has a comment.
+  /// True if a worker of this NodeSet, or of a former one of its name, made the record. The comment shows that, or the feature.
   [[nodiscard]] bool is_own_record(const slurm::Node& record) const;
   /// Returns the place whose worker has this name in Slurm. nullopt: none of our places.
   [[nodiscard]] std::optional<SlotKey> place_of(std::string_view node) const;

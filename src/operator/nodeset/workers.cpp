@@ -17,18 +17,18 @@
 namespace op::nodeset {
 namespace {
 
-/// How long a creation waits for slurmctld to notice that the previous slurmd, whose record has another --conf, is gone.
+/// The time for which a creation waits for slurmctld to notice the end of the previous slurmd, whose record has another --conf.
 constexpr core::Duration kAwaitDown{10000};
-/// How long after its grace period a terminating pod still holds its place: its Kubernetes node may be lost.
+/// The time after its grace period for which a terminating pod still holds its place, because its Kubernetes node may be lost.
 constexpr core::Duration kOverdue{30000};
-/// How long a name that another pod has is not tried again.
+/// The time for which a name that another pod has is not tried again.
 constexpr core::Duration kTakenName{60000};
-/// How long the deletion of a NodeSet waits for Slurm, to delete the records of the workers. Slurm has to answer, and to notice
-/// the end of the last slurmd. Later, the Controller deletes the records that are left.
+/// The time for which the deletion of a NodeSet waits for Slurm, to delete the records of the workers. Slurm has to answer, and
+/// to notice the end of the last slurmd. Later, the Controller deletes the records that are left.
 constexpr core::Duration kRecordsGrace{5 * 60 * 1000};
 constexpr core::Duration kNextAnswer{300};
-/// How long to wait before asking again whether the NodeSet is being deleted. This is asked if some of its workers have no
-/// owner.
+/// The time until the operator asks again whether the NodeSet is being deleted. It asks if some of the NodeSet's workers have
+/// no owner.
 constexpr core::Duration kStaysAgain{5000};
 
 plan::StepId create_id(const View& view, const SlotKey& place) {
@@ -71,7 +71,8 @@ bool name_taken(const View& view, const SlotKey& place) {
 }
 
 constexpr std::string_view kNameConflict = "HostnameConflict";
-/// How long to wait before looking again whether a name is free. The deletion of the other NodeSet does not wake this NodeSet.
+/// The time until the operator looks again whether a name is free. The deletion of the other NodeSet does not wake this
+/// NodeSet.
 constexpr core::Duration kNameMayBeFree{30000};
 
 /// Reports another NodeSet with the same name in Slurm. Workers with our feature would be in that NodeSet's partition.
@@ -180,7 +181,7 @@ bool waits_for_node(const View& view, const std::string& node, OldRecord old, co
   return !wait.over();
 }
 
-/// What the workers of a revision are created from.
+/// The facts and the pod template from which the workers of a revision are created.
 struct Recipe {
   std::shared_ptr<const Observed> in;
   core::Json pod;
@@ -498,8 +499,9 @@ Finalizer create_workers(const View& view, const Vacancies& vacancies, const Ext
 Finalizer remove_finalizer(const View& view, const StaleRecords& records, const MaintenanceResult& maintenance, Draft& draft) {
   const bool cluster_ends = view.goal == Goal::kEndAll || (!view.in.controller && view.in.controller_error.empty());
   if (!cluster_ends && view.goal != Goal::kHold) {
-    // A NodeSet of our name that was deleted with --cascade=orphan leaves workers that nobody tends. Those that Slurm does not
-    // know keep Slurm in doubt. So do not wait for long: the next NodeSet of the name takes over workers and records.
+    // A NodeSet of our name that was deleted with --cascade=orphan leaves workers that no NodeSet manages. If Slurm does not
+    // know them, its answers stay in doubt. So do not wait for long: the next NodeSet of the name takes over workers and
+    // records.
     const bool in_doubt = !view.in.stopped && !records.withheld.empty() && !view.in.orphans.empty();
     if (records.count > 0 && !in_doubt) return Finalizer::kUnchanged;
     // Wait for a later answer only while the present answer is fresh.

@@ -22,7 +22,7 @@ struct State {
   std::string not_acted_on;  ///< The message of the condition FieldsNotActedOn.
 };
 
-/// The states of a new world after each of these specs in turn.
+/// Returns the state after each of these specs, which are applied in turn to one new world.
 using States = std::function<std::vector<State>(const std::vector<core::Json>& specs)>;
 
 /// Findings by field: "no effect", "told" if FieldsNotActedOn lists the field, or what is wrong. A field that has an effect has
@@ -75,10 +75,10 @@ void settle(
   EXPECT_EQ(quiet, 2) << "it does not come to rest";
 }
 
-/// All objects of the world, and the conditions of the object `x` of that kind.
+/// Returns all objects of the world, and the conditions of the object `x` of that kind.
 State state_of(const World& world, const char* kind);
 
-/// The states of an object `x` of that kind in the simplest cluster.
+/// Returns the states of an object `x` of that kind in the simplest cluster.
 template <class Controller>
 States states_of(const char* kind) {
   const auto begin = [kind](const core::Json& spec) { return world_with(kind, spec); };

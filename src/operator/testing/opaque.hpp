@@ -1,5 +1,5 @@
-// Documents for tests of containers, pod specs and Service specs, which are only passed on. They may contain anything: a pass
-// must continue and report what is wrong.
+// Documents for tests of containers, pod specs and Service specs. The operator passes these on, so they may contain anything: a
+// pass must continue and report what is wrong.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ inline bool has_step(const plan::Plan& plan, std::string_view begin) {
   return false;
 }
 
-/// The simplest cluster, with an object `x` of that kind.
+/// Returns the simplest cluster, with an object `x` of that kind.
 inline World world_with(const char* kind, const Json& spec) {
   World world;
   world.put({{"kind", "Secret"}, {"metadata", {{"name", "mine"}}}, {"data", {{"k", "QUFBQQ=="}}}});
@@ -106,7 +106,7 @@ inline World world_with(const char* kind, const Json& spec) {
   return world;
 }
 
-/// The plan for an object of that kind in the simplest cluster.
+/// Returns the plan for an object of that kind in the simplest cluster.
 template <class Controller>
 plan::Plan plan_of(const char* kind, const Json& spec) {
   return world_with(kind, spec).plan<Controller>({"default", "x"});

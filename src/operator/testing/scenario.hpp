@@ -87,7 +87,7 @@ inline void check_keys(const core::Json& object, const std::vector<std::string_v
   }
 }
 
-/// The one key and value of an action, as in `- advance: 600`; throws std::invalid_argument unless there is exactly one.
+/// Returns the only key and value of an action, as in `- advance: 600`. Throws std::invalid_argument for any other number.
 inline std::pair<std::string, core::Json> only_item(const core::Json& action) {
   if (action.size() != 1) throw std::invalid_argument("not one action: " + action.dump());
   return {action.begin().key(), action.begin().value()};

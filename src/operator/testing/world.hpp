@@ -38,8 +38,8 @@ namespace op::testing {
 
 using core::Json;
 
-/// How slurmctld answers. kForbids: refuses the token; kBabbles: sends no JSON; kElsewhere: is another cluster's; kSilent:
-/// hangs.
+/// How slurmctld answers. kIgnores: loads nothing; kRefuses: refuses slurm.conf; kForbids: refuses the token; kBabbles: its
+/// JSON cannot be read; kElsewhere: it is of another cluster; kSilent: it does not answer slurmrestd; kAway: nothing answers.
 enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere, kSilent };
 
 class World {
@@ -104,7 +104,7 @@ class World {
     }
   }
 
-  /// Cuts the object's watch: until `mend`, the cache shows the object as it is now, or as absent.
+  /// Cuts the object's watch: until `mend`, the cache keeps showing the object as it is now (or that it does not exist).
   void cut(const std::string& kind, const kube::Key& key) {
     const Json* now_shown = find(kind, key);
     cut_[{kind, key}] = now_shown == nullptr ? std::nullopt : std::optional(*now_shown);

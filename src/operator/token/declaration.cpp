@@ -1,4 +1,4 @@
-// What the Token controller reads, what wakes it, and the rights that it needs.
+// Declares what the Token controller reads, what wakes it, and the rights that it needs.
 #include "operator/token/observe.hpp"
 #include "operator/token/plan.hpp"
 

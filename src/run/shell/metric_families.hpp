@@ -1,4 +1,4 @@
-// Families of metrics (of prometheus-cpp). Include this header only in sources that define metrics.
+// Creates families of metrics (prometheus-cpp). Include this header only in sources that define metrics.
 #pragma once
 
 #include <prometheus/counter.h>

@@ -33,8 +33,8 @@ void tune_malloc() {
   // NOLINTEND(concurrency-mt-unsafe)
 }
 
-/// Gives memory back to the system, once lists, watches and OpenAPI documents no longer need it. Otherwise the memory stays at
-/// its peak.
+/// Gives free memory back to the system, now and every 30 s. Otherwise the process keeps the memory of lists, watches and
+/// OpenAPI documents that it no longer needs.
 void trim_memory(core::Loop& loop) {
   malloc_trim(0);
   loop.after(std::chrono::seconds(30), [&loop] { trim_memory(loop); });

@@ -7,7 +7,7 @@
 namespace slurm {
 namespace {
 
-/// How long a list is good as evidence. It is polled every second.
+/// The age up to which a list is good as evidence. A list is polled about every second, or less often if that takes long.
 constexpr core::Duration kGoodFor{15000};
 
 /// The largest number of users that a message names.

@@ -94,7 +94,7 @@ struct WriteEntity final : plan::Act {
 /// account has no child and no user.
 class UnusedEntity final : public plan::Evidence {
  public:
-  /// `known`: the associations that may be deleted with it. Returns nullopt if use_of_entity() says that it is used,
+  /// `known`: the associations that may be deleted with it. Returns nullopt if use_of_entity() names a use,
   /// if a list is incomplete or old, and for root.
   static std::optional<UnusedEntity> of(const plan::Observing& observing, AccountingKey database, accounting::EntityKind kind,
                                         const std::string& name, const std::set<accounting::Place>& known,
@@ -115,7 +115,7 @@ class UnusedEntity final : public plan::Evidence {
 
 /// Returns who uses the account or user, for messages: "it has the users ann, bob", "it is the parent of account optics",
 /// "it has associations that this object has not made: chemistry@site". Returns "" if nobody does. It also returns a text if
-/// slurmdbd would delete associations of others: it looks for `LIKE '%/NAME/%'`, where `_` is any character
+/// slurmdbd would delete associations of others, because it selects by `LIKE '%/NAME/%'`, where `_` is any character
 /// (as_mysql_remove_accts() and as_mysql_remove_users()).
 [[nodiscard]] std::string use_of_entity(accounting::EntityKind kind, std::string_view name,
                                         const std::set<accounting::Place>& known, const accounting::View& view);

@@ -266,8 +266,8 @@ core::Result<Json> association_body(EntityKind kind, const std::string& name, co
       if (Json counts = tres_list(field.name, found, wanted); !counts.empty()) put(body, field.path, std::move(counts));
       continue;
     }
-    // An empty list changes nothing. An omitted one would write the inherited QOS, and the list as it was read would replace
-    // what an administrator has added to the inherited ones.
+    // An empty list changes nothing. If the list were omitted, the inherited QOS would be written. If the list were sent as it
+    // was read, it would replace what an administrator has added to the inherited QOS.
     if (field.name == kQosList && !wanted.contains(field.name)) {
       put(body, field.path, Json::array());
       continue;

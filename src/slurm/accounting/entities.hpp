@@ -32,7 +32,7 @@ enum class EntityKind { kAccount, kUser };
 /// Returns "account" or "user", for messages.
 [[nodiscard]] std::string_view name_of(EntityKind kind);
 
-/// Where an association is. All names are in lower case, except the partition's.
+/// The place of an association. All names are in lower case, except the partition's.
 struct Place {
   std::string account;  ///< "" in the settings of an account, because it is that account.
   std::string partition;

@@ -1,4 +1,4 @@
-// What QOS and associations share in the translation of settings to the JSON of slurmrestd's data_parsers, and back.
+// Functions for QOS and associations that translate settings to the JSON of slurmrestd's data_parsers, and back.
 #pragma once
 
 #include <set>
@@ -14,7 +14,7 @@ inline constexpr std::string_view kUsageFactor = "UsageFactor";
 
 /// Returns the value that the field has in a new object.
 [[nodiscard]] core::Json default_of(const QosField& field);
-/// Returns the value of a number of this field that is not set: kUnlimited for a limit, else kDefault.
+/// Returns the value of this field if its number is not set: kUnlimited for a limit, else kDefault.
 [[nodiscard]] core::Json none_of(const QosField& field);
 [[nodiscard]] core::Json list_json(std::set<std::string> words);
 /// Returns the number, or `none` if it is unset or infinite.

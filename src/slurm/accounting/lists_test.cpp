@@ -43,12 +43,13 @@ struct ListsTest : ::testing::Test {
   Client client{loop, http, tokens, log};
   std::map<List, int> told;
   std::uint64_t rounds = 0;
-  Lists lists{loop,
-              random,
-              [this] { return &client.accounting(); },
-              [this] { return ++rounds; },
-              [this](List which, bool changed) { told[which] += changed ? 1 : 0; },
-              {.period = 2s, .seldom = 2s}};
+  std::unique_ptr<Lists> made(const ListsOptions& options) {
+    return std::make_unique<Lists>(
+        loop, random, [this] { return &client.accounting(); }, [this] { return ++rounds; },
+        [this](List which, bool changed) { told[which] += changed ? 1 : 0; }, options);
+  }
+  std::unique_ptr<Lists> made_lists = made({.period = 2s, .seldom = 2s});
+  Lists& lists = *made_lists;
 };
 
 TEST_F(ListsTest, EveryListComesAndIsTold) {
@@ -111,6 +112,21 @@ TEST_F(ListsTest, AFailedPollLeavesTheRowsAndSaysSo) {
   loop.advance(20s);
   EXPECT_EQ(lists.qos().health, Health::kComplete);
   EXPECT_TRUE(lists.qos().rows->empty());
+}
+
+TEST_F(ListsTest, AtRestAMinuteHasFewerThan240Requests) {
+  const auto usual = made({});
+  usual->start();
+  loop.advance(10s);
+  const auto all = [this] {
+    int out = 0;
+    for (const char* name : {"qos", "tres", "accounts", "users", "associations", "clusters"}) out += asked(name);
+    return out;
+  };
+  const int before = all();
+  loop.advance(60s);
+  // The Accounting asks for the clusters every 45 s as well, through each cluster.
+  EXPECT_LT(all() - before + 2, 240);
 }
 
 TEST_F(ListsTest, ADearListIsAskedForLessOften) {

@@ -1,4 +1,4 @@
-// What an accounting database contains, independent of Slurm's release and data_parser version.
+// The contents of an accounting database, independent of Slurm's release and data_parser version.
 //
 // Limits have the names of sacctmgr(1), which administrators know: "GrpTRES", "MaxJobsPerUser".
 #pragma once
@@ -71,12 +71,12 @@ struct Association {
   friend bool operator==(const Association&, const Association&) = default;
 };
 
-/// What a job uses of an accounting database: its QOS and its association.
+/// The QOS and the association of an accounting database that a job uses.
 struct JobUse {
   std::int64_t id = 0;
   std::string cluster, qos, account, user, partition;  ///< `qos` and `partition` of a job that waits may be lists.
   std::set<std::string> states{};
-  /// A job that completes may still be requeued, for its exit code or as a job of scrontab.
+  /// A COMPLETING job counts, because it may still be requeued, for its exit code or as a job of scrontab.
   [[nodiscard]] bool unfinished() const {
     return states.contains("PENDING") || states.contains("RUNNING") || states.contains("SUSPENDED") ||
            states.contains("COMPLETING");

@@ -1,4 +1,4 @@
-// What jobs use and ask for, and what associations have used: the part that limits and fair share depend on.
+// The usage and requests of jobs, and the usage of associations. Limits and fair share depend on them.
 //
 //   const auto asks = read_tres("cpu=2,mem=1.5G,gres/gpu=1");   // {"cpu": 2, "gres/gpu": 1, "mem": 1536}
 #pragma once
@@ -45,7 +45,7 @@ struct QueuedJob {
   [[nodiscard]] std::string full_id() const;
   /// Returns the number of jobs for which the record stands.
   [[nodiscard]] std::int64_t count() const;
-  /// True if the record is this task of its array, or stands for it among others.
+  /// True if the record stands for this task of its array, alone or with other tasks.
   [[nodiscard]] bool has_task(std::int64_t index) const;
   friend bool operator==(const QueuedJob&, const QueuedJob&) = default;
 };
@@ -57,8 +57,8 @@ struct Share {
   std::string name;    ///< The name of the user, or of the account if it is the association of an account.
   std::string parent;  ///< The account above it; for a user, the account of the association.
   std::string partition;
-  std::optional<double> usage;                              ///< The part of its parent's usage that is its own, from 0 to 1.
-  std::optional<double> factor;                             ///< The fair-share factor, from 0 to 1. Only that of a user counts.
+  std::optional<double> usage;                              ///< Its fraction of the usage of its parent, from 0 to 1.
+  std::optional<double> factor;                             ///< The fair-share factor, from 0 to 1. Counts only for users.
   std::map<std::string, double, std::less<>> tres_seconds;  ///< By TRES, decayed as PriorityDecayHalfLife says.
   friend bool operator==(const Share&, const Share&) = default;
 };

@@ -73,7 +73,7 @@ constexpr auto kUnitedKeys =
     std::to_array<std::string_view>({"AuthAltParameters", "AuthAltTypes", "AuthInfo", "SlurmctldParameters"});
 constexpr auto kRepeatedKeys =
     std::to_array<std::string_view>({"Epilog", "EpilogSlurmctld", "Prolog", "PrologSlurmctld", "SlurmctldHost"});
-/// --conf takes the parameters of NodeName= except these: slurmctld sees for itself where the node is.
+/// --conf takes the parameters of NodeName= except these. slurmctld learns the address and port from the registration.
 constexpr auto kNotInNodeConf = std::to_array<std::string_view>({"NodeAddr", "NodeHostname", "Port", "SuspendTime"});
 
 /// The characters of isspace(3), except the end of a line.
@@ -105,7 +105,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// Returns the known key that is closest, if it is at most two letters away.
+/// Returns the most similar known key, if it differs in at most two letters, and in fewer than half of its letters; else "".
 std::string_view nearest(Names names, std::string_view key) {
   std::string_view best;
   std::size_t distance = 3;
@@ -141,10 +141,10 @@ bool whole_number(std::string_view value) {
   return !value.empty() && value.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Reports values at which Slurm's parser stops. slurmctld would answer the reconfigure with "Unspecified error" only.
+/// Reports values that Slurm's parser refuses. slurmctld's only answer to the reconfigure would be "Unspecified error".
 void check_value(const Setting& setting, Names numbers, std::vector<Problem>& problems) {
   static const auto kWords = std::to_array<std::string_view>({"yes", "no", "up", "down", "true", "false", "1", "0"});
-  if (setting.value.empty()) return;  // reported already, or empty on purpose: Key=""
+  if (setting.value.empty()) return;  // split_words has reported it, or it is empty on purpose: Key=""
   if (!find_name(numbers, setting.key).empty() && !whole_number(setting.value)) {
     problems.push_back({setting.line, setting.key, "\"" + setting.value + "\" is not a whole number"});
   } else if (!find_name(kYesNo, setting.key).empty() &&

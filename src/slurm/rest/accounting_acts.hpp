@@ -1,4 +1,4 @@
-// What all acts on an accounting database share: their start, their end with gates, and the batches of writes.
+// The parts that all acts on an accounting database share: their start, their end with gates, and the batches of writes.
 //
 // Folder src/slurm/rest: clients of slurmrestd, all that differs between releases, and the target of acts. Uses net; the
 // target also uses slurm/snapshot.
@@ -22,8 +22,8 @@ namespace slurm {
 /// Reports whether slurmdbd answered the request and refused it. False if slurmdbd did not answer.
 [[nodiscard]] bool is_refusal(const core::Error& error);
 
-/// Collects writes into one batch after the other for each database. Writes that arrive while a batch of their database is
-/// under way form the next batch.
+/// Groups the writes of each database into batches, of which one is under way at a time. Writes that arrive meanwhile form the
+/// next batch.
 template <class Write>
 class Batches {
  public:
@@ -83,7 +83,7 @@ class AccountingActs : public std::enable_shared_from_this<AccountingActs> {
   /// Returns the database's client. If there is none, fails the act and returns null.
   AccountingClient* client(const WorkPtr& work);
   [[nodiscard]] static core::Error no_client();
-  /// Returns the error (kBusy) for a cluster that may use an object, and whose slurmrestd is not known.
+  /// Returns kBusy, for a cluster that may use an object but cannot be asked, because its slurmrestd is not known.
   [[nodiscard]] static core::Error unknown_use(const ClusterKey& cluster);
 
   using Jobs = Found<accounting::JobUse>;

@@ -38,7 +38,8 @@ class QosActs final : public AccountingActs {
           });
   }
 
-  /// `asked`: when the act came. It reads everything live at its turn, so that its evidence may become old while it waits.
+  /// `asked`: when the act came. Its evidence must be good at that time. The evidence may grow old while the act waits for its
+  /// turn, because everything is read live then.
   void remove(const std::shared_ptr<const DeleteQos>& act, core::MonoTime asked, Done done) {
     const std::string name = act->evidence.name();
     begin({act->evidence.database(), {accounting::List::kQos}, "delete QOS " + name, std::move(done)},
@@ -64,7 +65,7 @@ class QosActs final : public AccountingActs {
   struct Write {
     WorkPtr work;
     std::shared_ptr<const WriteQos> act;
-    accounting::Settings found{};  ///< What slurmdbd had before.
+    accounting::Settings found{};  ///< The settings in slurmdbd before the write.
   };
   /// Writes of one database that are carried out together: they share the reads, and the new QOS share a request.
   struct Batch {
@@ -206,8 +207,7 @@ class QosActs final : public AccountingActs {
   }
 
   /// Asks each slurmctld for jobs and partitions with the QOS, and then slurmdbd. slurmdbd also knows the jobs of clusters that
-  /// the operator does not know, but it has no
-  /// record of a job that never became eligible.
+  /// the operator does not know. It has no record of a job that never became eligible.
   void look_at_jobs(const WorkPtr& work, const std::string& name, std::int64_t id) {
     with_jobs(work->database, [this, work, name, id](const core::Result<Jobs>& jobs) {
       if (!jobs) return fail(work, jobs.error());

@@ -3,11 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/testing/manual_loop.hpp"
 #include "plan/testing/observing.hpp"
 #include "slurm/accounting/acts.hpp"
-#include "slurm/testing/fake_transport.hpp"
-#include "slurm/testing/replies.hpp"
+#include "slurm/testing/accounting_fixture.hpp"
 
 namespace slurm {
 namespace {
@@ -19,13 +17,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-const std::string kDb = "/slurmdb/v0.0.45";
-
 /// A slurmdbd that stores what is posted.
-class AccountingTargetTest : public ::testing::Test {
+class AccountingTargetTest : public testing::AccountingFixture {
  protected:
   AccountingTargetTest() {
-    testing::serve_quiet_cluster(http);
     rows["normal"] = {{"id", 1}, {"name", "normal"}};
     http.on("GET", kDb + "/tres/", list("TRES", Json::array()));
     http.on("GET", kDb + "/qos/", [this](const net::HttpRequest& request) -> FakeTransport::Answer {
@@ -61,48 +56,18 @@ class AccountingTargetTest : public ::testing::Test {
       return request.target.find("update_time") == std::string::npos ? list("jobs", queue) : testing::no_job_changes();
     });
     http.on("GET", kDb + "/jobs/", [this](const net::HttpRequest&) -> FakeTransport::Answer { return list("jobs", jobs); });
-    clusters.set("c", {"c", 6820}, "key");
-    clusters.set_accounting("db", {"c"});
-    loop.advance(500ms);
-  }
-  static net::HttpResponse list(const std::string& name, const Json& rows) {
-    return testing::ok("{\"" + name + "\":" + rows.dump() + R"(,"errors":[],)" + testing::meta() + "}");
-  }
-  plan::ActResult run(plan::ActPtr act) {
-    std::optional<plan::ActResult> out;
-    target.execute(std::move(act), [&](plan::ActResult result) { out = std::move(result); });
-    for (int i = 0; i < 600 && !out; ++i) loop.advance(100ms);
-    return out.value_or(plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}});
-  }
-  std::string outcome(plan::ActPtr act) { return text_of(run(std::move(act))); }
-  /// Executes the acts together. Returns their outcomes as text, in the order of the acts.
-  std::vector<std::string> outcomes(const std::vector<plan::ActPtr>& acts) {
-    std::vector<std::string> out(acts.size());
-    for (std::size_t i = 0; i < acts.size(); ++i)
-      target.execute(acts[i], [&out, i](const plan::ActResult& result) { out[i] = text_of(result); });
-    loop.advance(10s);
-    return out;
-  }
-  static std::string text_of(const plan::ActResult& result) {
-    return result.value ? result.value->dump()
-                        : std::string(core::to_string(result.value.error().code)) + " " + result.value.error().message;
+    join();
   }
   std::optional<UnusedQos> unused(const std::string& name) {
     const auto view = clusters.lists("db")->view();
     return UnusedQos::of(plan::testing::Observer::at(loop.clock().mono()), "db", *view.qos.rows->at(name), view);
   }
 
-  core::ManualLoop loop;
-  core::NullLogger log;
-  ZeroRandom random;
-  FakeTransport http{loop};
   std::map<std::string, Json> rows;
   Json associations = Json::array(), jobs = Json::array(), queue = Json::array();
   std::vector<Json> posted;
   bool drops = false;
   std::string refused;  ///< The name of a QOS that slurmdbd refuses.
-  Clusters clusters{loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }};
-  AccountingTarget target{loop, clusters};
 };
 
 TEST_F(AccountingTargetTest, CreatesAndChangesAndReadsBack) {

@@ -16,7 +16,7 @@ core::Json whole(std::int64_t number) {
   return {{"set", true}, {"infinite", false}, {"number", number}};
 }
 
-/// An empty list would change nothing. Slurm takes a list with an empty name for none.
+/// Returns the names as Slurm must get them. Slurm ignores an empty list, and treats a list with an empty name as no names.
 std::vector<std::string> sent(const std::vector<std::string>& names) {
   return names.empty() ? std::vector<std::string>{""} : names;
 }
@@ -26,6 +26,7 @@ core::Json body_of(const NodeUpdate& update) {
   if (update.state) body["state"] = core::Json::array({*update.state});
   if (update.reason) body["reason"] = *update.reason;
   if (update.comment) body["comment"] = *update.comment;
+  if (update.extra) body["extra"] = *update.extra;
   if (update.features) {
     // Slurm refuses to remove a feature that is still active.
     body["features"] = sent(*update.features);
@@ -212,6 +213,17 @@ void Client::delete_node(const std::string& name, Done<void> done) {
   connection_->write("DELETE", "node/" + percent_encode(name), nullptr, std::move(done));
 }
 
+void Client::create_node(const std::string& line, Done<void> done) {
+  connection_->with_server([impl = connection_.get(), line, done = std::move(done)](core::Result<void> ready) mutable {
+    if (!ready) return done(std::unexpected(ready.error()));
+    if (!impl->capabilities()->external_jobs) {
+      return done(core::fail(ErrorCode::kUnsupported, "slurmrestd " + impl->capabilities()->release +
+                                                          " cannot create external nodes (25.11 and later can)"));
+    }
+    impl->write("POST", "new/node/", {{"node_conf", line}}, std::move(done));
+  });
+}
+
 void Client::submit_job(const JobWish& wish, const std::string& admin_comment, Done<std::int64_t> done) {
   core::Json job = body_of(wish);
   job["admin_comment"] = admin_comment;
@@ -243,7 +255,7 @@ void Client::requeue_job(const std::string& id, Done<void> done) {
       return done(core::fail(ErrorCode::kUnsupported,
                              "slurmrestd " + impl->capabilities()->release + " cannot requeue jobs (26.05 and later can)"));
     }
-    // Without the flag, a job that has just ended would run once more.
+    // Without the flag Incomplete, a job that has just ended would run once more.
     impl->write("POST", "jobs/requeue", {{"jobs", core::Json::array({id})}, {"flags", core::Json::array({"Incomplete"})}},
                 std::move(done));
   });

@@ -35,7 +35,7 @@ struct Table {
   std::vector<std::shared_ptr<const T>> rows;
 };
 
-/// What slurmctld reports about itself.
+/// The counters of slurmctld itself.
 struct Diag {
   std::int64_t server_threads = 0;
   std::int64_t agent_queue = 0;
@@ -121,6 +121,9 @@ class Client {
   /// other nodes are changed.
   void update_nodes(const std::vector<std::string>& names, const NodeUpdate& update, Done<void> done);
   void delete_node(const std::string& name, Done<void> done);
+  /// Creates the node of a line as in slurm.conf, "NodeName=... State=EXTERNAL ...". Before 26.05, Slurm answers a name that it
+  /// knows with kAlreadyExists, and deletes that node if it is idle. Fails with kUnsupported if the server has no such request.
+  void create_node(const std::string& line, Done<void> done);
   /// Submits an external job and returns its number. If called twice, Slurm creates two jobs.
   void submit_job(const JobWish& wish, const std::string& admin_comment, Done<std::int64_t> done);
   void update_job(std::int64_t id, const JobWish& wish, Done<void> done);

@@ -332,7 +332,7 @@ TEST_F(ClientTest, CancelsAndRequeuesTasksByTheirNumbers) {
   EXPECT_TRUE(run<void>([&](auto done) { client.cancel_job("12_3", std::move(done)); }));
   EXPECT_EQ(http.log.back().target, "/slurm/v0.0.45/job/12_3");
   EXPECT_TRUE(run<void>([&](auto done) { client.requeue_job("12_3", std::move(done)); }));
-  // Without the flag, a job that has just ended would run once more.
+  // Without the flag Incomplete, a job that has just ended would run once more.
   EXPECT_EQ(*core::parse_json(http.log.back().body), (core::Json{{"jobs", {"12_3"}}, {"flags", {"Incomplete"}}}));
 }
 

@@ -72,7 +72,7 @@ void Connection::send(net::HttpRequest request, RequestKind kind, Scope scope, R
   if (closed_) return reply(core::fail(ErrorCode::kCancelled, "the connection was given up"));
   const auto timeout = allowed(kind, scope);
   if (!timeout) {
-    // Whatever waits for the reply may use this object, so it is kept alive until then.
+    // The callback may use this object, so the object is kept alive until then.
     loop_.after(core::Duration{0}, [self = shared_from_this(), reply = std::move(reply), error = timeout.error()] {
       reply(std::unexpected(error));
     });

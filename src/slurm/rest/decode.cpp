@@ -117,6 +117,10 @@ void read_detail(std::string_view key, od::value value, JobDetails& details) {
     details.comment = text_of(value);
   } else if (key == "excluded_nodes") {
     details.excluded_nodes = text_of(value);
+  } else if (key == "submit_time") {
+    details.submitted = time_of(value);
+  } else if (key == "preempt_time") {
+    details.preempted = time_of(value);
   }
 }
 

@@ -40,7 +40,7 @@ struct Decoded {
   std::vector<std::shared_ptr<const T>> rows;
 };
 
-// These functions take `body` by value, because the reader needs space after its end. Their only error is kInternal.
+// These functions take `body` by value, because the JSON parser needs free space after the text. Their only error is kInternal.
 core::Result<Decoded<Node>> decode_nodes(std::string body);
 core::Result<Decoded<Job>> decode_jobs(std::string body, bool details = false);
 core::Result<Decoded<Partition>> decode_partitions(std::string body);

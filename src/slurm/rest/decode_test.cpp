@@ -104,7 +104,8 @@ TEST(Decode, DetailsOfJobsOnlyIfTheyAreAskedFor) {
     const auto jobs = decode_jobs(
         R"({"jobs":[{"job_id":1,"job_state":["PENDING"],"state_reason":")" + reason +
             R"(","admin_comment":"{}","mcs_label":"k8s","comment":"c","excluded_nodes":"n[1-2]","flags":["EXTERNAL_JOB"],"start_time":)" +
-            std::to_string(start) + R"(,"end_time":)" + std::to_string(start + 60) + "}]}",
+            std::to_string(start) + R"(,"end_time":)" + std::to_string(start + 60) +
+            R"(,"submit_time":{"set":true,"infinite":false,"number":90},"preempt_time":{"set":true,"infinite":false,"number":0}}]})",
         details);
     return jobs ? *jobs->rows.at(0) : Job{};
   };
@@ -120,6 +121,8 @@ TEST(Decode, DetailsOfJobsOnlyIfTheyAreAskedFor) {
   EXPECT_EQ(job.details->excluded_nodes, "n[1-2]");
   EXPECT_EQ(job.details->mcs_label, "k8s");
   EXPECT_TRUE(job.details->external);
+  EXPECT_EQ(job.details->submitted, core::WallTime(std::chrono::seconds(90)));
+  EXPECT_FALSE(job.details->preempted);
   EXPECT_EQ(job.start, core::WallTime(std::chrono::seconds(100))) << "expected";
 }
 

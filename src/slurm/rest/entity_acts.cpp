@@ -40,7 +40,8 @@ bool same_name(std::string_view a, std::string_view b) {
 }
 
 /// Reports whether the job is, or may be, of the user. slurmrestd leaves out the name of a user whom its pod does not know.
-/// slurmdbd refuses to delete what a job uses that it has, but it has no jobs that never were eligible.
+/// slurmdbd itself refuses to delete an entity that one of its jobs uses, but it has no record of jobs that never became
+/// eligible.
 bool may_be_of(const accounting::JobUse& job, std::string_view user) {
   return same_name(job.user, user) || (job.user.empty() && job.states.contains("PENDING"));
 }
@@ -70,7 +71,7 @@ struct EntityActs::Write {
   WorkPtr work;
   std::shared_ptr<const WriteEntity> act;
   bool create = false;
-  bool restored = false;  ///< It was created by another request, because slurmdbd had a deleted one.
+  bool restored = false;  ///< restore() has created the user, because slurmdbd kept the record of a deleted one.
   bool open = true;       ///< The act is not answered yet.
   std::string name;       ///< As slurmdbd spells it.
   Settings wanted, found;
@@ -85,7 +86,7 @@ struct EntityActs::Write {
 struct EntityActs::Batch {
   AccountingKey database;
   std::vector<WritePtr> writes;
-  ViewPtr view = std::make_shared<accounting::View>();  ///< What was read last.
+  ViewPtr view = std::make_shared<accounting::View>();  ///< The lists as last read.
   Jobs jobs{};
 
   [[nodiscard]] std::vector<List> lists() const {
@@ -225,8 +226,8 @@ void EntityActs::decide(const WritePtr& write, const Entity* live) {
       return fail_write(write, error_of(ErrorCode::kConflict, place.text() + ": there is no association any more"));
     }
   }
-  // slurmdbd makes the first association of a user the default. If another one becomes the default in the same request,
-  // slurmctld may charge jobs to the first one.
+  // Sorts default accounts first: slurmdbd makes the first association of a user the default. If another one becomes the
+  // default in the same request, slurmctld may charge jobs to the first one.
   std::ranges::stable_partition(
       write->associate, [&](const Place& place) { return is_true(write->wanted, place.setting(accounting::kDefaultAccount)); });
   if (write->own || write->coordinate || !write->associate.empty() || !write->dissociate.empty()) return;
@@ -502,7 +503,7 @@ void EntityActs::begin_deletions(const BatchPtr& batch) {
 
 void EntityActs::delete_next(const BatchPtr& batch, std::vector<Deletion> left, std::vector<Deletion> held, bool progress) {
   if (left.empty()) {
-    // A held association may be free now, because the one that held it was deleted.
+    // An association that could not be deleted before may be free now, because the association that used it was deleted.
     if (!held.empty() && progress) return delete_next(batch, std::move(held), {}, false);
     for (const Deletion& each : held) {
       if (!each.write->open) continue;
@@ -574,9 +575,10 @@ void EntityActs::compare(const BatchPtr& batch) {
   next_batch(batch->database);
 }
 
-/// Creates a user that slurmdbd has as deleted: POST users would change the deleted record. The next batch writes the rest.
+/// Creates a user whose deleted record slurmdbd keeps, because POST users would change that record. The next batch writes the
+/// rest.
 void EntityActs::restore(const WritePtr& write, const accounting::View& view) {
-  write->open = false;  // The next batch answers the act.
+  write->open = false;  // If the restore succeeds, the next batch answers the act.
   std::optional<Place> at;
   for (const auto& [setting, value] : write->wanted) {
     const std::string_view field = accounting::without_place(setting);

@@ -16,7 +16,7 @@ class EntityActs final : public AccountingActs {
   EntityActs(core::Loop& in_loop, Clusters& in_clusters) : AccountingActs(in_loop, in_clusters) {}
 
   void write(const std::shared_ptr<const WriteEntity>& act, Done done);
-  /// `asked`: when the act came. It reads everything live at its turn, so that its evidence may become old while it waits.
+  /// `asked`: when the act came. Its evidence must be good then, not when the act begins, because the act reads all live.
   void remove(const std::shared_ptr<const DeleteEntity>& act, core::MonoTime asked, Done done);
 
  private:
@@ -33,7 +33,7 @@ class EntityActs final : public AccountingActs {
   void fail_write(const WritePtr& write, core::Error error);
 
   using ViewPtr = std::shared_ptr<accounting::View>;
-  /// Reads the lists, and calls `then` when all have come, or with the first error.
+  /// Reads the lists, and calls `then` when all have been read, or with the first error.
   void read(const AccountingKey& database, std::vector<accounting::List> lists, const ViewPtr& into,
             std::function<void(core::Result<void>)> then);
   template <class Row, class Rows, class Key>

@@ -3,11 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/testing/manual_loop.hpp"
 #include "plan/testing/observing.hpp"
-#include "slurm/rest/accounting_target.hpp"
-#include "slurm/testing/fake_transport.hpp"
-#include "slurm/testing/replies.hpp"
+#include "slurm/testing/accounting_fixture.hpp"
 
 namespace slurm {
 namespace {
@@ -20,13 +17,10 @@ using core::Json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::string kDb = "/slurmdb/v0.0.45";
-
 /// A slurmdbd that stores accounts, users and associations that are posted.
-class EntityActsTest : public ::testing::Test {
+class EntityActsTest : public testing::AccountingFixture {
  protected:
   EntityActsTest() {
-    testing::serve_quiet_cluster(http);
     http.on("GET", kDb + "/qos/", list("qos", Json::array()));
     http.on("GET", kDb + "/tres/", list("TRES", Json::array()));
     serve("accounts", accounts, [](const Json& row) { return row["name"].get<std::string>(); });
@@ -82,12 +76,7 @@ class EntityActsTest : public ::testing::Test {
     });
     accounts["root"] = {{"name", "root"}, {"description", "x"}, {"organization", "x"}};
     add_association("root", "");
-    clusters.set("c", {"c", 6820}, "key");
-    clusters.set_accounting("db", {"c"});
-    loop.advance(500ms);
-  }
-  static net::HttpResponse list(const std::string& name, const Json& rows) {
-    return testing::ok("{\"" + name + "\":" + rows.dump() + R"(,"errors":[],)" + testing::meta() + "}");
+    join();
   }
   static std::string key_of(const Json& row) {
     return row["cluster"].get<std::string>() + "/" + row["account"].get<std::string>() + "/" + row.value("user", "") + "/" +
@@ -120,24 +109,6 @@ class EntityActsTest : public ::testing::Test {
       return testing::done();
     });
   }
-  plan::ActResult run(plan::ActPtr act) {
-    std::optional<plan::ActResult> out;
-    target.execute(std::move(act), [&](plan::ActResult result) { out = std::move(result); });
-    for (int i = 0; i < 600 && !out; ++i) loop.advance(100ms);
-    return out.value_or(plan::ActResult{core::fail(ErrorCode::kCancelled, "never told"), {}});
-  }
-  std::string outcome(plan::ActPtr act) { return text_of(run(std::move(act))); }
-  std::vector<std::string> outcomes(const std::vector<plan::ActPtr>& acts) {
-    std::vector<std::string> out(acts.size());
-    for (std::size_t i = 0; i < acts.size(); ++i)
-      target.execute(acts[i], [&out, i](const plan::ActResult& result) { out[i] = text_of(result); });
-    loop.advance(10s);
-    return out;
-  }
-  static std::string text_of(const plan::ActResult& result) {
-    return result.value ? result.value->dump()
-                        : std::string(core::to_string(result.value.error().code)) + " " + result.value.error().message;
-  }
   static plan::ActPtr account(const std::string& name, bool create, accounting::Settings settings) {
     return write_entity("db", EntityKind::kAccount, name, create, std::move(settings));
   }
@@ -158,18 +129,12 @@ class EntityActsTest : public ::testing::Test {
     return out;
   }
 
-  core::ManualLoop loop;
-  core::NullLogger log;
-  ZeroRandom random;
-  FakeTransport http{loop};
   std::map<std::string, Json> accounts, users, associations;
   Json queue = Json::array();
   std::vector<Json> posted;
   std::vector<std::string> removed;
   std::string drops, lost, refused;  ///< Lists whose writes are dropped, or lose their replies; a name that is refused.
   std::set<std::string> deleted;     ///< Users that slurmdbd has as deleted.
-  Clusters clusters{loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }};
-  AccountingTarget target{loop, clusters};
 };
 
 TEST_F(EntityActsTest, AnAccountIsCreatedWithItsAssociationAndChanged) {

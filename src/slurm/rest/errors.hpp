@@ -20,7 +20,7 @@ enum class RequestKind : std::uint8_t {
 struct RestError {
   std::int64_t number = 0;
   std::string text;         ///< Slurm's text for the number.
-  std::string description;  ///< What slurmrestd tried to do.
+  std::string description;  ///< The operation that slurmrestd tried.
 };
 
 /// Returns the class of an error number (slurm/slurm_errno.h). If slurmrestd lost its connection to slurmctld, the outcome of a

@@ -15,12 +15,12 @@ namespace slurm {
 
 namespace od = simdjson::ondemand;
 
-/// Returns "?" for a text with invalid escapes.
+/// Returns the text; "" if the value is no text, and "?" if the text has invalid escapes.
 std::string_view text_of(od::value value);
-/// Returns 0 if the value is no number, or does not fit.
+/// Returns the number as an integer; 0 if the value is no number, or does not fit.
 std::int64_t integer_of(od::value value);
 bool truth_of(od::value value);
-/// Reads {set, infinite, number}, or the plain number of older data_parsers. An infinite number is written with set false.
+/// Reads {set, infinite, number}, or the plain number of older data_parsers. slurmrestd writes infinite numbers with set false.
 Number number_of(od::value value);
 /// Reads a number with a fraction, plain or as {set, infinite, number}; nullopt if it is not set.
 std::optional<double> fraction_of(od::value value);

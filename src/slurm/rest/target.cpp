@@ -18,7 +18,8 @@ using plan::ActResult;
 
 /// Before a drain, up to this many nodes are read one by one. For more nodes the whole table is read.
 constexpr std::size_t kReadSingly = 8;
-/// A lost write is settled kSettled after we gave up, and kLongestWrite after it was sent: slurmrestd's timeout is longer.
+/// The outcome of a write whose reply was lost is final kSettled after we gave up, and kLongestWrite after the write was sent,
+/// because slurmrestd's timeout is longer than ours.
 constexpr core::Duration kSettled{3000};
 constexpr core::Duration kLongestWrite{11000};
 
@@ -30,7 +31,9 @@ bool kept_from_work(const Node& node) {
 }  // namespace
 
 struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
-  Impl(core::Loop& in_loop, Clusters& in_clusters) : loop(in_loop), clusters(in_clusters) {}
+  Impl(core::Loop& in_loop, Clusters& in_clusters) : loop(in_loop), clusters(in_clusters) {
+    lose_submission(loop.clock().mono());
+  }
 
   /// One act under way, and its callback.
   struct Job {
@@ -162,7 +165,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     bool renames;
   };
 
-  /// How to drain a node.
+  /// The write that drains a node.
   struct DrainWish {
     /// False: the node drains already, and the owner's hold is there or must not be added.
     bool write = true;
@@ -182,7 +185,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     const bool kept = node.state.base == "DOWN" || node.state.has("FAIL");
     if (kept && holds.none() && (node.state.has("FAIL") || given_by_others(node.reason, owner)) && !down_by_slurm(node))
       return {};
-    if (!kept || down_by_slurm(node)) holds = {};  // These holds are left over.
+    if (!kept || down_by_slurm(node)) holds = {};  // These holds are left over from an earlier drain.
     return {true, holds.hold(owner, reason).reason()};
   }
 
@@ -285,6 +288,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
       wish.active_features = replace_own(node.active_features, *own);
     }
     if (wish.comment == node.comment) wish.comment.reset();
+    if (wish.extra == node.extra) wish.extra.reset();
     if (wish.features == node.features && (!wish.active_features || wish.active_features == node.active_features)) {
       wish.features.reset();
       wish.active_features.reset();
@@ -302,15 +306,16 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                     {ErrorCode::kInvalid, "update " + act.node + ": state and reason are not for this act", 0, {}, {}});
     }
     begin(act.cluster, "update " + act.node, std::move(done),
-          [this, name = act.node, wish = act.update, own = act.own](const JobPtr& job) {
+          [this, name = act.node, wish = act.update, own = act.own, mark = act.mark](const JobPtr& job) {
             Client* to = client(job);
             if (to == nullptr) return;
-            to->node(name, guard<Node>([job, name, wish, own](Impl& self, core::Result<Node> node) {
+            to->node(name, guard<Node>([job, name, wish, own, mark](Impl& self, core::Result<Node> node) {
                        if (!node) return self.fail(job, node.error());
+                       if (mark && mark_of(*node) != mark) return self.fail(job, another_node());
                        Client* again = self.client(job);
                        if (again == nullptr) return;
                        const NodeUpdate update = as_needed(*node, wish, own, again->capabilities());
-                       if (!update.comment && !update.features && !update.topology && !update.weight)
+                       if (!update.comment && !update.extra && !update.features && !update.topology && !update.weight)
                          return self.succeed(job, {{"updated", false}});
                        again->update_node(name, update, self.finish_write(job, {{"updated", true}}));
                      }));
@@ -377,6 +382,40 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                     }));
   }
 
+  // --- Nodes that our programs create -----------------------------------------------------------------------------
+
+  static core::Error another_node() { return {ErrorCode::kConflict, "it is another node by now", 0, {}, {}}; }
+
+  void create(const CreateNode& act, Done done) {
+    begin(act.cluster, "create " + act.wish.name, std::move(done), [this, wish = act.wish, mark = act.mark](const JobPtr& job) {
+      Client* to = client(job);
+      if (to == nullptr) return;
+      to->node(wish.name, guard<Node>([job, wish, mark](Impl& self, core::Result<Node> node) {
+                 if (node && mark_of(*node) == mark) return self.succeed(job, {{"created", false}});
+                 if (node) return self.fail(job, {ErrorCode::kAlreadyExists, "Slurm has a node of this name", 0, {}, {}});
+                 if (node.error().code != ErrorCode::kNotFound) return self.fail(job, node.error());
+                 if (Client* again = self.client(job))
+                   again->create_node(node_line(wish, mark), self.finish_write(job, {{"created", true}}));
+               }));
+    });
+  }
+
+  void remove_own(const RemoveNode& act, Done done) {
+    const std::string& name = act.evidence.node().name;
+    begin_by(act.evidence, "delete " + name, std::move(done), [this, name, mark = act.evidence.mark()](const JobPtr& job) {
+      unless_held(job, name, [this, job, name, mark] {
+        if_kept(job, name, Live::kDrained, &Impl::found_none, [job, mark](Impl& self, const Node& node) {
+          const Holds holds = Holds::read(node.reason);
+          if (mark_of(node) != mark) return self.fail(job, another_node());
+          if (!holds.has(mark.owner) || holds.others_than(mark.owner) || node.state.has("FAIL") || node.state.base == "DOWN")
+            return self.fail(job,
+                             {ErrorCode::kConflict, "somebody keeps it from work since: \"" + node.reason + "\"", 0, {}, {}});
+          self.write_deletion(job, node.name);
+        });
+      });
+    });
+  }
+
   void end(const EndNode& act, Done done) {
     const std::string& name = act.evidence.node().name;
     begin_by(act.evidence, "end " + name, std::move(done),
@@ -404,7 +443,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   using EndingJobs = std::vector<DrainTimedOut::OneJob>;
 
-  /// Reads the jobs first and the node last, to notice if somebody took back the drain meanwhile.
+  /// Reads the jobs first and the node last, to notice if somebody undrained the node meanwhile.
   void end_jobs(const EndJobs& act, Done done) {
     const DrainTimedOut& evidence = act.evidence;
     begin_by(evidence, fmt::format("{} the jobs of {}", to_string(evidence.how()), evidence.node().name), std::move(done),
@@ -484,8 +523,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// If the snapshot still has a node that is gone, the snapshot is old, or slurmctld reported no change. The next poll must
-  /// read all.
+  /// Makes the next poll read all tables if the snapshot still has the node, which is gone: the snapshot is old, or slurmctld
+  /// reported no change.
   void ask_for_all_if_known(const JobPtr& job, const std::string& name) {
     if (clusters.snapshot(job->cluster)->node(name) != nullptr) clusters.poll_all_next(job->cluster);
   }
@@ -556,13 +595,25 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
             if (to == nullptr) return;
             if (!to->job_details())
               return fail(job, {ErrorCode::kUnsupported, "it could not be found again without details of jobs", 0, {}, {}});
-            with_live_jobs(job, [job, mark, wish, comment](Impl& self, const LiveJobs& jobs) {
-              const auto same = [&](const auto& row) { return mark_of(*row) == mark; };
+            const auto write = [job, mark, wish, comment](Impl& self, const LiveJobs& jobs) {
+              const auto same = [&](const auto& row) {
+                return row->details && row->details->admin_comment.contains(mark.key) && mark_of(*row) == mark;
+              };
               if (const auto one = std::ranges::find_if(jobs, same); one != jobs.end())
                 return self.succeed(job, {{"job", (*one)->id}, {"submitted", false}});
               self.write_job(job, wish, comment);
-            });
+            };
+            const SnapshotPtr snapshot = clusters.snapshot(job->cluster);
+            if (snapshot->requested_at <= unsure_until) return with_live_jobs(job, write);
+            LiveJobs seen;
+            for (const auto& [id, one] : snapshot->jobs) seen.push_back(one);
+            write(*this, seen);
           });
+  }
+
+  /// A submission is lost on its way at `sent`, or its reply. slurmctld may still carry it out for a while.
+  void lose_submission(core::MonoTime sent) {
+    unsure_until = std::max({unsure_until, loop.clock().mono() + kSettled, sent + kLongestWrite});
   }
 
   void write_job(const JobPtr& job, const JobWish& wish, const std::string& comment) {
@@ -570,8 +621,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     if (to == nullptr) return;
     job->wrote = loop.clock().mono();
     to->submit_job(wish, comment, guard<std::int64_t>([job](Impl& self, core::Result<std::int64_t> id) {
-                     if (!id) return self.fail(job, id.error());
-                     self.succeed(job, {{"job", *id}, {"submitted", true}});
+                     if (id) return self.succeed(job, {{"job", *id}, {"submitted", true}});
+                     if (core::retry_of(id.error().code) == core::Retry::kSettle) self.lose_submission(*job->wrote);
+                     self.fail(job, id.error());
                    }));
   }
 
@@ -674,7 +726,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Finds out with a ping whether slurmdbd or slurmrestd did not answer, and fails with that.
+  /// Finds out with a ping whether slurmdbd or slurmrestd did not answer. Fails the act, and the reason of the error tells
+  /// which.
   void tell_silence(const JobPtr& job, const core::Error& error) {
     Client* rest = clusters.client(job->cluster);
     if (error.http_status != 0 || error.code != ErrorCode::kUnavailable || rest == nullptr) return fail(job, error);
@@ -757,7 +810,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         self.clusters.poll_all_next(job->cluster);
         if (result) return self.succeed(job, {{"reconfigured", true}});
         core::Error error = result.error();
-        // slurmctld refuses a configuration with a mere -1, "Unspecified error".
+        // If slurmctld refuses a configuration, its only answer is the error -1, "Unspecified error".
         if (error.code == ErrorCode::kInternal && !error.reason.empty()) {
           error.code = ErrorCode::kInvalid;
           error = error.with("slurmctld refused the configuration (its log says why)");
@@ -774,7 +827,12 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   core::Loop& loop;
   Clusters& clusters;
+  core::MonoTime unsure_until;  ///< Snapshots that were requested until then may lack submissions.
 };
+
+void Target::others_wrote() {
+  impl_->lose_submission(impl_->loop.clock().mono());
+}
 
 Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Impl>(loop, clusters)) {
   Impl* impl = impl_.get();
@@ -783,6 +841,8 @@ Target::Target(core::Loop& loop, Clusters& clusters) : impl_(std::make_shared<Im
   carries_out<RestoreReason>([impl](const auto& act, Done done) { impl->restore(*act, std::move(done)); });
   carries_out<UpdateNode>([impl](const auto& act, Done done) { impl->update(*act, std::move(done)); });
   carries_out<DeleteNode>([impl](const auto& act, Done done) { impl->remove(*act, std::move(done)); });
+  carries_out<CreateNode>([impl](const auto& act, Done done) { impl->create(*act, std::move(done)); });
+  carries_out<RemoveNode>([impl](const auto& act, Done done) { impl->remove_own(*act, std::move(done)); });
   carries_out<EndNode>([impl](const auto& act, Done done) { impl->end(*act, std::move(done)); });
   carries_out<EndJobs>([impl](const auto& act, Done done) { impl->end_jobs(*act, std::move(done)); });
   carries_out<ConfirmIdle>([impl](const auto& act, Done done) { impl->confirm(*act, std::move(done)); });

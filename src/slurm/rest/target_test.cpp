@@ -705,6 +705,94 @@ TEST_F(TargetTest, AReasonIsRestoredWhereNobodyHasChangedItSince) {
   EXPECT_EQ(writes(), 1);
 }
 
+// --- Nodes that our programs create -------------------------------------------------------------------------------------
+
+const NodeWish kWish{.name = "x", .address = "10.0.0.7", .cpus = 4, .real_memory_mib = 8000, .gpus = 0, .features = {"batch"}};
+const NodeMark kMark{Owner::kBridge, "uid", made_of(kWish)};
+
+std::string own_row(const std::string& states, const std::string& reason, const std::string& mark = kMark.feature()) {
+  return R"({"name":"x","state":["EXTERNAL",)" + states + R"(],"reason":")" + reason + R"(","features":[")" + mark +
+         R"(","batch"],"active_features":[")" + mark + R"(","batch"]})";
+}
+
+TEST_F(TargetTest, CreatesANodeThatSlurmDoesNotHave) {
+  http.on("GET", kBase + "/node/x", testing::error(200, 0, "Failure to query node x"));
+  http.on("POST", kBase + "/new/node/", testing::done());
+  EXPECT_EQ(*run(create_node("c", kWish, kMark)).value, (core::Json{{"created", true}}));
+  ASSERT_EQ(posted().size(), 1U);
+  EXPECT_EQ(posted()[0], (core::Json{{"node_conf", node_line(kWish, kMark)}}));
+}
+
+TEST_F(TargetTest, ANodeOfTheNameIsNotCreatedAgain) {
+  http.on("GET", kBase + "/node/x", testing::nodes(own_row(R"("IDLE")", "")));
+  EXPECT_EQ(*run(create_node("c", kWish, kMark)).value, (core::Json{{"created", false}}));
+  for (const char* mark : {"slurm-bridge/uid/other", "slurm-bridge/another/1", "gold"}) {
+    http.on("GET", kBase + "/node/x", testing::nodes(own_row(R"("IDLE")", "", mark)));
+    EXPECT_EQ(failure(create_node("c", kWish, kMark)), ErrorCode::kAlreadyExists) << mark;
+  }
+  http.on("GET", kBase + "/node/x", testing::error(500, 1800, "away"));
+  EXPECT_EQ(failure(create_node("c", kWish, kMark)), ErrorCode::kUnavailable);
+  EXPECT_EQ(writes(), 0);
+}
+
+TEST_F(TargetTest, FeaturesOfANodeOfOursChangeOnlyIfItStillIsOurs) {
+  http.on("GET", kBase + "/node/x", testing::nodes(own_row(R"("IDLE")", "")));
+  const OwnFeatures own{"", {"gpu"}, {}, {"batch", "gpu"}};
+  EXPECT_EQ(*run(update_features("c", "x", kMark, own)).value, (core::Json{{"updated", true}}));
+  ASSERT_EQ(posted().size(), 1U);
+  EXPECT_EQ(posted()[0]["features"], (core::Json{kMark.feature(), "gpu"}));
+  http.on("GET", kBase + "/node/x", testing::nodes(own_row(R"("IDLE")", "", "gold")));
+  EXPECT_EQ(failure(update_features("c", "x", kMark, own)), ErrorCode::kConflict);
+  EXPECT_EQ(writes(), 1);
+}
+
+struct RemoveNodeTest : TargetTest {
+  plan::ActPtr remove() {
+    Snapshot snapshot;
+    snapshot.health = Snapshot::Health::kComplete;
+    snapshot.requested_at = loop.clock().mono();
+    Node node = seen("x", "slurm-bridge: gone");
+    node.state.base = "IDLE";
+    node.state.flags = {"DRAIN", "EXTERNAL"};
+    node.features = {kMark.feature()};
+    snapshot.nodes.emplace("x", std::make_shared<const Node>(node));
+    auto evidence =
+        OwnDrained::of(plan::testing::Observer::at(loop.clock().mono()), snapshot, {"c", "x"}, Owner::kBridge, "uid");
+    return remove_node(evidence.value());
+  }
+};
+
+TEST_F(RemoveNodeTest, DeletesOnlyWhatIsStillOursAndDrainedByUsAlone) {
+  http.on("GET", kBase + "/node/x", testing::nodes(own_row(R"("IDLE","DRAIN")", "slurm-bridge: gone", "gold")));
+  EXPECT_EQ(failure(remove()), ErrorCode::kConflict);
+  for (const char* reason : {"maintenance", "slurm-operator: x; slurm-bridge: gone", ""}) {
+    http.on("GET", kBase + "/node/x", testing::nodes(own_row(R"("IDLE","DRAIN")", reason)));
+    EXPECT_EQ(failure(remove()), ErrorCode::kConflict) << reason;
+  }
+  for (const char* states : {R"("IDLE")", R"("DOWN","DRAIN")", R"("IDLE","DRAIN","FAIL")"}) {
+    http.on("GET", kBase + "/node/x", testing::nodes(own_row(states, "slurm-bridge: gone")));
+    EXPECT_EQ(failure(remove()), ErrorCode::kConflict) << states;
+  }
+  EXPECT_EQ(writes(), 0);
+  http.on("GET", kBase + "/node/x", testing::nodes(own_row(R"("IDLE","DRAIN")", "slurm-bridge: gone")));
+  EXPECT_EQ(*run(remove()).value, (core::Json{{"deleted", true}}));
+  EXPECT_EQ(http.asked("DELETE", kBase + "/node/x"), 1);
+}
+
+TEST_F(RemoveNodeTest, ANodeThatIsGoneCountsAsDeleted) {
+  http.on("GET", kBase + "/node/x", testing::error(200, 0, "Failure to query node x"));
+  EXPECT_EQ(*run(remove()).value, (core::Json{{"deleted", false}}));
+  EXPECT_EQ(writes(), 0);
+}
+
+TEST_F(RemoveNodeTest, AnOldAnswerDeletesNothing) {
+  http.on("GET", kBase + "/node/x", testing::nodes(own_row(R"("IDLE","DRAIN")", "slurm-bridge: gone")));
+  const plan::ActPtr act = remove();
+  loop.advance(10min);
+  EXPECT_EQ(failure(act), ErrorCode::kExpired);
+  EXPECT_EQ(writes(), 0);
+}
+
 TEST_F(TargetTest, ReconfigureTellsAConfigurationFromASlurmctldThatIsAway) {
   EXPECT_TRUE(run(reconfigure("c")).value);
   http.on("GET", kBase + "/reconfigure/", {500, {}, "<html>"});

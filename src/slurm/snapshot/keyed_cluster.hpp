@@ -1,5 +1,5 @@
 // A cluster of the registry whose key is stored somewhere: in a Secret (slinky/secret_key.hpp), or in a file. Reads the key,
-// connects, and reads it again while it is missing and when the connection fails, because somebody may have replaced it.
+// connects, and reads the key again while it is missing and when the connection fails, because the key may be new.
 //
 //   slurm::KeyedCluster site(loop, clusters, "site");
 //   site.connect({"slurmrestd.example.org", 6820}, slinky::secret_key(client, {"slurm-bridge", "jwt"}, "jwt.key"));
@@ -30,7 +30,7 @@ class KeyedCluster {
   KeyedCluster(const KeyedCluster&) = delete;
   KeyedCluster& operator=(const KeyedCluster&) = delete;
 
-  /// Connects to this slurmrestd with the key that `read_key` reads now. An earlier connection stays in use until then.
+  /// Connects to this slurmrestd with the key that `read_key` reads now. Until it is read, an earlier connection stays in use.
   void connect(Endpoint endpoint, ReadKey read_key);
   /// Reads a missing key now, instead of some seconds later.
   void read_missing_key();

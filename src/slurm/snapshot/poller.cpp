@@ -7,7 +7,7 @@
 namespace slurm {
 namespace {
 
-/// The most that an expensive round delays the next one, from start to start, unless twice the round's duration is more.
+/// The longest time from the start of an expensive round to the start of the next, unless twice the round's duration is more.
 constexpr core::Duration kLongestPause{15000};
 /// The shortest time between two requests that ask why slurmctld does not answer. Each may hang in slurmrestd for ten seconds.
 constexpr core::Duration kWhyAgain{30000};
@@ -62,7 +62,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     std::optional<Table<Partition>> partitions;
     std::optional<Table<Node>> nodes;
     std::optional<Table<Job>> jobs;
-    bool confirmed = false;  ///< slurmctld is of our cluster, as far as it says.
+    bool confirmed = false;  ///< slurmctld belongs to our cluster, or does not say to which.
     bool over = false;
   };
   using RoundPtr = std::shared_ptr<Round>;
@@ -236,7 +236,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     const core::Duration longest = often() ? options.often_backoff : options.last_backoff;
     backoff = backoff == core::Duration{0} ? options.first_backoff : std::min(backoff * 2, options.last_backoff);
     pause = std::min(backoff, longest);
-    // Adds jitter, so that several operators and clusters do not send requests at the same moments.
+    // Adds jitter, so that requests of several operators or clusters are not sent at the same moments.
     pause += core::Duration{static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(pause.count() / 4 + 1)))};
     end_round(before, failed(*before, error));
   }
@@ -302,7 +302,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   core::MonoTime why_again;            ///< When to ask again, at the earliest, why slurmctld is silent.
   std::optional<core::Error> refused;  ///< The error if slurmctld is known to refuse our token.
   core::MonoTime last_started, last_ended, last_whole, often_until;
-  core::MonoTime settled{core::Duration{-1}};  ///< When the last write is settled.
+  core::MonoTime settled{core::Duration{-1}};  ///< When the outcome of the last write is final: see wrote().
   core::Duration cost{0};
   core::Duration backoff{0};  ///< The pause after failures in a row; 0 after a success.
   core::Duration pause{0};    ///< The pause after the last failure, with jitter.

@@ -49,8 +49,8 @@ class Poller {
   void start(SnapshotPtr last_known = nullptr);
   /// Stops all rounds and calls of the listener. The snapshot stays.
   void stop();
-  /// Starts a round as soon as often_cost_factor allows. Call it after a write. If a round is under way, another round follows
-  /// it.
+  /// Starts a round as soon as often_cost_factor allows, or after a failure when its pause ends. Call it after a write. If a
+  /// round is under way, another round follows it.
   void poll_soon();
   /// Makes rounds more frequent, and retries failures sooner, for two seconds (PollerOptions::often_for). Call it while
   /// waiting.

@@ -96,7 +96,7 @@ class Clusters {
   /// Makes polls more frequent for two seconds. Call it when a plan waits on the cluster or accounting database
   /// (Plan::waits_on).
   void poll_often(const std::string& system);
-  /// Polls as soon as PollerOptions::often_cost_factor allows. Call it after a write.
+  /// Polls as soon as PollerOptions::often_cost_factor allows, or after a failure when its pause ends. Call it after a write.
   void poll_soon(const ClusterKey& cluster);
   void poll_soon(const AccountingKey& database, accounting::List list);
   /// Makes the next poll read all tables, even those that slurmctld reports as unchanged. Call it when the contents are or may
@@ -114,10 +114,10 @@ class Clusters {
   /// Slurm is away. In the last case the contents are stale and prove nothing, and the next complete snapshot is one that was
   /// requested later (Poller::wrote). A gate must not hold back a key forever because Slurm does not return.
   [[nodiscard]] plan::GatePtr gate_from_now(const ClusterKey& cluster, std::string what);
-  /// Returns a gate like gate_from_now, but requests and an absence of Slurm count only after `when`.
+  /// Returns a gate as gate_from_now does, except that only requests and failures after `when` count.
   [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);
 
-  /// Return the same gates for a list of an accounting database.
+  /// Return gates for a list of an accounting database. They open under the same conditions as the gates of a cluster.
   [[nodiscard]] plan::GatePtr gate_from_now(const AccountingKey& database, accounting::List list, std::string what);
   [[nodiscard]] plan::GatePtr gate_after(const AccountingKey& database, accounting::List list, core::MonoTime when,
                                          std::string what);

@@ -1,4 +1,4 @@
-// A map whose copies share their contents until one of them is written to. A new snapshot in which nothing changed costs
+// A map whose copies share their contents until one of them is written to. A new snapshot in which nothing changed copies
 // nothing.
 #pragma once
 

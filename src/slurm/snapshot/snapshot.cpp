@@ -26,7 +26,7 @@ Work both(const Work& a, const Work& b) {
 
 }  // namespace
 
-/// Failures are reported once there are this many in a row. A single failure is an accident that the next round corrects.
+/// Failures are reported once this many rounds in a row have failed. After a single failure, the next round usually succeeds.
 constexpr int kTold = 3;
 
 bool Snapshot::silent() const {

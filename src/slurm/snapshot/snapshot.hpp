@@ -1,5 +1,5 @@
-// What Slurm last said, as one immutable value with its completeness and age. Unknown is not empty: an incomplete snapshot says
-// so, and nothing follows from what is missing in it.
+// The last answers of Slurm, as one immutable value with its completeness and age. Unknown is not empty: do not conclude
+// anything from what is missing in an incomplete snapshot.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Work {
   int jobs = 0;
   bool running = false;                    ///< At least one job is RUNNING.
   bool suspended = false;                  ///< At least one job is SUSPENDED.
-  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs. Absent while `running`: a job has no limit.
+  std::optional<core::WallTime> deadline;  ///< The latest end of the running jobs. Absent if one has no limit.
 };
 
 /// An index of the jobs by node, so that finding the jobs of a node does not visit all jobs.

@@ -196,7 +196,7 @@ TEST_F(EntitiesOfSlurmdbd, ADefaultAccountIsSetAndMoved) {
   ASSERT_EQ(write(kUser, "ann", {{"chemistry@local: Association", true}, {"chemistry@local: Default", true}}), "");
   EXPECT_EQ(local("exec", "sacctmgr --noheader --parsable2 show user ann format=defaultaccount"), "chemistry");
 
-  // The default cannot be deleted while there are others.
+  // The association with the default account cannot be deleted while the user has others.
   EXPECT_THAT(write(kUser, "ann", {{"chemistry@local: Association", false}}), HasSubstr("Busy chemistry@local: "));
   ASSERT_EQ(write(kUser, "ann", {{"chemistry@local: Association", false}, {"physics@local: Default", true}}), "");
   EXPECT_EQ(show("user=ann", "Account"), "physics");
@@ -281,7 +281,7 @@ TEST_F(EntitiesOfSlurmdbd, NewAssociationsReachSlurmctld) {
   const auto shown = [&](const std::string& name) {
     return local("exec", "scontrol --oneliner show assoc_mgr flags=assoc,users users=" + name);
   };
-  // slurmctld notes the default account of users whom its machine knows.
+  // slurmctld records the default account only of users that exist on its machine.
   const Json gpu = Json::array({"gpu"});
   sacctmgr("add qos gpu");
   ASSERT_EQ(account("chemistry"), "");

@@ -1,4 +1,5 @@
-// The Kubernetes runtime against a real API server, that of KUBECONFIG. Works in a namespace of its own, which it removes.
+// Tests the Kubernetes runtime against a real API server, that of KUBECONFIG. Works in a namespace of its own, which it
+// removes.
 //
 // Not a unit test: it is built as kube_conformance and run by hand or by the conformance target.
 #include <gtest/gtest.h>
@@ -235,7 +236,8 @@ TEST_F(KubeLive, AResourceVersionOfThePastListsAgain) {
   const kube::Watch* subject = nullptr;
   transport->rewrite = [&](net::HttpRequest& request) {
     const auto at = request.target.find("&resourceVersion=");
-    // Only until the answer is 410, because a kind that was just defined may be refused for other reasons.
+    // Changes requests until one is answered with 410. The first may be refused for another reason, because the kind was just
+    // defined.
     if (at == std::string::npos || subject == nullptr || subject->stats().expired > 0) return;
     request.target.resize(at);
     request.target += "&resourceVersion=1";

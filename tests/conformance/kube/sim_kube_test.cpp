@@ -132,7 +132,7 @@ class Client {
   std::map<std::string, std::string> known_;
 };
 
-/// Removes what differs by nature.
+/// Removes fields that differ between any two servers, such as uids and times.
 void strip(Json& json) {
   if (json.is_array()) {
     for (Json& item : json) strip(item);
@@ -205,7 +205,7 @@ class SimKubeConformance : public testing::Test {
     if (!real_json || !sim_json) return real.body == sim.body ? "" : where + "\n  real: " + real.body + "\n  sim:  " + sim.body;
     for (Json* json : {&*real_json, &*sim_json}) {
       strip(*json);
-      // The managers of a conflict come in any order, that of a map.
+      // The managers of a conflict come in any order, because Kubernetes keeps them in a map.
       const Json* causes = core::find(*json, {"details", "causes"});
       if (causes == nullptr || !causes->is_array()) continue;
       auto sorted = causes->get<std::vector<Json>>();
@@ -363,8 +363,8 @@ TEST_F(SimKubeConformance, DeletesAndEvictionsKnowTheirPreconditions) {
     return R"({"metadata": {"name": ")" + name + R"(", "finalizers": ["a.b/c"]}, "spec": {"schedulerName": "nobody",
       "automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i:1"}]}})";
   };
-  // Every 20 seconds, Kubernetes' pod garbage collector fails pods that are being deleted and were never scheduled. Right after
-  // it has failed another one, there is time for this one.
+  // Every 20 seconds, Kubernetes' pod garbage collector fails pods that are being deleted and were never scheduled. So the test
+  // waits until it has failed the pod "bait". Then there is time for the pod "held".
   const auto collected = [&] { return pair->real.call({"GET", bait}).body.find("\"phase\":\"Failed\"") != std::string::npos; };
   (void)pair->real.call({"POST", kPods, {{"content-type", "application/json"}}, held_pod("bait")});
   (void)pair->real.call({"DELETE", bait});
@@ -532,8 +532,8 @@ TEST_F(SimKubeConformance, ListsAreAsOldAsAsked) {
   }
 }
 
-/// The history before now is forgotten. For the real server, dev/conformance.sh has made sure of that for revision 1. The kind
-/// must be younger than the cluster: for older kinds the server may still have the beginning in its cache.
+/// Requests for revisions before the compaction fail with 410 Gone. dev/conformance.sh has compacted the real server's history
+/// beyond revision 1. The kind must be younger than the cluster: for older kinds the server may still cache the beginning.
 TEST_F(SimKubeConformance, WhatIsForgottenIsExpired) {
   const std::string all = "/apis/slinky.slurm.net/v1beta1/namespaces/${ns}/nodesets?";
   if (pair->real.call({"GET", all}).status != 200) GTEST_SKIP() << "the resources are not installed";

@@ -1245,8 +1245,8 @@ TEST(SimNodesConformance, ALostNodeHoldsItsPodsUntilItIsBack) {
     s.wait("the others are ready again", all_ready, kNodeLoss);
     s.note_history("nodes", node, node_state);
     for (const char* name : {"never", "default"}) s.note(std::string(name) + ": " + disrupted_state(s.see("pods", name)));
-    // Omits the disruption. If a real cluster has not seen that the taint is gone when the pod is bound, it evicts the pod once
-    // more, and this is the next pod.
+    // Notes s-0 without its disruption. If a real cluster binds s-0 before it sees that the taint is gone, it evicts s-0 once
+    // more. The StatefulSet has then replaced that pod.
     s.note("s-0: " + pod_state(s.see("pods", "s-0")));
   });
 }

@@ -265,7 +265,7 @@ TEST_P(SlurmTest, UndrainingAnIdleNodeMakesItStopResponding) {
 }
 
 TEST_P(SlurmTest, AQuestionForOneNodeDoesNotCountWhatIsAllocated) {
-  clusters->remove(kCluster);  // Otherwise its polls read the whole table every second.
+  clusters->remove(kCluster);  // Otherwise the client's polls read the whole table every second.
   pass(1s);
   ASSERT_TRUE(nodes());
   const std::int64_t job = world->submit("n1", 300s);

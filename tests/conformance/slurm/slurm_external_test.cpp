@@ -5,6 +5,7 @@
 
 #include "core/json.hpp"
 #include "fixture.hpp"
+#include "plan/testing/observing.hpp"
 
 namespace conformance {
 namespace {
@@ -184,6 +185,64 @@ TEST_P(ExternalTest, AFeaturePutsItIntoANodeSet) {
   EXPECT_EQ(rest("POST", "node/x1", {{"features", {"ext"}}, {"features_act", {"blue"}}}).error(), 2031);
   EXPECT_EQ(rest("POST", "node/x1", {{"features", {""}}, {"features_act", {""}}}).error(), 0);
   EXPECT_EQ(node_row("x1")["features"], Json::array());
+}
+
+TEST_P(ExternalTest, GpusNeedAGresConfInTheLine) {
+  world->configure("GresTypes=gpu\n");
+  ASSERT_TRUE(ask<void>([&](auto done) { client->reconfigure(std::move(done)); }));
+  pass(kApart);
+  EXPECT_NE(make("x1", " Gres=gpu:2").error(), 0);
+  EXPECT_EQ(state("x1"), "absent");
+  ASSERT_EQ(make("x1", " Gres=gpu:2 GresConf=\"count=2,name=gpu\"").status, 200);
+  EXPECT_EQ(node_row("x1")["gres"], "gpu:2");
+  const std::int64_t both = submitted({{"tres_per_node", "gres/gpu:2"}}), next = submitted({{"tres_per_node", "gres/gpu:1"}});
+  EXPECT_TRUE(comes(both, "RUNNING None"));
+  EXPECT_TRUE(comes(next, "PENDING Resources"));
+  EXPECT_EQ(submit({{"tres_per_node", "gres/gpu:3"}}).error(), 2014);
+  clear();
+  world->configure("");
+  ASSERT_TRUE(ask<void>([&](auto done) { client->reconfigure(std::move(done)); }));
+  pass(kApart);
+}
+
+TEST_P(ExternalTest, ANodeOfOursIsCreatedOnceChangedAndRemoved) {
+  const slurm::NodeWish wish{
+      .name = "x1", .address = "127.0.0.1", .cpus = 4, .real_memory_mib = 8000, .gpus = 0, .features = {"gold"}};
+  const slurm::NodeMark mark{slurm::Owner::kBridge, "5f1c2c7e-0000-4000-8000-000000000001", slurm::made_of(wish)};
+  EXPECT_EQ(run(slurm::create_node(kCluster, wish, mark)).value.value_or(nullptr), (Json{{"created", true}}));
+  EXPECT_EQ(run(slurm::create_node(kCluster, wish, mark)).value.value_or(nullptr), (Json{{"created", false}}));
+  EXPECT_EQ(state("x1"), "IDLE+EXTERNAL");
+  EXPECT_EQ(slurm::mark_of(node("x1").value()), mark);
+  const Json row = node_row("x1");
+  EXPECT_EQ(row["address"], "127.0.0.1");
+  EXPECT_EQ(row["cpus"], 4);
+  EXPECT_EQ(row["real_memory"], 8000);
+  const slurm::NodeMark other{slurm::Owner::kBridge, "another", mark.made};
+  EXPECT_EQ(run(slurm::create_node(kCluster, wish, other)).value.error().code, ErrorCode::kAlreadyExists);
+
+  const slurm::OwnFeatures own{"", {"blue"}, {}, {"gold", "blue"}};
+  EXPECT_EQ(run(slurm::update_features(kCluster, "x1", other, own)).value.error().code, ErrorCode::kConflict);
+  EXPECT_TRUE(run(slurm::update_features(kCluster, "x1", mark, own)).value);
+  EXPECT_EQ(node_row("x1")["features"], Json::array({mark.feature(), "blue"}));
+
+  world->stop_slurmctld();
+  world->start_slurmctld();
+  const auto fresh = [&] { return clusters->snapshot(kCluster)->fresh(world->loop().clock().mono()); };
+  ASSERT_TRUE(world->until(fresh, 60s));
+  EXPECT_EQ(slurm::mark_of(node("x1").value()), mark) << "it outlives a restart";
+
+  ASSERT_TRUE(run(slurm::drain_nodes(kCluster, slurm::Owner::kBridge, {"x1"}, "gone")).value);
+  std::optional<slurm::OwnDrained> evidence;
+  ASSERT_TRUE(world->until(
+      [&] {
+        const core::MonoTime now = world->loop().clock().mono();
+        evidence = slurm::OwnDrained::of(plan::testing::Observer::at(now), *clusters->snapshot(kCluster), {kCluster, "x1"},
+                                         slurm::Owner::kBridge, mark.instance);
+        return evidence.has_value();
+      },
+      60s));
+  EXPECT_EQ(run(slurm::remove_node(*evidence)).value.value_or(nullptr), (Json{{"deleted", true}}));
+  EXPECT_EQ(state("x1"), "absent");
 }
 
 TEST_P(ExternalTest, ItOutlivesARestartWithItsJob) {

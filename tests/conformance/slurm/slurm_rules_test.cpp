@@ -312,7 +312,7 @@ TEST_P(SlurmRules, ProbesAreAnsweredByHttpFrom25_11) {
 // --- Records ----------------------------------------------------------------------------------------------------------
 
 TEST_P(SlurmRules, ADeletedNodeComesBackWithSighupOnly) {
-  pass(10s);  // A slurmd that is about to register would restore the record with that.
+  pass(10s);  // A slurmd that is about to register would create the record again.
   ASSERT_TRUE(update("n1", "DRAIN", "slurm-operator: x"));
   ASSERT_TRUE(remove("n1"));
   EXPECT_TRUE(stays_absent("n1"));
@@ -324,7 +324,9 @@ TEST_P(SlurmRules, ADeletedNodeComesBackWithSighupOnly) {
 }
 
 TEST_P(SlurmRules, WithItsStateSlurmctldLosesItsNodes) {
-  pass(10s);  // As above, no slurmd may be about to register.
+  const std::int64_t first = world->submit("n1", 1s);
+  EXPECT_GT(world->submit("n1", 1s), first);
+  pass(10s);  // A slurmd that is about to register would create its record again.
   world->stop_slurmctld();
   world->lose_state();
   world->start_slurmctld();
@@ -336,6 +338,7 @@ TEST_P(SlurmRules, WithItsStateSlurmctldLosesItsNodes) {
     reload(name);
     EXPECT_TRUE(becomes(name, "IDLE", 10s));
   }
+  EXPECT_EQ(world->submit("n1", 1s), 1) << "the numbers of jobs begin again";
 }
 
 TEST_P(SlurmRules, AReservationKeepsARecordThoughIdle) {
@@ -498,7 +501,8 @@ TEST_P(SlurmRules, ANameThatIsTakenIsNotCreated) {
 }
 
 TEST_P(SlurmRules, WhatReturnsToServiceByItself) {
-  // The values: 0, nothing returns; 1, nodes that were DOWN because they were silent; 2, all DOWN nodes. A drain never ends.
+  // ReturnToService. 0: no node returns. 1: nodes that are DOWN because they were silent return. 2: all DOWN nodes return. No
+  // value ends a drain.
   for (const char* mode : {"0", "1"}) {
     configure(std::string("ReturnToService=") + mode + "\n");
     ASSERT_TRUE(update("n1", "DOWN", "slurm-operator: x"));
@@ -598,7 +602,8 @@ TEST_P(SlurmRules, ARemovedPartitionTakesItsJobsAlong) {
   const std::int64_t waiting = world->submit("n2", 300s, "p2");
   ASSERT_TRUE(job_becomes(waiting, "PENDING"));
   configure("");
-  // A slurmd that loads a configuration may miss the end of its job. slurmctld repeats it, but not soon.
+  // If slurmd loads a configuration at that time, it may miss slurmctld's request to end the job. slurmctld repeats the
+  // request, but not soon.
   EXPECT_TRUE(becomes("n1", "IDLE", 150s));
   comes_into("n1", {"all"});
   EXPECT_NE(job_state(running), "RUNNING");

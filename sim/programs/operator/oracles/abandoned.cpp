@@ -13,8 +13,8 @@ using core::Json;
 
 namespace {
 
-/// The operator may report a worker's end to Slurm as late as this, because Slurm, the API server and the operator itself may
-/// be down one after the other.
+/// The operator may report a worker's end to Slurm this late, because Slurm, the API server and the operator may be down one
+/// after the other.
 constexpr core::Duration kUnheardEnd{180000};
 
 }  // namespace

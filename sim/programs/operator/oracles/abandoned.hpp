@@ -1,6 +1,6 @@
 // Not an oracle by itself: finds records of Slurm nodes that may stay at the end (declared_state.hpp), because nobody can
-// delete them. Their Controller or their NodeSet is gone without having deleted them, their worker had no owner, or their
-// worker's machine was renamed before anybody could tell Slurm the owner.
+// delete them. Their Controller or NodeSet is gone and has not deleted them, their worker had no owner, or their worker's
+// machine was renamed before anybody could tell Slurm the owner.
 //
 // Folder sim/programs/operator/oracles: the oracles of the operator. They believe the simulated servers alone. Uses
 // sim/oracles.

@@ -45,8 +45,8 @@ void ClaimOracle::listen() {
     const bool gone = change->type == Change::Type::kDeleted;
     if (table == table_name(slinky::resources::kNodeSet) && !gone) note_nodeset(body);
     if (table == "pods" && is_worker(body)) gone ? note_gone(body) : note_worker(body, change->type == Change::Type::kAdded);
-    // Here, only the operator deletes claims of workers. A claim disappears a moment later, when Kubernetes has seen that no
-    // pod uses it.
+    // No user deletes claims of workers here: the operator does, or Kubernetes with their owner. A claim disappears a moment
+    // later, when Kubernetes has seen that no pod uses it.
     if (table != "persistentvolumeclaims" || label(body, api::kLabelName) != slinky::kAppWorker) return;
     if ((gone || terminating(body)) && deleted_.insert(text_at(body, {"metadata", "uid"})).second) judge(body);
   });

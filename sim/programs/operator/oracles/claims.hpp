@@ -1,5 +1,5 @@
-// A worker's volume claim is deleted only according to the retention policy of its NodeSet: with the NodeSet, or after its
-// worker was scaled in. No worker is created before its claims.
+// Checks that a worker's volume claim is deleted only as the retention policy of its NodeSet says: with the NodeSet, or after
+// its worker was scaled in. Also checks that no worker is created before its claims.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ class ClaimOracle {
   struct Wish {
     core::MonoTime since;
     std::int64_t replicas = 0;
-    bool when_scaled = false, when_deleted = false;  ///< The retention policy for the case is Delete.
+    bool when_scaled = false, when_deleted = false;  ///< The retention policy is Delete for the case.
   };
   /// Returns what a NodeSet wanted recently. An operator may still act on each of these wishes.
   [[nodiscard]] std::vector<Wish> lately(const std::string& uid) const;
@@ -48,7 +48,7 @@ class ClaimOracle {
   /// the deletion may create the workers once more; they are deleted with it.
   std::map<kube::Key, std::pair<std::string, core::MonoTime>> collected_;
   std::map<kube::Key, bool> scaled_in_;  ///< By worker: whether it was surplus when it was last deleted.
-  /// By deleted worker that keeps its claims: the uid of its NodeSet, and when the worker disappeared.
+  /// By worker that is gone and whose claims remain: the uid of its NodeSet, and when the worker disappeared.
   std::map<kube::Key, std::pair<std::string, core::MonoTime>> vacancies_;
 };
 

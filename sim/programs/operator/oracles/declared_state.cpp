@@ -175,9 +175,9 @@ void DeclaredState::unmet_slurm(const SlurmSite::Cluster& cluster, std::vector<s
       return is_worker(pod) && kube::Key{entry.first.ns, label(pod, api::kLabelCluster)} == cluster.controller &&
              slurm_node_of(pod) == node_name;
     });
-    // The state of a cluster that ended may return with a new Controller, and slurmctld may return after a NodeSet was deleted.
-    // Only comments, our reasons, and features with the name of a NodeSet whose workers have ordinals identify the records of
-    // workers. All others may belong to a host of the site.
+    // A new Controller may get the state of a deleted cluster, and slurmctld may return after a NodeSet was deleted. The
+    // operator recognizes the record of a worker only by its comment, by the operator's reason, or by a feature with the name
+    // of a NodeSet whose workers have ordinals. Any other record may belong to a host of the site.
     const bool nameless = node.down && node.comment.empty() && !given_by_operator(node.reason) &&
                           std::ranges::none_of(node.features, [&](const std::string& feature) {
                             return slinky::ordinal_of(name, feature + "-") &&
@@ -305,7 +305,8 @@ void DeclaredState::unmet_token(const Json& object, std::vector<std::string>& ou
   if (core::get_bool(secret, {"immutable"}) == spec.refresh) {
     out.push_back(fmt::format("the Secret of {} {} change", who, spec.refresh ? "cannot" : "can"));
   }
-  // Right at the expiry, both states are right: the request for a token and its signature may be a moment apart.
+  // Close to the expiry, the status may call the token valid or expired, because its times are those of its request or of its
+  // signature.
   constexpr core::Duration kMoment{10000};
   const core::Duration left = expires - loop_.clock().wall().since_epoch;
   if (spec.refresh && left <= core::Duration{0}) out.push_back("the token of " + who + " has expired");
@@ -375,7 +376,7 @@ std::vector<std::string> DeclaredState::unmet() const {
     (void)key;
   });
   for (const auto& [host, cluster] : site_.clusters()) unmet_slurm(*cluster, out);
-  // A NodeSet that was deleted without its workers leaves them behind. slurm.conf no longer describes that NodeSet.
+  // Workers of a NodeSet that was deleted without them still exist. slurm.conf no longer describes that NodeSet.
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;
     if (!acts_in(namespaces_, key.ns) || !is_worker(pod) || !terminating(pod)) continue;

@@ -1,5 +1,5 @@
-// In the end the declared state is reached: what runs, and the status, match the Controllers, RestApis, NodeSets, LoginSets and
-// Tokens of the users, and nothing is left over.
+// Checks that the declared state is reached in the end: what runs, and the status, match the Controllers, RestApis, NodeSets,
+// LoginSets and Tokens of the users, and nothing is left over.
 #pragma once
 
 #include <optional>

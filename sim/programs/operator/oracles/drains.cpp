@@ -15,7 +15,7 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// The operator may not have heard of what happened within this time: a watch may be late, Slurm slow, the operator paused.
+/// The operator may not know yet what happened less than this time ago: a watch may be late, Slurm slow, the operator paused.
 constexpr core::Duration kUnheard{90000};
 
 /// Reports whether workers on the host may be drained because of it. Includes hosts that are not ready, because what is known
@@ -143,7 +143,7 @@ bool DrainOracle::explained(const SlurmSite::Cluster& cluster, const SimNode& re
   const Json* controller = api_.peek(slinky::resources::kController, cluster.controller);
   const Json* space = api_.peek(kinds::kNamespace, {"", cluster.controller.ns});
   if (controller == nullptr || terminating(*controller) || space == nullptr || terminating(*space)) return true;
-  // A drain costs nothing on a node without a slurmd.
+  // The drain of a node without a slurmd does no harm.
   const auto slurmd = cluster.slurmds.find(node);
   if (slurmd == cluster.slurmds.end()) return true;
   bool any = false;

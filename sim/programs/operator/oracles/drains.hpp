@@ -1,6 +1,6 @@
-// The operator drains a worker only for a visible cause: the worker or its cluster is being deleted, the worker or its host is
-// cordoned, a newer template replaces it, it is on the wrong host, or there are more workers than wanted. Recent causes count
-// as well.
+// Checks that the operator drains a worker only for a visible cause: the worker or its cluster is being deleted, the worker or
+// its host is cordoned, a newer template replaces it, it is on the wrong host, or there are more workers than wanted. Recent
+// causes count as well.
 #pragma once
 
 #include <functional>

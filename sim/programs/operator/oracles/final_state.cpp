@@ -44,7 +44,8 @@ void without_chance(Json& value) {
   }
 }
 
-/// Returns an object's name, and the part of it that must be equal. Conditions have the order in which they were first written.
+/// Returns an object's name, and the part of it that must be equal. Sorts its conditions, whose order depends on which was
+/// written first.
 std::pair<std::string, Json> lasting(const std::string& table, const kube::Key& key, Json body) {
   without_chance(body);
   Json& meta = body["metadata"];
@@ -63,7 +64,7 @@ std::pair<std::string, Json> lasting(const std::string& table, const kube::Key& 
   const bool tells_keys = table == "configmaps" && meta["annotations"].contains(api::kAnnotationSlurmKeyHash);
   if (table == "statefulsets.apps" || table == "deployments.apps" || tells_keys)
     meta["annotations"][std::string(kube::kIntentHash)] = "(drawn)";
-  // The number behind the digest counts how often a kubelet was made to refresh its volumes at once.
+  // The number after the digest counts how often the operator made a kubelet refresh its volumes at once.
   const std::string refresh = annotation(body, api::kAnnotationConfigRefresh);
   if (!refresh.empty()) meta["annotations"][std::string(api::kAnnotationConfigRefresh)] = refresh.substr(0, refresh.find('.'));
   if (table == "pods" && !is_worker(body) && meta["labels"].contains(api::kLabelRevisionHash)) {

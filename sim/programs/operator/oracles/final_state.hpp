@@ -1,5 +1,5 @@
-// Compares the ends of histories: faults leave no trace, and cause no more starts of daemons and no more workers than a history
-// without them.
+// Compares the ends of histories. Faults must leave no trace, and cause no more starts of daemons and no more workers than a
+// history without them.
 #pragma once
 
 #include <map>

@@ -17,7 +17,7 @@ namespace {
 using core::Json;
 namespace kinds = kube::resources;
 
-/// The operator may not have heard of what happened within this time: a watch may be late, or an answer of a slow Slurm.
+/// The operator may not know yet what happened less than this time ago: a watch, or an answer of a slow Slurm, may be late.
 constexpr core::Duration kDrainNews{40000};
 
 /// Reports whether somebody other than the operator and slurmctld gave the reason of a DOWN, and therefore must resume the

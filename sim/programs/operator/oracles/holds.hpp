@@ -1,5 +1,5 @@
-// The operator does not undo what an administrator or Slurm itself did to a node: it lifts no drain and no DOWN of theirs, does
-// not overwrite the reason, and does not lose them with the record of a worker that is still wanted.
+// Checks that the operator does not undo what an administrator or Slurm did to a node: it lifts no drain and no DOWN of theirs,
+// keeps the reason, and does not lose them with the record of a worker that is still wanted.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ class HoldOracle {
   HoldOracle(const HoldOracle&) = delete;
   HoldOracle& operator=(const HoldOracle&) = delete;
 
-  /// What an administrator did to a node and has not undone.
+  /// A drain or DOWN that an administrator set and has not undone.
   struct Hold {
     bool drain = false, down = false;
     std::string reason;  ///< The reason of the drain.
@@ -34,11 +34,11 @@ class HoldOracle {
 
   /// Judges a change of a node, and notes what an administrator changes.
   void updated(const SlurmSite::Cluster& cluster, const SimNode& node, const SimNodeUpdate& update, const std::string& user);
-  /// Judges that a registration returns the node to service.
+  /// Judges a registration that returns the node to service.
   void returned(const SlurmSite::Cluster& cluster, const SimNode& node);
   /// Judges a record that a slurmd has created.
   void made(const SlurmSite::Cluster& cluster, const SimNode& node);
-  /// Judges that the operator deletes a record without jobs. Returns true if an administrator's hold must outlive the record.
+  /// Judges the operator's deletion of a record without jobs. Returns true if an administrator's hold must outlive the record.
   bool record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
   /// Notes that a record is deleted, by anyone.
   void forget(const SlurmSite::Cluster& cluster, const SimNode& node, bool by_operator);
@@ -57,10 +57,10 @@ class HoldOracle {
   const Looks& looks_;
   Tell violation_;
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;  ///< The holds, by Controller and node.
-  /// Nodes whose drain an administrator set and an administrator undid.
+  /// The nodes that an administrator drained and undrained.
   std::set<std::pair<kube::Key, std::string>> freed_;
   std::map<kube::Key, core::MonoTime> changed_;  ///< By Kubernetes node or NodeSet: when it last changed.
-  std::map<kube::Key, core::MonoTime> left_;     ///< By worker: when it last ended, was deleted, or disappeared.
+  std::map<kube::Key, core::MonoTime> left_;     ///< By worker: when it last ended, was deleted, or vanished.
 };
 
 }  // namespace sim

@@ -18,9 +18,10 @@ namespace kinds = kube::resources;
 
 /// The time from a deletion to the preStop by the kubelet.
 constexpr core::Duration kPreStop{5000};
-/// The operator may not have heard of what happened within this time: a watch may be late, Slurm slow, the operator paused.
+/// The operator may not know yet what happened less than this time ago: a watch may be late, Slurm slow, the operator paused.
 constexpr core::Duration kNews{90000};
-/// As kNews, but for the end of a worker: Slurm, the API server and the operator itself may be down one after the other.
+/// The operator may know a worker's end this late, because Slurm, the API server and the operator may be down one after the
+/// other.
 constexpr core::Duration kGoneNews{180000};
 /// The effect of a Controller's deletion may only show after SlurmdTimeout.
 constexpr core::Duration kAfterEnd{600000};
@@ -102,7 +103,7 @@ JobOracle::JobOracle(core::Loop& loop, KubeApi& api, SlurmSite& site, Tell viola
   listen();
 }
 
-/// Slurm's processes end later than the oracle, so nobody must judge their losses any more.
+/// The simulated slurmds end after the oracle is destroyed. Nothing may report the jobs that they lose to the oracle then.
 JobOracle::~JobOracle() {
   for (const auto& [host, cluster] : site_.clusters()) cluster->slurm->on_job_loss = nullptr;
 }
@@ -133,7 +134,7 @@ Blame JobOracle::deleter(const AdmissionRequest& request) const {
   const std::string& user = request.user;
   if (user == kOperatorAgent) return Blame::kOperator;
   if (disrupted(*request.before, "EvictionByEvictionAPI")) {
-    // No budget counts a pod that its kubelet has not reported, though its slurmd may have just started.
+    // A disruption budget does not count a pod that its kubelet has not reported yet, though its slurmd may have just started.
     if (core::get_string(*request.before, {"status", "phase"}) == "Pending") return Blame::kAccident;
     const auto harmed = harmed_.find(request.key.ns);
     return harmed != harmed_.end() && lately(harmed->second, kNews) ? Blame::kUser : Blame::kEviction;
@@ -149,7 +150,8 @@ Blame JobOracle::deleter(const AdmissionRequest& request) const {
   }
   if (user == "system:kube-scheduler") return Blame::kPreemption;
   if (user.ends_with(":pod-garbage-collector")) return Blame::kAccident;
-  // The StatefulSet controller does what the operator's StatefulSet says, except for replicas that a user removed.
+  // The StatefulSet controller carries out the operator's StatefulSet, so the operator is to blame, unless a user changed the
+  // replicas.
   if (user.ends_with(":statefulset-controller")) {
     const std::string& pod = request.key.name;
     const Json* set = api_.peek(kinds::kStatefulSet, {request.key.ns, pod.substr(0, pod.rfind('-'))});
@@ -417,7 +419,8 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
   using Cause = JobLoss::Cause;
   const kube::Key& controller = cluster.controller;
   if (loss.by == kSlurmAdmin) return Blame::kAdmin;
-  // This includes a cluster that ends: the policy applies to its drained workers as well.
+  // This comes before the check for the end of the cluster, because the policy also applies to drained workers of such a
+  // cluster.
   if (loss.cause == Cause::kRequeued || loss.cause == Cause::kCancelled)
     return policy_allows(cluster, job, loss) ? Blame::kPolicy : Blame::kNoPolicy;
   if (cluster_ends(controller)) return Blame::kClusterEnds;
@@ -461,7 +464,7 @@ Blame JobOracle::blame(const SlurmSite::Cluster& cluster, const SimJob& job, con
     case Cause::kReconfigured:
       return blame_for_cut(cluster, job);
     case Cause::kRestarted: {
-      // slurmctld may end by itself.
+      // The operator is to blame only if it deleted the pod, because slurmctld may end by itself.
       const Json* pod = api_.peek(kinds::kPod, {controller.ns, slinky::controller_object_name(controller.name) + "-0"});
       const auto by = restarted_.find(controller);
       const bool ours = pod != nullptr && terminating(*pod) && by != restarted_.end() && by->second == Blame::kOperator;

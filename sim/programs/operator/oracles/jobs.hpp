@@ -1,5 +1,5 @@
-// The main oracle: no job is lost, requeued or stranded, except by what a user, an administrator or an accident has just done
-// to that job, or to its worker, NodeSet, Controller or machine.
+// The main oracle. Checks that no job is lost, requeued or stranded, except by what a user, an administrator or an accident has
+// just done to that job, or to its worker, NodeSet, Controller or machine.
 //
 // SimSlurm reports every loss. The oracle traces its cause back to the originator, without relying on anything the operator
 // says.
@@ -64,7 +64,7 @@ class JobOracle {
   void watch(SlurmSite::Cluster& cluster);
   /// Notes that the pod with this uid has an accident.
   void accident(const std::string& pod, Accident what);
-  /// Notes that an operator's clock goes wrong by this much more. The operator may then consider a drain older than it is.
+  /// Notes that an operator's clock jumps by this much. The operator may then consider a drain older than it is.
   void clocks_differ(core::Duration by) { clocks_differ_ = clocks_differ_ + by; }
   /// Notes that the operator asks to delete this pod, whose node an administrator has freed since the operator's last look.
   void overtaken(const kube::Key& pod) { asked_[pod] = Blame::kAdmin; }
@@ -72,7 +72,7 @@ class JobOracle {
   void fenced(const SimNode& record);
   /// Notes that an administrator removes the drain of a node, or brings it up again.
   void freed(const SimNode& record);
-  /// True: there are no faults, so the operator must soon know which jobs are starting.
+  /// True: there are no faults from now on, so the operator must soon know which jobs are starting.
   void set_fair(bool fair) { fair_ = fair; }
   /// Returns the number of losses by cause. Each run of a job counts once.
   [[nodiscard]] const std::map<Blame, int>& losses() const { return losses_; }
@@ -85,11 +85,11 @@ class JobOracle {
     std::string before{};   ///< The uid of the previous worker with that name.
     std::optional<core::MonoTime> deleted{}, ended{}, gone{};
     std::optional<core::MonoTime> fenced{};                ///< When the operator deleted the record of its slurmd.
-    std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< Its last accidents.
-    Blame by = Blame::kUser;                               ///< Who deleted it.
+    std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< Its last failure, loss of connection, and end by a probe.
+    Blame by = Blame::kUser;                               ///< The cause of its deletion.
     bool owned = true;                                     ///< Owned by a NodeSet. Nobody cares for other workers.
-    std::optional<core::MonoTime> adopted{}, left{};       ///< When a NodeSet last adopted it, or was deleted and left it.
-    std::optional<core::MonoTime> open{};                  ///< Since when it has no label for its disruption budget.
+    std::optional<core::MonoTime> adopted{}, left{};       ///< When a NodeSet last adopted it, and when it last lost its owner.
+    std::optional<core::MonoTime> open{};                  ///< Since when it lacks the label of the disruption budget.
     std::optional<core::MonoTime> freed{};                 ///< When an administrator last freed its node.
   };
   using Place = std::pair<kube::Key, std::string>;  ///< The Controller, and the node in Slurm.

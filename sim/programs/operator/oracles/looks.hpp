@@ -1,8 +1,8 @@
-// Not an oracle by itself: records what the operator saw of a Slurm node right before it wrote.
+// Not an oracle by itself: records the state of a Slurm node at the operator's last read before a write.
 //
-// Slurm has no conditional writes, and Kubernetes has none that depend on Slurm: a change by an administrator, or a
-// registration, between the live look and the write cannot be seen. So a deleted worker must have been idle and held at the
-// look. A look counts for this pod, for a short time, and until the operator itself frees the node.
+// Slurm has no conditional writes, and Kubernetes has none that depend on Slurm. So a change by an administrator, or a
+// registration, between the live look and the write cannot be seen. A deleted worker must therefore have been idle and held at
+// the look. A look counts only for the pod of that time, for a short time, and until the operator itself frees the node.
 #pragma once
 
 #include <map>

@@ -15,7 +15,7 @@
 
 namespace sim {
 
-// For any object. These return "" if the object has no such text.
+// Functions for any object. They return "" if the object has no such text.
 std::string text_at(const core::Json& object, std::initializer_list<std::string_view> path);
 std::string label(const core::Json& object, std::string_view name);
 std::string annotation(const core::Json& object, std::string_view name);

@@ -53,8 +53,8 @@ class OperatorOracles final : public Oracle {
   [[nodiscard]] ServiceOracle& service() { return service_; }
   /// Searches a plan of an operator for secrets.
   void read_plan(const plan::Plan& plan) { secrets_.read_plan(plan); }
-  /// Return the number of the operators' writes so far, except Leases; of those that keep Tokens as declared; and of those that
-  /// repeat a warning.
+  /// Return numbers of the operators' writes so far: of all except Leases, of those that keep Tokens as declared, and of those
+  /// that repeat a warning.
   [[nodiscard]] std::uint64_t writes() const { return writes_.writes(); }
   [[nodiscard]] std::uint64_t token_writes() const { return writes_.token_writes(); }
   [[nodiscard]] std::uint64_t reminders() const { return writes_.reminders(); }

@@ -1,4 +1,4 @@
-// The operator creates no more workers for a NodeSet than were wanted recently.
+// Checks that the operator creates no more workers for a NodeSet than were wanted recently.
 #pragma once
 
 #include <cstdint>

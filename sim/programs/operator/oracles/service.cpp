@@ -29,8 +29,7 @@ constexpr Duration kRestAway{90000};
 constexpr Duration kHeldBack{90000};
 /// The limit for a slurmd with an old configuration: the operator waits for starting workers and for prologs.
 constexpr Duration kOutdated{120000};
-/// The limit for the requests within a minute for a cluster of a few workers, with the most frequent faults. Measured: see
-/// docs/development.md.
+/// The limit for the requests within a minute, for a cluster of a few workers with the most frequent faults.
 constexpr std::size_t kMostToKube = 1500, kMostToSlurm = 1500;
 
 /// Returns "exp" of a token in seconds; nullopt if the text is not a token.
@@ -149,7 +148,7 @@ void ServiceOracle::look_at_slurmds() {
   }
 }
 
-/// Looks for workers that should run jobs, but whose node the operator itself holds.
+/// Looks for workers that should run jobs, but whose Slurm node is still held by the operator.
 void ServiceOracle::look_at_workers() {
   for (const auto& [key, stored] : api_.store().all("pods")) {
     const Json& pod = stored->body;

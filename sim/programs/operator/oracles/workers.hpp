@@ -1,6 +1,6 @@
-// The operator deletes no worker that may run jobs, and no record of such a worker: the worker has ended, its slurmd never ran,
-// Slurm has it idle and held, or its user deleted the cluster. Without a Controller it deletes none. No slurmd ends with its
-// pod while Slurm may still start jobs on it.
+// Checks that the operator deletes no worker that may run jobs, nor its record. The worker must have ended, its slurmd must
+// never have run, Slurm must have it idle and held, or its user must have deleted the cluster. Without a Controller, the
+// operator deletes no worker. No slurmd may end with its pod while Slurm may still start jobs on it.
 #pragma once
 
 #include <functional>
@@ -24,9 +24,9 @@ class WorkerOracle {
 
   /// Judges the end of a slurmd that ends with its pod.
   void slurmd_ends(const SlurmSite::Cluster& cluster, const std::string& node);
-  /// Judges that a record is deleted, by anyone, while it has this job.
+  /// Judges the deletion, by anyone, of a record while its node has this job.
   void record_deletion_under(const SimNode& node, const SimJob& job);
-  /// Judges that the operator deletes a record without jobs.
+  /// Judges the deletion, by the operator, of a record without jobs.
   void record_deletion(const SlurmSite::Cluster& cluster, const SimNode& node);
 
  private:

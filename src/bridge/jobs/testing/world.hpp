@@ -53,10 +53,18 @@ class World {
     more["spec"]["schedulingGates"] = Json::array({{{"name", kGate}}});
     pod(more);
   }
+  /// When World submits the job: seconds.
+  static constexpr std::int64_t submitted(std::int64_t job) { return 1767200000 + job; }
   /// A pod that was placed for this job; with a node, it is bound there.
   void placed_pod(std::int64_t job, const std::string& bound_to = "", Json more = Json::object()) {
     more["metadata"]["labels"][std::string(kLabelJobId)] = std::to_string(job);
     more["metadata"]["annotations"][std::string(kAnnotationNode)] = "node-2";
+    bare_placed_pod(job, bound_to, std::move(more));
+  }
+  /// The same without the words that users can change.
+  void bare_placed_pod(std::int64_t job, const std::string& bound_to = "", Json more = Json::object()) {
+    more["spec"]["tolerations"].push_back(
+        {{"key", kTolerationPlacedFor}, {"operator", "Equal"}, {"value", placed_for_value({job, submitted(job)})}});
     more["spec"]["affinity"] = Json::parse(R"({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
       {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]}]}}})");
     if (!bound_to.empty()) more["spec"]["nodeName"] = bound_to;
@@ -64,10 +72,11 @@ class World {
   }
   void delete_pod() { caches_.pods.erase({"ns", "p"}); }
 
+  static Json ready(const char* status) { return Json::array({{{"type", "Ready"}, {"status", status}}}); }
   void node(const std::string& name, const Json& more = Json::object()) {
     Json document{{"kind", "Node"},
                   {"metadata", {{"name", name}, {"uid", name}}},
-                  {"status", {{"allocatable", {{"cpu", "8"}, {"memory", "16Gi"}}}}}};
+                  {"status", {{"allocatable", {{"cpu", "8"}, {"memory", "16Gi"}}}, {"conditions", ready("True")}}}};
     document.merge_patch(more);
     document["metadata"]["resourceVersion"] = std::to_string(++version_);
     caches_.nodes.upsert(kube::record_from_json<kube::SchedulingNodeRecord>(document).value());
@@ -91,6 +100,7 @@ class World {
     slurm::JobDetails details;
     details.external = true;
     details.reason = "Resources";
+    details.submitted = core::WallTime{std::chrono::seconds{submitted(id)}};
     const Json pods = Json::array({{{"ns", "ns"}, {"name", "p"}, {"uid", uid}}});
     details.admin_comment = slurm::admin_comment({slurm::Owner::kBridge, installation, key_of(uid, 1)}, {{"pods", pods}});
     out.details = slurm::JobDetailsPtr(std::make_shared<slurm::JobDetails>(details));

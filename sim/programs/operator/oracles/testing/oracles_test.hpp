@@ -1,4 +1,4 @@
-// For tests of oracles: a settled world, and events that must not happen in it.
+// Helps to test oracles: a settled world, and events that must not happen in it.
 #pragma once
 
 #include <gmock/gmock.h>

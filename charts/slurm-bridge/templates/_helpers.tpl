@@ -1,0 +1,12 @@
+{{- /* The Secret with the key that signs tokens: namespace, name and key, as YAML. */}}
+{{- define "slurm-bridge.key" -}}
+{{- with .Values.sharedConfig }}
+{{- if .cluster }}
+{{- $controller := splitList "/" .cluster }}
+namespace: {{ first $controller | quote }}
+name: {{ .clusterKeySecret | default (printf "%s-jwt-key" (last $controller)) | quote }}
+{{- else }}
+{{- toYaml .slurmKeyRef }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,1 @@
+../../slurm-operator/templates/_program.tpl

@@ -1,0 +1,59 @@
+// The nodes controller: Kubernetes nodes become external nodes of Slurm, and each side is told when the other takes a node from
+// work. A key is the name of a node in Slurm. declaration.cpp says which changes wake it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bridge/nodes/observed.hpp"
+#include "kube/cache/recorder.hpp"
+#include "slinky/wiring.hpp"
+
+namespace bridge::nodes {
+
+/// The caches that the controller reads.
+struct Caches {
+  explicit Caches(slinky::Wiring& wiring);
+  kube::Cache<kube::SchedulingPodRecord>& pods;
+  kube::Cache<kube::SchedulingNodeRecord>& nodes;
+};
+
+class NodesController final : public kube::TypedController<Observed> {
+ public:
+  NodesController(slinky::Wiring& wiring, Settings settings);
+  [[nodiscard]] std::string name() const override { return "nodes"; }
+  [[nodiscard]] std::string share(const kube::Key&) const override { return settings_->cluster; }
+
+ protected:
+  std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
+                                                const run::Observation& context) override;
+
+ private:
+  /// What this process has seen of a node.
+  struct Memory {
+    std::optional<core::MonoTime> absent_since, other_since;
+    std::string other;                            ///< What the Kubernetes node asks for that the Slurm node was not made of.
+    std::map<std::int64_t, core::MonoTime> held;  ///< Jobs on a node with a slurmd, and when they were last seen there.
+    bool had_host = false;                        ///< A Slurm node that is not the bridge's had a Kubernetes node.
+  };
+
+  [[nodiscard]] const Hosts& hosts();
+  [[nodiscard]] std::string slurm_pod_on(const std::string& kube_node) const;
+  void observe_absence(const run::Observation& context, Observed& out, Memory& memory) const;
+  void observe_resources(const run::Observation& context, Observed& out, Memory& memory);
+  void observe_held(const run::Observation& context, Observed& out, Memory& memory) const;
+  [[nodiscard]] bool another_is_made_again(const Observed& out) const;
+  [[nodiscard]] slinky::Keys all_keys();
+  [[nodiscard]] slinky::Keys woken_by(const slurm::Change& change);
+
+  slinky::Wiring& wiring_;
+  Caches caches_;
+  std::shared_ptr<const Settings> settings_;
+  std::optional<Hosts> hosts_;  ///< Unset after a change of a node.
+  std::map<kube::Key, Memory> memory_;
+  std::optional<kube::Key> made_again_;  ///< The only node whose record may be made again.
+};
+
+}  // namespace bridge::nodes

@@ -1,0 +1,268 @@
+#include "bridge/nodes/plan.hpp"
+
+#include <algorithm>
+
+#include "bridge/common/held.hpp"
+#include "bridge/common/names.hpp"
+#include "bridge/nodes/taints.hpp"
+#include "slurm/acts.hpp"
+
+namespace bridge::nodes {
+namespace {
+
+using slurm::Owner;
+
+/// How soon a pass follows that needs a newer snapshot. A new snapshot wakes a key only if something changed.
+constexpr core::Duration kSnapshotAgain{1000};
+/// How often a node is registered again that Slurm refused.
+constexpr core::Duration kRefusedAgain{30000};
+constexpr const char* kNoSchedule = "NoSchedule";
+constexpr const char* kNoExecute = "NoExecute";
+
+class Pass {
+ public:
+  explicit Pass(const Observed& observed) : in_(observed), name_(observed.key.name), host_(observed.host()) {}
+
+  plan::Plan make() {
+    if (in_.installation.empty() || in_.snapshot == nullptr || !in_.snapshot->complete()) return std::move(out_);
+    if (!in_.snapshot->capabilities.external_jobs) return std::move(out_);
+    for (std::size_t i = 1; i < in_.hosts.size(); ++i) refuse_claim(*in_.hosts[i]);
+    node_ = in_.node();
+    if (host_ != nullptr && is_external(host_->meta)) wish_ = wish_of(*host_, *in_.snapshot);
+    node_ == nullptr ? follow_absent() : follow_present();
+    return std::move(out_);
+  }
+
+ private:
+  /// A second Kubernetes node with the name in Slurm of another one.
+  void refuse_claim(const kube::SchedulingNodeRecord& other) {
+    write_node(other, {},
+               Condition{false, "NameInUse", "Kubernetes node " + host_->meta.name + " has the name " + name_ + " in Slurm"});
+  }
+
+  // --- Slurm does not have the node ------------------------------------------------------------------------------------------
+
+  void follow_absent() {
+    if (host_ == nullptr) return;
+    if (wish_) return register_node();
+    std::optional<Condition> condition;
+    if (has_condition(*host_)) condition = Condition{false, "NotInSlurm", "Slurm does not have the node " + name_};
+    if (!is_tainted(*host_)) return write_node(*host_, {}, std::move(condition));
+    const core::Duration absent = in_.absent_since ? in_.context.mono - *in_.absent_since : core::Duration{0};
+    if (in_.fresh && in_.absent_since && absent >= in_.settings->believed_gone)
+      return write_node(*host_, {}, std::move(condition));
+    out_.wake_after(std::max(in_.settings->believed_gone - absent, kSnapshotAgain),
+                    "Slurm may have lost the node for a moment");
+  }
+
+  void register_node() {
+    if (const std::string why = why_not_yet(); !why.empty()) return report_unregistered("NotReady", why);
+    if (!*wish_) return report_unregistered("Invalid", wish_->error().message);
+    const slurm::NodeMark mark{Owner::kBridge, in_.installation, slurm::made_of(**wish_)};
+    const plan::StepId id{"create", "Slurm node", name_};
+    if (waits_after_error(id)) return out_.remember(id);
+    out_.lane("slurm").add({id, "Kubernetes node " + host_->meta.name + " is labelled as external",
+                            slurm::create_node(in_.settings->cluster, **wish_, mark)});
+    out_.waits_on(in_.settings->cluster);
+  }
+
+  [[nodiscard]] std::string why_not_yet() const {
+    if (host_->meta.terminating()) return "the Kubernetes node is being deleted";
+    if (host_->unschedulable) return "the Kubernetes node is cordoned, and is registered when it is not";
+    if (!host_->ready) return "the Kubernetes node is not ready, and is registered when it is";
+    return {};
+  }
+
+  bool waits_after_error(const plan::StepId& id) {
+    const auto before = in_.context.outcomes.find(id);
+    if (before == in_.context.outcomes.end() || !before->second.error) return false;
+    report_unregistered("Refused", before->second.error->message);
+    const core::Duration waited = in_.context.mono - before->second.last;
+    if (waited >= kRefusedAgain) return false;
+    out_.wake_after(kRefusedAgain - waited, "the node is registered again then");
+    return true;
+  }
+
+  /// The taint stays as it is: the node is about to be Slurm's.
+  void report_unregistered(std::string reason, std::string message) {
+    report(*host_, Condition{false, std::move(reason), std::move(message)});
+  }
+
+  // --- Slurm has the node ----------------------------------------------------------------------------------------------------
+
+  void follow_present() {
+    keep_from_work();
+    remove_node();
+    update_features();
+    hold_native_jobs();
+    if (host_ == nullptr) return;
+    if (in_.look_again) out_.wake_after(*in_.look_again, "the Kubernetes node has other resources than the Slurm node");
+    if (!in_.fresh && !is_tainted(*host_)) return await_snapshot();
+    write_node(*host_, in_.fresh ? wanted_taints() : present_taints(), condition());
+  }
+
+  /// Returns why the node must leave Slurm, or "".
+  [[nodiscard]] std::string why_removed() const {
+    if (!in_.mark) return {};
+    if (host_ == nullptr) return "no Kubernetes node has this name";
+    if (!wish_) return "Kubernetes node (" + host_->meta.name + ") is not labelled as external any more";
+    if (in_.make_again) return std::string(kMadeAgain);
+    return {};
+  }
+
+  /// Returns why the node must take no work, or "".
+  [[nodiscard]] std::string why_drained() const {
+    if (std::string why = why_removed(); !why.empty()) return why;
+    if (host_ == nullptr) return in_.lost_host ? "Kubernetes node is gone" : "";
+    const std::string node = "Kubernetes node (" + host_->meta.name + ") ";
+    if (host_->meta.terminating()) return node + "is being deleted";
+    if (host_->unschedulable) return node + "was cordoned";
+    if (!host_->ready) return node + "is not ready";
+    return {};
+  }
+
+  void keep_from_work() {
+    const std::string why = why_drained();
+    const auto held = slurm::Holds::read(node_->reason).why(Owner::kBridge);
+    if (why.empty()) return resume(held.has_value());
+    const bool needed = !node_->state.drains() || (held ? *held != why : slurm::drained_without(*node_, Owner::kBridge));
+    if (!needed) return;
+    out_.lane("slurm").add(
+        {{"drain", "Slurm node", name_}, why, slurm::drain_nodes(in_.settings->cluster, Owner::kBridge, {name_}, why, true)});
+  }
+
+  void resume(bool held) {
+    if (host_ == nullptr || !held || !node_->state.drains() || node_->state.has("FAIL")) return;
+    // Nobody but a person sets a node down that has no slurmd. A slurmd that is silent must register first.
+    if (node_->state.base == "DOWN" && (node_->state.has("EXTERNAL") || slurm::is_silent(*node_))) return;
+    out_.lane("slurm").add({{"resume", "Slurm node", name_},
+                            "Kubernetes node " + host_->meta.name + " takes pods again",
+                            slurm::resume_node(in_.settings->cluster, Owner::kBridge, name_, node_->reason)});
+  }
+
+  void remove_node() {
+    const std::string why = why_removed();
+    if (why.empty()) return;
+    if (in_.drained && slurm::Holds::read(node_->reason).why(Owner::kBridge) == why) {
+      out_.lane("slurm").add({{"remove", "Slurm node", name_}, why, slurm::remove_node(*in_.drained)});
+    } else if (!in_.fresh) {
+      await_snapshot();
+    }
+    out_.waits_on(in_.settings->cluster);
+  }
+
+  void update_features() {
+    if (!in_.mark || !wish_ || !*wish_ || in_.make_again) return;
+    slurm::OwnFeatures own = features_of(**wish_, *in_.snapshot);
+    if (slurm::has_own(*node_, own)) return;
+    out_.lane("features")
+        .add({{"update", "Slurm node", name_},
+              "the partitions of Kubernetes node " + host_->meta.name + " have changed",
+              slurm::update_features(in_.settings->cluster, name_, *in_.mark, std::move(own))});
+  }
+
+  /// Lets the prolog of the node hold native jobs back (bridge/common/held.hpp).
+  void hold_native_jobs() {
+    if (!in_.held) return;
+    if (in_.holds_longer) out_.wake_after(in_.settings->still_held, "pods of a job that has ended may still come to light");
+    const auto have = jobs_in(node_->extra);
+    if (!have || *have == *in_.held) return;
+    slurm::NodeUpdate update;
+    update.extra = extra_of(*in_.held);
+    out_.lane("hold").add({{"hold", "Slurm node", name_},
+                           "native jobs wait for the pods of these jobs",
+                           slurm::update_node(in_.settings->cluster, name_, std::move(update))});
+    out_.waits_on(in_.settings->cluster);
+  }
+
+  // --- The Kubernetes node ---------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] bool out_of_service() const {
+    return node_->state.has("DRAIN") || node_->state.has("FAIL") || node_->state.base == "DOWN";
+  }
+
+  [[nodiscard]] Effects wanted_taints() const {
+    const std::string said = out_of_service() ? slurm::said_by_others(node_->reason, Owner::kBridge) : "";
+    Effects out{{kNoSchedule, taint_value(said)}};
+    // The value of the other one never changes, because a pod may tolerate one value only.
+    if (host_->meta.annotation(kAnnotationEffect) == kNoExecute && in_.slurm_pod.empty()) out.emplace(kNoExecute, "");
+    return out;
+  }
+
+  [[nodiscard]] Effects present_taints() const {
+    Effects out;
+    for (const kube::Taint& taint : host_->taints) {
+      if (taint.key == kTaintManagedNode) out.emplace(taint.effect, taint.value);
+    }
+    return out;
+  }
+
+  [[nodiscard]] Condition condition() const {
+    if (out_of_service()) {
+      const bool down = node_->state.base == "DOWN";
+      return {false, down ? "Down" : node_->state.has("FAIL") ? "Failing" : "Drained", "Slurm: " + node_->reason};
+    }
+    if (!wish_) return {true, "InService", "Slurm has the node " + name_ + note_on_extra()};
+    if (!in_.mark)
+      return {true, "RegisteredByOthers",
+              "Slurm had the node " + name_ + " already: its partitions and resources stay as they are"};
+    if (!*wish_) return {true, "Invalid", wish_->error().message + "; the Slurm node stays as it is"};
+    return {true, "InService", "Slurm has the node " + name_ + notes()};
+  }
+
+  [[nodiscard]] std::string notes() const {
+    std::string out;
+    for (const std::string& partition : (*wish_)->features) {
+      if (std::ranges::find(node_->partitions, partition) != node_->partitions.end()) continue;
+      out += (out.empty() ? ", but not in partition " : ", ") + partition;
+    }
+    if (!out.empty())
+      out += ": a NodeSet of slurm.conf must take the feature of that name, and Slurm looks at it when it reconfigures";
+    if ((*wish_)->gpus > 0 && node_->gres.empty()) out += "; it has no GPUs there, because GresTypes of slurm.conf lacks gpu";
+    if (host_->meta.annotation(kAnnotationEffect) == kNoExecute && !in_.slurm_pod.empty())
+      out += "; its pods are not evicted, because pod " + in_.slurm_pod + " runs there";
+    return out;
+  }
+
+  [[nodiscard]] std::string note_on_extra() const {
+    if (!in_.held || jobs_in(node_->extra)) return {};
+    return "; native jobs do not wait for pods that end, because somebody else uses the field extra of the Slurm node";
+  }
+
+  void write_node(const kube::SchedulingNodeRecord& node, const Effects& taints, std::optional<Condition> condition) {
+    if (node.meta.terminating()) return;
+    if (plan::ActPtr act = set_taints(node, taints)) {
+      out_.lane(node.meta.name)
+          .add({{taints.empty() ? "untaint" : "taint", "Node", node.meta.name},
+                taints.empty() ? "Slurm does not have the node" : "Slurm has the node",
+                std::move(act)})
+          .then();
+    }
+    if (condition) report(node, *condition);
+  }
+
+  void report(const kube::SchedulingNodeRecord& node, const Condition& condition) {
+    if (plan::ActPtr act = set_condition(node, condition, in_.context.now))
+      out_.lane(node.meta.name).add({{"report", "Node", node.meta.name}, condition.message, std::move(act)});
+  }
+
+  void await_snapshot() {
+    out_.waits_on(in_.settings->cluster);
+    out_.wake_after(kSnapshotAgain, "a newer answer of Slurm is needed");
+  }
+
+  const Observed& in_;
+  std::string name_;
+  const kube::SchedulingNodeRecord* host_;
+  const slurm::Node* node_ = nullptr;
+  std::optional<core::Result<slurm::NodeWish>> wish_;  ///< Set if the Kubernetes node is labelled as external.
+  plan::Plan out_;
+};
+
+}  // namespace
+
+plan::Plan plan(const Observed& observed) {
+  return Pass(observed).make();
+}
+
+}  // namespace bridge::nodes

@@ -1,0 +1,16 @@
+// The settings of the nodes controller.
+#pragma once
+
+#include "core/clock.hpp"
+#include "slurm/model.hpp"
+
+namespace bridge::nodes {
+
+struct Settings {
+  slurm::ClusterKey cluster;            ///< The Slurm cluster that has the nodes.
+  core::Duration made_again{300000};    ///< For how long a node must have other resources before its record is made again.
+  core::Duration still_held{5000};      ///< For how long a job that has ended is held, though no pod of it is seen.
+  core::Duration believed_gone{60000};  ///< For how long Slurm must lack a node before its taint is removed.
+};
+
+}  // namespace bridge::nodes

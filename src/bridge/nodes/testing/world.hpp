@@ -1,0 +1,186 @@
+// A Kubernetes and a Slurm as data, for tests of the nodes controller: its real caches and observers read them. Nothing is
+// carried out.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bridge/common/names.hpp"
+#include "bridge/nodes/observe.hpp"
+#include "slinky/local_wiring.hpp"
+#include "slurm/own_job.hpp"
+
+namespace bridge::nodes::testing {
+
+using core::Json;
+
+inline constexpr const char* kInstallation = "cluster-a";
+
+class World {
+ public:
+  core::MonoTime mono{core::Duration{1000000}};
+  core::WallTime now = core::parse_rfc3339("2026-01-01T10:00:00Z").value();
+  slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
+  core::Duration age{0};  ///< Of Slurm's last answer.
+  slurm::Capabilities capabilities{.release = "26.05.5", .data_parser = "v0.0.45", .external_jobs = true};
+  std::map<std::string, slurm::Node> nodes;
+  std::map<std::int64_t, slurm::Job> jobs;
+  plan::Outcomes outcomes;
+
+  /// Creates or replaces a Kubernetes node that is ready. `more` is merged over it.
+  void host(const std::string& name, const Json& more = Json::object()) {
+    Json document =
+        Json::parse(R"({"kind": "Node", "metadata": {}, "status": {"allocatable": {"cpu": "7900m", "memory": "16Gi"},
+      "addresses": [{"type": "Hostname", "address": "h"}, {"type": "InternalIP", "address": "10.0.0.7"}],
+      "conditions": [{"type": "Ready", "status": "True"}]}})");
+    document["metadata"]["name"] = document["metadata"]["uid"] = name;
+    document.merge_patch(more);
+    document["metadata"]["resourceVersion"] = std::to_string(++version_);
+    caches_.nodes.upsert(kube::record_from_json<kube::SchedulingNodeRecord>(document).value());
+  }
+  void external_host(const std::string& name, Json more = Json::object(), const std::string& partitions = "") {
+    more["metadata"]["labels"][std::string(kLabelExternalNode)] = "true";
+    if (!partitions.empty()) more["metadata"]["annotations"][std::string(kAnnotationPartitions)] = partitions;
+    host(name, more);
+  }
+  void delete_host(const std::string& name) { caches_.nodes.erase({"", name}); }
+
+  /// A Slurm node. `state`: "IDLE+DRAIN".
+  slurm::Node& slurm_node(const std::string& name, const std::string& state = "IDLE", const std::string& reason = "") {
+    slurm::Node& out = nodes[name];
+    out = {};
+    out.name = name;
+    out.reason = reason;
+    std::string_view words = state;
+    out.state.base = words.substr(0, words.find('+'));
+    while (words.contains('+')) {
+      words.remove_prefix(words.find('+') + 1);
+      out.state.flags.emplace(words.substr(0, words.find('+')));
+    }
+    return out;
+  }
+  /// An external node that the bridge of this installation made of the host as it is, or of `made`.
+  slurm::Node& own_node(const std::string& name, const std::string& state = "IDLE", const std::string& reason = "",
+                        std::string made = "", const std::string& installation = kInstallation) {
+    slurm::Node& out = slurm_node(name, state + "+EXTERNAL", reason);
+    const auto host = caches_.nodes.find({"", name});
+    if (made.empty() && host != nullptr) made = slurm::made_of(wish_of(*host, *snapshot()).value());
+    out.features =
+        out.active_features = {slurm::NodeMark{slurm::Owner::kBridge, installation, made.empty() ? "old" : made}.feature()};
+    return out;
+  }
+  /// A job that runs on the node.
+  void job_on(const std::string& node) {
+    slurm::Job& out = jobs[7];
+    out.id = 7;
+    out.state = "RUNNING";
+    out.nodes = {node};
+  }
+  /// A job of the bridge that runs on the node.
+  void bridge_job(std::int64_t id, const std::string& node, const std::string& installation = kInstallation) {
+    slurm::Job& out = jobs[id];
+    out.id = id;
+    out.state = "RUNNING";
+    out.nodes = {node};
+    slurm::JobDetails details;
+    details.external = true;
+    details.admin_comment = slurm::admin_comment({slurm::Owner::kBridge, installation, "u/1"}, nullptr);
+    out.details = slurm::JobDetailsPtr(std::make_shared<slurm::JobDetails>(details));
+  }
+  void placed_pod(const std::string& name, std::int64_t job, const std::string& node) {
+    Json document{
+        {"kind", "Pod"}, {"spec", {{"nodeName", node}, {"containers", Json::array()}}}, {"status", {{"phase", "Running"}}}};
+    document["metadata"] = {{"name", name}, {"uid", name}, {"labels", {{std::string(kLabelJobId), std::to_string(job)}}}};
+    wiring_.put(caches_.pods, document);
+  }
+  void delete_pod(const std::string& name) { caches_.pods.erase({"ns", name}); }
+  void pod_on(const std::string& node, const std::string& app) {
+    Json document{
+        {"kind", "Pod"}, {"spec", {{"nodeName", node}, {"containers", Json::array()}}}, {"status", {{"phase", "Running"}}}};
+    document["metadata"] = {{"name", app}, {"uid", app}, {"labels", {{"app.kubernetes.io/name", app}}}};
+    wiring_.put(caches_.pods, document);
+  }
+
+  /// Observes and plans the node of this name.
+  plan::Plan plan(const std::string& name = "a") {
+    plan::Context context;
+    context.now = now;
+    context.mono = mono;
+    context.outcomes = outcomes;
+    snapshot_ = snapshot();
+    Reading reading;
+    const auto observed = controller_.observe({"", name}, reading, context);
+    return controller_.plan(observed.get());
+  }
+
+  /// Returns what Slurm answers now.
+  [[nodiscard]] slurm::SnapshotPtr snapshot() const {
+    auto snapshot = std::make_shared<slurm::Snapshot>();
+    snapshot->health = health;
+    snapshot->error = "slurmctld is away";
+    snapshot->requested_at = mono - age;
+    snapshot->capabilities = capabilities;
+    for (const auto& [name, one] : nodes) snapshot->nodes.emplace(name, std::make_shared<const slurm::Node>(one));
+    for (const auto& [id, one] : jobs) snapshot->jobs.emplace(id, std::make_shared<const slurm::Job>(one));
+    for (const char* name : {"batch", "gpu"})
+      snapshot->partitions.emplace(name, slurm::Partition{.name = name, .nodes = {}, .state = "UP"});
+    return snapshot;
+  }
+
+  /// Plans, and returns the ids of the steps, in the order of lanes and groups.
+  std::vector<std::string> steps(const std::string& name = "a") {
+    std::vector<std::string> out;
+    for (const plan::Step& step : steps_of(plan(name))) out.push_back(step.id.text());
+    return out;
+  }
+  /// Returns the act of the step whose id begins like this, as data; null if there is none.
+  Json act(const std::string& id, const std::string& name = "a") {
+    for (const plan::Step& step : steps_of(plan(name))) {
+      if (step.id.text().starts_with(id)) return step.act->describe();
+    }
+    return nullptr;
+  }
+  /// Returns "True REASON: MESSAGE" of the condition that the plan writes; "" if it writes none.
+  std::string condition(const std::string& name = "a") {
+    const Json act = this->act("report Node", name);
+    if (act.is_null()) return {};
+    const Json entry = act["patch"]["status"]["conditions"][0];
+    return entry["status"].get<std::string>() + " " + entry["reason"].get<std::string>() + ": " +
+           entry["message"].get<std::string>();
+  }
+
+  slinky::LocalWiring& wiring() { return wiring_; }
+
+ private:
+  class Reading final : public kube::Recorder {
+   public:
+    kube::Named<kube::SecretRecord> secret(const kube::Key&) override { return {}; }
+    kube::Named<kube::Object> object(const kube::Resource&, const kube::Key&) override { return {}; }
+    kube::Named<kube::MetadataRecord> metadata(const kube::Resource&, const kube::Key& key) override {
+      auto record = std::make_shared<kube::MetadataRecord>();
+      record->meta.name = key.name;
+      record->meta.uid = kInstallation;
+      return {kube::Presence::kPresent, std::move(record)};
+    }
+  };
+
+  static std::vector<plan::Step> steps_of(const plan::Plan& plan) {
+    std::vector<plan::Step> out;
+    for (const auto& [name, lane] : plan.lanes()) {
+      for (const auto& group : lane.groups()) out.insert(out.end(), group.begin(), group.end());
+    }
+    return out;
+  }
+
+  slurm::SnapshotPtr snapshot_;
+  slinky::LocalWiring wiring_{[this](const slurm::ClusterKey&) { return snapshot_; }};
+  Caches caches_{wiring_};
+  NodesController controller_{wiring_, Settings{.cluster = "slurm/demo"}};
+  int version_ = 0;
+};
+
+}  // namespace bridge::nodes::testing

@@ -1,0 +1,67 @@
+// External nodes that our programs create: what such a node has, how a program recognizes it, and the evidence that one may be
+// deleted.
+//
+// An external node (State=EXTERNAL, Slurm 25.05 and later) has no slurmd. A node gets only those fields at its creation that
+// slurm.conf has, so the mark of the program is a feature: no process can end between the creation and the mark.
+//
+//   slurm-bridge/UID of the Kubernetes cluster/digest of what the node was created with
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "slurm/evidence.hpp"
+
+namespace slurm {
+
+/// What an external node has.
+struct NodeWish {
+  std::string name;
+  std::string address;  ///< Without one, slurmctld looks up the name at each start of a job.
+  std::int64_t cpus = 1, real_memory_mib = 1;
+  std::int64_t gpus = 0;              ///< Slurm drops them without an error if GresTypes does not have gpu.
+  std::vector<std::string> features;  ///< Without the mark.
+  friend bool operator==(const NodeWish&, const NodeWish&) = default;
+};
+/// Reports whether Slurm can read the name and the features in a line. Slurm expands brackets in names, and reads commas and
+/// blanks as ends.
+[[nodiscard]] bool is_plain_word(std::string_view word);
+/// Returns a digest of what only another record can change: address, CPUs, memory and GPUs.
+[[nodiscard]] std::string made_of(const NodeWish& wish);
+
+/// The program that created a node.
+struct NodeMark {
+  Owner owner{};
+  std::string instance;  ///< The installation of the owner. Several may share one slurmctld.
+  std::string made;      ///< made_of() the wish.
+  /// Returns the feature of the node.
+  [[nodiscard]] std::string feature() const;
+  friend bool operator==(const NodeMark&, const NodeMark&) = default;
+};
+/// Returns the mark of the node; nullopt if it is not external, or if none of our programs created it. A node with two marks
+/// has none.
+[[nodiscard]] std::optional<NodeMark> mark_of(const Node& node);
+/// Returns the line of POST new/node.
+[[nodiscard]] std::string node_line(const NodeWish& wish, const NodeMark& mark);
+
+/// A fresh snapshot has the node with this mark. The owner alone has it drained, and nothing runs there (Drained).
+class OwnDrained final : public NodeEvidence {
+ public:
+  static std::optional<OwnDrained> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node, Owner owner,
+                                      std::string_view instance);
+  [[nodiscard]] const NodeMark& mark() const { return mark_; }
+
+ private:
+  OwnDrained(const plan::Observing& observing, const NodeEvidence& drained, NodeMark mark)
+      : NodeEvidence(observing, drained.node(), "OwnDrained", drained.detail(), drained.good_until(), drained.reason(),
+                     Live::kDrained),
+        mark_(std::move(mark)) {}
+
+  NodeMark mark_;
+};
+
+}  // namespace slurm
