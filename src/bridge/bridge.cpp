@@ -33,6 +33,7 @@ struct Bridge::Impl {
        slurm::Clusters::TransportFactory slurm, const Options& options)
       : log(in_log),
         manager(in_manager),
+        settings(options.jobs),
         // The Lease also fences writes to Slurm.
         clusters(loop, random, log, std::move(slurm), {},
                  {.write_deadline = [this] { return manager.client().write_deadline(); }, .job_details = true}),
@@ -91,6 +92,7 @@ struct Bridge::Impl {
 
   core::Logger& log;
   kube::Manager& manager;
+  Settings settings;
   slurm::Clusters clusters;
   slurm::Target target;
   slinky::ManagerWiring wiring;
@@ -109,6 +111,10 @@ Bridge::~Bridge() = default;
 
 slurm::Clusters& Bridge::clusters() {
   return impl_->clusters;
+}
+
+const Settings& Bridge::settings() const {
+  return impl_->settings;
 }
 
 }  // namespace bridge

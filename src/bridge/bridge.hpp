@@ -48,6 +48,7 @@ class Bridge {
   Bridge& operator=(const Bridge&) = delete;
 
   [[nodiscard]] slurm::Clusters& clusters();
+  [[nodiscard]] const Settings& settings() const;
 
  private:
   struct Impl;

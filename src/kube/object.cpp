@@ -22,6 +22,9 @@ const Resource kCustomResourceDefinition{"apiextensions.k8s.io", "v1", "CustomRe
 const Resource kEndpointSlice{"discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true};
 const Resource kEvent{"events.k8s.io", "v1", "Event", "events", true};
 const Resource kPodDisruptionBudget{"policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true};
+const Resource kMutatingWebhookConfiguration{"admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration",
+                                             "mutatingwebhookconfigurations", false};
+const Resource kPriorityClass{"scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", false};
 }  // namespace resources
 
 std::string Resource::path(std::string_view ns, std::string_view name, std::string_view subresource) const {

@@ -34,7 +34,7 @@ struct Resource {
 namespace resources {
 extern const Resource kPod, kService, kConfigMap, kSecret, kNode, kServiceAccount, kNamespace, kPersistentVolumeClaim,
     kStatefulSet, kDeployment, kControllerRevision, kEndpointSlice, kLease, kEvent, kPodDisruptionBudget,
-    kCustomResourceDefinition;
+    kCustomResourceDefinition, kMutatingWebhookConfiguration, kPriorityClass;
 }
 
 using Key = run::Key;
