@@ -34,7 +34,7 @@ struct Bridge::Impl {
        slurm::Clusters::TransportFactory slurm, const Options& options)
       : log(in_log),
         manager(in_manager),
-        slurm_cluster(options.jobs.cluster),
+        settings(options.jobs),
         // The Lease also fences writes to Slurm.
         clusters(loop, random, log, std::move(slurm), {},
                  {.write_deadline = [this] { return manager.client().write_deadline(); }, .job_details = true}),
@@ -93,7 +93,7 @@ struct Bridge::Impl {
 
   core::Logger& log;
   kube::Manager& manager;
-  const slurm::ClusterKey slurm_cluster;
+  Settings settings;
   slurm::Clusters clusters;
   slurm::Target target;
   slinky::ManagerWiring wiring;
@@ -115,7 +115,7 @@ slurm::Clusters& Bridge::clusters() {
 }
 
 std::optional<std::vector<std::string>> Bridge::left() const {
-  const slurm::SnapshotPtr snapshot = impl_->clusters.snapshot(impl_->slurm_cluster);
+  const slurm::SnapshotPtr snapshot = impl_->clusters.snapshot(impl_->settings.cluster);
   const kube::Manager& manager = impl_->manager;
   if (!manager.leading() || !manager.synced() || snapshot == nullptr || !snapshot->complete()) return {};
   std::vector<std::string> out = impl_->jobs.left();
@@ -125,6 +125,10 @@ std::optional<std::vector<std::string>> Bridge::left() const {
   // Drains may still have to be undone.
   if (out.empty() && !manager.idle()) return {};
   return out;
+}
+
+const Settings& Bridge::settings() const {
+  return impl_->settings;
 }
 
 }  // namespace bridge

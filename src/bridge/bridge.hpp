@@ -53,6 +53,7 @@ class Bridge {
   /// Returns the pods, jobs and nodes for which a bridge that retires has to stay, in words. nullopt: it is not known now,
   /// because this process does not lead, something is still to be done, or Slurm does not answer.
   [[nodiscard]] std::optional<std::vector<std::string>> left() const;
+  [[nodiscard]] const Settings& settings() const;
 
  private:
   struct Impl;

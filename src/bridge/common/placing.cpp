@@ -3,36 +3,12 @@
 #include <algorithm>
 
 #include "bridge/common/names.hpp"
+#include "bridge/common/patches.hpp"
 
 namespace bridge {
 namespace {
 
 using core::Json;
-
-Json add_op(std::string path, Json value) {
-  return {{"op", "add"}, {"path", std::move(path)}, {"value", std::move(value)}};
-}
-
-/// Escapes a name as a part of a JSON pointer.
-std::string pointer(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if (c == '~') {
-      out += "~0";
-    } else if (c == '/') {
-      out += "~1";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-/// Adds a label or an annotation, and the map if there is none.
-void add_entry(Json& patch, const std::string& map, bool there_is_one, std::string_view name, std::string value) {
-  if (!there_is_one) return patch.push_back(add_op(map, {{name, std::move(value)}}));
-  patch.push_back(add_op(map + "/" + pointer(name), std::move(value)));
-}
 
 void add_pin(Json& patch, const Json& affinity, const std::string& node) {
   const Json field{{"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({node})}};

@@ -24,11 +24,10 @@ namespace bridge {
 struct Facts {
   plan::Context context;
   run::Key key;
-  std::shared_ptr<const Settings> settings;
-  std::string installation;     ///< The UID of the Kubernetes cluster; "": not known yet.
-  bool managed = false;         ///< Jobs are submitted for pods of this namespace.
-  slurm::SnapshotPtr snapshot;  ///< Null: no slurmrestd is known.
-  Life life;                    ///< How long slurmctld has certainly kept its state.
+  std::shared_ptr<const Settings> settings;  ///< With the defaults of the namespace.
+  std::string installation;                  ///< The UID of the Kubernetes cluster; "": not known yet.
+  slurm::SnapshotPtr snapshot;               ///< Null: no slurmrestd is known.
+  Life life;                                 ///< How long slurmctld has certainly kept its state.
   std::shared_ptr<const Hosts> hosts;
 };
 
@@ -43,6 +42,7 @@ struct NamedJob {
 /// A pod of the key.
 struct PodState {
   PodPtr pod;
+  bool managed = false;  ///< Jobs are submitted for the pod.
   /// The job that the pod was placed for, or that it waits for. Null: none, or Slurm does not list it.
   std::shared_ptr<const slurm::Job> job;
   std::optional<PodOver> over;  ///< Set if the pod must not run.
@@ -137,7 +137,7 @@ class Steps {
   void follow_running(const PodState& state, const NamedJob& job);
   void restore_lost_words(const PodState& state);
   void report_allocated(const PodState& state, const NamedJob& job);
-  void report_missing(const Pod& pod);
+  void report_missing(const PodState& state);
 
   const Facts& facts_;
   std::string name_;

@@ -102,7 +102,7 @@ std::vector<std::string> JobsController::left() const {
     // Another bridge may look after the pods of other namespaces.
     const kube::Key key = pod->meta.key();
     const auto is_there = [&](const JobId& job) { return observer_.table.row(job.number) != nullptr; };
-    if (observer_.manages(key.ns) || !observer_.table.of(key).empty() || std::ranges::any_of(placed_for(*pod), is_there))
+    if (observer_.manages(*pod) || !observer_.table.of(key).empty() || std::ranges::any_of(placed_for(*pod), is_there))
       out.push_back("pod " + key.str());
   }
   for (const auto& [number, row] : observer_.table.rows()) {
