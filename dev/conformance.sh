@@ -54,6 +54,7 @@ survivor_note slurm-test $slurm_test
 suite "$TOP/tests/conformance/accounting_test.sh" "$bin/accounting_conformance" $made
 suite "$TOP/tests/conformance/crd_test.sh"
 suite "$TOP/tests/conformance/policy_test.sh"
+suite "$TOP/tests/conformance/bridge_policy_test.sh"
 suite "$bin/kube_conformance"
 forget_history
 suite "$bin/sim_kube_conformance"

@@ -23,6 +23,7 @@ Options with_cluster(Options options) {
                                     : options.address->endpoint.host + ":" + std::to_string(options.address->endpoint.port);
   options.nodes.cluster = options.jobs.cluster;
   options.jobs.holds_native_jobs = options.runs_nodes;
+  options.jobs.retires = options.nodes.retires = options.retires;
   return options;
 }
 
@@ -33,6 +34,7 @@ struct Bridge::Impl {
        slurm::Clusters::TransportFactory slurm, const Options& options)
       : log(in_log),
         manager(in_manager),
+        settings(options.jobs),
         // The Lease also fences writes to Slurm.
         clusters(loop, random, log, std::move(slurm), {},
                  {.write_deadline = [this] { return manager.client().write_deadline(); }, .job_details = true}),
@@ -91,6 +93,7 @@ struct Bridge::Impl {
 
   core::Logger& log;
   kube::Manager& manager;
+  Settings settings;
   slurm::Clusters clusters;
   slurm::Target target;
   slinky::ManagerWiring wiring;
@@ -109,6 +112,23 @@ Bridge::~Bridge() = default;
 
 slurm::Clusters& Bridge::clusters() {
   return impl_->clusters;
+}
+
+std::optional<std::vector<std::string>> Bridge::left() const {
+  const slurm::SnapshotPtr snapshot = impl_->clusters.snapshot(impl_->settings.cluster);
+  const kube::Manager& manager = impl_->manager;
+  if (!manager.leading() || !manager.synced() || snapshot == nullptr || !snapshot->complete()) return {};
+  std::vector<std::string> out = impl_->jobs.left();
+  if (impl_->nodes) {
+    for (const std::string& node : impl_->nodes->tainted()) out.push_back("node " + node);
+  }
+  // Drains may still have to be undone.
+  if (out.empty() && !manager.idle()) return {};
+  return out;
+}
+
+const Settings& Bridge::settings() const {
+  return impl_->settings;
 }
 
 }  // namespace bridge

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bridge/common/settings.hpp"
 #include "bridge/nodes/settings.hpp"
@@ -34,6 +35,7 @@ struct Options {
   std::optional<SlurmAddress> address;  ///< Used if there is no `controller`.
   Settings jobs;                        ///< Bridge sets `cluster` from `controller` or `address`.
   nodes::Settings nodes;                ///< Bridge sets `cluster` from `controller` or `address`.
+  bool retires = false;                 ///< Gives back what the bridge has changed, and does nothing else.
   bool runs_nodes = true;               ///< Runs the nodes controller, which registers, taints and drains nodes.
 };
 
@@ -48,6 +50,10 @@ class Bridge {
   Bridge& operator=(const Bridge&) = delete;
 
   [[nodiscard]] slurm::Clusters& clusters();
+  /// Returns the pods, jobs and nodes for which a bridge that retires has to stay, in words. nullopt: it is not known now,
+  /// because this process does not lead, something is still to be done, or Slurm does not answer.
+  [[nodiscard]] std::optional<std::vector<std::string>> left() const;
+  [[nodiscard]] const Settings& settings() const;
 
  private:
   struct Impl;

@@ -1,12 +1,17 @@
 // slurm-bridge: lets Slurm choose where and when pods run. Only its own flags and wiring are here.
 
+#include <algorithm>
 #include <charconv>
+#include <csignal>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bridge/admission/server.hpp"
 #include "bridge/bridge.hpp"
+#include "bridge/retirement.hpp"
 #include "kube/app/app.hpp"
 #include "net/beast_transport.hpp"
 
@@ -42,6 +47,7 @@ std::vector<std::string> parts(std::string_view text, std::size_t count) {
 
 struct Flags {
   std::string cluster, slurmrestd, slurm_key, silence_limit;
+  std::string admission_address = "0", admission_name = "slurm-bridge";
 };
 
 /// Reads --node-silence-limit. Returns what is wrong with it, or nullopt.
@@ -76,6 +82,28 @@ std::optional<core::Error> read_connection(const Flags& flags, bridge::Options& 
   return {};
 }
 
+/// Returns the admission webhook, which is not started yet; null if there is none.
+core::Result<std::unique_ptr<bridge::admission::Server>> make_admission(kube::App& app, const Flags& flags,
+                                                                        const bridge::Settings& settings) {
+  if (flags.admission_address == "0" || app.dry_run()) return nullptr;
+  auto listen = net::parse_listen_address(flags.admission_address);
+  if (!listen) return std::unexpected(listen.error().with("--admission-addr"));
+  const std::string own = app.own_namespace();
+  // Its own pods would wait for it.
+  if (std::ranges::find(settings.managed_namespaces, own) != settings.managed_namespaces.end())
+    return core::fail(core::ErrorCode::kInvalid, "--managed-namespaces: " + own + ", must not be slurm-bridge's own namespace");
+  return std::make_unique<bridge::admission::Server>(
+      app.loop(), app.log(), app.manager(), settings,
+      bridge::admission::ServerOptions{*std::move(listen), own, flags.admission_name});
+}
+
+std::optional<core::Error> check_managed(const std::vector<std::string>& namespaces) {
+  if (namespaces.empty()) return invalid("--managed-namespaces: empty, must name at least one namespace");
+  if (std::ranges::find(namespaces, "kube-system") != namespaces.end())
+    return invalid("--managed-namespaces: kube-system, must not be the namespace of Kubernetes");
+  return {};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -97,13 +125,30 @@ int main(int argc, char** argv) {
            "Let pods choose the user, the group and the priority of their jobs");
   app.flag("--node-silence-limit", flags.silence_limit,
            "Release the jobs of pods whose node has not been ready for so many minutes (default: 10)");
+  app.flag("--retire", options.retires,
+           "Give back what the bridge has changed, and end: remove the gates of pods that wait, and its nodes from Slurm");
+  app.flag("--admission-addr", flags.admission_address, "Where the admission webhook is served; 0: nowhere");
+  app.flag("--admission-name", flags.admission_name,
+           "The name of the webhook's Service, Secret and MutatingWebhookConfiguration");
+  app.flag("--scheduler-name", options.jobs.scheduler_name,
+           "Manage pods with this schedulerName in all namespaces, as the webhook sees them (default: none)");
   if (const std::optional<int> code = app.start(argc, argv)) return *code;
   if (const auto wrong = read_connection(flags, options)) return app.fatal("flags", *wrong);
-  if (options.jobs.managed_namespaces.empty())
-    return app.fatal("flags", invalid("--managed-namespaces: empty, must name at least one namespace"));
+  if (const auto wrong = check_managed(options.jobs.managed_namespaces)) return app.fatal("flags", *wrong);
   if (const auto wrong = read_silence_limit(flags.silence_limit, options.jobs.silence_limit)) return app.fatal("flags", *wrong);
   options.jobs.whole_nodes = !shared_nodes;
   options.runs_nodes = !no_nodes;
   bridge::Bridge slurm_bridge(app.loop(), app.random(), app.log(), app.manager(), slurm_transport(app.loop()), options);
+  // The signal ends the process in its orderly way.
+  bridge::Retirement retirement(
+      app.loop(), app.log(), [&] { return slurm_bridge.left(); }, [] { (void)std::raise(SIGTERM); });
+  if (options.retires) retirement.start();
+  auto admission = make_admission(app, flags, slurm_bridge.settings());
+  if (!admission) return app.fatal("flags", admission.error());
+  if (bridge::admission::Server* webhook = admission->get()) {
+    app.ready_when([webhook] { return webhook->ready(); });
+    app.stop_first([webhook](std::function<void()> done) { webhook->stop(std::move(done)); });
+    webhook->start();
+  }
   return app.run();
 }

@@ -466,10 +466,10 @@ args="${pod}['containers'][0]['args']"
 shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "ConfigMap/slurm-bridge-prolog", "Deployment/slurm-bridge", "FlowSchema/slurm-bridge", "MutatingWebhookConfiguration/slurm-bridge", "PriorityClass/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-admission", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-admission", "RoleBinding/slurm-bridge-key", "Service/slurm-bridge", "ServiceAccount/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge", "ValidatingAdmissionPolicyBinding/slurm-bridge"]' "${bridged[@]}"
 without=(--set admission.enabled=false)
 shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "ConfigMap/slurm-bridge-prolog", "Deployment/slurm-bridge", "FlowSchema/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-key", "Service/slurm-bridge", "ServiceAccount/slurm-bridge"]' "${bridged[@]}" "${without[@]}"
-shows slurm-bridge "$args" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--admission-addr=:9443", "--admission-name=slurm-bridge", "--scheduler-name=slurm-bridge-scheduler", "--log-level=info"]' "${bridged[@]}"
+shows slurm-bridge "$args" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--node-silence-limit=10", "--admission-addr=:9443", "--admission-name=slurm-bridge", "--scheduler-name=slurm-bridge-scheduler", "--log-level=info"]' "${bridged[@]}"
 shows slurm-bridge "[a for a in $args if a.split('=')[0] in ('--slurmrestd', '--slurm-key', '--cluster')]" '["--slurmrestd=h:6820", "--slurm-key=keys/s/k"]' "${direct[@]}"
-shows slurm-bridge "$args[5:]" '["--managed-namespaces=a,b", "--shared-nodes", "--trust-identities", "--log-level=info", "--x"]' "${bridged[@]}" "${without[@]}" \
-  --set 'admission.managedNamespaces={a,b},schedulerConfig.partition=,schedulerConfig.mcsLabel=,schedulerConfig.sharedNodes=true,schedulerConfig.trustIdentities=true,controllers.extraArgs={--x}'
+shows slurm-bridge "$args[5:]" '["--managed-namespaces=a,b", "--node-silence-limit=5", "--shared-nodes", "--trust-identities", "--log-level=info", "--x"]' "${bridged[@]}" "${without[@]}" \
+  --set 'admission.managedNamespaces={a,b},schedulerConfig.partition=,schedulerConfig.mcsLabel=,schedulerConfig.sharedNodes=true,schedulerConfig.trustIdentities=true,schedulerConfig.nodeSilenceMinutes=5,controllers.extraArgs={--x}'
 shows slurm-bridge "[$pod['securityContext']['runAsNonRoot'], $pod['containers'][0]['securityContext'], [p['name'] for p in $pod['containers'][0]['ports']], $pod['containers'][0]['readinessProbe']['httpGet']['path']]" \
   '[true, {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true}, ["health", "metrics", "webhook"], "/readyz"]' "${bridged[@]}"
 shows slurm-bridge '[o["Deployment/a-slurm-bridge"]["metadata"]["name"], [a for a in o["Deployment/a-slurm-bridge"]["spec"]["template"]["spec"]["containers"][0]["args"] if "elect-name=" in a]]' \
@@ -483,8 +483,8 @@ shows slurm-bridge "$key" '[{"resourceNames": ["demo-jwt-key"], "verbs": ["get"]
 shows slurm-bridge "$key" '[{"resourceNames": ["mine"], "verbs": ["get"]}, "slurm"]' "${bridged[@]}" --set sharedConfig.clusterKeySecret=mine
 shows slurm-bridge "$key" '[{"resourceNames": ["s"], "verbs": ["get"]}, "keys"]' "${direct[@]}"
 bridge_rights=${rights/ROLE/o[\"ClusterRole/slurm-bridge\"]}
-shows slurm-bridge "$bridge_rights" '{"namespaces": "glw", "nodes": "glpw", "nodes/status": "p", "pods": "dglpw", "pods/eviction": "c", "pods/status": "p", "slinky.slurm.net/controllers": "glw", "slinky.slurm.net/restapis": "glw"}' "${bridged[@]}" "${without[@]}"
-shows slurm-bridge "{k: v for k, v in $bridge_rights.items() if 'io/' in k}" '{"admissionregistration.k8s.io/mutatingwebhookconfigurations": "gp", "scheduling.k8s.io/priorityclasses": "glw"}' "${bridged[@]}"
+shows slurm-bridge "$bridge_rights" '{"batch/jobs": "g", "namespaces": "glw", "nodes": "glpw", "nodes/status": "p", "pods": "dglpw", "pods/eviction": "c", "pods/status": "p", "scheduling.x-k8s.io/podgroups": "g", "slinky.slurm.net/controllers": "glw", "slinky.slurm.net/restapis": "glw"}' "${bridged[@]}" "${without[@]}"
+shows slurm-bridge "{k: v for k, v in $bridge_rights.items() if '.k8s.io/' in k}" '{"admissionregistration.k8s.io/mutatingwebhookconfigurations": "gp", "scheduling.k8s.io/priorityclasses": "glw"}' "${bridged[@]}"
 shows slurm-bridge '[r.get("resourceNames") for n in ("ClusterRole/slurm-bridge", "Role/slurm-bridge-admission") for r in o[n]["rules"] if r["resources"][0] in ("mutatingwebhookconfigurations", "secrets") and r["verbs"] != ["create"]]' '[["slurm-bridge"], ["slurm-bridge"]]' "${bridged[@]}"
 shows slurm-bridge "[{k: v for k, v in $bridge_rights.items() if k.startswith('nodes')}, $args[-2:]]" '[{"nodes": "glw"}, ["--no-nodes", "--log-level=info"]]' "${bridged[@]}" "${without[@]}" --set nodes.enabled=false
 shows slurm-bridge "[o['ConfigMap/slurm-bridge-prolog']['metadata']['namespace'], o['ConfigMap/slurm-bridge-prolog']['data']['90-slurm-bridge.sh'] == open('$top/charts/slurm-bridge/files/prolog.sh').read().strip() + '\n']" '["slurm", true]' "${bridged[@]}"
@@ -504,9 +504,9 @@ refuses slurm-bridge 'sharedConfig: exactly one of cluster and slurmRestApi must
 refuses slurm-bridge 'sharedConfig.slurmKeyRef.key: must be set with slurmRestApi' "${direct[@]}" --set sharedConfig.slurmKeyRef.key=
 refuses slurm-bridge "at '/sharedConfig/cluster': 'demo' does not match pattern" --set sharedConfig.cluster=demo
 refuses slurm-bridge 'admission.managedNamespaces: empty, must name at least one namespace' "${bridged[@]}" --set-json 'admission.managedNamespaces=[]'
-for own in ns kube-system; do
-  refuses slurm-bridge "admission.managedNamespaces: $own, must not be the namespace of Kubernetes or of the bridge itself" "${bridged[@]}" --set "admission.managedNamespaces={a,$own}"
-done
+refuses slurm-bridge 'admission.managedNamespaces: ns, must not be the namespace of the bridge itself' "${bridged[@]}" --set 'admission.managedNamespaces={a,ns}'
+refuses slurm-bridge 'admission.managedNamespaces: kube-system, must not be the namespace of Kubernetes' "${bridged[@]}" --set 'admission.managedNamespaces={kube-system}'
+shows slurm-bridge "[a for a in $args if 'managed' in a]" '["--managed-namespaces=ns"]' "${bridged[@]}" "${without[@]}" --set 'admission.managedNamespaces={ns}'
 refuses slurm-bridge 'admission.port: 0, must be from 1 to 65535' "${bridged[@]}" --set admission.port=0
 # The webhook is asked for pods of Slurm alone.
 hooks='o["MutatingWebhookConfiguration/slurm-bridge"]["webhooks"]'
@@ -522,6 +522,12 @@ shows slurm-bridge '[k for k in o if k.startswith("PriorityClass")]' '[]' "${bri
 shows slurm-bridge "[[p['name'], p['port']] for p in o['Service/slurm-bridge']['spec']['ports']]" '[["metrics", 8080], ["webhook", 443]]' "${bridged[@]}"
 shows slurm-bridge "[[p['name'] for p in o['Service/slurm-bridge']['spec']['ports']], $pod['containers'][0]['lifecycle']]" '[["webhook"], {"preStop": {"sleep": {"seconds": 5}}}]' "${bridged[@]}" --set controllers.metricsPort=0
 shows slurm-bridge 'o["NetworkPolicy/slurm-bridge"]["spec"]["ingress"]' '[{"ports": [{"port": "webhook", "protocol": "TCP"}]}]' "${bridged[@]}" --set networkPolicy.enabled=true
+# A bridge that retires sends no more pods to itself, and keeps its rights.
+retiring=("${bridged[@]}" --set retire=true)
+shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "ConfigMap/slurm-bridge-prolog", "FlowSchema/slurm-bridge", "Job/slurm-bridge-retire", "PriorityClass/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-admission", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-admission", "RoleBinding/slurm-bridge-key", "ServiceAccount/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge", "ValidatingAdmissionPolicyBinding/slurm-bridge"]' "${retiring[@]}" --set networkPolicy.enabled=true,controllers.pdb.enabled=true,controllers.serviceMonitor.enabled=true
+shows slurm-bridge "[o['Job/slurm-bridge-retire']['spec']['template']['spec'][k] for k in ('restartPolicy', 'serviceAccountName')] + o['Job/slurm-bridge-retire']['spec']['template']['spec']['containers'][0]['args'][4:]" \
+  '["OnFailure", "slurm-bridge", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--node-silence-limit=10", "--retire", "--log-level=info"]' "${retiring[@]}"
+tells slurm-bridge 'helm uninstall slurm-bridge --namespace ns' "${retiring[@]}"
 tells slurm-bridge 'are not used: scheduler, admission.certManager, admission.replicas.' "${bridged[@]}" --set scheduler.replicaCount=1,admission.replicas=1,admission.certManager.enabled=true
 
 # A misspelt value is refused by its name, at any depth. The schema knows each value of values.yaml by its name. A value that

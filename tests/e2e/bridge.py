@@ -87,17 +87,33 @@ class Bridged(Namespace):
         nodes = json.loads(self.slurm("scontrol", "show", "nodes", "--json").stdout)["nodes"]
         return next((node for node in nodes if node["name"] == name), None)
 
+    def install_admission(self):
+        """With the webhook. The PriorityClass is there once for all bridges."""
+        known = kubectl("get", "priorityclass", "slurm-bridge", "--ignore-not-found", "-o", "name").stdout
+        self.install(**{"admission.enabled": "true", "admission.priorityClass.create": "false" if known else "true",
+                        "schedulerConfig.schedulerName": self.name, "nodes.enabled": "false"})
+        self.wait_ready(1)
+
+    def wait_ready(self, replicas):
+        wait(f"{replicas} bridges are ready", lambda: self.get("deployment", self.name)["status"].get("readyReplicas", 0) == replicas)
+
     def apply_pod(self, name, script=UNTIL_TOLD, held=False, grace=3, group=None, **settings):
         """A pod with the gate and these annotations, in this PodGroup. One that is held stays to be seen after its end."""
-        meta = {"name": name, "annotations": {SETTING + key.replace("_", "-"): value for key, value in settings.items()}}
+        pod = self.plain_pod(name, script, grace, **settings)
+        pod["spec"]["schedulingGates"] = [{"name": GATE}]
         if group:
-            meta["labels"] = {"scheduling.x-k8s.io/pod-group": group}
+            pod["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": group}
         if held:
-            meta["finalizers"] = ["slinky.slurm.net/e2e"]
+            pod["metadata"]["finalizers"] = ["slinky.slurm.net/e2e"]
+        self.pods.kubectl("apply", "-f", "-", text=json.dumps(pod))
+
+    def plain_pod(self, name, script=UNTIL_TOLD, grace=3, **settings):
+        """A pod without the gate, as data."""
+        meta = {"name": name, "annotations": {SETTING + key.replace("_", "-"): value for key, value in settings.items()}}
         container = {"name": "c", "image": f"local/slurmd:{self.tag}", "imagePullPolicy": "IfNotPresent", "command": ["sh", "-c", script],
                      "resources": {"requests": {"cpu": "50m", "memory": "20Mi"}}}
-        spec = {"schedulingGates": [{"name": GATE}], "restartPolicy": "Never", "terminationGracePeriodSeconds": grace, "containers": [container]}
-        self.pods.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}))
+        spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": grace, "containers": [container]}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
     def apply_group(self, name, size):
         meta = {"name": name}
@@ -467,6 +483,128 @@ def the_pods_of_a_job_are_a_group(ns):
 
 
 @own_clusters
+@once
+@since(EXTERNAL_JOBS)
+def pods_are_admitted_for_slurm(tag, plugin):
+    """Plain pods of the managed namespace wait for Slurm, and only the bridge lets them go. Without the bridge, no other pods are stopped."""
+    with Bridged("admit", tag, plugin) as ns, Namespace(f"{ns.name}-elsewhere", tag, plugin) as elsewhere:
+        ns.apply(bridged(demo_manifest()).replace("replicas: 3", "replicas: 1"))
+        serves(ns, 1)
+        ns.register(*kubernetes_nodes()[-2:])
+        ns.install_admission()
+
+        plain_pods_wait_for_slurm(ns, elsewhere)
+        wrong_pods_are_refused(ns)
+        users_do_not_place_pods(ns)
+        the_certificate_is_made_again(ns)
+        nobody_else_needs_the_webhook(ns, elsewhere)
+
+
+def create(ns, pod):
+    return ns.kubectl("create", "-f", "-", text=json.dumps(pod), check=False)
+
+
+def refused(made, saying):
+    expect(made.returncode != 0 and saying in made.stderr, f"not refused with {saying}: {made.stdout} {made.stderr}")
+
+
+def plain_pods_wait_for_slurm(ns, elsewhere):
+    expect(create(ns.pods, ns.plain_pod("plain")).returncode == 0, "a plain pod is refused")
+    spec = ns.pod("plain")["spec"]
+    expect(spec["priorityClassName"] == "slurm-bridge" and spec["preemptionPolicy"] == "Never", f"its class is {spec['priorityClassName']}")
+    ns.running("plain")
+    # The schedulerName of the Go bridge, in a namespace that is not managed.
+    pod = ns.plain_pod("asks")
+    pod["spec"]["schedulerName"] = ns.name
+    expect(create(elsewhere, pod).returncode == 0, "a pod that asks for Slurm is refused")
+    wait("the pod that asks runs", lambda: elsewhere.get("pod", "asks")["status"]["phase"] == "Running")
+    pod = elsewhere.get("pod", "asks")
+    job = ns.jobs_of("asks")[ns.job("asks")]
+    expect(pod["spec"]["schedulerName"] == "default-scheduler" and job["nodes"] == pod["spec"]["nodeName"], f"it runs on {pod['spec']['nodeName']}")
+    told = create(ns.pods, ns.plain_pod("told") | {"metadata": {"name": "told", "annotations": {"slinky.slurm.net/timelimit": "5"}}})
+    expect("did you mean slurmjob.slinky.slurm.net/timelimit?" in told.stderr, f"no warning: {told.stderr}")
+    elsewhere.kubectl("delete", "pod", "asks")
+    ns.running("told")
+    ns.pods.kubectl("delete", "pod", "--all")
+
+
+def wrong_pods_are_refused(ns):
+    refused(create(ns.pods, ns.plain_pod("wrong", timelimit="soon")), "annotation slurmjob.slinky.slurm.net/timelimit")
+    for field, value, saying in (("nodeName", kubernetes_nodes()[0], "spec.nodeName: must be absent"),
+                                 ("priorityClassName", "system-cluster-critical", '"system-cluster-critical" preempts pods'),
+                                 ("topologySpreadConstraints", [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
+                                                                 "whenUnsatisfiable": "DoNotSchedule"}], "spec.topologySpreadConstraints:")):
+        pod = ns.plain_pod("wrong")
+        pod["spec"][field] = value
+        refused(create(ns.pods, pod), saying)
+    pod = ns.plain_pod("wrong")
+    pod["metadata"]["labels"] = {"scheduler.slinky.slurm.net/slurm-jobid": "7"}
+    refused(create(ns.pods, pod), "label scheduler.slinky.slurm.net/slurm-jobid: must be absent")
+
+
+def users_do_not_place_pods(ns):
+    """Both nodes are taken, so that the pod waits."""
+    for name in ("first", "second"):
+        create(ns.pods, ns.plain_pod(name))
+        ns.running(name)
+    create(ns.pods, ns.plain_pod("waits"))
+    ns.queued("waits", "True", "waits in partition bridge")
+    pin = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [ns.hosts[0]]}]}]}}}
+    for path, value, saying in (("/spec/schedulingGates", [], "only slurm-bridge removes its scheduling gate"),
+                                ("/spec/affinity", pin, "only slurm-bridge says to which node"),
+                                ("/metadata/labels", {"scheduler.slinky.slurm.net/slurm-jobid": "7"}, "only slurm-bridge writes the label")):
+        patch = json.dumps([{"op": "add", "path": path, "value": value}])
+        refused(ns.pods.kubectl("patch", "pod", "waits", "--type=json", "-p", patch, check=False), saying)
+    ns.pods.kubectl("label", "pod", "waits", "mine=yes")
+    ns.pods.kubectl("annotate", "pod", "first", "mine=yes")
+    refused(ns.pods.kubectl("label", "pod", "first", "scheduler.slinky.slurm.net/slurm-jobid-", check=False), "only slurm-bridge writes the label")
+    ns.pods.kubectl("delete", "pod", "first")
+    ns.running("waits")
+    ns.pods.kubectl("delete", "pod", "--all")
+
+
+def the_certificate_is_made_again(ns):
+    before = ns.get("secret", ns.name)
+    ns.kubectl("delete", "secret", ns.name)
+    wait("there is another certificate", lambda: ns.get("secret", ns.name)["metadata"]["uid"] != before["metadata"]["uid"])
+
+    def published():
+        authorities = ns.get("secret", ns.name)["data"]["ca.crt"]
+        hooks = json.loads(kubectl("get", "mutatingwebhookconfiguration", ns.name, "-o", "json").stdout)["webhooks"]
+        return all(hook["clientConfig"]["caBundle"] == authorities for hook in hooks)
+
+    wait("its authority is published", published)
+    expect(create(ns.pods, ns.plain_pod("again")).returncode == 0, "no pod is admitted with the other certificate")
+    ns.pods.kubectl("delete", "pod", "--all")
+
+
+def nobody_else_needs_the_webhook(ns, elsewhere):
+    ns.kubectl("scale", "deployment", ns.name, "--replicas=0")
+    wait("no bridge runs", lambda: not ns.get("pods", labelSelector="app.kubernetes.io/name=slurm-bridge"))
+    refused(create(ns.pods, ns.plain_pod("waits")), "failed calling webhook")
+    asks = ns.plain_pod("asks")
+    asks["spec"]["schedulerName"] = ns.name
+    refused(create(elsewhere, asks), "failed calling webhook")
+    expect(create(elsewhere, ns.plain_pod("free")).returncode == 0, "a pod of another namespace is stopped")
+    template = {"metadata": {"labels": {"app": "daemon"}}, "spec": ns.plain_pod("daemon")["spec"] | {"restartPolicy": "Always"}}
+    daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "daemon"},
+              "spec": {"selector": {"matchLabels": {"app": "daemon"}}, "template": template}}
+    create(ns.pods, daemon)
+    wait("the pods of a DaemonSet run", lambda: ns.pods.get("daemonset", "daemon")["status"]["numberReady"] > 0)
+    wait("the pod of another namespace runs", lambda: elsewhere.get("pod", "free")["status"]["phase"] == "Running")
+    ns.pods.kubectl("delete", "daemonset", "daemon")
+
+    # All replicas serve, not only the one that leads.
+    ns.kubectl("scale", "deployment", ns.name, "--replicas=2")
+    ns.wait_ready(2)
+    for number in range(10):
+        made = create(ns.pods, ns.plain_pod(f"served-{number}"))
+        expect(made.returncode == 0, f"a pod is refused: {made.stderr}")
+    ns.pods.kubectl("delete", "pod", "--all")
+
+
+@own_clusters
 @until(EXTERNAL_JOBS)
 def pods_wait_for_a_newer_slurm(tag, plugin):
     """A Slurm without external jobs gets none, and the pods say so."""
@@ -520,6 +658,42 @@ def nodes_follow_kubernetes(tag, plugin):
                 kubectl("uncordon", name)
             for name in (node, other):
                 wait(f"{name} has left Slurm", lambda name=name: tainted(name) is None)
+
+
+@own_clusters
+@once
+@alone
+@since(EXTERNAL_JOBS)
+def the_bridge_retires(tag, plugin):
+    """Pods that wait are let go, those that run go on, and nodes leave Slurm when they have ended."""
+    node = kubernetes_nodes()[-1]
+    with Bridged("retire", tag, plugin) as ns:
+        try:
+            ns.apply(bridged(demo_manifest()).replace("replicas: 3", "replicas: 1"))
+            serves(ns, 1)
+            ns.install()
+            partitions(node, "bridge")
+            label(node, "true")
+            wait("the node is idle", lambda: node in ns.idle())
+            ns.apply_pod("runs")
+            ns.running("runs")
+            ns.apply_pod("waits")
+            ns.queued("waits", "True", "waits in partition bridge")
+
+            ns.install(retire="true")
+            wait("the pod that waits is let go", lambda: not ns.pod("waits")["spec"].get("schedulingGates"))
+            wait("its job has ended", lambda: ns.jobs_of("waits")[ns.job("waits")]["job_state"] == ["CANCELLED"])
+            drained(ns, node, "slurm-bridge: slurm-bridge is being removed")
+            expect(ns.running("runs")[1] == node, "the pod that runs has ended")
+            expect(not ns.get("job", f"{ns.name}-retire")["status"].get("succeeded"), "the bridge is gone while its pod runs")
+            ns.pods.kubectl("delete", "pod", "--all")
+            wait("nothing is left", lambda: ns.get("job", f"{ns.name}-retire")["status"].get("succeeded"))
+            expect(ns.slurm_node(node) is None and tainted(node) is None, f"{node} has not left Slurm")
+        finally:
+            # Other tests need the node.
+            kubectl("taint", "node", node, f"{MANAGED}-", check=False)
+            label(node, None)
+            partitions(node, None)
 
 
 def cluster_uid():

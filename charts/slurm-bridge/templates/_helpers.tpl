@@ -10,3 +10,8 @@ name: {{ .clusterKeySecret | default (printf "%s-jwt-key" (last $controller)) | 
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{- /* "true" where new pods are sent to the bridge: not while it retires, for no more pods shall wait then. */}}
+{{- define "slurm-bridge.servesWebhook" -}}
+{{- if and .Values.admission.enabled (not .Values.retire) }}true{{ end }}
+{{- end }}

@@ -188,10 +188,11 @@ spec:
 {{- end }}
 
 {{- /*
-The Deployment. Takes a dict: root, path (the name of the program's value), leaderElection, pullPolicy, priorityClassName, args (those
-between the common ones), ports (further ports of the container, by name), and preStop: for how many seconds a pod that ends still answers.
+The spec of a pod of the program. Takes a dict: root, path (the name of the program's value), leaderElection, pullPolicy, priorityClassName,
+args (those between the common ones), ports (further ports of the container, by name), and preStop: for how many seconds a pod that ends
+still answers.
 */}}
-{{- define "program.deployment" -}}
+{{- define "program.podSpec" -}}
 {{- $top := .root }}
 {{- $program := list .root .path }}
 {{- $values := index .root.Values .path }}
@@ -200,6 +201,123 @@ between the common ones), ports (further ports of the container, by name), and p
 {{- if eq $health "0" }}
 {{- fail (printf "%s.healthPort: 0, must be from 1 to 65535: the probes need it" .path) }}
 {{- end }}
+serviceAccountName: {{ include "program.serviceAccountName" $program | quote }}
+{{- with $top.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- with $values.podSecurityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+terminationGracePeriodSeconds: 30
+containers:
+  - name: {{ $top.Chart.Name }}
+    image: {{ include "program.image" $program }}
+    imagePullPolicy: {{ .pullPolicy }}
+    args:
+      - --leader-elect={{ .leaderElection }}
+      - --leader-elect-namespace={{ include "program.namespace" $top }}
+      {{- with include "program.fullname" $top }}
+      {{- if ne . $top.Chart.Name }}
+      - --leader-elect-name={{ . }}
+      {{- end }}
+      {{- end }}
+      - --health-addr=:{{ $health }}
+      - --metrics-addr={{ if eq $metrics "0" }}0{{ else }}:{{ $metrics }}{{ end }}
+      {{- if $values.metricsTokenSecret }}
+      - --metrics-token-file=/run/metrics-token/token
+      {{- end }}
+      {{- with .args }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
+      - --log-level={{ $values.logLevel }}
+      {{- with $values.extraArgs }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
+    env:
+      - name: POD_NAME
+        valueFrom:
+          fieldRef:
+            fieldPath: metadata.name
+      - name: POD_NAMESPACE
+        valueFrom:
+          fieldRef:
+            fieldPath: metadata.namespace
+    ports:
+      - name: health
+        containerPort: {{ $health }}
+      {{- if ne $metrics "0" }}
+      - name: metrics
+        containerPort: {{ $metrics }}
+      {{- end }}
+      {{- range $name, $port := .ports }}
+      - name: {{ $name }}
+        containerPort: {{ $port }}
+      {{- end }}
+    {{- with .preStop }}
+    lifecycle:
+      preStop:
+        sleep:
+          seconds: {{ . }}
+    {{- end }}
+    livenessProbe:
+      httpGet:
+        path: /healthz
+        port: health
+      initialDelaySeconds: 10
+      periodSeconds: 10
+      failureThreshold: 3
+    readinessProbe:
+      httpGet:
+        path: /readyz
+        port: health
+      periodSeconds: 2
+    {{- with $values.resources }}
+    resources:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- with $values.securityContext }}
+    securityContext:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- if $values.metricsTokenSecret }}
+    volumeMounts:
+      - name: metrics-token
+        mountPath: /run/metrics-token
+        readOnly: true
+    {{- end }}
+{{- with $values.metricsTokenSecret }}
+volumes:
+  - name: metrics-token
+    secret:
+      secretName: {{ . | quote }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* The Deployment. Takes what the template above takes. */}}
+{{- define "program.deployment" -}}
+{{- $top := .root }}
+{{- $values := index .root.Values .path }}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -227,117 +345,7 @@ spec:
         {{- toYaml . | nindent 8 }}
       {{- end }}
     spec:
-      serviceAccountName: {{ include "program.serviceAccountName" $program | quote }}
-      {{- with $top.Values.imagePullSecrets }}
-      imagePullSecrets:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with .priorityClassName }}
-      priorityClassName: {{ . | quote }}
-      {{- end }}
-      {{- with $values.podSecurityContext }}
-      securityContext:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      terminationGracePeriodSeconds: 30
-      containers:
-        - name: {{ $top.Chart.Name }}
-          image: {{ include "program.image" $program }}
-          imagePullPolicy: {{ .pullPolicy }}
-          args:
-            - --leader-elect={{ .leaderElection }}
-            - --leader-elect-namespace={{ include "program.namespace" $top }}
-            {{- with include "program.fullname" $top }}
-            {{- if ne . $top.Chart.Name }}
-            - --leader-elect-name={{ . }}
-            {{- end }}
-            {{- end }}
-            - --health-addr=:{{ $health }}
-            - --metrics-addr={{ if eq $metrics "0" }}0{{ else }}:{{ $metrics }}{{ end }}
-            {{- if $values.metricsTokenSecret }}
-            - --metrics-token-file=/run/metrics-token/token
-            {{- end }}
-            {{- with .args }}
-            {{- toYaml . | nindent 12 }}
-            {{- end }}
-            - --log-level={{ $values.logLevel }}
-            {{- with $values.extraArgs }}
-            {{- toYaml . | nindent 12 }}
-            {{- end }}
-          env:
-            - name: POD_NAME
-              valueFrom:
-                fieldRef:
-                  fieldPath: metadata.name
-            - name: POD_NAMESPACE
-              valueFrom:
-                fieldRef:
-                  fieldPath: metadata.namespace
-          ports:
-            - name: health
-              containerPort: {{ $health }}
-            {{- if ne $metrics "0" }}
-            - name: metrics
-              containerPort: {{ $metrics }}
-            {{- end }}
-            {{- range $name, $port := .ports }}
-            - name: {{ $name }}
-              containerPort: {{ $port }}
-            {{- end }}
-          {{- with .preStop }}
-          lifecycle:
-            preStop:
-              sleep:
-                seconds: {{ . }}
-          {{- end }}
-          livenessProbe:
-            httpGet:
-              path: /healthz
-              port: health
-            initialDelaySeconds: 10
-            periodSeconds: 10
-            failureThreshold: 3
-          readinessProbe:
-            httpGet:
-              path: /readyz
-              port: health
-            periodSeconds: 2
-          {{- with $values.resources }}
-          resources:
-            {{- toYaml . | nindent 12 }}
-          {{- end }}
-          {{- with $values.securityContext }}
-          securityContext:
-            {{- toYaml . | nindent 12 }}
-          {{- end }}
-          {{- if $values.metricsTokenSecret }}
-          volumeMounts:
-            - name: metrics-token
-              mountPath: /run/metrics-token
-              readOnly: true
-          {{- end }}
-      {{- with $values.metricsTokenSecret }}
-      volumes:
-        - name: metrics-token
-          secret:
-            secretName: {{ . | quote }}
-      {{- end }}
-      {{- with $values.nodeSelector }}
-      nodeSelector:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $values.affinity }}
-      affinity:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $values.tolerations }}
-      tolerations:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $values.topologySpreadConstraints }}
-      topologySpreadConstraints:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
+      {{- include "program.podSpec" . | nindent 6 }}
 {{- end }}
 
 {{- /* If maxUnavailable is set, it counts. */}}

@@ -20,6 +20,9 @@ inline constexpr std::string_view kLabelJobId = "scheduler.slinky.slurm.net/slur
 inline constexpr std::string_view kAnnotationNode = "slinky.slurm.net/slurm-node";
 /// Pod annotation: the number of the job that the bridge cancels in order to submit another one for the pod.
 inline constexpr std::string_view kAnnotationReplacedJob = "slinky.slurm.net/slurm-replaced-job";
+/// Pod annotation: the key of the Slurm cluster that manages the pod, though its namespace is not managed. Admission sets it in
+/// place of a schedulerName that asks for the bridge.
+inline constexpr std::string_view kAnnotationManagedBy = "slinky.slurm.net/slurm-managed-by";
 /// Label of a Kubernetes node: the name of the node in Slurm, if it differs from the name in Kubernetes.
 inline constexpr std::string_view kLabelSlurmNodeName = "slinky.slurm.net/slurm-nodename";
 /// Labels of a Kubernetes node that shall be an external node of Slurm. The value "false" counts as absent.
@@ -40,6 +43,10 @@ inline constexpr std::string_view kAnnotationPrefix = "slurmjob.slinky.slurm.net
 
 /// Pod annotation, "true" or "false": whether all pods of its Job get one Slurm job.
 inline constexpr std::string_view kAnnotationGang = "slurmjob.slinky.slurm.net/gang";
+
+/// The PriorityClass of pods that name none. It preempts no pods: Kubernetes' scheduler would take the node of a pod that Slurm
+/// has placed there.
+inline constexpr std::string_view kPriorityClass = "slurm-bridge";
 
 /// Pod condition: True while the pod's job waits in Slurm's queue. False with a reason if it does not.
 inline constexpr std::string_view kConditionQueued = "SlurmQueued";

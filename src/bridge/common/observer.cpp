@@ -4,9 +4,21 @@
 #include <set>
 #include <utility>
 
+#include "bridge/common/names.hpp"
 #include "bridge/common/states.hpp"
 
 namespace bridge {
+namespace {
+
+std::shared_ptr<const Settings> with_defaults(std::shared_ptr<const Settings> settings, const kube::StringMap& annotations) {
+  const auto first = annotations.lower_bound(kAnnotationPrefix);
+  if (first == annotations.end() || !first->first.starts_with(kAnnotationPrefix)) return settings;
+  auto out = std::make_shared<Settings>(*settings);
+  out->defaults = annotations;
+  return out;
+}
+
+}  // namespace
 
 Observer::Observer(slinky::Wiring& wiring, Settings given)
     : settings(std::make_shared<const Settings>(std::move(given))), caches(wiring), wiring_(wiring) {
@@ -22,12 +34,19 @@ void Observer::fill(Facts& out, const run::Key& key, kube::Recorder& recorder) {
   if (cluster.record) out.installation = cluster.record->meta.uid;
   if (out.installation.empty()) return;
   installation = out.installation;
-  out.managed = std::ranges::find(settings->managed_namespaces, key.ns) != settings->managed_namespaces.end();
+  const auto space = recorder.metadata(kube::resources::kNamespace, {"", key.ns});
+  if (space.presence == kube::Presence::kUnknown) return out.installation.clear();
+  if (space.record) out.settings = with_defaults(settings, space.record->meta.annotations);
   out.snapshot = snapshot();
   table.read(out.snapshot);
   out.life = table.life();
   if (hosts_ == nullptr) hosts_ = std::make_shared<const Hosts>(hosts_of(caches.nodes.all()));
   out.hosts = hosts_;
+}
+
+bool Observer::manages(const Pod& pod) const {
+  if (std::ranges::find(settings->managed_namespaces, pod.meta.ns) != settings->managed_namespaces.end()) return true;
+  return !settings->scheduler_name.empty() && pod.meta.annotation(kAnnotationManagedBy) == settings->cluster;
 }
 
 NamedJob Observer::named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bridge/common/caches.hpp"
@@ -21,8 +22,11 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
 
   [[nodiscard]] slurm::SnapshotPtr snapshot() const { return wiring_.snapshot(settings->cluster); }
-  /// Fills the facts. Nothing else can be observed while the UID of the Kubernetes cluster is not known.
+  /// Fills the facts. Nothing else can be observed while the UID of the Kubernetes cluster or the namespace is not known: then
+  /// `installation` is empty.
   void fill(Facts& out, const run::Key& key, kube::Recorder& recorder);
+  /// Reports whether jobs are submitted for the pod, by its namespace or by what admission has noted on it.
+  [[nodiscard]] bool manages(const Pod& pod) const;
   /// Returns what is known of the job of a row of this installation.
   [[nodiscard]] NamedJob named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const;
   /// Returns the pods on a node that were placed for other jobs than `job`, which hold the node no more. "ns/name".

@@ -3,36 +3,12 @@
 #include <algorithm>
 
 #include "bridge/common/names.hpp"
+#include "bridge/common/patches.hpp"
 
 namespace bridge {
 namespace {
 
 using core::Json;
-
-Json add_op(std::string path, Json value) {
-  return {{"op", "add"}, {"path", std::move(path)}, {"value", std::move(value)}};
-}
-
-/// Escapes a name as a part of a JSON pointer.
-std::string pointer(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if (c == '~') {
-      out += "~0";
-    } else if (c == '/') {
-      out += "~1";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-/// Adds a label or an annotation, and the map if there is none.
-void add_entry(Json& patch, const std::string& map, bool there_is_one, std::string_view name, std::string value) {
-  if (!there_is_one) return patch.push_back(add_op(map, {{name, std::move(value)}}));
-  patch.push_back(add_op(map + "/" + pointer(name), std::move(value)));
-}
 
 void add_pin(Json& patch, const Json& affinity, const std::string& node) {
   const Json field{{"key", "metadata.name"}, {"operator", "In"}, {"values", Json::array({node})}};
@@ -57,15 +33,26 @@ void add_pin(Json& patch, const Json& affinity, const std::string& node) {
   }
 }
 
-}  // namespace
-
-plan::ActPtr place(const kube::SchedulingPodRecord& pod, const std::string& kube_node, const std::string& slurm_node,
-                   const JobId& job) {
-  Json patch = Json::array();
+/// Removes the gate of the bridge.
+void remove_gate(Json& patch, const kube::SchedulingPodRecord& pod) {
   const auto gate = std::ranges::find(pod.gates, kGate) - pod.gates.begin();
   const std::string path = "/spec/schedulingGates/" + std::to_string(gate);
   patch.push_back({{"op", "test"}, {"path", path}, {"value", {{"name", kGate}}}});
   patch.push_back({{"op", "remove"}, {"path", path}});
+}
+
+}  // namespace
+
+plan::ActPtr let_go(const kube::SchedulingPodRecord& pod) {
+  Json patch = Json::array();
+  remove_gate(patch, pod);
+  return kube::json_patch(kube::resources::kPod, pod.meta, std::move(patch));
+}
+
+plan::ActPtr place(const kube::SchedulingPodRecord& pod, const std::string& kube_node, const std::string& slurm_node,
+                   const JobId& job) {
+  Json patch = Json::array();
+  remove_gate(patch, pod);
   add_pin(patch, pod.affinity, kube_node);
   const auto tolerated = [](const kube::Toleration& toleration) {
     return (toleration.key.empty() || toleration.key == kTaintManagedNode) && toleration.op == "Exists" &&

@@ -16,6 +16,9 @@ namespace bridge {
 [[nodiscard]] plan::ActPtr place(const kube::SchedulingPodRecord& pod, const std::string& kube_node,
                                  const std::string& slurm_node, const JobId& job);
 
+/// Returns a patch that removes the gate of the bridge and nothing else. It fails with kConflict if the pod has changed.
+[[nodiscard]] plan::ActPtr let_go(const kube::SchedulingPodRecord& pod);
+
 /// Returns a patch of the label and the annotation of a placed pod: the number of the job, and the name of the node in Slurm.
 [[nodiscard]] plan::ActPtr restore_words(const kube::SchedulingPodRecord& pod, const std::string& slurm_node, std::int64_t job);
 

@@ -153,10 +153,21 @@ bool Steps::can_submit(const PodState& state) {
     }
     return false;
   }
+  if (facts_.settings->retires) {
+    let_pod_go(pod);
+    return false;
+  }
   const slurm::Capabilities& slurm = facts_.snapshot->capabilities;
   if (!slurm.external_jobs)
     report(pod, false, "Unsupported", "Slurm " + slurm.release + " has no external nodes and jobs, 25.11 and later have");
   return slurm.external_jobs;
+}
+
+/// Kubernetes alone schedules the pod then. Its job is cancelled when the gate is gone.
+void Steps::let_pod_go(const Pod& pod) {
+  const std::string why = "slurm-bridge is being removed: Kubernetes alone schedules the pod";
+  report(pod, false, "Retired", why);
+  out_.lane("report").then().add({{"let go", "Pod", pod.meta.key().str()}, why, let_go(pod)});
 }
 
 void Steps::submit(Request request, const Pods& waiting) {
@@ -327,7 +338,7 @@ void Steps::follow_placed(const PodState& state, const NamedJob* job) {
     const core::Duration waited = state.unbound_since ? facts_.context.mono - *state.unbound_since : core::Duration{0};
     out_.wake_after(std::max(facts_.settings->bind_limit - waited, kLeftoversAgain), "Kubernetes has so long to bind the pod");
   }
-  if (state.job == nullptr) return report_missing(*state.pod);
+  if (state.job == nullptr) return report_missing(state);
   if (job == nullptr) return;
   if (const auto leaves = bound ? leaves_at(*state.pod, *state.job) : std::nullopt)
     out_.wake_after(std::max(*leaves - facts_.context.now, kSnapshotAgain), "the pod must leave before its job ends");
@@ -419,10 +430,11 @@ void Steps::end_bound(const PodState& state) {
 
 // --- Reports ----------------------------------------------------------------------------------------------------------------
 
-/// Reports that Slurm does not have the job of the pod. The pod stays, because slurmctld may have lost its state. In namespaces
-/// that are not managed, the job may be in another Slurm cluster.
-void Steps::report_missing(const Pod& pod) {
-  if (!facts_.managed) return;
+/// Reports that Slurm does not have the job of the pod. The pod stays, because slurmctld may have lost its state. The job of a
+/// pod that is not managed may be in another Slurm cluster.
+void Steps::report_missing(const PodState& state) {
+  if (!state.managed) return;
+  const Pod& pod = *state.pod;
   report(pod, false, "JobMissing",
          "Slurm does not have job " + std::to_string(placed_for(pod).front().number) +
              ", and may have lost it; the pod is left alone");

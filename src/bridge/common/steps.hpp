@@ -24,11 +24,10 @@ namespace bridge {
 struct Facts {
   plan::Context context;
   run::Key key;
-  std::shared_ptr<const Settings> settings;
-  std::string installation;     ///< The UID of the Kubernetes cluster; "": not known yet.
-  bool managed = false;         ///< Jobs are submitted for pods of this namespace.
-  slurm::SnapshotPtr snapshot;  ///< Null: no slurmrestd is known.
-  Life life;                    ///< How long slurmctld has certainly kept its state.
+  std::shared_ptr<const Settings> settings;  ///< With the defaults of the namespace.
+  std::string installation;                  ///< The UID of the Kubernetes cluster; "": not known yet.
+  slurm::SnapshotPtr snapshot;               ///< Null: no slurmrestd is known.
+  Life life;                                 ///< How long slurmctld has certainly kept its state.
   std::shared_ptr<const Hosts> hosts;
 };
 
@@ -43,6 +42,7 @@ struct NamedJob {
 /// A pod of the key.
 struct PodState {
   PodPtr pod;
+  bool managed = false;  ///< Jobs are submitted for the pod.
   /// The job that the pod was placed for, or that it waits for. Null: none, or Slurm does not list it.
   std::shared_ptr<const slurm::Job> job;
   std::optional<PodOver> over;  ///< Set if the pod must not run.
@@ -74,7 +74,8 @@ class Steps {
   /// Ends a job that no pod needs. `pod`: the one that may still run, if there is such a pod; it is told. `exit_code`: what the
   /// pods of the job ended with, if they have.
   void release(const NamedJob& job, const Unneeded& evidence, const PodPtr& pod, std::optional<int> exit_code);
-  /// Reports whether Slurm takes jobs; if not, tells the pod that waits.
+  /// Reports whether Slurm takes jobs; if not, tells the pod that waits. A bridge that retires submits none: it lets the pod
+  /// go.
   [[nodiscard]] bool can_submit(const PodState& state);
   struct Request {
     std::string root_uid;  ///< The UID of the pod, or of the object that defines the group.
@@ -124,6 +125,7 @@ class Steps {
   [[nodiscard]] bool is_held(const std::string& node, std::int64_t job) const;
   [[nodiscard]] bool has_failed(const plan::StepId& id) const;
   [[nodiscard]] bool may_update(const slurm::Job& job) const;
+  void let_pod_go(const Pod& pod);
   void record_exit_code(const NamedJob& job, const Unneeded& evidence, int exit_code);
   [[nodiscard]] bool waits_after_error(const plan::StepId& id, const Pods& waiting);
   [[nodiscard]] bool waits_after_refusal(const Request& request, const std::string& digest, const Pods& waiting);
@@ -135,7 +137,7 @@ class Steps {
   void follow_running(const PodState& state, const NamedJob& job);
   void restore_lost_words(const PodState& state);
   void report_allocated(const PodState& state, const NamedJob& job);
-  void report_missing(const Pod& pod);
+  void report_missing(const PodState& state);
 
   const Facts& facts_;
   std::string name_;

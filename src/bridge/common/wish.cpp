@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 
+#include "bridge/common/groups.hpp"
 #include "bridge/common/names.hpp"
+#include "bridge/common/node_affinity.hpp"
 #include "core/quantity.hpp"
 
 namespace bridge {
@@ -17,6 +19,7 @@ using core::Result;
 using slurm::JobWish;
 
 constexpr long double kMiB = 1024.0L * 1024;
+constexpr std::int64_t kMostNodes = 4294967293;
 /// The extended resources that are GPUs in Slurm.
 constexpr std::array<std::string_view, 2> kGpus{"nvidia.com/gpu", "amd.com/gpu"};
 
@@ -35,7 +38,7 @@ std::optional<std::int64_t> number(std::string_view text, std::int64_t least, st
 /// Reads one annotation into a wish. The error says what is allowed.
 struct Reader {
   std::string_view value;
-  const Settings& settings;
+  bool trusted;  ///< An administrator has written it, or users may name identities.
   JobWish& wish;
 };
 using Read = std::function<std::string(Reader)>;  ///< Returns what is allowed instead, or "".
@@ -48,29 +51,31 @@ Read text(std::optional<std::string> JobWish::*field) {
   };
 }
 
-/// Returns what the pod must write in place of an identity, or "" if pods may choose identities.
-std::string refused_identity(const Settings& settings) {
-  return settings.trusts_identities ? "" : "absent, because slurm-bridge runs without --trust-identities";
+/// Returns what must be written in place of an identity, or "" if it may be chosen here.
+std::string refused_identity(const Reader& in) {
+  return in.trusted ? "" : "absent, because slurm-bridge runs without --trust-identities";
 }
 
 Read identity(std::optional<std::string> JobWish::*field) {
   return [field](Reader in) -> std::string {
-    if (std::string refused = refused_identity(in.settings); !refused.empty()) return refused;
+    if (std::string refused = refused_identity(in); !refused.empty()) return refused;
     return text(field)(in);
   };
 }
 
-/// Each pod takes one node.
+/// Each pod takes one node. The number of nodes is not set for a pod of a group whose size is not known.
 std::string read_min_nodes(Reader in) {
-  const std::int64_t nodes = *in.wish.nodes;
+  const std::int64_t nodes = in.wish.nodes.value_or(kMostNodes);
   if (nodes == 1) return in.value == "1" ? "" : "1 for a single pod";
-  return number(in.value, 1, nodes) ? "" : "at most the number of pods of the group, " + std::to_string(nodes);
+  if (number(in.value, 1, nodes)) return {};
+  return in.wish.nodes ? "at most the number of pods of the group, " + std::to_string(nodes) : "a whole number from 1";
 }
 
 std::string read_max_nodes(Reader in) {
-  const std::int64_t nodes = *in.wish.nodes;
-  if (nodes == 1) return read_min_nodes(in);
-  return number(in.value, nodes, 4294967293) ? "" : "at least the number of pods of the group, " + std::to_string(nodes);
+  const std::int64_t nodes = in.wish.nodes.value_or(1);
+  if (in.wish.nodes == 1) return read_min_nodes(in);
+  if (number(in.value, nodes, kMostNodes)) return {};
+  return in.wish.nodes ? "at least the number of pods of the group, " + std::to_string(nodes) : "a whole number from 1";
 }
 
 std::string read_gang(Reader in) {
@@ -78,7 +83,7 @@ std::string read_gang(Reader in) {
 }
 
 std::string read_priority(Reader in) {
-  if (std::string refused = refused_identity(in.settings); !refused.empty()) return refused;
+  if (std::string refused = refused_identity(in); !refused.empty()) return refused;
   in.wish.priority = number(in.value, 0, 4294967293);
   return in.wish.priority ? "" : "a whole number from 0";
 }
@@ -185,26 +190,30 @@ bool is_record(const kube::Toleration& toleration) {
   return toleration.key == kTolerationPlacedFor;
 }
 
-}  // namespace
-
-namespace {
+/// Reads all annotations with our prefix.
+Result<void> read_all(const kube::StringMap& from, bool trusted, JobWish& out) {
+  for (auto it = from.lower_bound(kAnnotationPrefix); it != from.end() && it->first.starts_with(kAnnotationPrefix); ++it) {
+    const std::string_view name = std::string_view(it->first).substr(kAnnotationPrefix.size());
+    const auto known = annotations().find(name);
+    if (known == annotations().end()) return bad(name, it->second, "absent, because slurm-bridge does not know it");
+    if (const std::string allowed = known->second({it->second, trusted, out}); !allowed.empty())
+      return bad(name, it->second, allowed);
+  }
+  return {};
+}
 
 /// `like` has what the job gets if the pod asks for nothing: its name and its nodes.
 Result<JobWish> wish_like(const JobWish& like, const kube::SchedulingPodRecord& pod, const Settings& settings) {
   if (std::ranges::any_of(pod.tolerations, is_record))
     return core::fail(core::ErrorCode::kInvalid, "spec.tolerations: " + std::string(kTolerationPlacedFor) +
                                                      " is the record of slurm-bridge, must be absent");
-  if (std::string refused = refused_affinity(pod.affinity); !refused.empty())
-    return core::fail(core::ErrorCode::kInvalid, std::move(refused));
+  std::string refused = refused_affinity(pod.affinity);
+  if (refused.empty()) refused = contradiction(pod.node_selector, pod.affinity);
+  if (!refused.empty()) return core::fail(core::ErrorCode::kInvalid, std::move(refused));
   JobWish out = from_requests(like, pod, settings);
-  for (auto it = pod.meta.annotations.lower_bound(kAnnotationPrefix);
-       it != pod.meta.annotations.end() && it->first.starts_with(kAnnotationPrefix); ++it) {
-    const std::string_view name = std::string_view(it->first).substr(kAnnotationPrefix.size());
-    const auto known = annotations().find(name);
-    if (known == annotations().end()) return bad(name, it->second, "absent, because slurm-bridge does not know it");
-    if (const std::string allowed = known->second({it->second, settings, out}); !allowed.empty())
-      return bad(name, it->second, allowed);
-  }
+  if (auto read = read_all(settings.defaults, true, out); !read)
+    return std::unexpected(read.error().with("namespace " + pod.meta.ns));
+  if (auto read = read_all(pod.meta.annotations, settings.trusts_identities, out); !read) return std::unexpected(read.error());
   return out;
 }
 
@@ -245,6 +254,16 @@ Result<JobWish> wish_of_group(const std::string& name, const Pods& pods, const S
                                                        " of one group ask for different jobs: " + field + ", must be equal");
   }
   return *std::move(out);
+}
+
+Result<void> check_wish(const kube::SchedulingPodRecord& pod, const Settings& settings) {
+  const auto wish = group_of(pod.meta) ? wish_like({}, pod, settings) : wish_of(pod, settings);
+  if (!wish) return std::unexpected(wish.error());
+  return {};
+}
+
+bool is_setting(std::string_view name) {
+  return annotations().contains(name);
 }
 
 }  // namespace bridge

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "bridge/common/hosts.hpp"
 #include "bridge/common/settings.hpp"
@@ -17,5 +18,10 @@ namespace bridge {
 /// Returns the wish for a group with this name: a node for each pod, and on each node what the largest pod needs. Error:
 /// kInvalid as well if the pods ask for different jobs otherwise.
 [[nodiscard]] core::Result<slurm::JobWish> wish_of_group(const std::string& name, const Pods& pods, const Settings& settings);
+/// Reports whether wish_of() or, for a pod of a group, wish_of_group() can accept the pod, whatever the size of its group.
+/// Error: as theirs.
+[[nodiscard]] core::Result<void> check_wish(const kube::SchedulingPodRecord& pod, const Settings& settings);
+/// Reports whether an annotation with kAnnotationPrefix and this name is a setting of the job: "timelimit".
+[[nodiscard]] bool is_setting(std::string_view name);
 
 }  // namespace bridge

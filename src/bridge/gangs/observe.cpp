@@ -29,6 +29,7 @@ std::shared_ptr<const Observed> GangsController::observe_typed(const kube::Key& 
   for (const PodPtr& pod : pods_of(key)) {
     out->members.emplace_back();
     out->members.back().pod = pod;
+    out->members.back().managed = observer_.manages(*pod);
   }
   if (out->snapshot != nullptr) {
     observe_jobs(context, *out);
@@ -112,8 +113,8 @@ void GangsController::observe_ends(const run::Observation& context, Observed& ou
     const Pod& pod = *member.pod;
     if (!waits(member) && !is_placed(pod)) continue;
     if (member.job == nullptr) {
-      // In other namespaces, the job may be in another Slurm cluster, which another bridge serves.
-      if (is_placed(pod) && out.managed)
+      // The job of a pod that is not managed may be in another Slurm cluster, which another bridge serves.
+      if (is_placed(pod) && member.managed)
         member.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, observer_.table);
       continue;
     }
@@ -123,7 +124,7 @@ void GangsController::observe_ends(const run::Observation& context, Observed& ou
       member.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, row, out.context.now);
   }
   for (Member& member : out.members) {
-    if (member.over || !member.unbound_since || !(member.job || out.managed)) continue;
+    if (member.over || !member.unbound_since || !(member.job || member.managed)) continue;
     member.over = PodOver::not_bound(context.observing, *member.pod, *member.unbound_since, out.settings->bind_limit);
   }
 }

@@ -99,7 +99,7 @@ class Pass : Steps {
   void wait(const Member& member) {
     const bool job_ended = member.job != nullptr && phase_of(*member.job) == JobPhase::kEnded;
     if (job_ended || member.over) return end_unbound(member);
-    if (!in_.managed && member.job == nullptr && in_.jobs.empty()) return;
+    if (!member.managed && member.job == nullptr) return;
     if (!can_submit(member)) return;
     if (member.pod->gates.size() > 1)
       return report(*member.pod, false, "OtherGates", "the pod has other scheduling gates, which must be removed first");
@@ -110,7 +110,7 @@ class Pass : Steps {
   // ------------------------------------------------------------------------------------------------
 
   void follow_waiting() {
-    if (!slurm_known() || !in_.snapshot->capabilities.external_jobs) return;
+    if (!slurm_known() || !in_.snapshot->capabilities.external_jobs || in_.settings->retires) return;
     const GangJob* last = nullptr;
     for (const GangJob& job : in_.jobs) {
       if (job.ended_already() || job.broken || !job.needed()) continue;
@@ -119,7 +119,7 @@ class Pass : Steps {
     }
     if (free_.empty()) return;
     if (last != nullptr) return report(free_, false, "GroupFull", text_of(*last) + " of the group has no node for the pod");
-    if (in_.managed) submit_job();
+    submit_job();
   }
 
   /// Returns the object of the group; nullopt if it is not known, and then the pods are told why.

@@ -94,6 +94,24 @@ slinky::Keys JobsController::placed_on(const std::string& node) const {
   return out;
 }
 
+std::vector<std::string> JobsController::left() const {
+  std::vector<std::string> out;
+  for (const auto& pod : observer_.caches.pods.all()) {
+    const PodPhase phase = phase_of(*pod);
+    if (phase == PodPhase::kEnded || phase == PodPhase::kForeign) continue;
+    // Another bridge may look after the pods of other namespaces.
+    const kube::Key key = pod->meta.key();
+    const auto is_there = [&](const JobId& job) { return observer_.table.row(job.number) != nullptr; };
+    if (observer_.manages(*pod) || !observer_.table.of(key).empty() || std::ranges::any_of(placed_for(*pod), is_there))
+      out.push_back("pod " + key.str());
+  }
+  for (const auto& [number, row] : observer_.table.rows()) {
+    if (row.mark.instance == observer_.installation && phase_of(*row.job) != JobPhase::kEnded)
+      out.push_back("job " + std::to_string(number));
+  }
+  return out;
+}
+
 slinky::Keys JobsController::woken_by(const slurm::Change& change) {
   if (change.cluster != observer_.settings->cluster) return {};
   std::set<kube::Key> out;

@@ -31,6 +31,7 @@ std::shared_ptr<const Observed> JobsController::observe_typed(const kube::Key& k
   if (out->pod && in_group(*out->pod)) out->pod = nullptr;
   if (out->snapshot != nullptr) observe_jobs(context, *out);
   if (out->pod) {
+    out->managed = observer_.manages(*out->pod);
     observe_leftovers(*out);
     remember(context, *out);
     observe_silence(context, *out);
@@ -117,7 +118,7 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
     if (!out.over)
       out.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, row, out.context.now);
   } else if (phase != PodPhase::kWaiting && out.managed) {
-    // In other namespaces, the job may be in another Slurm cluster, which another bridge serves.
+    // The job of a pod that is not managed may be in another Slurm cluster, which another bridge serves.
     out.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, observer_.table);
   }
   if (out.over || !out.unbound_since || !(out.job || out.managed)) return;

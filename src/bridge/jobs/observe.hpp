@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bridge/common/observer.hpp"
 #include "bridge/jobs/observed.hpp"
@@ -31,6 +32,9 @@ class JobsController final : public kube::TypedController<Observed> {
 
   /// Counts what is there now, pods of groups as well. Jobs count only if Slurm answers.
   [[nodiscard]] Counts counts(core::WallTime now) const;
+  /// Returns the pods that wait or run for a job, and the jobs that have not ended, pods and jobs of groups as well: a bridge
+  /// that retires has to stay for these.
+  [[nodiscard]] std::vector<std::string> left() const;
   /// Callbacks after the bridge has placed a pod for a job, and after it has set the condition SlurmEnded with a reason.
   std::function<void(const JobId& job)> on_placed;
   std::function<void(const std::string& reason)> on_told_to_end;

@@ -55,6 +55,50 @@ TEST(JobsPlan, APodWithTheGateIsSubmittedOnce) {
   EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
 }
 
+TEST(JobsPlan, ABridgeThatRetiresLetsPodsGoAndSubmitsNothing) {
+  World world;
+  world.settings.retires = true;
+  world.waiting_pod();
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue", "let go Pod ns/p"));
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued)["reason"], "Retired");
+  const Json patch = world.act("let go")["patch"];
+  EXPECT_THAT(patch.dump(), HasSubstr(R"({"op":"remove","path":"/spec/schedulingGates/0"})"));
+  EXPECT_THAT(patch.dump(), Not(HasSubstr("affinity")));
+  world.job(7, "PENDING");
+  EXPECT_THAT(world.steps(), Contains("let go Pod ns/p")) << "the job is cancelled when the pod is free";
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), Not(Contains(StartsWith("place"))));
+  world.health = slurm::Snapshot::Health::kStale;
+  EXPECT_THAT(world.steps(), Not(Contains("let go Pod ns/p"))) << "nobody would cancel the job";
+}
+
+TEST(JobsPlan, ABridgeThatRetiresStillServesPodsThatRun) {
+  World world;
+  world.settings.retires = true;
+  world.job(7, "CANCELLED");
+  world.placed_pod(7, "node-2");
+  EXPECT_THAT(world.steps(), Contains(StartsWith("evict")));
+}
+
+TEST(JobsPlan, ABridgeThatRetiresStaysForPodsAndJobs) {
+  World world;
+  (void)world.steps();
+  const auto left = [&] { return world.controller().left(); };
+  EXPECT_THAT(left(), IsEmpty());
+  world.waiting_pod();
+  EXPECT_THAT(left(), ElementsAre("pod ns/p"));
+  world.placed_pod(7, "node-2");
+  EXPECT_THAT(left(), ElementsAre("pod ns/p"));
+  world.placed_pod(7, "node-2", kSucceeded);
+  EXPECT_THAT(left(), IsEmpty());
+  world.job(7, "RUNNING");
+  (void)world.steps();
+  EXPECT_THAT(left(), ElementsAre("job 7"));
+  world.job(7, "CANCELLED");
+  (void)world.steps();
+  EXPECT_THAT(left(), IsEmpty());
+}
+
 TEST(JobsPlan, AJobOfAnotherInstallationIsNoneOfOurs) {
   World world;
   world.waiting_pod();

@@ -8,6 +8,7 @@
 #include "bridge/common/states.hpp"
 #include "bridge/nodes/observe.hpp"
 #include "bridge/nodes/plan.hpp"
+#include "bridge/nodes/taints.hpp"
 
 namespace bridge::nodes {
 namespace {
@@ -73,6 +74,14 @@ NodesController::NodesController(slinky::Wiring& wiring, Settings settings)
         return before.node_name != after.node_name || before.phase != after.phase || before.pinned_to != after.pinned_to;
       });
   wiring.wakes_on_slurm(name(), [this](const slurm::Change& change, const kube::Key&) { return woken_by(change); });
+}
+
+std::vector<std::string> NodesController::tainted() const {
+  std::vector<std::string> out;
+  for (const auto& node : caches_.nodes.all()) {
+    if (is_tainted(*node)) out.push_back(node->meta.name);
+  }
+  return out;
 }
 
 slinky::Keys NodesController::all_keys() {

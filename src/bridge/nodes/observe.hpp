@@ -19,6 +19,8 @@ class NodesController final : public kube::TypedController<Observed> {
   NodesController(slinky::Wiring& wiring, Settings settings);
   [[nodiscard]] std::string name() const override { return "nodes"; }
   [[nodiscard]] std::string share(const kube::Key&) const override { return settings_->cluster; }
+  /// Returns the Kubernetes nodes with the taint of managed nodes. An external node has it until it has left Slurm.
+  [[nodiscard]] std::vector<std::string> tainted() const;
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,

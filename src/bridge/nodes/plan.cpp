@@ -18,6 +18,7 @@ constexpr core::Duration kSnapshotAgain{1000};
 constexpr core::Duration kRefusedAgain{30000};
 constexpr const char* kNoSchedule = "NoSchedule";
 constexpr const char* kNoExecute = "NoExecute";
+constexpr const char* kRemoved = "slurm-bridge is being removed";
 
 /// Reports whether trying again at once cannot help.
 bool is_refusal(core::ErrorCode code) {
@@ -35,7 +36,7 @@ class Pass {
     if (!in_.snapshot->capabilities.external_jobs) return std::move(out_);
     for (std::size_t i = 1; i < in_.hosts.size(); ++i) refuse_claim(*in_.hosts[i]);
     node_ = in_.node();
-    if (host_ != nullptr && is_external(host_->meta)) wish_ = wish_of(*host_, *in_.snapshot);
+    if (host_ != nullptr && is_external(host_->meta) && !in_.settings->retires) wish_ = wish_of(*host_, *in_.snapshot);
     node_ == nullptr ? follow_absent() : follow_present();
     return std::move(out_);
   }
@@ -103,14 +104,24 @@ class Pass {
     update_features();
     hold_native_jobs();
     if (host_ == nullptr) return;
+    if (in_.settings->retires && !in_.mark) return retire_from(*host_);
     if (in_.look_again) out_.wake_after(*in_.look_again, "the Kubernetes node has other resources than the Slurm node");
     if (!in_.fresh && !is_tainted(*host_)) return await_snapshot();
     write_node(*host_, in_.fresh ? wanted_taints() : present_taints(), condition());
   }
 
+  /// Slurm keeps the node, and Kubernetes gets it back.
+  void retire_from(const kube::SchedulingNodeRecord& host) {
+    std::optional<Condition> condition;
+    if (has_condition(host))
+      condition = Condition{false, "Retired", "slurm-bridge was removed, and does not look after the node"};
+    write_node(host, {}, std::move(condition));
+  }
+
   /// Returns why the node must leave Slurm, or "".
   [[nodiscard]] std::string why_removed() const {
     if (!in_.mark) return {};
+    if (in_.settings->retires) return kRemoved;
     if (host_ == nullptr) return "no Kubernetes node has this name";
     if (!wish_) return "Kubernetes node (" + host_->meta.name + ") is not labelled as external any more";
     if (in_.make_again) return std::string(kMadeAgain);
@@ -120,6 +131,7 @@ class Pass {
   /// Returns why the node must take no work, or "".
   [[nodiscard]] std::string why_drained() const {
     if (std::string why = why_removed(); !why.empty()) return why;
+    if (in_.settings->retires) return {};
     if (host_ == nullptr) return in_.lost_host ? "Kubernetes node is gone" : "";
     const std::string node = "Kubernetes node (" + host_->meta.name + ") ";
     if (host_->meta.terminating()) return node + "is being deleted";
@@ -241,7 +253,7 @@ class Pass {
     if (plan::ActPtr act = set_taints(node, taints)) {
       out_.lane(node.meta.name)
           .add({{taints.empty() ? "untaint" : "taint", "Node", node.meta.name},
-                taints.empty() ? "Slurm does not have the node" : "Slurm has the node",
+                taints.empty() ? in_.settings->retires ? kRemoved : "Slurm does not have the node" : "Slurm has the node",
                 std::move(act)})
           .then();
     }

@@ -39,6 +39,38 @@ struct NodesPlanTest : ::testing::Test {
   }
 };
 
+// --- The bridge is removed --------------------------------------------------------------------------------------------
+
+TEST_F(NodesPlanTest, ABridgeThatRetiresRegistersNoNodeAndRemovesItsOwn) {
+  testing::World retiring(true);
+  retiring.external_host("a");
+  EXPECT_THAT(retiring.steps(), IsEmpty());
+  retiring.external_host("a", with_taints(Json::array({taint()})));
+  retiring.own_node("a");
+  EXPECT_EQ(retiring.act("drain")["reason"], "slurm-bridge is being removed");
+  EXPECT_THAT(retiring.steps(), Not(Contains("untaint Node a"))) << "pods may still run there for Slurm";
+  retiring.own_node("a", "IDLE+DRAIN", "slurm-bridge: slurm-bridge is being removed");
+  retiring.job_on("a");
+  EXPECT_THAT(retiring.steps(), Not(Contains("remove Slurm node a")));
+  retiring.jobs.clear();
+  EXPECT_THAT(retiring.steps(), Contains("remove Slurm node a"));
+  retiring.nodes.clear();
+  (void)retiring.steps();
+  retiring.mono = retiring.mono + 2min;
+  EXPECT_THAT(retiring.steps(), Contains("untaint Node a"));
+}
+
+TEST_F(NodesPlanTest, ABridgeThatRetiresLeavesOtherNodesAsTheyWere) {
+  testing::World retiring(true);
+  retiring.host("a", {{"spec", {{"unschedulable", true}, {"taints", Json::array({taint()})}}}});
+  retiring.slurm_node("a", "IDLE+DRAIN", kCordoned);
+  EXPECT_THAT(retiring.steps(), ElementsAre("untaint Node a", "resume Slurm node a"));
+  retiring.slurm_node("a", "IDLE+DRAIN", "maintenance");
+  EXPECT_THAT(retiring.steps(), ElementsAre("untaint Node a"));
+  retiring.own_node("a", "IDLE", "", "old", "cluster-b");
+  EXPECT_THAT(retiring.steps(), ElementsAre("untaint Node a"));
+}
+
 // --- Registration -----------------------------------------------------------------------------------------------------
 
 TEST_F(NodesPlanTest, ALabelledNodeIsRegisteredWithWhatItCanGive) {

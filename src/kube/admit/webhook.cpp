@@ -74,17 +74,6 @@ bool is_json(const net::HttpRequest& request) {
 
 }  // namespace
 
-AdmissionVerdict admit() {
-  return {};
-}
-
-AdmissionVerdict refuse(std::string message) {
-  AdmissionVerdict verdict;
-  verdict.allowed = false;
-  verdict.message = std::move(message);
-  return verdict;
-}
-
 net::HttpResponse answer_review(const Review& review, const net::HttpRequest& request) {
   if (request.method != "POST") return plain(405, "only POST");
   if (!is_json(request)) return plain(415, "only application/json");
@@ -99,38 +88,42 @@ net::HttpResponse answer_review(const Review& review, const net::HttpRequest& re
 
 struct WebhookServer::Impl {
   Impl(net::AsioLoop& in_loop, core::Logger& in_logger, WebhookOptions given, std::map<std::string, Review> all)
-      : loop(in_loop),
-        logger(in_logger),
-        options(std::move(given)),
-        reviews(std::move(all)),
-        files(in_loop, options.files, [this](const net::Tls& tls) { return take(tls); }) {}
+      : loop(in_loop), logger(in_logger), options(std::move(given)), reviews(std::move(all)) {
+    if (options.files) files.emplace(loop, *options.files, [this](const net::Tls& tls) { return take(tls); });
+  }
 
   net::AsioLoop& loop;
   core::Logger& logger;
   WebhookOptions options;
   std::map<std::string, Review> reviews;
-  net::TlsFiles files;
-  std::unique_ptr<net::HttpServer> server;  ///< Null before start().
+  std::optional<net::TlsFiles> files;
+  std::unique_ptr<net::HttpServer> server;  ///< Null before start() or set_certificate().
 
   core::Result<void> start() {
-    auto tls = files.read();
+    auto tls = files->read();
     if (!tls) return std::unexpected(tls.error().with("webhook certificate"));
-    net::ServerOptions listen = options.listen;
-    listen.use_tls = true;
-    listen.tls = std::move(*tls);
-    server = std::make_unique<net::HttpServer>(
-        loop, std::move(listen),
-        [this](const net::HttpRequest& request, net::Responder responder) { responder.respond(answer(request)); });
-    if (auto started = server->start(); !started) return std::unexpected(started.error().with("webhook"));
-    files.watch([this](const core::Error& error) {
+    if (auto started = serve(*std::move(tls)); !started) return started;
+    files->watch([this](const core::Error& error) {
       logger.warn("webhook: the certificate cannot be used, going on with the one before", {core::error_field(error)});
     });
     return {};
   }
 
+  core::Result<void> serve(net::Tls tls) {
+    net::ServerOptions listen = options.listen;
+    listen.use_tls = true;
+    listen.tls = std::move(tls);
+    auto made = std::make_unique<net::HttpServer>(
+        loop, std::move(listen),
+        [this](const net::HttpRequest& request, net::Responder responder) { responder.respond(answer(request)); });
+    if (auto started = made->start(); !started) return std::unexpected(started.error().with("webhook"));
+    server = std::move(made);
+    return {};
+  }
+
   core::Result<void> take(const net::Tls& tls) {
     auto taken = server->set_tls(tls);
-    if (taken) logger.info("webhook: new certificate", {{"file", options.files.cert_file}});
+    if (taken) logger.info("webhook: new certificate");
     return taken;
   }
 
@@ -154,7 +147,15 @@ core::Result<void> WebhookServer::start() {
   return impl_->start();
 }
 
+core::Result<void> WebhookServer::set_certificate(net::Tls tls) {
+  return impl_->server ? impl_->take(tls) : impl_->serve(std::move(tls));
+}
+
 void WebhookServer::stop(std::function<void()> done) {
+  if (!impl_->server) {
+    impl_->loop.after(core::Duration{0}, std::move(done));
+    return;
+  }
   impl_->server->drain(impl_->options.grace, std::move(done));
 }
 

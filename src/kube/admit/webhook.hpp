@@ -1,6 +1,6 @@
 // An admission webhook: calls a function of ours for each AdmissionReview (admission.k8s.io/v1), and returns the verdict.
 //
-//   kube::WebhookServer webhook(loop, logger, {.files = {cert_file, key_file}},
+//   kube::WebhookServer webhook(loop, logger, {.files = {{cert_file, key_file}}},
 //                               {{"/validate-pods", [](const kube::AdmissionRequest& request) {
 //                                   return request.object.contains("spec") ? kube::admit() : kube::refuse("no spec");
 //                                 }}});
@@ -10,47 +10,20 @@
 // The function runs on the loop, so it must be quick. It decides from the request and from caches. Use a webhook only for
 // rules that neither the schema nor CEL can express. failurePolicy in the ValidatingWebhookConfiguration decides whether the
 // API server allows a request if the webhook does not answer.
-//
-// Folder src/kube/admit: admission webhooks. Uses net.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "core/log.hpp"
-#include "kube/object.hpp"
+#include "kube/admission.hpp"
 #include "net/http_server.hpp"
 #include "net/tls_files.hpp"
 
 namespace kube {
-
-/// The request that the API server asks the webhook to allow.
-struct AdmissionRequest {
-  std::string uid;        ///< The uid of the request, not of the object.
-  std::string operation;  ///< "CREATE", "UPDATE", "DELETE" or "CONNECT".
-  std::string group, version, kind;
-  std::string resource;     ///< The plural name.
-  std::string subresource;  ///< "" or "status", "scale" ...
-  Key key;                  ///< The name is "" if the API server has not generated it yet (generateName).
-  std::string user;
-  std::vector<std::string> groups;  ///< The user's groups.
-  bool dry_run = false;             ///< The request is a dry run: nothing is stored.
-  core::Json object;                ///< The object as it would be stored; null for DELETE.
-  core::Json old_object;            ///< The stored object; null for CREATE.
-};
-
-struct AdmissionVerdict {
-  bool allowed = true;
-  std::string message;                ///< The reason of a refusal, for the user.
-  int code = 403;                     ///< The HTTP status of a refusal.
-  std::vector<std::string> warnings;  ///< kubectl shows them, even with a refusal. At most 256 characters each.
-  core::Json patch;                   ///< A JSON patch (RFC 6902) that changes the object; null: no change.
-};
-AdmissionVerdict admit();
-AdmissionVerdict refuse(std::string message);
 
 using Review = std::function<AdmissionVerdict(const AdmissionRequest&)>;
 
@@ -59,11 +32,12 @@ using Review = std::function<AdmissionVerdict(const AdmissionRequest&)>;
 net::HttpResponse answer_review(const Review& review, const net::HttpRequest& request);
 
 struct WebhookOptions {
-  /// The address to listen on, and limits; `use_tls` and `tls` are set from `files`. The API server accepts objects of 3 MiB,
+  /// The address to listen on, and limits; the server itself sets `use_tls` and `tls`. The API server accepts objects of 3 MiB,
   /// and sends the old and the new object. It opens one connection for each concurrent request.
   net::ServerOptions listen{.max_request_bytes = 7UL << 20, .max_connections = 64};
-  net::TlsFilesOptions files{};  ///< The files of the certificate and its key. New connections use their newest contents.
-  core::Duration grace{10000};   ///< How long stop() waits for requests under way.
+  /// The files of the certificate and its key. New connections use their newest contents. nullopt: set_certificate() is called.
+  std::optional<net::TlsFilesOptions> files{};
+  core::Duration grace{10000};  ///< How long stop() waits for requests under way.
 };
 
 class WebhookServer {
@@ -72,9 +46,12 @@ class WebhookServer {
   WebhookServer(net::AsioLoop& loop, core::Logger& logger, WebhookOptions options, std::map<std::string, Review> reviews);
   ~WebhookServer();
 
-  /// Errors: those of the files and of net::HttpServer::start.
+  /// Starts to serve with the certificate of the files. Errors: those of the files and of net::HttpServer::start.
   core::Result<void> start();
-  /// Refuses new connections, answers requests under way within the grace period, then calls `done`. Requires start().
+  /// Sets the certificate for new connections. The first call starts to serve. Only without `files`. Errors: those of
+  /// net::HttpServer::start and net::HttpServer::set_tls; a certificate from before stays in use.
+  core::Result<void> set_certificate(net::Tls tls);
+  /// Refuses new connections, answers requests under way within the grace period, then calls `done`.
   void stop(std::function<void()> done);
   [[nodiscard]] std::uint16_t port() const;
 

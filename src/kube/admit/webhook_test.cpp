@@ -166,7 +166,7 @@ class WebhookServerTest : public net::testing::LoopTest {
 
   WebhookOptions options(core::Duration interval = core::Duration{1}) {
     WebhookOptions out;
-    out.files = {.cert_file = folder / "tls.crt", .key_file = folder / "tls.key", .interval = interval};
+    out.files = net::TlsFilesOptions{.cert_file = folder / "tls.crt", .key_file = folder / "tls.key", .interval = interval};
     return out;
   }
 
@@ -226,12 +226,34 @@ TEST_F(WebhookServerTest, HalfOfAPairIsNotUsedUntilItIsWhole) {
 
 TEST_F(WebhookServerTest, WithoutItsFilesItDoesNotStart) {
   WebhookOptions missing = options();
-  missing.files.key_file = folder / "none";
+  missing.files->key_file = folder / "none";
   WebhookServer server(loop, log, missing, reviews);
   const auto started = server.start();
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code, core::ErrorCode::kNotFound);
   EXPECT_THAT(started.error().message, HasSubstr((folder / "none").string()));
+}
+
+TEST_F(WebhookServerTest, ACertificateCanBeGivenInsteadOfFiles) {
+  WebhookServer server(loop, log, {}, reviews);
+  ASSERT_FALSE(server.set_certificate({.cert_pem = first.cert, .key_pem = second.key}));
+  EXPECT_EQ(server.port(), 0) << "it does not serve without a certificate";
+  ASSERT_TRUE(server.set_certificate({.cert_pem = first.cert, .key_pem = first.key}));
+  EXPECT_EQ(ask(*connect(server, first)), 200);
+  ASSERT_FALSE(server.set_certificate({.cert_pem = second.cert, .key_pem = first.key}));
+  EXPECT_EQ(ask(*connect(server, first)), 200);
+  const std::uint16_t port = server.port();
+  ASSERT_TRUE(server.set_certificate({.cert_pem = second.cert, .key_pem = second.key}));
+  EXPECT_EQ(ask(*connect(server, second)), 200);
+  EXPECT_EQ(ask(*connect(server, first)), -1);
+  EXPECT_EQ(server.port(), port);
+}
+
+TEST_F(WebhookServerTest, AStopBeforeTheFirstCertificateEnds) {
+  WebhookServer server(loop, log, {}, reviews);
+  bool stopped = false;
+  server.stop([&] { stopped = true; });
+  EXPECT_TRUE(run_until([&] { return stopped; }));
 }
 
 TEST_F(WebhookServerTest, ABodyThatIsTooLongIsRefused) {

@@ -50,9 +50,8 @@ std::optional<int> App::prepare() {
 
 std::optional<LeaseOptions> App::election() {
   if (!leader_elect_ || dry_run_) return {};
-  const std::string& ns = leader_elect_namespace_;
   LeaseOptions lease;
-  lease.key = {ns.empty() ? credentials_->default_namespace() : ns, leader_elect_name_};
+  lease.key = {own_namespace(), leader_elect_name_};
   lease.identity = hostname() + "_" + core::hex(random().bytes(8));
   return lease;
 }
@@ -79,7 +78,17 @@ Manager& App::manager() {
 }
 
 run::HealthChecks App::health() {
-  return {.ready = [this] { return manager().synced(); }, .healthy = [this] { return manager().passes().plans_in_time(); }};
+  return {.ready = [this] { return manager().synced() && (!ready_when_ || ready_when_()); },
+          .healthy = [this] { return manager().passes().plans_in_time(); }};
+}
+
+std::string App::own_namespace() const {
+  return leader_elect_namespace_.empty() ? credentials_->default_namespace() : leader_elect_namespace_;
+}
+
+void App::end(std::function<void()> done) {
+  auto stop_manager = [this, done = std::move(done)] { manager().stop(done); };
+  stop_first_ ? stop_first_(std::move(stop_manager)) : stop_manager();
 }
 
 std::vector<core::Field> App::connected_to() {

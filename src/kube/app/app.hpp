@@ -34,19 +34,27 @@ class App final : public run::Shell {
  public:
   explicit App(const run::Program& program);
 
+  /// The process is ready only if this holds too.
+  void ready_when(std::function<bool()> holds) { ready_when_ = std::move(holds); }
+  /// When the process is told to end, calls `stop` before it stops the manager. `stop` must call back.
+  void stop_first(std::function<void(std::function<void()> done)> stop) { stop_first_ = std::move(stop); }
+
   // Call these only after start().
   /// Returns the client. Until the manager exists, writes are not fenced: no lease is needed for them.
   [[nodiscard]] Client& client() { return *client_; }
   /// Creates the manager on the first call; run() starts and stops it. Whatever is registered with it must be destroyed before
   /// the App. A lost lease ends the process at once.
   [[nodiscard]] Manager& manager();
+  /// Returns the namespace in which the process runs, and in which the Lease is.
+  [[nodiscard]] std::string own_namespace() const;
+  [[nodiscard]] bool dry_run() const { return dry_run_; }
 
  private:
   std::optional<int> prepare() override;
   run::HealthChecks health() override;
   std::vector<core::Field> connected_to() override;
   void begin() override { manager().start(); }
-  void end(std::function<void()> done) override { manager().stop(std::move(done)); }
+  void end(std::function<void()> done) override;
   void collect() override { manager().collect(); }
 
   [[nodiscard]] std::optional<LeaseOptions> election();
@@ -57,6 +65,8 @@ class App final : public run::Shell {
   std::string leader_elect_name_;
   std::string kubeconfig_;
   bool dry_run_ = false;
+  std::function<bool()> ready_when_;
+  std::function<void(std::function<void()> done)> stop_first_;
   Metrics& metrics_;  ///< The metrics of the shell.
   std::unique_ptr<Credentials> credentials_;
   std::string api_host_;

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 namespace kube {
 namespace {
@@ -119,6 +121,28 @@ TEST_F(AppTest, RefusesAddressesOfMetricsToo) {
   EXPECT_EQ(end.code, 1);
   EXPECT_THAT(end.said, AllOf(HasSubstr("no metrics endpoint"), HasSubstr("--metrics-addr: :65536 is not host:port"),
                               HasSubstr("a port of 0 to 65535")));
+}
+
+TEST_F(AppTest, KnowsItsNamespace) {
+  ASSERT_EQ(start({"--leader-elect-namespace=slurm"}).code, std::nullopt);
+  EXPECT_EQ(app.own_namespace(), "slurm");
+}
+
+TEST_F(AppTest, KnowsTheNamespaceOfItsContext) {
+  ASSERT_EQ(start({}).code, std::nullopt);
+  EXPECT_EQ(app.own_namespace(), "default");
+}
+
+TEST_F(AppTest, SomethingStopsBeforeTheManager) {
+  ASSERT_EQ(start({"--health-addr=0", "--metrics-addr=0", "--leader-elect=false"}).code, std::nullopt);
+  bool stopped = false;
+  app.stop_first([&](const std::function<void()>& done) {
+    stopped = true;
+    done();
+  });
+  app.loop().after(core::Duration{1}, [] { std::raise(SIGTERM); });
+  EXPECT_EQ(run().code, 0);
+  EXPECT_TRUE(stopped);
 }
 
 // Programs with a common name would take each other's fields, Leases and dashboards.

@@ -38,6 +38,8 @@ class World {
   std::map<std::int64_t, slurm::Job> jobs;
   plan::Outcomes outcomes;
   plan::Facts facts;
+  kube::StringMap namespace_annotations;
+  bool namespaces_known = true;
 
   /// Creates or replaces pod ns/p with UID u. `more` is merged over it.
   void pod(const Json& more = Json::object()) {
@@ -120,7 +122,7 @@ class World {
     context.outcomes = outcomes;
     context.facts = facts;
     snapshot_ = snapshot();
-    Reading reading;
+    Reading reading(*this);
     const auto observed = controller().observe(key, reading, context);
     return controller().plan(observed.get());
   }
@@ -172,14 +174,22 @@ class World {
  private:
   class Reading final : public kube::Recorder {
    public:
+    explicit Reading(const World& world) : world_(world) {}
     kube::Named<kube::SecretRecord> secret(const kube::Key&) override { return {}; }
     kube::Named<kube::Object> object(const kube::Resource&, const kube::Key&) override { return {}; }
     kube::Named<kube::MetadataRecord> metadata(const kube::Resource&, const kube::Key& of) override {
       auto record = std::make_shared<kube::MetadataRecord>();
       record->meta.name = of.name;
       record->meta.uid = kInstallation;
+      if (of.name != "kube-system") {
+        if (!world_.namespaces_known) return {};
+        record->meta.annotations = world_.namespace_annotations;
+      }
       return {kube::Presence::kPresent, std::move(record)};
     }
+
+   private:
+    const World& world_;
   };
 
   slurm::SnapshotPtr snapshot_;

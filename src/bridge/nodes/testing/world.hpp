@@ -23,6 +23,9 @@ inline constexpr const char* kInstallation = "cluster-a";
 
 class World {
  public:
+  /// `retires`: the bridge is being removed.
+  explicit World(bool retires = false) : controller_(wiring_, Settings{.cluster = "slurm/demo", .retires = retires}) {}
+
   core::MonoTime mono{core::Duration{1000000}};
   core::WallTime now = core::parse_rfc3339("2026-01-01T10:00:00Z").value();
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
@@ -186,7 +189,7 @@ class World {
   slurm::SnapshotPtr snapshot_;
   slinky::LocalWiring wiring_{[this](const slurm::ClusterKey&) { return snapshot_; }};
   Caches caches_{wiring_};
-  NodesController controller_{wiring_, Settings{.cluster = "slurm/demo"}};
+  NodesController controller_;
   int version_ = 0;
 };
 
