@@ -240,6 +240,7 @@ TEST_F(BridgeOracleTest, APodWhoseJobIsLostWithTheStateOfSlurmctldStays) {
   slurm.lose_state();
   EXPECT_TRUE(slurm.start());
   EXPECT_EQ(slurm.create_nodes("NodeName=" + node + " CPUs=4 RealMemory=8000 State=External"), SlurmErrno::kSuccess);
+  kube.nodes().delete_node(node == "n1" ? "n2" : "n1");
   EXPECT_THAT(oracle.stranded(), ElementsAre("p"));
   EXPECT_EQ(job_for(make_pod("q")), job) << "numbers begin anew";
   EXPECT_THAT(oracle.unmet(), IsEmpty()) << "q waits for p";
@@ -269,7 +270,7 @@ TEST_F(BridgeOracleTest, NodesOfOthersAreNotTouched) {
   update.features = {"slurm-bridge/here/1", "blue"};
   (void)slurm.update_node("n3", update, "slurm");
   (void)slurm.update_node("n1", update, "slurm");
-  update.features = {"blue"};
+  update.features = update.active_features = {"blue"};
   (void)slurm.update_node("n3", update, "slurm");
   EXPECT_THAT(all.violations(), ElementsAre(HasSubstr("creates node n3"), HasSubstr("changes the features of n1"),
                                             HasSubstr("removes its own mark")));
