@@ -764,11 +764,11 @@ def a_native_job_waits_for_a_pod_that_still_ends(tag, plugin):
     node = kubernetes_nodes()[-1]
     try:
         with Bridged("hybrid", tag, plugin) as ns:
-            ns.kubectl("apply", "-f", str(TOP / "dev/manifests/slurm-bridge/prolog.yaml"))
+            # Its chart brings the prolog.
+            ns.install()
             kubectl("label", "node", node, f"{POOL}={ns.name}", "--overwrite")
             ns.apply(hybrid(demo_manifest(), ns.name))
             wait("the worker has the name of its Kubernetes node", lambda: ns.idle() == [node])
-            ns.install()
             wait("the Kubernetes node has the taint", lambda: tainted(node))
 
             ns.apply_pod("slow", script="trap '' TERM; sleep 3600 & wait", grace=45, partition="cpu")
@@ -798,6 +798,6 @@ def hybrid(manifest, pool):
     """The demo's cluster with one worker on each Kubernetes node of the pool, beside its kubelet, and the prolog of the bridge."""
     settings = "    PrologFlags=Alloc\n    PrologEpilogTimeout=300\n    BatchStartTimeout=300\n    SchedulerParameters=sched_interval=2\n"
     line = "    TaskPlugin=task/none\n"
-    out = manifest.replace(line, line + settings + "  prologScriptRefs: [{name: slurm-bridge-prolog}]\n")
+    out = manifest.replace(line, line + settings + f"  prologScriptRefs: [{{name: {pool}-prolog}}]\n")
     spec = f"nodeSelector: {{{POOL}: {pool}}}, tolerations: [{{key: {MANAGED}, operator: Exists}}]"
     return out.replace("  replicas: 3\n", f"  scalingMode: DaemonSet\n  template: {{spec: {{{spec}}}}}\n")
