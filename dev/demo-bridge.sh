@@ -11,7 +11,7 @@ demo_begin demo-bridge "$@"
 p() { kubectl -n $pods "$@"; }
 # side_by_side: what Slurm says of its jobs, and Kubernetes of its pods.
 side_by_side() {
-  paste -d '|' <(ctld squeue --format='%.5i %-24j %-8T %R' | awk '{ printf "%-62s\n", $0 }') \
+  paste -d '|' <(ctld squeue --format='%.5i %24j %8T %R' | awk '{ printf "%-62s\n", $0 }') \
     <(p get pods -o custom-columns='POD:.metadata.name,PHASE:.status.phase,NODE:.spec.nodeName,WHY:.status.conditions[?(@.type=="SlurmQueued")].reason' \
       --sort-by=.metadata.creationTimestamp) | sed 's/|/  /' | indented
 }
