@@ -504,6 +504,7 @@ refuses slurm-bridge 'sharedConfig: exactly one of cluster and slurmRestApi must
 refuses slurm-bridge 'sharedConfig.slurmKeyRef.key: must be set with slurmRestApi' "${direct[@]}" --set sharedConfig.slurmKeyRef.key=
 refuses slurm-bridge "at '/sharedConfig/cluster': 'demo' does not match pattern" --set sharedConfig.cluster=demo
 refuses slurm-bridge 'admission.managedNamespaces: empty, must name at least one namespace' "${bridged[@]}" --set-json 'admission.managedNamespaces=[]'
+refuses slurm-bridge 'admission.managedNamespaces: slurm, must not be the namespace of sharedConfig.cluster' "${bridged[@]}" --set 'admission.managedNamespaces={a,slurm}'
 refuses slurm-bridge 'admission.managedNamespaces: ns, must not be the namespace of the bridge itself' "${bridged[@]}" --set 'admission.managedNamespaces={a,ns}'
 refuses slurm-bridge 'admission.managedNamespaces: kube-system, must not be the namespace of Kubernetes' "${bridged[@]}" --set 'admission.managedNamespaces={kube-system}'
 shows slurm-bridge "[a for a in $args if 'managed' in a]" '["--managed-namespaces=ns"]' "${bridged[@]}" "${without[@]}" --set 'admission.managedNamespaces={ns}'
@@ -526,7 +527,7 @@ shows slurm-bridge 'o["NetworkPolicy/slurm-bridge"]["spec"]["ingress"]' '[{"port
 retiring=("${bridged[@]}" --set retire=true)
 shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "ConfigMap/slurm-bridge-prolog", "FlowSchema/slurm-bridge", "Job/slurm-bridge-retire", "PriorityClass/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-admission", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-admission", "RoleBinding/slurm-bridge-key", "ServiceAccount/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge", "ValidatingAdmissionPolicyBinding/slurm-bridge"]' "${retiring[@]}" --set networkPolicy.enabled=true,controllers.pdb.enabled=true,controllers.serviceMonitor.enabled=true
 shows slurm-bridge "[o['Job/slurm-bridge-retire']['spec']['template']['spec'][k] for k in ('restartPolicy', 'serviceAccountName')] + o['Job/slurm-bridge-retire']['spec']['template']['spec']['containers'][0]['args'][4:]" \
-  '["OnFailure", "slurm-bridge", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--node-silence-limit=10", "--retire", "--log-level=info"]' "${retiring[@]}"
+  '["OnFailure", "slurm-bridge", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--node-silence-limit=10", "--scheduler-name=slurm-bridge-scheduler", "--retire", "--log-level=info"]' "${retiring[@]}"
 tells slurm-bridge 'helm uninstall slurm-bridge --namespace ns' "${retiring[@]}"
 tells slurm-bridge 'are not used: scheduler, admission.certManager, admission.replicas.' "${bridged[@]}" --set scheduler.replicaCount=1,admission.replicas=1,admission.certManager.enabled=true
 

@@ -62,11 +62,19 @@ std::vector<std::string> Observer::leftovers(const Facts& facts, const std::stri
   if (host == facts.hosts->end()) return out;
   for (const auto& pod : caches.pods.by_index(kIndexPlace, host->second->meta.name)) {
     const PodPhase phase = phase_of(*pod);
-    if ((phase != PodPhase::kBound && phase != PodPhase::kPlaced) || table.holds(*pod)) continue;
+    if ((phase != PodPhase::kBound && phase != PodPhase::kPlaced) || table.holds(*pod) || !vouches_for(*pod)) continue;
     const std::vector<JobId> placed = placed_for(*pod);
     if (std::ranges::find(placed, id_of(job)) == placed.end()) out.push_back(pod->meta.key().str());
   }
   return out;
+}
+
+bool Observer::vouches_for(const Pod& pod) const {
+  if (manages(pod)) return true;
+  return std::ranges::any_of(placed_for(pod), [&](const JobId& job) {
+    const JobTable::Row* row = table.row(job.number);
+    return row != nullptr && row->is_for(pod);
+  });
 }
 
 bool Observer::on_silent_node(const Pod& pod) const {

@@ -29,6 +29,9 @@ class Observer {
   [[nodiscard]] bool manages(const Pod& pod) const;
   /// Returns what is known of the job of a row of this installation.
   [[nodiscard]] NamedJob named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const;
+  /// Reports whether a pod with the record of a placed pod may be one that the bridge placed: it manages the pod, or Slurm has
+  /// its job. Anybody can write the record into a pod of another namespace.
+  [[nodiscard]] bool vouches_for(const Pod& pod) const;
   /// Returns the pods on a node that were placed for other jobs than `job`, which hold the node no more. "ns/name".
   [[nodiscard]] std::vector<std::string> leftovers(const Facts& facts, const std::string& slurm_node,
                                                    const slurm::Job& job) const;

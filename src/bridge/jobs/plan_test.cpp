@@ -417,6 +417,23 @@ TEST(JobsPlan, APodWaitsForThePodBeforeItOnTheNode) {
   EXPECT_THAT(world.steps(), Contains("place Pod ns/p"));
 }
 
+/// Anybody can create a pod with the record of a placed pod in a namespace that is not managed.
+TEST(JobsPlan, AForgedRecordDoesNotKeepTheNodeFromOthers) {
+  World world;
+  const Json forged = Json::parse(R"({"kind": "Pod", "metadata": {"name": "forged", "namespace": "elsewhere", "uid": "f"},
+    "spec": {"nodeName": "node-2", "tolerations": [{"key": "scheduler.slinky.slurm.net/placed-for", "value": "3.1767200003"}], "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+      {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]}]}}}},
+    "status": {"phase": "Running"}})");
+  world.wiring().put(world.caches().pods, forged);
+  world.waiting_pod();
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p")) << "there is no job 3";
+  world.job(3, "CANCELLED", "another");
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p")) << "job 3 is that of another pod";
+  world.job(3, "CANCELLED", "f");
+  EXPECT_THAT(world.steps(), Not(Contains("place Pod ns/p"))) << "the record is true";
+}
+
 TEST(JobsPlan, APodThatIsNotBoundInTimeFailsAndItsJobEnds) {
   World world;
   world.placed_pod(7);
