@@ -97,6 +97,10 @@ const run::Key* JobTable::placed_group_of(const kube::SchedulingPodRecord& pod) 
   return nullptr;
 }
 
+bool JobTable::has_own_job(const kube::SchedulingPodRecord& pod) const {
+  return std::ranges::any_of(of(pod.meta.key()), [&](const Row* row) { return row->group() == nullptr && row->is_for(pod); });
+}
+
 Life JobTable::life() const {
   return {since_, last_ == nullptr || last_->jobs.empty() ? 0 : std::prev(last_->jobs.end())->first};
 }

@@ -51,6 +51,8 @@ class JobTable {
   [[nodiscard]] bool holds(const kube::SchedulingPodRecord& pod) const;
   /// Returns the group whose job the pod was placed for; null if there is none.
   [[nodiscard]] const run::Key* placed_group_of(const kube::SchedulingPodRecord& pod) const;
+  /// Reports whether a job was submitted for this pod alone. Such a pod joins no group any more, whatever its labels say.
+  [[nodiscard]] bool has_own_job(const kube::SchedulingPodRecord& pod) const;
   /// Returns how long slurmctld has certainly kept its state.
   [[nodiscard]] Life life() const;
   /// Returns a job of this installation that was submitted after `job` in the same life of slurmctld. 0: no such job is known.

@@ -18,6 +18,13 @@ std::shared_ptr<const Settings> with_defaults(std::shared_ptr<const Settings> se
   return out;
 }
 
+/// If most nodes are silent at once, their way to the API server is more likely broken than the nodes. Kubernetes evicts no
+/// pods then either.
+bool most_nodes_are_silent(const std::vector<KubeNodePtr>& nodes) {
+  const auto silent = std::ranges::count_if(nodes, [](const KubeNodePtr& node) { return !node->ready; });
+  return nodes.size() > 1 && 2 * static_cast<std::size_t>(silent) > nodes.size();
+}
+
 }  // namespace
 
 Observer::Observer(slinky::Wiring& wiring, Settings given)
@@ -79,7 +86,7 @@ bool Observer::vouches_for(const Pod& pod) const {
 
 bool Observer::on_silent_node(const Pod& pod) const {
   const auto node = caches.nodes.find({"", pod.node_name});
-  return node != nullptr && !node->ready;
+  return node != nullptr && !node->ready && !most_nodes_are_silent(caches.nodes.all());
 }
 
 slinky::Keys Observer::changed(const slurm::Change& change) {

@@ -51,8 +51,9 @@ Pods GangsController::pods_of(const run::Key& key) const {
       if (row->is_for(*pod)) out.push_back(pod);
     }
   }
-  // A pod that was placed for a job of another group stays there.
+  // A pod that was placed for a job of another group stays there, and a pod with a job of its own stays alone.
   std::erase_if(out, [&](const PodPtr& pod) {
+    if (observer_.table.has_own_job(*pod)) return true;
     const run::Key* placed = observer_.table.placed_group_of(*pod);
     return placed != nullptr && *placed != key;
   });

@@ -18,6 +18,7 @@ bool needs_no_job(const kube::SchedulingPodRecord& pod) {
 }  // namespace
 
 bool JobsController::in_group(const Pod& pod) const {
+  if (observer_.table.has_own_job(pod)) return false;
   return group_of(pod.meta) || observer_.table.placed_group_of(pod) != nullptr;
 }
 

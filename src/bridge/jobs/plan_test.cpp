@@ -498,6 +498,18 @@ TEST(JobsPlan, AnotherRecordOfAUserDoesNotHideTheRightOne) {
   EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "Refused");
 }
 
+/// Labels can be added at any time. A pod with a job of its own does not become a member of a group.
+TEST(JobsPlan, APodThatGetsTheLabelOfAGroupLaterKeepsItsJob) {
+  const Json label{{"metadata", {{"labels", {{std::string(kLabelPodGroup), "x"}}}}}};
+  World world;
+  world.waiting_pod(label);
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p"));
+  world.placed_pod(7, "node-2", label);
+  world.job(7, "CANCELLED");
+  EXPECT_THAT(world.steps(), Contains("evict Pod ns/p"));
+}
+
 /// Without the toleration kTolerationPlacedFor, the bridge has not placed the pod, whatever its labels and its node are.
 TEST(JobsPlan, APodThatSomebodyElseFreedGivesItsJobBack) {
   World world;
@@ -549,6 +561,19 @@ TEST(JobsPlan, APodOnASilentNodeLosesItsJobAfterTheLimitAndIsToldBefore) {
     EXPECT_EQ(told.at("message"),
               "node node-2 has not been ready for 10 min: the job of the pod is released, and the pod may still run there");
   }
+}
+
+/// If most nodes are silent, the API server may be cut off from them, and their pods run on.
+TEST(JobsPlan, NoJobIsReleasedWhileMostNodesAreSilent) {
+  World world;
+  world.job(7, "RUNNING");
+  world.placed_pod(7, "node-2");
+  for (const char* name : {"node-2", "node-3", "node-4"})
+    world.node(name, {{"status", {{"conditions", World::ready("Unknown")}}}});
+  (void)world.plan();
+  world.mono = world.mono + 2 * world.settings.silence_limit;
+  EXPECT_TRUE(world.plan().needs().empty());
+  EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7")));
 }
 
 TEST(JobsPlan, ANodeThatIsReadyAgainInTimeKeepsTheJobsOfItsPods) {
