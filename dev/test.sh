@@ -115,7 +115,7 @@ export -f run_program
 run_unit() {
   "$DEV/cpp.sh" asan || return
   [[ $kind != long ]] || export SIM_WHOLE=1
-  local first=("$TOP"/build/asan/{sim_operator,operator_nodeset,operator_controller,kube}_test) all
+  local first=("$TOP"/build/asan/{sim_operator,kube,sim_bridge,operator_nodeset,operator_controller}_test) all
   mapfile -t all < <(printf '%s\n' "${first[@]}" "$TOP"/build/asan/*_test | awk '!seen[$0]++')
   programs "${all[@]}"
 }
