@@ -420,11 +420,12 @@ TEST(JobsPlan, APodWaitsForThePodBeforeItOnTheNode) {
 /// Anybody can create a pod with the record of a placed pod in a namespace that is not managed.
 TEST(JobsPlan, AForgedRecordDoesNotKeepTheNodeFromOthers) {
   World world;
-  const Json forged = Json::parse(R"({"kind": "Pod", "metadata": {"name": "forged", "namespace": "elsewhere", "uid": "f"},
+  const Json forged = Json::parse(
+      R"({"kind": "Pod", "metadata": {"name": "forged", "namespace": "elsewhere", "uid": "f", "resourceVersion": "1"},
     "spec": {"nodeName": "node-2", "tolerations": [{"key": "scheduler.slinky.slurm.net/placed-for", "value": "3.1767200003"}], "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
       {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}]}]}}}},
     "status": {"phase": "Running"}})");
-  world.wiring().put(world.caches().pods, forged);
+  world.caches().pods.upsert(kube::record_from_json<kube::SchedulingPodRecord>(forged).value());
   world.waiting_pod();
   world.job(7, "RUNNING");
   EXPECT_THAT(world.steps(), Contains("place Pod ns/p")) << "there is no job 3";
