@@ -473,6 +473,8 @@ class SimSlurm {
 
   std::map<std::string, SimNode> nodes_;
   std::map<std::int64_t, SimJob> jobs_;
+  /// By node: the jobs that it was given, of which some may have left it. Worlds with thousands of jobs need the index.
+  std::map<std::string, std::set<std::int64_t>, std::less<>> given_;
   std::map<std::string, Slurmd> slurmds_;
   std::map<std::int64_t, std::uint64_t> turns_;    ///< By job: a number that invalidates older timers.
   std::map<std::string, std::uint64_t> silences_;  ///< By node: a number that invalidates older timers.

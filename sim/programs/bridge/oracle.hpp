@@ -13,9 +13,6 @@
 //    takes no pods, and not drained by the bridge if it does. None of this is wrong for longer than the limit.
 // 9. A node with a slurmd lists the job of each pod that the bridge runs there, from before it is placed until it has ended,
 //    because the prolog of the node reads the list to hold native jobs back.
-//
-// Folder sim/programs/bridge: slurm-bridge in the simulator: its process, what its users do, and its oracle. Uses sim/histories
-// and the program.
 #pragma once
 
 #include <map>
