@@ -58,6 +58,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   struct Round {
     std::uint64_t number = 0;
     core::MonoTime started;
+    core::MonoTime asked_for_jobs;
     bool whole = false;  ///< The round reads all tables, even unchanged ones.
     std::optional<Table<Partition>> partitions;
     std::optional<Table<Node>> nodes;
@@ -169,6 +170,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   }
 
   void have_nodes_again(const RoundPtr& round) {
+    round->asked_for_jobs = now();
     client.jobs(round->whole ? std::nullopt : jobs_update, take(round, &Round::jobs, &Impl::finish));
   }
 
@@ -193,6 +195,11 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
       made->nodes = merge(before->nodes, round->nodes->rows, [](const Node& node) -> const std::string& { return node.name; });
     }
     if (!round->jobs->unchanged) {
+      // slurmctld answers with its time. If nothing has changed, the time is that of an earlier answer.
+      if (const std::int64_t time = round->jobs->last_update; time != 0) {
+        made->clock = core::WallTime{std::chrono::seconds{time}};
+        made->clock_at = round->asked_for_jobs;
+      }
       made->jobs = merge(before->jobs, round->jobs->rows, [](const Job& job) { return job.id; });
     }
     if (!made->job_index || !made->jobs.same(before->jobs)) made->job_index = JobIndex::of(made->jobs);

@@ -46,6 +46,11 @@ bool Snapshot::fresh(core::MonoTime now) const {
   return complete() && now - requested_at <= good_for();
 }
 
+std::optional<core::WallTime> Snapshot::time_at(core::MonoTime now) const {
+  if (!clock) return std::nullopt;
+  return *clock + (now - clock_at);
+}
+
 const Node* Snapshot::node(std::string_view name) const {
   const auto it = nodes.find(name);
   return it == nodes.end() ? nullptr : it->second.get();
