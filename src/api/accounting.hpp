@@ -13,7 +13,7 @@
 
 namespace api {
 
-/// The longest name X of an Accounting. A label of its pods has the value "X-accounting-" plus 10 characters: 63 at most.
+/// The longest name of an Accounting. Its pods have a label "<name>-accounting-<10 characters>", with at most 63 characters.
 inline constexpr std::size_t kMaxAccountingName = 41;
 
 /// The volume of a MariaDB that the operator runs.

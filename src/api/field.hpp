@@ -13,9 +13,9 @@
 //   }
 //   core::Result<NodeSetSpec> spec = api::from_json<NodeSetSpec>(json);
 //
-// A default is written once, as the member's initializer; has_default() copies it into the schema. Absent, null and zero mean
-// the same for members without a default; std::optional tells them apart. Objects of other API groups have no such struct:
-// they stay core::Json.
+// A default is written once, as the member's initializer; has_default() copies it into the schema. For members without a
+// default, absent, null and zero mean the same. Only a std::optional distinguishes absent from zero. Objects of other API
+// groups have no structs of their own: they stay core::Json.
 #pragma once
 
 #include <array>
@@ -69,7 +69,7 @@ class Field {
   Field& max_length(std::size_t n);
   /// Limits how many items a list has.
   Field& items(std::size_t least, std::size_t most);
-  /// Requires a text that matches `regex`, of at most `longest` characters, because std::regex takes stack for every character.
+  /// Requires a match of `regex` with at most `longest` characters, because std::regex uses stack for every character.
   Field& pattern(std::string regex, std::size_t longest);
   /// Requires a single line, not empty, of any length.
   Field& one_line();

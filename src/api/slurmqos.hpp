@@ -88,7 +88,7 @@ struct SlurmQosSpec {
   std::optional<std::string> preempt_exempt_time;
   QosLimits limits;
   core::Json config = core::Json::object();  ///< A QOS in slurmrestd's JSON, for fields that are not members here.
-  std::string config_version;                ///< The data_parser that spells `config`: "v0.0.44". "": any.
+  std::string config_version;                ///< The data_parser version whose field names `config` uses: "v0.0.44". "": any.
   std::optional<std::string> capacity_cluster;
   Adoption adoption = Adoption::kNever;
   DriftPolicy policy = DriftPolicy::kEnforce;
