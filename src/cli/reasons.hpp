@@ -14,7 +14,7 @@ namespace cli {
 struct NamedLimit {
   bool of_qos = false;  ///< The limit is one of a QOS. If false, it is one of an association.
   std::string name;     ///< sacctmgr's name of the limit: "MaxTRESPerUser".
-  std::string tres;     ///< What it limits: "cpu"; "gres/" for any GRES; "?" if Slurm does not say; "" without TRES.
+  std::string tres;     ///< The limited TRES: "cpu"; "gres/" for any GRES; "?" if Slurm does not say; "" if there is none.
   friend bool operator==(const NamedLimit&, const NamedLimit&) = default;
   /// Reports whether the limit is, or may be, on this TRES.
   [[nodiscard]] bool covers(std::string_view of_tres) const;
