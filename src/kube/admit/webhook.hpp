@@ -35,7 +35,7 @@ struct WebhookOptions {
   /// The address to listen on, and limits; the server itself sets `use_tls` and `tls`. The API server accepts objects of 3 MiB,
   /// and sends the old and the new object. It opens one connection for each concurrent request.
   net::ServerOptions listen{.max_request_bytes = 7UL << 20, .max_connections = 64};
-  /// The files of the certificate and its key. New connections use their newest contents. nullopt: set_certificate() is called.
+  /// The files of the certificate and its key. New connections use their newest contents. nullopt: see set_certificate().
   std::optional<net::TlsFilesOptions> files{};
   core::Duration grace{10000};  ///< How long stop() waits for requests under way.
 };

@@ -123,8 +123,8 @@ class Client {
   void cancel_stream(StreamId id);
 
   [[nodiscard]] const ClientOptions& options() const;
-  /// Returns when writes must have ended: at the end of the lease minus lease_margin. Returns nullopt if we do not lead, and
-  /// the end of time if writes are not fenced. For code that writes to other servers: the lease also fences those writes.
+  /// Returns the time by which writes must have ended: lease_margin before the end of the lease. Returns nullopt if we do not
+  /// lead, and the largest time if writes are not fenced. Writes to other servers must obey it as well.
   [[nodiscard]] std::optional<core::MonoTime> write_deadline() const;
   /// Replaces ClientOptions::lease_deadline. For the election, which is created after the client that it uses.
   void set_lease_deadline(std::function<std::optional<core::MonoTime>()> hook);
