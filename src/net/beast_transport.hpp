@@ -40,7 +40,7 @@ class BeastTransport final : public HttpTransport {
   RequestId stream(HttpRequest request, StreamHandler handler) override;
   void cancel(RequestId id) override;
 
-  /// Sets the endpoint of new connections. Old ones are closed after their current request. Error: kInvalid: nothing changes.
+  /// Sets the endpoint of new connections. Old ones are closed after their current request. Error: kInvalid (no change then).
   core::Result<void> set_endpoint(Endpoint endpoint);
   [[nodiscard]] const Endpoint& endpoint() const;
 
