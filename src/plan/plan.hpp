@@ -112,7 +112,7 @@ struct Outcome {
 };
 using Outcomes = std::map<StepId, Outcome>;
 
-/// The part that every Observed has.
+/// The part of the Observed of every controller that the engine fills in.
 struct Context {
   core::WallTime now;  ///< For timestamps in the status, never for ages.
   core::MonoTime mono;
