@@ -19,8 +19,8 @@
 namespace slurm::accounting {
 
 struct ListsOptions {
-  /// The time between the starts of two polls of a list. The four lists with this period make 229 requests a minute at rest.
-  /// With the lists of `seldom` and the Accounting's own requests, there are fewer than 240.
+  /// The time between the starts of two polls of a list. The four lists with this period take 229 requests a minute at rest.
+  /// The lists of `seldom` and the Accounting's own requests included, there are fewer than 240 a minute.
   core::Duration period{1050};
   core::Duration seldom{30000};      ///< The period of TRES and clusters, which only a configuration or a new cluster changes.
   core::Duration often_period{500};  ///< The least period after poll_often(). A pause after a failure is then no longer.
@@ -51,8 +51,8 @@ class Lists {
   void stop();
   /// Polls only these lists; before the first call, all lists. The rows of the other lists remain and become stale.
   void want(std::set<List> lists);
-  /// Call it after a write. The next poll starts four durations of the last poll after the start of that poll; after a failure,
-  /// when its backoff ends. A poll under way does not count, because it may have been answered before the write.
+  /// Call it after a write. The next poll starts when four times the duration of the last poll have passed since its start, or
+  /// its backoff ends. A poll under way does not count, because it may have been answered before the write.
   void poll_soon(List list);
   /// Polls all lists more often for the next two seconds (ListsOptions::often_for), because somebody waits for them.
   void poll_often();
