@@ -7,8 +7,8 @@
 //   slurm.submit({.user = "alice", .partition = "cpu", .duration = 60s});
 //
 // Every rule here was observed on a real Slurm (24.11.5, 25.11, 26.05.5) unless its comment says otherwise.
-// tests/conformance/slurm/README.md lists the tests that check it. Not modelled: accounting, topology, backfill, power saving,
-// jobs in reservations; and the memory and the features that a job of a user needs.
+// tests/conformance/slurm/README.md lists the tests of each rule. Not modelled: accounting, topology, backfill, power saving,
+// jobs in reservations, and the memory and the features that a job of a user needs.
 #pragma once
 
 #include <cstdint>
@@ -165,7 +165,7 @@ struct JobRequest {
   [[nodiscard]] std::map<std::string, int> gres() const;
 };
 
-/// A change to a job by REST. Only what is set is changed.
+/// A change to a job by REST. Only members that are set are changed.
 struct JobUpdate {
   std::optional<std::vector<std::string>> excluded_nodes{};
   std::optional<std::string> comment{}, admin_comment{};

@@ -35,7 +35,7 @@ class ClaimOracle {
     std::int64_t replicas = 0;
     bool when_scaled = false, when_deleted = false;  ///< The retention policy is Delete for the case.
   };
-  /// Returns what a NodeSet wanted recently. An operator may still act on each of these wishes.
+  /// Returns the recent wishes of a NodeSet. An operator may still act on each of them.
   [[nodiscard]] std::vector<Wish> lately(const std::string& uid) const;
 
   core::Loop& loop_;

@@ -1,5 +1,5 @@
-// Checks that the operator does not undo what an administrator or Slurm did to a node: it lifts no drain and no DOWN of theirs,
-// keeps the reason, and does not lose them with the record of a worker that is still wanted.
+// Checks that the operator does not undo a drain or DOWN that an administrator or Slurm has set: it keeps them and their
+// reason, and does not lose them with the record of a worker that is still wanted.
 #pragma once
 
 #include <functional>

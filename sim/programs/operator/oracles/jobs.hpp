@@ -87,7 +87,7 @@ class JobOracle {
     std::optional<core::MonoTime> fenced{};                ///< When the operator deleted the record of its slurmd.
     std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< When it last failed, was cut off, was ended by a probe.
     Blame by = Blame::kUser;                               ///< The cause of its deletion.
-    bool owned = true;                                     ///< Owned by a NodeSet. Nobody cares for other workers.
+    bool owned = true;                                     ///< Owned by a NodeSet. Other workers are not managed.
     std::optional<core::MonoTime> adopted{}, left{};       ///< When a NodeSet last adopted it, and when it last lost its owner.
     std::optional<core::MonoTime> open{};                  ///< Since when it lacks the label of the disruption budget.
     std::optional<core::MonoTime> freed{};                 ///< When an administrator last freed its node.

@@ -4,8 +4,8 @@
 // Always: jobs, workers, holds, drains, replicas, claims, secrets, tokens, writes. Once everything is settled: service. At the
 // end: declared_state, and final_state, which is equal for all histories.
 //
-// Whether something may be deleted depends on the simulated Slurm and on what runs in the simulated pods, never on the
-// operator's evidence.
+// The oracles decide from the simulated Slurm and the processes in the simulated pods whether something may be deleted, never
+// from the operator's evidence.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Checks that the operator writes only while it holds the Lease, only where it may, and never to users' Secrets and
-// ConfigMaps. It deletes by uid. observedGeneration never decreases. At rest, it only renews tokens and repeats warnings that
-// still hold.
+// Checks that the operator writes only while it holds the Lease, only where it may, and never to users' Secrets and ConfigMaps.
+// All deletions name a uid. observedGeneration never decreases. At rest, the operator only renews tokens and repeats warnings
+// that still hold.
 #pragma once
 
 #include <cstdint>
