@@ -464,7 +464,7 @@ class SimSlurm {
   int return_to_service_ = 0;
   std::size_t max_nodes_ = 0;
   core::Duration slurmd_timeout_{300000};
-  std::map<std::string, std::string> node_sets_;  ///< By NodeSet: its feature.
+  std::map<std::string, std::string> node_sets_;  ///< Maps a NodeSet to its feature.
   std::set<std::string> gres_types_;              ///< The names in GresTypes.
   std::map<std::string, SimPartition> partitions_;
   bool features_moved_ = false;  ///< Features have changed since the partitions were last computed.
@@ -474,8 +474,8 @@ class SimSlurm {
   std::map<std::string, SimNode> nodes_;
   std::map<std::int64_t, SimJob> jobs_;
   std::map<std::string, Slurmd> slurmds_;
-  std::map<std::int64_t, std::uint64_t> turns_;    ///< By job: a number that invalidates older timers.
-  std::map<std::string, std::uint64_t> silences_;  ///< By node: a number that invalidates older timers.
+  std::map<std::int64_t, std::uint64_t> turns_;    ///< Maps a job to a number that invalidates older timers.
+  std::map<std::string, std::uint64_t> silences_;  ///< Maps a node to a number that invalidates older timers.
   std::int64_t last_job_ = 0;
   std::uint64_t last_incarnation_ = 0;
   bool scheduling_ = false;

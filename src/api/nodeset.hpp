@@ -125,8 +125,8 @@ struct NodeSetStatus {
   std::string nodeset_hash;
   std::optional<std::int32_t> collision_count;
   std::vector<Condition> conditions;
-  StringMap ordinal_to_node;    ///< With pin_to_node: from the ordinal of a worker to the name of its Kubernetes node.
-  StringMap drains_to_restore;  ///< From the name of a Slurm node to the reason of the drain that the operator will restore.
+  StringMap ordinal_to_node;    ///< With pin_to_node: maps the ordinal of a worker to the name of its Kubernetes node.
+  StringMap drains_to_restore;  ///< Maps the name of a Slurm node to the reason of the drain that the operator will restore.
   std::string selector;
 };
 

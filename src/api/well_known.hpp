@@ -96,7 +96,7 @@ inline constexpr std::string_view kAnnotationMadeWithKey = "slinky.slurm.net/mad
 inline constexpr std::string_view kAnnotationReadsJwks = "slinky.slurm.net/reads-slurm-jwks";
 /// On pods of slurmctld's backups: the step of the key rotation whose key files the pods read when they started.
 inline constexpr std::string_view kAnnotationKeyGeneration = "slinky.slurm.net/key-generation";
-/// On X-config: the UID of the slurmctld pod that was last up. Only if slurmctld's state is lost with its pod.
+/// On X-config: the UID of the slurmctld pod that was last up. Set only if slurmctld's state is lost with its pod.
 inline constexpr std::string_view kAnnotationServedBy = "slinky.slurm.net/served-by";
 inline constexpr std::string_view kAnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash";
 /// On slurmdbd's pod: the hash of slurmdbd.conf, and the hash of the password of the database.

@@ -24,7 +24,7 @@ struct ClusterFacts {
   Rows<slurm::accounting::QueuedJob> jobs;
   Rows<slurm::accounting::PartitionRules> partitions;
   Rows<slurm::accounting::Qos> qos;
-  Rows<slurm::accounting::Association> associations;  ///< Those of this cluster, without inherited limits.
+  Rows<slurm::accounting::Association> associations;  ///< The associations of this cluster, without inherited limits.
   Rows<slurm::accounting::Share> shares;
   std::string no_limits;  ///< Why the lists of slurmdbd are missing; "" if they are there.
   core::WallTime now;
@@ -41,8 +41,8 @@ struct JobLimit {
   std::string whose;        ///< The owner of the jobs that count: "user ann in account physics". "" for a limit on one job.
   std::int64_t limit = 0;
   bool percent = false;                  ///< The limit is in percent of the cluster (a QOS with the flag Relative).
-  std::optional<std::int64_t> in_use{};  ///< What other jobs use, or what was used in the past. nullopt if unknown.
-  std::optional<std::int64_t> asks{};    ///< What this job asks for. nullopt if that needs a time limit, and the job has none.
+  std::optional<std::int64_t> in_use{};  ///< The use by other jobs, or past use. nullopt if unknown.
+  std::optional<std::int64_t> asks{};    ///< The request of this job. nullopt if that needs a time limit, and the job has none.
   /// How far the limit is exceeded: `in_use` + `asks` - `limit`. kUsedMinutes ignores `asks`. For a minimum: how much less than
   /// `limit` the job asks for. If negative, that much is left. nullopt if a number is unknown or in percent. See holds().
   std::optional<std::int64_t> over{};

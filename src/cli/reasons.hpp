@@ -49,7 +49,7 @@ enum class Among { kAll, kUser, kAccount };
 struct LimitKind {
   std::string_view name;  ///< The name of the limit in sacctmgr.
   Measure measure;
-  Among among = Among::kAll;  ///< Whose jobs count: all under the limit's holder, or one user's or account's.
+  Among among = Among::kAll;  ///< The jobs that count: all under the limit's holder, or those of one user or account.
 };
 /// Returns the limit of this name, as sacctmgr spells it; null if there is no such limit on jobs.
 [[nodiscard]] const LimitKind* limit_kind(std::string_view name);

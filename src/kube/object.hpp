@@ -69,7 +69,7 @@ ObjectMeta parse_meta(const core::Json& object);
 /// A whole object, for kinds with few objects: our own resources and owned children.
 struct Object {
   ObjectMeta meta;
-  core::Json body;  ///< Without metadata.managedFields and kubectl's last-applied-configuration.
+  core::Json body;  ///< The object without metadata.managedFields and kubectl's last-applied-configuration.
 };
 
 /// A condition in the status of a pod or a node.

@@ -35,9 +35,9 @@ class AsioLoop final : public core::Loop {
 
   /// Runs callbacks until stop(), even if there is nothing to do. Passes on an exception of a callback, which is a bug.
   void run();
-  /// May be called from any thread. run() returns after the current callback.
+  /// Makes run() return after the current callback. May be called from any thread.
   void stop();
-  /// May be called from any thread. Calls `call` on the loop.
+  /// Calls `call` on the loop. May be called from any thread.
   void post(core::Callback call);
   /// Calls `call` with the signal's number at every SIGTERM and SIGINT.
   void on_signals(std::function<void(int)> call);

@@ -69,8 +69,8 @@ struct Step {
   StepId id;
   std::string reason;  ///< Why the step is needed, in words for a person.
   ActPtr act;
-  /// For this long after the start of the previous group, the step may begin although the pass has used up its time. Set it
-  /// only on the first step of a group, to complete what the previous group began.
+  /// The step may begin this long after the start of the previous group, even if the pass has used up its time. Set it only on
+  /// the first step of a group, to complete what the previous group began.
   core::Duration late{0};
 };
 
@@ -99,7 +99,7 @@ struct Fact {
   core::Result<core::Json> value;
   core::MonoTime asked_at;  ///< The answer is no older than this.
 };
-using Facts = std::map<std::string, Fact>;  ///< By Need::id.
+using Facts = std::map<std::string, Fact>;  ///< The keys are Need::id.
 
 /// The result of a step in earlier passes of this key.
 struct Outcome {
@@ -114,7 +114,7 @@ using Outcomes = std::map<StepId, Outcome>;
 
 /// The part of the Observed of every controller that the engine fills in.
 struct Context {
-  core::WallTime now;  ///< For timestamps in the status, never for ages.
+  core::WallTime now;  ///< The time for timestamps in the status. Compute ages from `mono`.
   core::MonoTime mono;
   Outcomes outcomes;  ///< The outcomes of this key's steps so far.
   Facts facts;        ///< The answers to the needs of the previous plan of this pass.

@@ -99,7 +99,7 @@ class WorkQueue {
   std::set<std::pair<core::MonoTime, WorkKey>> waiting_;                ///< Sorted by due time.
   std::set<WorkKey> processing_;
   std::map<WorkKey, int> failures_;
-  std::map<std::uint32_t, std::uint64_t> adds_;  ///< From the controller to how often a key of it became due.
+  std::map<std::uint32_t, std::uint64_t> adds_;  ///< Maps a controller to how often one of its keys became due.
   std::uint64_t sequence_ = 0;
   core::Duration last_wait_{0};
 };

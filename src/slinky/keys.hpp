@@ -49,7 +49,7 @@ struct SecretFacts {
   std::optional<kube::ObjectMeta> meta;
   std::string content;  ///< Equal for two Secrets with equal data. Only for comparisons: never written or shown.
   bool edited = false;  ///< The data of this keyring do not match the hash in its annotation, so it is not usable.
-  std::optional<KeyRotation> rotation{};  ///< Only for keyrings.
+  std::optional<KeyRotation> rotation{};  ///< The current rotation. Only set for keyrings.
   int size = 0;                           ///< The size of the value in bytes.
 
   [[nodiscard]] bool usable() const { return presence == kube::Presence::kPresent && has_key; }

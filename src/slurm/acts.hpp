@@ -54,7 +54,7 @@ struct ResumeNode final : plan::Act {
 struct UpdateNode final : plan::Act {
   ClusterKey cluster;
   std::string node;
-  NodeUpdate update;  ///< state and reason must be unset; with `own`, features too.
+  NodeUpdate update;  ///< Its state and reason must be unset; with `own`, its features too.
   std::optional<OwnFeatures> own{};
   std::optional<NodeMark> mark{};
   [[nodiscard]] core::Json describe() const override;

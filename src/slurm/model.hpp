@@ -47,7 +47,7 @@ struct Node {
   std::string name, address, hostname, reason, comment, extra, instance_id, version;
   NodeState state;
   std::vector<std::string> features, active_features, partitions;
-  std::string gres;         ///< As in slurm.conf, with sockets: "gpu:h100:8(S:0-1)"; "": none.
+  std::string gres;         ///< The GRES as in slurm.conf, with sockets: "gpu:h100:8(S:0-1)"; "": none.
   std::string topology;     ///< "default:switch-1"; "" if the node has none or the server does not report it.
   std::string reservation;  ///< The active reservation of the node; "": none. If there are several, one of them.
   std::optional<core::WallTime> slurmd_start_time, boot_time;
@@ -132,7 +132,7 @@ struct Ping {
 struct NodeUpdate {
   std::optional<std::string> state, reason, comment;
   std::optional<std::vector<std::string>> features;
-  std::optional<std::vector<std::string>> active_features{};  ///< Only sent with `features`. Unset: like `features`.
+  std::optional<std::vector<std::string>> active_features{};  ///< Sent only with `features`. Unset: the same as `features`.
   std::optional<std::string> topology{};                      ///< Ignored unless Capabilities::topology_update.
   std::optional<std::int64_t> weight{};                       ///< Lasts until slurmctld reconfigures.
   std::optional<std::string> extra{};                         ///< JSON, or "". A field for administrators and programs.

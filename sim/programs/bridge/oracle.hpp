@@ -93,7 +93,7 @@ class BridgeOracle final : public Oracle {
   KubeApi& api_;
   SimSlurm& slurm_;
   std::string installation_;
-  std::set<std::string> freed_;  ///< Pods by uid.
+  std::set<std::string> freed_;  ///< The uids of pods whose gates somebody else has removed.
   // Jobs that slurmctld has lost with its state: "NUMBER.SUBMITTED".
   std::set<std::string> lost_;
   std::set<std::string> lost_alive_;             ///< The jobs in lost_ that had not ended.

@@ -27,7 +27,7 @@ struct RotationRules {
   std::string dns_name{};                        ///< The name by which the API server calls the webhook.
   core::Duration lifetime{90LL * 24 * 3600000};  ///< The lifetime of a certificate.
   core::Duration renew_before{30LL * 24 * 3600000};
-  core::Duration backdate{3600000};  ///< For API servers with a slow clock.
+  core::Duration backdate{3600000};  ///< How far notBefore is in the past, for API servers with a slow clock.
 };
 
 /// The change that the Secret needs.

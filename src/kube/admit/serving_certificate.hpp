@@ -5,7 +5,7 @@
 //                                        [&](const net::Tls& tls) { return server.set_certificate(tls); });
 //   certificate.start();
 //
-// A Secret without the program's label belongs to somebody else, such as cert-manager. The program serves, but never writes it.
+// A Secret without the program's label belongs to others (cert-manager). Its certificate is served. It is never written.
 #pragma once
 
 #include <functional>

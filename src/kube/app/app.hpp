@@ -34,9 +34,9 @@ class App final : public run::Shell {
  public:
   explicit App(const run::Program& program);
 
-  /// The process is ready only if this holds too.
+  /// Adds a condition for readiness: the process is ready only if `holds` returns true as well.
   void ready_when(std::function<bool()> holds) { ready_when_ = std::move(holds); }
-  /// When the process is told to end, calls `stop` before it stops the manager. `stop` must call back.
+  /// Calls `stop` when the process is told to end, before the manager is stopped. `stop` must call `done`.
   void stop_first(std::function<void(std::function<void()> done)> stop) { stop_first_ = std::move(stop); }
 
   // Call these only after start().

@@ -52,7 +52,7 @@ struct WriteOptions {
   bool fenced = true;           ///< Refuses the write unless we lead. False only for the Lease itself.
   std::optional<core::Duration> timeout{};
   bool urgent = false;   ///< See net::HttpRequest.
-  bool dry_run = false;  ///< For create: the server does everything but store the object.
+  bool dry_run = false;  ///< Only for create: the server does everything except store the object.
 };
 
 struct DeleteOptions {

@@ -50,7 +50,7 @@ class Shell {
 
   [[nodiscard]] net::AsioLoop& loop() { return loop_; }
   [[nodiscard]] core::Random& random() { return random_; }
-  [[nodiscard]] core::Logger& log() { return *log_; }  ///< Only after start().
+  [[nodiscard]] core::Logger& log() { return *log_; }  ///< Call it only after start().
   /// Returns the text of /metrics.
   [[nodiscard]] std::string metrics_text();
   /// Logs an error that ends the process, and returns the exit code.

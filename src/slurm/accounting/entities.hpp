@@ -80,7 +80,7 @@ extern const std::array<QosField, 22> kAssociationFields;
 
 /// An account or user as slurmdbd has it.
 struct Entity {
-  std::string name;  ///< As slurmdbd spells it.
+  std::string name;  ///< The name in slurmdbd's spelling.
   Settings settings;
 };
 /// Returns the account or user of this name, or nullopt. The name is compared without case.

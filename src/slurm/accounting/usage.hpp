@@ -59,7 +59,7 @@ struct Share {
   std::string partition;
   std::optional<double> usage;                              ///< The fraction of the parent's usage, from 0 to 1.
   std::optional<double> factor;                             ///< The fair-share factor, from 0 to 1. Counts only for users.
-  std::map<std::string, double, std::less<>> tres_seconds;  ///< By TRES, decayed as PriorityDecayHalfLife says.
+  std::map<std::string, double, std::less<>> tres_seconds;  ///< The usage by TRES, decayed by PriorityDecayHalfLife.
   friend bool operator==(const Share&, const Share&) = default;
 };
 

@@ -22,7 +22,7 @@ enum class Kind { kSlurm, kCgroup, kSlurmdbd };
 
 struct Setting {
   std::string key;    ///< In Slurm's spelling if the key is known.
-  std::string value;  ///< Without enclosing quotes.
+  std::string value;  ///< The value without enclosing quotes.
   int line = 0;       ///< Line of the text, from 1; 0 if it was not parsed.
 };
 

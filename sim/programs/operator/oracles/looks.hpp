@@ -49,7 +49,7 @@ class Looks {
   core::Loop& loop_;
   KubeApi& api_;
   SlurmSite& site_;
-  std::map<std::string, Look> asked_;                                  ///< By node: the last look.
+  std::map<std::string, Look> asked_;                                  ///< Maps a node to the last look.
   std::map<std::pair<kube::Key, std::string>, core::MonoTime> freed_;  ///< By Controller and node: when an admin freed it.
 };
 

@@ -39,7 +39,7 @@ class WorkerOracle {
   const Looks& looks_;
   JobOracle& jobs_;
   Tell violation_;
-  std::map<kube::Key, core::MonoTime> gone_;  ///< By Controller: when it was last deleted.
+  std::map<kube::Key, core::MonoTime> gone_;  ///< Maps a Controller to the time of its last deletion.
 };
 
 }  // namespace sim
