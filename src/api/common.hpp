@@ -47,12 +47,12 @@ struct Metadata {
 
 struct PodTemplate {
   Metadata metadata;
-  core::Json spec = core::Json::object();  ///< A core/v1 PodSpec, merged over the operator's.
+  core::Json spec = core::Json::object();  ///< A core/v1 PodSpec that is merged over the operator's own.
 };
 
 struct ServiceSpec {
   Metadata metadata;
-  core::Json spec = core::Json::object();  ///< A core/v1 ServiceSpec, merged over the operator's.
+  core::Json spec = core::Json::object();  ///< A core/v1 ServiceSpec that is merged over the operator's own.
   std::int32_t port = 0;                   ///< 0: the component's own port.
   std::int32_t node_port = 0;              ///< 0: chosen by Kubernetes.
 };

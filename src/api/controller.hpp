@@ -47,15 +47,15 @@ struct ControllerSpec {
   std::string cluster_name;                            ///< "": <namespace>_<name>.
   std::optional<SecretKeySelector> slurm_key_ref;      ///< Absent: the operator generates a key.
   std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent: jwt_hs256_key_ref is used instead.
-  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref. Both absent: a key is generated.
+  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref. If neither is set, a key is generated.
   std::optional<ConfigMapKeySelector> jwks_key_ref;
   std::optional<LocalObjectReference> accounting_ref;
   bool external = false;
   std::optional<ExternalConfig> external_config;
   ControllerHighAvailability ha;
-  core::Json slurmctld = core::Json::object();    ///< A core/v1 Container, merged over the operator's.
-  core::Json reconfigure = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
-  core::Json logfile = core::Json::object();      ///< A core/v1 Container, merged over the operator's.
+  core::Json slurmctld = core::Json::object();    ///< A core/v1 Container that is merged over the operator's own.
+  core::Json reconfigure = core::Json::object();  ///< A core/v1 Container that is merged over the operator's own.
+  core::Json logfile = core::Json::object();      ///< A core/v1 Container that is merged over the operator's own.
   bool inplace_reconfigure = false;
   PodTemplate pod_template;
   std::string extra_conf;

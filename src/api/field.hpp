@@ -1,5 +1,5 @@
-// A custom resource is a plain struct with one field list. From that one list come the JSON both ways, the CRD schema with its
-// rules, the reference documentation, field diffs, and the tests that mutate every field.
+// A custom resource is a plain struct with one field list. The list defines how the struct is read from and written to JSON,
+// the CRD schema with its rules, the reference documentation, field diffs, and the tests that mutate every field.
 //
 //   struct NodeSetSpec {
 //     std::int32_t replicas = 1;

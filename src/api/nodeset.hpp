@@ -89,8 +89,8 @@ struct NodeSetSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;
   ScalingMode scaling_mode = ScalingMode::kStatefulSet;
-  core::Json slurmd = core::Json::object();   ///< A core/v1 Container, merged over the operator's.
-  core::Json logfile = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
+  core::Json slurmd = core::Json::object();   ///< A core/v1 Container that is merged over the operator's own.
+  core::Json logfile = core::Json::object();  ///< A core/v1 Container that is merged over the operator's own.
   std::optional<NodeSetSsh> ssh;
   PodTemplate pod_template;
   std::string extra_conf;  ///< Pairs Key=Value for `slurmd --conf`, separated by spaces.

@@ -101,7 +101,7 @@ struct CapacityLimitStatus {
   std::string expression;
   std::int64_t value = 0;
   std::string cluster;                                     ///< The name of the Controller.
-  std::map<std::string, IntOrString, std::less<>> inputs;  ///< What was counted: {"all": 128, "partition(gpu)": 64}.
+  std::map<std::string, IntOrString, std::less<>> inputs;  ///< The values used: {"all": 128, "partition(gpu)": 64}.
   std::optional<core::WallTime> lower_since;               ///< Set while the expression gives less than `value`.
 };
 

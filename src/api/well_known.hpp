@@ -59,7 +59,7 @@ inline constexpr std::string_view kAnnotationRolls = "nodeset.slinky.slurm.net/r
 inline constexpr std::string_view kAnnotationPinnedTo = "nodeset.slinky.slurm.net/pinned-to";
 /// On the PVC of a worker that was removed by scaling in: the UID of the worker's pod. The PVC is deleted with the pod.
 inline constexpr std::string_view kAnnotationScaledIn = "nodeset.slinky.slurm.net/scaled-in";
-/// The revision hash with which the pod was created. Only on a pod that got a newer template in place, without a new pod.
+/// The revision hash with which the pod was created. Set only on a pod that was updated to a newer template in place.
 inline constexpr std::string_view kAnnotationCreatedRevision = "nodeset.slinky.slurm.net/created-revision";
 /// On the newest ControllerRevision, until all workers have it: the controller-revision-hash of the previous revision. Workers
 /// below spec.updateStrategy.rollingUpdate.partition still have the previous revision.
@@ -75,7 +75,7 @@ inline constexpr std::string_view kAnnotationConfirmStateLoss = "nodeset.slinky.
 /// release. From then on, a missing node in Slurm does not prove that the worker has no jobs.
 inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.net/registered";
 
-// Annotations that users set on Kubernetes Nodes. On a worker pod, the operator notes the topology that it set in Slurm.
+// Annotations that users set on Kubernetes Nodes. The operator copies the topology that it set in Slurm to the worker pod.
 inline constexpr std::string_view kAnnotationNodeCordonReason = "nodeset.slinky.slurm.net/node-cordon-reason";
 inline constexpr std::string_view kAnnotationNodeHostnameOverride = "nodeset.slinky.slurm.net/hostname-override";
 /// On a worker pod, set by the operator: more pairs Key=Value for `slurmd --conf`, until the worker has registered.
