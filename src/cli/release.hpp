@@ -30,7 +30,7 @@ struct ReleaseStep {
 
 struct ReleaseFacts {
   core::Json controller;
-  std::vector<core::Json> nodesets, restapis, workers, revisions, budgets, accountings{};  ///< Those in the same namespace.
+  std::vector<core::Json> nodesets, restapis, workers, revisions, budgets, accountings{};  ///< All in the same namespace.
 };
 
 struct ReleasePlan {
