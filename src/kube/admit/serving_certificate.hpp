@@ -5,7 +5,7 @@
 //                                        [&](const net::Tls& tls) { return server.set_certificate(tls); });
 //   certificate.start();
 //
-// A Secret without the program's label belongs to others (cert-manager). Its certificate is served. It is never written.
+// A Secret without the program's label belongs to others (cert-manager). The program only serves the certificate in it.
 #pragma once
 
 #include <functional>

@@ -48,8 +48,8 @@ class WebhookServer {
 
   /// Starts to serve with the certificate of the files. Errors: those of the files and of net::HttpServer::start.
   core::Result<void> start();
-  /// Sets the certificate for new connections. The first call starts to serve. Only without `files`. Errors: those of
-  /// net::HttpServer::start and net::HttpServer::set_tls; a certificate from before stays in use.
+  /// Sets the certificate for new connections. The first call starts to serve. Call it only without `files`. Errors: those of
+  /// net::HttpServer::start and net::HttpServer::set_tls; the previous certificate then stays in use.
   core::Result<void> set_certificate(net::Tls tls);
   /// Refuses new connections, answers requests under way within the grace period, then calls `done`.
   void stop(std::function<void()> done);

@@ -42,8 +42,8 @@ class App final : public run::Shell {
   // Call these only after start().
   /// Returns the client. Until the manager exists, writes are not fenced: no lease is needed for them.
   [[nodiscard]] Client& client() { return *client_; }
-  /// Creates the manager on the first call; run() starts and stops it. Whatever is registered with it must be destroyed before
-  /// the App. A lost lease ends the process at once.
+  /// Creates the manager on the first call; run() starts and stops it. Controllers and targets that are added to the manager
+  /// must be destroyed before the App. A lost lease ends the process at once.
   [[nodiscard]] Manager& manager();
   /// Returns the namespace in which the process runs, and in which the Lease is.
   [[nodiscard]] std::string own_namespace() const;
