@@ -30,7 +30,7 @@ using GatePtr = std::shared_ptr<const Gate>;
 
 struct ActResult {
   core::Result<core::Json> value;  ///< The reply or the error. run() drops the reply; only fetch() returns it.
-  /// The gates of a write, also after kUnknownOutcome. Such a gate opens once a later consistent read has shown the outcome.
+  /// The gates of a write. After kUnknownOutcome, they open once a later consistent read has shown the outcome.
   std::vector<GatePtr> gates;
 };
 

@@ -112,7 +112,7 @@ struct Outcome {
 };
 using Outcomes = std::map<StepId, Outcome>;
 
-/// The part of the Observed of every controller that the engine fills in.
+/// The inputs of a plan that the engine provides. The Observed of each controller contains them.
 struct Context {
   core::WallTime now;  ///< The time for timestamps in the status. Compute ages from `mono`.
   core::MonoTime mono;
@@ -120,7 +120,7 @@ struct Context {
   Facts facts;        ///< The answers to the needs of the previous plan of this pass.
 };
 
-/// The whole difference between the actual and the desired state, as far as it is known. It may take several passes to remove.
+/// The whole difference between the actual and the desired state, as far as it is known. Its removal may take several passes.
 struct Intent {
   std::string summary;  ///< The purpose, if the steps alone do not show the purpose: "end the cluster".
   /// The work of this pass and of later ones: the objects ("default/cpu-0") by verb and kind. The keys have no name and no
