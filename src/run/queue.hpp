@@ -2,7 +2,7 @@
 //
 // Pure data: the caller passes the time, and sets a timer for next_due().
 //
-// Requires: done() for each key that was popped.
+// Requires: the caller calls done() for each key that pop() has returned.
 // Guarantees: a key is queued at most once, and never processed twice at once: a key that is added while it is being
 // processed runs again after done().
 //

@@ -56,8 +56,8 @@ class Shell {
   /// Logs an error that ends the process, and returns the exit code.
   int fatal(std::string_view what, const core::Error& error);
 
-  /// Serves health and metrics, begins, and runs until SIGTERM or SIGINT and the orderly end. Returns the exit code. A second
-  /// signal or an exception ends the process at once.
+  /// Serves health and metrics, calls begin(), and runs the loop until SIGTERM or SIGINT. Then calls end(). Returns the exit
+  /// code. A second signal or an exception ends the process at once.
   int run();
 
  protected:
