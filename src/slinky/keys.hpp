@@ -43,8 +43,8 @@ struct SecretFacts {
   KeyRef ref;
   kube::Presence presence = kube::Presence::kUnknown;
   bool has_key = false;  ///< The Secret has a value under the data key, and it is not empty.
-  /// Changes when the value changes. Processes that share the salt of SecretRecords compute the same digest. A keyring has the
-  /// digest of the Secret that it was copied from, at the time of the copy.
+  /// A digest of the value. Processes that share the salt of SecretRecords compute the same digest. A keyring has the digest of
+  /// the Secret that it was copied from, at the time of the copy.
   std::string digest;
   std::optional<kube::ObjectMeta> meta;
   std::string content;  ///< Equal for two Secrets with equal data. Only for comparisons: never written or shown.
