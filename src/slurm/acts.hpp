@@ -36,10 +36,10 @@ struct DrainNodes final : plan::Act {
 };
 
 /// Returns to service a node that the owner drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a drained
-/// node, and RESUME for one that is down. If other programs of ours also drain the node, only removes the owner's reason from
-/// theirs. Otherwise sets the reason "Not responding", because before 26.05 Slurm never clears a reason, and the next drain
+/// node, and RESUME for one that is down. If other programs of ours have drained the node too, only removes the owner's part of
+/// the reason. Otherwise sets the reason "Not responding", because before 26.05 Slurm never clears a reason, and the next drain
 /// would keep it. Fails with kConflict if the live node is in service, is failing, or was taken out of service by somebody
-/// else. With `seen`, also fails if the owner's reason has changed since, which the preStop hook of a worker can do.
+/// else. With `seen`, also fails if the owner's part has changed since, which the preStop hook of a worker can do.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   Owner owner{};

@@ -1,8 +1,8 @@
 // Finds out from the reason of a Slurm node who keeps the node out of service (drained, failing or down). After a restart of
 // our program, no other record tells this.
 //
-// Several of our programs can keep one node out of service, each for its own cause. Such a cause is a hold of the program. No
-// program may undo the hold of another program or of a person. All holds are in the one reason of the node, by program:
+// Several of our programs can keep a node out of service, each for its own cause, called a hold. No program may undo the hold
+// of another program or of a person. The node's reason contains all holds, each behind the name of its program:
 //
 //   slurm-operator: Node (a) was cordoned; slurm-bridge: pods run there
 //

@@ -65,11 +65,11 @@ struct Node {
 struct JobDetails {
   std::string user;
   std::string reason;                         ///< Why the job waits, as Slurm spells it: "Resources".
-  std::string admin_comment;                  ///< Only administrators can write it.
+  std::string admin_comment;                  ///< Only administrators can write this comment.
   std::string mcs_label;                      ///< The label that Slurm's Multi-Category Security gives the job.
-  std::string comment;                        ///< The user of the job can write it.
+  std::string comment;                        ///< The user of the job can write this comment.
   std::string excluded_nodes;                 ///< A hostlist.
-  bool external = false;                      ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
+  bool external = false;                      ///< EXTERNAL_JOB: the job holds nodes, and Slurm runs nothing on them.
   std::optional<core::WallTime> submitted{};  ///< A requeue sets a later time.
   std::optional<core::WallTime> preempted{};  ///< When its GraceTime began, after which Slurm gives its nodes to another job.
   friend bool operator==(const JobDetails&, const JobDetails&) = default;
@@ -88,7 +88,7 @@ struct Job {
   std::set<std::string, std::less<>> flags;     ///< Flags beside the base state: COMPLETING CONFIGURING ...
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
-  bool prolog = false;  ///< The job is RUNNING, but its prolog runs on a node. Needs PrologFlags=Alloc.
+  bool prolog = false;                          ///< The job is RUNNING, but its prolog runs on a node. Needs PrologFlags=Alloc.
   /// The nodes that the job holds, then those that it only names (-w). If Slurm lacks one of the latter, the job fails.
   std::vector<std::string> nodes;
   std::size_t only_named = 0;  ///< The number of `nodes` at the end that are only named, not held.
@@ -97,7 +97,7 @@ struct Job {
   /// `end` is the start plus the time limit, or absent without a limit. For a job that has ended, `end` is the real end. For a
   /// waiting job, `start` and `end` are Slurm's estimates, which are read only if the program asks for details.
   std::optional<core::WallTime> start, end;
-  std::int64_t array = 0;              ///< The job array of which it is a task; 0: none.
+  std::int64_t array = 0;              ///< The job array that the job is a task of; 0: none.
   std::optional<std::int64_t> task{};  ///< The index of the task in its job array. nullopt: the job is no such task.
   bool stepmgr = false;                ///< One slurmstepd of the job manages its steps and keeps the auth/slurm key.
   bool batch = false;                  ///< The job has a batch script. Other jobs cannot be requeued.

@@ -1,4 +1,4 @@
-// Jobs that our programs submit: their settings, the mark by which a program knows its job, and the evidence that a job is its.
+// Jobs that our programs submit: their settings, the mark that names the program, and the evidence of who submitted a job.
 //
 // These jobs are external (EXTERNAL_JOB, Slurm 25.05 and later): they hold nodes, have no script, and Slurm runs nothing for
 // them. Slurm numbers jobs itself, so a program gives each submission a key. The program, its instance and the key are in the

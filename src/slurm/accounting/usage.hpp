@@ -24,7 +24,7 @@ using TresCounts = std::map<std::string, std::int64_t, std::less<>>;
 /// A job, with the values that limits depend on. Texts are as Slurm reports them.
 struct QueuedJob {
   std::int64_t id = 0;
-  std::int64_t array = 0;  ///< The job array of which it is a task; 0: none.
+  std::int64_t array = 0;  ///< The job array that the job is a task of; 0: none.
   std::optional<std::int64_t> task{};
   std::string tasks;  ///< The tasks of an array for which the record stands: "1-3%1". "": one job.
   std::string cluster, user, account, qos, partition, state;
