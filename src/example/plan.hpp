@@ -1,7 +1,7 @@
 // The decisions of the example program: it keeps the files of a folder equal to those of a list.
 //
 // This is the smallest program on the engine: one controller and one target, without Kubernetes and Slurm. See
-// docs/how-to/add-a-program.md, which quotes it. sim/programs/example runs it in the simulator.
+// docs/how-to/add-a-program.md, which quotes this file. sim/programs/example runs it in the simulator.
 #pragma once
 
 #include <map>
