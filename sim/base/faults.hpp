@@ -23,9 +23,9 @@ namespace sim {
 
 enum class Fault {
   kNone,
-  kRefuse,         ///< No connection. Not carried out, and the client knows it.
-  kLostRequest,    ///< Not carried out, and the client cannot know it.
-  kLostReply,      ///< Carried out, and the client cannot know it.
+  kRefuse,         ///< The connection is refused. The client knows that nothing was carried out.
+  kLostRequest,    ///< The request is lost. The client cannot know that it was not carried out.
+  kLostReply,      ///< The reply is lost. The client cannot know that the request was carried out.
   kConflict,       ///< 409, not carried out. A GET or a POST gets kInternal instead.
   kTooMany,        ///< 429 with Retry-After: 1, not carried out.
   kInternal,       ///< 500, not carried out.

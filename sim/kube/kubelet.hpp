@@ -28,7 +28,7 @@ class PodView {
   [[nodiscard]] const std::string& uid() const;
   [[nodiscard]] const std::string& node() const;  ///< The Kubernetes node.
   [[nodiscard]] const std::string& ip() const;
-  [[nodiscard]] std::int64_t machine_started() const;  ///< The start of its machine (wall clock, s); 0: of the simulation.
+  [[nodiscard]] std::int64_t machine_started() const;  ///< The start of its machine (wall clock, s); 0: that of the simulation.
   [[nodiscard]] std::string hostname() const;          ///< spec.hostname, or the pod's name; with hostNetwork the node's name.
   [[nodiscard]] const core::Json& object() const;      ///< The pod as the kubelet last saw it.
   /// Returns the item of spec.containers, spec.initContainers or spec.ephemeralContainers; null if there is none.

@@ -155,7 +155,7 @@ struct JobRequest {
   std::string admin_comment{};
   bool external = false;  ///< EXTERNAL_JOB: it has no script, and lasts until somebody ends it.
   std::vector<std::string> excluded_nodes{};
-  // Only of external jobs.
+  // The following members are used by external jobs only.
   std::string account{}, qos{}, comment{}, mcs_label{}, constraints{};  ///< Constraints: features, joined by "&".
   std::string tres_per_node{};                                          ///< "gres/gpu:2".
   bool held = false;                                                    ///< Priority 0.
@@ -190,8 +190,8 @@ struct SimJob {
   core::MonoTime started;         ///< When it was last given its nodes.
   core::MonoTime prolog_until;    ///< When its prolog ends or ended.
   bool unlaunched = false;        ///< slurmctld lost the launch: the job never runs.
-  bool doomed = false;            ///< It has no processes, or they ended with a slurmd, and Slurm does not know it yet.
-  // Only of external jobs.
+  bool doomed = false;            ///< Its processes do not exist, or ended with a slurmd, but Slurm does not know it yet.
+  // The following members are used by external jobs only.
   std::string reason = "None", description{};  ///< Why it waits or has ended, as Slurm spells it.
   std::string failed_node{};
   std::int64_t preempted = 0;  ///< When its grace time began, in seconds of the wall clock; 0: never.
