@@ -48,7 +48,7 @@ struct Snapshot {
   Health health = Health::kNone;
   std::string error;                                           ///< Why the snapshot is not complete.
   core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< The code of `error`.
-  bool from_server = false;                                    ///< The error is an answer of slurmrestd.
+  bool from_server = false;                                    ///< The error was returned by slurmrestd itself.
   bool other_cluster = false;                                  ///< The error is that another cluster answers.
   int failures = 0;                                            ///< Rounds in a row that failed with `error_code`.
   core::MonoTime requested_at;                                 ///< No request for the contents started before this time.
