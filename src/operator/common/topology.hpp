@@ -20,11 +20,11 @@ inline constexpr std::string_view kTopologyRoot = "k8s";
 /// Returns the first label of the spec that the Kubernetes node lacks, or "".
 [[nodiscard]] std::string missing_label(const api::Topology& spec, const kube::ObjectMeta& kube_node);
 
-/// Returns the topology string of the Slurm nodes on a Kubernetes node. "": the node lacks a label. The name of a unit has the
-/// values of its label and of all wider labels, so that equal values below different units make different units. Slurm limits
-/// names to 64 characters: a longer name is cut and ends with a digest. For a tree, the string has all units from the top, so
-/// that Slurm can create missing switches (switch_record_add_switch) and never refuses its own state because a switch is
-/// missing.
+/// Returns the topology string of the Slurm nodes on a Kubernetes node. "": the node lacks a label. The name of a unit
+/// has the values of its label and of all wider labels, so that equal values below different units make different units.
+/// Slurm limits names to 64 characters: a longer name is cut and ends with a digest. For a tree, the string has all
+/// units from the top, so that Slurm can create missing switches (switch_record_add_switch) and always accepts its own
+/// state.
 [[nodiscard]] std::string topology_of(const api::Topology& spec, const kube::ObjectMeta& kube_node);
 
 /// True if the names of all units in the topology string can come from topology_of, for any spec. Assumes that nobody else

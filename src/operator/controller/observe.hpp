@@ -23,7 +23,7 @@ struct Caches {
   bool reads_nodes;
 };
 
-/// Finds stale records from the observed NodeSets, workers and Slurm nodes.
+/// Finds the records of workers that no NodeSet manages any more, from the observed NodeSets, workers and Slurm nodes.
 [[nodiscard]] std::vector<StaleRecord> find_stale_records(const Observed& observed, const plan::Observing& observing);
 
 class ControllerController final : public kube::TypedController<Observed> {
