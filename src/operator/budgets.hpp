@@ -19,11 +19,11 @@ namespace op {
 void remove_budgets(kube::Client& client, const std::vector<std::string>& namespaces,
                     std::function<void(core::Result<int>)> done);
 
-/// Checks whether the operator `name` is still installed or still runs: then the budgets must stay. Normally, `helm uninstall`
-/// deletes the operator's Deployment before the Job that removes the budgets, but a user may have applied that Job directly. A
-/// running operator renews its Lease, and releases it when it ends. Calls `done` within 90 seconds: with the Deployment if it
-/// exists, with "" if no operator runs, or with an error. Errors: those of a read, and kConflict if the Lease is still renewed
-/// without a Deployment.
+/// Checks whether the operator `name` is still installed or still runs: then the budgets must stay. Normally, the Job that
+/// removes the budgets runs after `helm uninstall` has deleted the operator's Deployment, but a user may have applied that Job
+/// directly. A running operator renews its Lease, and releases it when it ends. Calls `done` within 90 seconds: with the
+/// Deployment if it exists, with "" if no operator runs, or with an error. Errors: those of a read, and kConflict if the
+/// Deployment is gone but the Lease is still renewed.
 void look_for_operator(core::Loop& loop, kube::Client& client, const kube::Key& name,
                        std::function<void(core::Result<std::string>)> done);
 

@@ -470,7 +470,7 @@ struct Protection {
 };
 [[nodiscard]] Protection judge_protection(const View& view, const Slot& worker);
 
-/// The time until the next plan while deletions are stopped or Slurm's answers are in doubt: no event tells the end of that.
+/// The time until the next plan while deletions are stopped or Slurm's answers are in doubt. No event reports the end of that.
 inline constexpr core::Duration kDoubtAgain{1000};
 /// The largest number of workers, and of claims, that one pass creates.
 inline constexpr std::size_t kCreatesPerPass = 48;

@@ -38,8 +38,8 @@ namespace op::testing {
 
 using core::Json;
 
-/// How slurmctld answers. kIgnores: loads no slurm.conf; kRefuses: refuses slurm.conf; kForbids: refuses the token; kBabbles:
-/// not in JSON; kElsewhere: as another cluster; kSilent: not to slurmrestd; kAway: slurmrestd does not answer either.
+/// How slurmctld answers. kObeys: normally; kIgnores: loads no slurm.conf; kRefuses: refuses slurm.conf; kForbids: refuses the
+/// token; kBabbles: not in JSON; kElsewhere: as another cluster; kSilent: not to slurmrestd; kAway: slurmrestd is away as well.
 enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere, kSilent };
 
 class World {
@@ -81,7 +81,7 @@ class World {
     store(id, std::move(document));
   }
 
-  /// A user replaces the spec.
+  /// Replaces the spec, as a user does.
   void edit(const std::string& kind, const kube::Key& key, const Json& spec) {
     Json document = objects_.at({kind, key});
     if (document.value("spec", Json()) == spec) return;
