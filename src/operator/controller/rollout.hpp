@@ -91,7 +91,7 @@ struct ConfigState {
   std::set<std::int64_t> cut_short{};
   std::optional<core::WallTime> starting_at{};  ///< When slurmctld loaded while workers started: see starting.hpp. In seconds.
   std::optional<Places> places{};               ///< Which workers have their places: see places.hpp.
-  bool ran = false;  ///< slurmctld has run; set only if no other member shows it: see has_run().
+  bool ran = false;                             ///< slurmctld has run; set only if no other member shows it: see has_run().
   [[nodiscard]] bool exists() const { return !offered.empty(); }
   /// Returns the content that slurmctld last accepted. Empty: none.
   [[nodiscard]] std::map<std::string, std::string> accepted_files() const;
