@@ -1,5 +1,5 @@
 // The controller of Accountings: the slurmdbd of one or several Controllers. A key is the "ns/name" of an Accounting.
-// declaration.cpp says which changes wake it.
+// declaration.cpp says which changes wake the controller.
 #pragma once
 
 #include <map>

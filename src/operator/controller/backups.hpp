@@ -1,4 +1,4 @@
-// Backups of slurmctld: a StatefulSet beside that of the primary.
+// Plans the backups of slurmctld, which have a StatefulSet in addition to that of the primary.
 //
 // A standby slurmctld reads its configuration when it starts, and takes over with that configuration. It does not know what was
 // added to the configuration later, and jobs that use the additions would be lost. So each change of the configuration replaces

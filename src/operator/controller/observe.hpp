@@ -1,5 +1,5 @@
-// The controller of Controllers: slurmctld and its configuration. A key is the "ns/name" of a Controller. The controller also
-// writes the objects that all NodeSets of a Controller share. declaration.cpp says which changes wake it.
+// The controller of Controllers: slurmctld and its configuration. A key is the "ns/name" of a Controller. It also writes the
+// objects that all NodeSets of a Controller share. declaration.cpp says which changes wake it.
 #pragma once
 
 #include <memory>

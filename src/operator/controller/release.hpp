@@ -1,5 +1,5 @@
-// Moves slurmctld to another release of Slurm: only to one that can read the state, never beside a backup of the former
-// release, and after slurmdbd.
+// Moves slurmctld to another release of Slurm. That release must be able to read slurmctld's state, slurmdbd must move first,
+// and no backup of the previous release may run.
 #pragma once
 
 #include <optional>

@@ -203,7 +203,7 @@ bool holds_offered(const Observed& observed, const ConfigState& state);
 /// True if slurmctld runs with other content than the offered one. False if it refused the offered one and has no other.
 bool needs_load(const Observed& observed, const ConfigState& state);
 
-/// True while a running slurmctld has yet to load the offered content. False if slurmctld refused it, and without a RestApi.
+/// True if slurmctld runs and has not loaded the offered content yet. False if it refused that, or if there is no RestApi.
 bool awaits_load(const Observed& observed, const ConfigState& state);
 
 /// Returns the step that makes the kubelet refresh the volume at once when the scripts that slurmctld itself runs have changed.

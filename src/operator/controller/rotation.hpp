@@ -8,7 +8,7 @@
 //   both      old        new        old signs, and new                      everybody signs with the old key
 //   logins    old        new        old signs, and new  new signs, and old  everybody has both, except older login pods
 //   switched  new        old        new signs, and old  new signs, and old  everybody has both
-//   alone     new                                                           everybody signs with the new one
+//   alone     new                                                           everybody signs with the new key
 // clang-format on
 // A step begins only when every slurmctld and slurmd is known to have loaded the files of the previous step, and when
 // messages that were signed before that have expired. A kubelet does not report when it has refreshed a volume. So each

@@ -58,7 +58,7 @@ class NodeSelection {
 /// The names of all pods of a NodeSet begin with its name, cut to at most this many characters and without '-' and '.' at the
 /// end.
 inline constexpr std::size_t kPodNamePrefix = 52;
-/// Returns the name of the pod on a Kubernetes node. It is unique, whatever the lengths of the two names.
+/// Returns the name of the pod on a Kubernetes node. It is unique for each pair of names, even if they are long.
 [[nodiscard]] std::string daemon_pod_name(std::string_view nodeset, std::string_view kube_node);
 
 /// Returns the place of a pod of the NodeSet, even if another program created the pod. nullopt: the pod is not a worker.

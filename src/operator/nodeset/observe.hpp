@@ -1,4 +1,4 @@
-// The controller of NodeSets. A key is the "ns/name" of a NodeSet. declaration.cpp says which changes wake it.
+// The controller of NodeSets. A key is the "ns/name" of a NodeSet. declaration.cpp says which changes wake the controller.
 #pragma once
 
 #include <cstdint>

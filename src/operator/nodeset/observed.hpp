@@ -239,7 +239,7 @@ struct Observed {
 [[nodiscard]] std::string update_reason(const kube::ObjectMeta& nodeset);
 /// Returns the reason for the drain of a worker that is replaced because of a new scalingMode of the NodeSet.
 [[nodiscard]] std::string switch_reason(const kube::ObjectMeta& nodeset, api::ScalingMode mode);
-/// Returns the reason for the drain of a worker that is deleted because of its Kubernetes node. `what` says why.
+/// Returns the reason for the drain of a worker that is deleted because of its Kubernetes node. `what` is the cause.
 [[nodiscard]] std::string place_reason(const kube::ObjectMeta& nodeset, std::string_view what);
 /// True if `why` is the result of scale_in_reason, update_reason, switch_reason or place_reason.
 [[nodiscard]] bool is_purpose(const kube::ObjectMeta& nodeset, std::string_view why);

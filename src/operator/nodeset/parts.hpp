@@ -23,7 +23,7 @@ struct Fate {
     kScaleIn,  ///< The worker is not wanted any more.
     kReplace,  ///< The worker cannot serve. A new worker takes its place.
     kUpdate,   ///< The template has changed. A new worker of the same place follows. The Slurm record stays until then.
-    kEnd,      ///< The cluster is being deleted. The worker is deleted at once, whatever it runs.
+    kEnd,      ///< The cluster is being deleted. The worker is deleted at once, even if it runs jobs.
   };
   enum class Cause {
     kNone,
@@ -358,20 +358,20 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 void resume_workers(const View& view, const Workers& workers, Draft& draft);
 void keep_metadata(const View& view, const Workers& workers, Draft& draft);
 void report_states(const View& view, const Workers& workers, Draft& draft);
-/// True if slurmctld has to be reconfigured before the worker gets its place from the user's topology file: see
+/// True if the worker gets its place from the user's topology file only after a reconfigure of slurmctld: see
 /// operator/controller/places.hpp.
 [[nodiscard]] bool awaits_place(const View& view, const Worker& worker);
 /// Returns the comment for the worker's Slurm node. The comment names the pod and `conf`, the hash of the extraConf and limits
 /// of the record.
 [[nodiscard]] std::string stamped_comment(const View& view, const Worker& worker, const std::string& conf);
-/// Writes the comments. Call it only if nothing else is to be done: a write to Slurm makes the key wait for the next snapshot.
+/// Writes the comments. Call it only if nothing else is to do, because after a write to Slurm the key waits for a snapshot.
 void stamp_comments(const View& view, const Workers& workers, Draft& draft);
 
 // scale_in.cpp
 [[nodiscard]] ScaleIn delete_workers(const View& view, const Fates& fates, Draft& draft);
 
 // drain_policy.cpp
-/// Requeues or cancels the jobs of workers that are to be deleted, once spec.drainPolicy says so.
+/// Requeues or cancels the jobs of workers that are to be deleted, once spec.drainPolicy requires it.
 void end_overdue_jobs(const View& view, const Fates& fates, Draft& draft);
 
 // stale_records.cpp
@@ -463,7 +463,7 @@ class FreeOrdinals {
 /// Returns whether jobs run on the worker. Empty: unknown. While Slurm does not answer, jobs that it reported last still count,
 /// but their absence does not.
 [[nodiscard]] std::optional<bool> runs_jobs(const View& view, const Slot& worker);
-/// Tells whether a worker is to be protected from eviction, and when that may change.
+/// Whether a worker needs protection from evictions, and when that may change.
 struct Protection {
   std::optional<bool> wanted{};  ///< Empty: unknown, so the protection stays as it is.
   std::optional<Change> change{};

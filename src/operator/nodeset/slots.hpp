@@ -128,7 +128,7 @@ struct Slot {
   std::string suspect;
   bool stamped = false;      ///< Slurm has had the node of this pod before.
   bool user_cordon = false;  ///< Annotation pod-cordon, or pod-cordon-requested.
-  bool released = false;     ///< Annotation pod-release: the worker may be deleted, whatever it runs.
+  bool released = false;     ///< Annotation pod-release: the worker may be deleted even if it runs jobs.
   /// Annotation deletion-evidence: the node was drained, and its record was deleted or was about to be.
   bool cleared_for_deletion = false;
   /// The worker had registered before it was cleared for deletion. Its slurmd does not register again on its own.
