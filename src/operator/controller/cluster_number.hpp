@@ -27,7 +27,7 @@ struct ClusterNumbers {
 /// Parses the termination message of slurmctld. Returns nullopt if slurmctld is ready or has ended for another reason.
 std::optional<ClusterNumbers> differing_numbers(const kube::ContainerState& slurmctld);
 
-/// Records in `next` the numbers if slurmctld crashes because they differ, and when it is ready again. Clears old numbers.
+/// Records in `next` the numbers if slurmctld crashes because they differ, and later that it is ready. Clears old numbers.
 void note_numbers(const Observed& observed, ConfigState& next);
 
 /// Returns the arguments of the init container's script after the state directory: both numbers, and the pod for which they

@@ -49,8 +49,8 @@ Rendered render_config(const Observed& observed, const ConfigState& state);
 /// itself does not read this file.
 Rendered render_external(const Observed& observed);
 
-/// Returns the name of a ConfigMap that the spec names as the user's but that the operator itself writes, or "". Each write
-/// would change the configuration, which would cause another write.
+/// Returns the name of a ConfigMap that the spec lists as the user's although the operator writes it, or "". Each write of that
+/// ConfigMap would change the configuration and so cause another write.
 std::string own_map_named(const Observed& observed);
 
 /// Returns, for a message, where to find the cause of slurmctld's refusal: over REST, slurmctld reports only that it refuses,

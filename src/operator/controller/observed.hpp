@@ -32,7 +32,7 @@ struct NamedFiles {
 /// The facts about a NodeSet that matter to slurm.conf.
 struct NodeSetFacts {
   std::string object;      ///< The name of the NodeSet object.
-  std::string slurm_name;  ///< The name in NodeSet=, Feature= and PartitionName=.
+  std::string slurm_name;  ///< The name in slurm.conf: NodeSet=, Feature=, PartitionName=.
   bool partition = false;
   std::string partition_config;
   bool terminating = false;

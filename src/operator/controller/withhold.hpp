@@ -3,10 +3,10 @@
 // and gres_job_state_unpack; 24.11 and 26.05).
 //
 // A partition is removed in two steps. First it is rendered with State=DRAIN: pending jobs still start, and Slurm accepts no
-// more. It is left out once slurmctld reports that state, and then no job of the partition. So no job can arrive between the
-// check and the removal. Withheld items stay in slurm.conf, from which a restarted operator reads them. A NodeSet's partition
-// in an offered slurm.conf takes both steps even if slurmctld does not report it yet, because the kubelet may deliver that file
-// late.
+// more. It is left out once slurmctld reports that state and, after that, no job of the partition. So no job can arrive between
+// the check and the removal. Withheld items stay in slurm.conf, from which a restarted operator reads them. A NodeSet's
+// partition in an offered slurm.conf takes both steps even if slurmctld does not report it yet, because the kubelet may deliver
+// that file late.
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,8 @@ struct Following {
 
 /// Evaluates the expressions of a SlurmQos. `applied`: the settings that the operator has written. If the capacity of a limit
 /// is unknown, or its expression does not fit the cluster, the limit keeps its value from the status, or else from `applied`. A
-/// lower value is delayed only if the limit had the same expression and cluster before. The status keeps its inputs until the
-/// value or the time changes, so that it is not written each time a node changes.
+/// lower value is delayed only if the limit had the same expression and cluster before. The capacities in the status change
+/// only with the value or lowerSince, so that the status is not written each time a node changes.
 [[nodiscard]] Following follow(const std::map<std::string, CapacityLimit, std::less<>>& limits, const Claim& claim,
                                const slurm::accounting::Settings& applied, const Observed& observed);
 

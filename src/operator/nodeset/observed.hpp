@@ -36,7 +36,7 @@ struct ControllerView {
   KeyRef slurm_key;                ///< The key that the user names, or the generated one.
   bool external = false;           ///< The operator does not run slurmctld, which has nodes that are not workers.
   bool drain_on_deletion = false;  ///< The Controller has deletionPolicy Drain or is external.
-  /// When the state of slurmctld began, if that state does not outlive its pod.
+  /// The creation time of slurmctld's pod, if slurmctld's state is lost with the pod. Empty: it is not.
   std::optional<core::WallTime> state_since;
   std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready. Empty: it is not ready.
   core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits forever.

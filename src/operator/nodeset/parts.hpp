@@ -444,14 +444,14 @@ class FreeOrdinals {
   int lowest_ = 0;
   std::vector<int> awaited_;  ///< The ordinals whose records wait for a worker. The next one is the last element.
 };
-/// True if the worker is live and its template is known and not the newest.
+/// True if the worker has neither ended nor been deleted, and its template is known and is not the newest.
 [[nodiscard]] bool is_earlier(const View& view, const Slot& worker);
 /// Returns the time until the worker has been ready for minReadySeconds. Empty: it is not known to be ready.
 [[nodiscard]] std::optional<core::Duration> available_in(const View& view, const Slot& worker);
 /// True if somebody took the worker out of service and has to put it back. False while Slurm refuses its slurmd.
 [[nodiscard]] bool set_aside(const Slot& worker);
 
-/// Returns what workers that are scaled in wait for, and until when at the latest, or "".
+/// Returns, for users, what the workers to be scaled in wait for, and until when at the latest, or "".
 [[nodiscard]] std::string held_text(const ScaleIn& scale_in);
 /// Returns what to do about a worker that may be the Slurm node Slot::suspect.
 [[nodiscard]] std::string suspect_text(const Slot& worker);
@@ -510,8 +510,8 @@ enum class OldRecord {
   kAwaitsDown,    ///< The record is deleted first, once slurmctld has noticed that the previous slurmd is gone.
   kAwaitsNote,    ///< The record is deleted first, once the status has the drain that others set on it.
 };
-/// Returns what to do with the record of an earlier worker whose name a worker to be created has. Slurm ignores the --conf of a
-/// slurmd if it already has the node.
+/// Returns what happens to an old record that has the name of a worker to be created. Slurm ignores the --conf of a slurmd if
+/// it already has the node.
 [[nodiscard]] OldRecord judge_old_record(const View& view, const std::string& node);
 
 }  // namespace op::nodeset

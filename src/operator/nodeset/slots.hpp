@@ -32,15 +32,15 @@ struct KubeNode {
   std::string topology{};     ///< The annotation topology.slinky.slurm.net/spec.
   /// The topology according to the labels, if spec.topology of the Controller is set. "": a label is missing.
   std::string place{};
-  std::string lacks{};                            ///< The label that is missing for `place`. "": none is needed.
+  std::string lacks{};                            ///< The missing label, if `place` lacks one. "": no label is missing.
   std::set<std::string, std::less<>> features{};  ///< Features of the Slurm nodes of workers there, with their prefix.
   friend bool operator==(const KubeNode&, const KubeNode&) = default;
 };
 
 /// Tells whether a worker fits a Kubernetes node.
 struct Fit {
-  bool starts = false;  ///< A new worker may be created there.
-  bool stays = false;   ///< An existing worker may stay there: the taint NoSchedule only keeps new workers away.
+  bool starts = false;  ///< A new worker may be created on the node.
+  bool stays = false;   ///< An existing worker may stay on the node: the taint NoSchedule only keeps new workers away.
   [[nodiscard]] bool any() const { return starts || stays; }
   friend bool operator==(const Fit&, const Fit&) = default;
 };
@@ -65,8 +65,8 @@ enum class Life {
 /// Identifies a place: by an ordinal with scalingMode StatefulSet, or by a Kubernetes node with DaemonSet. A NodeSet has both
 /// kinds while it changes its mode.
 struct SlotKey {
-  int ordinal = -1;         ///< -1: none.
-  std::string kube_node{};  ///< "": none.
+  int ordinal = -1;         ///< The ordinal. -1: the place has none.
+  std::string kube_node{};  ///< The Kubernetes node. "": the place has none.
 
   [[nodiscard]] bool numbered() const { return ordinal >= 0; }
   auto operator<=>(const SlotKey&) const = default;

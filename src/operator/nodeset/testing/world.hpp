@@ -57,7 +57,7 @@ class World : public op::testing::World {
     process_.reset();
   }
 
-  kube::PodRecord& add_pod(int ordinal);  ///< Running, ready and registered as IDLE.
+  kube::PodRecord& add_pod(int ordinal);  ///< Adds a running, ready pod whose node is IDLE.
   /// Adds or replaces a Kubernetes node. It is created later than all others.
   kube::NodeRecord& add_host(const std::string& name, kube::StringMap labels = {});
   void remove_host(const std::string& name);
