@@ -3,8 +3,8 @@
 // Daemons read slurm.jwks if the file exists: all keys in it verify, and one of them signs (auth_slurm, 24.05 and later). The
 // keyring goes through these steps. Its data hold the keys of a step, and an annotation names the step:
 //
+// clang-format off
 //             slurm.key  other.key  slurm.jwks          login.jwks          which keys daemons use during the step
-//             slurm.key  other.key  slurm.jwks          login.jwks          who is understood meanwhile
 //   both      old        new        old signs, and new                      everybody signs with the old key
 //   logins    old        new        old signs, and new  new signs, and old  everybody has both, except older login pods
 //   switched  new        old        new signs, and old  new signs, and old  everybody has both
