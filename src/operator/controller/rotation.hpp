@@ -10,17 +10,17 @@
 //   switched  new        old        new signs, and old  new signs, and old  everybody has both
 //   alone     new                                                           everybody signs with the new key
 // clang-format on
-// A step begins only when every slurmctld and slurmd is known to have loaded the files of the previous step, and when
-// messages that were signed before that have expired. A kubelet does not report when it has refreshed a volume. So each
-// pod gets an ephemeral container that mounts the same volume and ends when the file key-generation is that of the step.
-// The pod's status shows when the container ended. A slurmd that was started or reconfigured half a minute after that, by
-// the clock of its own machine, has loaded the files. The same holds for slurmctld, which passes the reconfigure on to
-// slurmds.
-// A backup of slurmctld, and the sackd of a login pod, read keys only when they start. So each step replaces the
-// backups, which ends no job. The new backups wait in an init container for the files of the step. Login pods wait
-// for their sessions, so they are replaced only once. The new login pods can keep their files, because they sign with
-// the new key, which all other daemons know by then. Their init container reports the rotation that the files belong
-// to.
+//
+// A step begins only when every slurmctld and slurmd is known to have loaded the files of the previous step, and when messages
+// that were signed before that have expired. A kubelet does not report when it has refreshed a volume. So each pod gets an
+// ephemeral container that mounts the same volume and ends when the file key-generation is that of the step. The pod's status
+// shows when the container ended. A slurmd that was started or reconfigured half a minute after that, by the clock of its own
+// machine, has loaded the files. The same holds for slurmctld, which passes the reconfigure on to slurmds.
+//
+// A backup of slurmctld, and the sackd of a login pod, read keys only when they start. So each step replaces the backups, which
+// ends no job. The new backups wait in an init container for the files of the step. Login pods wait for their sessions, so they
+// are replaced only once. The new login pods can keep their files, because they sign with the new key, which all other daemons
+// know by then. Their init container reports the rotation that the files belong to.
 //
 // A daemon that cannot take part delays the next step and is named in the status. A key that cannot rotate in this way waits:
 // see keyring.hpp.
