@@ -518,6 +518,7 @@ class Planner {
     const Settings found = group.found ? group.found->settings : Settings{};
     Writable now = writable(claim, std::move(wanted), found, names_, declared_);
     if (now.hold) {
+      draft.capacity_limits = claim.capacity_limits;  // New values are not in force.
       draft.wrong = !now.coming;
       draft.reason = std::move(now.reason);
       draft.message = std::move(now.message);
@@ -525,6 +526,7 @@ class Planner {
     }
     // Without the limits that have no value yet, a new QOS would allow more than is declared.
     if (!group.found && !draft.limits_complete) {
+      draft.capacity_limits = claim.capacity_limits;
       draft = in_sync(std::move(draft), group);
       draft.message += ". Until every limit has a value, the QOS is not created";
       return tell(claim, std::move(draft));
