@@ -21,7 +21,10 @@ class Check {
   Writable run() {
     tres();
     if (claim_.subject == Subject::kQos) {
-      report(preempt_ring(), true, "Invalid", "spec.preempt: a QOS cannot preempt itself, not even through others: ", {});
+      // If slurmdbd has the list already, another resource of the ring is wrong.
+      if (const auto own = out_.settings.find("Preempt");
+          own != out_.settings.end() && !acct::differences({{own->first, own->second}}, found_).empty())
+        report(preempt_ring(), true, "Invalid", "spec.preempt: a QOS cannot preempt itself, not even through others: ", {});
       const std::vector<std::string> absent = keep("Preempt", names_.qos);
       report(absent, false, "PreemptMissing", "spec.preempt: slurmdbd has no QOS ", Subject::kQos);
     } else if (claim_.subject == Subject::kAccount) {
