@@ -120,11 +120,14 @@ class Planner {
     }
     if (!observed.view) return;
     names_ = Names(*observed.view);
-    std::set<std::string> owned;
+    // What a Conflicted resource declares is not written, so only owners count. The oldest resource is the owner.
+    std::set<std::pair<Subject, std::string>> owned;
     for (const Claim& claim : observed.claims) {
-      if (claim.object->meta.terminating()) continue;
-      if (claim.subject == Subject::kQos && owned.insert(claim.name).second) note_preempts(claim);
-      if (claim.subject == Subject::kQos || !claim.enforces()) continue;
+      if (claim.object->meta.terminating() || !owned.emplace(claim.subject, claim.name).second || !claim.enforces()) continue;
+      if (claim.subject == Subject::kQos) {
+        note_preempts(claim);
+        continue;
+      }
       if (const auto* account = std::get_if<api::SlurmAccountSpec>(&claim.spec); account && account->parent)
         names_.parents.emplace(claim.name, acct::folded(*account->parent));
       if (const auto settings = settings_of(claim)) {
@@ -186,7 +189,7 @@ class Planner {
   /// Notes which QOS the owner's QOS is to preempt.
   void note_preempts(const Claim& owner) {
     const auto& spec = std::get<api::SlurmQosSpec>(owner.spec);
-    if (!owner.enforces() || !spec.preempt) return;
+    if (!spec.preempt) return;
     std::set<std::string>& names = names_.preempts[owner.name];
     names.clear();
     for (const std::string& each : *spec.preempt) names.insert(acct::folded(each));
@@ -515,6 +518,7 @@ class Planner {
     const Settings found = group.found ? group.found->settings : Settings{};
     Writable now = writable(claim, std::move(wanted), found, names_, declared_);
     if (now.hold) {
+      draft.capacity_limits = claim.capacity_limits;  // New values are not in force.
       draft.wrong = !now.coming;
       draft.reason = std::move(now.reason);
       draft.message = std::move(now.message);
@@ -522,6 +526,7 @@ class Planner {
     }
     // While some limits have no value, a new QOS would allow more than is declared.
     if (!group.found && !draft.limits_complete) {
+      draft.capacity_limits = claim.capacity_limits;
       draft = in_sync(std::move(draft), group);
       draft.message += ". Until every limit has a value, the QOS is not created";
       return tell(claim, std::move(draft));

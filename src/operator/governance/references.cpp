@@ -21,7 +21,10 @@ class Check {
   Writable run() {
     tres();
     if (claim_.subject == Subject::kQos) {
-      report(preempt_ring(), true, "Invalid", "spec.preempt: a QOS cannot preempt itself, not even through others: ", {});
+      // If slurmdbd has the list already, another resource of the ring is wrong.
+      if (const auto own = out_.settings.find("Preempt");
+          own != out_.settings.end() && !acct::differences({{own->first, own->second}}, found_).empty())
+        report(preempt_ring(), true, "Invalid", "spec.preempt: a QOS cannot preempt itself, not even through others: ", {});
       const std::vector<std::string> absent = keep("Preempt", names_.qos);
       report(absent, false, "PreemptMissing", "spec.preempt: slurmdbd has no QOS ", Subject::kQos);
     } else if (claim_.subject == Subject::kAccount) {
@@ -205,7 +208,7 @@ class Check {
   }
 
   /// Removes the QOS in `absent`. If that empties a list, nothing is written, because an association with an empty list can use
-  /// all QOS of its parent.
+  /// all QOS of its parent. Nor is anything written if a user's list lacks the default QOS that remains.
   void qos(const std::set<std::string>& absent) {
     bool hold = false;
     for (auto it = out_.settings.begin(); it != out_.settings.end();) {
@@ -213,11 +216,13 @@ class Check {
       if (field == acct::kQosList) {
         hold = (!keep(it->first, names_.qos).empty() && it->second.empty()) || hold;
       } else if (field == acct::kDefaultQos && it->second != "" && absent.contains(it->second.get<std::string>())) {
+        if (const auto place = acct::place_of(it->first); place && !place->account.empty()) awaits_default_qos_.insert(*place);
         it = out_.settings.erase(it);
         continue;
       }
       ++it;
     }
+    hold = hold || std::ranges::any_of(awaits_default_qos_, [&](const acct::Place& each) { return !not_listed(each).empty(); });
     report({absent.begin(), absent.end()}, hold, "QosMissing", "slurmdbd has no QOS ", Subject::kQos);
   }
 
@@ -227,9 +232,8 @@ class Check {
     std::set<std::string> wrong;
     for (const auto& [setting, list] : out_.settings) {
       const auto place = acct::place_of(setting);
-      if (!place || acct::without_place(setting) != acct::kQosList || list.empty()) continue;
-      const std::string qos = default_qos_of(*place);
-      if (!qos.empty() && std::ranges::find(list, Json(qos)) == list.end()) wrong.insert(qos + " of " + place->text());
+      if (!place || acct::without_place(setting) != acct::kQosList || awaits_default_qos_.contains(*place)) continue;
+      if (const std::string qos = not_listed(*place); !qos.empty()) wrong.insert(qos + " of " + place->text());
     }
     report({wrong.begin(), wrong.end()}, true, "Invalid",
            (claim_.subject == Subject::kUser ? "spec.associations" : "spec.qos") +
@@ -237,7 +241,15 @@ class Check {
            {}, ". Add it to the list, or set defaultQOS to one of the list. Until then nothing of this object is written");
   }
 
-  /// Returns the default QOS that a user's association will have, set on itself or inherited. "": none.
+  /// Returns the default QOS of a user's association if its list of QOS lacks it. Otherwise returns "".
+  [[nodiscard]] std::string not_listed(const acct::Place& place) const {
+    const auto list = out_.settings.find(place.setting(acct::kQosList));
+    if (list == out_.settings.end() || list->second.empty()) return {};
+    std::string qos = default_qos_of(place);
+    return std::ranges::find(list->second, Json(qos)) == list->second.end() ? qos : std::string();
+  }
+
+  /// Returns the default QOS that an association of a user will have, either set on itself or inherited. "": none.
   [[nodiscard]] std::string default_qos_of(const acct::Place& place) const {
     const std::string setting = place.setting(acct::kDefaultQos);
     if (const auto wanted = out_.settings.find(setting); wanted != out_.settings.end()) return wanted->second;
@@ -287,6 +299,7 @@ class Check {
   const acct::Settings& found_;
   const Names& names_;
   const Declared& declared_;
+  std::set<acct::Place> awaits_default_qos_;  ///< The associations of users whose declared default QOS does not exist.
   Writable out_;
 };
 

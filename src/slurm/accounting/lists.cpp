@@ -142,9 +142,12 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
     const core::Duration cost = polled.now.cost;
     if (polled.soon) return polled.started + cost * kSoonFactor;
     if (often) return polled.started + std::max(options.often_period, cost * kSoonFactor);
-    const bool seldom = polled.list == List::kTres || polled.list == List::kClusters;
-    return polled.started +
-           std::max(seldom ? options.seldom : options.period, std::min(cost * options.cost_factor, options.longest_pause));
+    return polled.started + std::max(period_of(polled.list), std::min(cost * options.cost_factor, options.longest_pause));
+  }
+
+  [[nodiscard]] core::Duration period_of(List list) const {
+    if (list == List::kTres || list == List::kClusters) return options.seldom;
+    return list == List::kAccounts || list == List::kUsers ? options.names_period : options.period;
   }
 
   template <class Key, class Row>

@@ -19,9 +19,10 @@
 namespace slurm::accounting {
 
 struct ListsOptions {
-  /// The time between the starts of two polls of a list. The four lists with this period take 229 requests a minute at rest.
-  /// All lists and the Accounting's own requests together take fewer than 240.
-  core::Duration period{1050};
+  /// The time between the starts of two polls of the QOS or the associations, which have the limits. With the other lists and
+  /// the Accounting's own requests, there are fewer than 240 requests a minute at rest.
+  core::Duration period{800};
+  core::Duration names_period{1500};  ///< The period of accounts and users. Their associations have most settings.
   core::Duration seldom{30000};      ///< The period of TRES and clusters, which only a configuration or a new cluster changes.
   core::Duration often_period{500};  ///< The least period, and the longest pause after a failure, after poll_often().
   core::Duration often_for{2000};    ///< How long the effect of one poll_often() lasts.

@@ -48,7 +48,7 @@ struct ListsTest : ::testing::Test {
         loop, random, [this] { return &client.accounting(); }, [this] { return ++rounds; },
         [this](List which, bool changed) { told[which] += changed ? 1 : 0; }, options);
   }
-  std::unique_ptr<Lists> made_lists = made({.period = 2s, .seldom = 2s});
+  std::unique_ptr<Lists> made_lists = made({.period = 2s, .names_period = 2s, .seldom = 2s});
   Lists& lists = *made_lists;
 };
 
@@ -124,9 +124,12 @@ TEST_F(ListsTest, AtRestAMinuteHasFewerThan240Requests) {
     return out;
   };
   const int before = all();
+  const int limits = asked("associations"), names = asked("users");
   loop.advance(60s);
   // The controller of Accountings also asks each slurmrestd for the clusters, every 45 s: up to 2 more requests a minute.
   EXPECT_LT(all() - before + 2, 240);
+  EXPECT_GE(asked("associations") - limits, 70) << "a changed limit is seen within a second";
+  EXPECT_GE(asked("users") - names, 38) << "a changed level is reverted within two seconds";
 }
 
 TEST_F(ListsTest, ADearListIsAskedForLessOften) {

@@ -58,16 +58,18 @@ void AccountingActs::begin(Work work, std::function<void(const WorkPtr&)> then) 
 
 void AccountingActs::fail(const WorkPtr& work, core::Error error) {
   ActResult result{std::unexpected(std::move(error)), {}};
-  const bool lost = core::retry_of(result.value.error().code) == core::Retry::kSettle;
+  const core::Retry retry = core::retry_of(result.value.error().code);
+  // If slurmdbd has changed since it was polled, the next plan needs newer lists. It would only repeat the act with these.
+  const bool newer = work->wrote || retry == core::Retry::kDecideAnew;
   const core::MonoTime now = loop.clock().mono();
   const core::MonoTime settled = std::max(now + kWriteSettled, work->wrote.value_or(now) + kLongestAccountingWrite);
   for (const accounting::List list : work->lists) {
-    if (lost) {
+    if (retry == core::Retry::kSettle) {
       result.gates.push_back(clusters.gate_after(work->database, list, settled, work->what + " (reply lost)"));
-    } else if (work->wrote) {
+    } else if (newer) {
       result.gates.push_back(clusters.gate_from_now(work->database, list, work->what));
     }
-    if (work->wrote) clusters.poll_soon(work->database, list);
+    if (newer) clusters.poll_soon(work->database, list);
   }
   work->done(std::move(result));
 }

@@ -114,6 +114,14 @@ TEST_F(AccountingTargetTest, OneThatIsAnotherByNowIsLeftAlone) {
   EXPECT_TRUE(posted.empty());
 }
 
+TEST_F(AccountingTargetTest, AConflictIsFollowedByNewerLists) {
+  const plan::ActResult gone = run(write_qos("db", "gone", 3, {{"GrpJobs", 4}}));
+  ASSERT_FALSE(gone.value);
+  ASSERT_EQ(gone.gates.size(), 1U);
+  loop.advance(100ms);
+  EXPECT_TRUE(gone.gates[0]->open()) << "the list is read at once";
+}
+
 TEST_F(AccountingTargetTest, SuccessIsNotBelieved) {
   drops = true;
   EXPECT_THAT(outcome(write_qos("db", "gpu", 0, {{"GrpJobs", 4}})), HasSubstr("reported success, and has no such QOS"));

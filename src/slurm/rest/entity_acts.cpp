@@ -157,25 +157,33 @@ void EntityActs::read_list(const AccountingKey& database, void (AccountingClient
   }));
 }
 
-void EntityActs::read(const AccountingKey& database, std::vector<List> lists, const ViewPtr& into,
+void EntityActs::read(const AccountingKey& database, const std::vector<List>& lists, const ViewPtr& into,
                       std::function<void(core::Result<void>)> then) {
-  if (lists.empty()) return then({});
-  const List list = lists.back();
-  lists.pop_back();
-  auto next = [this, database, lists = std::move(lists), into, then = std::move(then)](core::Result<void> came) {
-    if (!came) return then(std::move(came));
-    read(database, lists, into, then);
+  struct Reading {
+    std::size_t left = 0;
+    core::Result<void> result;
+    std::function<void(core::Result<void>)> then;
+  };
+  const auto reading = std::make_shared<Reading>(Reading{lists.size(), {}, std::move(then)});
+  const auto came = [reading, into](core::Result<void> result) {
+    if (!result && reading->result) reading->result = std::move(result);
+    if (--reading->left == 0) reading->then(std::move(reading->result));
   };
   const auto name = [](const auto& row) { return row.name; };
-  if (list == List::kAccounts) return read_list(database, &AccountingClient::accounts, &into->accounts, name, std::move(next));
-  if (list == List::kUsers) return read_list(database, &AccountingClient::users, &into->users, name, std::move(next));
-  read_list(
-      database, &AccountingClient::own_associations, &into->associations,
-      [](const accounting::Association& row) { return row.key(); }, std::move(next));
+  const auto key = [](const accounting::Association& row) { return row.key(); };
+  for (const List list : lists) {
+    if (list == List::kAccounts) {
+      read_list(database, &AccountingClient::accounts, &into->accounts, name, came);
+    } else if (list == List::kUsers) {
+      read_list(database, &AccountingClient::users, &into->users, name, came);
+    } else {
+      read_list(database, &AccountingClient::own_associations, &into->associations, key, came);
+    }
+  }
 }
 
-void EntityActs::read(const BatchPtr& batch, std::vector<List> lists, std::function<void()> then) {
-  read(batch->database, std::move(lists), batch->view,
+void EntityActs::read(const BatchPtr& batch, const std::vector<List>& lists, std::function<void()> then) {
+  read(batch->database, lists, batch->view,
        [this, batch, then = std::move(then)](const core::Result<void>& came) { came ? then() : end(batch, came.error()); });
 }
 

@@ -33,14 +33,15 @@ class EntityActs final : public AccountingActs {
   void fail_write(const WritePtr& write, core::Error error);
 
   using ViewPtr = std::shared_ptr<accounting::View>;
-  /// Reads the lists, and calls `then` when all have been read, or with the first error.
-  void read(const AccountingKey& database, std::vector<accounting::List> lists, const ViewPtr& into,
+  /// Reads the lists, of which there is at least one, all at once. Calls `then` when all have been answered, with the first
+  /// error if there is one.
+  void read(const AccountingKey& database, const std::vector<accounting::List>& lists, const ViewPtr& into,
             std::function<void(core::Result<void>)> then);
   template <class Row, class Rows, class Key>
   void read_list(const AccountingKey& database, void (AccountingClient::*get)(AccountingClient::Done<Row>), Rows* into,
                  Key key_of, std::function<void(core::Result<void>)> then);
   /// Reads the lists into the batch, and calls `then`. If reading fails, the batch ends.
-  void read(const BatchPtr& batch, std::vector<accounting::List> lists, std::function<void()> then);
+  void read(const BatchPtr& batch, const std::vector<accounting::List>& lists, std::function<void()> then);
 
   void decide(const BatchPtr& batch);
   void decide(const WritePtr& write, const accounting::Entity* live);

@@ -160,6 +160,20 @@ TEST_F(EntityActsTest, AnAccountIsCreatedWithItsAssociationAndChanged) {
       << "slurmrestd would try to remove one that the account has from above";
 }
 
+TEST_F(EntityActsTest, ListsAreReadAtOnce) {
+  http.held = "GET " + kDb + "/associations/";
+  const int before = http.asked("GET", kDb + "/users/");
+  std::string out;
+  target.execute(user("ann", true, {{"root@site: Association", true}}),
+                 [&out](const plan::ActResult& result) { out = text_of(result); });
+  loop.advance(10ms);
+  EXPECT_EQ(http.asked("GET", kDb + "/users/"), before + 1);
+  EXPECT_TRUE(posted.empty()) << "the associations are not known yet";
+  http.release();
+  loop.advance(1s);
+  EXPECT_EQ(out, R"({"written":true})");
+}
+
 TEST_F(EntityActsTest, WritesShareRequestsInTheOrderOfTheTree) {
   const auto out = outcomes({user("ann", true, {{"optics@site: Association", true}, {"optics@site: Default", true}}),
                              account("optics", true, {{"site: Association", true}, {"site: Parent", "physics"}}),
