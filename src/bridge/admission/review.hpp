@@ -21,8 +21,8 @@ struct Observed {
 
 /// Decides about the creation of a pod. Admits everything else, and pods that no scheduler places: those that Kubernetes
 /// creates for DaemonSets, and mirror pods of kubelets. Otherwise a pod of a managed namespace, or with the schedulerName of
-/// the settings or kAnnotationManagedBy, gets the gate, the scheduler of Kubernetes, and a PriorityClass that does not preempt. A
-/// refusal names each field and what is allowed.
+/// the settings or kAnnotationManagedBy, gets the gate, the scheduler of Kubernetes, and a PriorityClass that does not preempt.
+/// A refusal names each field and what is allowed.
 [[nodiscard]] kube::AdmissionVerdict review(const Observed& in);
 
 }  // namespace bridge::admission
