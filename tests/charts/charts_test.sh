@@ -172,7 +172,8 @@ role=${rights/ROLE/o[\"ClusterRole/slurm-operator\"]}
 shows slurm-operator "${others/RIGHTS/$role}" '{"apiextensions.k8s.io/customresourcedefinitions": "glw", "apps/controllerrevisions": "cdglpw", "apps/deployments": "cdglpw", "apps/statefulsets": "cdglpw", "configmaps": "cdglpw", "discovery.k8s.io/endpointslices": "cdglpw", "events.k8s.io/events": "clp", "monitoring.coreos.com/servicemonitors": "cdglpw", "nodes": "glw", "persistentvolumeclaims": "cdglpw", "pods": "cdglpw", "pods/ephemeralcontainers": "p", "pods/log": "g", "pods/status": "p", "policy/poddisruptionbudgets": "cdglpw", "secrets": "cdglpw", "services": "cdglpw"}'
 # Each of our kinds is read and patched. So is its status, and its finalizers are updated.
 shows slurm-operator "${of_ours/RIGHTS/$role}" '[["", "glpw"], ["finalizers", "u"], ["status", "gp"]]'
-shows slurm-operator "${rights/ROLE/o[\"Role/slurm-operator\"]}" '{"coordination.k8s.io/leases": "cgu"}'
+lease='[[r["resources"], r.get("resourceNames"), r["verbs"]] for r in ROLE["rules"]]'
+shows slurm-operator "${lease/ROLE/o[\"Role/slurm-operator\"]}" '[[["leases"], ["slurm-operator"], ["get", "update"]], [["leases"], null, ["create"]]]'
 shows slurm-operator "${rights/ROLE/o[\"ClusterRole/slurm-operator-uninstall\"]}" '{"policy/poddisruptionbudgets": "dl"}'
 # Only the uninstall Job has the rights that it needs. The Job looks for the operator of its own release.
 shows slurm-operator "${rights/ROLE/o[\"Role/slurm-operator-uninstall-looks\"]}" '{"apps/deployments": "g", "coordination.k8s.io/leases": "g"}'
@@ -463,7 +464,7 @@ bridged=(--set sharedConfig.cluster=slurm/demo)
 direct=(--set 'sharedConfig.slurmRestApi=http://h:6820,sharedConfig.slurmKeyRef.namespace=keys,sharedConfig.slurmKeyRef.name=s,sharedConfig.slurmKeyRef.key=k')
 pod='o["Deployment/slurm-bridge"]["spec"]["template"]["spec"]'
 args="${pod}['containers'][0]['args']"
-shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "ConfigMap/slurm-bridge-prolog", "Deployment/slurm-bridge", "FlowSchema/slurm-bridge", "MutatingWebhookConfiguration/slurm-bridge", "PriorityClass/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-admission", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-admission", "RoleBinding/slurm-bridge-key", "Service/slurm-bridge", "ServiceAccount/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge", "ValidatingAdmissionPolicyBinding/slurm-bridge"]' "${bridged[@]}"
+shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "ConfigMap/slurm-bridge-prolog", "Deployment/slurm-bridge", "FlowSchema/slurm-bridge", "MutatingWebhookConfiguration/slurm-bridge", "PriorityClass/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-admission", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-admission", "RoleBinding/slurm-bridge-key", "Service/slurm-bridge", "ServiceAccount/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge-record", "ValidatingAdmissionPolicyBinding/slurm-bridge", "ValidatingAdmissionPolicyBinding/slurm-bridge-record"]' "${bridged[@]}"
 without=(--set admission.enabled=false)
 shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "ConfigMap/slurm-bridge-prolog", "Deployment/slurm-bridge", "FlowSchema/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-key", "Service/slurm-bridge", "ServiceAccount/slurm-bridge"]' "${bridged[@]}" "${without[@]}"
 shows slurm-bridge "$args" '["--leader-elect=true", "--leader-elect-namespace=ns", "--health-addr=:8081", "--metrics-addr=:8080", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--node-silence-limit=10", "--admission-addr=:9443", "--admission-name=slurm-bridge", "--scheduler-name=slurm-bridge-scheduler", "--log-level=info"]' "${bridged[@]}"
@@ -483,7 +484,7 @@ shows slurm-bridge "$key" '[{"resourceNames": ["demo-jwt-key"], "verbs": ["get"]
 shows slurm-bridge "$key" '[{"resourceNames": ["mine"], "verbs": ["get"]}, "slurm"]' "${bridged[@]}" --set sharedConfig.clusterKeySecret=mine
 shows slurm-bridge "$key" '[{"resourceNames": ["s"], "verbs": ["get"]}, "keys"]' "${direct[@]}"
 bridge_rights=${rights/ROLE/o[\"ClusterRole/slurm-bridge\"]}
-shows slurm-bridge "$bridge_rights" '{"batch/jobs": "g", "namespaces": "glw", "nodes": "glpw", "nodes/status": "p", "pods": "dglpw", "pods/eviction": "c", "pods/status": "p", "scheduling.x-k8s.io/podgroups": "g", "slinky.slurm.net/controllers": "glw", "slinky.slurm.net/restapis": "glw"}' "${bridged[@]}" "${without[@]}"
+shows slurm-bridge "$bridge_rights" '{"batch/jobs": "g", "namespaces": "glw", "nodes": "glpw", "nodes/status": "p", "pods": "dglpw", "pods/eviction": "c", "pods/status": "p", "scheduler.slinky.slurm.net/pods": "p", "scheduling.x-k8s.io/podgroups": "g", "slinky.slurm.net/controllers": "glw", "slinky.slurm.net/restapis": "glw"}' "${bridged[@]}" "${without[@]}"
 shows slurm-bridge "{k: v for k, v in $bridge_rights.items() if '.k8s.io/' in k}" '{"admissionregistration.k8s.io/mutatingwebhookconfigurations": "gp", "scheduling.k8s.io/priorityclasses": "glw"}' "${bridged[@]}"
 shows slurm-bridge '[r.get("resourceNames") for n in ("ClusterRole/slurm-bridge", "Role/slurm-bridge-admission") for r in o[n]["rules"] if r["resources"][0] in ("mutatingwebhookconfigurations", "secrets") and r["verbs"] != ["create"]]' '[["slurm-bridge"], ["slurm-bridge"]]' "${bridged[@]}"
 shows slurm-bridge "[{k: v for k, v in $bridge_rights.items() if k.startswith('nodes')}, $args[-2:]]" '[{"nodes": "glw"}, ["--no-nodes", "--log-level=info"]]' "${bridged[@]}" "${without[@]}" --set nodes.enabled=false
@@ -491,8 +492,10 @@ shows slurm-bridge "[o['ConfigMap/slurm-bridge-prolog']['metadata']['namespace']
 shows slurm-bridge '[k for k in o if k.startswith("ConfigMap")]' '[]' "${bridged[@]}" --set nodes.enabled=false
 shows slurm-bridge '[k for k in o if k.startswith("ConfigMap")]' '[]' "${direct[@]}"
 shows slurm-bridge 'len({(g, r) for rule in o["ClusterRole/slurm-bridge"]["rules"] for g in rule["apiGroups"] for r in rule["resources"]}) == len(o["ClusterRole/slurm-bridge"]["rules"])' true "${bridged[@]}"
-shows slurm-bridge "[k for k in $bridge_rights if 'slinky' in k]" '[]' "${direct[@]}"
-shows slurm-bridge "${rights/ROLE/o[\"Role/slurm-bridge\"]}" '{"coordination.k8s.io/leases": "cgu"}' "${bridged[@]}"
+shows slurm-bridge "[k for k in $bridge_rights if k.startswith('slinky')]" '[]' "${direct[@]}"
+# The right by which policies tell a bridge from others, and none that only administrators have.
+shows slurm-bridge "[r['verbs'] for r in o['ClusterRole/slurm-bridge']['rules'] if r['apiGroups'] == ['scheduler.slinky.slurm.net']]" '[["place"]]' "${bridged[@]}" "${without[@]}"
+shows slurm-bridge "${lease/ROLE/o[\"Role/slurm-bridge\"]}" '[[["leases"], ["slurm-bridge"], ["get", "update"]], [["leases"], null, ["create"]]]' "${bridged[@]}"
 shows slurm-bridge '{(s["kind"], s["name"], s["namespace"]) for k, d in o.items() for s in d.get("subjects", []) if "RoleBinding/" in k} == {("ServiceAccount", "mine", "ns")}' true "${bridged[@]}" --set controllers.serviceAccount.name=mine
 # Metrics and budgets, as for the operator.
 shows slurm-bridge "['Service/slurm-bridge' in o, 'NetworkPolicy/slurm-bridge' in o]" '[false, false]' "${bridged[@]}" "${without[@]}" --set controllers.metricsPort=0
@@ -510,14 +513,24 @@ refuses slurm-bridge 'admission.managedNamespaces: kube-system, must not be the 
 shows slurm-bridge "[a for a in $args if 'managed' in a]" '["--managed-namespaces=ns"]' "${bridged[@]}" "${without[@]}" --set 'admission.managedNamespaces={ns}'
 refuses slurm-bridge 'admission.port: 0, must be from 1 to 65535' "${bridged[@]}" --set admission.port=0
 # The webhook is asked for pods of Slurm alone.
+managed_by=".metadata.?annotations.orValue({})[?'slinky.slurm.net/slurm-managed-by'].orValue('') == "
 hooks='o["MutatingWebhookConfiguration/slurm-bridge"]["webhooks"]'
 shows slurm-bridge "[[h['clientConfig']['service']['name'], h['failurePolicy'], h['namespaceSelector']['matchExpressions'][0]] for h in $hooks]" \
   '[["slurm-bridge", "Fail", {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["a", "b"]}], ["slurm-bridge", "Fail", {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["a", "b", "kube-system", "ns"]}]]' \
   "${bridged[@]}" --set 'admission.managedNamespaces={a,b}'
-shows slurm-bridge "[h['matchConditions'][0]['expression'] for h in $hooks[1:]]" "[\"object.spec.?schedulerName.orValue('') == 'mine'\"]" "${bridged[@]}" --set schedulerConfig.schedulerName=mine
+shows slurm-bridge "[h['matchConditions'][0]['expression'] for h in $hooks[1:]]" "[\"object.spec.?schedulerName.orValue('') == 'mine' || object${managed_by}'slurm/demo'\"]" "${bridged[@]}" --set schedulerConfig.schedulerName=mine
+shows slurm-bridge "[h['matchConditions'][0]['expression'].rsplit(' ', 1)[1] for h in $hooks[1:]]" "[\"'h:6820'\"]" "${direct[@]}"
+shows slurm-bridge "'system:serviceaccount:kube-system:daemon-set-controller' in $hooks[0]['matchConditions'][0]['expression']" true "${bridged[@]}"
 shows slurm-bridge "[len($hooks), [a for a in $args if 'scheduler-name' in a]]" '[1, []]' "${bridged[@]}" --set schedulerConfig.schedulerName=
 shows slurm-bridge 'o["ValidatingAdmissionPolicy/slurm-bridge"]["spec"]["matchConditions"][0]["expression"]' "\"request.userInfo.username != 'system:serviceaccount:ns:mine'\"" "${bridged[@]}" --set controllers.serviceAccount.name=mine
-shows slurm-bridge 'o["ValidatingAdmissionPolicyBinding/slurm-bridge"]["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"][0]["values"]' '["a", "b"]' "${bridged[@]}" --set 'admission.managedNamespaces={a,b}'
+# The policy concerns the managed namespaces, and pods elsewhere that the webhook took in.
+concerns='o["ValidatingAdmissionPolicy/slurm-bridge"]["spec"]["matchConditions"][1]["expression"]'
+shows slurm-bridge "$concerns" "\"request.namespace in [\\\"a\\\",\\\"b\\\"] || object${managed_by}'slurm/demo' || (oldObject != null && oldObject${managed_by}'slurm/demo')\"" "${bridged[@]}" --set 'admission.managedNamespaces={a,b}'
+shows slurm-bridge "$concerns" '"request.namespace in [\"slurm-bridge\"]"' "${bridged[@]}" --set schedulerConfig.schedulerName=
+shows slurm-bridge '[sorted(d["spec"]) for k, d in o.items() if k.startswith("ValidatingAdmissionPolicyBinding/")]' '[["policyName", "validationActions"], ["policyName", "validationActions"]]' "${bridged[@]}"
+# Nobody but a bridge writes the record of a job, in any namespace.
+record='o["ValidatingAdmissionPolicy/slurm-bridge-record"]["spec"]'
+shows slurm-bridge "[$record['failurePolicy'], len($record['matchConditions']), $record['validations'][0]['expression'].split('||')[0]]" "[\"Fail\", 1, \"oldObject != null && (request.userInfo.username == 'system:serviceaccount:ns:mine' \"]" "${bridged[@]}" --set controllers.serviceAccount.name=mine
 shows slurm-bridge '[o["PriorityClass/slurm-bridge"][k] for k in ("preemptionPolicy", "value")]' '["Never", 0]' "${bridged[@]}" --set fullnameOverride=other
 shows slurm-bridge '[k for k in o if k.startswith("PriorityClass")]' '[]' "${bridged[@]}" --set admission.priorityClass.create=false
 shows slurm-bridge "[[p['name'], p['port']] for p in o['Service/slurm-bridge']['spec']['ports']]" '[["metrics", 8080], ["webhook", 443]]' "${bridged[@]}"
@@ -525,7 +538,7 @@ shows slurm-bridge "[[p['name'] for p in o['Service/slurm-bridge']['spec']['port
 shows slurm-bridge 'o["NetworkPolicy/slurm-bridge"]["spec"]["ingress"]' '[{"ports": [{"port": "webhook", "protocol": "TCP"}]}]' "${bridged[@]}" --set networkPolicy.enabled=true
 # A bridge that retires sends no more pods to itself, and keeps its rights.
 retiring=("${bridged[@]}" --set retire=true)
-shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "ConfigMap/slurm-bridge-prolog", "FlowSchema/slurm-bridge", "Job/slurm-bridge-retire", "PriorityClass/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-admission", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-admission", "RoleBinding/slurm-bridge-key", "ServiceAccount/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge", "ValidatingAdmissionPolicyBinding/slurm-bridge"]' "${retiring[@]}" --set networkPolicy.enabled=true,controllers.pdb.enabled=true,controllers.serviceMonitor.enabled=true
+shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "ConfigMap/slurm-bridge-prolog", "FlowSchema/slurm-bridge", "Job/slurm-bridge-retire", "PriorityClass/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-admission", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-admission", "RoleBinding/slurm-bridge-key", "ServiceAccount/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge-record", "ValidatingAdmissionPolicyBinding/slurm-bridge", "ValidatingAdmissionPolicyBinding/slurm-bridge-record"]' "${retiring[@]}" --set networkPolicy.enabled=true,controllers.pdb.enabled=true,controllers.serviceMonitor.enabled=true
 shows slurm-bridge "[o['Job/slurm-bridge-retire']['spec']['template']['spec'][k] for k in ('restartPolicy', 'serviceAccountName')] + o['Job/slurm-bridge-retire']['spec']['template']['spec']['containers'][0]['args'][4:]" \
   '["OnFailure", "slurm-bridge", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--node-silence-limit=10", "--scheduler-name=slurm-bridge-scheduler", "--retire", "--log-level=info"]' "${retiring[@]}"
 tells slurm-bridge 'helm uninstall slurm-bridge --namespace ns' "${retiring[@]}"

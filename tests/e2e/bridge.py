@@ -549,13 +549,14 @@ def users_do_not_place_pods(ns):
         ns.running(name)
     create(ns.pods, ns.plain_pod("waits"))
     ns.queued("waits", "True", "waits in partition bridge")
+    ns.pods.kubectl("create", "rolebinding", "ada", "--clusterrole=edit", "--user=ada")
     pin = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [ns.hosts[0]]}]}]}}}
     for path, value, saying in (("/spec/schedulingGates", [], "only slurm-bridge removes its scheduling gate"),
                                 ("/spec/affinity", pin, "only slurm-bridge says to which node"),
                                 ("/metadata/labels", {"scheduler.slinky.slurm.net/slurm-jobid": "7"}, "only slurm-bridge writes the label")):
         patch = json.dumps([{"op": "add", "path": path, "value": value}])
-        refused(ns.pods.kubectl("patch", "pod", "waits", "--type=json", "-p", patch, check=False), saying)
+        refused(ns.pods.kubectl("patch", "pod", "waits", "--type=json", "-p", patch, "--as=ada", check=False), saying)
     ns.pods.kubectl("label", "pod", "waits", "mine=yes")
     ns.pods.kubectl("annotate", "pod", "first", "mine=yes")
     refused(ns.pods.kubectl("label", "pod", "first", "scheduler.slinky.slurm.net/slurm-jobid-", check=False), "only slurm-bridge writes the label")

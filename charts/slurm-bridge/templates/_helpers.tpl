@@ -15,3 +15,15 @@ name: {{ .clusterKeySecret | default (printf "%s-jwt-key" (last $controller)) | 
 {{- define "slurm-bridge.servesWebhook" -}}
 {{- if and .Values.admission.enabled (not .Values.retire) }}true{{ end }}
 {{- end }}
+
+{{- /*
+CEL: the webhook has noted on the pod that this bridge manages it, though its namespace is not managed. A list: the context, and the name of
+the pod's variable. The value is that of bridge::Settings::cluster.
+*/}}
+{{- define "slurm-bridge.managedBy" -}}
+{{- $cluster := "" }}
+{{- with (first .).Values.sharedConfig }}
+{{- $cluster = .cluster | default (regexReplaceAll "^http://|/$" .slurmRestApi "") }}
+{{- end }}
+{{- last . }}.metadata.?annotations.orValue({})[?'slinky.slurm.net/slurm-managed-by'].orValue('') == {{ squote $cluster }}
+{{- end }}

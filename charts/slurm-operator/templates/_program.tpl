@@ -144,7 +144,12 @@ metadata:
 rules:
   - apiGroups: [coordination.k8s.io]
     resources: [leases]
-    verbs: [get, create, update]
+    resourceNames: [{{ include "program.fullname" $top | quote }}]
+    verbs: [get, update]
+  # A rule cannot name what is to be created.
+  - apiGroups: [coordination.k8s.io]
+    resources: [leases]
+    verbs: [create]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

@@ -1,6 +1,7 @@
 #include "bridge/admission/review.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -17,6 +18,10 @@ using core::Json;
 constexpr std::string_view kDefaultScheduler = "default-scheduler";
 constexpr std::string_view kAnnotationMirror = "kubernetes.io/config.mirror";
 constexpr std::string_view kNodesGroup = "system:nodes";
+/// Who creates the pods of DaemonSets: their controller, or the kube-controller-manager if it has one account for all of its
+/// controllers.
+constexpr std::array<std::string_view, 2> kDaemonSetControllers{"system:serviceaccount:kube-system:daemon-set-controller",
+                                                                "system:kube-controller-manager"};
 /// The API server cuts longer warnings.
 constexpr std::size_t kLongestWarning = 256;
 
@@ -24,10 +29,12 @@ const Json& object_of(const Observed& in) {
   return in.request.object;
 }
 
-/// The kubelet has already started the pod, or the DaemonSet controller has chosen its node.
+/// The kubelet has already started the pod, or the DaemonSet controller has chosen its node. Any user can write the annotation
+/// or the owner, so the requester counts as well.
 bool is_exempt(const Observed& in) {
   const bool of_kubelet = std::ranges::find(in.request.groups, kNodesGroup) != in.request.groups.end();
   if (of_kubelet && in.pod.meta.annotations.contains(kAnnotationMirror)) return true;
+  if (std::ranges::find(kDaemonSetControllers, in.request.user) == kDaemonSetControllers.end()) return false;
   const kube::OwnerReference* owner = in.pod.meta.controller_owner();
   return owner != nullptr && owner->kind == "DaemonSet" && owner->api_version.starts_with("apps/");
 }
@@ -38,6 +45,15 @@ bool in_managed_namespace(const Observed& in) {
 
 bool asks_by_scheduler(const Observed& in) {
   return !in.settings.scheduler_name.empty() && in.pod.scheduler == in.settings.scheduler_name;
+}
+
+/// The pod asked by its schedulerName before, or its user has written the annotation that stands for it.
+bool asks_by_annotation(const Observed& in) {
+  return !in.settings.scheduler_name.empty() && in.pod.meta.annotation(kAnnotationManagedBy) == in.settings.cluster;
+}
+
+bool is_managed(const Observed& in) {
+  return in_managed_namespace(in) || asks_by_scheduler(in) || asks_by_annotation(in);
 }
 
 bool is_new_pod(const kube::AdmissionRequest& request) {
@@ -148,7 +164,7 @@ void patch_class(const Observed& in, Json& patch) {
 
 /// Where the namespace does not say that the pod is managed, the pod itself does.
 void patch_mark(const Observed& in, Json& patch) {
-  if (in_managed_namespace(in)) return;
+  if (in_managed_namespace(in) || asks_by_annotation(in)) return;
   const bool annotated = has_entries(object_of(in), {"metadata", "annotations"});
   add_entry(patch, "/metadata/annotations", annotated, kAnnotationManagedBy, in.settings.cluster);
 }
@@ -176,7 +192,7 @@ std::string joined(const std::vector<std::string>& texts) {
 }  // namespace
 
 kube::AdmissionVerdict review(const Observed& in) {
-  if (!is_new_pod(in.request) || is_exempt(in) || !(in_managed_namespace(in) || asks_by_scheduler(in))) return kube::admit();
+  if (!is_new_pod(in.request) || is_exempt(in) || !is_managed(in)) return kube::admit();
   if (!in.too_old.empty()) {
     kube::AdmissionVerdict out = kube::admit();
     out.warnings = {"slurm-bridge does not manage the pod: Slurm " + in.too_old +

@@ -127,7 +127,13 @@ TEST_F(Review, PodsOfDaemonSetsAreExempt) {
   pod["metadata"]["ownerReferences"] =
       Json::parse(R"([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true}])");
   pod["spec"]["tolerations"] = Json::parse(R"([{"operator": "Exists"}])");
-  EXPECT_TRUE(untouched());
+  EXPECT_FALSE(untouched()) << "anybody can write the owner";
+  request.user = "system:serviceaccount:research:daemon-set-controller";
+  EXPECT_FALSE(untouched());
+  for (const char* controller : {"system:kube-controller-manager", "system:serviceaccount:kube-system:daemon-set-controller"}) {
+    request.user = controller;
+    EXPECT_TRUE(untouched()) << controller;
+  }
   pod["metadata"]["ownerReferences"][0]["kind"] = "ReplicaSet";
   EXPECT_FALSE(untouched());
   pod["metadata"]["ownerReferences"][0] = {
@@ -157,7 +163,19 @@ TEST_F(Review, TheSchedulerOfTheGoBridgeAsksInAnyNamespace) {
   after = patched();
   EXPECT_EQ(after["metadata"]["annotations"], Json::parse(R"({"a": "b", "slinky.slurm.net/slurm-managed-by": "slurm/demo"})"));
   pod = after;
-  EXPECT_TRUE(untouched()) << "the webhook is called again after others";
+  EXPECT_EQ(patched(), pod) << "the webhook is called again after others";
+}
+
+TEST_F(Review, TheAnnotationOfAdmissionAsksAsTheSchedulerDoes) {
+  request.key.ns = "elsewhere";
+  annotate("slinky.slurm.net/slurm-managed-by", "slurm/other");
+  EXPECT_TRUE(untouched()) << "another bridge looks after it";
+  annotate("slinky.slurm.net/slurm-managed-by", "slurm/demo");
+  EXPECT_EQ(patched()["spec"]["schedulingGates"].size(), 1U);
+  pod["spec"]["priorityClassName"] = "urgent";
+  EXPECT_THAT(refusal(), HasSubstr("\"urgent\" preempts pods"));
+  settings.scheduler_name.clear();
+  EXPECT_TRUE(untouched()) << "the bridge does not look at it then";
 }
 
 TEST_F(Review, TheSchedulerOfTheGoBridgeInAManagedNamespace) {

@@ -202,6 +202,13 @@ Result<void> read_all(const kube::StringMap& from, bool trusted, JobWish& out) {
   return {};
 }
 
+/// Reads the annotations of a Namespace. Pods are grouped by their own annotations alone.
+Result<void> read_defaults(const kube::StringMap& from, JobWish& out) {
+  if (const auto gang = from.find(kAnnotationGang); gang != from.end())
+    return bad("gang", gang->second, "absent, because it counts on pods only");
+  return read_all(from, true, out);
+}
+
 /// `like` has what the job gets if the pod asks for nothing: its name and its nodes.
 Result<JobWish> wish_like(const JobWish& like, const kube::SchedulingPodRecord& pod, const Settings& settings) {
   if (std::ranges::any_of(pod.tolerations, is_record))
@@ -211,7 +218,7 @@ Result<JobWish> wish_like(const JobWish& like, const kube::SchedulingPodRecord& 
   if (refused.empty()) refused = contradiction(pod.node_selector, pod.affinity);
   if (!refused.empty()) return core::fail(core::ErrorCode::kInvalid, std::move(refused));
   JobWish out = from_requests(like, pod, settings);
-  if (auto read = read_all(settings.defaults, true, out); !read)
+  if (auto read = read_defaults(settings.defaults, out); !read)
     return std::unexpected(read.error().with("namespace " + pod.meta.ns));
   if (auto read = read_all(pod.meta.annotations, settings.trusts_identities, out); !read) return std::unexpected(read.error());
   return out;

@@ -53,6 +53,14 @@ TEST(JobsObserve, AWrongDefaultIsTold) {
   EXPECT_TRUE(world.act("submit").is_null());
 }
 
+TEST(JobsObserve, ANamespaceAsksForNoGang) {
+  World world;
+  world.namespace_annotations = settings_of_job({{"gang", "true"}});
+  world.waiting_pod();
+  EXPECT_THAT(world.act("report").dump(), HasSubstr("must be absent, because it counts on pods only"));
+  EXPECT_TRUE(world.act("submit").is_null());
+}
+
 TEST(JobsObserve, NothingIsSubmittedBeforeTheNamespaceIsKnown) {
   World world;
   world.namespaces_known = false;
