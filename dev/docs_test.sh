@@ -38,11 +38,25 @@ words=$({
 } | tr -d '"')
 # The second column of the tables. Slurm's states are in the sources without what they begin with.
 # shellcheck disable=SC2016
-told=$(awk -F'|' '/^\| / { print $3 }' docs/conditions.md | grep -oE '`[A-Za-z]+`' | tr -d '`' | sed 's/^SlurmNodeState//')
+told=$(awk -F'|' '/^## slurm-bridge/ { exit } /^\| / { print $3 }' docs/conditions.md | grep -oE '`[A-Za-z]+`' | tr -d '`' | sed 's/^SlurmNodeState//')
 check "each condition and reason is in docs/conditions.md, or known to be none" "$(less "$words" "$told"$'\n'"$others")"
 check "docs/conditions.md has no reason that the sources do not have" "$(less "$told" "$words")"
 check "no word is excused that the sources do not have" "$(less "$others" "$words")"
 check "no word is both" "$(comm -12 <(sort -u <<<"$told") <(sort -u <<<"$others"))"
+
+# The same of slurm-bridge.
+others=$(xargs -n1 <<<"DaemonSet Job Node Pod PodGroup PodScheduled Ready Slurm
+  BadConstraints None Succeeded True False Never PreemptLowerPriority ScheduleAnyway NoExecute NoSchedule PreferNoSchedule
+  DoesNotExist Equal Exists Gt In Lt NotIn JobGone JobEnded Unneeded")
+words=$(sources src/bridge | xargs -0 grep -ohE '"[A-Z][A-Za-z]*[a-z]"' | tr -d '"')
+# shellcheck disable=SC2016
+told=$({
+  awk -F'|' '/^## / { reasons = /Reasons/ } reasons && /^\| / { print $2 }' docs/bridge/troubleshooting.md
+  awk -F'|' '/^## / { bridge = /slurm-bridge/ } bridge && /^\| / { print $3 }' docs/conditions.md
+} | grep -oE '`[A-Z][A-Za-z]*[a-z]`' | tr -d '`')
+check "each condition and reason of slurm-bridge is in its docs, or known to be none" "$(less "$words" "$told"$'\n'"$others")"
+check "they have no reason that its sources do not have" "$(less "$told" "$words")"
+check "no word of slurm-bridge is excused that the sources do not have" "$(less "$others" "$words")"
 
 names=$(grep -oE 'k(Label|Annotation|Taint)[A-Za-z]+ = "[^"]*slinky\.slurm\.net/[^"]*"' src/api/well_known.hpp)
 # Those of children (slinky.slurm.net/ alone) are the operator's own, but for the cluster.
@@ -54,6 +68,13 @@ done <<<"$names")
 page=$(grep -oE '`[^`]*slinky\.slurm\.net/[a-z-]+' docs/labels.md | tr -d '`')
 check "each label and annotation of users is in docs/labels.md" "$(less "$(less "$users" "$unused")" "$page")"
 check "docs/labels.md has no label that the sources do not have" "$(less "$page" "$users")"
+
+names=$(sed -nE 's/.*k(Gate|Toleration|Label|Annotation|Taint)[A-Za-z]* = "([^"]*[^"/])".*/\2/p' src/bridge/common/names.hpp)
+# Annotations for settings stand there without their prefix.
+missing=$(while read -r name; do
+  grep -qF -e "$name" -e "\`${name#slurmjob.slinky.slurm.net/}\`" docs/bridge/annotations.md || echo "$name"
+done <<<"$names")
+check "each name of slurm-bridge is in docs/bridge/annotations.md" "$missing"
 
 # Code is not looked into: what looks like a link there is none.
 prose() { awk '/^ *```/ { code = !code; next } !code' "$1"; } # FILE

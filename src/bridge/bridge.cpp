@@ -87,7 +87,7 @@ struct Bridge::Impl {
   /// Logs for the administrator that this release of Slurm is too old. Users see it in the conditions of their pods.
   void look_at(const slurm::Change& change) {
     if (!change.health || !change.now->complete() || change.now->capabilities.external_jobs) return;
-    log.error("this Slurm has no external nodes and jobs: 25.11 and later have. Nothing is done",
+    log.error("this Slurm has no external nodes and jobs, so slurm-bridge does nothing: it needs 25.11 or newer",
               {{"cluster", change.cluster}, {"release", change.now->capabilities.release}});
   }
 

@@ -52,7 +52,7 @@ std::optional<PodOver> PodOver::job_gone(const plan::Observing& observing, const
   }
   const std::string number = std::to_string(placed.front().number);
   return PodOver(observing, pod, "JobGone", "Gone",
-                 "Slurm does not have job " + number + " any more, but the younger job " + std::to_string(younger),
+                 "Slurm does not have job " + number + " any more, but has the younger job " + std::to_string(younger),
                  snapshot.requested_at + snapshot.good_for());
 }
 

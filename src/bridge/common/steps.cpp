@@ -164,7 +164,8 @@ bool Steps::can_submit(const PodState& state) {
   }
   const slurm::Capabilities& slurm = facts_.snapshot->capabilities;
   if (!slurm.external_jobs)
-    report(pod, false, "Unsupported", "Slurm " + slurm.release + " has no external nodes and jobs, 25.11 and later have");
+    report(pod, false, "Unsupported",
+           "Slurm " + slurm.release + " has no external nodes and jobs: slurm-bridge needs 25.11 or newer");
   return slurm.external_jobs;
 }
 

@@ -53,7 +53,7 @@ Read text(std::optional<std::string> JobWish::*field) {
 
 /// Returns what must be written in place of an identity, or "" if it may be chosen here.
 std::string refused_identity(const Reader& in) {
-  return in.trusted ? "" : "absent, because slurm-bridge runs without --trust-identities";
+  return in.trusted ? "" : "absent: slurm-bridge runs without --trust-identities, so only the Namespace can have it";
 }
 
 Read identity(std::optional<std::string> JobWish::*field) {
@@ -85,7 +85,7 @@ std::string read_gang(Reader in) {
 std::string read_priority(Reader in) {
   if (std::string refused = refused_identity(in); !refused.empty()) return refused;
   in.wish.priority = number(in.value, 0, 4294967293);
-  return in.wish.priority ? "" : "a whole number from 0";
+  return in.wish.priority ? "" : "a whole number from 0 to 4294967293";
 }
 
 std::string read_time_limit(Reader in) {
@@ -97,14 +97,14 @@ std::string read_time_limit(Reader in) {
 
 std::string read_cpus(Reader in) {
   const auto cpus = core::quantity(std::string(in.value));
-  if (!cpus || *cpus <= 0 || *cpus > 65533) return "a quantity of CPUs";
+  if (!cpus || *cpus <= 0 || *cpus > 65533) return "a quantity of CPUs above 0 and at most 65533, such as 2";
   in.wish.cpus_per_task = static_cast<std::int64_t>(std::ceil(*cpus));
   return {};
 }
 
 std::string read_memory(Reader in) {
   const auto bytes = core::quantity(std::string(in.value));
-  if (!bytes || *bytes <= 0 || *bytes > kMiB * 4294967293.0L) return "a quantity of memory";
+  if (!bytes || *bytes <= 0 || *bytes > kMiB * 4294967293.0L) return "a quantity of memory above 0, such as 4Gi";
   in.wish.memory_per_node_mib = static_cast<std::int64_t>(std::ceil(*bytes / kMiB));
   return {};
 }
@@ -258,7 +258,8 @@ Result<JobWish> wish_of_group(const std::string& name, const Pods& pods, const S
     out->memory_per_node_mib = wish->memory_per_node_mib = std::max(out->memory_per_node_mib, wish->memory_per_node_mib);
     if (const std::string field = difference(*out, *wish); !field.empty())
       return core::fail(core::ErrorCode::kInvalid, "pods " + pods.front()->meta.name + " and " + pod->meta.name +
-                                                       " of one group ask for different jobs: " + field + ", must be equal");
+                                                       " of one group ask for different jobs: " + field +
+                                                       " must be equal in all pods");
   }
   return *std::move(out);
 }

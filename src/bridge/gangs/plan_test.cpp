@@ -149,8 +149,9 @@ TEST(GangsPlan, UnequalPodsGetWhatTheLargestNeeds) {
   EXPECT_EQ(world.act("submit").at("wish").at("cpus_per_task"), 4);
   EXPECT_EQ(world.act("submit").at("wish").at("memory_per_node"), 1024);
   world.waits("c", Json::parse(R"({"metadata": {"annotations": {"slurmjob.slinky.slurm.net/partition": "batch"}}})"));
-  EXPECT_THAT(world.told(),
-              Contains(Pair("a", "Refused: pods a and c of one group ask for different jobs: partition, must be equal")));
+  EXPECT_THAT(
+      world.told(),
+      Contains(Pair("a", "Refused: pods a and c of one group ask for different jobs: partition must be equal in all pods")));
   EXPECT_THAT(world.steps(), Not(Contains(kSubmit)));
 }
 

@@ -283,6 +283,8 @@ TEST(JobsPlan, WhatCannotBeHonouredIsRefusedByName) {
             "annotation slurmjob.slinky.slurm.net/timelimit: \"1h\", must be a whole number of minutes, 1 or more");
   EXPECT_THAT(annotated("user-id", "0"), HasSubstr("--trust-identities"));
   EXPECT_THAT(annotated("priority", "9"), HasSubstr("--trust-identities"));
+  EXPECT_THAT(annotated("cpu-per-task", "0"), HasSubstr("must be a quantity of CPUs above 0 and at most 65533"));
+  EXPECT_THAT(annotated("mem-per-node", "much"), HasSubstr("must be a quantity of memory above 0"));
   EXPECT_THAT(annotated("max-nodes", "2"), HasSubstr("1 for a single pod"));
   EXPECT_THAT(annotated("exclusive", "maybe"), HasSubstr("true, false, user, mcs or topo"));
   EXPECT_THAT(annotated("time-limit", "5"), HasSubstr("does not know it"));

@@ -76,8 +76,8 @@ class Pass {
 
   [[nodiscard]] std::string why_not_yet() const {
     if (host_->meta.terminating()) return "the Kubernetes node is being deleted";
-    if (host_->unschedulable) return "the Kubernetes node is cordoned, and is registered when it is not";
-    if (!host_->ready) return "the Kubernetes node is not ready, and is registered when it is";
+    if (host_->unschedulable) return "the Kubernetes node is cordoned: it is registered when it is uncordoned";
+    if (!host_->ready) return "the Kubernetes node is not ready: it is registered when it is ready";
     return {};
   }
 
