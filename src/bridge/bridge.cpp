@@ -24,6 +24,7 @@ Options with_cluster(Options options) {
   options.nodes.cluster = options.jobs.cluster;
   options.jobs.holds_native_jobs = options.runs_nodes;
   options.jobs.retires = options.nodes.retires = options.retires;
+  options.nodes.pods = options.jobs;
   return options;
 }
 
@@ -120,7 +121,7 @@ std::optional<std::vector<std::string>> Bridge::left() const {
   if (!manager.leading() || !manager.synced() || snapshot == nullptr || !snapshot->complete()) return {};
   std::vector<std::string> out = impl_->jobs.left();
   if (impl_->nodes) {
-    for (const std::string& node : impl_->nodes->tainted()) out.push_back("node " + node);
+    for (std::string& node : impl_->nodes->left()) out.push_back(std::move(node));
   }
   // Drains may still have to be undone.
   if (out.empty() && !manager.idle()) return {};
