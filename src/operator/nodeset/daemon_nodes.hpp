@@ -3,7 +3,8 @@
 //   const NodeSelection selection(spec.pod_template.spec);
 //   if (selection.judge(node).starts) ...
 //
-// Nodes are judged as Kubernetes' own DaemonSet controller does: by nodeSelector, required node affinity, and taints.
+// Nodes are judged as Kubernetes' own DaemonSet controller does: by nodeSelector, required node affinity, and taints. Workers
+// also tolerate the taint of slurm-bridge, because it marks the nodes that have workers.
 #pragma once
 
 #include <cstdint>
