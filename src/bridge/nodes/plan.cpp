@@ -16,6 +16,8 @@ using slurm::Owner;
 constexpr core::Duration kSnapshotAgain{1000};
 /// The time between two tries to register a node that Slurm refused.
 constexpr core::Duration kRefusedAgain{30000};
+/// The time between two checks whether the pods of a node are gone.
+constexpr core::Duration kListedAgain{30000};
 constexpr const char* kNoSchedule = "NoSchedule";
 constexpr const char* kNoExecute = "NoExecute";
 constexpr const char* kRemoved = "slurm-bridge is being removed";
@@ -130,7 +132,7 @@ class Pass {
   /// Slurm keeps the node, and Kubernetes gets it back.
   void retire_from(const kube::SchedulingNodeRecord& host) {
     // Other pods are kept away until those of the bridge are gone.
-    if (in_.in_use || (in_.held && !in_.held->empty())) return out_.wake_after(kRefusedAgain, "pods still run there for Slurm");
+    if (in_.in_use || (in_.held && !in_.held->empty())) return out_.wake_after(kListedAgain, "pods still run there for Slurm");
     std::optional<Condition> condition;
     if (has_condition(host))
       condition = Condition{false, "Retired", "slurm-bridge was removed, and does not look after the node"};
@@ -202,6 +204,8 @@ class Pass {
   /// Lets the prolog of the node hold native jobs back (bridge/common/held.hpp).
   void hold_native_jobs() {
     if (!in_.held) return;
+    // Pods of a Kubernetes node that is gone do not wake this node.
+    if (host_ == nullptr && in_.in_use) out_.wake_after(kListedAgain, "pods of its jobs may be gone");
     if (in_.holds_longer) out_.wake_after(in_.settings->still_held, "pods of a job that has ended may still come to light");
     const auto have = held_in(node_->extra);
     const HeldJobs wanted{*in_.held, in_.held->empty() ? "" : in_.installation};

@@ -574,6 +574,7 @@ TEST_F(NodesPlanTest, WithoutAKubernetesNodeTheListIsClearedOnceItsPodsAreGone) 
   (void)world.plan();
   world.mono = world.mono + 1min;
   EXPECT_THAT(world.steps(), IsEmpty());
+  EXPECT_EQ(world.plan().wake(), 30s);
   world.delete_pod("p");
   EXPECT_THAT(world.steps(), IsEmpty());
   EXPECT_EQ(world.plan().wake(), 5s);
