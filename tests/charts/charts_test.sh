@@ -488,24 +488,6 @@ shows slurm-bridge "{k: v for k, v in $bridge_rights.items() if '.k8s.io/' in k}
 shows slurm-bridge '[r.get("resourceNames") for n in ("ClusterRole/slurm-bridge", "Role/slurm-bridge-admission") for r in o[n]["rules"] if r["resources"][0] in ("mutatingwebhookconfigurations", "secrets") and r["verbs"] != ["create"]]' '[["slurm-bridge"], ["slurm-bridge"]]' "${bridged[@]}"
 shows slurm-bridge "[{k: v for k, v in $bridge_rights.items() if k.startswith('nodes')}, $args[-2:]]" '[{"nodes": "glw"}, ["--no-nodes", "--log-level=info"]]' "${bridged[@]}" "${without[@]}" --set nodes.enabled=false
 shows slurm-bridge "[o['ConfigMap/slurm-bridge-prolog']['metadata']['namespace'], o['ConfigMap/slurm-bridge-prolog']['data']['90-slurm-bridge.sh'] == open('$top/charts/slurm-bridge/files/prolog.sh').read().strip() + '\n']" '["slurm", true]' "${bridged[@]}"
-# The prolog lets a job start unless the node lists a job that does not run any more. Job 12 runs. A prolog that waits ends here.
-mkdir -p "$temp/prolog"
-printf '#!/bin/sh\nprintf "NodeName=a Extra=%%s Reason=x\\n" "$EXTRA"\n' >"$temp/prolog/scontrol"
-printf '#!/bin/sh\nprintf "12\\n"\n' >"$temp/prolog/squeue"
-printf '#!/bin/sh\nkill -PIPE "$PPID"\n' >"$temp/prolog/sleep"
-chmod +x "$temp"/prolog/*
-while IFS=$'\t' read -r expected extra; do
-  verdict=waits
-  if EXTRA=$extra SLURMD_NODENAME=a PATH=$temp/prolog:$PATH sh "$top/charts/slurm-bridge/files/prolog.sh"; then verdict=starts; fi
-  if [[ $verdict == "$expected" ]]; then pass; else fail "the prolog, $extra" "expected: $expected"$'\n'"have:     $verdict"; fi
-done <<'END'
-starts	
-starts	rack 7
-starts	{"slurm-bridge":""}
-starts	{"slurm-bridge":"12","slurm-bridge-cluster":"u-1"}
-waits	{"slurm-bridge":"12 13","slurm-bridge-cluster":"u-1"}
-waits	{"slurm-bridge": "13"}
-END
 shows slurm-bridge 'o["ConfigMap/slurm-bridge-prolog"]["metadata"]["annotations"]' '{"helm.sh/resource-policy": "keep"}' "${bridged[@]}"
 shows slurm-bridge '[k for k in o if k.startswith("ConfigMap")]' '[]' "${bridged[@]}" --set nodes.enabled=false
 shows slurm-bridge '[k for k in o if k.startswith("ConfigMap")]' '[]' "${direct[@]}"
