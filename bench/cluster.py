@@ -25,7 +25,9 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e"))
 import accounting  # noqa: E402
+import bridge  # noqa: E402
 import governance  # noqa: E402
+import scale  # noqa: E402
 import suite  # noqa: E402
 from cluster import (ENV, TOP, AuditLog, Failed, Namespace, api, cgroup_plugin, condition_of, demo_manifest, figures_table,  # noqa: E402
                      kubectl, run as run_command, slurm_releases, unit_of, wait)
@@ -232,11 +234,15 @@ def with_database(ns):
 
 
 def operator_memory():
-    """Returns the memory of each process of the operator, in MiB."""
+    return memory_of("slurm-operator")
+
+
+def memory_of(program):
+    """Returns the memory of each process of the program, in MiB."""
     out = []
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # It has just ended.
-            if (path / "comm").read_text().strip() == "slurm-operator":
+            if (path / "comm").read_text().strip() == program:
                 out += [int(kib) / 1024 for kib in re.findall(r"^VmRSS:\s*(\d+)", (path / "status").read_text(), re.M)]
     return out
 
@@ -521,6 +527,112 @@ def bench_changed_limit(ns, runs):
             note(f"{what}, after kubectl has ended, ms", max(0, shown - applied) * 1000)
 
 
+def post(path, body):
+    """Reports whether the API server has created what the body says."""
+    connection = http.client.HTTPConnection("127.0.0.1", api().port, timeout=30)
+    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+    return connection.getresponse().status == 201
+
+
+# The nodes of kwok that Slurm has as external nodes, the pods for which they have room, and the pods that wait then.
+BRIDGED_NODES, RUNNING, WAITING = 10, 300, 1000
+
+
+def bench_bridge(tag, plugin, runs, rest):
+    """Times slurm-bridge with a real Slurm, and nodes and pods that kwok simulates. Also counts requests to slurmrestd at rest."""
+    manifest = bridge.bridged(suite.demo_manifest()).replace("replicas: 3", "replicas: 1")
+    # slurmrestd does not log requests with the operator's default.
+    image = "    image: local/slurmrestd:${TAG}\n"
+    manifest = manifest.replace(image, f"{image}    env: [{{name: SLURMRESTD_DEBUG, value: info}}]\n")
+    with scale.Kwok(BRIDGED_NODES), bridge.Bridged("bench", tag, plugin) as ns:
+        ns.apply(manifest)
+        suite.serves(ns, 1)
+        ns.slurm("bash", "-ec", f"for ((i = 0; i < {BRIDGED_NODES}; i++)); do scontrol create NodeName=kwok-$i NodeAddr=10.217.255.$i "
+                 f"State=EXTERNAL CPUs={RUNNING // BRIDGED_NODES} RealMemory=100000 Feature=bridge; done")
+        wait("the nodes are idle", lambda: sum(name.startswith("kwok-") for name in ns.idle()) == BRIDGED_NODES)
+        ns.install(**{"nodes.enabled": "false", "schedulerConfig.sharedNodes": "true"})
+        wait("the bridge leads", ns.bridge_pod)
+        with Stream("kubectl", "-n", ns.pods.name, "get", "pods", "--watch-only", "--output-watch-events", "-o",
+                    "jsonpath={.type},{.object.metadata.name},{.object.spec.nodeName},{.object.metadata.deletionTimestamp}{\"\\n\"}") as pods:
+            time.sleep(0.5)
+            bench_one_pod(ns, pods, 20)
+            for run in range(runs):
+                create_bridged(ns, f"run-{run}", RUNNING)
+                running = lambda: sum(pod["status"]["phase"] == "Running" for pod in ns.pods.get("pods"))
+                wait(f"{RUNNING} pods run", lambda running=running: running() == RUNNING, every=1)
+                if run == 0:
+                    bench_waiting(ns, rest)
+                bench_scancel(ns, pods)
+                wait("the pods are gone", lambda: not ns.pods.get("pods"))
+
+
+def bridged_pod(ns, name):
+    pod = ns.plain_pod(name)
+    pod["spec"] |= {"schedulingGates": [{"name": bridge.GATE}], "tolerations": [{"key": "type", "value": "kwok", "effect": "NoSchedule"}]}
+    return pod
+
+
+def create_bridged(ns, prefix, count):
+    items = [bridged_pod(ns, f"{prefix}-{i}") for i in range(count)]
+    ns.pods.kubectl("create", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+
+def jobs_of_pods(ns):
+    """Returns the number of jobs of pods that wait or run."""
+    return len(ns.slurm("squeue", "--noheader", "--partition=bridge").stdout.splitlines())
+
+
+def bench_one_pod(ns, pods, count):
+    """Times pods that are created one after another, each when nothing runs."""
+    took = []
+    for i in range(count):
+        name = f"one-{i}"
+        time.sleep(Pause.uniform(1, 2))
+        suite.expect(post(f"/api/v1/namespaces/{ns.pods.name}/pods", bridged_pod(ns, name)), f"pod {name} was not created")
+        created = time.monotonic()
+        bound = pods.first(lambda line, name=name: line.split(",")[1] == name and line.split(",")[2], 0)
+        took.append((bound - created) * 1000)
+        ns.pods.kubectl("delete", "pod", name)
+        wait("its job has ended", lambda: jobs_of_pods(ns) == 0)
+    for percent in (50, 99):
+        note(f"{count} pods one after another, from create until bound: p{percent}, ms", percentile(took, percent))
+
+
+def bench_waiting(ns, seconds):
+    """Counts the requests to slurmrestd at rest, of the operator and the bridge together, without and with pods that wait."""
+    for waiting in (0, WAITING):
+        if waiting:
+            create_bridged(ns, "waits", waiting)
+        wait("all have jobs", lambda waiting=waiting: jobs_of_pods(ns) == RUNNING + waiting, every=1)
+        time.sleep(30 + seconds)
+        found = requests_to_slurmrestd(ns, seconds)
+        others = sum(n for (method, path), n in found.items()
+                     if method != "GET" or not path.strip("/").endswith(("/nodes", "/jobs", "/partitions")))
+        what = f"of requests to slurmrestd in a minute at rest, {RUNNING} pods run and {waiting} wait"
+        note(f"number {what}: polls", (sum(found.values()) - others) * 60 / seconds)
+        note(f"number {what}: others", others * 60 / seconds)
+        for (method, path), n in found.most_common(10):
+            print(f"      {method} {path}: {n * 60 / seconds:.1f} a minute", flush=True)
+        note(f"the bridge with {RUNNING + waiting} pods, MiB", max(memory_of("slurm-bridge")))
+    ns.pods.kubectl("delete", "pods", "--field-selector=status.phase=Pending", "--wait=false")
+    wait("their jobs have ended", lambda: jobs_of_pods(ns) == RUNNING, every=1)
+
+
+def bench_scancel(ns, pods):
+    """Times the end of all running pods, from the start of one scancel of their jobs."""
+    ended = set()
+
+    def last(line):
+        kind, name, _, deleted = line.split(",")
+        if kind == "DELETED" or deleted:
+            ended.add(name)
+        return len(ended) == RUNNING
+
+    with in_slurmctld(ns, "echo begins; scancel --partition=bridge") as scancel:
+        began = scancel.first(bool, 0)
+        note(f"scancel of {RUNNING} running pods, until the last is evicted", pods.first(last, began) - began)
+
+
 # The resources that the values of `make demo-site` create.
 SITE = (CONTROLLER, ACCOUNTING, RESTAPI, f"{NODESET}/slurm-worker-cpu", f"{NODESET}/slurm-worker-host", "loginsets.slinky.slurm.net",
         "tokens.slinky.slurm.net")
@@ -796,12 +908,9 @@ def bench_config(ns, runs):
 
 def may_be_evicted(ns, pod):
     """Reports whether the API server would evict the worker, by a dry run."""
-    body = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": ns.name},
-                       "deleteOptions": {"dryRun": ["All"]}})
-    path = f"/api/v1/namespaces/{ns.name}/pods/{pod}/eviction"
-    connection = http.client.HTTPConnection("127.0.0.1", api().port, timeout=30)
-    connection.request("POST", path, body, {"Content-Type": "application/json"})
-    return connection.getresponse().status == 201
+    return post(f"/api/v1/namespaces/{ns.name}/pods/{pod}/eviction",
+                {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": ns.name},
+                 "deleteOptions": {"dryRun": ["All"]}})
 
 
 def bench_evict(ns, runs, what):
@@ -873,7 +982,7 @@ def main():
     parser.add_argument("--rest", type=int, default=600, help="seconds at rest for memory, writes and requests to slurmrestd")
     parser.add_argument("--away", type=int, default=300, help="seconds for which slurmdbd is away, with `records`")
     parser.add_argument("--slurm", help="Slurm release of the local images")
-    parser.add_argument("names", nargs="*", help="apply scale busy drain roll rest accounting governance site records update node config evict")
+    parser.add_argument("names", nargs="*", help="apply scale busy drain roll rest accounting governance bridge site records update node config evict")
     arguments = parser.parse_args()
     wanted = lambda name: not arguments.names or name in arguments.names
     plugin = cgroup_plugin()
@@ -899,6 +1008,8 @@ def main():
         bench_accounting(tag, plugin, arguments.runs)
     if wanted("governance"):
         bench_governance(tag, plugin, arguments.runs, arguments.rest)
+    if wanted("bridge"):
+        bench_bridge(tag, plugin, arguments.runs, min(arguments.rest, 120))
     if wanted("site"):
         bench_site(tag, plugin, arguments.runs)
     if wanted("records"):

@@ -23,9 +23,9 @@ namespace sim {
 
 enum class Fault {
   kNone,
-  kRefuse,         ///< No connection. Not carried out, and the client knows it.
-  kLostRequest,    ///< Not carried out, and the client cannot know it.
-  kLostReply,      ///< Carried out, and the client cannot know it.
+  kRefuse,         ///< The connection is refused. The client knows that nothing was carried out.
+  kLostRequest,    ///< The request is lost. The client cannot know that it was not carried out.
+  kLostReply,      ///< The reply is lost. The client cannot know that the request was carried out.
   kConflict,       ///< 409, not carried out. A GET or a POST gets kInternal instead.
   kTooMany,        ///< 429 with Retry-After: 1, not carried out.
   kInternal,       ///< 500, not carried out.
@@ -52,7 +52,7 @@ enum class StreamFault {
 struct FaultRates {
   double refuse = 0, lost_request = 0, lost_reply = 0, conflict = 0, too_many = 0, internal = 0, internal_after = 0,
          forbidden = 0, slow = 0;
-  double crash_before = 0, crash_after = 0;  ///< For writes only.
+  double crash_before = 0, crash_after = 0;  ///< The probabilities of a crash at a write.
   double cut = 0, gone = 0, duplicate = 0, delay = 0, withhold_bookmark = 0;
 
   /// Returns rates in which each fault has this probability, except crashes of the client, which have 0.
@@ -64,7 +64,7 @@ class Faults {
   explicit Faults(SeededRandom random = SeededRandom(0)) : random_(std::move(random)) {}
 
   FaultRates rates;
-  /// If false, no fault is injected, but writes are still counted.
+  /// Enables the injection of faults. If false, writes are still counted.
   bool enabled = true;
   /// Called for kCrashBefore and kCrashAfter in the middle of a request. Do not destroy the client here; schedule that.
   std::function<void()> on_crash;
@@ -83,7 +83,7 @@ class Faults {
   /// Returns the number of writes so far.
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
 
-  /// For transports: return the fault of this request, the fault of the next piece, and whether to withhold the next bookmark.
+  /// Return the fault of this request, the fault of the next piece, and whether to withhold the next bookmark. For transports.
   Fault decide(const net::HttpRequest& request);
   StreamFault decide_piece();
   bool withhold_bookmark();

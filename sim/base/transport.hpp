@@ -33,7 +33,7 @@ class Transport final : public net::HttpTransport {
   RequestId stream(net::HttpRequest request, net::StreamHandler handler) override;
   void cancel(RequestId id) override;
 
-  /// Sets what happens when a fault kills the client. Default: Faults::on_crash.
+  /// Sets the function to call when a fault kills the client. Default: Faults::on_crash.
   void set_on_crash(std::function<void()> on_crash);
   /// Breaks every open stream and loses every request under way, like a broken network or a crashed server.
   void cut_all();

@@ -1,6 +1,6 @@
-// The events of a world, drawn from its seed. First there is a storm of actions, accidents and faults. Then there is calm, in
-// which the declared state must be reached and kept. At the end of half of the histories, everything is deleted and must
-// disappear.
+// A history: the events of a simulated world, drawn from its seed. It begins with the storm: actions of users, accidents and
+// faults. The calm follows: nothing fails, and the declared state must be reached and kept. At the end of half of the
+// histories, everything is deleted and must disappear.
 //
 // Folder sim/histories: worlds, programs as plugins, and histories. Knows no program by name. Uses sim/oracles.
 #pragma once
@@ -24,7 +24,7 @@ class History {
   // Workloads call these functions.
   SeededRandom& random() { return random_; }
   std::string some(const std::vector<std::string>& names);
-  /// Begins a spell, a time in which the rates of faults stay the same: draws all rates. They may be 0.
+  /// Begins a spell: draws new rates for all faults, which may be 0. They stay the same until the spell ends.
   void weather();
   /// Ends the spell: all faults get the rate 0. slurmrestd keeps the latency that it has without faults.
   void clear_up();

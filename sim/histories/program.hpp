@@ -19,7 +19,7 @@ namespace sim {
 class History;
 class World;
 
-/// One process of a program, on its own host. Its destruction is a crash.
+/// One process of a program, on its own host. Destroying it simulates a crash.
 class ProgramProcess {
  public:
   virtual ~ProgramProcess() = default;

@@ -21,8 +21,8 @@ struct KubeKind {
   kube::Resource resource;
   std::string singular{};
   bool custom = false;     ///< The kind is defined by a CRD.
-  bool status = true;      ///< Has the status subresource.
-  bool scale = false;      ///< Has the scale subresource.
+  bool status = true;      ///< The kind has the status subresource.
+  bool scale = false;      ///< The kind has the scale subresource.
   bool generation = true;  ///< metadata.generation counts changes of the spec.
   bool graceful = false;   ///< Objects are deleted with a grace period: pods.
   bool returns_object_on_delete = false;

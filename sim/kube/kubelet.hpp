@@ -28,7 +28,7 @@ class PodView {
   [[nodiscard]] const std::string& uid() const;
   [[nodiscard]] const std::string& node() const;  ///< The Kubernetes node.
   [[nodiscard]] const std::string& ip() const;
-  [[nodiscard]] std::int64_t machine_started() const;  ///< When its machine started (wall clock, s); 0: with the simulation.
+  [[nodiscard]] std::int64_t machine_started() const;  ///< The start of its machine (wall clock, s); 0: that of the simulation.
   [[nodiscard]] std::string hostname() const;          ///< spec.hostname, or the pod's name; with hostNetwork the node's name.
   [[nodiscard]] const core::Json& object() const;      ///< The pod as the kubelet last saw it.
   /// Returns the item of spec.containers, spec.initContainers or spec.ephemeralContainers; null if there is none.
@@ -59,7 +59,7 @@ class Process {
  public:
   virtual ~Process() = default;
   // Answers of probes. Only called if the container has the probe.
-  /// The startup probe. ready() and alive() are not called until it has returned true once.
+  /// Answers the startup probe. ready() and alive() are not called until it has returned true once.
   [[nodiscard]] virtual bool started() const { return true; }
   [[nodiscard]] virtual bool ready() const { return true; }
   [[nodiscard]] virtual bool alive() const { return true; }
@@ -67,9 +67,9 @@ class Process {
   [[nodiscard]] virtual std::optional<int> exit_code() const { return std::nullopt; }
   /// Returns the termination message.
   [[nodiscard]] virtual std::string last_words() const { return ""; }
-  /// The preStop hook, if the container has one. terminate() follows 0.1 s later.
+  /// Runs the preStop hook, if the container has one. terminate() is called 0.1 s later.
   virtual void pre_stop() {}
-  /// SIGTERM. The process ends 0.1 s later. If ends_at_once() is false, it ends with exit_code(), or after the grace period.
+  /// Handles SIGTERM. The process ends 0.1 s later, or if ends_at_once() is false, with exit_code() or after the grace period.
   virtual void terminate() {}
   /// Returns false if the process keeps running after terminate(), until exit_code() is set.
   [[nodiscard]] virtual bool ends_at_once() const { return true; }

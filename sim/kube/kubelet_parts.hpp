@@ -32,13 +32,13 @@ struct Container {
   bool ephemeral = false;
   std::unique_ptr<Process> process;
   bool starting = false;
-  bool backing_off = false;  ///< It has ended and must not start again yet.
+  bool backing_off = false;  ///< The container has ended and must not start again yet.
   bool ready = false;
-  bool started = false;   ///< Its startup probe, if any, has passed. The other probes only run after that.
+  bool started = false;   ///< The startup probe, if any, has passed. The other probes only run after that.
   bool killing = false;   ///< A probe has failed, and the container is being ended.
-  bool replaced = false;  ///< It was ended by a probe, and starts again before its end is reported.
+  bool replaced = false;  ///< A probe ended the container, which starts again before its end is reported.
   bool started_once = false;
-  /// When the current series of failed liveness probes began; nullopt if the last probe was answered.
+  /// The start of the current series of failed liveness probes; nullopt if the last probe was answered.
   std::optional<core::MonoTime> failing;
   int restarts = 0;
   int backoffs = 0;  ///< The number of restarts that make the delay of the next restart longer.

@@ -50,7 +50,7 @@ struct ApplyConflict {
 struct ApplyResult {
   core::Json object;
   FieldOwners owners;
-  std::vector<ApplyConflict> conflicts;  ///< If not empty, ignore the rest.
+  std::vector<ApplyConflict> conflicts;  ///< If not empty, ignore the other members.
 };
 /// Applies `config` as `manager` to `live`, whose fields belong to `owners`. `force` takes over the fields of other owners.
 ApplyResult apply_config(const core::Json& live, const FieldOwners& owners, const core::Json& config,

@@ -21,7 +21,7 @@ class SecretOracle {
   SecretOracle(const SecretOracle&) = delete;
   SecretOracle& operator=(const SecretOracle&) = delete;
 
-  /// Learns, from a request to Slurm, how all tokens begin. Only Slurm may see them.
+  /// Learns from a request to Slurm the text with which all tokens begin. Only Slurm may see tokens.
   void learn_token_of(const net::HttpRequest& request);
   void search_secrets(std::string_view text, std::string_view where);
   void log_line(std::string_view line);

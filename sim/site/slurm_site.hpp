@@ -35,7 +35,7 @@ class SlurmSite {
     std::string jwt_key;                         ///< The jwt.key that slurmctld read at its start.
     std::map<std::string, std::string> etc;      ///< /etc/slurm as slurmctld last read it, at its start or for a reconfigure.
     std::string volume;                          ///< The uid of the volume claim with slurmctld's state.
-    std::map<std::string, std::string> slurmds;  ///< By node: the uid of the pod of its slurmd.
+    std::map<std::string, std::string> slurmds;  ///< Maps a node to the uid of the pod of its slurmd.
   };
 
   /// Create the site before the simulated Kubernetes, whose containers use it. Call `attach` before the first container.
@@ -80,10 +80,10 @@ class SlurmSite {
   core::Random& random_;
   KubeApi* api_ = nullptr;
   SlurmOptions options_;
-  std::map<std::string, std::unique_ptr<Cluster>> clusters_;  ///< By the host of their slurmctld.
-  std::map<std::uint64_t, SlurmProcess*> processes_;          ///< By number, in the order of their starts.
+  std::map<std::string, std::unique_ptr<Cluster>> clusters_;  ///< The keys are the hosts of the slurmctlds.
+  std::map<std::uint64_t, SlurmProcess*> processes_;          ///< The keys are numbers in the order of the starts.
   std::uint64_t last_process_ = 0;
-  std::map<std::string, Slurmrestd*> restds_;  ///< By the uid of their pod.
+  std::map<std::string, Slurmrestd*> restds_;  ///< The keys are the uids of the pods.
   std::set<std::string> ran_;                  ///< The uids of pods in which a slurmd was started.
   std::map<std::string, int> starts_;
 };

@@ -308,6 +308,7 @@ void SimSlurm::lose_state() {
   }
   nodes_.clear();
   jobs_.clear();
+  given_.clear();
   last_job_ = 0;
   reservations_.clear();
 }

@@ -7,8 +7,8 @@
 //   slurm.submit({.user = "alice", .partition = "cpu", .duration = 60s});
 //
 // Every rule here was observed on a real Slurm (24.11.5, 25.11, 26.05.5) unless its comment says otherwise.
-// tests/conformance/slurm/README.md lists the tests that check it. Not modelled: accounting, topology, backfill, power saving,
-// jobs in reservations; and the memory and the features that a job of a user needs.
+// tests/conformance/slurm/README.md lists the tests of each rule. Not modelled: accounting, topology, backfill, power saving,
+// jobs in reservations, and the memory and the features that a job of a user needs.
 #pragma once
 
 #include <cstdint>
@@ -155,7 +155,7 @@ struct JobRequest {
   std::string admin_comment{};
   bool external = false;  ///< EXTERNAL_JOB: it has no script, and lasts until somebody ends it.
   std::vector<std::string> excluded_nodes{};
-  // Only of external jobs.
+  // The following members are used by external jobs only.
   std::string account{}, qos{}, comment{}, mcs_label{}, constraints{};  ///< Constraints: features, joined by "&".
   std::string tres_per_node{};                                          ///< "gres/gpu:2".
   bool held = false;                                                    ///< Priority 0.
@@ -165,7 +165,7 @@ struct JobRequest {
   [[nodiscard]] std::map<std::string, int> gres() const;
 };
 
-/// A change to a job by REST. Only what is set is changed.
+/// A change to a job by REST. Only members that are set are changed.
 struct JobUpdate {
   std::optional<std::vector<std::string>> excluded_nodes{};
   std::optional<std::string> comment{}, admin_comment{};
@@ -190,8 +190,8 @@ struct SimJob {
   core::MonoTime started;         ///< When it was last given its nodes.
   core::MonoTime prolog_until;    ///< When its prolog ends or ended.
   bool unlaunched = false;        ///< slurmctld lost the launch: the job never runs.
-  bool doomed = false;            ///< It has no processes, or they ended with a slurmd, and Slurm does not know it yet.
-  // Only of external jobs.
+  bool doomed = false;            ///< Its processes do not exist, or ended with a slurmd, but Slurm does not know it yet.
+  // The following members are used by external jobs only.
   std::string reason = "None", description{};  ///< Why it waits or has ended, as Slurm spells it.
   std::string failed_node{};
   std::int64_t preempted = 0;  ///< When its grace time began, in seconds of the wall clock; 0: never.
@@ -464,7 +464,7 @@ class SimSlurm {
   int return_to_service_ = 0;
   std::size_t max_nodes_ = 0;
   core::Duration slurmd_timeout_{300000};
-  std::map<std::string, std::string> node_sets_;  ///< By NodeSet: its feature.
+  std::map<std::string, std::string> node_sets_;  ///< Maps a NodeSet to its feature.
   std::set<std::string> gres_types_;              ///< The names in GresTypes.
   std::map<std::string, SimPartition> partitions_;
   bool features_moved_ = false;  ///< Features have changed since the partitions were last computed.
@@ -473,9 +473,11 @@ class SimSlurm {
 
   std::map<std::string, SimNode> nodes_;
   std::map<std::int64_t, SimJob> jobs_;
+  /// By node: the jobs that it was given, of which some may have left it. Worlds with thousands of jobs need the index.
+  std::map<std::string, std::set<std::int64_t>, std::less<>> given_;
   std::map<std::string, Slurmd> slurmds_;
-  std::map<std::int64_t, std::uint64_t> turns_;    ///< By job: a number that invalidates older timers.
-  std::map<std::string, std::uint64_t> silences_;  ///< By node: a number that invalidates older timers.
+  std::map<std::int64_t, std::uint64_t> turns_;    ///< Maps a job to a number that invalidates older timers.
+  std::map<std::string, std::uint64_t> silences_;  ///< Maps a node to a number that invalidates older timers.
   std::int64_t last_job_ = 0;
   std::uint64_t last_incarnation_ = 0;
   bool scheduling_ = false;

@@ -42,8 +42,11 @@ std::int64_t SimSlurm::submit(JobRequest request) {
 
 std::vector<const SimJob*> SimSlurm::jobs_on(std::string_view node) const {
   std::vector<const SimJob*> out;
-  for (const auto& [id, job] : jobs_) {
-    if (job.holds(node)) out.push_back(&job);
+  const auto given = given_.find(node);
+  if (given == given_.end()) return out;
+  for (const std::int64_t id : given->second) {
+    const auto job = jobs_.find(id);
+    if (job != jobs_.end() && job->second.holds(node)) out.push_back(&job->second);
   }
   return out;
 }
@@ -71,7 +74,12 @@ void SimSlurm::schedule_soon() {
 }
 
 void SimSlurm::schedule() {
-  std::erase_if(jobs_, [&](const auto& entry) { return entry.second.ended() && entry.second.end + kJobAge < now_seconds(); });
+  std::erase_if(jobs_, [&](const auto& entry) {
+    const auto& [id, job] = entry;
+    if (!job.ended() || job.end + kJobAge >= now_seconds()) return false;
+    for (const std::string& node : job.nodes) given_[node].erase(id);
+    return true;
+  });
   std::set<std::string> waited;  // The partitions in which a job waits already.
   for (auto& [id, job] : jobs_) {
     if (job.state != SimJob::State::kPending || job.completing) continue;
@@ -113,6 +121,7 @@ bool SimSlurm::try_start(SimJob& job) {
   }
   if (static_cast<int>(chosen.size()) < job.request.nodes) return false;
   job.nodes = std::move(chosen);
+  for (const std::string& name : job.nodes) given_[name].insert(job.id);
   job.state = SimJob::State::kRunning;
   job.start = now_seconds();
   job.started = loop_.clock().mono();

@@ -34,7 +34,7 @@ core::Result<std::vector<std::string>> read_hostlist(std::string_view text);
 /// Returns a hostlist that contains each of these names once.
 std::string write_hostlist(const std::vector<std::string>& names);
 
-/// Reports whether a reason of a drain or DOWN is the operator's.
+/// Reports whether the reason of a drain or DOWN was set by the operator.
 bool given_by_operator(std::string_view reason);
 /// Reports whether a reason is slurmctld's message about a slurmd that has less memory or GRES than its record says.
 bool tells_lack(std::string_view reason);

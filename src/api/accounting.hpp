@@ -13,7 +13,7 @@
 
 namespace api {
 
-/// The longest name X of an Accounting. A label of its pods has the value "X-accounting-" plus 10 characters: 63 at most.
+/// The longest name of an Accounting. Its pods have a label "<name>-accounting-<10 characters>", with at most 63 characters.
 inline constexpr std::size_t kMaxAccountingName = 41;
 
 /// The volume of a MariaDB that the operator runs.
@@ -30,7 +30,7 @@ struct StorageConfig {
   std::string username;  ///< "": the user slurm.
   std::optional<SecretKeySelector> password_key_ref;
   // The following members apply only if `managed` is true.
-  core::Json mariadb = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
+  core::Json mariadb = core::Json::object();  ///< A core/v1 Container that is merged over the operator's own.
   PodTemplate pod_template;
   StoragePersistence persistence;
 };
@@ -42,7 +42,7 @@ struct AccountingSpec {
   std::optional<ConfigMapKeySelector> jwks_key_ref;
   bool external = false;
   std::optional<ExternalConfig> external_config;
-  core::Json slurmdbd = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
+  core::Json slurmdbd = core::Json::object();  ///< A core/v1 Container that is merged over the operator's own.
   PodTemplate pod_template;
   std::optional<StorageConfig> storage_config;
   std::string extra_conf;

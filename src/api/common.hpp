@@ -47,12 +47,12 @@ struct Metadata {
 
 struct PodTemplate {
   Metadata metadata;
-  core::Json spec = core::Json::object();  ///< A core/v1 PodSpec, merged over the operator's.
+  core::Json spec = core::Json::object();  ///< A core/v1 PodSpec that is merged over the operator's own.
 };
 
 struct ServiceSpec {
   Metadata metadata;
-  core::Json spec = core::Json::object();  ///< A core/v1 ServiceSpec, merged over the operator's.
+  core::Json spec = core::Json::object();  ///< A core/v1 ServiceSpec that is merged over the operator's own.
   std::int32_t port = 0;                   ///< 0: the component's own port.
   std::int32_t node_port = 0;              ///< 0: chosen by Kubernetes.
 };
@@ -88,8 +88,8 @@ core::Json container_schema();
 /// as well: see embed_raw.
 core::Json claim_properties();
 
-/// Returns the rule for kinds whose objects' names become part of other names: a DNS label of at most `longest` characters,
-/// with a letter first if `begins_with_letter`. Objects with a status are exempt: finalizers of older ones must be removable.
+/// Returns the rule for names that become parts of other names: a DNS label of at most `longest` characters, which begins with
+/// a letter if `begins_with_letter`. Objects with a status are exempt, so that their finalizers can always be removed.
 Rule name_is_label(std::size_t longest, bool begins_with_letter);
 
 /// Returns the rule for structs with jwtKeyRef and its old name jwtHs256KeyRef: the reference that is in force must not change.

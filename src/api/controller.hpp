@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 2> enum_names(TopologyType) {
 /// Tells how topology.yaml is made from labels of Kubernetes nodes.
 struct Topology {
   TopologyType type = TopologyType::kTree;
-  std::vector<std::string> node_labels;  ///< Label names, from that of the largest group of nodes to that of the smallest.
+  std::vector<std::string> node_labels;  ///< Names of labels: the label of the largest groups of nodes first.
   std::vector<std::int32_t> block_sizes;
   friend bool operator==(const Topology&, const Topology&) = default;
 };
@@ -47,15 +47,15 @@ struct ControllerSpec {
   std::string cluster_name;                            ///< "": <namespace>_<name>.
   std::optional<SecretKeySelector> slurm_key_ref;      ///< Absent: the operator generates a key.
   std::optional<SecretKeySelector> jwt_key_ref;        ///< Absent: jwt_hs256_key_ref is used instead.
-  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref. Both absent: a key is generated.
+  std::optional<SecretKeySelector> jwt_hs256_key_ref;  ///< The old name of jwt_key_ref. If neither is set, a key is generated.
   std::optional<ConfigMapKeySelector> jwks_key_ref;
   std::optional<LocalObjectReference> accounting_ref;
   bool external = false;
   std::optional<ExternalConfig> external_config;
   ControllerHighAvailability ha;
-  core::Json slurmctld = core::Json::object();    ///< A core/v1 Container, merged over the operator's.
-  core::Json reconfigure = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
-  core::Json logfile = core::Json::object();      ///< A core/v1 Container, merged over the operator's.
+  core::Json slurmctld = core::Json::object();    ///< A core/v1 Container that is merged over the operator's own.
+  core::Json reconfigure = core::Json::object();  ///< A core/v1 Container that is merged over the operator's own.
+  core::Json logfile = core::Json::object();      ///< A core/v1 Container that is merged over the operator's own.
   bool inplace_reconfigure = false;
   PodTemplate pod_template;
   std::string extra_conf;
@@ -71,7 +71,7 @@ struct ControllerSpec {
   Metrics metrics;
   DeletionPolicy deletion_policy = DeletionPolicy::kImmediate;
 
-  /// Reports whether deleting the Controller drains its workers first. Always true if slurmctld is external: its jobs live on.
+  /// Reports whether deleting the Controller drains its workers first. True for an external slurmctld, because its jobs go on.
   [[nodiscard]] bool drains_on_deletion() const { return external || deletion_policy == DeletionPolicy::kDrain; }
 
   /// Returns the reference to the JWT key under either name, or null if the key is generated.
@@ -93,7 +93,7 @@ struct Controller {
 
 /// Returns Slurm's ClusterName: spec.clusterName, or <namespace>_<name> if that is empty.
 std::string cluster_name(const ControllerSpec& spec, std::string_view ns, std::string_view name);
-/// The longest name X of a Controller. A label of its pods has the value "X-controller-" plus 10 characters: 63 at most.
+/// The longest name of a Controller. Its pods have a label "<name>-controller-<10 characters>", with at most 63 characters.
 inline constexpr std::size_t kMaxControllerName = 41;
 /// The longest name of a Controller with backups. It is shorter, because the backups' StatefulSet has a longer name.
 inline constexpr std::size_t kMaxNameWithBackups = 34;

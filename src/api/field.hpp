@@ -1,5 +1,5 @@
-// A custom resource is a plain struct with one field list. From that one list come the JSON both ways, the CRD schema with its
-// rules, the reference documentation, field diffs, and the tests that mutate every field.
+// A custom resource is a plain struct with one field list. The list defines how the struct is read from and written to JSON,
+// the CRD schema with its rules, the reference documentation, field diffs, and the tests that mutate every field.
 //
 //   struct NodeSetSpec {
 //     std::int32_t replicas = 1;
@@ -13,9 +13,9 @@
 //   }
 //   core::Result<NodeSetSpec> spec = api::from_json<NodeSetSpec>(json);
 //
-// A default is written once, as the member's initializer; has_default() copies it into the schema. Absent, null and zero mean
-// the same for members without a default; std::optional tells them apart. Objects of other API groups have no such struct:
-// they stay core::Json.
+// A default is written once, as the member's initializer; has_default() copies it into the schema. For members without a
+// default, absent, null and zero mean the same. Only a std::optional distinguishes absent from zero. Objects of other API
+// groups have no structs of their own: they stay core::Json.
 #pragma once
 
 #include <array>
@@ -48,7 +48,7 @@ struct IntOrString {
 /// A CEL rule that the API server evaluates.
 struct Rule {
   std::string cel;
-  std::string message;  ///< What is allowed. The API server prepends the path.
+  std::string message;  ///< Says what is allowed. The API server prepends the path.
   std::string at;       ///< The path of the offending member below the owner of the rule: "slurmKeyRef.name". "": the owner.
 };
 
@@ -69,20 +69,20 @@ class Field {
   Field& max_length(std::size_t n);
   /// Limits how many items a list has.
   Field& items(std::size_t least, std::size_t most);
-  /// Requires a text that matches `regex`, of at most `longest` characters, because std::regex takes stack for every character.
+  /// Requires a match of `regex` with at most `longest` characters, because std::regex uses stack for every character.
   Field& pattern(std::string regex, std::size_t longest);
   /// Requires a single line, not empty, of any length.
   Field& one_line();
   Field& rule(std::string cel, std::string message, std::string at = "");
   /// Refuses changes of a value once it is set. For members that may be added or removed, write a rule on the struct instead.
   Field& immutable();
-  /// For members that are core::Json: sets the schema of the value, instead of "an object with any fields".
+  /// Sets the schema of the value of a core::Json member. The default is the schema of an object with any fields.
   Field& schema_of(core::Json schema);
   /// Marks a field that has no effect. The condition FieldsNotActedOn lists the field if it differs from its default.
   Field& not_acted_on();
-  /// For members that are core::Json: marks `member` of the value as without effect. The condition lists it unless it is zero.
+  /// Marks `member` of the value of a core::Json member as without effect. The condition lists it unless it is zero.
   Field& not_acted_on(std::string member);
-  /// For fields of a status: writes the field even if it is zero, or null if it is absent, so that a merge patch resets it.
+  /// Writes the field of a status even if it is zero, or null if it is absent, so that a merge patch resets it.
   Field& always();
 
   /// Returns the type and limits of the member, without description and default.
@@ -93,7 +93,7 @@ class Field {
   /// Returns the schema of the member's type. If this function is null, `limits` is the whole schema. The schema is not stored,
   /// because every struct around the member would keep another copy.
   core::Json (*type_schema)() = nullptr;
-  core::Json limits = core::Json::object();  ///< What the field adds to the schema of its type, or replaces in it.
+  core::Json limits = core::Json::object();  ///< The field's additions to, and replacements in, the schema of its type.
   std::vector<Rule> rules;
   bool is_required = false;
   bool is_not_acted_on = false;

@@ -31,8 +31,8 @@ struct DeploymentStrategy {
 struct LoginSetSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;
-  core::Json login = core::Json::object();     ///< A core/v1 Container, merged over the operator's.
-  core::Json initconf = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
+  core::Json login = core::Json::object();     ///< A core/v1 Container that is merged over the operator's own.
+  core::Json initconf = core::Json::object();  ///< A core/v1 Container that is merged over the operator's own.
   PodTemplate pod_template;
   std::string root_ssh_authorized_keys;
   std::vector<LocalObjectReference> authorized_keys_refs;  ///< ConfigMaps: each key is a user's name, each value the SSH keys.

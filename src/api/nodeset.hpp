@@ -89,8 +89,8 @@ struct NodeSetSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;
   ScalingMode scaling_mode = ScalingMode::kStatefulSet;
-  core::Json slurmd = core::Json::object();   ///< A core/v1 Container, merged over the operator's.
-  core::Json logfile = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
+  core::Json slurmd = core::Json::object();   ///< A core/v1 Container that is merged over the operator's own.
+  core::Json logfile = core::Json::object();  ///< A core/v1 Container that is merged over the operator's own.
   std::optional<NodeSetSsh> ssh;
   PodTemplate pod_template;
   std::string extra_conf;  ///< Pairs Key=Value for `slurmd --conf`, separated by spaces.
@@ -125,8 +125,8 @@ struct NodeSetStatus {
   std::string nodeset_hash;
   std::optional<std::int32_t> collision_count;
   std::vector<Condition> conditions;
-  StringMap ordinal_to_node;    ///< With pin_to_node: from the ordinal of a worker to the name of its Kubernetes node.
-  StringMap drains_to_restore;  ///< From the name of a Slurm node to the reason of the drain that the operator will restore.
+  StringMap ordinal_to_node;    ///< With pin_to_node: maps the ordinal of a worker to the name of its Kubernetes node.
+  StringMap drains_to_restore;  ///< Maps the name of a Slurm node to the reason of the drain that the operator will restore.
   std::string selector;
 };
 

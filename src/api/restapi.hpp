@@ -16,7 +16,7 @@ inline constexpr std::size_t kMaxRestApiName = 55;
 struct RestApiSpec {
   ControllerReference controller_ref;
   std::int32_t replicas = 1;
-  core::Json slurmrestd = core::Json::object();  ///< A core/v1 Container, merged over the operator's.
+  core::Json slurmrestd = core::Json::object();  ///< A core/v1 Container that is merged over the operator's own.
   PodTemplate pod_template;
   std::optional<SecretKeySelector> sssd_conf_ref;
   ServiceSpec service;

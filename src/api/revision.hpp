@@ -28,8 +28,8 @@ core::Json revision_data(const NodeSetSpec& spec);
 /// compares it as well.
 core::Json recorded_data(const NodeSetSpec& spec);
 
-/// Returns the label controller-revision-hash: ten characters, in every release the same for the same spec. It depends on what
-/// users wrote (with defaults), never on the pod that we build: a release that builds another pod must not replace all workers.
+/// Returns the label controller-revision-hash, ten characters. Every release returns the same for the same spec. It depends on
+/// the spec with defaults, not on the pod: a release that builds different pods must not replace all workers.
 std::string revision_hash(const NodeSetSpec& spec);
 
 /// Returns the hash in force for a spec: the label controller-revision-hash of the newest of the NodeSet's `revisions` that

@@ -73,7 +73,7 @@ struct SlurmUserSpec {
   std::optional<std::string> name;
   std::optional<AdminLevel> admin_level;
   std::optional<std::string> default_account;  ///< Default: the account of the first association.
-  std::vector<UserAssociation> associations;   ///< At least one.
+  std::vector<UserAssociation> associations;   ///< The list has at least one item.
   Adoption adoption = Adoption::kNever;
   DriftPolicy policy = DriftPolicy::kEnforce;
   QosDeletion deletion_policy = QosDeletion::kDelete;

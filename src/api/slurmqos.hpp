@@ -88,7 +88,7 @@ struct SlurmQosSpec {
   std::optional<std::string> preempt_exempt_time;
   QosLimits limits;
   core::Json config = core::Json::object();  ///< A QOS in slurmrestd's JSON, for fields that are not members here.
-  std::string config_version;                ///< The data_parser that spells `config`: "v0.0.44". "": any.
+  std::string config_version;                ///< The data_parser version whose field names `config` uses: "v0.0.44". "": any.
   std::optional<std::string> capacity_cluster;
   Adoption adoption = Adoption::kNever;
   DriftPolicy policy = DriftPolicy::kEnforce;
@@ -101,7 +101,7 @@ struct CapacityLimitStatus {
   std::string expression;
   std::int64_t value = 0;
   std::string cluster;                                     ///< The name of the Controller.
-  std::map<std::string, IntOrString, std::less<>> inputs;  ///< What was counted: {"all": 128, "partition(gpu)": 64}.
+  std::map<std::string, IntOrString, std::less<>> inputs;  ///< The values used: {"all": 128, "partition(gpu)": 64}.
   std::optional<core::WallTime> lower_since;               ///< Set while the expression gives less than `value`.
 };
 

@@ -13,7 +13,7 @@
 
 namespace api {
 
-/// The name of a Token becomes the value of a label, which has at most this many characters.
+/// The longest name of a Token. The name becomes the value of a label, which has at most this many characters.
 inline constexpr std::size_t kMaxTokenName = 63;
 
 struct TokenSpec {

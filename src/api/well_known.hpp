@@ -33,9 +33,9 @@ inline constexpr std::string_view kLabelControllerActive = "controller.slinky.sl
 inline constexpr std::string_view kLabelRevisionHash = "controller-revision-hash";
 
 // Annotations of Controllers that users set.
-/// The stop switch: while it is on, nothing of the cluster is deleted, and its slurmctld stays as it is.
+/// The stop switch. While it is on, the operator deletes nothing of the cluster and does not change its slurmctld.
 inline constexpr std::string_view kAnnotationStopDeletions = "controller.slinky.slurm.net/stop-deletions";
-/// Accepts that jobs are lost by a new pod of a slurmctld without a volume, or by another auth/slurm key: see docs/labels.md.
+/// Accepts that jobs are lost if a slurmctld without a volume gets a new pod, or the auth/slurm key changes: docs/labels.md.
 inline constexpr std::string_view kAnnotationLoseJobs = "controller.slinky.slurm.net/lose-jobs";
 
 // Annotations of worker pods that users set or read.
@@ -45,26 +45,26 @@ inline constexpr std::string_view kAnnotationPodCordonReason = "nodeset.slinky.s
 /// Set by other programs to request a cordon.
 inline constexpr std::string_view kAnnotationPodCordonRequested = "nodeset.slinky.slurm.net/pod-cordon-requested";
 inline constexpr std::string_view kAnnotationPodDeletionCost = "nodeset.slinky.slurm.net/pod-deletion-cost";
-/// Allows the eviction and deletion of the worker, whatever runs on it.
+/// Allows the eviction and deletion of the worker, even while jobs run on it.
 inline constexpr std::string_view kAnnotationPodRelease = "nodeset.slinky.slurm.net/pod-release";
 inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline";
 
 // Annotations that the operator sets on worker pods. Where a comment names another object, the annotation is on that object.
 /// The reason why this worker may be deleted. Set before the garbage collector or the namespace controller deletes the worker.
 inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
-/// On a ControllerRevision: "true" if the operator replaces workers of earlier templates by it. "false" if it is the first
+/// On a ControllerRevision: "true" if the operator updates workers of earlier revisions to it. "false" if it is the first
 /// revision that this operator recorded, or if spec.updateStrategy.type was OnDelete.
 inline constexpr std::string_view kAnnotationRolls = "nodeset.slinky.slurm.net/rolls";
 /// The Kubernetes node that the node affinity of the worker names, because the worker ran there before.
 inline constexpr std::string_view kAnnotationPinnedTo = "nodeset.slinky.slurm.net/pinned-to";
-/// On the PVC of a worker that was scaled in for good: the UID of the worker's pod. The PVC is deleted with the pod.
+/// On the PVC of a worker that was removed by scaling in: the UID of the worker's pod. The PVC is deleted with the pod.
 inline constexpr std::string_view kAnnotationScaledIn = "nodeset.slinky.slurm.net/scaled-in";
-/// The revision hash with which the pod was created. Only on a pod that got a newer template in place, without a new pod.
+/// The revision hash with which the pod was created. Set only on a pod that was updated to a newer template in place.
 inline constexpr std::string_view kAnnotationCreatedRevision = "nodeset.slinky.slurm.net/created-revision";
 /// On the newest ControllerRevision, until all workers have it: the controller-revision-hash of the previous revision. Workers
 /// below spec.updateStrategy.rollingUpdate.partition still have the previous revision.
 inline constexpr std::string_view kAnnotationBaseRevision = "nodeset.slinky.slurm.net/base-revision";
-/// On a ControllerRevision of an earlier template that users have restored: since when it is the newest again.
+/// On a ControllerRevision of an earlier template that users have restored: the time when it became the newest again.
 inline constexpr std::string_view kAnnotationNewestSince = "nodeset.slinky.slurm.net/newest-since";
 /// On a NodeSet, set by users: confirms the loss of Kubernetes nodes that the condition DeletionsStopped reports. The value is
 /// the time from the condition, so a later loss needs another confirmation.
@@ -75,7 +75,7 @@ inline constexpr std::string_view kAnnotationConfirmStateLoss = "nodeset.slinky.
 /// release. From then on, a missing node in Slurm does not prove that the worker has no jobs.
 inline constexpr std::string_view kAnnotationRegistered = "nodeset.slinky.slurm.net/registered";
 
-// Annotations that users set on Kubernetes Nodes. On a worker pod, the operator notes the topology that it set in Slurm.
+// Annotations that users set on Kubernetes Nodes. The operator copies the topology that it set in Slurm to the worker pod.
 inline constexpr std::string_view kAnnotationNodeCordonReason = "nodeset.slinky.slurm.net/node-cordon-reason";
 inline constexpr std::string_view kAnnotationNodeHostnameOverride = "nodeset.slinky.slurm.net/hostname-override";
 /// On a worker pod, set by the operator: more pairs Key=Value for `slurmd --conf`, until the worker has registered.
@@ -85,18 +85,18 @@ inline constexpr std::string_view kAnnotationFeaturesSpec = "features.slinky.slu
 /// The prefix of the features of Slurm nodes that come from labels of Kubernetes nodes.
 inline constexpr std::string_view kFeaturePrefix = "k8s/";
 
-// Annotations of children and pod templates that the operator sets.
+// Annotations of children and pod templates that the operator sets. X-config is the ConfigMap of the Controller X.
 inline constexpr std::string_view kAnnotationSlurmConfigHash = "slinky.slurm.net/slurm-config-hash";
 inline constexpr std::string_view kAnnotationSlurmKeyHash = "slinky.slurm.net/slurm-key-hash";
-/// On a keyring: the current step of the rotation. operator/controller/rotation.hpp explains the value.
+/// On a keyring, the Secret of the keys that daemons mount: the step of a key rotation (operator/controller/rotation.hpp).
 inline constexpr std::string_view kAnnotationKeyRotation = "slinky.slurm.net/key-rotation";
-/// On a keyring and on X-config: the digest of the key in slurmctld's pod template, if the key has changed since.
+/// On a keyring and on X-config: the digest of the key with which slurmctld's pod was made, if the key has changed since.
 inline constexpr std::string_view kAnnotationMadeWithKey = "slinky.slurm.net/made-with-slurm-key-hash";
 /// On pods of slurmctld and slurmd: says that their daemon reads slurm.jwks if the file exists.
 inline constexpr std::string_view kAnnotationReadsJwks = "slinky.slurm.net/reads-slurm-jwks";
 /// On pods of slurmctld's backups: the step of the key rotation whose key files the pods read when they started.
 inline constexpr std::string_view kAnnotationKeyGeneration = "slinky.slurm.net/key-generation";
-/// On X-config: the UID of the slurmctld pod that was last up. Only if slurmctld's state is lost with its pod.
+/// On X-config: the UID of the slurmctld pod that was last up. Set only if slurmctld's state is lost with its pod.
 inline constexpr std::string_view kAnnotationServedBy = "slinky.slurm.net/served-by";
 inline constexpr std::string_view kAnnotationJwtKeyHash = "slinky.slurm.net/jwt-key-hash";
 /// On slurmdbd's pod: the hash of slurmdbd.conf, and the hash of the password of the database.
@@ -106,7 +106,7 @@ inline constexpr std::string_view kAnnotationSshdConfHash = "slinky.slurm.net/ss
 inline constexpr std::string_view kAnnotationSshdConfig = "slinky.slurm.net/sshd-config";
 inline constexpr std::string_view kAnnotationSssdConfHash = "slinky.slurm.net/sssd-conf-hash";
 inline constexpr std::string_view kAnnotationSshHostKeysHash = "slinky.slurm.net/ssh-host-keys-hash";
-/// A counter or digest on pods. The operator changes it, because then the kubelet refreshes the ConfigMap volumes at once.
+/// A counter or digest on pods. The operator changes it so that the kubelet refreshes the pods' ConfigMap volumes at once.
 inline constexpr std::string_view kAnnotationConfigRefresh = "slinky.slurm.net/config-refresh";
 /// On slurmctld's pods: a digest of the settings that only take effect on a restart.
 inline constexpr std::string_view kAnnotationRestartHash = "slinky.slurm.net/restart-hash";
@@ -117,7 +117,7 @@ inline constexpr std::string_view kAnnotationRestartedFor = "slinky.slurm.net/re
 inline constexpr std::string_view kAnnotationAcceptedConfigHash = "slinky.slurm.net/accepted-config-hash";
 inline constexpr std::string_view kAnnotationRefusedConfigHash = "slinky.slurm.net/refused-config-hash";
 inline constexpr std::string_view kAnnotationRefusedReason = "slinky.slurm.net/refused-reason";
-/// The hash of what users asked for when the configuration was offered, and when it was refused: see Rendered::asked.
+/// The hashes of the users' settings when a configuration was offered to slurmctld and when it refused: see Rendered::asked.
 inline constexpr std::string_view kAnnotationAskedHash = "slinky.slurm.net/asked-hash";
 inline constexpr std::string_view kAnnotationRefusedAskedHash = "slinky.slurm.net/refused-asked-hash";
 inline constexpr std::string_view kAnnotationRefusedBy = "slinky.slurm.net/refused-by";
@@ -133,7 +133,7 @@ inline constexpr std::string_view kAnnotationSlurmdbdRelease = "slinky.slurm.net
 /// On X-config, if slurmctld ended because its state and slurmdbd have different numbers for the cluster: the number in the
 /// state, the number in slurmdbd and the UID of slurmctld's pod, separated by spaces.
 inline constexpr std::string_view kAnnotationNumbersDiffer = "slinky.slurm.net/cluster-numbers-differ";
-/// On the StatefulSet of slurmctld's backups: the UID of the primary's pod to which they hand over, and since when they do.
+/// On the StatefulSet of slurmctld's backups: the UID of the primary's pod to which they hand over, and the time they began.
 inline constexpr std::string_view kAnnotationHandedOver = "slinky.slurm.net/handed-over";
 inline constexpr std::string_view kAnnotationStartingAt = "slinky.slurm.net/starting-at";
 /// On X-config, if a user's topology.yaml or topology.conf names nodes: see operator/controller/places.hpp.
@@ -152,14 +152,14 @@ inline constexpr std::string_view kAnnotationDefaultContainer = "kubectl.kuberne
 
 // Finalizers. They are removed in this order: NodeSet, RestApi, Controller, Accounting.
 inline constexpr std::string_view kFinalizerNodeSet = "nodeset.slinky.slurm.net/drain";
-/// The finalizer for ScheduledUpdate: Slurm may have a reservation of the NodeSet.
+/// The finalizer of a NodeSet for which Slurm may have a reservation (ScheduledUpdate).
 inline constexpr std::string_view kFinalizerReservation = "nodeset.slinky.slurm.net/reservation";
 inline constexpr std::string_view kFinalizerRestApi = "restapi.slinky.slurm.net/serve";
 inline constexpr std::string_view kFinalizerController = "controller.slinky.slurm.net/teardown";
 inline constexpr std::string_view kFinalizerAccounting = "accounting.slinky.slurm.net/record";
 /// SlurmQos: the operator deletes the QOS in Slurm before the object is gone.
 inline constexpr std::string_view kFinalizerSlurmQos = "slurmqos.slinky.slurm.net/delete";
-/// SlurmAccount, SlurmAssociation, SlurmUser: the operator deletes it in Slurm before the object is gone.
+/// SlurmAccount, SlurmAssociation, SlurmUser: the operator deletes the declared entity in Slurm before the object is gone.
 inline constexpr std::string_view kFinalizerSlurmAccount = "slurmaccount.slinky.slurm.net/delete";
 inline constexpr std::string_view kFinalizerSlurmAssociation = "slurmassociation.slinky.slurm.net/delete";
 inline constexpr std::string_view kFinalizerSlurmUser = "slurmuser.slinky.slurm.net/delete";
@@ -200,12 +200,12 @@ inline constexpr int kPortSlurmdbd = 6819;
 inline constexpr int kPortSlurmrestd = 6820;
 inline constexpr int kPortSsh = 22;
 inline constexpr std::string_view kKeySlurm = "slurm.key";  ///< The data key of a generated auth/slurm key.
-/// Data keys of a keyring during a key rotation. slurm.jwks: all keys, for slurmctld and slurmd. other.key: the key of the two
-/// that slurm.key does not hold. key-generation: the rotation and its step for which both were written.
+/// Data keys of a keyring during a key rotation. slurm.jwks: all keys, for slurmctld and slurmd. other.key: the old or the new
+/// key, whichever slurm.key does not hold. key-generation: the rotation and its step for which both were written.
 inline constexpr std::string_view kKeyJwks = "slurm.jwks";
 inline constexpr std::string_view kKeyOther = "other.key";
 inline constexpr std::string_view kKeyGeneration = "key-generation";
-/// Data keys of a keyring for login pods, which read keys only when they start: their slurm.jwks, and the step that it is for.
+/// Data keys of a keyring for login pods, which read keys only at their start: their slurm.jwks, and its step of the rotation.
 inline constexpr std::string_view kKeyLoginJwks = "login.jwks";
 inline constexpr std::string_view kKeyLoginGeneration = "login-generation";
 inline constexpr std::string_view kKeyJwt = "jwt.key";  ///< The data key of a generated auth/jwt key.

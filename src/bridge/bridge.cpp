@@ -115,17 +115,28 @@ slurm::Clusters& Bridge::clusters() {
   return impl_->clusters;
 }
 
-std::optional<std::vector<std::string>> Bridge::left() const {
+std::optional<Left> Bridge::left() const {
   const slurm::SnapshotPtr snapshot = impl_->clusters.snapshot(impl_->settings.cluster);
   const kube::Manager& manager = impl_->manager;
-  if (!manager.leading() || !manager.synced() || snapshot == nullptr || !snapshot->complete()) return {};
-  std::vector<std::string> out = impl_->jobs.left();
+  if (!manager.leading() || !manager.synced()) return {};
+  Left out{impl_->jobs.left(), {}};
   if (impl_->nodes) {
-    for (std::string& node : impl_->nodes->left()) out.push_back(std::move(node));
+    for (std::string& node : impl_->nodes->left()) out.names.push_back(std::move(node));
+  }
+  if (snapshot == nullptr) {
+    out.slurm_away = "no slurmrestd is known";
+  } else if (!snapshot->complete()) {
+    out.slurm_away = snapshot->error.empty() ? "it has not answered yet" : snapshot->error;
   }
   // Drains may still have to be undone.
-  if (out.empty() && !manager.idle()) return {};
+  if (out.names.empty() && out.slurm_away.empty() && !manager.idle()) return {};
   return out;
+}
+
+std::string Bridge::too_old() const {
+  const slurm::SnapshotPtr snapshot = impl_->clusters.snapshot(impl_->settings.cluster);
+  if (!slurm::has_answered(snapshot) || snapshot->capabilities.external_jobs) return {};
+  return snapshot->capabilities.release;
 }
 
 const Settings& Bridge::settings() const {

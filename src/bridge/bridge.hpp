@@ -15,6 +15,7 @@
 
 #include "bridge/common/settings.hpp"
 #include "bridge/nodes/settings.hpp"
+#include "bridge/retirement.hpp"
 #include "core/log.hpp"
 #include "core/loop.hpp"
 #include "core/random.hpp"
@@ -50,9 +51,11 @@ class Bridge {
   Bridge& operator=(const Bridge&) = delete;
 
   [[nodiscard]] slurm::Clusters& clusters();
-  /// Returns the pods, jobs and nodes for which a bridge that retires has to stay, in words. nullopt: it is not known now,
-  /// because this process does not lead, something is still to be done, or Slurm does not answer.
-  [[nodiscard]] std::optional<std::vector<std::string>> left() const;
+  /// Returns the pods, jobs and nodes for which a bridge that retires has to stay. nullopt: it is not known now, because this
+  /// process does not lead, or something is still to be done.
+  [[nodiscard]] std::optional<Left> left() const;
+  /// Returns the release of Slurm if it has no external jobs, so that the bridge does nothing. "": it has, or is not known.
+  [[nodiscard]] std::string too_old() const;
   [[nodiscard]] const Settings& settings() const;
 
  private:

@@ -22,18 +22,27 @@ void Retirement::start() {
 
 void Retirement::look() {
   const auto left = look_();
-  empty_ = left && left->empty() ? empty_ + 1 : 0;
+  empty_ = left && left->names.empty() && left->slurm_away.empty() ? empty_ + 1 : 0;
   if (empty_ == kLooks) {
     log_.info("nothing of the bridge is left");
     return done_();
   }
-  if (left && !left->empty()) {
-    std::string names;
-    for (std::size_t i = 0; i < std::min(left->size(), kNames); ++i) names += (names.empty() ? "" : ", ") + (*left)[i];
-    if (names != told_) log_.info("the bridge waits for these to end", {{"count", left->size()}, {"some", names}});
-    told_ = std::move(names);
-  }
+  away_ = left && !left->slurm_away.empty() ? away_ + 1 : 0;
+  if (left && empty_ == 0 && (away_ == 0 || away_ >= kLooks)) tell(*left);
   start();
+}
+
+void Retirement::tell(const Left& left) {
+  std::string names;
+  for (std::size_t i = 0; i < std::min(left.names.size(), kNames); ++i) names += (names.empty() ? "" : ", ") + left.names[i];
+  const std::string told = left.slurm_away + "\n" + names;
+  if (told == std::exchange(told_, told)) return;
+  if (left.slurm_away.empty())
+    return log_.info("the bridge waits for these to end", {{"count", left.names.size()}, {"some", names}});
+  log_.warn(
+      "Slurm does not answer, so what the bridge has left there is not known: bring slurmrestd back, or clean up by hand and "
+      "uninstall the release",
+      {{"count", left.names.size()}, {"some", names}, {"reason", left.slurm_away}});
 }
 
 }  // namespace bridge

@@ -12,11 +12,17 @@
 
 namespace bridge {
 
+/// What a bridge that retires has to stay for.
+struct Left {
+  std::vector<std::string> names;  ///< Pods, jobs and nodes, in words.
+  std::string slurm_away;          ///< Why Slurm does not answer. Then more may be left than `names`. "": it answers.
+};
+
 /// Watches what is left, and calls `done` when it is nothing.
 class Retirement {
  public:
-  /// Returns what is left, in words; nullopt: it is not known now.
-  using Look = std::function<std::optional<std::vector<std::string>>()>;
+  /// Returns what is left; nullopt: it is not known now.
+  using Look = std::function<std::optional<Left>()>;
   Retirement(core::Loop& loop, core::Logger& log, Look look, std::function<void()> done);
 
   /// Begins to look every two seconds. Caches lag behind writes, so nothing must be left three times in a row.
@@ -24,11 +30,13 @@ class Retirement {
 
  private:
   void look();
+  void tell(const Left& left);
 
   core::Logger& log_;
   Look look_;
   std::function<void()> done_;
   int empty_ = 0;     ///< How often in a row nothing was left.
+  int away_ = 0;      ///< How often in a row Slurm did not answer.
   std::string told_;  ///< The last line in the log.
   core::Timer timer_;
 };

@@ -36,7 +36,7 @@ DrainState drain_state(const Said& said);
 /// Describes the state of the drain: "draining, its last job ends at the latest in 1h5m".
 std::string drain_text(const Said& said, core::WallTime now);
 
-/// Tells whether the requested drain is over. Slurm's answer decides. Without one, the pod decides if it shows this drain.
+/// Tells whether the requested drain is over. Slurm's answer decides. If Slurm does not answer, the pod's conditions decide.
 struct DrainJudgement {
   enum class Verdict {
     kOpen,    ///< The drain is not over.

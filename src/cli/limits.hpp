@@ -24,7 +24,7 @@ struct ClusterFacts {
   Rows<slurm::accounting::QueuedJob> jobs;
   Rows<slurm::accounting::PartitionRules> partitions;
   Rows<slurm::accounting::Qos> qos;
-  Rows<slurm::accounting::Association> associations;  ///< Those of this cluster, without inherited limits.
+  Rows<slurm::accounting::Association> associations;  ///< The associations of this cluster, without inherited limits.
   Rows<slurm::accounting::Share> shares;
   std::string no_limits;  ///< Why the lists of slurmdbd are missing; "" if they are there.
   core::WallTime now;
@@ -38,26 +38,26 @@ struct JobLimit {
   std::string tres;         ///< The TRES that the limit is on: "cpu"; "" if it is not on TRES.
   std::string holder_kind;  ///< "QOS", "account" or "user".
   std::string holder;       ///< The name of the QOS, account or user that the limit is set on.
-  std::string whose;        ///< Whose jobs count: "user ann in account physics". "" for a limit on one job.
+  std::string whose;        ///< The owner of the jobs that count: "user ann in account physics". "" for a limit on one job.
   std::int64_t limit = 0;
   bool percent = false;                  ///< The limit is in percent of the cluster (a QOS with the flag Relative).
-  std::optional<std::int64_t> in_use{};  ///< What other jobs use, or what was used in the past. nullopt if unknown.
-  std::optional<std::int64_t> asks{};    ///< What this job asks for. nullopt if that takes a time limit that the job lacks.
-  /// `in_use` plus `asks` minus `limit`. For kUsedMinutes without `asks`; for a minimum, how much less than `limit` the job
-  /// asks for. Negative: how much is left. nullopt if one of the numbers is unknown or in percent. See holds().
+  std::optional<std::int64_t> in_use{};  ///< The use by other jobs, or past use. nullopt if unknown.
+  std::optional<std::int64_t> asks{};    ///< The request of this job. nullopt if that needs a time limit, and the job has none.
+  /// How far the limit is exceeded: `in_use` + `asks` - `limit`. kUsedMinutes ignores `asks`. For a minimum: how much less than
+  /// `limit` the job asks for. If negative, that much is left. nullopt if a number is unknown or in percent. See holds().
   std::optional<std::int64_t> over{};
   std::vector<const slurm::accounting::QueuedJob*> counted{};  ///< The running jobs that count.
   [[nodiscard]] bool holds() const { return over && *over > (kind->measure == Measure::kUsedMinutes ? -1 : 0); }
   [[nodiscard]] bool of_qos() const { return holder_kind == "QOS"; }
-  /// Reports whether the job exceeds the limit even if no other job counts, so that waiting does not help.
+  /// Reports whether the job alone exceeds the limit, so that waiting for other jobs does not help.
   [[nodiscard]] bool never() const;
 };
 
 /// Returns the limits in slurmctld's order of checking: those of the QOS, of the association, and of the associations above it.
 [[nodiscard]] std::vector<JobLimit> limits_of(const slurm::accounting::QueuedJob& job, const ClusterFacts& facts);
 
-/// Returns the time at which so many of the counted jobs have reached their time limits that the job fits. Returns nullopt if
-/// that is unknown, and for limits that are not about the number or the TRES of running jobs.
+/// Returns the time at which the job fits the limit, because enough of the counted jobs have reached their time limits. Returns
+/// nullopt if that is unknown, and for limits that are not about the number or the TRES of running jobs.
 [[nodiscard]] std::optional<core::WallTime> free_by(const JobLimit& limit);
 
 }  // namespace cli

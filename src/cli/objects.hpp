@@ -22,7 +22,7 @@ namespace cli {
 /// Returns what the object waits for or what is wrong with it, a line each, the worst first.
 [[nodiscard]] std::vector<std::string> waits_of(const core::Json& object);
 
-/// The Slurm state and reason of a worker's node, as the operator wrote them on the pod. slurm_word: nullopt if it wrote none.
+/// The state and reason of a worker in Slurm, as the operator wrote them on the pod. slurm_word(): nullopt if it wrote none.
 struct SlurmWord {
   slurm::NodeState state;
   std::string reason;

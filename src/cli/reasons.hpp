@@ -14,7 +14,7 @@ namespace cli {
 struct NamedLimit {
   bool of_qos = false;  ///< The limit is one of a QOS. If false, it is one of an association.
   std::string name;     ///< sacctmgr's name of the limit: "MaxTRESPerUser".
-  std::string tres;     ///< What it limits: "cpu"; "gres/" for any GRES; "?" if Slurm does not say; "" without TRES.
+  std::string tres;     ///< The limited TRES: "cpu"; "gres/" for any GRES; "?" if Slurm does not say; "" if there is none.
   friend bool operator==(const NamedLimit&, const NamedLimit&) = default;
   /// Reports whether the limit is, or may be, on this TRES.
   [[nodiscard]] bool covers(std::string_view of_tres) const;
@@ -49,7 +49,7 @@ enum class Among { kAll, kUser, kAccount };
 struct LimitKind {
   std::string_view name;  ///< The name of the limit in sacctmgr.
   Measure measure;
-  Among among = Among::kAll;  ///< Whose jobs count: all under the limit's holder, or one user's or account's.
+  Among among = Among::kAll;  ///< The jobs that count: all under the limit's holder, or those of one user or account.
 };
 /// Returns the limit of this name, as sacctmgr spells it; null if there is no such limit on jobs.
 [[nodiscard]] const LimitKind* limit_kind(std::string_view name);

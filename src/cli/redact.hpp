@@ -1,4 +1,4 @@
-// Removes secrets from what is handed to others. When in doubt, it removes too much.
+// Removes secrets from texts and objects that are handed to others. When in doubt, removes too much.
 //
 //   Redactor redact(values_of_secrets);
 //   std::string shown = redact.text(log);          // a log, a configuration file, a message

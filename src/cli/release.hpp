@@ -1,7 +1,7 @@
 // `kubectl slurm release`: removes what this operator put on the objects of a cluster, namely annotations, and the finalizers
 // that keep others from deleting the objects. Everything that runs stays. Pure, except for the command itself.
 //
-// The operator must not run meanwhile, because it would put everything back.
+// The operator must not run during a release, because it would put everything back.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@
 
 namespace cli {
 
-/// Returns what shows that an operator runs or may run; "" if nothing does. `pods` are all pods with an operator's labels.
-/// `leases` are all Leases of their namespaces, and those named slurm-operator in any namespace. Operators that do not act in
-/// the namespace `ns` do not count. Nor does the Go operator, whose pods have the same labels.
+/// Returns what shows that an operator runs or may run; "" if nothing does. `pods`: all pods with an operator's labels.
+/// `leases`: all Leases of the pods' namespaces, and those named slurm-operator in any namespace. Ignores operators that do not
+/// act in the namespace `ns`, and the Go operator, whose pods have the same labels.
 std::string operator_runs(const std::vector<core::Json>& pods, const std::vector<core::Json>& leases, const std::string& ns,
                           core::WallTime now);
 
@@ -30,7 +30,7 @@ struct ReleaseStep {
 
 struct ReleaseFacts {
   core::Json controller;
-  std::vector<core::Json> nodesets, restapis, workers, revisions, budgets, accountings{};  ///< Those in the same namespace.
+  std::vector<core::Json> nodesets, restapis, workers, revisions, budgets, accountings{};  ///< All in the same namespace.
 };
 
 struct ReleasePlan {

@@ -16,7 +16,7 @@ struct RolloutState {
   enum class Phase {
     kComplete,
     kUnderWay,
-    kWaitsForPeople,  ///< The update does not continue by itself.
+    kWaitsForPeople,  ///< The update continues only after a user has acted.
   };
   Phase phase = Phase::kUnderWay;
   std::string text;  ///< The progress, or what the update waits for. One line.

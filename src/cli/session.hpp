@@ -42,7 +42,7 @@ struct ListRequest {
   std::string ns{};
   std::string label_selector{}, field_selector{};
   bool metadata_only = false;
-  bool optional = false;  ///< If the cluster lacks the kind, the list is empty.
+  bool optional = false;  ///< Makes the list empty if the cluster lacks the kind.
 };
 
 /// Sends requests and waits for their answers. Errors are those of kube::Client, and kCancelled if the user interrupted.

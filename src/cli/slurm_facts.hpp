@@ -1,5 +1,5 @@
-// Slurm's own answers, as far as the user may ask for them (cli/slurm_access.hpp). Without the rights for that, everything else
-// still works, and the output says why Slurm's answers are missing.
+// Slurm's answers to a command (cli/slurm_access.hpp). If the user lacks the rights to ask Slurm, the command still works, and
+// its output says why Slurm's answers are missing.
 #pragma once
 
 #include <cstdint>

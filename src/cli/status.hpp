@@ -14,7 +14,7 @@ namespace cli {
 struct StatusFacts {
   std::vector<core::Json> controllers, nodesets, restapis, loginsets, accountings;
   std::vector<core::Json> pods;             ///< The pods of the workers.
-  std::map<std::string, SlurmFacts> slurm;  ///< From "namespace/controller" to the answers of the clusters that were asked.
+  std::map<std::string, SlurmFacts> slurm;  ///< Maps "namespace/controller" to the answers of the clusters that were asked.
 };
 
 /// Reads the facts. `name` is one cluster, or "" for all. `with_slurm` asks Slurm as well.

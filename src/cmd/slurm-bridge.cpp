@@ -84,8 +84,9 @@ std::optional<core::Error> read_connection(const Flags& flags, bridge::Options& 
 
 /// Returns the admission webhook, which is not started yet; null if there is none.
 core::Result<std::unique_ptr<bridge::admission::Server>> make_admission(kube::App& app, const Flags& flags,
-                                                                        const bridge::Settings& settings) {
+                                                                        const bridge::Bridge& slurm_bridge) {
   if (flags.admission_address == "0" || app.dry_run()) return nullptr;
+  const bridge::Settings& settings = slurm_bridge.settings();
   auto listen = net::parse_listen_address(flags.admission_address);
   if (!listen) return std::unexpected(listen.error().with("--admission-addr"));
   const std::string own = app.own_namespace();
@@ -94,7 +95,8 @@ core::Result<std::unique_ptr<bridge::admission::Server>> make_admission(kube::Ap
     return core::fail(core::ErrorCode::kInvalid, "--managed-namespaces: " + own + ", must not be slurm-bridge's own namespace");
   return std::make_unique<bridge::admission::Server>(
       app.loop(), app.log(), app.manager(), settings,
-      bridge::admission::ServerOptions{*std::move(listen), own, flags.admission_name});
+      bridge::admission::ServerOptions{*std::move(listen), own, flags.admission_name,
+                                       [&slurm_bridge] { return slurm_bridge.too_old(); }});
 }
 
 std::optional<core::Error> check_managed(const std::vector<std::string>& namespaces) {
@@ -143,7 +145,7 @@ int main(int argc, char** argv) {
   bridge::Retirement retirement(
       app.loop(), app.log(), [&] { return slurm_bridge.left(); }, [] { (void)std::raise(SIGTERM); });
   if (options.retires) retirement.start();
-  auto admission = make_admission(app, flags, slurm_bridge.settings());
+  auto admission = make_admission(app, flags, slurm_bridge);
   if (!admission) return app.fatal("flags", admission.error());
   if (bridge::admission::Server* webhook = admission->get()) {
     app.ready_when([webhook] { return webhook->ready(); });

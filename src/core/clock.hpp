@@ -1,4 +1,4 @@
-// Time is passed in, never global: production uses SystemClock, tests and the simulator pass their own.
+// Code gets the time from a clock that is passed in: SystemClock in production, other clocks in tests and the simulator.
 //
 // Ages, deadlines and leases use mono(), which never jumps. Only times that users or servers read use wall().
 #pragma once

@@ -1,6 +1,6 @@
 // The event loop as state machines see it: timers, deferred calls, and work for other threads. One thread runs all callbacks.
 //
-// Production: net/asio_loop.hpp. Simulator: sim/ chooses the next event itself, on virtual time.
+// net/asio_loop.hpp implements it for production. sim/base/loop.hpp chooses the next event itself, on virtual time.
 #pragma once
 
 #include <cstdint>

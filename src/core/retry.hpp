@@ -1,4 +1,4 @@
-// Decides by the code of an error when a failed request may be tried again. Nothing else in the project decides this.
+// Maps the code of an error to when the failed request may be tried again. Nothing else in the project decides this.
 #pragma once
 
 #include "core/result.hpp"

@@ -1,7 +1,7 @@
-// What the example program decides: the files of a folder are those of a list.
+// The decisions of the example program: it keeps the files of a folder equal to those of a list.
 //
 // This is the smallest program on the engine: one controller and one target, without Kubernetes and Slurm. See
-// docs/how-to/add-a-program.md, which quotes it. sim/programs/example runs it in the simulator.
+// docs/how-to/add-a-program.md, which quotes this file. sim/programs/example runs it in the simulator.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ namespace example {
 /// Maps the name of a file to its text.
 using Files = std::map<std::string, std::string>;
 
-/// What is on the disk.
+/// The contents of the disk.
 struct Contents {
   Files list;   ///< The files that should exist.
   Files files;  ///< The files of the folder.

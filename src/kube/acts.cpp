@@ -196,7 +196,7 @@ plan::ActPtr add_finalizer(const Resource& resource, const ObjectMeta& object, s
   act->uid = object.uid;
   act->finalizer = true;
   if (object.finalizers.empty()) {
-    // Adding the whole list would overwrite a list that somebody else began meanwhile, so the patch requires the version we
+    // The patch would overwrite a list that somebody else has created since, so it requires the version that we
     // saw.
     act->resource_version = object.resource_version;
     act->patch = {{{"op", "add"}, {"path", "/metadata/finalizers"}, {"value", {finalizer}}}};

@@ -1,4 +1,4 @@
-// What the API server asks an admission webhook, and its answer, as data. kube/admit/webhook.hpp serves them.
+// The API server's request to an admission webhook, and the answer, as data. kube/admit/webhook.hpp serves webhooks.
 #pragma once
 
 #include <string>

@@ -69,7 +69,7 @@ ObjectMeta parse_meta(const core::Json& object);
 /// A whole object, for kinds with few objects: our own resources and owned children.
 struct Object {
   ObjectMeta meta;
-  core::Json body;  ///< Without metadata.managedFields and kubectl's last-applied-configuration.
+  core::Json body;  ///< The object without metadata.managedFields and kubectl's last-applied-configuration.
 };
 
 /// A condition in the status of a pod or a node.
@@ -171,8 +171,8 @@ using ResourceAmounts = std::map<std::string, long double, std::less<>>;
 /// The part of a pod that a scheduler needs, including PodRecord. Only for caches that schedule: it takes twice the memory.
 struct SchedulingPodRecord : PodRecord {
   std::vector<std::string> gates;  ///< The scheduling gates of the pod that are not removed yet.
-  bool annotated = false;          ///< It has annotations. `meta` may omit all of them.
-  /// The greatest exit code among the containers and init containers that have terminated. nullopt: none has.
+  bool annotated = false;          ///< The pod has annotations, even if `meta` omits them.
+  /// The greatest exit code among the containers and init containers that have terminated. nullopt: none has terminated.
   std::optional<int> exit_code;
   std::string scheduler, priority_class;
   std::int32_t priority = 0;

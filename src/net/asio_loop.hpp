@@ -4,7 +4,7 @@
 //   loop.on_signals([&](int) { begin_graceful_stop(); });
 //   loop.run();   // until stop()
 //
-// All functions except post() and stop() belong to the thread that calls run(), or are called before it.
+// Call all functions except post() and stop() on the thread that calls run(), or before run().
 //
 // Folder src/net: HTTP, TLS and the event loop. Uses core.
 #pragma once
@@ -33,11 +33,11 @@ class AsioLoop final : public core::Loop {
   void cancel(TimerId id) override;
   void offload(core::Callback work, core::Callback then) override;
 
-  /// Runs callbacks until stop(), even if there is nothing to do. Passes on an exception of a callback, which is a bug.
+  /// Runs callbacks until stop(), even if there is nothing to do. Rethrows exceptions of callbacks, which are bugs.
   void run();
-  /// May be called from any thread. run() returns after the current callback.
+  /// Makes run() return after the current callback. May be called from any thread.
   void stop();
-  /// May be called from any thread. Calls `call` on the loop.
+  /// Calls `call` on the loop. May be called from any thread.
   void post(core::Callback call);
   /// Calls `call` with the signal's number at every SIGTERM and SIGINT.
   void on_signals(std::function<void(int)> call);

@@ -26,8 +26,8 @@ struct TransportOptions {
 
 class BeastTransport final : public HttpTransport {
  public:
-  /// With a malformed certificate or key, or an unknown scheme, every request fails with kInvalid. set_endpoint reports such a
-  /// mistake at once.
+  /// If a certificate or key is malformed, or the scheme is unknown, every request fails with kInvalid. set_endpoint reports
+  /// such a mistake at once.
   BeastTransport(AsioLoop& loop, Endpoint endpoint, TransportOptions options = {});
   /// Cancels all requests.
   ~BeastTransport() override;
@@ -40,7 +40,7 @@ class BeastTransport final : public HttpTransport {
   RequestId stream(HttpRequest request, StreamHandler handler) override;
   void cancel(RequestId id) override;
 
-  /// Sets the endpoint of new connections. Old ones are closed after their current request. Error: kInvalid: nothing changes.
+  /// Sets the endpoint of new connections. Old ones are closed after their current request. Error: kInvalid (no change then).
   core::Result<void> set_endpoint(Endpoint endpoint);
   [[nodiscard]] const Endpoint& endpoint() const;
 

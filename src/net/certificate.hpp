@@ -1,4 +1,4 @@
-// Certificates of servers that only clients of our choice must trust: made here, and looked at.
+// Makes and checks certificates of servers. Only clients that were given their authority trust them.
 //
 //   const net::ServerIdentity made = net::make_server_identity("my webhook", {"webhook.ns.svc"}, now, now + 90 days);
 //   auto good = net::check_server(made.cert, made.key, made.authority, "webhook.ns.svc", now);
@@ -27,7 +27,7 @@ ServerIdentity make_server_identity(std::string_view common_name, const std::vec
 /// Returns the certificates of a PEM text, each as a PEM text of its own. Drops everything else.
 std::vector<std::string> split_certificates(std::string_view pem);
 
-/// Returns when the first certificate of a PEM text expires. Error: kInvalid if there is none.
+/// Returns the time at which the first certificate of a PEM text expires. Error: kInvalid if there is none.
 core::Result<core::WallTime> expiry_of(std::string_view pem);
 
 /// Checks that a client that trusts only `authorities` accepts the certificate at this time, under this DNS name, and that the

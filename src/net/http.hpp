@@ -30,7 +30,7 @@ struct HttpRequest {
   /// The request does not wait for a free connection. Use it only for the few requests whose delay would end the process, such
   /// as the renewal of a Lease.
   bool urgent = false;
-  /// A longer body of a reply that is not a stream is an error (kInternal). 0 means the limit of the transport.
+  /// The longest body of a reply that is not a stream, in bytes. A longer body gives kInternal. 0: the limit of the transport.
   std::size_t max_reply_bytes = 0;
 };
 

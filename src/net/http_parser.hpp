@@ -46,9 +46,9 @@ class MessageParser final : public boost::beast::http::basic_parser<kIsRequest> 
     return this->is_done() && !error;
   }
 
-  int status = 0;      ///< For responses.
-  std::string method;  ///< For requests.
-  std::string target;  ///< For requests.
+  int status = 0;      ///< The status of a response.
+  std::string method;  ///< The method of a request.
+  std::string target;  ///< The target of a request.
   Headers headers;
 
  private:

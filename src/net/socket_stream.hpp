@@ -35,9 +35,9 @@ class SocketStream {
   ~SocketStream();
 
   boost::asio::ip::tcp::socket& socket();
-  /// Tries the addresses in turn, each but the last for at most `patience`. An error is that of the last address.
+  /// Tries the addresses in turn, each but the last for at most `patience`. Fails with the error of the last address.
   void connect(const std::vector<boost::asio::ip::tcp::endpoint>& addresses, core::Duration patience, Handler handler);
-  /// Shakes hands, and verifies `name` (host name or IP address) unless skip_verify. A plain stream only calls the handler.
+  /// Does the TLS handshake, and verifies `name` (host name or IP address) unless skip_verify. Plain TCP: calls the handler.
   void handshake_client(const std::string& name, bool skip_verify, Handler handler);
   void handshake_server(Handler handler);
   /// At most one read and one write may be under way. The buffers must live until the handler is called.

@@ -20,7 +20,7 @@ struct TlsFilesOptions {
 /// Reads the files periodically, off the loop, and passes new contents to `use`. Compares contents, because a swapped link may
 /// not change names and times.
 ///
-/// Guarantees: a pair that `use` refuses (such as half of a swap) is passed again at each reading. An accepted pair is not.
+/// Guarantees: a pair that `use` refuses (such as a new certificate with an old key) is passed again at each reading.
 class TlsFiles {
  public:
   /// Uses a new pair. On an error the old pair stays in use.

@@ -20,7 +20,7 @@
 namespace op {
 namespace {
 
-/// Every controller. What each of them needs is in its declaration.cpp.
+/// All controllers. The declaration.cpp of each lists what it needs.
 struct Controllers {
   Controllers(Wiring& wiring, nodeset::Options of_nodesets)
       : accounting(wiring),
@@ -44,7 +44,7 @@ struct Controllers {
 struct Operator::Impl {
   Impl(core::Loop& loop, core::Random& random, core::Logger& log, kube::Manager& manager, Network network,
        const OperatorOptions& options)
-      // The Lease also fences writes to Slurm.
+      // Without the Lease, writes to Slurm are refused as well.
       : clusters(loop, random, log, std::move(network.slurm), {},
                  {.write_deadline = [&manager] { return manager.client().write_deadline(); }}),
         target(loop, clusters),

@@ -28,7 +28,7 @@ struct OperatorOptions {
   std::string worker_priority_class = {};  ///< Default priority class of workers; "": the cluster's default.
   /// True if Kubernetes nodes may be read. If not, and with exactly one namespace, a Role in that namespace is sufficient.
   bool kubernetes_nodes = true;
-  /// `drain_taints` announce the end of a Kubernetes node. `propagated_node_conditions` are added to drain reasons for cordons.
+  /// Keys of taints that announce the end of a Kubernetes node, and types of node conditions to add to drain reasons.
   std::vector<std::string> drain_taints{api::kDrainTaints.begin(), api::kDrainTaints.end()};
   std::vector<std::string> propagated_node_conditions = {};
 };

@@ -8,8 +8,8 @@
 // derived from Evidence, each with a function that checks facts and issues the evidence. An act takes the kind that it needs.
 // When the target executes the act, it checks again that the evidence is about the act's object and still good.
 //
-// Folder src/plan: what a controller decides, what evidence is, and the executor. Knows neither Kubernetes nor Slurm. Uses
-// core.
+// Folder src/plan: plans, evidence, and the executor of
+// plans. Knows neither Kubernetes nor Slurm. Uses core.
 #pragma once
 
 #include <optional>
@@ -54,7 +54,7 @@ class Evidence {
   [[nodiscard]] const std::string& detail() const { return detail_; }
   /// Reports whether the evidence may still be acted on.
   [[nodiscard]] bool good_at(core::MonoTime now) const { return !good_until_ || now <= *good_until_; }
-  /// Returns when the evidence expires; nullopt: never, as it cannot become false or the act requires the object's version.
+  /// Returns when the evidence expires. nullopt: it cannot become false, or the act requires the object's version.
   [[nodiscard]] const std::optional<core::MonoTime>& good_until() const { return good_until_; }
 
  protected:

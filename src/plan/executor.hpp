@@ -1,4 +1,4 @@
-// Executes plans. Nothing else writes, except for the runtime's own Lease and events.
+// Executes plans. No other code writes to Kubernetes or Slurm, except for the runtime's own objects, such as its Lease.
 //
 // The executor is a state machine on the loop. It passes steps to a Target, keeps the order of lanes and groups, limits the
 // number of steps in flight, and ends a pass after max_steps or max_time. It returns the outcome of each step, and the gates
@@ -30,7 +30,7 @@ using GatePtr = std::shared_ptr<const Gate>;
 
 struct ActResult {
   core::Result<core::Json> value;  ///< The reply or the error. run() drops the reply; only fetch() returns it.
-  /// The gates of a write, also after kUnknownOutcome. Such a gate opens once a later consistent read has shown the outcome.
+  /// The gates of a write. After kUnknownOutcome, they open once a later consistent read has shown the outcome.
   std::vector<GatePtr> gates;
 };
 
@@ -83,10 +83,10 @@ struct PassResult {
   bool timed_out = false;                     ///< Steps were left because max_time had passed.
 };
 
-/// A failed step ends its lane: the rest of its group is still tried (unless the server answered kTooManyRequests or
-/// kUnavailable), later groups are not. Lanes take turns in the use of max_in_flight. After max_steps no step begins; after
-/// max_time only a step whose Step::late allows it. The pass ends when all steps in flight are answered. Of several steps with
-/// the same id in a plan only the first is tried. Destroying the executor cancels its passes: their `done` is never called.
+/// Executes plans. If a step fails, the rest of its group is still tried, unless the server answered kTooManyRequests or
+/// kUnavailable. The later groups of its lane are not tried. Lanes share max_in_flight in turn. No step begins after max_steps.
+/// After max_time, a step begins only if its Step::late allows it. The pass ends when all steps in flight are answered. Of the
+/// steps with the same id, only the first is tried. The destructor cancels all passes and never calls their `done`.
 class Executor {
  public:
   Executor(core::Loop& loop, Target& target, PassLimits limits = {});

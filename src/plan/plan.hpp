@@ -69,8 +69,8 @@ struct Step {
   StepId id;
   std::string reason;  ///< Why the step is needed, in words for a person.
   ActPtr act;
-  /// For this long after the start of the previous group, the step may begin although the pass has used up its time. Set it
-  /// only on the first step of a group, to complete what the previous group began.
+  /// The step may begin this long after the start of the previous group, even if the pass has used up its time. Set it only on
+  /// the first step of a group, to complete what the previous group began.
   core::Duration late{0};
 };
 
@@ -99,7 +99,7 @@ struct Fact {
   core::Result<core::Json> value;
   core::MonoTime asked_at;  ///< The answer is no older than this.
 };
-using Facts = std::map<std::string, Fact>;  ///< By Need::id.
+using Facts = std::map<std::string, Fact>;  ///< The keys are Need::id.
 
 /// The result of a step in earlier passes of this key.
 struct Outcome {
@@ -112,15 +112,15 @@ struct Outcome {
 };
 using Outcomes = std::map<StepId, Outcome>;
 
-/// The part that every Observed has.
+/// The inputs of a plan that the engine provides. The Observed of each controller contains them.
 struct Context {
-  core::WallTime now;  ///< For timestamps in the status, never for ages.
+  core::WallTime now;  ///< The time for timestamps in the status. Compute ages from `mono`.
   core::MonoTime mono;
   Outcomes outcomes;  ///< The outcomes of this key's steps so far.
   Facts facts;        ///< The answers to the needs of the previous plan of this pass.
 };
 
-/// The whole difference between the actual and the desired state, as far as it is known. It may take several passes to remove.
+/// The whole difference between the actual and the desired state, as far as it is known. Its removal may take several passes.
 struct Intent {
   std::string summary;  ///< The purpose, if the steps alone do not show the purpose: "end the cluster".
   /// The work of this pass and of later ones: the objects ("default/cpu-0") by verb and kind. The keys have no name and no

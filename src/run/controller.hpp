@@ -1,4 +1,4 @@
-// A controller as the engine runs it. Sources wake keys; the engine observes a woken key, plans for it and executes the plan.
+// The interface of controllers to the engine. For a key that a change has woken, the engine observes, plans and acts.
 //
 // Requires of a controller: `observe` has no effects outside the controller. It reads caches, and other objects through the
 // Recorder, so that their changes wake the key again. It copies out of the caches what the plan needs, issues evidence, and
@@ -19,7 +19,7 @@
 
 namespace run {
 
-/// `observe` reads uncached objects through this, so that their changes wake the key. Each program defines what can be read.
+/// `observe` reads uncached objects through this class, so that their changes wake the key. Programs define what can be read.
 class Recorder {
  public:
   virtual ~Recorder() = default;

@@ -46,7 +46,7 @@ struct Pass {
 
   // The results of observing and planning.
   core::MonoTime observed_at;
-  /// Since when a thread has been planning, in milliseconds of MonoTime; 0: no thread is planning. Written by that thread.
+  /// Set while a thread plans: the time when it began, in milliseconds of MonoTime. 0: no thread plans. Written by that thread.
   std::shared_ptr<std::atomic<core::Duration::rep>> planned_since = std::make_shared<std::atomic<core::Duration::rep>>(0);
   core::Duration planning{0};  ///< The duration of the last observing and planning.
   plan::Facts facts;

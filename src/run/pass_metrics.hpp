@@ -13,7 +13,7 @@ namespace run {
 class PassMetrics {
  public:
   virtual ~PassMetrics() = default;
-  /// Creates all label sets of a controller, with the value 0.
+  /// Creates the metrics of a controller for all values of their labels, with the value 0.
   virtual void add_controller(const std::string& /*name*/, std::size_t /*max_concurrent*/) {}
   enum class PassEnd { kSuccess, kError, kRequeue, kRequeueAfter };
   virtual void pass_started(const std::string& /*controller*/) {}

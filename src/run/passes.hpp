@@ -65,9 +65,9 @@ class Passes {
   /// Checks the gates after a change of a cache.
   void caches_changed();
 
-  /// From now on, no pass begins and no plan is executed. Acts under way continue to their end.
+  /// Lets no pass begin and no plan be executed from now on. Acts under way continue to their end.
   void halt() { stopping_ = true; }
-  /// From now on, no pass begins and no plan is executed. Releases the keys that only wait for a gate.
+  /// Lets no pass begin and no plan be executed from now on. Releases the keys that only wait for a gate.
   void stop();
   /// Reports whether an act of ours may still write: a pass is under way, or has ended without knowing the outcome of a write.
   [[nodiscard]] bool may_still_write() const { return !running_.empty() || unsettled_; }

@@ -2,7 +2,7 @@
 //
 // Pure data: the caller passes the time, and sets a timer for next_due().
 //
-// Requires: done() for each key that was popped.
+// Requires: the caller calls done() for each key that pop() has returned.
 // Guarantees: a key is queued at most once, and never processed twice at once: a key that is added while it is being
 // processed runs again after done().
 //
@@ -99,7 +99,7 @@ class WorkQueue {
   std::set<std::pair<core::MonoTime, WorkKey>> waiting_;                ///< Sorted by due time.
   std::set<WorkKey> processing_;
   std::map<WorkKey, int> failures_;
-  std::map<std::uint32_t, std::uint64_t> adds_;  ///< From the controller to how often a key of it became due.
+  std::map<std::uint32_t, std::uint64_t> adds_;  ///< Maps a controller to how often one of its keys became due.
   std::uint64_t sequence_ = 0;
   core::Duration last_wait_{0};
 };

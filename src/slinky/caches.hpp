@@ -26,7 +26,7 @@ struct CacheOf {
   std::vector<std::pair<std::string_view, typename kube::Cache<Record>::IndexFunction>> indices = {};
 };
 
-/// A pointer to the declaration of a cache, whatever the type of its records.
+/// A pointer to the declaration of a cache with records of any type.
 using AnyCacheOf = std::variant<const CacheOf<kube::Object>*, const CacheOf<kube::PodRecord>*,
                                 const CacheOf<kube::SecretRecord>*, const CacheOf<kube::NodeRecord>*,
                                 const CacheOf<kube::SchedulingPodRecord>*, const CacheOf<kube::SchedulingNodeRecord>*>;
@@ -35,7 +35,7 @@ namespace caches {
 // Our custom resources, without a selector.
 extern const CacheOf<kube::Object> kControllers, kRestApis, kNodeSets, kLoginSets, kAccountings, kTokens, kSlurmQos,
     kSlurmAccounts, kSlurmUsers, kSlurmAssociations;
-// Child objects of our resources, selected by the label app.kubernetes.io/name unless said otherwise.
+// Child objects of our resources, selected by the label app.kubernetes.io/name unless a comment says otherwise.
 extern const CacheOf<kube::PodRecord> kPods;  ///< slurmctld, slurmdbd, its MariaDB, slurmrestd, login nodes and all workers.
 extern const CacheOf<kube::Object> kServices, kConfigMaps, kStatefulSets, kDeployments, kPodDisruptionBudgets,
     kControllerRevisions;

@@ -1,4 +1,4 @@
-// Reads the ConfigMap "X-config" of a Controller, and the slurm.conf in it.
+// Reads the ConfigMap "X-config" of the Controller X, and the slurm.conf in it.
 #pragma once
 
 #include <map>
@@ -57,7 +57,7 @@ bool contains_jobs(const kube::Object& config_map);
 /// Reports whether CommunicationParameters contains EnableIPv6.
 bool enables_ipv6(const slurm::conf::Conf& conf);
 
-/// Tells which workers already have their places in Slurm's topology, which the user's topology file gives them: see
+/// Tells which workers already have the places in Slurm's topology that the user's topology file gives them: see
 /// operator/controller/places.hpp.
 struct Places {
   /// Workers that Slurm has had since before this time have their places. nullopt: not known.
@@ -69,9 +69,9 @@ struct Places {
 /// Reads Places from the ConfigMap's annotations. Returns nullopt if no topology file gives workers their places.
 std::optional<Places> read_places(const kube::Object& config_map);
 
-/// A NodeSet's partition whose config is left out: the ConfigMap offers the last accepted config, or omits the partition.
+/// A partition whose NodeSet's config is not offered: the ConfigMap has the last accepted config, or omits the partition.
 struct LeftOut {
-  std::string config;                             ///< The spec.partition.config that is left out.
+  std::string config;                             ///< The spec.partition.config that is not offered.
   std::string refusal;                            ///< slurmctld's error; "" while another partition may be the cause.
   std::optional<core::WallTime> refused_at = {};  ///< When slurmctld last refused this partition alone; in whole seconds.
   int refusals = 0;                               ///< The number of consecutive refusals.
@@ -79,7 +79,7 @@ struct LeftOut {
   friend bool operator==(const LeftOut&, const LeftOut&) = default;
 };
 
-/// Maps the partition's name to what is left out of the partition.
+/// Maps the name of a partition to its config that is not offered.
 using LeftOuts = std::map<std::string, LeftOut, std::less<>>;
 
 /// Reads the LeftOuts that the annotation of the ConfigMap lists. Returns none if the annotation is missing or invalid.

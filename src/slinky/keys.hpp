@@ -43,13 +43,13 @@ struct SecretFacts {
   KeyRef ref;
   kube::Presence presence = kube::Presence::kUnknown;
   bool has_key = false;  ///< The Secret has a value under the data key, and it is not empty.
-  /// Changes when the value changes. Processes that share the salt of SecretRecords compute the same digest. A keyring has the
-  /// digest of the Secret that it was copied from, at the time of the copy.
+  /// A digest of the value. Processes that share the salt of SecretRecords compute the same digest. A keyring has the digest of
+  /// the Secret that it was copied from, at the time of the copy.
   std::string digest;
   std::optional<kube::ObjectMeta> meta;
   std::string content;  ///< Equal for two Secrets with equal data. Only for comparisons: never written or shown.
   bool edited = false;  ///< The data of this keyring do not match the hash in its annotation, so it is not usable.
-  std::optional<KeyRotation> rotation{};  ///< Only for keyrings.
+  std::optional<KeyRotation> rotation{};  ///< The current rotation. Only set for keyrings.
   int size = 0;                           ///< The size of the value in bytes.
 
   [[nodiscard]] bool usable() const { return presence == kube::Presence::kPresent && has_key; }

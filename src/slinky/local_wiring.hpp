@@ -1,5 +1,5 @@
-// Wiring without a manager: the caller fills its caches, it lists the keys that were woken, and it runs no controller. For unit
-// tests, and to look at what controllers declare.
+// A Wiring without a manager, for unit tests and for readers of the controllers' declarations. The caller fills its caches. It
+// records the keys that were woken, and runs no controller.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class LocalWiring final : public Wiring {
     for (const auto& show_in : shows_) show_in(documents, rv);
   }
 
-  /// Puts the document into the cache, in namespace "ns" and with a new resourceVersion. Returns the keys that this woke.
+  /// Puts the document into the cache, in namespace "ns" and with a new resourceVersion. Returns the keys that were woken.
   template <class Record>
   const std::vector<std::string>& put(kube::Cache<Record>& cache, core::Json document) {
     document["metadata"]["namespace"] = "ns";

@@ -1,6 +1,6 @@
 // Names, labels and addresses of all objects that the controllers make. They are those of the Go operator v1.2.1.
 //
-// All controllers take names from here, so that each finds what others create. Names depend only on the custom resource.
+// All controllers take names from here, so that each finds what others create. In comments, X is the name of the resource.
 #pragma once
 
 #include <string>
@@ -44,7 +44,7 @@ inline constexpr std::string_view kManagerAccounting = "slurm-operator-accountin
 
 /// Returns the labels that select a component's pods: name and instance. They never change, because selectors are immutable.
 kube::StringMap selector_labels(std::string_view app, std::string_view instance);
-/// The labels of a component's objects: the selector and app.kubernetes.io/component.
+/// Returns the labels of a component's objects: the selector and app.kubernetes.io/component.
 kube::StringMap component_labels(std::string_view app, std::string_view instance, std::string_view component);
 kube::StringMap controller_labels(std::string_view controller);
 kube::StringMap backup_labels(std::string_view controller);
@@ -54,7 +54,7 @@ kube::StringMap restapi_labels(std::string_view restapi);
 kube::StringMap loginset_labels(std::string_view loginset);
 kube::StringMap accounting_labels(std::string_view accounting);
 kube::StringMap database_labels(std::string_view accounting);
-/// The labels of a worker pod: app.kubernetes.io/instance is the NodeSet, and slinky.slurm.net/cluster is the Controller.
+/// Returns the labels of a worker pod: app.kubernetes.io/instance is the NodeSet, slinky.slurm.net/cluster the Controller.
 kube::StringMap worker_labels(std::string_view nodeset, std::string_view controller);
 
 /// "X-controller": the StatefulSet, the Service in front of it, and the StatefulSet's serviceName.
@@ -93,8 +93,8 @@ std::string login_hosts_name(std::string_view loginset);
 std::string worker_ssh_host_keys_name(std::string_view nodeset);
 /// "slurm-workers-X": the headless Service of all workers of a Controller, and the subdomain of their pods.
 std::string workers_service_name(std::string_view controller);
-/// Returns the domain of the Service slurm-workers-X, in which the pods of workers and login nodes have their names. It is a
-/// DNS search path of Slurm's daemons.
+/// Returns the domain of the Service slurm-workers-X, which contains the names of the pods of workers and login nodes. Slurm's
+/// daemons have it as a DNS search path.
 std::string workers_domain(std::string_view ns, std::string_view controller, std::string_view cluster_domain);
 /// "slurm-workers-pdb-X": the PodDisruptionBudget of all workers of a Controller.
 std::string workers_pdb_name(std::string_view controller);
@@ -151,10 +151,10 @@ inline constexpr std::string_view kDefaultSlurmrestdImage = "ghcr.io/slinkyproje
 inline constexpr std::string_view kDefaultSlurmdImage = "ghcr.io/slinkyproject/slurmd:26.05-ubuntu24.04";
 inline constexpr std::string_view kDefaultLoginImage = "ghcr.io/slinkyproject/login:26.05-ubuntu24.04";
 
-/// User and group of slurmctld and slurmdbd in the images; slurmrestd is nobody.
+/// The UID and GID of slurmctld and slurmdbd in the images. slurmrestd runs as nobody.
 inline constexpr int kSlurmUid = 401;
 inline constexpr int kNobodyUid = 65534;
-/// User and group mysql of MariaDB's image.
+/// The UID and GID of mysql in MariaDB's image.
 inline constexpr int kMariadbUid = 999;
 
 /// The reason with which a slurmd registers its node as drained, if others had drained the node before its record was deleted.

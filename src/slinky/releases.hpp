@@ -24,7 +24,7 @@ struct ImageRelease {
 std::string to_string(ImageRelease release);
 
 /// Returns the Slurm release in the tag of an image ("local/slurmctld:26.05-x", "x:26.04-slurm24.11"), or {0, 0} if there is
-/// none or more than one. A tag may be a date or another version, so never end a daemon because of it.
+/// none or more than one. A tag may be a date or the version of something else, so never end a daemon because of its tag.
 ImageRelease slurm_release(std::string_view image);
 
 /// Returns the number of releases from `from` to `to`, with two a year since 23.11. Negative if `to` is older; 0 if one is

@@ -37,7 +37,7 @@ struct Serving {
   friend bool operator==(const Serving&, const Serving&) = default;
 };
 
-/// Returns nullopt if there is no slurmrestd, or the operator must not connect to one.
+/// Returns the slurmrestd that serves the cluster. nullopt: there is none, or the operator must not connect to it.
 [[nodiscard]] std::optional<Serving> plan_serving(const ServingObserved& observed);
 
 }  // namespace slinky

@@ -105,8 +105,8 @@ std::optional<plan::Step> degraded_event(const kube::Resource& kind, const kube:
 /// Makes a foreign text safe for our messages: replaces control characters, including line ends, and cuts the text after 600
 /// bytes. A text that was cut ends with "...".
 std::string one_line(std::string text);
-/// Extracts from the end of a daemon's log why it ended: its errors up to the first fatal one, or else its last line. Returns
-/// one line, cut like that of one_line.
+/// Returns the cause of a daemon's end, from the end of its log: its errors up to the first fatal one, or else its last line.
+/// The text has one line, cut like that of one_line.
 std::string last_words(std::string_view log);
 /// Returns the problems in the status of pods: images that cannot be pulled, crash loops with their message, unschedulable and
 /// failed pods, and containers that cannot be created.
@@ -115,10 +115,10 @@ std::vector<Problem> pod_problems(const std::vector<kube::PodPtr>& pods);
 /// Returns a problem if Slurm's answers cannot be read or come from another cluster; nothing if Slurm does not answer.
 std::optional<Problem> slurm_problem(const slurm::SnapshotPtr& snapshot);
 
-/// Returns the problems of earlier attempts at this key's steps (a quota, a refused template, a conflict), as the API server
-/// put them. An error that usually passes, such as a conflict, counts only after five failures in a row.
+/// Returns the problems of earlier attempts at this key's steps (a quota, a refused template, a conflict), in the words of the
+/// API server. An error that usually passes, such as a conflict, counts only after five failures in a row.
 std::vector<Problem> step_problems(const plan::Outcomes& outcomes);
-/// Returns these problems for steps that `plan` contains or remembers. Steps that are no longer wanted will never succeed.
+/// Returns the problems of the steps that `plan` contains or remembers. Other steps are no longer wanted.
 std::vector<Problem> step_problems(plan::Outcomes outcomes, const plan::Plan& plan);
 
 }  // namespace slinky

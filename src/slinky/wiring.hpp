@@ -58,7 +58,7 @@ class Wiring {
   /// Returns the keys that a change of Slurm concerns. `of` is the Controller of the cluster. Its name is "" if the cluster has
   /// no Controller, because the program knows the address of a slurmrestd (slinky/slurm_connections.hpp).
   using SlurmMapper = std::function<Keys(const slurm::Change& change, const kube::Key& of)>;
-  /// Wakes, after each poll of Slurm, the controller's keys that `map` returns.
+  /// Wakes the controller's keys that `map` returns after each poll of Slurm.
   void wakes_on_slurm(std::string controller, SlurmMapper map);
   /// Called after each poll of Slurm: wakes the keys that the change concerns.
   void slurm_changed(const slurm::Change& change, const kube::Key& of);

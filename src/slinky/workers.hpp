@@ -31,7 +31,7 @@ namespace slinky {
 [[nodiscard]] std::optional<core::WallTime> missing_since(const kube::PodRecord& pod);
 
 /// registered_text returns the message of the condition that says since when Slurm has had the node of a worker.
-/// registered_since parses it. The condition is used where places depend on it.
+/// registered_since parses it. The operator sets the condition only if a topology file gives workers their places.
 [[nodiscard]] std::string registered_text(core::WallTime since);
 [[nodiscard]] std::optional<core::WallTime> registered_since(const kube::PodRecord& pod);
 

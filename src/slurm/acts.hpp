@@ -1,8 +1,8 @@
-// The acts on Slurm for the steps of plans. slurm::Target carries them out and reads the node live just before each
-// write.
+// The acts on Slurm for the steps of plans. slurm::Target carries
+// them out and reads the node live just before each write.
 //
-// Folder src/slurm: what plans may see of Slurm: its model, acts, evidence and owners as data. Uses plan and core. Knows no
-// Kubernetes. What reads or writes is in the folders below.
+// Folder src/slurm: the part of slurm that plans may use, as data: the model, acts, evidence, and owners of drains. Uses plan
+// and core. Knows no Kubernetes. Code that reads or writes is in the subfolders.
 #pragma once
 
 #include <optional>
@@ -21,11 +21,11 @@
 
 namespace slurm {
 
-/// Drains nodes for `owner`. `reason` is the owner's reason without the prefix. A node that somebody else holds down or failing
-/// is drained and keeps its reason. A node that already drains stays as it is, with two exceptions: if only other programs of
-/// ours hold it, the owner's hold is added; with `renames`, the owner's hold gets the new reason. Fails with kNotFound if Slurm
-/// lacks one of the nodes, after the others are drained. Sends one request for all nodes that get the same reason if the server
-/// supports it.
+/// Drains nodes for `owner`, with `reason` after the owner's prefix. A node that somebody else has set down or failing is
+/// drained and keeps its reason. A node that already drains stays as it is, with two exceptions: if only other programs of ours
+/// have drained it, the owner's reason is added to theirs; with `renames`, the owner's earlier reason is replaced. Fails with
+/// kNotFound if Slurm lacks one of the nodes, after the others are drained. Nodes that get the same reason share one request if
+/// the server supports it.
 struct DrainNodes final : plan::Act {
   ClusterKey cluster;
   Owner owner{};
@@ -36,10 +36,10 @@ struct DrainNodes final : plan::Act {
 };
 
 /// Returns to service a node that the owner drained or set down, or that slurmctld itself set down. Sends UNDRAIN for a drained
-/// node, and RESUME for one that is down. If other programs of ours also hold the node, only removes the owner's hold from the
-/// reason. Otherwise the reason becomes "Not responding", because before 26.05 Slurm never clears a reason, and the next drain
-/// would keep it. Fails with kConflict if the live node is in service, if it is failing, or if neither the owner nor slurmctld
-/// itself holds it. With `seen`, also fails if the owner's hold has changed since, which the preStop hook of a worker can do.
+/// node, and RESUME for one that is down. If other programs of ours have drained the node too, only removes the owner's part of
+/// the reason. Otherwise sets the reason "Not responding", because before 26.05 Slurm never clears a reason, and the next drain
+/// would keep it. Fails with kConflict if the live node is in service, is failing, or was taken out of service by somebody
+/// else. With `seen`, also fails if the owner's part has changed since, which the preStop hook of a worker can do.
 struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   Owner owner{};
@@ -54,7 +54,7 @@ struct ResumeNode final : plan::Act {
 struct UpdateNode final : plan::Act {
   ClusterKey cluster;
   std::string node;
-  NodeUpdate update;  ///< state and reason must be unset; with `own`, features too.
+  NodeUpdate update;  ///< Its state and reason must be unset; with `own`, its features too.
   std::optional<OwnFeatures> own{};
   std::optional<NodeMark> mark{};
   [[nodiscard]] core::Json describe() const override;
@@ -73,7 +73,7 @@ struct RestoreReason final : plan::Act {
 /// are read live first, because slurmctld itself does not refuse the deletion if all jobs on the node are suspended. Fails with
 /// kConflict if the live node is not in the expected state, or if somebody else has since drained it, or set it down or
 /// failing, with another reason. Fails with kExpired if the evidence is too old. The record of a worker needs evidence, because
-/// this act is the fence before its pod is deleted.
+/// the worker's pod is deleted after this act has succeeded.
 struct DeleteNode final : plan::Act {
   DeleteNode(ClusterKey in_cluster, Owner who, std::string name, std::string seen, std::string because,
              std::optional<NodeEvidence::Live> live)
@@ -134,8 +134,8 @@ struct EndJobs final : plan::Act {
   [[nodiscard]] bool destructive() const override { return true; }
 };
 
-/// A fence that keeps the node record. Succeeds if Slurm, asked live, has the node drained, failing or down, and no job holds
-/// the node. Fails otherwise (kConflict, kBusy), and if the evidence is too old (kExpired). Changes nothing.
+/// Checks that a pod may be deleted whose node record stays. Succeeds if Slurm, asked live, has the node drained, failing or
+/// down, and no job holds it. Fails otherwise (kConflict, kBusy), and if the evidence is too old (kExpired). Changes nothing.
 struct ConfirmIdle final : plan::Act {
   explicit ConfirmIdle(Drained why) : evidence(std::move(why)) {}
   Drained evidence;
@@ -155,7 +155,7 @@ struct ConfirmNoneStarts final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// `scontrol reconfigure`. Fails with kInvalid and slurmctld's error if slurmctld refuses the configuration.
+/// Reconfigures, like `scontrol reconfigure`. Fails with kInvalid and slurmctld's error if slurmctld refuses the configuration.
 struct Reconfigure final : plan::Act {
   ClusterKey cluster;
   [[nodiscard]] core::Json describe() const override;
@@ -204,9 +204,9 @@ struct DeleteReservation final : plan::Act {
 };
 
 /// Submits an external job. A job with the same mark counts as this one, even if it has ended, so a submission whose reply was
-/// lost is not repeated. Such a job is looked for in the last snapshot; or live, if a submission may have come later. Returns
-/// {"job": its number, "submitted": whether this act submitted it}. Error: kUnsupported unless the program asks for details of
-/// jobs.
+/// lost is not repeated. Looks for such a job in the last snapshot, or live if a submission may have come after the snapshot.
+/// Returns {"job": its number, "submitted": whether this act submitted it}. Error: kUnsupported unless the program asks for
+/// details of jobs.
 struct SubmitJob final : plan::Act {
   ClusterKey cluster;
   JobMark mark;
@@ -225,9 +225,9 @@ struct UpdateJob final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// A fence before something begins to run on the nodes of a job. Succeeds if Slurm, asked live, has the job of the evidence
-/// RUNNING after its prolog, and the job holds these nodes and no others. Fails with kExpired if the evidence is too old, and
-/// with kConflict otherwise. Changes nothing.
+/// Checks a job before something begins to run on its nodes. Succeeds if Slurm, asked live, has the job of the evidence RUNNING
+/// after its prolog, and the job holds these nodes and no others. Fails with kExpired if the evidence is too old, and with
+/// kConflict otherwise. Changes nothing.
 struct ConfirmRuns final : plan::Act {
   ConfirmRuns(OwnJob own, std::vector<std::string> on) : evidence(std::move(own)), nodes(std::move(on)) {}
   OwnJob evidence;

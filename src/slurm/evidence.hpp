@@ -1,7 +1,7 @@
-// Evidence, from Slurm's answers, that no work is lost if a node's record, or whatever runs its slurmd, is deleted.
+// Evidence from Slurm's answers that no work is lost if a node's record, or the pod or process of its slurmd, is deleted.
 //
-// Evidence is valid for as long as the snapshot it comes from (Snapshot::good_for). It also says in what state the live node
-// must be just before anything is destroyed.
+// Evidence is valid for as long as the snapshot it comes from (Snapshot::good_for). The evidence also says in what state the
+// live node must be just before anything is destroyed.
 #pragma once
 
 #include <optional>
@@ -49,8 +49,8 @@ class NodeEvidence : public plan::Evidence {
   Live live_;
 };
 
-/// A fresh snapshot has the node with DRAIN and without UNDRAIN, with the base state IDLE or DOWN, and with none of COMPLETING,
-/// ALLOCATED and MIXED. No job holds it.
+/// Proves that a node is drained: a fresh snapshot has it with DRAIN and without UNDRAIN, with the base state IDLE or DOWN, and
+/// with none of COMPLETING, ALLOCATED and MIXED. No job holds the node.
 class Drained final : public NodeEvidence {
  public:
   static std::optional<Drained> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node);
@@ -59,7 +59,7 @@ class Drained final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// The worker has never registered: either it has had enough time to do so, or it cannot register. See absent_for_good().
+/// Proves that the worker has never registered: it had enough time to do so, or it cannot register. See absent_for_good().
 class NeverRegistered final : public NodeEvidence {
  public:
   static constexpr std::string_view kKind = "NeverRegistered";
@@ -70,7 +70,7 @@ class NeverRegistered final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// A fresh snapshot does not have the node, and no job names it. The caller knows that Slurm has lacked the node since `since`.
+/// Proves that a fresh snapshot lacks the node, and no job names it. The caller knows that Slurm has lacked it since `since`.
 class Forgotten final : public NodeEvidence {
  public:
   static std::optional<Forgotten> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
@@ -80,8 +80,8 @@ class Forgotten final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// A fresh snapshot has the node DOWN and NOT_RESPONDING, and no job names it. The caller knows that the worker's Kubernetes
-/// node, `host`, is lost.
+/// Proves that a fresh snapshot has the node DOWN and NOT_RESPONDING, and that no job names it. The caller knows that the
+/// worker's Kubernetes node, `host`, is lost.
 class Silent final : public NodeEvidence {
  public:
   static std::optional<Silent> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node,
@@ -91,7 +91,7 @@ class Silent final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// A fresh snapshot has the node DOWN. The caller knows that no worker uses the record any more, and explains it in `why`.
+/// Proves that a fresh snapshot has the node DOWN. The caller knows that no worker uses its record, and explains this in `why`.
 class LeftBehind final : public NodeEvidence {
  public:
   static std::optional<LeftBehind> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node, std::string why);
@@ -100,8 +100,8 @@ class LeftBehind final : public NodeEvidence {
   using NodeEvidence::NodeEvidence;
 };
 
-/// The node's slurmd has ended, and so have its jobs. `slurmd` is the start time in Slurm's record, which identifies this
-/// slurmd. The caller knows where it ran, and that it ended there.
+/// Proves that the node's slurmd has ended, and its jobs with it. `slurmd` is the start time in Slurm's record, which
+/// identifies this slurmd. The caller knows where the slurmd ran, and that it ended there.
 class SlurmdEnded final : public NodeEvidence {
  public:
   SlurmdEnded(const plan::Observing& observing, NodeId node, core::WallTime slurmd, std::string detail,
@@ -120,8 +120,8 @@ enum class EndOfJobs {
 };
 [[nodiscard]] std::string_view to_string(EndOfJobs how);
 
-/// The user allows the owner to end these jobs: they run on a node that a fresh snapshot shows as drained by `owner` alone for
-/// the purpose `why`. The caller knows that the drain has lasted as long as the user wants to wait, and says so in `detail`.
+/// Proves that the user allows the owner to end these jobs: they run on a node that a fresh snapshot shows as drained by the
+/// `owner` alone for the purpose `why`. The caller knows that the drain has reached its timeout, and says so in `detail`.
 class DrainTimedOut final : public NodeEvidence {
  public:
   struct OneJob {
@@ -135,7 +135,7 @@ class DrainTimedOut final : public NodeEvidence {
   [[nodiscard]] const std::vector<OneJob>& jobs() const { return jobs_; }
   [[nodiscard]] EndOfJobs how() const { return how_; }
   [[nodiscard]] Owner owner() const { return owner_; }
-  /// The purpose of the drain: the text of the owner's hold in the node's reason.
+  /// Returns the purpose of the drain: the owner's part of the node's reason.
   [[nodiscard]] const std::string& why() const { return why_; }
 
  private:
@@ -153,14 +153,14 @@ class DrainTimedOut final : public NodeEvidence {
   std::vector<OneJob> jobs_;
 };
 
-/// True if `owner` holds the node drained for the purpose `why` and nobody else holds it.
+/// True if `owner`, and nobody else, has drained the node, for the purpose `why`.
 [[nodiscard]] bool drained_only_for(const Node& node, Owner owner, std::string_view why);
 /// True if the job runs on the node and `how` can be applied to it.
 [[nodiscard]] bool may_be_ended(const Job& job, std::string_view node, EndOfJobs how);
 
 /// True if a fresh snapshot has neither the node nor a job on it, the worker was never `stamped` as seen in Slurm, and its
-/// slurmd has had kRegistration since `since` to register. `since` is nullopt if it cannot register. A slurmd that had less
-/// time can register at any moment and get a job.
+/// slurmd has had the time kRegistration, from `since` on, to register. `since` is nullopt if it cannot register. A slurmd that
+/// had less time can still register at any moment and get a job.
 [[nodiscard]] bool absent_for_good(const Snapshot& snapshot, std::string_view node, bool stamped,
                                    std::optional<core::MonoTime> since, core::MonoTime now);
 

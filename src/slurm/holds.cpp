@@ -14,7 +14,7 @@ std::string prefix_of(Owner owner) {
   return std::string(to_string(owner)) + ": ";
 }
 
-/// Replaces each separator after which another hold would seem to begin.
+/// Changes each separator in the text after which another hold would seem to begin.
 std::string without_prefixes(std::string_view why) {
   std::string out(why);
   for (const Owner owner : kOwners) {

@@ -1,12 +1,12 @@
-// Finds out who holds a Slurm node (drained, failing or down) from the reason in its record. After a restart, nothing else says
-// it.
+// Finds out from the reason of a Slurm node who keeps the node out of service (drained, failing or down). After a restart of
+// our program, no other record tells this.
 //
-// Several of our programs can hold one node, each for its own cause. None may undo or forget what another program or a person
-// still wants. A Slurm node has a single reason, so all holds are in it, each behind the name of its program:
+// Several of our programs can keep a node out of service, each for its own cause, called a hold. No program may undo the hold
+// of another program or of a person. The node's reason contains all holds, each behind the name of its program:
 //
 //   slurm-operator: Node (a) was cordoned; slurm-bridge: pods run there
 //
-// A reason that does not begin like this belongs to somebody else and contains no hold of ours.
+// A reason that does not begin like this comes from somebody else and contains no hold of ours.
 #pragma once
 
 #include <map>

@@ -18,8 +18,8 @@ namespace slurm {
 /// Identifies a slurmctld: the namespace and name of its Controller, or any other unique name.
 using ClusterKey = std::string;
 
-/// Identifies an accounting database by a name of the caller's choice. It must differ from all cluster keys, because plans wait
-/// for either (Plan::waits_on).
+/// Identifies an accounting database by a name of the caller's choice. It must differ from all cluster keys, because
+/// Plan::waits_on takes keys of both kinds.
 using AccountingKey = std::string;
 
 /// A number in Slurm is unset, infinite or a value. The three must not be confused.
@@ -47,7 +47,7 @@ struct Node {
   std::string name, address, hostname, reason, comment, extra, instance_id, version;
   NodeState state;
   std::vector<std::string> features, active_features, partitions;
-  std::string gres;         ///< As in slurm.conf, with sockets: "gpu:h100:8(S:0-1)"; "": none.
+  std::string gres;         ///< The GRES as in slurm.conf, with sockets: "gpu:h100:8(S:0-1)"; "": none.
   std::string topology;     ///< "default:switch-1"; "" if the node has none or the server does not report it.
   std::string reservation;  ///< The active reservation of the node; "": none. If there are several, one of them.
   std::optional<core::WallTime> slurmd_start_time, boot_time;
@@ -64,13 +64,13 @@ struct Node {
 /// program gets them only if it asks for them (ClientOptions::job_details).
 struct JobDetails {
   std::string user;
-  std::string reason;                         ///< Why it waits, as Slurm spells it: "Resources".
-  std::string admin_comment;                  ///< Only administrators can write it.
+  std::string reason;                         ///< Why the job waits, as Slurm spells it: "Resources".
+  std::string admin_comment;                  ///< Only administrators can write this comment.
   std::string mcs_label;                      ///< The label that Slurm's Multi-Category Security gives the job.
-  std::string comment;                        ///< Its user can write it.
+  std::string comment;                        ///< The user of the job can write this comment.
   std::string excluded_nodes;                 ///< A hostlist.
-  bool external = false;                      ///< EXTERNAL_JOB: it holds nodes, and Slurm runs nothing on them.
-  std::optional<core::WallTime> submitted{};  ///< A job that is requeued has a later one.
+  bool external = false;                      ///< EXTERNAL_JOB: the job holds nodes, and Slurm runs nothing on them.
+  std::optional<core::WallTime> submitted{};  ///< A requeue sets a later time.
   std::optional<core::WallTime> preempted{};  ///< When its GraceTime began, after which Slurm gives its nodes to another job.
   friend bool operator==(const JobDetails&, const JobDetails&) = default;
 };
@@ -88,8 +88,8 @@ struct Job {
   std::set<std::string, std::less<>> flags;     ///< Flags beside the base state: COMPLETING CONFIGURING ...
   std::string partition;                        ///< A waiting job can have several: "a,b".
   std::vector<std::string> licenses{}, gres{};  ///< Names only, as in Licenses= and GresTypes=.
-  bool prolog = false;  ///< RUNNING, but its prolog still runs on a node. Only reported with PrologFlags=Alloc.
-  /// The nodes that the job holds, followed by those that it only names (-w): without one of those, Slurm fails the job.
+  bool prolog = false;                          ///< The job is RUNNING, but its prolog runs on a node. Needs PrologFlags=Alloc.
+  /// The nodes that the job holds, then those that it only names (-w). If Slurm lacks one of the latter, the job fails.
   std::vector<std::string> nodes;
   std::size_t only_named = 0;  ///< The number of `nodes` at the end that are only named, not held.
   bool nodes_unknown = false;  ///< The nodes could not be read. The job may hold any node.
@@ -97,7 +97,7 @@ struct Job {
   /// `end` is the start plus the time limit, or absent without a limit. For a job that has ended, `end` is the real end. For a
   /// waiting job, `start` and `end` are Slurm's estimates, which are read only if the program asks for details.
   std::optional<core::WallTime> start, end;
-  std::int64_t array = 0;              ///< The job array of which it is a task; 0: none.
+  std::int64_t array = 0;              ///< The job array that the job is a task of; 0: none.
   std::optional<std::int64_t> task{};  ///< The index of the task in its job array. nullopt: the job is no such task.
   bool stepmgr = false;                ///< One slurmstepd of the job manages its steps and keeps the auth/slurm key.
   bool batch = false;                  ///< The job has a batch script. Other jobs cannot be requeued.
@@ -128,17 +128,17 @@ struct Ping {
   bool primary = false;
 };
 
-/// A change to a node. Only what is set is sent. `state` is DRAIN, UNDRAIN, RESUME, DOWN or IDLE.
+/// A change to a node. Only members that are set are sent. `state` is DRAIN, UNDRAIN, RESUME, DOWN or IDLE.
 struct NodeUpdate {
   std::optional<std::string> state, reason, comment;
   std::optional<std::vector<std::string>> features;
-  std::optional<std::vector<std::string>> active_features{};  ///< Only sent with `features`. Unset: like `features`.
+  std::optional<std::vector<std::string>> active_features{};  ///< Sent only with `features`. Unset: the same as `features`.
   std::optional<std::string> topology{};                      ///< Ignored unless Capabilities::topology_update.
   std::optional<std::int64_t> weight{};                       ///< Lasts until slurmctld reconfigures.
   std::optional<std::string> extra{};                         ///< JSON, or "". A field for administrators and programs.
 };
 
-/// The features of a node that the sender manages. All others stay.
+/// The features of a node that the sender manages. All other features stay.
 struct OwnFeatures {
   std::string prefix;                 ///< All features with this prefix ("k8s/") are the sender's; "": no prefix.
   std::vector<std::string> values;    ///< Features to have, including the prefix.

@@ -1,7 +1,7 @@
-// Jobs that our programs submit: what such a job asks for, how a program recognizes it, and the evidence that a job is its own.
+// Jobs that our programs submit: their settings, the mark that names the program, and the evidence of who submitted a job.
 //
 // These jobs are external (EXTERNAL_JOB, Slurm 25.05 and later): they hold nodes, have no script, and Slurm runs nothing for
-// them. Slurm numbers jobs itself, so a program gives each submission a key. Program, instance and key stand in the
+// them. Slurm numbers jobs itself, so a program gives each submission a key. The program, its instance and the key are in the
 // admin_comment of the job, which users cannot write:
 //
 //   {"owner": "slurm-bridge", "instance": "UID of the Kubernetes cluster", "key": "1f6c.../1", ...what the program adds}
@@ -45,7 +45,7 @@ struct JobMark {
   std::string key;
   friend bool operator==(const JobMark&, const JobMark&) = default;
 };
-/// Returns the mark in the job's admin_comment; nullopt if none of our programs submitted the job, or without its details.
+/// Returns the mark in the job's admin_comment; nullopt if no program of ours submitted the job, or the job has no details.
 [[nodiscard]] std::optional<JobMark> mark_of(const Job& job);
 /// Returns the admin_comment of a job with this mark. `more`: an object with further members, or null.
 [[nodiscard]] std::string admin_comment(const JobMark& mark, core::Json more);

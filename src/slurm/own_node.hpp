@@ -1,8 +1,8 @@
-// External nodes that our programs create: what such a node has, how a program recognizes it, and the evidence that one may be
-// deleted.
+// External nodes that our programs create: their settings, the mark by which a program knows its node, and the evidence that a
+// node may be deleted.
 //
-// An external node (State=EXTERNAL, Slurm 25.05 and later) has no slurmd. A node gets only those fields at its creation that
-// slurm.conf has, so the mark of the program is a feature: no process can end between the creation and the mark.
+// An external node (State=EXTERNAL, Slurm 25.05 and later) has no slurmd. At its creation a node only gets fields that
+// slurm.conf has. So the program's mark is a feature: the node has it even if the process ends right after the creation.
 //
 //   slurm-bridge/UID of the Kubernetes cluster/digest of what the node was created with
 #pragma once
@@ -18,37 +18,37 @@
 
 namespace slurm {
 
-/// What an external node has.
+/// The settings of an external node to create.
 struct NodeWish {
   std::string name;
-  std::string address;  ///< Without one, slurmctld looks up the name at each start of a job.
+  std::string address;  ///< If it is "", slurmctld looks up the name at each start of a job.
   std::int64_t cpus = 1, real_memory_mib = 1;
   std::int64_t gpus = 0;              ///< Slurm drops them without an error if GresTypes does not have gpu.
-  std::vector<std::string> features;  ///< Without the mark.
+  std::vector<std::string> features;  ///< The features other than the mark.
   friend bool operator==(const NodeWish&, const NodeWish&) = default;
 };
 /// Reports whether Slurm can read the name and the features in a line. Slurm expands brackets in names, and reads commas and
 /// blanks as ends.
 [[nodiscard]] bool is_plain_word(std::string_view word);
-/// Returns a digest of what only another record can change: address, CPUs, memory and GPUs.
+/// Returns a digest of the settings that cannot be changed in an existing node record: address, CPUs, memory and GPUs.
 [[nodiscard]] std::string made_of(const NodeWish& wish);
 
 /// The program that created a node.
 struct NodeMark {
   Owner owner{};
   std::string instance;  ///< The installation of the owner. Several may share one slurmctld.
-  std::string made;      ///< made_of() the wish.
+  std::string made;      ///< The digest made_of() of the NodeWish.
   /// Returns the feature of the node.
   [[nodiscard]] std::string feature() const;
   friend bool operator==(const NodeMark&, const NodeMark&) = default;
 };
 /// Returns the mark of the node; nullopt if it is not external, or if none of our programs created it. A node with two marks
-/// has none.
+/// counts as having none.
 [[nodiscard]] std::optional<NodeMark> mark_of(const Node& node);
-/// Returns the line of POST new/node.
+/// Returns the line that describes the node in POST new/node.
 [[nodiscard]] std::string node_line(const NodeWish& wish, const NodeMark& mark);
 
-/// A fresh snapshot has the node with this mark. The owner alone has it drained, and nothing runs there (Drained).
+/// Proves that a fresh snapshot has the node with this mark, drained by the owner alone, and that nothing runs there (Drained).
 class OwnDrained final : public NodeEvidence {
  public:
   static std::optional<OwnDrained> of(const plan::Observing& observing, const Snapshot& snapshot, NodeId node, Owner owner,

@@ -45,7 +45,7 @@ struct ReservationWish {
   std::vector<std::string> flags;  ///< Flags other than MAINT and IGNORE_JOBS.
   core::WallTime start;            ///< Slurm refuses a start more than half a minute in the past.
   std::chrono::minutes duration{0};
-  std::string comment;  ///< For people: `scontrol show reservation`.
+  std::string comment;  ///< Shown to people by `scontrol show reservation`.
 };
 
 /// Evidence that Slurm has this reservation, and that the operator made it.

@@ -1,21 +1,18 @@
-// The oracle of the bridge. It knows what is in the simulated Slurm and Kubernetes, and believes nothing that the bridge says:
+// The oracle of the bridge. It checks these rules against the simulated Slurm and Kubernetes, not against the bridge's reports:
 //
 // 1. The bridge touches no job and no drain of others.
-// 2. A pod is placed only for a running job of its own that holds the node, and not beside a pod whose job has ended. A pod
-//    that was placed does not outlive its job for longer than the limit.
+// 2. A pod is placed only for a running job of its own that holds the node, and not beside a pod whose job has ended. A placed
+//    pod does not outlive its job for longer than the limit.
 // 3. No job waits or runs without a pod for longer than the limit, and no pod has two jobs.
-// 4. Either all pods of a job are placed, each on its own node, or none. A difference does not last longer than the limit.
+// 4. Either all pods of a job are placed, each on its own node, or none. Another state does not last longer than the limit.
 // 5. A pod whose job Slurm refused is not ended.
-// 6. A pod whose job slurmctld lost together with its state is not ended: nobody knows whether its node is still its own.
-// 7. The bridge creates no node that Slurm has, and changes or deletes only nodes that it created, deletes none that a job or
+// 6. A pod whose job slurmctld lost with its state is not ended, because nobody knows whether the pod may still use its node.
+// 7. The bridge creates no node that Slurm has. It changes or deletes only nodes that it created, deletes none that a job or
 //    somebody else holds, and never removes its own mark.
-// 8. Labelled nodes are in Slurm, and others of the bridge are not. A node has the taint if Slurm has it. It is drained if it
-//    takes no pods, and not drained by the bridge if it does. None of this is wrong for longer than the limit.
-// 9. A node with a slurmd lists the job of each pod that the bridge runs there, from before it is placed until it has ended,
-//    because the prolog of the node reads the list to hold native jobs back.
-//
-// Folder sim/programs/bridge: slurm-bridge in the simulator: its process, what its users do, and its oracle. Uses sim/histories
-// and the program.
+// 8. Slurm has the labelled nodes, and no other nodes of the bridge. A node has the taint if Slurm has it. The bridge drains a
+//    node if it takes no pods, and only then. None of these states is wrong for longer than the limit.
+// 9. A node with a slurmd lists the job of each pod that the bridge runs there, from before the pod is placed until it has
+//    ended, because the prolog of the node reads the list to hold native jobs back.
 #pragma once
 
 #include <map>
@@ -42,9 +39,9 @@ class BridgeOracle final : public Oracle {
   void request(const net::HttpRequest& request);
   /// Records that somebody else removes the gates of this pod, so that the pod no longer concerns the bridge.
   void freed(const std::string& uid) { freed_.insert(uid); }
-  /// slurmctld is about to lose its state.
+  /// Records that slurmctld is about to lose its state.
   void state_lost();
-  /// Returns the pods whose jobs slurmctld has lost. Nothing but an administrator ends them.
+  /// Returns the pods whose jobs slurmctld has lost. Only an administrator ends them.
   [[nodiscard]] std::vector<std::string> stranded() const;
   /// Checks the whole state. Call it about every second. Time counts against the limits only while `fair` is true: no fault is
   /// active, and nothing else keeps the bridge from its work.
@@ -54,7 +51,7 @@ class BridgeOracle final : public Oracle {
 
   /// The longest fair time for which something may be wrong.
   static constexpr core::Duration kLimit{180000};
-  /// The longest time from the end of a job to the placing of its pod: the bridge reads the job live just before.
+  /// A pod may still be placed this long after the end of its job, because the bridge reads the job live just before.
   static constexpr core::Duration kNews{20000};
 
  private:
@@ -93,10 +90,10 @@ class BridgeOracle final : public Oracle {
   KubeApi& api_;
   SimSlurm& slurm_;
   std::string installation_;
-  std::set<std::string> freed_;  ///< Pods by uid.
+  std::set<std::string> freed_;  ///< The uids of pods whose gates somebody else has removed.
   // Jobs that slurmctld has lost with its state: "NUMBER.SUBMITTED".
   std::set<std::string> lost_;
-  std::set<std::string> lost_alive_;             ///< Those of them that had not ended.
+  std::set<std::string> lost_alive_;             ///< The jobs in lost_ that had not ended.
   std::map<std::string, core::Duration> lasts_;  ///< The fair time for which each problem has lasted.
   std::optional<core::MonoTime> looked_;
 };

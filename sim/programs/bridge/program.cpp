@@ -1,5 +1,7 @@
 #include "sim/programs/bridge/program.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "bridge/bridge.hpp"
@@ -18,7 +20,7 @@ using core::Json;
 namespace res = kube::resources;
 
 constexpr const char* kConf =
-    "ClusterName=c\nSlurmctldHost=ctld(127.0.0.1)\nMaxNodeCount=16\nSlurmUser=slurm\nReturnToService=2\n"
+    "ClusterName=c\nSlurmctldHost=ctld(127.0.0.1)\nMaxNodeCount={}\nSlurmUser=slurm\nReturnToService=2\n"
     "NodeSet=blues Feature=blue\nPartitionName=all Nodes=ALL Default=YES\nPartitionName=blue Nodes=blues\n";
 const kube::Key kSecret{"kube-system", "slurm-key"};
 
@@ -31,7 +33,7 @@ class BridgeProcess final : public ProgramProcess {
         transport_(world.loop(), host_, world.kube(), world.faults(), world.random().fork()),
         credentials_(net::Endpoint{}),
         client_(host_, random_, transport_, credentials_, agent()),
-        manager_(host_, random_, log_, client_, manager_options(world, slot)),
+        manager_(host_, random_, log_, client_, manager_options(world, program, slot)),
         bridge_(
             host_, random_, log_, manager_,
             [this, &world, &program, slot](const slurm::Endpoint&) {
@@ -39,6 +41,7 @@ class BridgeProcess final : public ProgramProcess {
                   world.loop(), host_, random_, [&program] { return &program.rest(); },
                   [&world, &program, slot](const net::HttpRequest& request) {
                     program.oracle().request(request);
+                    if (program.on_request) program.on_request(request);
                     return world.slurm_fault(request, slot);
                   });
             },
@@ -54,8 +57,9 @@ class BridgeProcess final : public ProgramProcess {
     out.user_agent = "slurm-bridge";
     return out;
   }
-  static kube::ManagerOptions manager_options(World& world, int slot) {
+  static kube::ManagerOptions manager_options(World& world, const BridgeProgram& program, int slot) {
     kube::ManagerOptions out;
+    out.on_plan = program.on_plan;
     out.on_lost = [&world, slot](const std::string& why) {
       world.oracles().note("the bridge ends: " + why);
       world.crash(slot, core::Duration{1000});
@@ -98,7 +102,7 @@ void BridgeProgram::install(World& world) {
   SlurmOptions options;
   options.release = world.options().slurm_release;
   slurm_ = std::make_unique<SimSlurm>(
-      world.loop(), world.random(), [] { return std::string(kConf); }, options);
+      world.loop(), world.random(), [most = 4 * world.options().kube_nodes] { return fmt::format(kConf, most); }, options);
   rest_ = std::make_unique<SlurmRest>(world.loop(), *slurm_, [] { return std::string(kKey); });
   if (const auto started = slurm_->start(); !started) throw std::runtime_error(started.error().message);
   const Json* installation = world.api().peek(res::kNamespace, {"", "kube-system"});

@@ -2,14 +2,15 @@
 //
 // kube-0 and kube-1 are labelled as external nodes of Slurm, which the bridge registers. An administrator has registered
 // kube-2, and kube-3 has a slurmd beside its kubelet. All have the same name in Slurm as in Kubernetes.
-//
-// Folder sim/programs/bridge: the bridge as a program of a world. Uses sim/histories and bridge.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "net/http.hpp"
+#include "plan/plan.hpp"
 #include "sim/histories/history.hpp"
 #include "sim/histories/program.hpp"
 #include "sim/histories/world.hpp"
@@ -25,6 +26,10 @@ class BridgeProgram final : public Program {
   [[nodiscard]] SimSlurm& slurm() { return *slurm_; }
   [[nodiscard]] BridgeOracle& oracle() { return *oracle_; }
   [[nodiscard]] SlurmRest& rest() { return *rest_; }
+
+  // Called, if set, with each plan of the bridge, and with each of its requests to slurmrestd.
+  std::function<void(const plan::Plan&)> on_plan;
+  std::function<void(const net::HttpRequest&)> on_request;
 
   // Program.
   [[nodiscard]] std::string name() const override { return "bridge"; }

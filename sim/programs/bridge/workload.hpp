@@ -46,7 +46,7 @@ class BridgeWorkload final : public Workload {
   SeededRandom& random_;
   BridgeProgram& program_;
   std::shared_ptr<Ends> ends_ = std::make_shared<Ends>();
-  std::map<std::string, int> gangs_;  ///< Their sizes.
+  std::map<std::string, int> gangs_;  ///< The size of each group of pods, by name.
   int pods_ = 0;
 };
 

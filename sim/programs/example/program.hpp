@@ -22,7 +22,7 @@ class FolderOracle final : public Oracle {
  public:
   explicit FolderOracle(Oracles& all) : all_(all) { all_.add(*this); }
 
-  // What is on the disk. Users and accidents change it directly.
+  // The contents of the disk. Users and accidents change them directly.
   example::Contents disk;
   bool readable = true;  ///< False: somebody is editing the list.
 

@@ -1,7 +1,6 @@
 #include "sim/programs/operator/bench.hpp"
 
 #include <fmt/format.h>
-#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "api/well_known.hpp"
+#include "sim/base/memory.hpp"
 #include "sim/programs/operator/world.hpp"
 #include "slinky/names.hpp"
 
@@ -42,12 +42,6 @@ double resident() {
   double size = 0, pages = 0;
   file >> size >> pages;
   return pages * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
-/// Returns the allocated memory in bytes.
-double allocated() {
-  const auto info = mallinfo2();
-  return static_cast<double>(info.uordblks + info.hblkhd);
 }
 
 class Bench {

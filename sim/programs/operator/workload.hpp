@@ -89,7 +89,7 @@ class OperatorWorkload final : public Workload {
   bool with_accounting_;
   SeededRandom more_;             ///< A separate random source. Half of the histories never draw from it.
   std::vector<Action> extra_;     ///< Drawn by more_.
-  SeededRandom drains_;           ///< A random source for what users say about drains.
+  SeededRandom drains_;           ///< A random source for the drains that users set.
   std::vector<Action> draining_;  ///< Drawn by drains_.
   SeededRandom volumes_;          ///< A random source for the volumes of workers, and what happens to them.
   bool with_volumes_;

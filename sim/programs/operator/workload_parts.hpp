@@ -1,7 +1,7 @@
 // Shared by the source files of the workload. Private to this folder. workload.cpp runs it from beginning to end,
 // workload_users.cpp has the actions of users, workload_inputs.cpp the objects that users name, workload_children.cpp the
-// objects that the operator creates, workload_slurm.cpp the events in Slurm, and workload_more.cpp what is drawn separately.
-// fixed_history.cpp has the fixed history.
+// objects that the operator creates, workload_slurm.cpp the events in Slurm, and workload_more.cpp the actions that are drawn
+// separately. fixed_history.cpp has the fixed history.
 #pragma once
 
 #include <chrono>

@@ -177,6 +177,12 @@ std::string joined(const std::vector<std::string>& texts) {
 
 kube::AdmissionVerdict review(const Observed& in) {
   if (!is_new_pod(in.request) || is_exempt(in) || !(in_managed_namespace(in) || asks_by_scheduler(in))) return kube::admit();
+  if (!in.too_old.empty()) {
+    kube::AdmissionVerdict out = kube::admit();
+    out.warnings = {"slurm-bridge does not manage the pod: Slurm " + in.too_old +
+                    " has no external jobs, 25.11 and later have"};
+    return out;
+  }
   const std::vector<std::string> refused = refusals(in);
   kube::AdmissionVerdict out = refused.empty() ? kube::admit() : kube::refuse(joined(refused));
   out.warnings = warnings(in);

@@ -17,11 +17,13 @@ struct Observed {
   const kube::SchedulingPodRecord& pod;  ///< The object of the request. It may lack a name.
   bool default_class = false;            ///< Kubernetes gives the PriorityClass of the pod to pods that name none.
   const Settings& settings;
+  std::string too_old{};  ///< The release of Slurm, if it is too old for the bridge. Then no pod gets the gate.
 };
 
 /// Decides about the creation of a pod. Admits everything else, and pods that no scheduler places: those of DaemonSets, and
 /// mirror pods. Otherwise a pod of a managed namespace, or with the schedulerName of the settings, gets the gate, the scheduler
-/// of Kubernetes, and a PriorityClass that does not preempt. A refusal names each field and what is allowed.
+/// of Kubernetes, and a PriorityClass that does not preempt. A refusal names each field and what is allowed. With a Slurm that
+/// is too old, such a pod is admitted as it is, with a warning.
 [[nodiscard]] kube::AdmissionVerdict review(const Observed& in);
 
 }  // namespace bridge::admission

@@ -29,6 +29,7 @@ struct Review : ::testing::Test {
   Settings settings{
       .cluster = "slurm/demo", .managed_namespaces = {"other", "research"}, .scheduler_name = "slurm-bridge-scheduler"};
   bool default_class = false;
+  std::string too_old;
 
   Review() {
     request.operation = "CREATE";
@@ -42,7 +43,7 @@ struct Review : ::testing::Test {
   AdmissionVerdict ask() {
     request.object = pod;
     const auto record = kube::record_from_json<kube::SchedulingPodRecord>(pod).value();
-    return review({request, *record, default_class, settings});
+    return review({request, *record, default_class, settings, too_old});
   }
   std::string refusal() {
     const AdmissionVerdict verdict = ask();
@@ -108,6 +109,18 @@ TEST_F(Review, OtherRequestsAreNotTouched) {
     EXPECT_TRUE(untouched());
     request = before;
   }
+}
+
+/// The bridge would do nothing for the pod, and only the bridge may remove the gate.
+TEST_F(Review, WithASlurmThatIsTooOldNoPodIsGatedOrRefused) {
+  too_old = "25.05.9";
+  annotate("slurmjob.slinky.slurm.net/nonsense", "1");
+  const AdmissionVerdict verdict = ask();
+  EXPECT_TRUE(verdict.allowed);
+  EXPECT_TRUE(verdict.patch.is_null());
+  EXPECT_THAT(verdict.warnings, ElementsAre(HasSubstr("Slurm 25.05.9 has no external jobs")));
+  settings.managed_namespaces = {"other"};
+  EXPECT_TRUE(untouched()) << "it is not managed anyway";
 }
 
 TEST_F(Review, PodsOfDaemonSetsAreExempt) {

@@ -44,6 +44,7 @@ struct Server::Impl {
   Impl(net::AsioLoop& loop, core::Logger& log, kube::Manager& in_manager, Settings in_settings, const ServerOptions& options)
       : manager(in_manager),
         settings(std::move(in_settings)),
+        too_old(options.too_old),
         classes(in_manager.cache<kube::Object>(kube::resources::kPriorityClass)),
         webhook(loop, log, webhook_options(options.listen),
                 {{kPath, [this](const kube::AdmissionRequest& request) { return answer(request); }}}),
@@ -54,7 +55,7 @@ struct Server::Impl {
     if (!manager.synced()) return refuse("slurm-bridge is starting: try again", 503);
     const auto pod = pod_in(request.object);
     if (!pod) return refuse(pod.error().message, 400);
-    return review({request, **pod, is_default((*pod)->priority_class), settings});
+    return review({request, **pod, is_default((*pod)->priority_class), settings, too_old()});
   }
 
   [[nodiscard]] bool is_default(const std::string& name) const {
@@ -64,6 +65,7 @@ struct Server::Impl {
 
   kube::Manager& manager;
   Settings settings;
+  std::function<std::string()> too_old;
   kube::Cache<kube::Object>& classes;
   kube::WebhookServer webhook;
   kube::ServingCertificate certificate;

@@ -21,6 +21,8 @@ struct ServerOptions {
   std::string ns;  ///< The namespace of the Service and of the Secret with the certificate.
   /// The name of the Service, of the Secret, and of the MutatingWebhookConfiguration.
   std::string name;
+  /// Returns Observed::too_old (review.hpp). Required.
+  std::function<std::string()> too_old;
 };
 
 class Server {

@@ -27,7 +27,9 @@ struct ServerTest : net::testing::LoopTest {
   kube::Client client{loop, random, api, credentials, {}};
   kube::Manager manager{loop, random, log, client};
   Settings settings{.cluster = "slurm/demo", .managed_namespaces = {"research"}};
-  Server server{loop, log, manager, settings, {.listen = {}, .ns = "ns", .name = "bridge"}};
+  std::string too_old;
+  Server server{
+      loop, log, manager, settings, {.listen = {}, .ns = "ns", .name = "bridge", .too_old = [this] { return too_old; }}};
   Json secret;
   std::string bundle;
 
@@ -111,6 +113,11 @@ TEST_F(ServerTest, AnswersOnceItHasItsCertificateAndTheClasses) {
   EXPECT_EQ(after["spec"]["schedulingGates"][0]["name"], kGate);
   EXPECT_EQ(after["spec"]["priorityClassName"], kPriorityClass);
   EXPECT_FALSE(after["metadata"].contains("name")) << "Kubernetes generates it";
+
+  too_old = "25.05.9";
+  EXPECT_FALSE(ask(pod).contains("patch"));
+  EXPECT_THAT(ask(pod)["warnings"].dump(), HasSubstr("25.05.9"));
+  too_old.clear();
 
   pod["spec"]["priorityClassName"] = "urgent";
   EXPECT_THAT(ask(pod)["status"]["message"].get<std::string>(), HasSubstr("\"urgent\" preempts pods"));

@@ -32,8 +32,8 @@ class PodOver final : public kube::PodEvidence {
   static std::optional<PodOver> job_gone(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                          const std::string& installation, const kube::SchedulingPodRecord& pod,
                                          const JobTable& jobs);
-  /// Requires a fresh snapshot that has the pod's job, and a time at or after leaves_at(). Expires with the snapshot, because
-  /// the end of the job may still be moved.
+  /// Requires a fresh snapshot that has the pod's job, and a time `now` on slurmctld's clock at or after leaves_at(). Expires
+  /// with the snapshot, because the end of the job may still be moved.
   static std::optional<PodOver> job_ends_soon(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                               const std::string& installation, const kube::SchedulingPodRecord& pod,
                                               const JobTable::Row& row, core::WallTime now);

@@ -58,6 +58,8 @@ void Observer::fill(Facts& out, const run::Key& key, kube::Recorder& recorder) {
   if (space.presence == kube::Presence::kUnknown) return out.installation.clear();
   if (space.record) out.settings = with_defaults(settings, space.record->meta.annotations);
   out.snapshot = snapshot();
+  out.slurm_now = out.context.now;
+  if (out.snapshot != nullptr) out.slurm_now = out.snapshot->time_at(out.context.mono).value_or(out.context.now);
   table.read(out.snapshot);
   out.life = table.life();
   if (hosts_ == nullptr) hosts_ = std::make_shared<const Hosts>(hosts_of(caches.nodes.all()));

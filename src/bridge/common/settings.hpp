@@ -27,6 +27,7 @@ struct Settings {
   bool retires = false;                  ///< The bridge is being removed: pods that wait lose their gate.
   core::Duration bind_limit{120000};     ///< The time for a pod to be bound after its job has started.
   core::Duration evict_limit{300000};    ///< The time for which a budget may keep a pod whose job has ended.
+  core::Duration outlive_limit{300000};  ///< The longest time that a pod may take to end after its job has ended.
   core::Duration silence_limit{600000};  ///< The time after which a node that is not ready loses the jobs of its pods.
 };
 

@@ -33,6 +33,8 @@ constexpr core::Duration kStartSteps{10 * 60 * 1000};
 constexpr core::Duration kStartAtMost{core::Duration{24 * 60 * 60 * 1000} * 360};
 /// How long Slurm may be silent before a waiting pod gets the condition. A process that starts has not asked Slurm yet.
 constexpr core::Duration kUnanswered{5000};
+/// The time that a pod gets to end in any case.
+constexpr core::Duration kShortestEnd{30000};
 /// slurmdbd keeps 64 KiB of an admin_comment.
 constexpr std::size_t kLongestComment = 64000;
 
@@ -143,11 +145,14 @@ void Steps::replace(const NamedJob& job, const std::optional<Unneeded>& evidence
 bool Steps::can_submit(const PodState& state) {
   const Pod& pod = *state.pod;
   if (!slurm_known()) {
+    const bool retires = facts_.settings->retires;
     // A condition that the pod has already is not lost: it says what was known last.
-    if (pod.condition(kConditionQueued) != nullptr) return false;
+    if (!retires && pod.condition(kConditionQueued) != nullptr) return false;
     const core::Duration waited = state.unanswered_since ? facts_.context.mono - *state.unanswered_since : core::Duration{0};
     if (waited < kUnanswered) {
       out_.wake_after(kUnanswered - waited, "Slurm may answer until then");
+    } else if (retires) {
+      let_pod_go(pod);
     } else {
       report(pod, false, "SlurmUnavailable", facts_.snapshot == nullptr ? "no slurmrestd is known" : facts_.snapshot->error);
     }
@@ -163,9 +168,10 @@ bool Steps::can_submit(const PodState& state) {
   return slurm.external_jobs;
 }
 
-/// Kubernetes alone schedules the pod then. Its job is cancelled when the gate is gone.
+/// Kubernetes alone schedules the pod then. Its job is cancelled when the gate is gone and Slurm answers.
 void Steps::let_pod_go(const Pod& pod) {
-  const std::string why = "slurm-bridge is being removed: Kubernetes alone schedules the pod";
+  std::string why = "slurm-bridge is being removed: Kubernetes alone schedules the pod";
+  if (!slurm_known()) why += "; Slurm does not answer, and may keep a job of the pod";
   report(pod, false, "Retired", why);
   out_.lane("report").then().add({{"let go", "Pod", pod.meta.key().str()}, why, let_go(pod)});
 }
@@ -341,7 +347,7 @@ void Steps::follow_placed(const PodState& state, const NamedJob* job) {
   if (state.job == nullptr) return report_missing(state);
   if (job == nullptr) return;
   if (const auto leaves = bound ? leaves_at(*state.pod, *state.job) : std::nullopt)
-    out_.wake_after(std::max(*leaves - facts_.context.now, kSnapshotAgain), "the pod must leave before its job ends");
+    out_.wake_after(std::max(*leaves - facts_.slurm_now, kSnapshotAgain), "the pod must leave before its job ends");
   follow_running(state, *job);
 }
 
@@ -416,15 +422,40 @@ void Steps::end_bound(const PodState& state) {
   const core::Duration waited = state.over_since ? facts_.context.mono - *state.over_since : core::Duration{0};
   const core::Duration limit = facts_.settings->evict_limit;
   if (waited < limit) {
-    auto evict = std::make_shared<kube::Evict>();
-    evict->pod = pod.meta.key();
-    evict->uid = pod.meta.uid;
-    evict->evidence = over;
-    lane.add({{"evict", "Pod", name}, over.detail(), std::move(evict)});
+    lane.add({{"evict", "Pod", name}, over.detail(), evict(state)});
     out_.wake_after(limit - waited, "a budget may keep the pod for so long");
   } else {
     lane.add({{"delete", "Pod", name}, over.detail() + ", and it could not be evicted", kube::delete_pod(pod, over)});
   }
+  out_.intent.pods += 1;
+}
+
+/// Returns how long from now on a pod that must not run may take to end. The time for which a budget kept it counts.
+core::Duration Steps::longest_end(const PodState& state) const {
+  const core::Duration waited = state.over_since ? facts_.context.mono - *state.over_since : core::Duration{0};
+  const core::Duration limit = std::max(facts_.settings->outlive_limit - waited, kShortestEnd);
+  if (state.job == nullptr || phase_of(*state.job) == JobPhase::kEnded || !state.job->end) return limit;
+  return limit + std::max(*state.job->end - facts_.slurm_now, core::Duration{0});
+}
+
+plan::ActPtr Steps::evict(const PodState& state) const {
+  auto act = std::make_shared<kube::Evict>();
+  act->pod = state.pod->meta.key();
+  act->uid = state.pod->meta.uid;
+  act->evidence = state.over;
+  const core::Duration longest = longest_end(state);
+  const bool shortens = state.pod->meta.terminating() || state.pod->grace > longest;
+  if (shortens) act->grace_seconds = std::chrono::duration_cast<std::chrono::seconds>(longest).count();
+  return act;
+}
+
+/// Kubernetes lets the eviction of a pod that is being deleted only shorten its end, and asks no budget.
+void Steps::follow_terminating(const PodState& state) {
+  if (!state.over || phase_of(*state.pod) != PodPhase::kBound) return;
+  // Without the margin, an end that was shortened already might be shortened again and again.
+  if (*state.pod->meta.deletion_timestamp - facts_.context.now <= longest_end(state) + kShortestEnd) return;
+  const std::string name = state.pod->meta.key().str();
+  out_.lane("end " + name).add({{"evict", "Pod", name}, state.over->detail() + ", and the pod would outlive it", evict(state)});
   out_.intent.pods += 1;
 }
 

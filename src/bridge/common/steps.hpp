@@ -27,6 +27,7 @@ struct Facts {
   std::shared_ptr<const Settings> settings;  ///< With the defaults of the namespace.
   std::string installation;                  ///< The UID of the Kubernetes cluster; "": not known yet.
   slurm::SnapshotPtr snapshot;               ///< Null: no slurmrestd is known.
+  core::WallTime slurm_now;                  ///< The time on slurmctld's clock; our own time while that is not known.
   Life life;                                 ///< How long slurmctld has certainly kept its state.
   std::shared_ptr<const Hosts> hosts;
 };
@@ -75,7 +76,7 @@ class Steps {
   /// pods of the job ended with, if they have.
   void release(const NamedJob& job, const Unneeded& evidence, const PodPtr& pod, std::optional<int> exit_code);
   /// Reports whether Slurm takes jobs; if not, tells the pod that waits. A bridge that retires submits none: it lets the pod
-  /// go.
+  /// go, even if Slurm does not answer.
   [[nodiscard]] bool can_submit(const PodState& state);
   struct Request {
     std::string root_uid;  ///< The UID of the pod, or of the object that defines the group.
@@ -109,6 +110,8 @@ class Steps {
   void report_leftover(const NamedJob& job, const std::string& node, const std::string& leftover, const Pods& waiting);
   /// Does what is due for a pod that was placed. `job`: what is known of its job, unless this pass releases it.
   void follow_placed(const PodState& state, const NamedJob* job);
+  /// Shortens the end of a pod that is being deleted and would outlive its job for too long.
+  void follow_terminating(const PodState& state);
   /// Looks at the node of a bound pod, which may be silent. `asks`: it must be looked up live.
   void watch_node(const PodState& state, bool asks);
   /// Reads an object live.
@@ -126,6 +129,8 @@ class Steps {
   [[nodiscard]] bool has_failed(const plan::StepId& id) const;
   [[nodiscard]] bool may_update(const slurm::Job& job) const;
   void let_pod_go(const Pod& pod);
+  [[nodiscard]] core::Duration longest_end(const PodState& state) const;
+  [[nodiscard]] plan::ActPtr evict(const PodState& state) const;
   void record_exit_code(const NamedJob& job, const Unneeded& evidence, int exit_code);
   [[nodiscard]] bool waits_after_error(const plan::StepId& id, const Pods& waiting);
   [[nodiscard]] bool waits_after_refusal(const Request& request, const std::string& digest, const Pods& waiting);

@@ -122,7 +122,7 @@ void GangsController::observe_ends(const run::Observation& context, Observed& ou
     const JobTable::Row& row = *observer_.table.row(member.job->id);
     member.over = PodOver::job_ended(context.observing, *out.snapshot, out.installation, pod, row);
     if (!member.over)
-      member.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, row, out.context.now);
+      member.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, row, out.slurm_now);
   }
   for (Member& member : out.members) {
     if (member.over || !member.unbound_since || !(member.job || member.managed)) continue;

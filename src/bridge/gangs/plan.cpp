@@ -73,7 +73,7 @@ class Pass : Steps {
 
   void follow(const Member& member) {
     const Pod& pod = *member.pod;
-    if (pod.meta.terminating()) return;
+    if (pod.meta.terminating()) return follow_terminating(member);
     switch (phase_of(pod)) {
       case PodPhase::kWaiting:
         return wait(member);
@@ -97,10 +97,10 @@ class Pass : Steps {
   }
 
   void wait(const Member& member) {
-    const bool job_ended = member.job != nullptr && phase_of(*member.job) == JobPhase::kEnded;
-    if (job_ended || member.over) return end_unbound(member);
     if (!member.managed && member.job == nullptr) return;
     if (!can_submit(member)) return;
+    const bool job_ended = member.job != nullptr && phase_of(*member.job) == JobPhase::kEnded;
+    if (job_ended || member.over) return end_unbound(member);
     if (member.pod->gates.size() > 1)
       return report(*member.pod, false, "OtherGates", "the pod has other scheduling gates, which must be removed first");
     if (member.job == nullptr) free_.push_back(member.pod);
@@ -299,7 +299,7 @@ class Pass : Steps {
   [[nodiscard]] bool ends_soon(const GangJob& job, const Pods& pods) const {
     return std::ranges::any_of(pods, [&](const PodPtr& pod) {
       const auto leaves = leaves_at(*pod, *job.job);
-      return leaves && *leaves <= in_.context.now;
+      return leaves && *leaves <= in_.slurm_now;
     });
   }
 

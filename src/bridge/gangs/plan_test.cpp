@@ -8,6 +8,7 @@
 namespace bridge::gangs {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -25,17 +26,29 @@ const Json kSucceeded{{"status", {{"phase", "Succeeded"}}}};
 const Json kFailed{{"status", {{"phase", "Failed"}}}};
 const Json kTerminating{{"metadata", {{"deletionTimestamp", "2026-01-01T00:00:00Z"}}}};
 const std::vector<std::string> kThree{"a", "b", "c"};
+const std::vector<std::string> kLive{"PENDING", "RUNNING", "RUNNING+CONFIGURING", "SUSPENDED", "STRANGE"};
+const std::vector<std::string> kEnds{"COMPLETED", "CANCELLED", "FAILED",   "TIMEOUT",       "NODE_FAIL",
+                                     "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"};
 
 /// Three pods that wait.
-void three_wait(World& world) {
-  for (const std::string& name : kThree) world.waits(name);
+void three_wait(World& world, const Json& more = Json::object()) {
+  for (const std::string& name : kThree) world.waits(name, more);
+}
+/// Three pods that were placed for job 7.
+void three_placed(World& world, bool bound = true, const Json& more = Json::object()) {
+  world.placed("a", 7, "node-1", bound, more);
+  world.placed("b", 7, "node-2", bound, more);
+  world.placed("c", 7, "node-3", bound, more);
 }
 /// Three pods that run for job 7.
 void three_run(World& world) {
-  world.placed("a", 7, "node-1");
-  world.placed("b", 7, "node-2");
-  world.placed("c", 7, "node-3");
+  three_placed(world);
   world.gang(7, "RUNNING", kThree);
+}
+/// Three pods whose gate somebody else has removed.
+void three_freed(World& world) {
+  for (const std::string& name : kThree)
+    world.pod({{"metadata", {{"name", name}, {"uid", "u-" + name}, {"labels", {{std::string(kLabelPodGroup), "train"}}}}}});
 }
 Json comment(const Json& submit) {
   return Json::parse(submit.at("comment").get<std::string>());
@@ -397,6 +410,115 @@ TEST(GangsPlan, UsersCannotTakeAPodOutOfItsJob) {
   EXPECT_THAT(world.needs(), IsEmpty()) << "the job still has a pod";
   world.jobs.at(7).state = "CANCELLED";
   EXPECT_THAT(world.steps(), Contains("evict Pod ns/b"));
+}
+
+// --- Every state of a job against every state of its pods ---------------------------------------------------------------
+
+TEST(GangsPlan, EveryLiveStateOfAJob) {
+  const std::vector<std::string> told{"report Pod ns/a: queue", "report Pod ns/b: queue", "report Pod ns/c: queue"};
+  for (const std::string& state : kLive) {
+    SCOPED_TRACE(state);
+    const bool runs = state == "RUNNING";
+    World world;
+    world.gang(7, state, kThree);
+    three_wait(world);
+    world.live(7);
+    EXPECT_EQ(
+        world.steps(),
+        runs ? (std::vector<std::string>{"confirm Slurm job 7", "place Pod ns/a", "place Pod ns/b", "place Pod ns/c"}) : told);
+    for (const bool bound : {false, true}) {
+      three_placed(world, bound);
+      EXPECT_EQ(world.steps(), runs ? told : std::vector<std::string>{});
+      world.placed("c", 7, "node-3", bound, kTerminating);
+      EXPECT_THAT(world.steps(), Not(Contains(HasSubstr("Pod ns/c"))));
+      EXPECT_THAT(world.steps(), Not(Contains(HasSubstr("Slurm job"))));
+      three_placed(world, bound, kTerminating);
+      EXPECT_THAT(world.steps(), IsEmpty()) << "the job lasts until the last pod is gone";
+    }
+    three_placed(world);
+    world.placed("c", 7, "node-3", true, kSucceeded);
+    EXPECT_THAT(world.steps(), Not(Contains(HasSubstr("Slurm job")))) << "the others run on";
+    three_placed(world, true, kSucceeded);
+    EXPECT_THAT(world.steps(), Contains("cancel Slurm job 7"));
+    three_freed(world);
+    EXPECT_THAT(world.steps(), Contains("cancel Slurm job 7")) << "somebody removed the gates";
+    three_wait(world, kTerminating);
+    EXPECT_THAT(world.steps(), Contains("cancel Slurm job 7")) << "deleted before they started";
+    for (const std::string& name : kThree) world.delete_pod(name);
+    EXPECT_THAT(world.steps(), Contains("cancel Slurm job 7"));
+  }
+}
+
+/// Fault 3 of the Go bridge: it took only COMPLETED and CANCELLED for the end of a job, and placed pods after any other end.
+TEST(GangsPlan, EveryEndOfAJob) {
+  for (const std::string& state : kEnds) {
+    SCOPED_TRACE(state);
+    World world;
+    world.gang(7, state, kThree);
+    three_wait(world);
+    EXPECT_THAT(world.steps(), UnorderedElementsAre("fail Pod ns/a", "fail Pod ns/b", "fail Pod ns/c"));
+    three_placed(world, false);
+    EXPECT_THAT(world.steps(), UnorderedElementsAre("fail Pod ns/a", "fail Pod ns/b", "fail Pod ns/c"));
+    three_placed(world);
+    EXPECT_THAT(world.steps(), UnorderedElementsAre("report Pod ns/a: end", "evict Pod ns/a", "report Pod ns/b: end",
+                                                    "evict Pod ns/b", "report Pod ns/c: end", "evict Pod ns/c"));
+    world.placed("b", 7, "node-2", true, kSucceeded);
+    world.placed("c", 7, "node-3", false);
+    EXPECT_THAT(world.steps(), UnorderedElementsAre("report Pod ns/a: end", "evict Pod ns/a", "fail Pod ns/c"));
+    three_placed(world, true, kTerminating);
+    EXPECT_THAT(world.steps(), IsEmpty());
+    three_placed(world, true, kSucceeded);
+    EXPECT_THAT(world.steps(), IsEmpty());
+    three_freed(world);
+    EXPECT_THAT(world.steps(), IsEmpty());
+    three_wait(world, kTerminating);
+    EXPECT_THAT(world.steps(), IsEmpty());
+    for (const std::string& name : kThree) world.delete_pod(name);
+    EXPECT_THAT(world.steps(), IsEmpty());
+    EXPECT_THAT(world.needs(), IsEmpty());
+  }
+}
+
+TEST(GangsPlan, PodsOutliveTheirJobOnlyForSoLong) {
+  World world;
+  three_placed(world, true, {{"spec", {{"terminationGracePeriodSeconds", 31536000}}}});
+  world.placed("b", 7, "node-2", true, Json::parse(R"({"metadata": {"deletionTimestamp": "2026-12-31T00:00:00Z"}})"));
+  world.gang(7, "CANCELLED", kThree);
+  EXPECT_EQ(world.act("evict Pod ns/a").at("graceSeconds"), 300);
+  EXPECT_EQ(world.act("evict Pod ns/b").at("graceSeconds"), 300) << "it is being deleted already";
+}
+
+/// Only slurmctld's clock says when a job ends.
+TEST(GangsPlan, AWrongClockOfTheBridgeEndsNoPod) {
+  World world;
+  three_run(world);
+  world.slurm_clock = world.now - std::chrono::hours(1);
+  slurm::Job& job = world.jobs.at(7);
+  job.start = *world.slurm_clock - std::chrono::minutes(10);
+  job.end = *world.slurm_clock + std::chrono::minutes(10);
+  EXPECT_THAT(world.steps(), Not(Contains(HasSubstr("evict"))));
+  world.delete_pod("b");
+  world.waits("b2");
+  world.live(7, {{"u-a", "Running"}, {"u-c", "Running"}});
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-2"))) << "it does not end soon";
+}
+
+// --- Retiring -----------------------------------------------------------------------------------------------------------
+
+TEST(GangsPlan, ABridgeThatRetiresLetsPodsGoThoughSlurmDoesNotAnswer) {
+  World world;
+  world.settings.retires = true;
+  three_wait(world);
+  world.gang(7, "PENDING", kThree);
+  EXPECT_THAT(world.steps(), Contains("let go Pod ns/b"));
+  world.health = slurm::Snapshot::Health::kStale;
+  for (const char* state : {"PENDING", "RUNNING", "CANCELLED"}) {
+    world.gang(7, state, kThree);
+    (void)world.steps();
+    world.mono = world.mono + core::Duration{5000};
+    EXPECT_THAT(world.steps(), AllOf(Contains("let go Pod ns/a"), Contains("let go Pod ns/b"), Contains("let go Pod ns/c"),
+                                     Not(Contains(HasSubstr("Slurm job")))));
+  }
 }
 
 // --- Doubt --------------------------------------------------------------------------------------------------------------

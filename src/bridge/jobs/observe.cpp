@@ -117,7 +117,7 @@ void JobsController::observe_end(const run::Observation& context, Observed& out)
     const JobTable::Row& row = *observer_.table.row(out.job->id);
     out.over = PodOver::job_ended(context.observing, *out.snapshot, out.installation, pod, row);
     if (!out.over)
-      out.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, row, out.context.now);
+      out.over = PodOver::job_ends_soon(context.observing, *out.snapshot, out.installation, pod, row, out.slurm_now);
   } else if (phase != PodPhase::kWaiting && out.managed) {
     // The job of a pod that is not managed may be in another Slurm cluster, which another bridge serves.
     out.over = PodOver::job_gone(context.observing, *out.snapshot, out.installation, pod, observer_.table);

@@ -54,7 +54,7 @@ class Pass : Steps {
   // --- The pod ---------------------------------------------------------------------------------------------------------------
 
   void follow_pod() {
-    if (pod().meta.terminating()) return;
+    if (pod().meta.terminating()) return follow_terminating(in_);
     switch (phase_of(pod())) {
       case PodPhase::kWaiting:
         return follow_waiting();

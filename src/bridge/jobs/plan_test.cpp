@@ -38,6 +38,8 @@ Json condition(const Json& act, std::string_view type) {
 // --- A pod that waits
 // ----------------------------------------------------------------------------------------------------------
 
+/// Fault 4 of the Go bridge: if it ended between the submission and the label that it then wrote on the pod, it submitted
+/// another job, and the first one was left behind. Here the job itself names the pod, and nothing has to be written on the pod.
 TEST(JobsPlan, APodWithTheGateIsSubmittedOnce) {
   World world;
   world.waiting_pod();
@@ -53,6 +55,9 @@ TEST(JobsPlan, APodWithTheGateIsSubmittedOnce) {
                                             "memory_per_node": 100, "shared": ["none"]})"));
   world.job(7, "PENDING");
   EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  const Json told = condition(world.act("report"), kConditionQueued);
+  world.waiting_pod({{"status", {{"conditions", Json::array({told})}}}});
+  EXPECT_THAT(world.steps(), IsEmpty()) << "nothing is written again and again";
 }
 
 TEST(JobsPlan, ABridgeThatRetiresLetsPodsGoAndSubmitsNothing) {
@@ -68,8 +73,29 @@ TEST(JobsPlan, ABridgeThatRetiresLetsPodsGoAndSubmitsNothing) {
   EXPECT_THAT(world.steps(), Contains("let go Pod ns/p")) << "the job is cancelled when the pod is free";
   world.job(7, "RUNNING");
   EXPECT_THAT(world.steps(), Not(Contains(StartsWith("place"))));
-  world.health = slurm::Snapshot::Health::kStale;
-  EXPECT_THAT(world.steps(), Not(Contains("let go Pod ns/p"))) << "nobody would cancel the job";
+}
+
+/// A Slurm that is gone for good must not keep pods waiting.
+TEST(JobsPlan, ABridgeThatRetiresLetsPodsGoThoughSlurmDoesNotAnswer) {
+  for (const auto health : {slurm::Snapshot::Health::kStale, slurm::Snapshot::Health::kNone}) {
+    World world;
+    world.settings.retires = true;
+    world.health = health;
+    world.job(7, "RUNNING");
+    world.waiting_pod({{"status", {{"conditions", Json::parse(R"([{"type": "SlurmQueued", "status": "True"}])")}}}});
+    EXPECT_THAT(world.steps(), IsEmpty()) << "Slurm may only be slow";
+    EXPECT_EQ(world.plan().wake(), core::Duration{5000});
+    world.mono = world.mono + core::Duration{5000};
+    EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue", "let go Pod ns/p"));
+    EXPECT_THAT(condition(world.act("report"), kConditionQueued).at("message").get<std::string>(),
+                HasSubstr("Slurm does not answer, and may keep a job of the pod"));
+    EXPECT_FALSE(world.act("let go").at("resourceVersion").get<std::string>().empty()) << "it may be placed meanwhile";
+    world.placed_pod(7, "node-2");
+    EXPECT_THAT(world.steps(), IsEmpty()) << "it was placed";
+    world.pod();
+    world.health = slurm::Snapshot::Health::kComplete;
+    EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7")) << "Slurm is back";
+  }
 }
 
 TEST(JobsPlan, ABridgeThatRetiresStillServesPodsThatRun) {
@@ -109,7 +135,8 @@ TEST(JobsPlan, AJobOfAnotherInstallationIsNoneOfOurs) {
   EXPECT_TRUE(world.plan().needs().empty());
 }
 
-/// The Go bridge cancelled jobs of others if their admin_comment was a JSON object or `null`: it took them for its own.
+/// Fault 1 of the Go bridge: it cancelled jobs of others if their admin_comment was a JSON object or `null`: it took them for
+/// its own.
 TEST(JobsPlan, AForeignJobIsNeverTouched) {
   World world;
   for (const char* comment :
@@ -357,6 +384,8 @@ TEST(JobsPlan, ANodeMayHaveAnotherNameInSlurm) {
   EXPECT_THAT(patch.dump(), AllOf(HasSubstr(R"("values":["node-1"])"), HasSubstr(R"({"slinky.slurm.net/slurm-node":"s-1"})")));
 }
 
+/// Fault 7 of the Go bridge: if the chosen node could not run the pod after all, the pod waited and its job held the node, both
+/// for ever.
 TEST(JobsPlan, AJobOnANodeThatCannotRunThePodIsReplaced) {
   World world;
   world.waiting_pod();
@@ -406,7 +435,7 @@ TEST(JobsPlan, AJobThatSlurmHoldsForBadConstraintsIsChangedFromTimeToTime) {
   EXPECT_THAT(world.steps(), Contains("update Slurm job 7"));
 }
 
-/// The Go bridge started a pod on a node while a pod whose job had ended was still ending there.
+/// Fault 8 of the Go bridge: it started a pod on a node while a pod whose job had ended was still ending there.
 TEST(JobsPlan, APodWaitsForThePodBeforeItOnTheNode) {
   World world;
   Json before = Json::parse(R"({"kind": "Pod", "metadata": {"name": "before", "uid": "b",
@@ -450,6 +479,7 @@ TEST(JobsPlan, AForgedRecordDoesNotKeepTheNodeFromOthers) {
   EXPECT_THAT(world.steps(), Not(Contains("place Pod ns/p"))) << "the record is true";
 }
 
+/// Fault 7 of the Go bridge as well: here only Kubernetes knows that the node cannot run the pod.
 TEST(JobsPlan, APodThatIsNotBoundInTimeFailsAndItsJobEnds) {
   World world;
   world.placed_pod(7);
@@ -608,7 +638,8 @@ TEST(JobsPlan, ANodeThatIsReadyAgainInTimeKeepsTheJobsOfItsPods) {
 // --- The end of a job approaches
 // -------------------------------------------------------------------------------------------------------------------------
 
-/// The Go bridge ignored the time limit of a job. When it was over, the next job started on the node while the pod still ran.
+/// Fault 8 of the Go bridge: it ignored the time limit of a job. When it was over, the next job started on the node while the
+/// pod still ran.
 TEST(JobsPlan, APodLeavesBeforeItsJobReachesItsEnd) {
   World world;
   world.placed_pod(7, "node-2");
@@ -632,6 +663,22 @@ TEST(JobsPlan, APodLeavesBeforeItsJobReachesItsEnd) {
   world.age = core::Duration{0};
   job.end = world.now + std::chrono::minutes(10);
   EXPECT_EQ(condition(world.act("report"), kConditionEnded).at("reason"), "JobRuns") << "somebody moved the end";
+}
+
+/// Only slurmctld's clock says when a job ends.
+TEST(JobsPlan, AWrongClockOfTheBridgeEndsNoPod) {
+  for (const int hours : {-1, 1}) {
+    World world;
+    world.placed_pod(7, "node-2");
+    slurm::Job& job = world.job(7, "RUNNING");
+    world.slurm_clock = world.now - std::chrono::hours(hours);
+    job.start = *world.slurm_clock - std::chrono::minutes(10);
+    job.end = *world.slurm_clock + std::chrono::seconds(60);
+    EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+    EXPECT_EQ(world.plan().wake(), core::Duration{25000});
+    world.slurm_clock = *world.slurm_clock + core::Duration{25000};
+    EXPECT_THAT(world.steps(), Contains("evict Pod ns/p"));
+  }
 }
 
 TEST(JobsPlan, AJobWithLittleTimeGivesHalfOfItToThePod) {
@@ -675,6 +722,8 @@ TEST(JobsPlan, EveryLiveStateOfAJob) {
   }
 }
 
+/// Fault 3 of the Go bridge: it took only COMPLETED and CANCELLED for the end of a job. After any other end, it placed pods on
+/// nodes that Slurm had given to others.
 TEST(JobsPlan, EveryEndOfAJob) {
   for (const std::string& state : kEnds) {
     SCOPED_TRACE(state);
@@ -731,6 +780,48 @@ TEST(JobsPlan, ABudgetKeepsAPodOnlyForSoLong) {
   world.mono = world.mono + world.settings.evict_limit;
   EXPECT_THAT(world.steps(), ElementsAre("delete Pod ns/p"));
   EXPECT_EQ(world.act("delete").at("uid"), "u");
+}
+
+/// A grace period may be as long as a user likes.
+TEST(JobsPlan, APodOutlivesItsJobOnlyForSoLong) {
+  const auto grace = [](World& world) { return world.act("evict").value("graceSeconds", Json()); };
+  World world;
+  world.job(7, "CANCELLED");
+  world.placed_pod(7, "node-2", {{"spec", {{"terminationGracePeriodSeconds", 300}}}});
+  EXPECT_TRUE(grace(world).is_null()) << "the pod's own";
+  world.placed_pod(7, "node-2", {{"spec", {{"terminationGracePeriodSeconds", 31536000}}}});
+  EXPECT_EQ(grace(world), 300);
+  slurm::Job& job = world.job(7, "RUNNING");
+  job.start = world.now - std::chrono::hours(24);
+  job.end = world.now + std::chrono::hours(1);
+  EXPECT_EQ(grace(world), 3900) << "the job still holds the node for an hour";
+}
+
+/// A user has deleted the pod, or a budget has refused the eviction for too long.
+TEST(JobsPlan, ThePodThatIsBeingDeletedOutlivesItsJobOnlyForSoLong) {
+  World world;
+  Json more{{"spec", {{"terminationGracePeriodSeconds", 31536000}}}};
+  more["metadata"]["deletionTimestamp"] = "2026-12-31T00:00:00Z";
+  world.placed_pod(7, "node-2", more);
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), IsEmpty()) << "the job lasts as long as the pod";
+  world.job(7, "CANCELLED");
+  EXPECT_THAT(world.steps(), ElementsAre("evict Pod ns/p"));
+  EXPECT_EQ(world.act("evict").at("graceSeconds"), 300);
+  more["metadata"]["deletionTimestamp"] = "2026-01-01T10:05:00Z";
+  world.placed_pod(7, "node-2", more);
+  EXPECT_THAT(world.steps(), IsEmpty()) << "it ends in time";
+  // A budget kept the pod for the whole time.
+  const Json told = Json::parse(R"([{"type": "SlurmEnded", "status": "True"}])");
+  const Json grace{{"spec", {{"terminationGracePeriodSeconds", 31536000}}}, {"status", {{"conditions", told}}}};
+  world.placed_pod(7, "node-2", grace);
+  (void)world.steps();
+  world.mono = world.mono + world.settings.evict_limit;
+  EXPECT_THAT(world.steps(), ElementsAre("delete Pod ns/p"));
+  more["status"]["conditions"] = told;
+  more["metadata"]["deletionTimestamp"] = "2026-12-31T00:00:00Z";
+  world.placed_pod(7, "node-2", more);
+  EXPECT_EQ(world.act("evict").at("graceSeconds"), 30);
 }
 
 TEST(JobsPlan, AJobThatIsGoneEndsThePodOnlyIfSlurmKnowsOlderAndYoungerOnes) {
@@ -808,6 +899,26 @@ TEST(JobsPlan, NothingEndsWhileSlurmDoesNotAnswer) {
   }
 }
 
+/// Fault 10 of the Go bridge: it crashed when an answer of Slurm lacked the number or the nodes of a job.
+TEST(JobsPlan, AnAnswerThatLacksFieldsEndsNothing) {
+  World world;
+  world.placed_pod(7, "node-2");
+  slurm::Job& job = world.job(7, "RUNNING");
+  job.nodes.clear();
+  job.nodes_unknown = true;
+  world.job(-1, "RUNNING").details = {};
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "Allocated");
+  world.waiting_pod();
+  EXPECT_THAT(world.steps(), Not(Contains(StartsWith("place")))) << "its node is not known";
+  world.placed_pod(7, "node-2");
+  job.details = {};
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  EXPECT_EQ(condition(world.act("report"), kConditionQueued).at("reason"), "JobMissing");
+  world.jobs.clear();
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+}
+
 TEST(JobsPlan, AnOldAnswerIsNoEvidence) {
   World world;
   world.age = core::Duration{60000};
@@ -850,7 +961,7 @@ TEST(JobsPlan, TheJobOfAPodThatIsGoneIsCancelledAfterALiveLook) {
   EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
 }
 
-/// The Go bridge gave a pod that was deleted and created again under the same name the job of its predecessor.
+/// Fault 9 of the Go bridge: it gave a pod that was deleted and created again under the same name the job of its predecessor.
 TEST(JobsPlan, APodMadeAnewUnderItsNameGetsAJobOfItsOwn) {
   World world;
   world.job(7, "RUNNING", "old");

@@ -377,6 +377,7 @@ TEST_F(NodesPlanTest, OurDrainEndsWithItsCause) {
   EXPECT_THAT(world.steps(), Contains("drain Slurm node a")) << "for another cause";
 }
 
+/// Fault 10 of the Go bridge: it undid every drain without a reason, whoever had set it.
 TEST_F(NodesPlanTest, TheDrainOfSomebodyElseStays) {
   world.host("a");
   for (const char* reason : {"maintenance", "slurm-operator: Node (a) was cordoned", ""}) {

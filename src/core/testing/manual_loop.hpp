@@ -1,4 +1,4 @@
-// A loop on virtual time for unit tests: nothing happens until the test says so, and always in the same order.
+// A loop on virtual time for unit tests. Callbacks run only when the test runs the loop, and always in the same order.
 //
 //   core::ManualLoop loop;
 //   machine.start();

@@ -108,8 +108,8 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     pump();
   }
 
-  /// Drops the series that has been quiet for longest, because a new event is worth more than the count of an old one. A
-  /// dropped series starts anew.
+  /// Drops the series whose last event is oldest, because a new event is worth more than the count of an old one. The next
+  /// event of a dropped series begins a new series.
   void forget_quietest() {
     auto quietest = series.end();
     for (auto it = series.begin(); it != series.end(); ++it) {
@@ -122,7 +122,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     ++running.count;
     running.last = loop.clock().wall();
     running.last_seen = now();
-    // Writes the count when it has doubled, or when it has not been written for long. At rest, nothing is written.
+    // Writes the count when it has doubled, or a while after the last write. Without new events, it writes nothing.
     const bool due = running.count >= 2 * running.written || now() - running.last_written >= options.series_refresh;
     if (due && !running.queued) enqueue_patch(key, running);
   }
@@ -201,7 +201,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
       if (!reply) {
         ++dropped;
         logger.debug("event not written", {core::error_field(reply.error())});
-        // A series that the API server no longer has starts anew.
+        // If the API server no longer has the event, the next one begins a new series.
         if (created || reply.error().code == core::ErrorCode::kNotFound) series.erase(it);
       } else if (created && running.count > 1) {
         enqueue_patch(key, running);
@@ -210,7 +210,7 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
     pump();
   }
 
-  /// Ends series that have gone quiet.
+  /// Ends series without recent events.
   void sweep() {
     std::erase_if(series,
                   [&](const auto& old) { return !old.second.queued && now() - old.second.last_seen >= options.series_finish; });

@@ -45,13 +45,13 @@ bool would_show(const CacheView& view, const Wanted& wanted) {
   if (!view.scope.ns.empty() && view.scope.ns != wanted.key.ns) return false;
   if (!matches_labels(view.scope.label_selector, wanted.labels)) return false;
   if (view.scope.field_selector.empty()) return true;
-  // Other field selectors cannot be evaluated here. A cache with such a selector counts only while it holds the object.
+  // Other field selectors cannot be evaluated here. A cache with such a selector counts only while it has the object.
   return view.scope.field_selector == "metadata.name=" + wanted.key.name;
 }
 
 /// Returns true if the cache does not lag behind the write.
 bool shows(const CacheView& view, const Wanted& wanted) {
-  // A cache that is not synced does not lag behind: its first list will be newer than the write.
+  // A cache that is not synced does not lag behind, because its first list will be newer than the write.
   if (!view.cache->synced()) return true;
   const auto [uid, version] = view.cache->identity(wanted.key);
   const bool held = !uid.empty() && uid == wanted.uid;
@@ -86,7 +86,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   /// Replaces the recipes in object.data by values, and passes the object on.
   void fill(const Resource& resource, core::Json object, Then then) {
     const core::Json* data = core::find(object, {"data"});
-    // Only Secrets have recipes. In other kinds, `data` may be anything: in a ControllerRevision, it holds any object.
+    // Only Secrets have recipes. In other kinds, `data` may have any content, such as any object in a ControllerRevision.
     if (resource != resources::kSecret || data == nullptr || !data->is_object()) return then(std::move(object));
     for (const auto& [name, value] : data->items()) {
       if (!value.is_object()) continue;
@@ -125,7 +125,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     then(std::move(object));
   }
 
-  /// Makes the key pair of the recipe in object.data[name]. `name` is a copy, because the original is part of the object.
+  /// Creates the key pair of the recipe in object.data[name]. `name` is a copy, because the original is part of the object.
   void make_ssh_key(const Resource& resource, core::Json object, const std::string name, Then then) {
     const core::Json recipe = object["data"][name][std::string(kSshKey)];
     const auto type = core::ssh_key_type(core::get_string(recipe, {"type"}));
@@ -180,7 +180,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                 });
   }
 
-  /// Copies the value only in the version that the plan saw. A newer version may no longer be wanted.
+  /// Copies the value only in the version that the plan saw, because a newer version may not be wanted.
   void copy(const core::Json& recipe, ThenBytes then) {
     read_secret(recipe, "Secret",
                 [recipe, then = std::move(then)](core::Result<std::pair<core::Json, std::string>> source) mutable {
@@ -237,7 +237,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         resources::kServiceAccount, request,
         [key, then = std::move(then)](core::Result<core::Json> reply) {
           if (!reply) {
-            // A token whose reply was lost exists nowhere, so there is nothing to settle.
+            // A token whose reply was lost does not exist anywhere, so no read has to settle this request.
             reply.error().code = core::code_of_read(reply.error().code);
             return then(std::unexpected(reply.error().with("token of ServiceAccount " + key.str())));
           }
@@ -274,7 +274,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           {ends ? gone_gate(resource, key_of(reply), core::get_string(identity, {"uid"})) : version_gate(resource, reply)}});
   }
 
-  /// Reports whether a deleted object still exists for a while, because its grace period is not over or it has finalizers.
+  /// Reports whether a deleted object still exists, because its grace period is not over or it has finalizers.
   static bool lives_on(const core::Json& object) {
     const core::Json* finalizers = core::find(object, {"metadata", "finalizers"});
     return core::find(object, {"metadata", "deletionTimestamp"}) != nullptr &&
@@ -282,7 +282,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
             core::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) > 0);
   }
 
-  /// Ends a failed write. With an unknown outcome, adds a gate that a later read settles.
+  /// Ends a failed write. If the outcome is unknown, adds a gate, which a later read opens.
   void failed(core::Error error, const Resource& resource, const Key& key, const std::string& uid, core::MonoTime deadline,
               const Done& done);
 
@@ -306,9 +306,9 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Handles a create that failed because an object of that name exists. The object is ours if an earlier attempt of this
-  /// create made it, and its reply was lost or a cache is behind. Then the create succeeds, with a gate that waits until the
-  /// caches show the object. An object whose labels have changed does not count, because the caches may never show it.
+  /// Handles a create that failed because an object of that name exists. An earlier attempt of this create may have created it:
+  /// then its reply was lost, or a cache is behind. If so, the create succeeds, with a gate that waits until the caches show
+  /// the object. An object whose labels have changed does not count, because the caches may never show it.
   void look_whose(std::shared_ptr<const Create> act, core::Error error, Done done) {
     client.get(act->resource, key_of(act->object),
                [weak = weak_from_this(), act, error = std::move(error), done](core::Result<core::Json> live) {
@@ -347,8 +347,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return wanted == nullptr || (there != nullptr && there->uid == wanted->uid);
   }
 
-  /// True if the existing object may be taken over. An earlier release may have made it with another owner of ours, and without
-  /// labels. An object that is to have no controller is recognized by its labels.
+  /// True if the existing object may be adopted. An earlier release may have created it with another owner of ours and without
+  /// labels. An object that must have no controller is recognized by its labels.
   static bool may_take_over(const core::Json& intent, const core::Json& live) {
     const ObjectMeta want = parse_meta(intent), have = parse_meta(live);
     const OwnerReference* wanted = want.controller_owner();
@@ -419,7 +419,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return all;
   }
 
-  /// Reports whether the object is not the one that the plan saw. The API server answers this as if the object were invalid.
+  /// Reports whether the patch failed because the object has changed. The API server reports that as an invalid object.
   static bool precondition_failed(const Patch& act, const core::Error& error) {
     if (error.http_status != 422) return false;
     if (act.type == PatchType::kJson) {
@@ -470,8 +470,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 
   void deleted(const Delete& act, const core::Json& reply, const Done& done) {
-    // If the object still exists for a while (grace period, finalizers), the reply is the object; otherwise a Status or its
-    // last state.
+    // If the object still exists for a while (grace period, finalizers), the reply is the object. Otherwise it is a Status or
+    // the last state of the object.
     if (lives_on(reply)) return wrote(act.resource, reply, done);
     done({core::Json::object(), {gone_gate(act.resource, act.key, act.uid)}});
   }
@@ -572,8 +572,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   }
 };
 
-/// Opens when the outcome of the write is known and no cache of the kind lags behind it. Gets the caches from the directory
-/// each time, because caches of named objects come and go.
+/// Opens when the outcome of the write is known and no cache of the kind lags behind it. Asks the directory for the caches each
+/// time, because caches of named objects are created and destroyed.
 class Target::Impl::Gate final : public plan::Gate, public std::enable_shared_from_this<Target::Impl::Gate> {
  public:
   Gate(std::shared_ptr<Impl> owner, Wanted wanted) : owner_(owner), wanted_(std::move(wanted)) {}
@@ -599,13 +599,13 @@ class Target::Impl::Gate final : public plan::Gate, public std::enable_shared_fr
     return what;
   }
 
-  /// Reads the object now. If the read shows that caches are behind, they list again.
+  /// Reads the object now. If the read shows that caches are behind, makes them list again.
   [[nodiscard]] bool settle() const override {
     read(true);
     return true;
   }
 
-  /// Reads at `when`, and again until there is an answer.
+  /// Reads at `when`. Repeats the read until there is an answer.
   void read_at(core::MonoTime when) const {
     const auto owner = owner_.lock();
     if (!owner) return;
@@ -651,7 +651,7 @@ class Target::Impl::Gate final : public plan::Gate, public std::enable_shared_fr
   }
 
   std::weak_ptr<Impl> owner_;
-  // Mutable, because passes hold const gates, and a live read changes what the gate waits for.
+  // Mutable, because passes have const gates, and a live read changes what the gate waits for.
   mutable Wanted wanted_;
   mutable bool reading_ = false;
   mutable core::Duration wait_ = kFirstReread;

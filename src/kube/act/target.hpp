@@ -1,9 +1,9 @@
 // Executes the kube acts: Create, Apply, Patch, Delete, Evict, Get, Log, List, DryRun and EventAct.
 //
-// Guarantees: after a write the key waits (a gate) until every cache that selects the object shows it at the resourceVersion of
-// the write or newer, or has seen its deletion. A kind without a cache has no gate. After a lost reply a consistent read shows
-// the outcome. That read starts after the request's deadline. The reply of an eviction does not show the pod, so a consistent
-// read starts at once.
+// Guarantees: after a write, the key of the plan waits at a gate until every cache that selects the written object shows it at
+// the resourceVersion of the write or newer, or has seen its deletion. A kind without a cache has no gate. If the reply of a
+// write is lost, a consistent read shows the outcome. It starts after the deadline of the request. The reply of an eviction
+// does not contain the pod, so a consistent read starts at once.
 #pragma once
 
 #include <functional>
@@ -40,7 +40,7 @@ class Target final : public plan::Target {
   Target(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, const CacheDirectory& caches,
          EventRecorder& events);
   ~Target() override;
-  /// Sets the callback for live reads that have shown the outcome of a write. Check all gates then, because some may be open.
+  /// Sets a callback for live reads that have shown the outcome of a write. The callback must check all gates, to open some.
   void on_settled(std::function<void()> call);
 
  private:

@@ -6,7 +6,7 @@
 namespace kube {
 namespace {
 
-/// A rotation needs two. Without a limit, a quarrel about the Secret would let the list grow for ever.
+/// A rotation needs two authorities. The limit is needed because two writers of the Secret could make the list grow for ever.
 constexpr std::size_t kMostAuthorities = 10;
 
 }  // namespace

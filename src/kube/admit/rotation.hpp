@@ -1,8 +1,8 @@
-// Which certificate a webhook serves, and which authorities the API server trusts, over time. Pure functions;
-// kube/admit/serving_certificate.hpp carries them out.
+// Pure functions that decide which certificate a webhook serves, and which certificate authorities the API server trusts.
+// kube/admit/serving_certificate.hpp carries the decisions out.
 //
-// A new certificate has a new authority. It is served only once API servers trust its authority. The authority of the
-// certificate before stays trusted until it expires, so a replica that still serves that certificate is not refused.
+// A new certificate has a new authority. It is served only once API servers trust its authority. The authority of the previous
+// certificate stays trusted until it expires, so that API servers accept a replica that still serves that certificate.
 //
 // Folder src/kube/admit: admission webhooks and their certificates. Uses net and kube/client.
 #pragma once
@@ -15,39 +15,39 @@
 
 namespace kube {
 
-/// The contents of the Secret. All are PEM texts; "": there is none.
+/// The certificates and keys in the Secret, as PEM texts. "" means absent.
 struct StoredCertificate {
-  std::string authorities;          ///< The newest first.
-  std::string cert, key;            ///< To be served.
-  std::string next_cert, next_key;  ///< To be served when its authority is trusted.
+  std::string authorities;          ///< The certificates of the authorities, the newest first.
+  std::string cert, key;            ///< The certificate to serve.
+  std::string next_cert, next_key;  ///< The certificate to serve once its authority is trusted.
   friend bool operator==(const StoredCertificate&, const StoredCertificate&) = default;
 };
 
 struct RotationRules {
-  std::string dns_name{};                        ///< Under which the API server calls the webhook.
-  core::Duration lifetime{90LL * 24 * 3600000};  ///< Of a certificate.
+  std::string dns_name{};                        ///< The name by which the API server calls the webhook.
+  core::Duration lifetime{90LL * 24 * 3600000};  ///< The lifetime of a certificate.
   core::Duration renew_before{30LL * 24 * 3600000};
-  core::Duration backdate{3600000};  ///< For API servers with a slow clock.
+  core::Duration backdate{3600000};  ///< How far notBefore is in the past, for API servers with a slow clock.
 };
 
-/// What has to become of the Secret.
+/// The change that the Secret needs.
 enum class Rotation {
   kNone,
   kReplace,  ///< The certificate cannot be used: make another one, and serve it at once.
-  kPrepare,  ///< The certificate expires soon, or the next one cannot be used: make the next one.
-  kPromote,  ///< Serve the next one.
+  kPrepare,  ///< The certificate expires soon, or the next one cannot be used: make a new next certificate.
+  kPromote,  ///< Serve the next certificate.
 };
 struct RotationDecision {
   Rotation what = Rotation::kNone;
   std::string why;
 };
-/// `trusted`: API servers have had the time to learn all authorities of the Secret.
+/// Returns the change that the Secret needs now. `trusted`: API servers have had time to learn all authorities of the Secret.
 [[nodiscard]] RotationDecision decide_rotation(const StoredCertificate& stored, const RotationRules& rules, bool trusted,
                                                core::WallTime now);
 
 using MakeIdentity = std::function<net::ServerIdentity()>;
-/// Carries out the decision. `published`: the authorities that API servers trust now. They stay trusted, because replicas may
-/// serve a certificate that is lost.
+/// Returns the contents of the Secret after the change `what`. `published`: the authorities that API servers trust now. They
+/// stay trusted, because replicas may still serve a certificate that the Secret has lost.
 [[nodiscard]] StoredCertificate rotate(Rotation what, const StoredCertificate& stored, const std::string& published,
                                        const MakeIdentity& make, core::WallTime now);
 

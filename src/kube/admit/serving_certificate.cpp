@@ -14,7 +14,7 @@ namespace {
 using core::Json;
 
 constexpr std::string_view kManagedBy = "app.kubernetes.io/managed-by";
-/// The data keys of the Secret, and what they hold.
+/// The data keys of the Secret, each with the member that has its value.
 constexpr std::array<std::pair<std::string_view, std::string StoredCertificate::*>, 5> kDataKeys{{
     {"ca.crt", &StoredCertificate::authorities},
     {"tls.crt", &StoredCertificate::cert},
@@ -23,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, std::string StoredCertificate::
     {"next.key", &StoredCertificate::next_key},
 }};
 
-/// What is not base64 is as good as absent.
+/// Returns the decoded PEM text. "": the value is missing or is not base64.
 std::string pem_at(const Json& object, std::initializer_list<std::string_view> path) {
   return core::base64_decode(core::get_string(object, path)).value_or("");
 }
@@ -61,15 +61,15 @@ struct ServingCertificate::Impl : std::enable_shared_from_this<ServingCertificat
   ServingCertificateOptions options;
   Use use;
   core::Timer timer;
-  net::Tls served;                      ///< In use; empty: nothing.
+  net::Tls served;                      ///< The certificate in use. Empty: there is none.
   std::optional<core::MonoTime> since;  ///< Since when the configuration has had `published`.
   std::string published;
-  std::string told;  ///< The last trouble in the log.
+  std::string told;  ///< The last problem that was logged.
 
-  /// One look at the Secret and the configuration.
+  /// One round: reads the Secret and the webhook configuration, and writes what has to change.
   struct Round {
     Json secret;           ///< Null: there is none.
-    bool foreign = false;  ///< The Secret is somebody else's.
+    bool foreign = false;  ///< Somebody else created the Secret.
     StoredCertificate stored;
     Json configuration;  ///< Null: there is none, or this process does not write.
     std::optional<core::Error> trouble;
@@ -79,7 +79,7 @@ struct ServingCertificate::Impl : std::enable_shared_from_this<ServingCertificat
   [[nodiscard]] core::WallTime now() const { return loop.clock().wall(); }
   [[nodiscard]] bool writes() const { return client.write_deadline().has_value(); }
 
-  /// Returns a callback that calls `then` with its result, if this still exists.
+  /// Returns a callback that calls `then` with its result if this object still exists.
   Client::Done here(void (Impl::*then)(core::Result<Json>)) {
     return [weak = weak_from_this(), then](core::Result<Json> result) {
       if (const auto self = weak.lock()) ((*self).*then)(std::move(result));
@@ -139,8 +139,8 @@ struct ServingCertificate::Impl : std::enable_shared_from_this<ServingCertificat
   }
 
   struct Bundles {
-    std::string front;                 ///< Of the first webhook.
-    std::vector<std::size_t> indices;  ///< Of the webhooks that call our Service.
+    std::string front;                 ///< The authorities (caBundle) of the first webhook.
+    std::vector<std::size_t> indices;  ///< The indices of the webhooks that call our Service.
     bool all_same = true;
   };
   [[nodiscard]] Bundles bundles() const {
@@ -216,7 +216,7 @@ struct ServingCertificate::Impl : std::enable_shared_from_this<ServingCertificat
     end(std::move(round.trouble));
   }
 
-  /// Reports a trouble once, and looks again later.
+  /// Logs a problem once, and begins the next round later.
   void end(std::optional<core::Error> trouble) {
     if (trouble && trouble->message != told) {
       logger.warn(served.cert_pem.empty() ? "webhook: there is no certificate to serve yet" : "webhook: certificate",

@@ -5,7 +5,7 @@
 //                                        [&](const net::Tls& tls) { return server.set_certificate(tls); });
 //   certificate.start();
 //
-// A Secret without the program's label is somebody else's, such as cert-manager's. It is served, but never written.
+// A Secret without the program's label belongs to others (cert-manager). The program only serves the certificate in it.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ namespace kube {
 struct ServingCertificateOptions {
   std::string program{};  ///< The value of the label app.kubernetes.io/managed-by on the Secret.
   Key secret{};
-  Key service{};                   ///< The Service of the webhook. Only webhooks that call it get the authorities.
+  Key service{};                   ///< The Service of the webhook. Only webhooks that call this Service get the authorities.
   std::string configuration{};     ///< The name of the MutatingWebhookConfiguration.
   core::Duration interval{30000};  ///< How often the Secret and the configuration are read.
   core::Duration publish{600000};  ///< How long API servers may take to learn an authority.
@@ -33,7 +33,7 @@ struct ServingCertificateOptions {
 
 class ServingCertificate {
  public:
-  /// Serves this certificate from now on. After an error, the certificate from before stays in use.
+  /// A function that serves the certificate from now on. If it fails, the previous certificate stays in use.
   using Use = std::function<core::Result<void>(const net::Tls&)>;
   /// The client must be the manager's, so that only the leader writes.
   ServingCertificate(core::Loop& loop, core::Logger& logger, Client& client, ServingCertificateOptions options, Use use);

@@ -35,7 +35,7 @@ struct WebhookOptions {
   /// The address to listen on, and limits; the server itself sets `use_tls` and `tls`. The API server accepts objects of 3 MiB,
   /// and sends the old and the new object. It opens one connection for each concurrent request.
   net::ServerOptions listen{.max_request_bytes = 7UL << 20, .max_connections = 64};
-  /// The files of the certificate and its key. New connections use their newest contents. nullopt: set_certificate() is called.
+  /// The files of the certificate and its key. New connections use their newest contents. nullopt: see set_certificate().
   std::optional<net::TlsFilesOptions> files{};
   core::Duration grace{10000};  ///< How long stop() waits for requests under way.
 };
@@ -48,8 +48,8 @@ class WebhookServer {
 
   /// Starts to serve with the certificate of the files. Errors: those of the files and of net::HttpServer::start.
   core::Result<void> start();
-  /// Sets the certificate for new connections. The first call starts to serve. Only without `files`. Errors: those of
-  /// net::HttpServer::start and net::HttpServer::set_tls; a certificate from before stays in use.
+  /// Sets the certificate for new connections. The first call starts to serve. Call it only without `files`. Errors: those of
+  /// net::HttpServer::start and net::HttpServer::set_tls; the previous certificate then stays in use.
   core::Result<void> set_certificate(net::Tls tls);
   /// Refuses new connections, answers requests under way within the grace period, then calls `done`.
   void stop(std::function<void()> done);

@@ -34,16 +34,16 @@ class App final : public run::Shell {
  public:
   explicit App(const run::Program& program);
 
-  /// The process is ready only if this holds too.
+  /// Adds a condition for readiness: the process is ready only if `holds` returns true as well.
   void ready_when(std::function<bool()> holds) { ready_when_ = std::move(holds); }
-  /// When the process is told to end, calls `stop` before it stops the manager. `stop` must call back.
+  /// Calls `stop` when the process is told to end, before the manager is stopped. `stop` must call `done`.
   void stop_first(std::function<void(std::function<void()> done)> stop) { stop_first_ = std::move(stop); }
 
   // Call these only after start().
   /// Returns the client. Until the manager exists, writes are not fenced: no lease is needed for them.
   [[nodiscard]] Client& client() { return *client_; }
-  /// Creates the manager on the first call; run() starts and stops it. Whatever is registered with it must be destroyed before
-  /// the App. A lost lease ends the process at once.
+  /// Creates the manager on the first call; run() starts and stops it. Controllers and targets that are added to the manager
+  /// must be destroyed before the App. A lost lease ends the process at once.
   [[nodiscard]] Manager& manager();
   /// Returns the namespace in which the process runs, and in which the Lease is.
   [[nodiscard]] std::string own_namespace() const;

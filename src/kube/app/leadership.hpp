@@ -1,4 +1,4 @@
-// Decides whether this process may act. With an election it may act only while it holds the Lease, otherwise from the start.
+// Decides whether this process may act: with an election, only while it holds the Lease; without one, from start() on.
 #pragma once
 
 #include <functional>
@@ -17,18 +17,18 @@ class Leadership {
     std::function<void()> on_leading;
     std::function<void(const std::string& why)> on_lost;
   };
-  /// Without `election`, this process leads from start() on. With `election`, the Lease fences the client's writes from now on.
+  /// Without `election`, this process leads from start() on. With it, the client refuses writes unless the Lease is held.
   Leadership(core::Loop& loop, core::Random& random, core::Logger& logger, Client& client, std::optional<LeaseOptions> election,
              Metrics* metrics, Callbacks callbacks);
-  /// Fences off all later writes of the client.
+  /// Makes the client refuse all later writes.
   ~Leadership();
   Leadership(const Leadership&) = delete;
   Leadership& operator=(const Leadership&) = delete;
 
   void start();
   [[nodiscard]] bool leads() const { return leads_; }
-  /// Reports whether there is an election. If so, another process may have led before this process, and what this process has
-  /// read before its own leadership may lack the last writes of the other.
+  /// Reports whether there is an election. If so, another process may have led before this one, and data that this process read
+  /// before it led may lack the last writes of the other process.
   [[nodiscard]] bool elected() const { return election_ != nullptr; }
   /// Ends the leadership, then calls `done`. With `writes_under_way`, the Lease is not released but expires, so that no other
   /// process begins while these writes may still be carried out.

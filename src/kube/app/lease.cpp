@@ -6,7 +6,7 @@
 namespace kube {
 
 namespace {
-/// An API server that takes 5 s is slow, not down. If it does not answer at all, there is time to ask twice.
+/// An API server that takes 5 s to answer is slow, not down. If it does not answer, there is time for a second request.
 constexpr core::Duration kRequestTimeout{6000};
 }  // namespace
 
@@ -30,7 +30,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
   std::function<void()> when_written = {};  ///< The rest of release(), which waits for that write.
   core::MonoTime renewed_at;                ///< When the last successful renewal was sent.
   core::Json lease;                         ///< The Lease as last seen; null: never seen, or not reliable.
-  core::Json observed_spec;                 ///< The spec that the holder wrote last, and when we first saw it.
+  core::Json observed_spec;                 ///< The spec that the holder wrote last, first seen at observed_at.
   core::MonoTime observed_at;
   std::string told_holder;
 
@@ -50,7 +50,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
   }
 
   void attempt() {
-    // A leader's own copy is current unless somebody interferes, so one request is enough.
+    // A leader's own copy of the Lease is current unless somebody else writes it, so usually one request is enough.
     if (leading && !lease.is_null()) return write();
     if (leading && callbacks.on_slow_renewal) callbacks.on_slow_renewal();
     read();
@@ -83,7 +83,7 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     tell(holder);
     const bool ours = holder == options.identity;
     if (leading && !ours) return lose("another replica holds it: " + holder);
-    // The holder counts as alive for some time after we saw the Lease change. The holder's clock does not matter.
+    // The holder counts as alive for some time after we saw the Lease change. The holder's clock is not used.
     const bool expired = now() - observed_at >= options.duration;
     if (!holder.empty() && !ours && !expired) return again();
     write();
@@ -115,12 +115,12 @@ struct LeaderElection::Impl : std::enable_shared_from_this<LeaderElection::Impl>
     return object;
   }
 
-  /// Returns the timeout of one request. A leader need not wait longer than until the lease is lost.
+  /// Returns the timeout of one request. A leader waits no longer than until the Lease is lost.
   [[nodiscard]] core::Duration time_left() const {
     return leading ? std::clamp(lost_at() - now(), core::Duration{1}, kRequestTimeout) : kRequestTimeout;
   }
 
-  /// Returns options that put a renewal first: it would be too late behind the hundreds of writes that may wait for a
+  /// Returns options with which a renewal is sent first. It would be too late if it waited behind hundreds of writes for a
   /// connection.
   [[nodiscard]] WriteOptions write_options() const {
     WriteOptions made;

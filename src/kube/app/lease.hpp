@@ -2,11 +2,11 @@
 //
 // Guarantees: no two processes that use this class have a deadline() in the future at once, whatever their wall clocks say.
 //
-// A holder counts as alive while the Lease changes, measured by our own clock, never by the timestamps in the Lease. A leader
-// that has not renewed the Lease for renew_deadline may not write: the client refuses, by default 5 s before anyone else can
-// begin. A later renewal restores the right to write, because nobody else has written the Lease in between. So an API server
-// that takes 5 s for every answer prevents writes, but the leader keeps the Lease. If no renewal succeeds, the Lease counts as
-// lost retry_period before anyone else can begin, and `on_lost` ends the process.
+// A holder counts as alive while the Lease changes, measured by our own clock, never by the timestamps in the Lease. If a
+// leader has not renewed the Lease for renew_deadline, the client refuses its writes, by default 5 s before another process can
+// begin to lead. A later renewal restores the right to write, because nobody else has written the Lease in between. So an API
+// server that takes 5 s for every answer prevents writes, but the leader keeps the Lease. If no renewal succeeds, the Lease
+// counts as lost retry_period before another process can begin, and `on_lost` ends the process.
 #pragma once
 
 #include <functional>
@@ -51,8 +51,8 @@ class LeaderElection {
   /// under way.
   void end();
   [[nodiscard]] bool leading() const;
-  /// Returns until when our writes are safe: renew_deadline after the last successful renewal was sent. Returns nullopt if that
-  /// time is over or another process leads.
+  /// Returns the time until which our writes are safe: renew_deadline after the last successful renewal was sent. Returns
+  /// nullopt if that time is over or another process leads.
   [[nodiscard]] std::optional<core::MonoTime> deadline() const;
 
  private:

@@ -76,7 +76,7 @@ struct Manager::Impl {
 
   void log_first(std::size_t keys) { logger.info("caches synced: passes begin", {{"caches", entries.size()}, {"keys", keys}}); }
 
-  /// Tells named watches and passes of changed caches, once for each turn of the loop, however much has changed.
+  /// Reports changed caches to named watches and passes, once in each turn of the loop for all changes.
   void caches_changed_soon() {
     if (change_planned) return;
     change_planned = true;
@@ -89,7 +89,7 @@ struct Manager::Impl {
   }
 
   void begin_leading() {
-    // A standby's caches may lag behind the last writes of the previous leader. Act only on what is read after its end.
+    // A standby's caches may lag behind the last writes of the previous leader. Act only on data that was read after them.
     if (leadership.elected()) {
       for (const auto& entry : entries) entry->renew();
       if (on_leading) on_leading();

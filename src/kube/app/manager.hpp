@@ -82,20 +82,20 @@ class Manager final : private CacheDirectory {
   /// Adds a target for other acts (slurm::Target). The manager has its own target for kube acts.
   void add_target(plan::Target& target);
 
-  /// Processes a key of the controller after `delay` at the latest. For causes that no cache shows (a Slurm snapshot, a timer).
+  /// Processes a key of the controller after `delay` at the latest, for causes that no cache shows (a Slurm snapshot, a timer).
   void wake(std::string_view controller, const Key& key, core::Duration delay = core::Duration{0});
-  /// Call it after a change outside the manager's caches, such as a new Slurm snapshot: the gates are checked again.
+  /// Checks the gates again. Call it after a change outside the manager's caches, such as a new Slurm snapshot.
   void caches_changed();
 
   /// Starts the watches and the election. Passes begin when all caches are synced and this process leads.
   void start();
-  /// In this order: no new passes begin, passes under way end, watches stop, events are sent, the lease is released, `done` is
-  /// called. Passes that outlast stop_grace are not waited for; the lease then expires.
+  /// Stops in this order: no new passes begin, passes under way end, watches stop, events are sent, the lease is released,
+  /// `done` is called. Does not wait for passes that outlast stop_grace; the lease then expires.
   void stop(std::function<void()> done);
 
   [[nodiscard]] bool synced() const;  ///< All caches hold a complete list.
   [[nodiscard]] bool leading() const;
-  /// Sets the callback for a won election. What was read before the victory may lack the last writes of the previous leader.
+  /// Sets the callback for a won election. Data that was read before may lack the last writes of the previous leader.
   void on_leading(std::function<void()> callback);
   /// Sets a callback. For each plan, it is called with each system that the plan waits on (Plan::waits_on).
   void on_waiting(std::function<void(const std::string& system)> callback);

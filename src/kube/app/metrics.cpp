@@ -51,7 +51,7 @@ void Metrics::request(const RequestRecord& record, const std::string& host) {
   const std::string code = record.status == 0 ? "<error>" : std::to_string(record.status);
   impl_->requests.Add({{"code", code}, {"method", record.method}, {"host", host}}).Increment();
   const prometheus::Labels verb = {{"verb", record.method}, {"host", host}};
-  // Streams last for minutes, so their durations mean nothing.
+  // Streams last for minutes, so their durations would distort the metric.
   if (record.method == "WATCH") return;
   impl_->request_seconds.Add(verb, kRequestSeconds).Observe(run::seconds(record.took));
   impl_->limiter_seconds.Add(verb, kRequestSeconds).Observe(0);

@@ -25,7 +25,7 @@ class Metrics final : public run::Metrics {
   void cache(const std::string& name, std::size_t objects, const std::string& resource_version);
   void watch_failures(const std::string& name, std::uint64_t total);
   void events_dropped(std::uint64_t total);
-  /// Counts a reading of the files of the credentials. `good` is false if a file could not be read.
+  /// Counts one read of the files of the credentials. `good` is false if a file could not be read.
   void credentials_read(bool good);
 
  private:

@@ -27,7 +27,7 @@ namespace kube {
 class CacheBase {
  public:
   virtual ~CacheBase() = default;
-  /// False until the first complete list, then always true: after a lost watch the contents are old but complete.
+  /// False until the first complete list, then always true. After a lost watch, the contents are old but complete.
   [[nodiscard]] virtual bool synced() const = 0;
   /// Returns the newest resourceVersion that the stream has shown, in lists, objects or bookmarks.
   [[nodiscard]] virtual const std::string& resource_version() const = 0;

@@ -28,7 +28,7 @@ class NamedWatches {
   /// Identifies a named object: the watched resource with its record type, and the key of the object.
   using Id = std::pair<std::string, Key>;
 
-  /// Reads named objects during one observe of a key. The destructor ends the key's watches of objects that it no longer named.
+  /// Reads named objects during one observe() for a key. The destructor ends the key's watches of objects that were not read.
   class Reading final : public Recorder {
    public:
     Reading(NamedWatches& owner, run::WorkKey key) : owner_(owner), key_(std::move(key)) {}

@@ -63,7 +63,7 @@ StringMap strings(dom::element element, std::string_view key) {
   return result;
 }
 
-/// Adds the Secrets that a pod's volume mounts.
+/// Adds the names of the Secrets that a volume of a pod mounts.
 void add_secrets(dom::element volume, std::vector<std::string>& into) {
   dom::element source;
   if (volume["secret"].get(source) == simdjson::SUCCESS) into.push_back(text(source, "secretName"));
@@ -117,7 +117,7 @@ ContainerState container_state(dom::element status, bool init) {
 }
 
 /// Returns how long the pod tolerates the taint. Uses the first toleration that matches, like the taint manager. A toleration
-/// of all taints is the user's own, and is not changed.
+/// of all taints is the user's own and counts as one without a time limit, so that it is not changed.
 Patience patience_of(dom::element spec, std::string_view taint) {
   Patience result;
   std::int32_t index = 0;
@@ -155,8 +155,8 @@ std::string pin_of(dom::element spec) {
   return found.value_or("");
 }
 
-/// Cuts what is nested deeper than `levels`. No type of Kubernetes is nested that deep. A server that later receives the cut
-/// value refuses it and names the path.
+/// Cuts values that are nested deeper than `levels`, which no type of Kubernetes has. If the cut value is sent to a server
+/// later, the server refuses it and names the path.
 void cut_deep(core::Json& value, std::size_t levels) {
   if (!value.is_structured()) return;
   if (levels == 0) {

@@ -10,10 +10,10 @@ namespace kube {
 namespace {
 
 constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
-/// The server ends a watch. If it does not, we end the watch after this margin.
+/// How long we wait for the server to end a watch after its timeout, before we end the watch.
 constexpr core::Duration kTimeoutMargin{10000};
 constexpr std::size_t kKeepLineBuffer = 256U << 10U;
-/// After this many WatchLists that ended early without a reason, list in pages.
+/// After this many WatchLists that ended early without a reason, the watch lists in pages instead.
 constexpr int kMaxBrokenWatchLists = 2;
 
 }  // namespace
@@ -370,7 +370,7 @@ struct Watch::Impl {
     if (type == "BOOKMARK") {
       if (meta.resource_version.empty()) return core::fail(core::ErrorCode::kInvalid, "bookmark without resourceVersion");
       if (!initial) {
-        // The server's data went back in time (a restored backup), so the server cannot confirm the newer objects that we hold.
+        // The server's data are older than before (a restored backup), so it cannot confirm the newer objects in the cache.
         if (!rv_at_least(meta.resource_version, rv)) return core::fail(core::ErrorCode::kExpired, "resourceVersion went back");
         bookmarks_seen = true;
         rv = meta.resource_version;
@@ -431,7 +431,7 @@ struct Watch::Impl {
     if (mine == generation) open_watch();
   }
 
-  /// Decides after a failure what comes next, and when.
+  /// Decides after a failure which request comes next, and when.
   void broke(core::Error why) {
     const Phase was = phase;
     close_stream();
@@ -441,7 +441,7 @@ struct Watch::Impl {
     error = why;
     ++stats.failures;
     // kInternal: an API server whose etcd cannot report progress (3.4) sends a 500 in an ERROR event, and expects the client to
-    // list instead.
+    // list instead of watching.
     const bool refused = why.code == core::ErrorCode::kInvalid || why.code == core::ErrorCode::kUnsupported ||
                          why.code == core::ErrorCode::kInternal;
     if (was == Phase::kWatchList && refused && why.http_status != 0 && !pages_next) {

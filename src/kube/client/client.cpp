@@ -52,7 +52,7 @@ core::ErrorCode code_of(int status, std::string_view reason) {
       return core::ErrorCode::kTooManyRequests;
     case 503:
       return core::ErrorCode::kUnavailable;
-    // The API server stopped waiting for its own handler, which may still complete the write.
+    // The API server no longer waits for its own handler, which may still complete the write.
     case 504:
       return core::ErrorCode::kUnknownOutcome;
     default:
@@ -92,8 +92,8 @@ class RequestTarget {
   bool query_ = false;
 };
 
-/// Reports whether the reply comes from an API server: an object, a list or a Status. A proxy in front of it may answer with
-/// status 200 and any other JSON.
+/// Reports whether the reply comes from an API server: it is an object, a list or a Status. A proxy in front of the API server
+/// may answer with status 200 and any other JSON.
 bool is_answer(const core::Json& reply) {
   const core::Json* meta = core::find(reply, {"metadata"});
   return (meta != nullptr && meta->is_object()) || core::get_string(reply, {"kind"}) == "Status";
@@ -127,11 +127,11 @@ core::Error error_from_status(const core::Json& status, int http_status) {
   error.message = one_line(core::get_string(status, {"message"}));
   if (const core::Json* causes = core::find(status, {"details", "causes"}); causes != nullptr && causes->is_array()) {
     for (const core::Json& cause : *causes) {
-      // "too large resource version" is a 504 without a lost write: the server's cache is behind ours.
+      // "too large resource version" is a 504 without a lost write: the server's cache is older than ours.
       if (core::get_string(cause, {"reason"}) == "ResourceVersionTooLarge") error.code = core::ErrorCode::kExpired;
       // This 403 is not about rights: NamespaceTerminatingCause of k8s.io/api/core/v1.
       if (core::get_string(cause, {"reason"}) == "NamespaceTerminating") error.reason = "NamespaceTerminating";
-      // This 429 is not about load: a PodDisruptionBudget protects this pod, and no other request needs to wait.
+      // This 429 does not mean overload: a PodDisruptionBudget protects this pod, and no other request needs to wait.
       if (core::get_string(cause, {"reason"}) == "DisruptionBudget") {
         error.code = core::ErrorCode::kBusy;
         error.reason = "DisruptionBudget";
@@ -288,7 +288,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
     core::Error error = error_from_response(status, reply->headers, reply->body);
     const core::Retry retry = core::retry_of(error.code);
     if (retry == core::Retry::kRenewCredentials && !call->renewed) return renew(call, std::move(error));
-    // The server may have failed after it had written. Webhooks are called before the write.
+    // The server may have failed after the write. Webhooks are called before it, so if one fails, nothing was written.
     const bool unknown = status >= 500 && error.message.find("failed calling webhook") == std::string::npos;
     if (call->write && unknown && error.code == core::ErrorCode::kInternal) error.code = core::ErrorCode::kUnknownOutcome;
     if (retry == core::Retry::kLater && error.retry_after && retry_after(call, *error.retry_after)) return;
@@ -446,7 +446,7 @@ struct Client::Impl : std::enable_shared_from_this<Client::Impl> {
             auto json = core::parse_json(reply->body);
             if (json && !is_answer(*json)) json = core::fail(core::ErrorCode::kInvalid, "not an object of Kubernetes");
             if (json) return done(std::move(*json));
-            // A write with a 2xx answer was carried out, whatever the reply looks like.
+            // A write with a 2xx answer was carried out, even if the reply cannot be parsed.
             core::Error error = json.error().with("reply of the API server");
             error.code = is_write ? core::ErrorCode::kUnknownOutcome : core::ErrorCode::kInternal;
             done(std::unexpected(std::move(error)));
@@ -481,7 +481,7 @@ void Client::get(const Resource& resource, const Key& key, Done done, const Read
 
 void Client::last_line(const Key& pod, std::string_view container, std::chrono::seconds since,
                        std::function<void(core::Result<std::string>)> done) {
-  // The API server asks the kubelet, whose machine may be down.
+  // The API server asks the kubelet, whose machine may not respond.
   constexpr core::Duration kPatience{5000};
   RequestTarget target(resources::kPod.path(pod.ns, pod.name, "log"));
   target.add("container", container).add("tailLines", "1").add("limitBytes", "4096");
@@ -522,7 +522,7 @@ void next_page(std::shared_ptr<Pages> pages) {
   // The reference to the client is safe: if the client is destroyed, the callback is never called.
   pages->client.list(pages->resource, pages->ns, pages->options, [pages](core::Result<core::Json> reply) {
     if (!reply && reply.error().code == core::ErrorCode::kExpired && ++pages->restarts <= Client::kMaxListRestarts) {
-      // The reply contains a token that continues at a newer version. With it, the list would mix objects of two versions.
+      // The reply has a token with which to continue at a newer version. With it, the list would have objects of two versions.
       pages->options.continue_token.clear();
       pages->list = nullptr;
       return next_page(pages);
@@ -568,7 +568,7 @@ void Client::apply(const Resource& resource, const core::Json& object, Done done
   const Key key = key_of(object);
   RequestTarget target(resource.path(key.ns, key.name, options.subresource));
   target.add("fieldManager", impl_->manager(options)).add("fieldValidation", "Strict").add("force", "true");
-  // JSON is YAML, and servers before 1.34 know only this type.
+  // Each JSON document is YAML, and servers before 1.34 know only this type.
   impl_->send_json("PATCH", target.str(), &object, "application/apply-patch+yaml", &options, std::move(done));
 }
 

@@ -52,7 +52,7 @@ struct WriteOptions {
   bool fenced = true;           ///< Refuses the write unless we lead. False only for the Lease itself.
   std::optional<core::Duration> timeout{};
   bool urgent = false;   ///< See net::HttpRequest.
-  bool dry_run = false;  ///< For create: the server does everything but store the object.
+  bool dry_run = false;  ///< Only for create: the server does everything except store the object.
 };
 
 struct DeleteOptions {
@@ -123,10 +123,10 @@ class Client {
   void cancel_stream(StreamId id);
 
   [[nodiscard]] const ClientOptions& options() const;
-  /// Returns when writes must have ended: at the end of the lease minus lease_margin. Returns nullopt if we do not lead, and
-  /// the end of time if writes are not fenced. For code that writes to other servers: the lease also fences those writes.
+  /// Returns the time by which writes must have ended: lease_margin before the end of the lease. Returns nullopt if we do not
+  /// lead, and the largest time if writes are not fenced. Writes to other servers must obey it as well.
   [[nodiscard]] std::optional<core::MonoTime> write_deadline() const;
-  /// Replaces ClientOptions::lease_deadline. For the election, which is created after the client that it uses.
+  /// Replaces ClientOptions::lease_deadline. The election calls it, because it is created after the client.
   void set_lease_deadline(std::function<std::optional<core::MonoTime>()> hook);
 
  private:
@@ -134,7 +134,7 @@ class Client {
   std::shared_ptr<Impl> impl_;
 };
 
-/// The Accept header that requests only metadata: of one object or the objects of a watch, and of the objects of a list.
+/// The Accept headers that request only metadata: for one object or a watch, and for a list.
 inline constexpr std::string_view kMetadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 inline constexpr std::string_view kMetadataOnlyList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 

@@ -152,7 +152,7 @@ class SourceCredentials final : public Credentials {
     if (!reads_files()) return;
     const core::Duration period = source_.token_file.empty() ? kCertificateReread : kTokenReread;
     timer_.set(period, [this] {
-      // Nothing waits for this read: a caller of refresh() gets the result of a read or a plugin run that started after the
+      // Nothing waits for this read: callers of refresh() wait for a read or a plugin run that started after their
       // call.
       read_again({});
       schedule();
@@ -162,7 +162,7 @@ class SourceCredentials final : public Credentials {
   void read_again(Done then) {
     off_loop<Material>([system = system_, source = source_] { return read_material(system, source); },
                        [this, then = std::move(then)](core::Result<Material> read) {
-                         // If a file cannot be read, keep the previous contents: it may be in the middle of a rotation.
+                         // If a file cannot be read, keep the previous contents, because the file may be about to be replaced.
                          if (read) take(*read);
                          if (read_) read_(read.has_value());
                          if (then) then(read ? core::Result<void>() : std::unexpected(read.error()));
@@ -172,7 +172,7 @@ class SourceCredentials final : public Credentials {
   void take(const Material& material) {
     net::Endpoint next = endpoint_;
     next.tls.ca_pem = material.ca_pem;
-    // The token and certificate of a plugin stay in use until the plugin returns others.
+    // The token and certificate of a plugin are used until the plugin returns others.
     if (!source_.exec) {
       token_ = material.token;
       next.tls.cert_pem = material.cert_pem;
@@ -216,7 +216,7 @@ class SourceCredentials final : public Credentials {
   void finish(const core::Result<void>& result) {
     const std::vector<Done> waiting = std::exchange(waiting_, {});
     for (const Done& done : waiting) {
-      // Calls back in a later turn, so that no caller is called back from inside refresh().
+      // Calls back in a later turn, so that refresh() calls no caller back before it returns.
       loop_.after(core::Duration{0}, [done, result, weak = std::weak_ptr<bool>(alive_)] {
         if (!weak.expired()) done(result);
       });
@@ -392,7 +392,7 @@ core::Result<void> take_user(const Found& user, Source& source) {
     return core::fail(core::ErrorCode::kUnsupported,
                       "kubeconfig: auth-provider and username are not supported; use a token, a certificate or exec");
   }
-  // Ignoring these fields would give us other rights than intended.
+  // Refuse these fields: without them, we would have other rights than intended.
   for (const char* key : {"as", "as-uid", "as-groups", "as-user-extra"}) {
     const bool said = !text_of(user.node, key).empty() || (user.node[key] && user.node[key].size() > 0);
     if (said) return core::fail(core::ErrorCode::kUnsupported, std::string("kubeconfig: ") + key + " is not supported");

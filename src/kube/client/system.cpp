@@ -49,7 +49,7 @@ struct Pipe {
   }
 };
 
-/// Reads both pipes until they end. Returns false if the time is up first.
+/// Reads both pipes until they end. Returns false if the deadline passes before that.
 bool drain(Pipe& out, Pipe& err, std::string& out_text, std::string& err_text, std::chrono::steady_clock::time_point end) {
   while (out.fds[0] >= 0 || err.fds[0] >= 0) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
@@ -80,7 +80,7 @@ core::Result<std::string> run(const System::Command& command) {
   posix_spawn_file_actions_adddup2(&actions, out.fds[1], 1);
   posix_spawn_file_actions_adddup2(&actions, err.fds[1], 2);
   std::vector<std::string> env;
-  // The command's own variables come first, because the first of two variables with the same name counts.
+  // The command's own variables come first, because the first one of several variables with the same name is used.
   for (const auto& [name, value] : command.env) env.push_back(name + "=" + value);
   for (char** e = environ; *e != nullptr; ++e) env.emplace_back(*e);
   std::vector<char*> argv_pointers;

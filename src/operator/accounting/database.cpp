@@ -179,9 +179,9 @@ void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Probl
 }
 
 std::string serve_database_script() {
-  // The image only needs mariadbd and the SQL files that create the system tables. A configuration in the image is ignored. An
-  // interrupted first start begins again: until it is done, no user exists who could have written anything. Without the SQL
-  // files, the script fails before it writes anything, because mariadbd could not start later with a half-made directory.
+  // The image needs only mariadbd and the SQL files that create the system tables. A configuration in the image is ignored. An
+  // interrupted first start begins again, because nobody can have written data before the user exists. Without the SQL files,
+  // the script fails before it writes anything, because mariadbd could not start later with an incomplete directory.
   //
   // The settings are those that slurmdbd recommends. slurmdbd reports values that are too small. With
   // innodb_snapshot_isolation, which is on by default since MariaDB 11.6.2, a conflicting read would end slurmdbd.

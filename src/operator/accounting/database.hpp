@@ -26,7 +26,7 @@ struct Storage {
 /// Returns the storage for a spec that names a database or has a managed one. `accounting`: the name of the Accounting.
 [[nodiscard]] Storage storage_of(const api::StorageConfig& config, const std::string& accounting);
 
-/// Reports whether the operator runs the database.
+/// Reports whether the operator runs the database of the Accounting.
 [[nodiscard]] bool managed(const Observed& observed);
 
 /// Plans the Secret, Service and StatefulSet of the database, and adds their problems.
@@ -35,7 +35,7 @@ void plan_database(const Observed& observed, plan::Plan& plan, std::vector<Probl
 /// Reports whether the pod of the database is ready.
 [[nodiscard]] bool database_ready(const Observed& observed);
 
-/// Returns the script of the container of the database. Arguments: the database, its user, and further options for mariadbd.
+/// Returns the script of the database's container. Arguments: names of the database and its user, then options for mariadbd.
 std::string serve_database_script();
 
 }  // namespace op::accounting

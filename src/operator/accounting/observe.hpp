@@ -1,5 +1,5 @@
 // The controller of Accountings: the slurmdbd of one or several Controllers. A key is the "ns/name" of an Accounting.
-// declaration.cpp says which changes wake it.
+// declaration.cpp says which changes wake the controller.
 #pragma once
 
 #include <map>
@@ -32,7 +32,7 @@ class AccountingController final : public kube::TypedController<Observed> {
 
  private:
   Caches caches_;
-  /// The last answers for each Accounting, because slurmdbd is rarely asked.
+  /// The last answers about each Accounting. Later passes use them, because most passes do not ask slurmdbd.
   struct Answers {
     std::map<slurm::ClusterKey, Said> through_clusters;
     std::optional<Reached> of_port;

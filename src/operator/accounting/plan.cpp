@@ -26,7 +26,7 @@ std::string secret_name(const Observed& observed, const SecretFacts& key) {
   return "Secret " + observed.object->meta.ns + "/" + key.ref.secret;
 }
 
-/// Returns the problem with a key for slurmdbd, or what slurmdbd still waits for. nullopt: the key is usable.
+/// Returns the problem with a key for slurmdbd, or that slurmdbd waits for the key. nullopt: the key is usable.
 std::optional<Problem> own_key_problem(const Observed& observed, const std::optional<SecretFacts>& key, bool named_here,
                                        const std::string& field) {
   if (!key && !observed.clusters.empty()) {
@@ -62,8 +62,8 @@ void find_other_keys(const Observed& observed, std::vector<Problem>& out) {
   look(observed.jwt_key, &Cluster::jwt_key, "spec.jwtKeyRef");
 }
 
-/// Reports clusters whose slurmctld is refused by slurmdbd although they name the same key: their copies of the key hold
-/// different data, because not all of them have adopted the key's new data. Each cluster adopts it when that cuts nobody off.
+/// Reports clusters that name the same key as slurmdbd but whose slurmctld slurmdbd refuses: their copies of the key hold
+/// different data, because not all have taken the key's new data. Each cluster takes them when no daemon is cut off by that.
 void find_keys_in_force(const Observed& observed, std::vector<Problem>& out) {
   if (!observed.slurm_key || !observed.slurm_key->usable()) return;
   const std::string ours = key_in_force(observed).content;
@@ -206,8 +206,8 @@ bool serves(const Observed& observed) {
   return std::ranges::any_of(observed.pods, [](const kube::PodPtr& pod) { return !pod->meta.terminating() && pod->ready(); });
 }
 
-/// Returns the Controllers whose slurmctld has not yet loaded a configuration with this slurmdbd. Those that are being deleted
-/// or are external do not count.
+/// Returns the Controllers whose slurmctld has not loaded a configuration with this slurmdbd yet, except Controllers that are
+/// being deleted or are external.
 std::vector<std::string> outside(const Observed& observed) {
   std::vector<std::string> out;
   for (const Cluster& cluster : observed.clusters) {
@@ -216,8 +216,8 @@ std::vector<std::string> outside(const Observed& observed) {
   return out;
 }
 
-/// Reports whether the cluster cannot join until somebody changes something. This is so if the spec of its Controller cannot be
-/// read, if an earlier cluster has the same name, or if its keys are not those of slurmdbd.
+/// Reports whether the cluster cannot join until somebody changes something: the spec of its Controller cannot be parsed, an
+/// earlier cluster has the same name, or its keys are not those of slurmdbd.
 bool refused(const Observed& observed, const Cluster& cluster) {
   if (cluster.cluster_name.empty()) return true;
   for (const Cluster& other : observed.clusters) {
@@ -230,8 +230,8 @@ bool refused(const Observed& observed, const Cluster& cluster) {
   return differ(observed.slurm_key, cluster.slurm_key) || differ(observed.jwt_key, cluster.jwt_key);
 }
 
-/// The clusters that have not joined slurmdbd yet. `waiting`: those that will join by themselves. `up_to_users`: those that
-/// only users can help.
+/// The clusters that have not joined slurmdbd yet. `waiting`: those that will join without a change. `up_to_users`: those that
+/// can join only after a user has changed something.
 struct Left {
   std::string waiting;
   std::vector<Problem> up_to_users;
@@ -251,8 +251,8 @@ Left left_out(const Observed& observed, const std::vector<std::string>& left) {
   return out;
 }
 
-/// Returns the fields that are ignored. With an external slurmdbd, only its address counts. With a database that the operator
-/// runs, the fields for a user's database are ignored, and the other way around.
+/// Returns the fields that have no effect. With an external slurmdbd, only its address has one. With a managed database, the
+/// fields for a user's database have none. Without one, the fields for a managed database have none.
 std::vector<std::string> ignored_fields(const api::AccountingSpec& spec) {
   std::vector<std::string> out = api::fields_not_acted_on(spec);
   const auto add = [&](const std::string& path, const core::Json& said, const core::Json& unsaid,
@@ -306,7 +306,7 @@ void set_serving(Conditions& conditions, const Observed& observed, const std::ve
   }
 }
 
-/// Plans the status update. `waiting`: what has yet to happen if there is no problem, or "".
+/// Plans the status update. `waiting`: what the Accounting waits for if there is no problem, or "".
 void plan_status(const Observed& observed, const std::vector<Problem>& problems, bool ready, const std::string& waiting,
                  const Report& report, plan::Plan& plan, const std::vector<Problem>& up_to_users = {}) {
   // Adding the finalizer changes the resourceVersion that the status write needs, so the status is written in the next pass.
@@ -325,8 +325,8 @@ void plan_status(const Observed& observed, const std::vector<Problem>& problems,
   plan.lane("status").add(status_step(resources::kAccounting, object, std::move(status)));
 }
 
-/// Plans for a slurmdbd outside of Kubernetes. Creates no objects. What is known about the slurmdbd comes from the slurmrestds
-/// of its clusters and from a connection to its port.
+/// Plans for a slurmdbd outside of Kubernetes. Creates no objects. The slurmrestds of its clusters, and a connection to its
+/// port, show the state of the slurmdbd.
 void plan_external(const Observed& observed, plan::Plan& plan) {
   const Left left = left_out(observed, outside(observed));
   const Report report = look_at_slurmdbd(observed, true, true, plan);
@@ -349,7 +349,7 @@ const char* starting(const Observed& observed) {
   return managed(observed) && !database_ready(observed) ? "its MariaDB is starting" : "slurmdbd is starting";
 }
 
-/// Reports what keeps the pods of slurmdbd and its database from running, if their own status does not show it.
+/// Reports why the pods of slurmdbd and its database do not run, if the status of the pods does not show the cause.
 void find_pods(const Observed& observed, plan::Plan& plan, std::vector<Problem>& problems) {
   const auto look = [&](std::string_view since, const kube::ObjectPtr& set, const std::vector<kube::PodPtr>& pods,
                         std::string_view daemon) {
@@ -405,8 +405,8 @@ std::vector<Problem> plan_children(const Observed& observed, plan::Plan& plan) {
   return problems;
 }
 
-/// True if a lane of this pass begins with a step that has not failed before. It is useless to wait for a step that fails again
-/// and again.
+/// True if a lane of this pass begins with a step that has not failed before. Steps that fail in each pass do not count,
+/// because waiting for them is useless.
 bool changes(const Observed& observed, const plan::Plan& plan) {
   const auto failed = [&](const plan::Step& step) {
     const auto before = observed.context.outcomes.find(step.id);
@@ -441,7 +441,7 @@ void plan_running(const Observed& observed, plan::Plan& plan) {
   plan_status(observed, problems, ready, waiting, report, plan, left.up_to_users);
 }
 
-/// Returns why nothing can run with this spec, or "".
+/// Returns why slurmdbd cannot run with this spec, or "".
 std::string invalid(const Observed& observed) {
   if (!observed.parse_error.empty()) return observed.parse_error;
   const std::optional<api::StorageConfig>& storage = observed.accounting.spec.storage_config;
@@ -453,7 +453,7 @@ std::string invalid(const Observed& observed) {
 }
 
 /// Keeps slurmdbd until no cluster uses it any more. Clusters that are being deleted and drain their workers record their last
-/// jobs first. The slurmctld of any other cluster could not start again without slurmdbd: slurmdbd's host name would no longer
+/// jobs first. Without slurmdbd, the slurmctld of any other cluster could not start again: slurmdbd's host name would not
 /// resolve, and slurmctld would exit ("no TRES").
 void plan_end(const Observed& observed, plan::Plan& plan) {
   const kube::ObjectMeta& meta = observed.object->meta;

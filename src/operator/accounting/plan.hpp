@@ -16,7 +16,7 @@ namespace op::accounting {
 
 plan::Plan plan(const Observed& observed);
 
-/// slurmdbd.conf without the password.
+/// The content of slurmdbd.conf, without the line with the password.
 struct Rendered {
   std::string text;
   std::vector<Problem> problems;  ///< Not empty: `text` is not usable.
@@ -29,13 +29,13 @@ inline constexpr std::string_view kInitConf = "initconf";
 /// file for its termination message.
 std::string write_conf_script();
 
-/// Returns the auth/slurm key for slurmdbd: the key in force, even if the named Secret has other data by now. Needs a usable
-/// key.
+/// Returns the auth/slurm key for slurmdbd: the one that the clusters' daemons use, even if the data of the named Secret have
+/// changed since. Requires a usable key.
 SecretFacts key_in_force(const Observed& observed);
 
-/// Returns the release of slurmdbd to publish for slurmctlds that wait: that of the slurmdbd that is ready, or the published
-/// one. "unknown": the ready slurmdbd reported none. "": none is known. A slurmdbd that starts replaces a later release, or
-/// none, at once, because the kubelet delivers the ConfigMap late. slurmctld itself waits for slurmdbd's answer.
+/// Returns the release of slurmdbd to publish for slurmctlds that wait for it: that of the ready slurmdbd ("unknown" if it
+/// reported none), or else the published one; "" if none is known. A starting slurmdbd that is newer than the published release
+/// replaces it at once, because the kubelet delivers the ConfigMap late. slurmctld itself waits for slurmdbd's answer.
 std::string release_to_tell(const Observed& observed);
 
 // The children, as data to apply.

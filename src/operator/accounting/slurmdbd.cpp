@@ -11,9 +11,9 @@
 namespace op::accounting {
 namespace {
 
-/// The time between two requests. kSeldom: all is well. kOften: something is wrong. kSoon: something has been wrong only for a
-/// short time, so it may be solved at once. kSoonAway: as kSoon, but slurmdbd does not answer. A request may then wait long in
-/// slurmrestd, so requests are less frequent.
+/// The time between two requests. kSeldom: there is no problem. kOften: there is one. kSoon: the problem is new and may end
+/// soon. kSoonAway: the problem is new, and slurmdbd does not answer. A request may then wait long in slurmrestd, so requests
+/// are less frequent than with kSoon.
 constexpr core::Duration kSeldom{45000}, kOften{10000}, kSoon{1000}, kSoonAway{2000};
 /// A change of the condition Ready counts as new for this time.
 constexpr core::Duration kNew{2 * 60 * 1000};
@@ -39,7 +39,7 @@ struct Before {
   bool is_new = false;  ///< The condition has changed within kNew, or does not exist.
 };
 
-/// True if slurmrestd refused our token or our rate of requests. Such an answer does not show whether slurmdbd is there.
+/// True if slurmrestd refused our token or the rate of our requests. Such an answer does not show whether slurmdbd runs.
 bool says_nothing(core::ErrorCode code) {
   using enum core::ErrorCode;
   return code == kUnauthorized || code == kForbidden || code == kTooManyRequests;
@@ -126,8 +126,8 @@ Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, 
   std::vector<std::string> not_asked;
   std::string away;
   for (const Cluster& cluster : observed.clusters) {
-    // A cluster that has not joined is skipped, because its slurmrestd knows no slurmdbd, or another one. A cluster that is
-    // being deleted is skipped, because it may be gone at any time.
+    // Skip a cluster that has not joined, because its slurmrestd uses no slurmdbd or another one, and a cluster that is being
+    // deleted, because it may be gone at any time.
     if (cluster.ends || (!cluster.joined && !cluster.external)) continue;
     if (!cluster.restapi) {
       not_asked.push_back(cluster.name);

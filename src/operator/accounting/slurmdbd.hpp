@@ -1,5 +1,5 @@
-// Asks what slurmdbd reports about its clusters, through the slurmrestd of each cluster. An open port of slurmdbd does not show
-// whether slurmdbd reaches its database, nor which slurmctld is connected to it.
+// Reads what slurmdbd reports about its clusters, through the slurmrestd of each cluster. An open port of slurmdbd does not
+// show whether slurmdbd can use its database, nor which slurmctlds are connected to it.
 #pragma once
 
 #include <string>
@@ -19,16 +19,16 @@ namespace op::accounting {
 /// The conclusions from the answers about slurmdbd.
 struct Report {
   bool answers = false;   ///< slurmdbd has answered through at least one cluster.
-  std::string away;       ///< Why slurmdbd answers through no cluster, in Slurm's words; "": it answers or was not asked.
+  std::string away;       ///< Slurm's error if slurmdbd answers through no cluster; "": it answers or was not asked.
   std::string waiting;    ///< What some clusters lack until slurmdbd serves them: an answer, a registration or a connection.
   std::string not_asked;  ///< The clusters through which slurmdbd cannot be asked.
 };
 /// Asks slurmdbd again if that is due and `may_ask` is true, and returns what the answers show. An answer may take as long as
-/// Slurm waits for slurmdbd. `reachable`: as far as is known, something listens at slurmdbd's port.
+/// Slurm waits for slurmdbd. `reachable`: something listens at slurmdbd's port, as far as is known.
 [[nodiscard]] Report look_at_slurmdbd(const Observed& observed, bool reachable, bool may_ask, plan::Plan& plan);
 
 /// Asks again whether an external slurmdbd can be reached, if that is due and `report` does not show it. Asks only while a
-/// cluster has yet to join: slurmctld is restarted for that, and may exit if it cannot reach slurmdbd.
+/// cluster has not joined: to join, slurmctld is restarted, and it may exit if it cannot reach slurmdbd.
 void look_at_port(const Observed& observed, const Report& report, plan::Plan& plan);
 
 }  // namespace op::accounting

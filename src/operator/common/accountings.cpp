@@ -14,8 +14,8 @@
 namespace op {
 namespace {
 
-/// True if this slurm.conf names the slurmdbd at this host. The port is ignored: while it changes, the cluster still uses this
-/// slurmdbd.
+/// True if this slurm.conf names the slurmdbd at this host. Ignores the port, because the cluster still uses this slurmdbd
+/// while the port changes.
 bool has_slurmdbd(std::string_view conf, std::string_view host) {
   const std::string slurmdbd = slurmdbd_of(conf);
   const std::string_view there = std::string_view(slurmdbd).substr(0, slurmdbd.rfind(':'));

@@ -21,9 +21,9 @@ struct NamedBy {
   bool joined = false;  ///< The loaded or the offered slurm.conf has the slurmdbd of the Accounting.
 };
 
-/// Returns the Controllers that name this Accounting: those that have joined it, and then the others, each the oldest first. So
-/// a cluster that runs with this slurmdbd comes before an older one that is yet to join. Includes Controllers that are being
-/// deleted: their slurmctlds may still have jobs to record, for which they need their key and name.
+/// Returns the Controllers that name this Accounting: first those that have joined it, then the others, each group from the
+/// oldest to the newest. So a cluster that runs with this slurmdbd comes before an older one that has not joined yet. Includes
+/// Controllers that are being deleted: their slurmctlds may still have jobs to record, for which they need their key and name.
 [[nodiscard]] std::vector<NamedBy> clusters_of(const kube::Cache<kube::Object>& controllers,
                                                const kube::Cache<kube::Object>& config_maps, const kube::Key& accounting,
                                                const api::AccountingSpec& spec);
@@ -35,7 +35,7 @@ struct NamedBy {
                                                         const kube::Key& accounting, const api::AccountingSpec& spec);
 
 /// The keys for the slurmdbd of an Accounting: those that the spec names, or those of the first cluster that has joined. Until
-/// a cluster has joined, those of the oldest cluster whose spec can be read. nullopt: there is no such cluster.
+/// a cluster has joined, they are those of the oldest cluster whose spec can be parsed. nullopt: there is no such cluster.
 struct AccountingKeys {
   std::optional<SecretFacts> slurm, jwt;
   std::string controller;  ///< The Controller whose keys are used where the spec names none. "": there is no such cluster.

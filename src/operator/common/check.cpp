@@ -9,8 +9,8 @@ namespace {
 constexpr std::string_view kSshdSays = "sshd: ";
 constexpr std::string_view kSssdSays = "sssd: ";
 
-/// Reports what sshd says about its files. An unreadable host key makes sshd fail only if there is no other one, so messages
-/// about host keys are reported even if sshd succeeds.
+/// Reports sshd's messages about its files. An unreadable host key makes sshd fail only if there is no other host key, so
+/// messages about host keys are reported even if sshd succeeds.
 constexpr std::string_view kSshd =
     "mkdir -p /run/sshd; w=$(/usr/sbin/sshd -t 2>&1) && k='load host key \"' || k=\n"
     "w=$(echo \"$w\" | grep -v '^@' | grep \"$k\" | head -n 4)\n"

@@ -1,8 +1,8 @@
 // Checks whether daemons accept the files that users give them. The init container `check` tries the files in the image of the
 // daemons.
 //
-// The container writes the errors of the daemons to its termination message and always succeeds: a pod whose sshd or SSSD does
-// not run may still be useful.
+// The container writes the errors of the daemons to its termination message and always succeeds, because a pod is useful even
+// if its sshd or SSSD does not run.
 #pragma once
 
 #include <string>
@@ -24,10 +24,10 @@ struct Checked {
   bool sssd = false;
 };
 
-/// Returns the init container. `mounts`: mounts of the files, where the daemons expect them, or sssd.conf as in the sidecar.
+/// Returns the init container. `mounts` must have the files where the daemons expect them, and sssd.conf as in sssd_mount.
 core::Json check_container(const std::string& image, Checked what, core::Json mounts);
 
-/// Returns the errors of the daemons of these pods, as reported when the pods started.
+/// Returns the errors that the init containers of these pods have reported.
 std::vector<Problem> refused_files(const std::vector<kube::PodPtr>& pods);
 
 }  // namespace op

@@ -64,11 +64,11 @@ void replace_volumes(const core::Json& wanted, const core::Json& there, core::Js
   }
 }
 
-/// Returns the ports that the Service should have: ours, and those of others. Null: an apply is enough. Server-side apply finds
-/// the ports of a Service by their numbers and protocols. If somebody has changed the number or protocol of one of our ports,
-/// an apply would add our port beside the changed one, and the API server refuses two ports with the same name or nodePort.
-/// With `wanted_before`, our intent has not changed since it was applied. Then other fields of our ports were added by others,
-/// and stay.
+/// Returns the ports that the Service should have: ours, and those that others added. Null: an apply is enough. Server-side
+/// apply finds the ports of a Service by their numbers and protocols. If somebody has changed the number or protocol of one of
+/// our ports, an apply would add our port beside the changed one, and the API server refuses two ports with the same name or
+/// nodePort. `wanted_before`: our ports have not changed since they were applied, so other fields of these ports were added by
+/// others, and stay.
 core::Json repaired_ports(const core::Json& intent, const core::Json& observed, bool wanted_before) {
   const core::Json* ours = core::find(intent, {"spec", "ports"});
   const core::Json* there = core::find(observed, {"spec", "ports"});
@@ -118,7 +118,7 @@ bool belongs_to_tool(std::string_view name) {
          std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-/// True for annotations of a Controller that control the operator. In a pod template, they would restart slurmctld.
+/// True for annotations of a Controller that control the operator. Copied to a pod template, they would restart slurmctld.
 bool is_switch(std::string_view name) {
   return name.starts_with("controller.slinky.slurm.net/");
 }

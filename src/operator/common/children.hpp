@@ -24,7 +24,7 @@ core::Json child_json(const kube::Resource& resource, const kube::Key& key, cons
 core::Json owned_child(const kube::Resource& resource, const kube::Key& key, const kube::Resource& owner_kind,
                        const kube::ObjectMeta& owner, const kube::StringMap& ours, const api::Metadata& over = {});
 
-/// Returns the step that makes the child as wanted. nullopt: it is so, or is being deleted. `observed` null: there is no child.
+/// Returns the step that makes the child as wanted. nullopt: it is so already, or is being deleted. `observed` null: no child.
 /// If a Service has our ports with other numbers, the step replaces only the ports. A later pass applies the rest.
 std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json intent, const kube::Object* observed,
                                      std::string_view manager);
@@ -33,10 +33,10 @@ std::optional<plan::Step> apply_step(const kube::Resource& resource, core::Json 
 /// created them differently. `observed` null: it does not exist.
 void keep_fixed_fields(core::Json& spec, const kube::Object* observed);
 
-/// Returns a step that precedes the apply of a workload (a StatefulSet or Deployment). It removes probes with another handler
-/// than the wanted one, and replaces volumes of a wanted name that have another type. A probe has one handler and a volume one
-/// type, but server-side apply keeps the fields of other managers, and the API server refuses the combination. The apply itself
-/// changes our own fields, so for a child that we applied before, the step is made only after a refusal in `outcomes`.
+/// Returns a step that must precede the apply of a workload (a StatefulSet or Deployment). The step removes probes with another
+/// handler than the wanted one, and replaces volumes with another type than the wanted one. The API server refuses a second
+/// handler or type, and server-side apply does not remove those that other managers set. The apply can change the fields that
+/// we own. So for a child that we applied before, returns the step only if `outcomes` has a refusal of the apply.
 std::optional<plan::Step> make_way_step(const kube::Resource& resource, const core::Json& intent, const kube::Object* observed,
                                         const plan::Outcomes& outcomes);
 
@@ -44,7 +44,7 @@ std::optional<plan::Step> make_way_step(const kube::Resource& resource, const co
 /// nothing about other Secrets, and it is the same if the Secret is created again. "" for no data.
 std::string salted_digest(const kube::ObjectMeta& owner, std::string_view content);
 
-/// Copies labels and annotations that users set on a custom resource or template. Leaves out those that belong to tools, and
+/// Copies the labels and annotations of a custom resource or template. Leaves out those of tools, such as kubectl and Helm, and
 /// those that control what the operator does with a Controller.
 void add_metadata(kube::StringMap& into, const kube::StringMap& from);
 

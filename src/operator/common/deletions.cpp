@@ -10,7 +10,7 @@
 namespace op {
 namespace {
 
-/// Returns how much longer to wait and see whether the client also deletes other objects, which it does one by one.
+/// Returns how much longer to wait for further deletions by the same client, which deletes objects one by one.
 core::Duration left_for_company(const kube::ObjectMeta& deleted, core::WallTime now) {
   constexpr core::Duration kCompany{3000};
   const std::optional<core::WallTime>& since = deleted.deletion_timestamp;

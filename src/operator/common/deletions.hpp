@@ -1,5 +1,5 @@
 // Finds what a deleted object waits for: objects that refer to it and are being deleted as well. A client that deletes several
-// objects at once deletes them one by one, in any order.
+// objects sends one request for each, in any order.
 #pragma once
 
 #include <optional>
@@ -19,13 +19,13 @@ struct Referrers {
   std::string name;   ///< The name in that field.
   // According to the cache:
   std::vector<std::string> ending;  ///< The referrers that are being deleted.
-  bool lasting = false;             ///< There are referrers that are not being deleted.
+  bool lasting = false;             ///< True if some referrers are not being deleted.
   std::string others;               ///< What else needs the deleted object, for users; "": nothing.
 };
 
 struct Needed {
   std::string waiting;  ///< What the object waits for, for users. "": nothing needs it any more.
-  /// True if something may still use the object, so its children must exist. False: the object only waits for more deletions.
+  /// True if something may still use the object, so its children must stay. False: it only waits for other deletions.
   bool at_work = false;
 };
 

@@ -1,5 +1,5 @@
-// Reads what only events show about an object: why it is not created, or why a claim gets no volume. No cache has events. Plans
-// read them live with a plan::Need.
+// Reads from events why an object is not created, or why a claim gets no volume. Only events show these reasons, and no cache
+// has events. Plans read them live with a plan::Need.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@ namespace op {
 /// Controller. Never expires.
 class OwnerEnds final : public kube::PodEvidence {
  public:
-  /// Returns nullopt unless `controller` has a deletion_timestamp. Callers clear it while workers must not be deleted at once.
+  /// Returns nullopt unless `controller` has a deletion_timestamp. Callers clear that if no worker may be deleted at once.
   static std::optional<OwnerEnds> of(const plan::Observing& observing, const kube::ObjectMeta& controller,
                                      const kube::PodRecord& worker);
 

@@ -10,7 +10,7 @@
 namespace op {
 namespace {
 
-/// A sidecar that ignores TERM delays the end of its pod, and slurmctld's successor, by the whole grace period.
+/// If the sidecar ignored TERM, its pod would end, and slurmctld's successor would start, only after the whole grace period.
 TEST(Logfile, PrintsWhatSeveralDaemonsWriteAndEndsAtTerm) {
   const std::filesystem::path home = std::filesystem::path(::testing::TempDir()) / ("logfile-" + std::to_string(getpid()));
   std::filesystem::create_directories(home);

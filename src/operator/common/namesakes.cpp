@@ -19,7 +19,7 @@ bool named_after_hosts(const kube::Object& nodeset) {
   return core::get_bool(nodeset.body, {"spec", "template", "spec", "hostNetwork"});
 }
 
-/// Reports whether the workers have the names of their Kubernetes nodes, whatever the NodeSet's name.
+/// Reports whether the workers have the names of their Kubernetes nodes, so that the NodeSet's name is not part of them.
 bool bound_to_hosts(const kube::Object& nodeset) {
   return core::get_string(nodeset.body, {"spec", "scalingMode"}) == api::to_string(api::ScalingMode::kDaemonSet);
 }

@@ -1,4 +1,4 @@
-// Compares names as Slurm does: of clusters, and of NodeSets of one Controller and their workers.
+// Compares names as Slurm does: names of clusters, of NodeSets of one Controller, and of the workers of these NodeSets.
 #pragma once
 
 #include <compare>
@@ -12,7 +12,7 @@
 
 namespace op {
 
-/// Reports whether Slurm takes both for one cluster: it writes cluster names in lower case.
+/// Reports whether both names mean the same cluster to Slurm, which writes cluster names in lower case.
 [[nodiscard]] bool same_cluster_name(std::string_view a, std::string_view b);
 
 /// Returns the workers of a NodeSet.
@@ -28,8 +28,8 @@ struct Precedence {
 };
 Precedence precedence(const WorkersOf& workers_of, const kube::Object& nodeset);
 
-/// A NodeSet of the same Controller whose workers' names may collide with ours: "gpu" with two digits and "gpu0" both make
-/// gpu00.
+/// Another NodeSet of the same Controller whose workers' names may collide with ours: the NodeSet "gpu" with two-digit ordinals
+/// and the NodeSet "gpu0" both have a worker gpu00.
 struct Rival {
   std::string nodeset;
   std::set<std::string, std::less<>> nodes;  ///< The Slurm node names of its workers.
@@ -39,7 +39,7 @@ struct Rival {
   bool claims_hosts = false;  ///< The rival takes precedence for all names of Kubernetes nodes: its scalingMode is DaemonSet.
   [[nodiscard]] bool takes(std::string_view node) const;
 };
-/// Describes `other` as a rival of `self`: no nodes if names cannot collide, and no reserved names if `self` takes precedence.
+/// Returns `other` as a rival. `nodes` is empty if names cannot collide. No name is reserved if `self` takes precedence.
 Rival rival(const WorkersOf& workers_of, const kube::Object& self, const kube::Object& other);
 
 }  // namespace op

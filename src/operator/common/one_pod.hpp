@@ -14,9 +14,9 @@
 
 namespace op {
 
-/// Returns why an object of ours is not created, from events; "" if no event shows it; nullopt if it is too early or the events
-/// are being read. Events are read live once the creation takes longer than it should, because no cache has them. `ready`: the
-/// condition that is False while the object is missing, or null.
+/// Returns the reason in events why an object of ours is not created. "": no event gives a reason. nullopt: it is too early, or
+/// the events are being read. No cache has events, so they are read live once the creation takes longer than it should.
+/// `ready`: the condition that is False while the object is missing, or null.
 [[nodiscard]] std::optional<std::string> told_by_events(const plan::Context& context, const api::Condition* ready,
                                                         std::string_view kind, const kube::ObjectMeta& object,
                                                         std::string_view reason, plan::Plan& plan);
@@ -27,9 +27,9 @@ namespace op {
                                                       const kube::Object* set, const std::vector<kube::PodPtr>& pods,
                                                       plan::Plan& plan);
 
-/// Returns a problem if the pod is on a lost Kubernetes node. Only the last report of its kubelet is known, and the StatefulSet
-/// creates no other pod before the kubelet reports its end. The problem is an error only once the end is overdue. `daemon`: the
-/// main container of the pod.
+/// Returns a problem if the pod is on a lost Kubernetes node. Then only the last report of its kubelet is known, and the
+/// StatefulSet creates no new pod until the kubelet reports that the pod has ended. The problem is an error only if that report
+/// is overdue. `daemon`: the main container of the pod.
 [[nodiscard]] std::optional<Problem> find_lost_pod(const plan::Context& context, const std::vector<kube::PodPtr>& pods,
                                                    std::string_view daemon, plan::Plan& plan);
 

@@ -10,8 +10,8 @@
 namespace op {
 namespace {
 
-/// Removes our alternative from `base` if the user sets another one in `over`. Apart from the members in `kept`, such an
-/// object, like a probe or a volume, has exactly one member.
+/// Removes our alternative from `base` if the user sets another one in `over`. An object with alternatives, like a probe or a
+/// volume, has exactly one member apart from those in `kept`.
 void drop_replaced_alternatives(core::Json& base, const core::Json& over, std::initializer_list<const char*> kept) {
   if (!base.is_object() || !over.is_object()) return;
   bool names_one = false;

@@ -28,7 +28,7 @@ std::string label(const Json& object, std::string_view name) {
 
 // --- Terms of the object ---
 
-/// Somebody has already deleted the object, such as the user or the operator.
+/// The object is being deleted already: the user or the operator, for example, has deleted it.
 Clause ending() {
   return {"ending", "has(oldObject.metadata.deletionTimestamp)", [](const Deletion& d) { return terminating(d.object); }};
 }
@@ -40,7 +40,7 @@ Clause ended() {
           }};
 }
 
-/// The pod has no node, so it runs nothing. With a node, slurmd may run jobs before the kubelet has reported any container.
+/// The pod has no node, so nothing runs in it. On a node, slurmd may run jobs before the kubelet has reported any container.
 Clause never_started() {
   return {"neverStarted", "oldObject.spec.?nodeName.orValue('') == ''", [](const Deletion& d) {
             return core::get_string(d.object, {"spec", "nodeName"}).empty();
@@ -177,8 +177,8 @@ AdmissionPolicy busy(std::string name, Deleters deleters) {
                  std::string(api::kAnnotationPodRelease) + "=true"};
 }
 
-/// Keeps what a drain needs while a Controller with deletionPolicy Drain, a RestApi, or their namespace is being deleted. Fails
-/// open: without the custom resource definitions there is nothing left to drain.
+/// Refuses deletions of objects that drains need, while a Controller with deletionPolicy Drain, a RestApi, or their namespace
+/// is being deleted. Fails open, because without the custom resource definitions nothing is left to drain.
 AdmissionPolicy kept(std::string name, const kube::Resource& params, std::vector<std::string> apps) {
   AdmissionPolicy out{.name = std::move(name),
                       .deleters = Deleters::kCleaners,
@@ -196,7 +196,7 @@ AdmissionPolicy kept(std::string name, const kube::Resource& params, std::vector
   return out;
 }
 
-/// Keeps the children of a Controller that drains. Selects them by label, so that the policy is evaluated for no other object.
+/// Keeps the children of a Controller that drains. The policy selects them by label, so other objects cost no evaluation.
 AdmissionPolicy clusters() {
   AdmissionPolicy out = kept("clusters", resources::kController,
                              {std::string(kAppController), std::string(kAppBackup), std::string(kAppRestApi),
@@ -208,7 +208,7 @@ AdmissionPolicy clusters() {
   return out;
 }
 
-/// Keeps the RestApis of a Controller that drains. Cannot select them by label, because their labels are up to their users.
+/// Keeps the RestApis of a Controller that drains. The policy does not select them by label, because users choose their labels.
 AdmissionPolicy restapis() {
   AdmissionPolicy out = kept("restapis", resources::kController, {});
   out.groups = {std::string(api::kGroup)};

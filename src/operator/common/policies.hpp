@@ -1,5 +1,5 @@
-// The chart's admission policies: they restrict who may delete workers and the objects that drains need. Each policy is
-// declared once, for two uses: slurm-operator-gen writes it in CEL for the chart
+// The chart's admission policies. They restrict who may delete workers, and the objects without which workers cannot be
+// drained. Each policy is declared once: slurm-operator-gen writes it in CEL for the chart
 // (charts/slurm-operator/files/admission-policies.yaml), and the simulator evaluates the same clauses. Parts that depend on the
 // chart's values (names, users, namespaces and actions) are in the chart's templates.
 #pragma once
@@ -62,7 +62,7 @@ struct AdmissionPolicy {
   /// Reports whether the policy applies to the deletion of this object by a user in `deleters`.
   [[nodiscard]] bool concerns(const Deletion& deletion) const;
   [[nodiscard]] bool allows(const Deletion& deletion) const;
-  /// Returns the message of a refusal.
+  /// Returns the message for a deletion that the policy refuses.
   [[nodiscard]] std::string refusal(const Deletion& deletion) const;
 };
 

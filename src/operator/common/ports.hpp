@@ -1,4 +1,4 @@
-// An act that asks whether something listens at a host and port. operator/common/port_target.hpp executes it.
+// An act that checks whether a server listens at a host and port. operator/common/port_target.hpp executes it.
 #pragma once
 
 #include "operator/common/slinky.hpp"
@@ -7,7 +7,7 @@
 
 namespace op {
 
-/// Opens a TCP connection and closes it again. The outcome is null. Error: kUnavailable, with the cause. Changes nothing.
+/// Opens a TCP connection and closes it again. Changes nothing. The result is null. Error: kUnavailable, with the cause.
 struct ReachPort final : plan::Act {
   explicit ReachPort(Endpoint to) : port(std::move(to)) {}
   Endpoint port;

@@ -13,16 +13,16 @@ constexpr std::string_view kPipesVolume = "sssd-pipes";
 constexpr std::string_view kPipes = "/var/lib/sss/pipes";
 
 /// SSSD and its clients require that SSSD's file, directories and sockets belong to root. But in a pod with an fsGroup, volumes
-/// have that group, and new files inherit it. SSSD is restarted when it ends. The script waits for background commands, because
-/// a shell handles TERM at once only while it waits.
+/// have that group, and new files inherit it, so the script sets the owner. It restarts SSSD when SSSD ends. It runs SSSD in
+/// the background and waits, because a shell handles TERM at once only while it waits.
 constexpr std::string_view kRun =
     "trap 'kill $! || true; exit 0' TERM\n"
     "until install -m 0600 /mnt/sssd/sssd.conf /etc/sssd/sssd.conf; do sleep 2 & wait $!; done\n"
     "cd /var/lib/sss/pipes && mkdir -p private && chown 0:0 . private && chmod 00755 . && chmod 00750 private\n"
     "while true; do sssd -i --logger=stderr & wait $!; sleep 2 & wait $!; done\n";
 
-/// Waits until SSSD answers, for 30 s at most. The daemon starts afterwards and soon needs the groups of its partitions. But a
-/// daemon without users is better than none.
+/// Waits until SSSD answers, for 30 s at most. The daemon starts afterwards and soon needs the groups of its partitions. It
+/// starts even if SSSD does not answer, because a daemon without users is better than none.
 constexpr std::string_view kAnswers =
     "n=0; until [ -S /var/lib/sss/pipes/nss ] || [ $n = 150 ]; do n=$((n + 1)); sleep 0.2; done";
 
@@ -67,7 +67,7 @@ void add_sssd_sidecar(core::Json& pod, const api::SecretKeySelector& ref, const 
                      {"volumeMounts", core::Json::array({read_only_mount(kSssdVolume, kGiven), pipes_mount()})}};
   pod["initContainers"].push_back(std::move(sidecar));
   pod["containers"][0]["volumeMounts"].push_back(pipes_mount());
-  // The volume is optional, because a lost daemon must start again even while the Secret is missing.
+  // The volume is optional, so that a daemon whose pod was lost can start again while the Secret is missing.
   pod["volumes"].push_back(sssd_volume(ref, true));
   pod["volumes"].push_back({{"name", kPipesVolume}, {"emptyDir", {{"medium", "Memory"}}}});
 }

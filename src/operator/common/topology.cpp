@@ -9,11 +9,11 @@
 namespace op {
 namespace {
 
-/// Without a topology.yaml, Slurm has a flat topology of this name. So topology strings stay valid when the file is removed.
+/// The name of the topology that Slurm has without a topology.yaml, so that topology strings stay valid without the file.
 constexpr std::string_view kTopologyName = "default";
 constexpr std::size_t kMaxName = 64;
 constexpr std::size_t kHashLength = 10;
-/// The characters that a name may have. Slurm parses lists of names as hostlists.
+/// The characters that a name may have. Slurm parses lists of names as hostlists, so others would have a special meaning.
 constexpr std::string_view kNameAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
 constexpr std::string_view kSwitch = "      - switch: ", kChildren = "        children: ", kBlock = "      - block: ";
 
@@ -24,8 +24,8 @@ std::vector<std::string> split(std::string_view text, char at) {
   return out;
 }
 
-/// Returns the units of a topology string, from the widest to the narrowest. Empty: the string is not of the topology that the
-/// operator makes from labels.
+/// Returns the units of a topology string, from the widest to the narrowest. Empty: the string does not have the form of those
+/// that the operator makes from labels.
 std::vector<std::string> way_of(std::string_view topology) {
   std::vector<std::string> out = split(topology, ':');
   if (out.empty() || out.front() != kTopologyName) return {};

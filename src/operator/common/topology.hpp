@@ -11,7 +11,7 @@
 
 namespace op {
 
-/// The switches of a tree, or the blocks, by name. The value is the name of the switch above; "" for top switches and blocks.
+/// The switches of a tree, or the blocks, by name. The value is the name of the parent switch; "" for top switches and blocks.
 using TopologyUnits = std::map<std::string, std::string, std::less<>>;
 
 /// The switch above all others. Without it, a job could not span two switches of the widest label.
@@ -20,14 +20,15 @@ inline constexpr std::string_view kTopologyRoot = "k8s";
 /// Returns the first label of the spec that the Kubernetes node lacks, or "".
 [[nodiscard]] std::string missing_label(const api::Topology& spec, const kube::ObjectMeta& kube_node);
 
-/// Returns the topology string of the Slurm nodes on a Kubernetes node. "": the node lacks a label. A unit is named by the
-/// values of all labels down to its own, so that equal values below different units make different units. Slurm limits names to
-/// 64 characters: a longer name is cut and ends with a digest. For a tree, the string has all units from the top, so that Slurm
-/// can create missing switches (switch_record_add_switch) and never refuses its own state because a switch is missing.
+/// Returns the topology string of the Slurm nodes on a Kubernetes node. "": the node lacks a label. The name of a unit
+/// has the values of its label and of all wider labels, so that equal values below different units make different units.
+/// Slurm limits names to 64 characters: a longer name is cut and ends with a digest. For a tree, the string has all
+/// units from the top, so that Slurm can create missing switches (switch_record_add_switch) and always accepts its own
+/// state.
 [[nodiscard]] std::string topology_of(const api::Topology& spec, const kube::ObjectMeta& kube_node);
 
-/// True if the topology string consists only of units of topology_of, for any spec. Assumes that nobody else gives a unit a
-/// name that is kTopologyRoot or begins with it and a slash.
+/// True if the names of all units in the topology string can come from topology_of, for any spec. Assumes that nobody else
+/// names a unit kTopologyRoot, or begins a name with kTopologyRoot and a slash.
 [[nodiscard]] bool is_from_labels(std::string_view topology);
 
 /// True if topology_of could return this topology string for the spec, with some values of the labels.
@@ -36,11 +37,11 @@ inline constexpr std::string_view kTopologyRoot = "k8s";
 /// Parses the units of a file that render_topology has written.
 [[nodiscard]] TopologyUnits read_topology(std::string_view yaml);
 
-/// Adds the units of the topology string, if they can be determined. `before` says which switches are above them. Existing
-/// units stay.
+/// Adds the units of the topology string, unless the string has none or does not fit `type`. If the string lacks the switches
+/// above its first unit, takes them from `before`. Does not change existing units.
 void add_units(TopologyUnits& units, api::TopologyType type, std::string_view topology, const TopologyUnits& before);
 
-/// True if Slurm accepts the topology string with these units. It refuses to start with a node whose string it does not accept.
+/// True if Slurm accepts the topology string with these units. slurmctld does not start with a node whose string it rejects.
 [[nodiscard]] bool has_place(const TopologyUnits& units, api::TopologyType type, std::string_view topology);
 
 /// Renders the file. Requires at least one unit. Sorts units by name, so that blocks that share wider labels are neighbours.

@@ -26,8 +26,8 @@ template <class Record = kube::PodRecord>
 /// for this Controller.
 [[nodiscard]] std::function<Keys(const kube::Object&)> of_owner(std::function<Keys(const kube::Key&)> of_controller);
 
-/// Wakes the keys that `of_controller` returns for a Controller that is being deleted, when one of its workers appears or is
-/// gone, because something may wait for the last one.
+/// Wakes the keys that `of_controller` returns for a Controller that is being deleted, each time one of its workers appears or
+/// is gone: objects of the cluster may wait until the last worker is gone.
 void wake_on_last_workers(Wiring& wiring, const run::Controller& who, kube::Cache<kube::PodRecord>& pods,
                           const kube::Cache<kube::Object>& controllers, std::function<Keys(const kube::Key&)> of_controller);
 

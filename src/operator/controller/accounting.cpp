@@ -67,8 +67,8 @@ std::optional<Problem> accounting_problem(const Observed& observed) {
   return {};
 }
 
-/// Returns which keys must be compared before the cluster may join but cannot be compared yet, or nullopt. slurmctld would try
-/// in vain to speak to a slurmdbd with another key.
+/// Returns the keys that must be compared before the cluster may join but cannot be compared yet, or nullopt. slurmctld cannot
+/// connect to a slurmdbd with another key.
 std::optional<Problem> keys_unknown(const Observed& observed) {
   const AccountingFacts& facts = *observed.accounting;
   for (const auto& [field, theirs, ours] : {std::tuple("spec.slurmKeyRef", &facts.slurm_key, &observed.slurm_key),
@@ -89,8 +89,8 @@ const kube::ContainerState* join_of(const kube::PodRecord& pod) {
   return pod.meta.terminating() || found == pod.containers.end() ? nullptr : &*found;
 }
 
-/// Returns the pod whose slurmctld started from its state because slurmdbd did not answer when the cluster should have joined,
-/// or "".
+/// Returns the pod whose slurmctld should have joined at its start but started without slurmdbd, because slurmdbd did not
+/// answer. "": there is none.
 std::string missed_join(const Observed& observed) {
   for (const kube::PodPtr& pod : observed.pods) {
     const kube::ContainerState* join = join_of(*pod);
@@ -157,9 +157,9 @@ std::string joins(const Observed& observed, const ConfigState& state) {
 
 std::string join_script() {
   // The mark is a file that names the slurmdbd from which slurmctld got its cluster ID (the file "clustername"). If slurmdbd
-  // does not answer, that file stays: with the ID, slurmctld starts from its state, and without it, slurmctld would wait. If
-  // slurmctld never used a slurmdbd, its state has no last_tres, and slurmctld would exit ("no TRES"). So this script waits for
-  // slurmdbd. The message that slurmctld is newer than its slurmdbd is written once, in the container's termination message.
+  // does not answer, the ID stays: with it, slurmctld starts from its state, and without it, slurmctld would wait. If slurmctld
+  // never used a slurmdbd, its state has no last_tres, and slurmctld would exit ("no TRES"), so this script waits for slurmdbd.
+  // It writes the message that slurmctld is newer than its slurmdbd once, to the container's termination message.
   return "set -u\n"
          "state=$1 slurmdbd=$2 release=$3 told=$4 words=$5 mark=$1/slurm-operator.slurmdbd\n"
          "trap 'exit 1' TERM\n"
@@ -182,8 +182,8 @@ std::string join_script() {
          "answers() { timeout 3 bash -c \"exec 3<>'/dev/tcp/${slurmdbd%:*}/${slurmdbd##*:}'\" 2>/dev/null; }\n"
          // The operator publishes the release of a slurmdbd shortly after it begins to answer.
          "known() { [ -z \"$release\" ] || [ -s \"$release\" ]; }\n"
-         // A slurmctld that joined, but was killed before its first write of the usage, would never start again. So it joins
-         // anew.
+         // A slurmctld that joined, but was killed before it first wrote its usage, would exit at each start. So it joins
+         // again.
          "[ -e \"$state/assoc_usage\" ] || [ ! -e \"$mark\" ] || rm -f \"$state/clustername\" \"$mark\"\n"
          "[ \"$(cat \"$mark\" 2>/dev/null)\" != \"$slurmdbd\" ] || [ ! -e \"$state/clustername\" ] || exit 0\n"
          "if [ -e \"$state/clustername\" ] && [ -e \"$state/last_tres\" ] && ! answers; then\n"
@@ -191,7 +191,7 @@ std::string join_script() {
          "  exit 0\n"
          "fi\n"
          "echo \"waiting for slurmdbd at $slurmdbd\"\n"
-         // Most slurmdbds answer soon, and some never do, so later pauses are longer.
+         // Most slurmdbds answer soon, and some never answer, so later pauses are longer.
          "tries=0\n"
          "until known && answers; do\n"
          "  tries=$((tries + 1)) pause=0.2\n"

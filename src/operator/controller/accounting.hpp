@@ -5,10 +5,10 @@
 // report it to slurmdbd. So a cluster joins an Accounting with a restart: before slurmctld starts, an init container removes
 // the number, once for each slurmdbd.
 //
-// A slurmctld without a number waits at its start for slurmdbd, with its port open. Therefore a new cluster waits in the init
-// container, where users see it. So does a slurmctld that is newer than its slurmdbd, before it touches its state. A running
-// cluster joins when slurmdbd answers. If slurmdbd goes away during the restart, a slurmctld that never had a slurmdbd waits. A
-// slurmctld that has joined also starts without slurmdbd and keeps the records for it.
+// A slurmctld without a number opens its port and then waits for slurmdbd, which users cannot see. So a new cluster waits in
+// the init container instead. A slurmctld that is newer than its slurmdbd also waits there, before it changes its state. A
+// running cluster joins when slurmdbd answers. If slurmdbd goes away during the restart, a slurmctld that never had a slurmdbd
+// waits. A slurmctld that has joined before starts without slurmdbd and keeps the records for it.
 //
 // Folder src/operator/controller: the controller of Controllers: slurmctld and its configuration. Uses operator/common, and no
 // other controller.
@@ -25,20 +25,20 @@
 
 namespace op::controller {
 
-/// Adds the Accounting's settings to slurm.conf. While something is wrong with the Accounting, the settings stay as `state`
-/// offers them, and a new cluster waits.
+/// Adds the Accounting's settings to slurm.conf. While the Accounting has a problem, keeps the settings that the offered
+/// slurm.conf of `state` has, and a new cluster does not join.
 void add_accounting(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered);
 
 /// Returns a problem for each setting in the user's slurm.conf that spec.accountingRef already sets.
 std::vector<slurm::conf::Problem> accounting_settings(const Observed& observed, const slurm::conf::Conf& user);
 
-/// Returns the slurmdbd of the cluster according to spec.accountingRef and the offered file, as "host:port", or "".
+/// Returns the slurmdbd with which the cluster is to run, from spec.accountingRef and the offered file: "host:port", or "".
 std::string joins(const Observed& observed, const ConfigState& state);
 
 /// The init container of slurmctld that lets the cluster join the Accounting.
 inline constexpr const char* kJoin = "accounting";
 /// Returns the script of the init container. Arguments: the state directory, "host:port" of slurmdbd, the file with slurmdbd's
-/// release ("": nobody reports it), a file that marks that the release was found too old, and the termination message file.
+/// release ("": it is not published), a file to create if that release is too old, and the file for the termination message.
 std::string join_script();
 
 /// Returns the name of the ConfigMap with the release of the slurmdbd at "host:port", if the operator runs that slurmdbd, or
@@ -48,13 +48,13 @@ std::string release_map(const std::string& ns, const std::string& slurmdbd);
 /// Returns the step that makes the kubelet deliver the release at once to a slurmctld that waits for it.
 std::optional<plan::Step> tell_release(const Observed& observed);
 
-/// Returns why slurmctld does not start, according to the init container: it is newer than its slurmdbd.
+/// Returns the problem that slurmctld does not start because it is newer than its slurmdbd, as the init container reports.
 std::optional<Problem> start_problem(const Observed& observed);
 
 /// Returns what slurmctld waits for in the init container, or "".
 std::string awaited_slurmdbd(const Observed& observed, const ConfigState& state);
 
-/// Sets AccountingJoined if spec.accountingRef is set.
+/// Sets the condition AccountingJoined if spec.accountingRef is set.
 void set_accounting_condition(Conditions& conditions, const Observed& observed, const ConfigState& state,
                               const Rendered& wanted);
 

@@ -33,7 +33,7 @@ class Port {
     socklen_t size = sizeof address;
     EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
     EXPECT_EQ(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    // Nobody accepts the connections.
+    // The kernel completes connections to a listening socket. The test accepts none of them.
     if (listens) {
       EXPECT_EQ(::listen(socket_, SOMAXCONN), 0);
     }

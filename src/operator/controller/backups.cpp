@@ -29,7 +29,7 @@ bool as_wanted(const Observed& observed, const kube::PodPtr& pod) {
   return stands_by(pod) && pod->meta.label(api::kLabelRevisionHash) == revision;
 }
 
-/// True if the StatefulSet's status is up to date with its spec, or does not say for which spec it is.
+/// True if Kubernetes has processed the StatefulSet's present spec, or if its status does not say which spec it processed.
 bool seen_by_kubernetes(const kube::Object& set) {
   const std::int64_t seen = core::get_int(set.body, {"status", "observedGeneration"});
   return seen == 0 || seen == set.meta.generation;
@@ -44,10 +44,10 @@ std::vector<std::string> names_of(const std::vector<kube::PodPtr>& pods, bool (*
   return out;
 }
 
-/// The time that the primary may take to start once its backups are deleted. The backup that serves has a minute of it to write
-/// its state.
+/// The time that the primary may take to start after its backups were deleted. It includes the minute that the serving backup
+/// has to write its state.
 constexpr core::Duration kHandOver{120000};
-/// The time for which to wait for Slurm to show whether a backup serves.
+/// How long to wait until Slurm shows whether a backup serves.
 constexpr core::Duration kUnheard{60000};
 
 bool has_begun(const kube::PodRecord& pod, std::string_view container) {
@@ -64,7 +64,7 @@ const kube::PodRecord* primary_to_be(const Observed& observed) {
   return nullptr;
 }
 
-/// Returns when the backups began to hand over to this pod of the primary, as recorded. nullopt: they have not.
+/// Returns when the backups began to hand over to this pod of the primary, according to its annotation. nullopt: they have not.
 std::optional<core::WallTime> noted_hand_over(const Observed& observed, const kube::PodRecord& primary) {
   if (!observed.backup_set) return {};
   const std::string_view note = observed.backup_set->meta.annotation(api::kAnnotationHandedOver);
@@ -80,21 +80,21 @@ std::optional<core::WallTime> false_since(const Observed& observed) {
   return before != nullptr && before->status == api::ConditionStatus::kFalse ? before->last_transition_time : std::nullopt;
 }
 
-/// Returns since when the backups have handed over, or now if they should begin. nullopt: they should not hand over. They hand
-/// over only once for each pod of the primary. If the machine of that pod is lost, the pod still looks as if it waited.
+/// Returns since when the backups have been handing over, or now if they should begin. nullopt: they should not hand over. They
+/// hand over only once for each pod of the primary, because the pod seems to wait even if its machine is lost.
 std::optional<core::WallTime> hands_over_since(const Observed& observed) {
   const kube::PodRecord* primary = primary_to_be(observed);
   if (primary == nullptr) return {};
   const core::WallTime now = observed.context.now;
   if (const auto noted = noted_hand_over(observed, *primary)) return now - *noted < kHandOver ? noted : std::nullopt;
   if (!has_begun(*primary, kWaitBackup)) return {};
-  // If Slurm does not show whether a backup serves, a primary that waits shows it: it sees the backup's heartbeat.
+  // If Slurm does not show whether a backup serves, a waiting primary shows it, because it watches the backup's heartbeat.
   const auto since = false_since(observed);
   const bool unheard = observed.restapis.empty() || (since && now - *since >= kUnheard);
   return backup_serves(observed) || unheard ? std::optional(now) : std::nullopt;
 }
 
-/// True if the primary still waits after the hand-over, and the operator does nothing more about it.
+/// True if the primary still waits after the hand-over. The operator then does nothing more about it.
 bool waits_in_vain(const Observed& observed) {
   const kube::PodRecord* primary = primary_to_be(observed);
   return primary != nullptr && noted_hand_over(observed, *primary) && has_begun(*primary, kWaitBackup) &&
@@ -147,8 +147,8 @@ bool primary_may_restart(const Observed& observed, const ConfigState& state) {
 }
 
 std::optional<OtherSlurmctlds> find_other_slurmctlds(const Observed& observed) {
-  // A StatefulSet that the operator has applied is ours, and goes back to one pod if somebody scales it. It is not ours any
-  // more if it was handed back to the Go operator since. Only pods of the Go operator have the label kLabelControllerActive.
+  // A StatefulSet that the operator has applied is ours, and the operator reduces it to one pod if somebody scales it. It is no
+  // longer ours if the Go operator has adopted it since. Only pods of the Go operator have the label kLabelControllerActive.
   const kube::ObjectPtr& set = observed.stateful_set;
   if (!set || set->meta.terminating()) return {};
   const bool labelled = std::ranges::any_of(
@@ -211,7 +211,7 @@ bool plan_backups(Draft& draft, plan::Lane& lane, const ConfigState& state, cons
   const std::optional<core::WallTime> over = hands_over_since(observed);
   const std::optional<core::WallTime> noted = primary != nullptr ? noted_hand_over(observed, *primary) : std::nullopt;
   if (observed.backup_set && !primary_ready(observed) && std::ranges::any_of(observed.backup_pods, stands_by)) {
-    // One of the backups may be serving, so the primary must not start before it is known whether one does.
+    // A backup may be serving, so the primary must not start before this is known.
     if (!over) {
       const auto since = false_since(observed);
       const core::Duration left = since ? *since + kUnheard - observed.context.now : core::Duration{0};
@@ -224,7 +224,7 @@ bool plan_backups(Draft& draft, plan::Lane& lane, const ConfigState& state, cons
     }
   }
   core::Json set = build_backup_set(observed, state, slurm_key_digest);
-  // A backup of another release does not understand the primary, and would take over while the primary serves.
+  // A backup of another release cannot communicate with the primary, and would take over while the primary serves.
   if (over || changes_release(observed, state)) set["spec"]["replicas"] = 0;
   if (const std::optional<core::WallTime> at = over ? over : noted) {
     set["metadata"]["annotations"][std::string(api::kAnnotationHandedOver)] =
@@ -275,7 +275,7 @@ void set_backups_condition(Conditions& conditions, Draft& draft) {
   append(draft.problems, pod_problems(observed.backup_pods));
   append(draft.problems, refused_files(observed.backup_pods));
   if (all) return;
-  // Backups are replaced with each configuration, so a backup that is not ready yet is no error.
+  // Backups are replaced with each configuration, so a backup that is not ready for a short time is no error.
   const auto since = false_since(observed);
   const core::Duration left = since ? kOverdue - (observed.context.now - *since) : kOverdue;
   if (left > core::Duration{0}) {

@@ -16,29 +16,29 @@ core::Json build_internal_service(const Observed& observed);
 core::Json build_pod_service(const Observed& observed, const std::string& pod);
 /// Returns the PodDisruptionBudget of all slurmctlds, which exists only with backups.
 core::Json build_slurmctld_pdb(const Observed& observed);
-/// These return the headless Service and the PodDisruptionBudget of all workers of this Controller, across NodeSets.
+/// Return the headless Service and the PodDisruptionBudget of all workers of this Controller, across NodeSets.
 core::Json build_workers_service(const Observed& observed);
 core::Json build_workers_pdb(const Observed& observed);
 core::Json build_config_map(const Observed& observed, const ConfigState& state);
 /// Returns the ConfigMap `name` with copies of the user's files in `content`: the offered or accepted files of a ConfigState.
 core::Json build_file_copies(const Observed& observed, const std::string& name,
                              const std::map<std::string, std::string>& content);
-/// True if slurmctld's pods mount copies of the user's files. Earlier releases mounted the user's ConfigMaps. Copies are
-/// mounted once all files to which slurmctld may have to return are known, and while there is any such file, because a file
-/// that the spec no longer names may have to come back. Until the files are known, the mounts stay as they are.
+/// True if slurmctld's pods mount copies of the user's files. Earlier releases mounted the user's ConfigMaps. They mount copies
+/// once all files that a rollback may need are known, and as long as there is such a file, even if the spec no longer names it.
+/// Until the files are known, the mounts do not change.
 bool mounts_copies(const Observed& observed, const ConfigState& state);
 /// Returns the StatefulSet of slurmctld. `state`: the content of the ConfigMap. `slurm_key_digest`: the digest of the keyring
-/// that slurmctld will mount. Also needs the JWT key. Fields that Kubernetes never lets change are copied from the observed
+/// that slurmctld will mount. Requires the JWT key. Copies the fields that Kubernetes never lets change from the observed
 /// StatefulSet, if there is one.
 core::Json build_stateful_set(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest);
 /// Returns the StatefulSet of the standby slurmctlds, with the same configuration and key.
 core::Json build_backup_set(const Observed& observed, const ConfigState& state, const std::string& slurm_key_digest);
-/// Returns a Secret with the result of the recipe, which is created once. It has no owner, so that it outlives the Controller.
+/// Returns a Secret to create once with the result of the recipe. It has no owner, so that it outlives the Controller.
 core::Json build_key_secret(const Observed& observed, const KeyRef& ref, core::Json recipe);
 
 /// Returns the directory with slurmctld's state.
 std::string state_directory(const Observed& observed);
-/// Returns the digest of sssd.conf in slurmctld's pod template, or "".
+/// Returns the digest of sssd.conf that slurmctld's pod template has, or "".
 std::string made_with_sssd_conf(const Observed& observed);
 /// Returns the image with which slurmctld will run.
 std::string slurmctld_image(const api::ControllerSpec& spec);

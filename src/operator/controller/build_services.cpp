@@ -17,7 +17,7 @@ core::Json headless(const kube::StringMap& selector, std::string_view port_name,
           {"ports", core::Json::array({service_port(port_name, port, port_name)})}};
 }
 
-/// Returns the selector of all slurmctlds. Clients may reach any of them: a standby refers clients to another slurmctld, and
+/// Returns the selector of all slurmctlds. Clients may connect to any of them: a standby refers them to another slurmctld, and
 /// clients that know all slurmctlds try the others.
 kube::StringMap slurmctlds(const Observed& observed) {
   const std::string& name = observed.object->meta.name;
@@ -31,8 +31,8 @@ core::Json build_service(const Observed& observed) {
   const api::ServiceSpec& over = observed.controller.spec.service;
   core::Json out = owned_child(kube::resources::kService, {meta.ns, controller_object_name(meta.name)}, resources::kController,
                                meta, controller_labels(meta.name), over.metadata);
-  // slurmctld stays reachable while it is not ready. Without backups there is no other slurmctld, and an endpoint that comes
-  // and goes only adds delay. The selector works without a running operator.
+  // slurmctld stays reachable while it is not ready. Without backups there is no other slurmctld, and removing the endpoint for
+  // a moment would only add delay. The selector works without a running operator.
   core::Json spec{{"publishNotReadyAddresses", true}};
   core::Json ports = core::Json::array(
       {service_port(kAppController, over.port != 0 ? over.port : api::kPortSlurmctld, kAppController, over.node_port)});

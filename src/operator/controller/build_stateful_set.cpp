@@ -29,9 +29,9 @@ constexpr const char* kLogDirectory = "/var/log/slurm";
 constexpr const char* kSlurmdbdVolume = "slurmdbd";
 constexpr const char* kSlurmdbdDirectory = "/mnt/slurmdbd";
 
-/// Returns the script of a sidecar for clusters without a RestApi. The sidecar does what the operator does over REST: it
-/// reconfigures slurmctld if slurmctld does not know the partition that marks slurm.conf. It tries a refused configuration
-/// again after a minute. Before a reconfigure, it waits for jobs that are starting, for a minute at most: see prologs.hpp.
+/// Returns the script of a sidecar for clusters without a RestApi. Like the operator over REST, it reconfigures slurmctld if
+/// slurmctld does not know the partition that marks slurm.conf. It tries a refused configuration again after a minute. Before a
+/// reconfigure, it waits for jobs that are starting, for a minute at most: see prologs.hpp.
 std::string reconfigure_script() {
   return "set -u\n"
          "trap 'exit 0' TERM\n"
@@ -61,8 +61,8 @@ std::string reconfigure_script() {
 
 /// Returns the script that waits until no backup serves. A serving backup writes the time and its number, which is not 0, to
 /// the file "heartbeat" four times per SlurmctldTimeout, and at least every 30 seconds (slurmctld/heartbeat.c). A backup that
-/// takes over begins to write the file after it has read the state. Slurm's own request to a backup to step down gives up after
-/// half a minute, and the primary then reads a state that lacks what the backup has not written yet.
+/// takes over begins to write the file after it has read the state. This script is needed because Slurm's own request to a
+/// backup to step down gives up after half a minute: the primary would then read a state without the backup's last changes.
 std::string wait_backup_script(const std::string& state) {
   return "trap 'exit 1' TERM\n"
          "timeout=$(sed -n 's/^ *SlurmctldTimeout *= *\\([0-9][0-9]*\\).*/\\1/Ip' /etc/slurm/slurm.conf | tail -n 1)\n"
@@ -121,9 +121,9 @@ bool has_source(const Observed& observed, const core::Json& source) {
   });
 }
 
-/// True if the pod mounts our topology.yaml. It does so if the file is offered. While spec.topology exists without an offered
-/// file, a new StatefulSet mounts the file, and an existing one keeps the mount that it has or lacks. So slurmctld is not
-/// restarted for the mount alone.
+/// True if the pod mounts our topology.yaml: always if the file is offered. If spec.topology exists but the file is not
+/// offered, a new StatefulSet mounts the file, and an existing one does not change. So slurmctld is not restarted only for the
+/// mount.
 bool mounts_topology(const Observed& observed, const ConfigState& state, const core::Json& source) {
   if (state.offered.contains(std::string(kTopologyYaml))) return true;
   if (!observed.controller.spec.topology) return false;
@@ -206,7 +206,7 @@ core::Json slurmctld_container(const Observed& observed) {
                                           mount(kSocketVolume, "/run/slurmctld"), mount(kLogVolume, kLogDirectory),
                                           mount(kStateVolume, state_directory(observed))})},
   };
-  // Reading the state of a large cluster takes minutes, and nothing is gained by killing slurmctld in the meantime.
+  // Reading the state of a large cluster takes minutes. A restart in the meantime would only begin it again.
   out["startupProbe"] = probe(kAppController, 600);
   out["livenessProbe"] = probe(kAppController, 60);
   out["readinessProbe"] = probe(kAppController, 3);
@@ -283,8 +283,8 @@ std::string observed_annotation(const Observed& observed, std::string_view name)
   return core::get_string(observed.stateful_set->body, {"spec", "template", "metadata", "annotations", name});
 }
 
-/// Lets clients in slurmctld's own pod reach slurmctld without its Service. Through the Service, they would have an address of
-/// their host, and slurmctld calls a waiting srun back at the address from which it came.
+/// Lets clients in slurmctld's own pod reach slurmctld without its Service. Through the Service, they would seem to have an
+/// address of their machine, and slurmctld would call a waiting srun back at that address.
 void name_itself(core::Json& pod, const std::string& own) {
   constexpr const char* kItself = "127.0.0.1";
   core::Json& aliases = pod["hostAliases"];
@@ -294,7 +294,7 @@ void name_itself(core::Json& pod, const std::string& own) {
   alias["hostnames"].push_back(own);
 }
 
-/// Returns an affinity that keeps slurmctlds apart: two on one machine would be lost together.
+/// Returns an affinity that puts slurmctlds on different machines: two on one machine would be lost together.
 core::Json apart(const kube::ObjectMeta& meta) {
   const core::Json term{{"topologyKey", "kubernetes.io/hostname"},
                         {"labelSelector", {{"matchLabels", slurmctld_selector(meta.name)}}}};
@@ -307,11 +307,11 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
   const api::ControllerSpec& spec = observed.controller.spec;
   core::Json pod{
       {"automountServiceAccountToken", false},
-      // Environment variables named after Services could be taken for settings of the daemon.
+      // Without this, environment variables with the names of Services could be taken for settings of the daemon.
       {"enableServiceLinks", false},
       {"terminationGracePeriodSeconds", 60},
-      // slurmctld resolves the names of workers' hosts and of each srun's host, and does nothing else while no DNS knows a
-      // name.
+      // slurmctld resolves the host names of workers and of each srun's host. While DNS does not know a name, slurmctld does
+      // nothing else.
       {"dnsConfig",
        {{"searches",
          core::Json::array({workers_domain(observed.object->meta.ns, observed.object->meta.name, observed.cluster_domain)})}}},
@@ -323,7 +323,7 @@ core::Json pod_template(const Observed& observed, const ConfigState& state, cons
   core::Json init = init_containers(observed, state, role);
   if (!init.empty()) pod["initContainers"] = std::move(init);
   if (spec.sssd_conf_ref) add_sssd_sidecar(pod, *spec.sssd_conf_ref, slurmctld_image(spec), spec.pod_template);
-  // Changed annotations replace the pod: only what needs a restart may be here.
+  // A change of these annotations replaces the pod, so they may have only what needs a restart.
   kube::StringMap annotations{
       {std::string(api::kAnnotationDefaultContainer), std::string(kAppController)},
       {std::string(api::kAnnotationSlurmKeyHash), slurm_key_digest},
@@ -431,10 +431,10 @@ core::Json build_backup_set(const Observed& observed, const ConfigState& state, 
   return out;
 }
 
-/// True if the claim itself has what is wanted: users may have changed its size, as its StorageClass allows.
+/// True if the claim itself is as wanted, because users have changed its size as its StorageClass allows.
 bool claim_follows(const Observed& observed, core::Json wanted) {
   if (!observed.claim) return false;
-  // If no volume is named, any volume is right: the claim names the one that it is bound to.
+  // If the spec names no volume, the volume to which the claim is bound is accepted.
   if (core::get_string(wanted, {"volumeName"}).empty()) wanted.erase("volumeName");
   return core::contains(observed.claim->body, {{"spec", std::move(wanted)}});
 }

@@ -74,7 +74,7 @@ TEST(StatefulSet, ClientsInThePodReachSlurmctldWithoutItsService) {
       << "those of users stay";
 }
 
-/// slurmctld resolves the host of each srun that it has something to tell, while it holds its job lock.
+/// slurmctld resolves the host name of each srun to which it sends a message, while it holds its job lock.
 TEST(StatefulSet, SlurmctldKnowsTheNamesOfWorkersAndLoginNodes) {
   Observed observed = observed_of(Json::object());
   observed.cluster_domain = "example.com";
@@ -138,8 +138,8 @@ TEST(StatefulSet, ReconfigureSidecarWaitsForJobsThatStart) {
   EXPECT_EQ(waited_before_reconfigure("[ $(wc -l <\"$pauses\") -gt 3 ] || echo '9 RUNNING Prolog'"), "4\n");
 }
 
-// ReturnToService decides whether a node that an administrator set down, or that did not respond, accepts jobs again when it
-// registers.
+// ReturnToService decides whether a node accepts jobs again when it registers, after an administrator set it down or after it
+// did not respond.
 TEST(RenderConfig, SaysWhatReturnsToService) {
   const std::string conf = render_config(observed_of(Json::object()), {}).files.at("slurm.conf");
   EXPECT_NE(conf.find("\nReturnToService=1\n"), std::string::npos) << conf;

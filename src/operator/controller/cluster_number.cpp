@@ -17,7 +17,7 @@ namespace op::controller {
 namespace {
 
 constexpr const char* kTryAgain = "slurm-operator.try-again";
-/// The end of numbers_differ once slurmctld has passed the init container, after which slurmctld does not wait any more.
+/// The end of numbers_differ once slurmctld has passed the init container. slurmctld does not wait again after that.
 constexpr std::string_view kPassed = " passed";
 
 /// Finds `before` in the text from `at` on. Returns the digits that follow, and moves `at` to them. "": there are none.
@@ -41,7 +41,7 @@ const kube::ContainerState* state_of(const kube::PodRecord& pod, std::string_vie
   return found == pod.containers.end() ? nullptr : &*found;
 }
 
-/// True if the template of a StatefulSet has the init container. While it has, numbers_differ is kept: without it, the template
+/// True if the template of a StatefulSet has the init container. Then numbers_differ must be kept: without it, the template
 /// would change, and slurmctld would be restarted.
 bool waits_in_template(const Observed& observed) {
   for (const kube::ObjectPtr& set : {observed.stateful_set, observed.backup_set}) {
@@ -92,7 +92,7 @@ std::vector<std::string> noted_numbers(const ConfigState& state) {
 }
 
 std::string wait_number_script() {
-  // If the state has no cluster ID, this script ends at once: slurmctld then takes slurmdbd's ID, and join_script waits for
+  // Without a cluster ID in the state, this script ends at once: slurmctld then takes slurmdbd's ID, and join_script waits for
   // slurmdbd. The mark is in the state's volume, so the mark of the primary also lets its backups pass.
   return std::string(
              "set -u\n"

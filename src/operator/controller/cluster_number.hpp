@@ -1,9 +1,9 @@
-// Handles an accounting database that was restored, or lost its records, while the cluster continues to run.
+// Handles an accounting database that was restored or has lost its records while the cluster runs.
 //
 // slurmdbd gives each cluster a number. slurmctld stores it with its state, and exits at its start (fatal: CLUSTER ID
-// MISMATCH), before it reads its jobs, if slurmdbd reports another number. Only slurmctld reports both numbers. So they are
-// taken from its termination message, and an init container of its next pod waits for a person, because nobody else knows which
-// database is the right one. Jobs run on in the meantime, and the state stays as it is.
+// MISMATCH), before it reads its jobs, if slurmdbd reports another number. The operator reads both numbers from slurmctld's
+// termination message. Only a person can know which database is right, so an init container of the next pod waits for that
+// person. Meanwhile, jobs continue and the state stays unchanged.
 #pragma once
 
 #include <optional>
@@ -20,23 +20,23 @@ namespace op::controller {
 /// The init container of slurmctld's pod that waits until a person has resolved the difference.
 inline constexpr const char* kClusterNumber = "cluster-number";
 
-/// The number of the cluster in slurmctld's state and in slurmdbd.
+/// The number of the cluster in slurmctld's state (`ours`) and in slurmdbd (`theirs`).
 struct ClusterNumbers {
   std::string ours, theirs;
 };
 /// Parses the termination message of slurmctld. Returns nullopt if slurmctld is ready or has ended for another reason.
 std::optional<ClusterNumbers> differing_numbers(const kube::ContainerState& slurmctld);
 
-/// Records the numbers if slurmctld crashes repeatedly because of them, and later that it is up again. Forgets old numbers.
+/// Records in `next` the numbers if slurmctld crashes because they differ, and later that it is ready. Clears old numbers.
 void note_numbers(const Observed& observed, ConfigState& next);
 
 /// Returns the arguments of the init container's script after the state directory: both numbers, and the pod for which they
 /// were recorded. Empty: there is nothing to wait for.
 std::vector<std::string> noted_numbers(const ConfigState& state);
-/// Returns the script of the init container. It waits in one pod for each record of numbers; later pods do not wait.
+/// Returns the script of the init container. Only the next pod after a record of numbers waits; later pods do not.
 std::string wait_number_script();
 
-/// Returns the problem that the numbers differ, and what to do about it. nullopt: no difference is known.
+/// Returns the problem that the numbers differ, with what to do about it. nullopt: they do not differ, as far as is known.
 std::optional<Problem> number_problem(const Observed& observed, const ConfigState& state);
 
 }  // namespace op::controller

@@ -27,7 +27,7 @@ namespace {
 namespace conf = slurm::conf;
 
 constexpr std::string_view kEtc = "/etc/slurm/";
-/// Files that the operator writes, whatever a user's ConfigMap contains.
+/// Files that only the operator writes. Files of these names in a user's ConfigMap are ignored.
 constexpr std::string_view kReserved[] = {"slurm.conf", "slurmdbd.conf", "slurm.key", "jwt.key"};
 bool is_reserved(std::string_view file) {
   return std::ranges::find(kReserved, file) != std::end(kReserved);
@@ -36,8 +36,8 @@ bool is_reserved(std::string_view file) {
 /// The largest total size of the files, which is the limit of a ConfigMap (MaxSecretSize in Kubernetes). Names are not counted.
 constexpr std::size_t kMostFiles = std::size_t{1024} * 1024;
 
-/// The default SlurmctldTimeout, in seconds. A slurmctld that takes longer to reload its state in a reconfigure needs a longer
-/// timeout: otherwise a backup would take over.
+/// The default SlurmctldTimeout, in seconds. If slurmctld takes longer to read its state again in a reconfigure, users must set
+/// a longer timeout, because a backup would take over.
 constexpr int kSlurmctldTimeout = 6;
 
 /// The cgroup.conf unless the user gives one, as in the Go operator. IgnoreSystemd is set because a pod has no systemd.
@@ -153,8 +153,8 @@ void add_hosts(conf::Conf& out, const std::vector<std::string>& pods, const std:
       out.add("SlurmctldHost", host);
     }
   }
-  // A backup waits this long for the primary's answer. It also checks the primary's heartbeat, which is written four times as
-  // often, in whole seconds: with less than 4, the primary would write it without a pause.
+  // The time for which a backup waits for the primary's answer. The backup also checks the primary's heartbeat, which is
+  // written four times in this time, with pauses in whole seconds: with less than 4, the primary would write it without pauses.
   out.set("SlurmctldTimeout", std::to_string(kSlurmctldTimeout));
 }
 
@@ -177,9 +177,9 @@ conf::Conf base_conf(const Observed& observed) {
   out.set("SlurmdUser", "root");
   out.set("SlurmdPort", std::to_string(api::kPortSlurmd));
   out.set("SlurmdSpoolDir", "/var/spool/slurmd");
-  // With 1, a node that is DOWN because it did not respond returns by itself, and any other DOWN stays. With 2, even a DOWN
-  // that an administrator has set would end with the node's next registration, and every reconfigure makes all slurmds
-  // register. The operator resumes nodes that Slurm itself sets DOWN for another cause.
+  // With 1, a node that is DOWN because it did not respond returns by itself, and other nodes stay DOWN. With 2, a node that an
+  // administrator has set DOWN would return at its next registration, and each reconfigure makes all slurmds register. The
+  // operator itself resumes nodes that Slurm has set DOWN for another cause.
   out.set("ReturnToService", "1");
   // Dynamic nodes need room in the node table. This is the largest size without special cases in Slurm.
   out.set("MaxNodeCount", "65533");
@@ -200,13 +200,13 @@ void add_scripts(conf::Conf& out, const Observed& observed) {
   };
   add("PrologSlurmctld", kEtc, observed.prolog_slurmctld);
   add("EpilogSlurmctld", kEtc, observed.epilog_slurmctld);
-  // slurmd gets these scripts with the configuration, next to its slurm.conf. So they are named without a path.
+  // slurmd gets these scripts with the configuration, next to its slurm.conf, so their names have no path.
   add("Prolog", "", observed.prolog);
   add("Epilog", "", observed.epilog);
 }
 
-/// Returns what has the name of this NodeSet in Slurm: "a node", or "a worker of NodeSet ...". slurmctld does not start with a
-/// slurm.conf in which a NodeSet has the name of a node. nullopt: the name is free. "": this is not known yet.
+/// Returns what else has the NodeSet's name in Slurm: "a node", or "a worker of NodeSet ...". slurmctld does not start with a
+/// slurm.conf in which a NodeSet has the name of a node. nullopt: the name is free. "": this is unknown so far.
 std::optional<std::string> find_namesake(const Observed& observed, const ConfigState& state, const std::string& name) {
   const auto maker = std::ranges::find_if(
       observed.nodesets, [&](const NodeSetFacts& nodeset) { return ordinal_of(name, nodeset.host_prefix).has_value(); });
@@ -215,12 +215,12 @@ std::optional<std::string> find_namesake(const Observed& observed, const ConfigS
   // While Slurm does not answer, its last answer counts. Otherwise the file would change, and be offered anew, whenever Slurm
   // stops answering.
   if (slurm::has_answered(observed.snapshot) && observed.snapshot->node(name) != nullptr) return whose;
-  // While Slurm has not answered yet, a cluster that has loaded a configuration may have any node. Any other cluster may have a
-  // record of a worker of this name.
+  // While Slurm has not answered, a cluster that has loaded a configuration may have a node of any name. Another cluster may
+  // have a record of a worker of this name.
   const bool unknown = !slurm::has_answered(observed.snapshot) && state.exists() && !observed.restapis.empty() &&
                        (workers_name || !state.accepted_hash.empty());
   if (!unknown && !observed.worker_nodes.contains(name)) return {};
-  // An existing NodeSet keeps the name: Slurm does not accept a worker of this name.
+  // A NodeSet that slurm.conf already has keeps the name: Slurm then accepts no worker of this name.
   if (conf::parse(conf::Kind::kSlurm, slurm_conf(state.offered)).conf.record("NodeSet", name) != nullptr) return {};
   return unknown && !workers_name ? std::string() : whose;
 }
@@ -251,7 +251,7 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
                                                : core::fail(core::ErrorCode::kInvalid, nodeset.partition_error);
     const bool left_out = state.leaves_out(name, nodeset.partition_config);
     if (line && !left_out) {
-      // Jobs submitted to a partition that is about to be removed would wait in vain.
+      // If a partition is about to be removed, jobs submitted to it would never start.
       out.add(nodeset.ending ? drained(*line) : *line);
     } else {
       const auto files = left_out || !state.accepted_hash.empty() ? state.accepted_files() : state.offered;
@@ -260,13 +260,13 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
         out.add(*entry);
       } else if (left_out && (state.accepted_hash.empty() ? has_run(observed, state)
                                                           : observed.workers_registered && slurmctld_crashes(observed))) {
-        // The settings that slurmctld used are unknown, but it may have jobs of this partition. A bare partition keeps them
-        // all.
+        // The settings with which slurmctld runs are unknown, but it may have jobs in this partition. A partition without
+        // settings keeps all of them.
         out.add_record("PartitionName", name, "Nodes=" + name);
       }
     }
     std::string wrong = line ? "" : line.error().message;
-    // Only a refusal of its own shows that this partition is the cause. Until then, the cause is being determined.
+    // The partition is the cause only if it was refused alone. Until then, the cause is being determined.
     const LeftOut* known = state.known_against(name, nodeset.partition_config);
     if (line && known != nullptr && !known->refusal.empty()) {
       wrong = "slurmctld refuses it, and keeps the previous configuration: " + known->refusal +
@@ -285,7 +285,7 @@ void add_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& 
   }
 }
 
-/// Keeps the lines of NodeSets that are gone while some of their workers remain. That happens with `kubectl delete
+/// Keeps the lines of NodeSets that are gone while some of their workers remain. This happens after `kubectl delete
 /// --cascade=orphan`, or if somebody removes the finalizer. The lines stay as slurmctld accepted them, because slurmctld ends
 /// the jobs of a partition that is removed.
 void keep_left_nodesets(conf::Conf& out, const Observed& observed, const ConfigState& state, Rendered& rendered) {
@@ -343,7 +343,7 @@ std::string other_inputs(const Observed& observed, const std::string& topology) 
       if (!map.binary.empty()) out["binary"][map.name] = map.binary;
     }
   }
-  // slurmctld sends these scripts to every slurmd with the configuration. It reads its own scripts when it runs them.
+  // slurmctld sends these scripts to slurmds with the configuration. It reads its own scripts only when it runs them.
   for (const NamedFiles& map : observed.prolog) out["prolog"][map.name] = map.files;
   for (const NamedFiles& map : observed.epilog) out["epilog"][map.name] = map.files;
   if (observed.jwks) out["jwks"] = observed.jwks->files;
@@ -397,9 +397,9 @@ std::string own_map_named(const Observed& observed) {
   return "";
 }
 
-// The command leaves out two kinds of lines. Lines with ### are a banner that slurmctld logs at each start if others may write
-// to its volume. After a rollback, each slurmd has another slurm.conf for a moment, and slurmctld logs that as an error of each
-// node.
+// The command in the hint leaves out two kinds of lines that are not errors. Lines with ### are a banner, which slurmctld logs
+// at each start if others may write to its volume. After a rollback, each slurmd has another slurm.conf for a moment, which
+// slurmctld logs as an error of each node.
 std::string log_hint(const Observed& observed, std::string_view refusal) {
   if (refusal.starts_with(kEndsWithIt)) return "";
   const kube::ObjectMeta& meta = observed.object->meta;
@@ -496,7 +496,7 @@ Rendered render_config(const Observed& observed, const ConfigState& state) {
   out.files[std::string(kSlurmConf)] = text + conf::marker_partition(slurm::Owner::kOperator, out.hash) + "\n";
   if (std::string cgroup = cgroup_conf(observed); !cgroup.empty()) out.files[std::string(kCgroupConf)] = std::move(cgroup);
   if (!topology.text.empty()) out.files[std::string(kTopologyYaml)] = std::move(topology.text);
-  // The pod is kept, and slurmctld would not start in it without this file.
+  // The pod is kept, and slurmctld would not start in this pod without this file.
   if (const std::string* kept = file_copy(state, kTopologyYaml); out.keeps_pod && kept != nullptr)
     out.files.emplace(std::string(kUsers) + std::string(kTopologyYaml), *kept);
   return out;

@@ -11,7 +11,7 @@
 
 namespace op::controller {
 
-/// Reason of a warning: a NodeSet is left out of slurm.conf because something else has its name.
+/// Reason of a warning: a NodeSet is left out of slurm.conf because its name in Slurm is already taken.
 inline constexpr std::string_view kNodeSetNameTaken = "NodeSetNameTaken";
 
 struct ConfigState;
@@ -24,10 +24,10 @@ struct Rendered {
   std::string hash;
   /// spec.partition.config of the NodeSets with a partition, by the partition's name.
   std::map<std::string, std::string> partitions;
-  /// Items that no resource asks for any more but that the files must keep, mostly because jobs use them.
+  /// Items that no resource asks for any more, but that the files must keep, mostly because jobs use them.
   std::vector<Withheld> withheld;
-  /// Digest of what users ask for, independent of Slurm's answers. The content may change while this digest does not, because
-  /// the content keeps what jobs or Slurm nodes still need.
+  /// Digest of what users ask for. It does not depend on Slurm's answers, but the content does, because it keeps what jobs or
+  /// Slurm nodes still need. So the content may change while this digest does not.
   std::string asked;
   std::string slurmdbd;  ///< slurmdbd according to spec.accountingRef, as "host:port"; "": none.
   /// True if topology.yaml may change when the nodes of Slurm change.
@@ -41,25 +41,25 @@ struct Rendered {
   [[nodiscard]] bool ok() const { return problems.empty(); }
 };
 
-/// Renders the configuration. A partition that Slurm would reject, or that `state` leaves out, stays as slurmctld accepted it,
-/// or is left out.
+/// Renders the configuration. If Slurm would reject a partition, or `state` leaves it out, uses the line that slurmctld last
+/// accepted for the partition, or no line if there is none.
 Rendered render_config(const Observed& observed, const ConfigState& state);
 
-/// Renders the slurm.conf for the slurmrestd of a slurmctld outside of Kubernetes. The lines of spec.extraConf are merged over
-/// it. slurmctld itself does not read this file.
+/// Renders the slurm.conf for the slurmrestd of a slurmctld outside of Kubernetes, with the lines of spec.extraConf. slurmctld
+/// itself does not read this file.
 Rendered render_external(const Observed& observed);
 
-/// Returns the ConfigMap that the spec names although the operator writes it, or "". Its content would count as the content of
-/// the user and change the configuration each time.
+/// Returns the name of a ConfigMap that the spec lists as the user's although the operator writes it, or "". Each write of that
+/// ConfigMap would change the configuration and so cause another write.
 std::string own_map_named(const Observed& observed);
 
-/// Returns, for a message, how to see why slurmctld refuses. Over REST, slurmctld only reports that it refuses: the cause is in
-/// its log. Returns "" for a slurmctld that has ended, because its termination message is reported and its log is gone with its
-/// pod.
+/// Returns, for a message, where to find the cause of slurmctld's refusal: over REST, slurmctld reports only that it refuses,
+/// and the cause is in its log. Returns "" for a slurmctld that has ended, because its termination message is reported and its
+/// log is gone with its pod.
 std::string log_hint(const Observed& observed, std::string_view refusal);
 
-/// Returns, for a message, the nodes that topology.yaml names and Slurm does not know, or "". slurmctld reports them only in
-/// its log.
+/// Returns, for a message, the nodes that topology.yaml names and Slurm does not know, or "". slurmctld reports these nodes
+/// only in its log.
 std::string topology_hint(const Observed& observed);
 
 /// Returns a digest of the scripts that slurmctld itself runs, or "". A change of the scripts needs a fresh volume but no

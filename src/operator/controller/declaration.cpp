@@ -128,8 +128,8 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
         return keys;
       },
       [](const kube::NodeRecord& before, const kube::NodeRecord& after) { return before.meta.labels != after.meta.labels; });
-  // Workers whose NodeSet is gone keep the partition of that NodeSet in slurm.conf. Workers with HTTP probes keep a parameter
-  // out of slurm.conf.
+  // If workers exist whose NodeSet is gone, slurm.conf keeps the partition of that NodeSet. If workers have HTTP probes, a
+  // parameter is left out of slurm.conf.
   wiring.wakes<PodRecord>(
       *this, caches_.pods,
       [this](const PodRecord& pod) -> Keys {
@@ -140,7 +140,7 @@ ControllerController::ControllerController(Wiring& wiring, std::string cluster_d
       },
       appears_or_goes);
 
-  // A worker's pod shows since when Slurm has had its node: the NodeSet writes it there.
+  // A condition on a worker's pod shows since when Slurm has had its node. The NodeSet controller sets it.
   wiring.wakes<PodRecord>(
       *this, caches_.pods,
       [this](const PodRecord& pod) -> Keys {

@@ -14,8 +14,8 @@
 namespace op::controller {
 namespace {
 
-/// Removes `maxUnavailable`, which the Go operator or an earlier release set. It cannot stand beside `minAvailable`, but
-/// server-side apply keeps fields that others set. With neither of the two, no eviction is allowed.
+/// Removes `maxUnavailable`, which the Go operator or an earlier release set. The API server refuses it together with
+/// `minAvailable`, but server-side apply keeps fields of other managers. With neither of the two, no eviction is allowed.
 std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
   constexpr const char* kField = "maxUnavailable";
   if (budget == nullptr || budget->meta.terminating() || core::find(budget->body, {"spec", kField}) == nullptr) return {};
@@ -26,8 +26,8 @@ std::optional<plan::Step> drop_max_unavailable(const kube::Object* budget) {
                                             kube::PatchType::kJson)};
 }
 
-/// Returns the workers' PodDisruptionBudget. nullopt: unknown yet. Null: there is none. If none is cached, it is read live,
-/// because the one of the Go operator has no labels, and our caches do not have it.
+/// Returns the workers' PodDisruptionBudget. nullopt: unknown yet. Null: there is none. If the cache has none, reads it live,
+/// because the one of the Go operator has no labels, by which our cache selects.
 std::optional<kube::ObjectPtr> find_budget(Draft& draft) {
   constexpr core::Duration kReadAgain{5000};
   const Observed& observed = draft.observed;
@@ -68,7 +68,7 @@ bool claim_goes(const Observed& observed) {
 
 bool state_at_stake(const Observed& observed) {
   if ((observed.controller.spec.persistence.enabled && !claim_goes(observed)) || !observed.stateful_set) return false;
-  // A slurmctld that crashes repeatedly still has the state with which it served: only its container is restarted.
+  // A slurmctld that crashes repeatedly still has the state with which it served, because only its container is restarted.
   const kube::PodRecord* pod = running_pod(observed);
   const std::string served_by = read_config_state(observed.config_map.get()).served_by;
   const bool served = pod != nullptr && !served_by.empty() && served_by == pod->meta.uid;

@@ -13,41 +13,41 @@
 
 namespace op::controller {
 
-/// The plan, and what its parts pass to each other.
+/// The plan, and the values that the parts of the plan share.
 struct Draft {
   const Observed& observed;
   plan::Plan plan;
   std::vector<Problem> problems;
-  std::string waiting;   ///< The thing that the Controller still waits for, if nothing is wrong.
-  bool blocked = false;  ///< slurmctld will not become ready by itself.
+  std::string waiting;   ///< What the Controller still waits for, if it has no problem.
+  bool blocked = false;  ///< slurmctld will not become ready without a change by somebody.
 };
 
 Conditions conditions_of(const Observed& observed);
 void append(std::vector<Problem>& into, std::vector<Problem> more);
 
-/// Reads an object of the namespace of the Controller from the API server. Returns null until the answer is there.
+/// Reads an object in the Controller's namespace from the API server. Returns null until the answer has arrived.
 const core::Result<core::Json>* read_live(Draft& draft, const kube::Resource& resource, const std::string& name);
 
-/// True if somebody has deleted the claim with slurmctld's state. Kubernetes waits for the end of the pod that uses the claim.
+/// True if the claim with slurmctld's state is being deleted. Kubernetes removes it when the pod that uses it has ended.
 bool claim_goes(const Observed& observed);
-/// True if slurmctld's state would be lost with its pod, and users have not given it up (api::kAnnotationLoseJobs).
+/// True if slurmctld's state would be lost with its pod, and no user has allowed that (api::kAnnotationLoseJobs).
 bool state_at_stake(const Observed& observed);
-/// True if jobs would be lost with slurmctld's state. Also true if the jobs cannot be seen, and without a RestApi if there are
-/// workers.
+/// True if jobs would be lost with slurmctld's state. Also true if the jobs are unknown, or if there are workers but no RestApi
+/// through which to read the jobs.
 bool jobs_at_stake(const Observed& observed);
 
-/// Adds our finalizer: workers and RestApis are deleted before the Controller.
+/// Adds our finalizer, so that workers and RestApis are deleted before the Controller.
 void plan_guard(Draft& draft);
 /// Plans the copy of the auth/slurm key that daemons mount (keyring.hpp), and the ephemeral containers of a rotation. The
 /// caller must add Keyring::renew to the plan.
 Keyring plan_copy(Draft& draft);
 /// Adds the headless Service of all workers and their PodDisruptionBudget.
 void plan_workers_objects(Draft& draft);
-/// Deletes records of workers that no NodeSet manages any more, unless deletions are stopped or Slurm's answers are in doubt.
+/// Deletes the Slurm nodes of workers whose NodeSet is gone, unless deletions are stopped or Slurm's answers are in doubt.
 void plan_records(Draft& draft);
 
-/// Sets KeyChanged while the key rotates, or if something is wrong with it. Only this condition says what is waited for,
-/// because each new message of Degraded is a new event.
+/// Sets the condition KeyChanged while the key rotates or has a problem. Only this condition names the daemons that the
+/// rotation waits for, because each new message of Degraded creates an event.
 void set_key_condition(Conditions& conditions, Draft& draft, const Keyring& keyring);
 /// Returns the problem that Slurm refuses tokens that are signed with the Controller's JWT key.
 std::vector<Problem> token_problems(const Observed& observed);

@@ -1,5 +1,5 @@
-// Plans for a slurmctld that somebody else runs. The operator talks to it and creates what workers need in Kubernetes. The
-// configuration, keys and state of that slurmctld are not the operator's.
+// Plans for a slurmctld outside of Kubernetes, which the operator does not run. The operator sends requests to it and creates
+// the objects in Kubernetes that workers need. It does not change the configuration, keys or state of that slurmctld.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ std::string address(const Observed& observed) {
   return controller_endpoint(observed.controller.spec, observed.object->meta.ns, observed.object->meta.name).str();
 }
 
-/// Returns the problems of the keys. They must be the keys of the external slurmctld, because it would not accept generated
-/// ones.
+/// Returns the problems of the keys. The user must provide the keys of the external slurmctld, because it would not accept
+/// generated keys.
 std::vector<Problem> external_key_problems(const Observed& observed) {
   std::vector<Problem> out;
   const char* jwt_field = observed.controller.spec.jwt_hs256_key_ref && !observed.controller.spec.jwt_key_ref
@@ -43,7 +43,7 @@ std::vector<Problem> external_key_problems(const Observed& observed) {
   return out;
 }
 
-/// Returns the fields that are not acted on. These include the fields that say how to run slurmctld.
+/// Returns the fields that have no effect, such as those for running slurmctld.
 std::vector<std::string> ignored_fields(const Observed& observed) {
   const api::ControllerSpec& spec = observed.controller.spec;
   const core::Json none = core::Json::object();
@@ -72,7 +72,7 @@ std::vector<std::string> ignored_fields(const Observed& observed) {
   return out;
 }
 
-/// Reports missing partitions of NodeSets. slurm.conf is not ours, so a person has to add them.
+/// Reports missing partitions of NodeSets. The operator does not write slurm.conf here, so a person has to add them.
 void find_missing_partitions(Draft& draft) {
   const Observed& observed = draft.observed;
   if (!observed.snapshot || !observed.snapshot->complete()) return;

@@ -25,7 +25,7 @@ std::string in_template(const kube::Object& stateful_set) {
   return core::get_string(stateful_set.body, {"spec", "template", "metadata", "annotations", api::kAnnotationSlurmKeyHash});
 }
 
-/// Returns the digest of slurmctld's key. "": it cannot be compared, because there is no slurmctld or another operator created
+/// Returns the digest of slurmctld's key. "": unknown, because there is no slurmctld, or because another operator created
 /// it.
 std::string in_force(const Observed& observed) {
   if (!observed.stateful_set || observed.stateful_set->meta.annotation(kube::kIntentHash).empty()) return "";
@@ -37,8 +37,8 @@ bool loses_jobs(const Observed& observed) {
   return is_true(observed.object->meta.annotation(api::kAnnotationLoseJobs));
 }
 
-/// Returns the jobs for which `counts` is true, from Slurm's last answer. None if a user accepts the loss of jobs and Slurm
-/// does not answer.
+/// Returns the jobs for which `counts` is true, from Slurm's last answer. Returns none if Slurm does not answer and a user
+/// accepts the loss of jobs.
 std::vector<std::string> jobs(const Observed& observed, bool (*counts)(const slurm::Job&)) {
   std::vector<std::string> out;
   if (!observed.snapshot || (!answers(observed) && loses_jobs(observed))) return out;
@@ -48,7 +48,7 @@ std::vector<std::string> jobs(const Observed& observed, bool (*counts)(const slu
   return out;
 }
 
-/// True if slurmctld was up with the key in force. If the keys cannot be compared, true if it was up with any key.
+/// True if slurmctld has served with the key in force. If the keys cannot be compared, true if it has served with any key.
 bool has_served(const Observed& observed) {
   const ConfigState state = read_config_state(observed.config_map.get());
   const std::string runs = in_force(observed);
@@ -57,24 +57,24 @@ bool has_served(const Observed& observed) {
 }
 
 /// True if Slurm does not answer although it may have jobs on nodes outside of Kubernetes, or of workers that were removed by
-/// force. False if slurmctld crashes or has not started in its pod, and was never up with the key in force: it has no jobs, and
-/// the key may be why it does not start. False without a RestApi, because Slurm can then never be asked. False if a user
-/// accepts the loss of jobs.
+/// force. False if slurmctld crashes or has not started in its pod, and never served with the key in force: then it has no
+/// jobs, and the key may be the cause. False without a RestApi, because Slurm can then never be asked. False if a user accepts
+/// the loss of jobs.
 bool unheard(const Observed& observed) {
   if (observed.restapis.empty() || answers(observed) || loses_jobs(observed)) return false;
   return has_state(observed) || has_served(observed);
 }
 
-/// Returns what must be gone before another key may be used, with what users can do about it. "": nothing. Slurm is asked as
-/// well, because the cache of pods may be behind and there may be daemons outside of Kubernetes. While Slurm does not answer,
-/// its last answer still proves that a job exists, but not that there is none.
+/// Returns the daemons and jobs that must have ended before another key may be used, with what users can do about it. "": none.
+/// Slurm is asked as well, because the cache of pods may be behind and there may be daemons outside of Kubernetes. While Slurm
+/// does not answer, its last answer still proves that a job exists, but not that there is none.
 std::string waits_for(const Observed& observed, bool state_at_stake) {
   const std::string lose = std::string(api::kAnnotationLoseJobs) + ": \"true\"";
   std::string out;
   const auto add = [&](const std::string& what) { out += (out.empty() ? "" : "; ") + what; };
   if (observed.stopped) add("the stop switch (remove the annotation " + std::string(api::kAnnotationStopDeletions) + ")");
   if (!observed.workers.empty()) add("workers (scale all NodeSets to 0): " + some_of(observed.workers));
-  // With an external slurmctld, only what runs on workers depends on these keys.
+  // With an external slurmctld, these keys matter only to jobs on workers.
   if (observed.controller.spec.external) return out;
   const auto running = jobs(observed, [](const slurm::Job& job) { return job.holds_nodes(); });
   if (!running.empty()) add("jobs on nodes (let them end, or cancel them): " + some_of(running));
@@ -101,7 +101,7 @@ Json data_of(const Observed& observed) {
   return {{observed.keyring.ref.key, copy_of(observed.slurm_key)}};
 }
 
-/// Returns the metadata of the copy. `content`: what the copy holds now, or after the write.
+/// Returns the metadata of the copy. `content`: SecretFacts::content of the copy's data, as they are now or after the write.
 Json metadata(const Observed& observed, const std::string& digest, const std::string& content) {
   const kube::ObjectMeta& meta = observed.object->meta;
   kube::StringMap notes{{std::string(api::kAnnotationSlurmKeyHash), digest},
@@ -124,7 +124,7 @@ plan::Step create(const Observed& observed) {
           kube::create(kube::resources::kSecret, std::move(secret))};
 }
 
-/// Selects whether slurmctld's pod is replaced even if the key has the same digest.
+/// Whether slurmctld's pod is replaced even if the key has the same digest.
 enum class Template { kAsItIs, kAnew };
 
 /// Returns the step that patches the copy. If `data` is not null, it replaces the data and ends a rotation.
@@ -153,8 +153,8 @@ bool is_keyring(const Observed& observed) {
   return copy.label(api::kLabelName) == kAppController && copy.label(api::kLabelInstance) == observed.object->meta.name;
 }
 
-/// True if the keyring is being deleted, or belongs to a former Controller and is about to be garbage collected. If that
-/// Controller was deleted alone, its keyring has no owner.
+/// True if the keyring is about to be deleted: it is terminating, or it belongs to an earlier Controller of this name. If only
+/// that Controller was deleted, its keyring has no owner.
 bool goes(const Observed& observed) {
   const kube::OwnerReference* owner = observed.keyring.meta->controller_owner();
   return observed.keyring.meta->terminating() || (owner != nullptr && owner->uid != observed.object->meta.uid);
@@ -192,8 +192,8 @@ Problem edited(const Observed& observed) {
               observed.object->meta.ns, observed.keyring.ref.secret, source_text(observed))};
 }
 
-/// True if KeyChanged shows that new data in the user's Secret are not in use yet. Only this condition can show that if there
-/// is neither a StatefulSet nor a copy.
+/// True if the condition KeyChanged shows that new data in the user's Secret are not in use yet. If there is neither a
+/// StatefulSet nor a copy, only this condition shows it.
 bool other_data_waited(const Observed& observed) {
   return api::find_condition(observed.controller.status.conditions, api::kConditionKeyChanged) != nullptr;
 }
@@ -225,8 +225,8 @@ bool has_former_data(const Observed& observed) {
                                         keyring_note(observed.object->meta.uid, observed.slurm_key.content);
 }
 
-/// Continues a rotation. If it cannot continue and nobody depends on it, ends it at once with a restart of slurmctld, because
-/// slurmctld may have loaded the files of any step.
+/// Continues a rotation. If it cannot continue and no running daemon depends on it, ends it at once with a restart of
+/// slurmctld, because slurmctld may have loaded the files of any step.
 void go_on(const Observed& observed, bool state_at_stake, Keyring& out) {
   const SecretFacts& copy = observed.keyring;
   const bool begins = copy.rotation->begins();

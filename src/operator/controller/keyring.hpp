@@ -1,13 +1,13 @@
-// Decides when the keyring, the copy of the auth/slurm key that daemons mount, follows the Secret that the user names.
+// Decides when the keyring (the copy of the auth/slurm key that daemons mount) takes the data of the Secret that users name.
 //
-// slurmctld and slurmds with different keys do not understand each other, and the jobs between them are lost. A kubelet
-// replaces a mounted file when its Secret changes, and both daemons read it at the next reconfigure or start. So new data in
-// the user's Secret take effect step by step (rotation.hpp). If that is not possible, the new data wait until no daemon would
-// be cut off. Then one pass changes the keyring and restarts slurmctld with a new pod template.
+// If slurmctld and slurmds have different keys, they reject each other's messages, and the jobs between them are lost. A
+// kubelet replaces a mounted file when its Secret changes, and the daemons read it at the next reconfigure or start. So new
+// data in the user's Secret take effect step by step (rotation.hpp). If that is not possible, the keyring keeps the old data
+// until no running daemon depends on them. Then one pass changes the keyring and restarts slurmctld with a new pod template.
 //
-// The pod template has the digest of the mounted key, which shows which key is in force: it is the digest of the user's Secret
-// when it was copied. The keyring also has a hash of its own data, which reveals an edit. After an edit, running daemons have
-// their key only in memory and must not read the file again.
+// The pod template has the digest of the key in force: the digest of the user's Secret when its data were copied. The keyring
+// also has a hash of its own data, so that the operator notices an edit. After an edit, running daemons have the key in force
+// only in memory, so they must not read the file again.
 #pragma once
 
 #include <optional>
@@ -22,32 +22,32 @@
 namespace op::controller {
 
 struct Keyring {
-  /// Creates a missing copy, restores an edited one with the key in force, adds missing metadata, or begins or continues a
-  /// rotation. No daemon loses its connection.
+  /// The step that creates a missing keyring, restores an edited one with the key in force, adds missing metadata, or begins or
+  /// continues a rotation. No daemon loses its connection.
   std::optional<plan::Step> mend;
-  /// Brings another key into force. Must be followed at once by the restart of slurmctld.
+  /// The step that changes the keyring to another key. slurmctld must be restarted right after it.
   std::optional<plan::Step> renew;
   std::string digest;  ///< Digest of what daemons mount, after `renew` if it is set. "": there is nothing to mount yet.
-  std::optional<Problem> problem;    ///< What is wrong. The message does not change when fewer daemons are waited for.
-  std::string waits_for;             ///< Which daemons another key would cut off, and what to do about each; "": none.
+  std::optional<Problem> problem;    ///< What is wrong. Its message does not list the daemons, whose number changes.
+  std::string waits_for;             ///< The daemons that would reject another key, and what to do about each; "": none.
   std::string cannot_rotate;         ///< Why the key cannot be rotated while daemons run. "": nothing to report.
   std::optional<Rotation> rotation;  ///< The rotation under way, if any.
-  /// True if slurmctld must neither reconfigure nor restart, because daemons would load other data from what they mount.
+  /// True if slurmctld must not reconfigure or restart, because daemons would then load other data from their mounts.
   bool freezes = false;
 };
 
 /// Returns the recipe that restores a generated key from the keyring. Null: the keyring does not have the key.
 core::Json restored_key(const Observed& observed);
 
-/// Returns the digest of the key of a slurmctld whose pod or pod template has the annotation `made_with`.
+/// Returns the digest of the key that a slurmctld uses if its pod or pod template has the annotation `made_with`.
 std::string key_by(const Observed& observed, const std::string& made_with);
-/// Returns the digest that slurmctld's pod template has while the key with this digest is in force. It is the digest of an
-/// earlier key if the key has changed without a new pod.
+/// Returns the digest that slurmctld's pod template must have while the key with `digest` is in force. After a rotation without
+/// a new pod, this is the digest of an earlier key.
 std::string made_with_key(const Observed& observed, const std::string& digest);
-/// Returns the digest of the earlier key that slurmctld's pod template has; "" if it has that of the keyring's present key.
+/// Returns the digest of the earlier key in slurmctld's pod template; "" if the template has that of the present key.
 std::string made_with_key(const Observed& observed);
 
-/// Plans the keyring. `state_at_stake`: slurmctld must not be restarted, because its state would be lost.
+/// Plans the keyring. `state_at_stake`: a restart of slurmctld would lose its state, so slurmctld must not be restarted.
 Keyring plan_keyring(const Observed& observed, bool state_at_stake);
 
 }  // namespace op::controller

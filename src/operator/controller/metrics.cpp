@@ -62,7 +62,7 @@ std::string metrics_refused(const Observed& observed, const ConfigState& state) 
   if (release != ImageRelease{}) {
     return "slurmctld " + to_string(release) + " has no metrics: Slurm has them from 25.11 on";
   }
-  // A slurmctld that was seen to serve metrics keeps them while it does not answer.
+  // If slurmctld was seen to serve metrics, they stay enabled while it does not answer.
   const slurm::conf::Conf offered = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(state.offered)).conf;
   if (offered.get(kMetricsType) || (observed.snapshot && observed.snapshot->capabilities.metrics)) return "";
   return "the tag of the image " + image +
@@ -86,7 +86,7 @@ core::Json build_service_monitor(const Observed& observed) {
     for (const char* path : {"/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler"})
       endpoints.push_back(endpoint(monitor, {path, "", ""}, name));
   }
-  // A standby redirects Prometheus to the primary. Prometheus must not follow, or it would have the primary's figures twice.
+  // A standby redirects Prometheus to the primary. Prometheus must not follow, because it has the primary's metrics already.
   if (backups(observed) > 0) {
     for (core::Json& one : endpoints) one["followRedirects"] = false;
   }
@@ -119,7 +119,7 @@ void set_metrics_condition(Conditions& conditions, const Observed& observed, con
     if (metrics.service_monitor.enabled)
       return set(ConditionStatus::kFalse, "Disabled",
                  "there is no ServiceMonitor, because spec.metrics.enabled is false: slurmctld serves no metrics");
-    // The condition itself makes the next pass read the ServiceMonitor.
+    // The condition MetricsServed makes the next pass read the ServiceMonitor.
     if (observed.service_monitors == kube::Presence::kUnknown || is_ours(observed))
       set(ConditionStatus::kFalse, "Disabled", "the ServiceMonitor of slurmctld is being deleted");
     return;

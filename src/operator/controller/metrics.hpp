@@ -14,15 +14,15 @@ namespace op::controller {
 
 /// Returns why slurmctld cannot serve the requested metrics, or "".
 std::string metrics_refused(const Observed& observed, const ConfigState& state);
-/// Enables slurmctld's metrics if possible.
+/// Adds the lines that enable slurmctld's metrics, if they are requested and slurmctld can serve them.
 void add_metrics(slurm::conf::Conf& out, const Observed& observed, const ConfigState& state);
 
 core::Json build_service_monitor(const Observed& observed);
 /// Creates or deletes the ServiceMonitor.
 void plan_service_monitor(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
-/// Sets MetricsServed if metrics are requested, or while an old ServiceMonitor exists. `loaded`: slurmctld runs with the wanted
-/// configuration.
+/// Sets the condition MetricsServed if metrics are requested, or while an old ServiceMonitor exists. `loaded`: slurmctld runs
+/// with the wanted configuration.
 void set_metrics_condition(Conditions& conditions, const Observed& observed, const ConfigState& state, bool loaded);
 
 }  // namespace op::controller

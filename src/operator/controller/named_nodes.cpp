@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostParts = 200000, kDeepest = 32;
 
-/// Collects the names from YAML events and never builds a tree, so the cost is limited by the length of the text.
+/// Collects the names from the events of a YAML parser. It builds no tree, so the length of the text limits the cost.
 class Reader final : public YAML::EventHandler {
  public:
   NamedNodes found;

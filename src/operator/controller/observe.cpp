@@ -49,8 +49,8 @@ bool owner_is_gone(const Caches& caches, const kube::PodRecord& worker) {
   return nodeset == nullptr || nodeset->meta.uid != owner->uid;
 }
 
-/// Returns the facts about a NodeSet. Parses only the fields that they need: a partition with jobs must not be removed because
-/// another field cannot be parsed.
+/// Returns the facts about a NodeSet. Parses only the fields for these facts, because a partition with jobs must not be removed
+/// if another field cannot be parsed.
 NodeSetFacts nodeset_facts(const kube::Object& object) {
   NodeSetFacts facts{object.meta.name,   slurm_node_set_name(object), false, "", object.meta.terminating(), "",
                      host_prefix(object)};
@@ -73,8 +73,8 @@ std::string name_of(const kube::Object& controller) {
   return given.empty() ? controller.meta.ns + "_" + controller.meta.name : given;
 }
 
-/// Returns the "ns/name" of an older Controller with the same cluster name, or "". Two clusters with the same name count as one
-/// in accounting and in reports.
+/// Returns the "ns/name" of an older Controller with the same cluster name, or "". Two clusters with the same name would be one
+/// cluster in accounting and reports.
 std::string find_older_cluster(const Caches& caches, const Observed& self) {
   const kube::ObjectMeta& ours = self.object->meta;
   const std::string name = name_of(*self.object);
@@ -84,8 +84,8 @@ std::string find_older_cluster(const Caches& caches, const Observed& self) {
     if (theirs.uid == ours.uid || core::get_bool(other->body, {"spec", "external"}) ||
         !same_cluster_name(name_of(*other), name))
       continue;
-    // Two Controllers with one Accounting are compared elsewhere: the one that has joined keeps the name. See
-    // AccountingFacts::namesake.
+    // For two Controllers with one Accounting there is AccountingFacts::namesake: the Controller that has joined keeps the
+    // name, even if it is newer.
     if (self.accounting && self.accounting->exists && accounting_ref(*other) == accounting_ref(*self.object)) continue;
     if (std::tie(theirs.created, theirs.ns, theirs.name) < std::tie(ours.created, ours.ns, ours.name))
       return theirs.key().str();
@@ -132,7 +132,7 @@ std::optional<AccountingFacts> read_accounting(const Caches& caches, kube::Recor
   return out;
 }
 
-/// True if the node is DOWN and was a worker, by the operator's comment or reason, and no NodeSet manages it any more.
+/// True if the node is DOWN, its comment or reason shows that it was a worker, and no NodeSet manages it any more.
 bool left_behind(const Observed& observed, const slurm::Node& node) {
   if (node.state.base != "DOWN" || observed.worker_nodes.contains(node.name)) return false;
   const auto comment = worker_comment(node.comment);
@@ -149,8 +149,8 @@ bool left_behind(const Observed& observed, const slurm::Node& node) {
   });
 }
 
-/// Returns the name in Slurm of the NodeSet of this worker. The NodeSet is gone. With host networking, the hostname in its
-/// template is unknown and assumed to be missing.
+/// Returns the name in Slurm of this worker's NodeSet, which is gone. With host networking, the hostname in the NodeSet's
+/// template is unknown; assumes that there is none.
 std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::string& nodeset) {
   api::NodeSetSpec spec;
   if (worker.meta.name.starts_with(nodeset + "-")) {
@@ -161,8 +161,8 @@ std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::strin
   return slurm_node_set_name(spec, nodeset);
 }
 
-/// Returns the pods that mount the Secret of the auth/slurm key itself, and not the keyring. slurmctld's pod may mount both,
-/// because the Secret may also hold its JWT key.
+/// Returns the pods that mount the Secret of the auth/slurm key itself instead of the keyring. slurmctld's pod may mount both,
+/// because the Secret may also have its JWT key.
 std::vector<std::string> old_mounts(const Observed& observed, const std::vector<kube::PodPtr>& workers) {
   std::vector<std::string> out;
   for (const auto* pods : {&observed.pods, &workers}) {
@@ -201,8 +201,8 @@ std::vector<std::string> find_http_probed(const Observed& observed) {
   return out;
 }
 
-/// Returns the creation times of workers that may run and have not registered. Empty while Slurm does not answer: then no
-/// worker is known to have missed anything.
+/// Returns the creation times of workers that may run but have not registered. Empty while Slurm does not answer, because it is
+/// then unknown which workers have registered.
 std::vector<core::WallTime> find_starting(const std::vector<kube::PodPtr>& workers, const slurm::SnapshotPtr& snapshot) {
   std::vector<core::WallTime> out;
   if (!snapshot || !snapshot->complete()) return out;
@@ -215,8 +215,8 @@ std::vector<core::WallTime> find_starting(const std::vector<kube::PodPtr>& worke
   return out;
 }
 
-/// Reads the ServiceMonitor if its kind exists: the Prometheus operator may not be installed. A watch of a kind that is not
-/// served never returns anything.
+/// Reads the ServiceMonitor if its kind exists. Without the Prometheus operator the kind does not exist, and a watch of it
+/// would never return anything.
 void read_service_monitor(kube::Recorder& recorder, Observed& out) {
   const api::Controller& controller = out.controller;
   const bool was = api::find_condition(controller.status.conditions, api::kConditionMetricsServed) != nullptr;
@@ -227,7 +227,7 @@ void read_service_monitor(kube::Recorder& recorder, Observed& out) {
   const kube::ObjectMeta& meta = out.object->meta;
   const kube::Named<kube::Object> named =
       recorder.object(resources::kServiceMonitor, {meta.ns, controller_object_name(meta.name)});
-  // The ServiceMonitor is not known yet, or the kind is so new that it is not served.
+  // The ServiceMonitor was not read yet, or the API server does not serve its kind yet.
   if (named.presence == kube::Presence::kUnknown) out.service_monitors = kube::Presence::kUnknown;
   out.service_monitor = named.record;
 }
@@ -284,8 +284,8 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
   std::ranges::sort(nodesets, {}, [](const auto& item) { return item.first; });
   for (const auto& [order, nodeset] : nodesets) out->nodesets.push_back(nodeset_facts(*nodeset));
   for (const kube::ObjectPtr& restapi : caches_.restapis.by_index(kIndexController, out->cluster)) {
-    // In a foreground deletion, a RestApi waits for its slurmrestd, which may wait for the Controller. So our finalizer shows
-    // whether the RestApi still serves.
+    // In a foreground deletion, a RestApi exists until its slurmrestd is gone, which may wait for the Controller. So our
+    // finalizer on the RestApi, not its existence, shows whether it still serves.
     const bool serves = kube::has_finalizer(restapi->meta, api::kFinalizerRestApi);
     out->restapis.push_back({restapi->meta.name, restapi->meta.terminating() && serves});
   }
@@ -308,7 +308,7 @@ std::shared_ptr<const Observed> ControllerController::observe_typed(const kube::
     if (facts == out->nodesets.end()) {
       out->left_nodesets.emplace(slurm_name_by_worker(*pod, nodeset), nodeset);
     } else if (pod->meta.controller_owner() == nullptr) {
-      // Kubernetes has released this worker: the NodeSet was deleted alone, and may have lost the finalizer "orphan" since.
+      // Kubernetes has removed the owner of this worker: the NodeSet was deleted alone, with the finalizer "orphan".
       facts->ending = false;
     }
     if (!owner_is_gone(caches_, *pod)) continue;

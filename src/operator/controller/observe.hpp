@@ -1,5 +1,5 @@
-// The controller of Controllers: slurmctld and its configuration. A key is the "ns/name" of a Controller. The controller also
-// writes the objects that all NodeSets of a Controller share. declaration.cpp says which changes wake it.
+// The controller of Controllers: slurmctld and its configuration. A key is the "ns/name" of a Controller. It also writes the
+// objects that all NodeSets of a Controller share. declaration.cpp says which changes wake it.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct Caches {
   bool reads_nodes;
 };
 
-/// Finds stale records from the observed NodeSets, workers and Slurm nodes.
+/// Finds the records of workers that no NodeSet manages any more, from the observed NodeSets, workers and Slurm nodes.
 [[nodiscard]] std::vector<StaleRecord> find_stale_records(const Observed& observed, const plan::Observing& observing);
 
 class ControllerController final : public kube::TypedController<Observed> {

@@ -32,7 +32,7 @@ struct NamedFiles {
 /// The facts about a NodeSet that matter to slurm.conf.
 struct NodeSetFacts {
   std::string object;      ///< The name of the NodeSet object.
-  std::string slurm_name;  ///< NodeSet=, Feature= and PartitionName=.
+  std::string slurm_name;  ///< The name in slurm.conf: NodeSet=, Feature=, PartitionName=.
   bool partition = false;
   std::string partition_config;
   bool terminating = false;
@@ -65,8 +65,8 @@ struct AccountingFacts {
   std::string name;
   bool exists = false;
   std::string error;         ///< Not empty: the spec cannot be parsed.
-  Endpoint slurmdbd;         ///< Where slurmdbd is or will be.
-  bool external = false;     ///< Somebody else runs slurmdbd.
+  Endpoint slurmdbd;         ///< The address of slurmdbd, which may not run yet.
+  bool external = false;     ///< The operator does not run this slurmdbd.
   bool serving = false;      ///< slurmdbd answers.
   bool terminating = false;  ///< The Accounting is being deleted.
   /// The keys of slurmdbd. nullopt: unknown, or not managed by the operator.
@@ -76,7 +76,7 @@ struct AccountingFacts {
   ImageRelease slurmdbd_release{};
   std::string told_release{};     ///< The release in the Accounting's ConfigMap; "": not reported yet.
   bool slurmdbd_changes = false;  ///< The StatefulSet has a template with which no slurmdbd is ready yet.
-  /// A Controller with the same cluster name that names this Accounting too, and has joined it or is older.
+  /// A Controller with the same cluster name and the same Accounting that has joined it or is older.
   std::string namesake;
   bool namesake_joined = false;
 };
@@ -104,22 +104,22 @@ struct Observed {
 
   std::optional<AccountingFacts> accounting;
   std::optional<UsageMissing> usage_missing;  ///< The evidence for the first of `pods` to which it applies.
-  /// "ns/name" of an older Controller with the same cluster name. Does not include AccountingFacts::namesake, nor Controllers
-  /// of which this one is the namesake.
+  /// "ns/name" of an older Controller with the same cluster name. Does not include Controllers with the same Accounting, for
+  /// which there is AccountingFacts::namesake.
   std::string older_cluster;
   /// The NodeSets of this Controller, sorted by slurm_name. If several have the same name in Slurm, the first one owns it.
   std::vector<NodeSetFacts> nodesets;
   std::vector<RestApiFacts> restapis;
   std::vector<kube::PodPtr> worker_pods;  ///< The worker pods that still exist.
   std::vector<std::string> workers;       ///< The names of the worker pods.
-  /// Login pods that mount the keyring. Read only if the key of the keyring differs from the key of the user, or rotates.
+  /// Login pods that mount the keyring. Read only if the keyring's key differs from the user's key or rotates.
   std::vector<kube::PodPtr> login_pods;
   std::set<std::string> worker_nodes;  ///< Slurm node names of `worker_pods`.
-  /// True if Slurm has had the node of a worker, or if the slurmd of a worker has started and waits for slurmctld.
+  /// True if Slurm has had the node of a worker, or if a worker's slurmd has started and waits for slurmctld.
   bool workers_registered = false;
   std::vector<core::WallTime> starting;  ///< Creation times of worker pods that may have started but have not registered.
   std::vector<LeftWorker> left_workers;  ///< Workers whose NodeSet is gone.
-  /// NodeSets that are gone while workers of theirs exist. Maps their names in Slurm to the names of the objects.
+  /// NodeSets that are gone while some of their workers exist. Maps their names in Slurm to the names of the objects.
   std::map<std::string, std::string> left_nodesets;
 
   /// Pods of slurmctld and workers with HTTP probes, and StatefulSets that create such pods. Earlier releases used them for

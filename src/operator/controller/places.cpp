@@ -21,12 +21,12 @@
 namespace op::controller {
 namespace {
 
-/// If no worker has come for kQuiet, the workers that have come form a group. A group is gathered for kGather at most.
+/// New workers form a group. The group ends when no worker has come for kQuiet, or kGather after its first worker came.
 constexpr core::Duration kQuiet{3000}, kGather{30000};
-/// Places::due is set to a later time for workers that have come since, but only if that time is later by at least this much.
+/// If workers come later, Places::due is set to a later time, but only if that time is later by at least this much.
 constexpr core::Duration kRenewal{10000};
-/// The time between two checks whether jobs are still starting: kOften at first, and kSeldom after a minute. A job that has
-/// started wakes nobody.
+/// The time between two checks whether jobs are still starting: kOften at first, and kSeldom after a minute. No event wakes the
+/// key when a job has started.
 constexpr core::Duration kOften{1000}, kSeldom{5000};
 constexpr core::Duration kLongestPlacesGap{30 * 60 * 1000};
 constexpr const char* kForPlaces = "for the places of workers";
@@ -35,7 +35,7 @@ constexpr const char* kForPlaces = "for the places of workers";
 struct TopologyOfUser {
   enum class Kind {
     kNone,        ///< There is no file, or it names no nodes.
-    kUnknown,     ///< The files are not known.
+    kUnknown,     ///< It is unknown whether there is a file.
     kUnreadable,  ///< The file cannot be parsed, because of `why`.
     kTooNew,      ///< This slurmctld does not read this kind of file.
     kNames,
@@ -43,10 +43,10 @@ struct TopologyOfUser {
   Kind kind = Kind::kNone;
   std::string file, why;
   core::HostSet nodes;
-  bool all = false;  ///< Nodes that are not named have a place anyway.
+  bool all = false;  ///< Nodes that the file does not name have a place as well.
 };
 
-/// True if slurmctld reads topology.conf. It does so only if a setting asks for it.
+/// True if slurmctld reads topology.conf. It does so only with certain settings in slurm.conf.
 bool reads_topology_conf(const ConfigState& state) {
   const auto plugin = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(state.offered)).conf.get("TopologyPlugin");
   return plugin && *plugin != "topology/flat" && *plugin != "topology/default";
@@ -58,7 +58,7 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
   if (observed.controller.spec.topology) return out;
   const std::string *yaml = nullptr, *conf = nullptr;
   if (knows_files(state.offered)) {
-    // The copies count, because the present files of the user's ConfigMaps may be refused.
+    // The copies are read, because slurmctld may have refused the present files of the user's ConfigMaps.
     yaml = file_copy(state, kTopologyYaml);
     conf = file_copy(state, "topology.conf");
   } else {
@@ -102,11 +102,11 @@ TopologyOfUser topology_of_user(const Observed& observed, const ConfigState& sta
 
 /// The workers that Slurm has, by their places.
 struct Census {
-  std::vector<std::string> waiting;   ///< The workers that lack the places that the file gives them.
+  std::vector<std::string> waiting;   ///< The workers that do not have the places that the file gives them yet.
   std::vector<std::string> nameless;  ///< The workers that the file does not name and that have no other place.
-  core::WallTime oldest{}, newest{};  ///< Since when Slurm has had the workers that were not considered yet, named or not.
-  bool fresh = false;                 ///< There are workers that were not considered yet.
-  bool unseen = false;                ///< Slurm has a worker whose pod does not show it yet.
+  core::WallTime oldest{}, newest{};  ///< The times since which Slurm has had the workers that are new: see `fresh`.
+  bool fresh = false;                 ///< Some workers, named in the file or not, have registered since `given_until`.
+  bool unseen = false;                ///< Slurm has the node of a worker, but the worker's pod does not show that yet.
 };
 
 Census take_census(const Observed& observed, const TopologyOfUser& topology, const std::optional<Places>& places) {
@@ -122,7 +122,7 @@ Census take_census(const Observed& observed, const TopologyOfUser& topology, con
       out.unseen = true;
       continue;
     }
-    // A worker that is not in the file may have been given a place individually.
+    // A worker that the file does not name may have a place because a topology string was set for its node.
     const bool named = topology.nodes.has(name);
     if (!named && !topology.all && node->topology.empty()) out.nameless.push_back(name);
     if (given && (!since || *since < *given)) continue;
@@ -135,9 +135,9 @@ Census take_census(const Observed& observed, const TopologyOfUser& topology, con
   return out;
 }
 
-/// Returns how much longer to wait for other workers that belong to the group.
+/// Returns how much longer to wait for further workers of the group.
 core::Duration left_to_gather(const Observed& observed, const Census& census) {
-  // A clock that was set back is no reason to wait.
+  // If the clock was set back, do not wait.
   const core::Duration all = kGather - (observed.context.now - census.oldest);
   const core::Duration quiet = kQuiet - (observed.context.now - census.newest);
   if (all > kGather || quiet > kQuiet) return core::Duration{0};
@@ -201,7 +201,7 @@ void note_places(const Observed& observed, ConfigState& next, plan::Plan& plan) 
 
 void add_places_step(const Observed& observed, const ConfigState& state, plan::Plan& plan) {
   if (!state.places || !state.places->due) return;
-  // If the mounted files are not the accepted ones, slurmctld might refuse them. That has to be resolved first.
+  // If the mounted files are not the accepted ones, slurmctld might refuse them. The user must correct them first.
   const bool reads_refused = !state.refused_hash.empty() && !mounts_copies(observed, state);
   if (reads_refused || state.tries_partition() || !holds_offered(observed, state)) return;
   core::Duration left{0};
@@ -244,7 +244,7 @@ void set_places_condition(Conditions& conditions, const Observed& observed, cons
                "without a RestApi, workers that register are given the places that " + file +
                    " gives them at the next change of the configuration, or by `scontrol reconfigure`");
   }
-  // The places are not known now, so the condition stays.
+  // The places are unknown now, so the condition does not change.
   if (topology.kind == Kind::kUnknown || !answers(observed)) {
     if (const api::Condition* told = api::find_condition(observed.controller.status.conditions, api::kConditionPlaced))
       set(told->status, told->reason, told->message);

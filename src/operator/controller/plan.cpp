@@ -37,20 +37,20 @@ constexpr int kJwtKeyBytes = 32;
 
 // ---- running ----
 
-/// True if the keyring may hold the key but has not been read yet, as each Secret is watched on its own.
+/// True if the keyring may have the key but was not read yet: each Secret is watched separately.
 bool copy_unknown(const Observed& observed, const SecretFacts& key) {
   return &key == &observed.slurm_key && observed.keyring.presence == kube::Presence::kUnknown;
 }
 
 /// True if a generated key is gone while the cluster runs with it. slurmctld needs both keys, and workers need the auth/slurm
-/// key. With another key, the daemons would not understand each other.
+/// key. Daemons with a new key would reject the messages of the others.
 bool lost(const Observed& observed, const SecretFacts& key) {
   if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return false;
   if (&key == &observed.slurm_key && !restored_key(observed).is_null()) return false;
   if (&key == &observed.slurm_key && !observed.workers.empty()) return true;
   if (!observed.stateful_set) return false;
-  // A StatefulSet of a former Controller does not count. That Controller was deleted with its keys, and its StatefulSet is
-  // about to be garbage collected.
+  // A StatefulSet of an earlier Controller of this name does not count. That Controller was deleted with its keys, and
+  // Kubernetes is about to garbage-collect its StatefulSet.
   const kube::OwnerReference* owner = observed.stateful_set->meta.controller_owner();
   return owner == nullptr || owner->uid == observed.object->meta.uid;
 }
@@ -62,8 +62,8 @@ void plan_keys(Draft& draft) {
     if (!key.ref.generated || key.presence != kube::Presence::kAbsent || copy_unknown(observed, key)) return;
     // Workers that are deleted do not wake the Controller.
     if (lost(observed, key)) return draft.plan.wake_after(kMayHaveEnded, "Secret " + key.ref.secret + " may be made anew");
-    // A key is made only if there is no Secret at all. An existing key is never replaced, because state and workers depend on
-    // it.
+    // A key is generated only if there is no Secret at all. An existing key is never replaced, because slurmctld's state and
+    // the workers depend on it.
     core::Json recipe = &key == &observed.slurm_key ? restored_key(observed) : nullptr;
     const char* why =
         recipe.is_null() ? "no key is named, and none was generated yet" : "it is gone, and daemons have its copy";
@@ -93,8 +93,8 @@ std::string refusal_text(const Observed& observed, const ConfigState& state) {
          log_hint(observed, state.refused_reason);
 }
 
-/// True if what users ask for was refused and is not in force. Slurm's answers can make the wanted content equal to the
-/// accepted one again.
+/// True if slurmctld refused the wanted content and does not run with it. Slurm's answers can make the wanted content equal to
+/// the accepted content again; then returns false.
 bool is_refused(const ConfigState& state, const Rendered& wanted) {
   return state.refuses(wanted) && wanted.hash != state.accepted_hash;
 }
@@ -108,7 +108,7 @@ bool takes_restart(const std::map<std::string, std::string>& before, const std::
 
 void tell_config_changes(Draft& draft, const ConfigState& now, const ConfigState& next) {
   if (auto event = tell_cut_short(draft.observed, now, next)) draft.plan.lane("events").add(std::move(*event));
-  // A repeated try, perhaps with other content, is not a new refusal.
+  // If the same content is refused again, or other content for the same request, this is not a new refusal.
   const bool refused_now = now.refused_hash.empty() || next.refused_at != now.refused_at;
   if (!next.refused_hash.empty() && next.refused_hash != now.refused_hash && refused_now) {
     draft.plan.lane("events").add(event_step(resources::kController, draft.observed.object->meta, "Warning", "ConfigRefused",
@@ -123,13 +123,13 @@ void tell_config_changes(Draft& draft, const ConfigState& now, const ConfigState
   }
 }
 
-/// True if a new pod template would end a working slurmctld.
+/// True if a new pod template would end a slurmctld that works.
 bool ends_slurmctld(const Observed& observed) {
   return observed.stateful_set && has_state(observed) && !slurmctld_crashes(observed);
 }
 
-/// Replaces slurmctld's pod if its template has changed, unless jobs would be lost. The step `renew`, if any, precedes this.
-/// `state`: the ConfigMap's content after this pass. `backups_change`: this pass changes backups, and a ready primary waits.
+/// Replaces slurmctld's pod if its template has changed, unless jobs would be lost. Adds `renew`, if set, before that. `state`:
+/// the ConfigMap's content after this pass. `backups_change`: this pass changes backups, so a ready primary has to wait.
 void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, std::optional<plan::Step> renew,
                        const ConfigState& state, bool backups_change) {
   constexpr core::Duration kLookAgain{10000};
@@ -164,7 +164,7 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
     return;
   }
   draft.plan.wake_after(kLookAgain, "jobs keep slurmctld's pod");
-  // The message does not have the number of jobs, because each new message is a new event.
+  // The message does not have the number of jobs, because each new message creates an event.
   draft.problems.push_back(
       {"RestartWithheld",
        "slurmctld's pod has to be replaced, because its template or a key has changed, but all jobs would be lost with its "
@@ -177,12 +177,12 @@ void plan_stateful_set(Draft& draft, plan::Lane& lane, const core::Json& set, st
            ", or when the Controller has the annotation " + std::string(api::kAnnotationLoseJobs) + ": \"true\""});
 }
 
-/// Returns the step that makes the ConfigMap `name` have the copies of the user's files in `content`. `there`: the existing
-/// ConfigMap, or null. Removes what others have added, because slurmctld would find it in its /etc/slurm.
+/// Returns the step that writes the copies of the user's files in `content` to the ConfigMap `name`. `there`: the existing
+/// ConfigMap, or null. Removes keys that others have added, because slurmctld would find these files in its /etc/slurm.
 std::optional<plan::Step> keep_copies(const Observed& observed, const ConfigState& state, const std::string& name,
                                       const kube::ObjectPtr& there, const std::map<std::string, std::string>& content) {
   if (!there && !mounts_copies(observed, state)) return {};
-  // Files that are not known any more stay as they are, because slurmctld may need them.
+  // Copies of files that are unknown now are not changed, because slurmctld may need them.
   if (!content.empty() && !knows_files(content)) return {};
   const core::Json wanted = build_file_copies(observed, name, content);
   auto apply = apply_step(kube::resources::kConfigMap, wanted, there.get(), kManagerController);
@@ -205,7 +205,7 @@ std::optional<plan::Step> keep_copies(const Observed& observed, const ConfigStat
                     kube::patch_any_version(kube::resources::kConfigMap, there->meta, std::move(strays))};
 }
 
-/// Plans ConfigMaps and StatefulSet. Returns the next state of the ConfigMap and the wanted configuration.
+/// Plans the ConfigMaps and StatefulSets. Returns the next state of the ConfigMap and the wanted configuration.
 std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   const Observed& observed = draft.observed;
   const ConfigState now = read_config_state(observed);
@@ -220,8 +220,8 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
   add_crash_mark(observed, now, draft.plan);
   if (wanted.ok()) next.scripts_hash = scripts_digest(observed);
 
-  // A pod whose keys or files do not exist yet would wait in the kubelet, longer each time. The digests of the keys are part of
-  // the template.
+  // If keys or files are missing, the kubelet would retry the pod at longer and longer intervals, so no pod is created yet.
+  // Another reason is that the template has the digests of the keys.
   const bool users_known =
       !observed.controller.spec.sssd_conf_ref || observed.sssd_conf.usable() || !made_with_sssd_conf(observed).empty();
   const bool kept = wanted.keeps_pod && observed.stateful_set;
@@ -290,9 +290,9 @@ std::pair<ConfigState, Rendered> plan_pod(Draft& draft, Keyring& keyring) {
         *ends.begin(), api::kAnnotationRemoveNow, *ends.begin());
   }
   if (draft.waiting.empty() && awaits_load(observed, next)) draft.waiting = kNotLoaded;
-  // The wait may also be for a starting job that only Slurm's answer just before the load has shown.
+  // The wait may also be for a starting job that only the check just before the load has shown.
   if (const auto left = wait_left(observed, next)) draft.plan.wake_after(*left, kWaitsForProlog);
-  // The end of a job does not wake the Controller.
+  // No event wakes the Controller when a job ends.
   if (!next.cut_short.empty()) draft.plan.wake_after(kDoubtPoll, "jobs that were cut short may have ended");
   if (held_back(observed, next)) {
     draft.waiting = kWaitsForProlog;
@@ -318,7 +318,7 @@ void set_config_conditions(Conditions& conditions, const Observed& observed, con
   }
   const auto blamed = std::ranges::count_if(state.left_out, [](const auto& item) { return !item.second.refusal.empty(); });
   const bool known = static_cast<std::size_t>(blamed) == state.left_out.size();
-  // While a refused partition is tried once more, the reported state stays.
+  // While a refused partition is tried once more, the condition does not change.
   const bool settled = state.offered_hash == state.accepted_hash || state.tries_partition();
   if (settled && state.offered_hash == wanted.hash && known) {
     std::string text;
@@ -403,8 +403,8 @@ const api::Condition* ready_before(const Observed& observed) {
   return api::find_condition(observed.controller.status.conditions, api::kConditionReady);
 }
 
-/// Reports a slurmctld whose port is open, so that its pod is ready, but which answers nobody. A slurmctld that has just
-/// started may take its time.
+/// Reports a slurmctld that answers no request although its port is open, so that its pod is ready. Tolerates this for a while
+/// after slurmctld has started.
 std::optional<Problem> silence_of(const Observed& observed, plan::Plan& plan) {
   constexpr std::string_view kReason = "SlurmctldSilent";
   constexpr core::Duration kPatience{30000};
@@ -477,7 +477,7 @@ void plan_running(Draft& draft) {
   set_fields_not_acted_on(conditions, ignored);
   set_deletions_stopped(conditions, observed.stopped, observed.doubt);
   set_state_in_memory(conditions, observed);
-  // The deletion of a worker's record wakes only its own NodeSet.
+  // When a worker's record is deleted, only the worker's own NodeSet is woken.
   constexpr core::Duration kLookAgain{30000};
   if (std::ranges::find(wanted.warnings, kNodeSetNameTaken, &Problem::reason) != wanted.warnings.end())
     draft.plan.wake_after(kLookAgain, "a NodeSet's name may be free");
@@ -490,7 +490,7 @@ void plan_running(Draft& draft) {
     }
   }
   if (wanted.topology_may_change) draft.plan.wake_after(kLookAgain, "Slurm nodes may have been given other places");
-  // These two problems cause others, so they come first.
+  // These two problems cause other problems, so they come first.
   if (auto problem = start_problem(observed)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
   if (auto problem = number_problem(observed, state)) draft.problems.insert(draft.problems.begin(), std::move(*problem));
   append(draft.problems, wanted.problems);
@@ -538,7 +538,7 @@ void plan_running(Draft& draft) {
   plan_status(draft, std::move(conditions), ready);
 }
 
-// ---- what we cannot run ----
+// ---- Slurmctlds that the operator cannot run ----
 
 void plan_invalid(Draft& draft, Problem problem) {
   Conditions conditions = conditions_of(draft.observed);
@@ -550,7 +550,7 @@ void plan_invalid(Draft& draft, Problem problem) {
   plan_status(draft, std::move(conditions), false);
 }
 
-/// Plans the end of another operator's slurmctlds, until only one is left.
+/// Plans the deletion of the slurmctlds of another operator until only one is left.
 void plan_other_slurmctlds(Draft& draft, OtherSlurmctlds others) {
   plan_guard(draft);
   if (!draft.observed.stopped) draft.plan.lane("pod").add(std::move(others.end));
@@ -560,9 +560,9 @@ void plan_other_slurmctlds(Draft& draft, OtherSlurmctlds others) {
   plan_status(draft, conditions_of(draft.observed), primary_ready(draft.observed));
 }
 
-// ---- the end ----
+// ---- Deletion of the Controller ----
 
-/// Deletes generated keys along with the state, but only once the state's volume is certainly gone.
+/// Deletes generated keys together with slurmctld's state, but only once the state's volume is certainly gone.
 void plan_key_removal(Draft& draft) {
   constexpr core::Duration kReadClaimAgain{5000};
   const Observed& observed = draft.observed;
@@ -596,7 +596,7 @@ void remove_finalizer(Draft& draft, const char* why) {
   }
 }
 
-/// Deletes workers whose NodeSet is gone. Nothing else deletes them: the garbage collector is not allowed to.
+/// Deletes workers whose NodeSet is gone. The operator has to delete them, because the garbage collector is not allowed to.
 void delete_left_workers(Draft& draft) {
   constexpr std::size_t kPerPass = 128;
   const Observed& observed = draft.observed;
@@ -609,10 +609,10 @@ void delete_left_workers(Draft& draft) {
   }
 }
 
-/// True if the Controller is deleted with `kubectl delete --cascade=orphan` and the cluster lives on. Kubernetes shows this by
-/// the finalizer "orphan", and removes it once the Controller's children have no owner any more. From then on, slurmctld's
-/// StatefulSet shows it, or the workers' Service if slurmctld is external. The object is read live, because its cache may be
-/// behind that of Controllers. nullopt: unknown yet.
+/// True if the Controller is deleted with `kubectl delete --cascade=orphan`, so that the cluster stays. Kubernetes then sets
+/// the finalizer "orphan", and removes it once the Controller's children have no owner any more. After that, a child without an
+/// owner shows the same: slurmctld's StatefulSet, or the workers' Service if slurmctld is external. The child is read live,
+/// because its cache may be behind the Controllers' cache. nullopt: unknown yet.
 std::optional<bool> goes_alone(Draft& draft) {
   const kube::ObjectMeta& meta = draft.observed.object->meta;
   if (kube::has_finalizer(meta, "orphan")) return true;
@@ -637,7 +637,7 @@ void plan_end(Draft& draft) {
     draft.plan.intent.summary = "leave the cluster to itself";
     return remove_finalizer(draft, "it is deleted without what it owns");
   }
-  // Workers are deleted only after the end has been announced.
+  // Workers are deleted only after the Controller's status has announced the end of the cluster.
   if (announces_end(*observed.object) && !observed.stopped) delete_left_workers(draft);
   std::vector<std::string> nodesets, restapis;
   for (const NodeSetFacts& nodeset : observed.nodesets) {

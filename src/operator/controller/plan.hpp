@@ -1,4 +1,4 @@
-// Plans what a Controller needs (keys, configuration, Services, slurmctld's StatefulSet), and in what order its cluster ends.
+// Plans what a Controller needs (keys, configuration, Services, slurmctld's StatefulSet), and the order of its deletion.
 //
 // Lanes: "guard" (our finalizer), "keys" (generated Secrets, keyring), "witnesses" (see rotation.hpp), "network" (Services),
 // "pdb" (PodDisruptionBudgets of workers and slurmctlds), "records" (records in Slurm that NodeSets left behind), "pod"

@@ -13,7 +13,7 @@
 namespace op::controller {
 namespace {
 
-/// The time between the first two records of the jobs that a load may cut short. It doubles with each record.
+/// The time between the first two records of the jobs whose launch may be lost. It doubles with each record.
 constexpr core::Duration kFirstGap{1000};
 /// The largest number of jobs that are recorded. An annotation has room for more.
 constexpr std::size_t kMostNoted = 10000;
@@ -22,8 +22,8 @@ bool over_limit(const Observed& observed, const ConfigState& state) {
   return state.held_since && observed.context.now - *state.held_since >= kPrologLimit;
 }
 
-/// Returns since when Slurm, asked just before a load, has reported a starting job or has not answered. nullopt: the last check
-/// succeeded, or something else was wanted since.
+/// Returns since when the checks just before a load have failed, because a job was starting or Slurm did not answer. nullopt:
+/// the last check succeeded, or a load for another reason was wanted since.
 std::optional<core::MonoTime> looks_fail_since(const Observed& observed) {
   const auto look = observed.context.outcomes.find(kLookForStarting);
   if (look == observed.context.outcomes.end() || !look->second.error) return {};
@@ -45,12 +45,12 @@ bool starts_slowly(const std::map<std::string, std::string>& files) {
   return std::ranges::any_of(slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf(files)).conf.entries(), is_slow);
 }
 
-/// True if jobs take time to start with a configuration that slurmctld may run or soon will.
+/// True if jobs may start slowly with a configuration that slurmctld runs with or is about to load.
 bool starts_slowly(const ConfigState& state) {
   return starts_slowly(state.offered) || starts_slowly(state.accepted);
 }
 
-/// True if jobs may take time to start, and Slurm could be asked but does not answer.
+/// True if jobs may start slowly, and Slurm does not answer although there is a RestApi.
 bool is_blind(const Observed& observed, const ConfigState& state) {
   const bool told = observed.snapshot && observed.snapshot->complete();
   return !told && !observed.restapis.empty() && starts_slowly(state);
@@ -76,21 +76,21 @@ void note_prologs(const Observed& observed, bool due, bool loaded, ConfigState& 
     });
   }
   if (next.cut_short.empty()) next.cut_short_at.reset();
-  // While Slurm does not answer, it is unknown what it has loaded: a wait continues then, but only up to its limit.
+  // While Slurm does not answer, it is unknown what it has loaded. A wait then continues, but only up to its limit.
   if (!due && (told || over_limit(observed, next))) next.held_since.reset();
-  // The load succeeded while no job was starting. Anything else that is due begins a new wait for jobs that start later.
+  // The load succeeded while no job was starting. If another load is due, a new wait begins for jobs that start later.
   if (loaded && !over_limit(observed, next)) next.held_since.reset();
   if (!due) return;
   const std::set<std::int64_t> starting = starting_jobs(observed);
   const core::WallTime now = core::whole_seconds(observed.context.now);
   const bool waits = !starting.empty() || is_blind(observed, next) || looks_fail_since(observed);
-  // If jobs start all the time, a moment without a starting job may be missed. So a pass that sees no starting job does not end
-  // the wait. A clock that was set back must not prolong the wait.
+  // If jobs start all the time, a pass may not see the moments without a starting job. So a pass that sees no starting job does
+  // not end the wait. A clock that was set back must not prolong the wait.
   if (!next.held_since && !waits) return;
   if (!next.held_since || *next.held_since > now) next.held_since = now;
   if (!over_limit(observed, next)) return;
-  // Other jobs may start at any moment, and each record is a write that delays the reconfigure. So records are written more and
-  // more rarely in one wait.
+  // Other jobs may start at any moment, and each record is a write that delays the reconfigure. So the time between two records
+  // of one wait becomes longer and longer.
   if (starting.empty()) return;
   if (next.cut_short_at && *next.cut_short_at > *next.held_since && *next.cut_short_at <= now) {
     const core::Duration gap = std::max(kFirstGap, *next.cut_short_at - *next.held_since - kPrologLimit);

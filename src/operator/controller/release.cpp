@@ -11,7 +11,7 @@
 namespace op::controller {
 namespace {
 
-/// Returns by how many releases the wanted slurmctld is ahead of the one that served last. 0: by none, or one is unknown.
+/// Returns by how many releases the wanted slurmctld is later than the one that served last. 0: by none, or one is unknown.
 int releases_ahead(const Observed& observed, const ConfigState& state) {
   return releases_between(slurm_release("slurmctld:" + state.served_release),
                           slurm_release(slurmctld_image(observed.controller.spec)));
@@ -32,7 +32,7 @@ std::string why_refused(const Observed& observed, const ConfigState& state) {
       image, to_string(slurm_release(image)), state.served_release, why);
 }
 
-/// Returns why slurmdbd would not understand the wanted slurmctld, or "".
+/// Returns why slurmdbd would refuse the wanted slurmctld, or "".
 std::string why_slurmdbd_first(const Observed& observed) {
   if (!observed.accounting) return "";
   const std::string image = slurmctld_image(observed.controller.spec);
@@ -54,8 +54,8 @@ std::optional<HeldRelease> hold_release(const Observed& observed) {
   const ConfigState state = read_config_state(observed.config_map.get());
   if (!observed.stateful_set || !changes_release(observed, state)) return {};
   std::optional<Problem> problem;
-  // A user who scaled the StatefulSet to 0 may have restored another state. If a pod is missing only for a moment, the state is
-  // unchanged.
+  // A user who scaled the StatefulSet to 0 may have restored another state. If a pod is missing for another reason, the state
+  // has not changed.
   const bool scaled_to_0 = observed.pods.empty() && core::get_int(observed.stateful_set->body, {"spec", "replicas"}, 1) == 0;
   if (std::string why = scaled_to_0 ? "" : why_refused(observed, state); !why.empty()) {
     problem = Problem{"ReleaseRefused", std::move(why)};

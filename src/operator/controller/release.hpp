@@ -1,5 +1,5 @@
-// Moves slurmctld to another release of Slurm: only to one that can read the state, never beside a backup of the former
-// release, and after slurmdbd.
+// Moves slurmctld to another release of Slurm. That release must be able to read slurmctld's state, slurmdbd must move first,
+// and no backup of the previous release may run.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@
 
 namespace op::controller {
 
-/// True if slurmctld should have another release than the one that ran last. False if image tags do not show the releases.
+/// True if the wanted release of slurmctld is not the one that last ran. False if image tags do not show the releases.
 bool changes_release(const Observed& observed, const ConfigState& state);
 
-/// A move to another release that is held back.
+/// A move to another release that may not happen yet.
 struct HeldRelease {
-  Observed observed;  ///< The facts with the present image as the wanted one, so that everything else is planned as usual.
-  Problem problem;    ///< Why the move is held back.
+  Observed observed;  ///< The facts with the present image as the wanted one: the plan for all else is made from them.
+  Problem problem;    ///< Why the move must wait.
 };
 /// Returns nullopt if the wanted release may be used. Does not check whether that release can read the state if a user has
 /// scaled the StatefulSet to 0 and there is no pod: the user may have restored the state of another release, and a slurmctld

@@ -25,9 +25,9 @@ constexpr std::string_view kOurAnnotations = "slinky.slurm.net/";
 /// The first wait between the refresh of the volume and the reconfigure. It doubles with each try.
 constexpr core::Duration kFirstWait{500};
 constexpr core::Duration kLongestWait{30000};
-/// One refusal may be a passing fault of a starting process. A second one is caused by the file.
+/// A single refusal may come from a temporary fault while slurmctld starts. A second one shows that the file is the cause.
 constexpr int kTriesUntilRefused = 2;
-/// A slurmctld that crashed this often with a content that was never accepted does not start with it.
+/// If slurmctld crashes this often with a content that was never accepted, the content counts as refused.
 constexpr int kCrashesUntilRefused = 2;
 
 /// The time between two checks whether jobs have ended. The end of a job does not wake the Controller.
@@ -74,8 +74,8 @@ bool crashing(const kube::PodRecord& pod) {
   });
 }
 
-/// Returns a digest of the pod template that slurmctld runs with. Leaves out the operator's own annotations, and topology.yaml,
-/// which follows from the offered content. "" while the pod is about to be replaced.
+/// Returns a digest of the pod template that slurmctld runs with, without the operator's own annotations and without
+/// topology.yaml, which depends on the offered content. "": the pod is about to be replaced.
 std::string slurmctld_digest(const Observed& observed) {
   const kube::PodRecord* pod = running_pod(observed);
   if (!observed.stateful_set || pod == nullptr) return "";
@@ -106,17 +106,17 @@ std::string slurmctld_digest(const Observed& observed) {
 }
 
 plan::Step refresh_step(const kube::PodRecord& pod, const Refresh& refresh) {
-  // The patch applies to any version of the pod: its status changes all the time, and nobody else writes this annotation.
+  // The patch has no resourceVersion: the pod's status changes all the time, and nobody else writes this annotation.
   return {refresh_id(refresh), "the kubelet of pod " + pod.meta.name + " is to refresh the configuration",
           kube::patch_any_version(
               kube::resources::kPod, pod.meta,
               {{"metadata", {{"annotations", {{std::string(api::kAnnotationConfigRefresh), refresh.str()}}}}}})};
 }
 
-/// Returns the error of a slurmctld that crashes repeatedly with the offered content. nullopt: none does.
+/// Returns the error of a slurmctld that crashes repeatedly with the offered content. nullopt: no slurmctld does.
 std::optional<std::string> words_of_crashes(const Observed& observed, const ConfigState& state) {
   for (const kube::PodPtr& pod : observed.pods) {
-    // A content that is offered to a pod that already crashes is not the cause.
+    // If the pod crashed before the content was offered to it, the content is not the cause.
     if (read_refresh(*pod).hash != state.offered_hash) continue;
     for (const kube::ContainerState& container : pod->containers) {
       if (container.name == kAppController && container.crashed && container.restarts >= kCrashesUntilRefused &&
@@ -157,7 +157,7 @@ std::vector<std::string> changed_partitions(const ConfigState& state, const std:
   return out;
 }
 
-/// True if `from` + `wait` has passed. Otherwise the plan wakes then.
+/// True if `from` + `wait` has passed. Otherwise, makes the plan wake the key at that time.
 bool waited(const Observed& observed, core::MonoTime from, core::Duration wait, plan::Plan& plan, const std::string& why) {
   const core::Duration left = from + wait - observed.context.mono;
   if (left <= core::Duration{0}) return true;
@@ -169,13 +169,13 @@ core::WallTime try_at(core::WallTime refused_at, int refusals) {
   return refused_at + wait_of_try(refusals, kFirstRetry, kLongestRetry);
 }
 
-/// True if it is time to try a refused content again. A clock that was set back is no reason to wait.
+/// True if it is time to try a refused content again. If the clock was set back, it does not wait.
 bool try_due(const std::optional<core::WallTime>& refused_at, int refusals, core::WallTime now) {
   return refused_at && (now >= try_at(*refused_at, refusals) || now < *refused_at);
 }
 
-/// True if it is time to try the refused content again, and slurmctld need not restart for it. A restart would be an outage
-/// with each try.
+/// True if it is time to try the refused content again and slurmctld need not restart for it. With a restart, each try would be
+/// an outage.
 bool tries_again(const ConfigState& state, const Rendered& wanted, core::WallTime now) {
   if (!try_due(state.refused_at, state.refusals, now)) return false;
   // slurmctld joins an Accounting with a restart: see accounting.hpp.
@@ -190,14 +190,14 @@ bool runs_offered(const ConfigState& now, const SlurmctldFacts& slurmctld) {
   return now.exists() && slurmctld.loaded == now.offered_hash;
 }
 
-/// Records that slurmctld has accepted the content with which it runs. Forgets refusals if the slurmctld that is up is not the
-/// one that refused.
+/// Records that slurmctld has accepted the content with which it runs. Forgets refusals if another slurmctld runs than the one
+/// that refused.
 void note_what_runs(ConfigState& next, const ConfigState& now, const SlurmctldFacts& slurmctld) {
   if (!runs_offered(now, slurmctld)) return;
   next.accepted_hash = now.offered_hash;
   next.accepted.clear();
   std::erase_if(next.left_out, [](const auto& item) { return item.second.trying; });
-  // The content was accepted after all, perhaps at a later start.
+  // slurmctld has accepted the content after all, perhaps at a later start.
   if (next.refused_hash == now.offered_hash) next.forget_refusal();
   if (slurmctld.ready && !slurmctld.made_of.empty() && slurmctld.made_of != next.refused_by) {
     next.forget_refusal();
@@ -205,7 +205,7 @@ void note_what_runs(ConfigState& next, const ConfigState& now, const SlurmctldFa
   }
 }
 
-/// Forgets partitions that were left out and are no longer wanted, or have other settings now.
+/// Forgets left-out partitions that are no longer wanted, or whose settings have changed.
 void drop_settled(ConfigState& next, const Rendered& wanted) {
   std::erase_if(next.left_out, [&](const auto& item) {
     const auto asked = wanted.partitions.find(item.first);
@@ -233,10 +233,10 @@ void refuse_offered(ConfigState& next, const std::string& asked, const Slurmctld
 }
 
 /// Handles a refusal of what users ask for. Leaves out the partitions that are new or have changed. If there are none, records
-/// that the content was refused as a whole.
+/// that the whole content was refused.
 Rendered blame(ConfigState& next, Rendered wanted, bool offers_wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   std::vector<std::string> changed = changed_partitions(next, wanted.partitions);
-  // Skip partitions that were left out before and only stay for their jobs, without users' settings.
+  // Skip partitions that were left out before and are kept only for their jobs, without the users' settings.
   std::erase_if(changed, [&](const std::string& name) { return next.leaves_out(name, wanted.partitions.at(name)); });
   if (changed.empty()) {
     refuse_offered(next, wanted.asked, slurmctld);
@@ -249,7 +249,7 @@ Rendered blame(ConfigState& next, Rendered wanted, bool offers_wanted, const Slu
     item = {.config = wanted.partitions.at(name), .refusal = "", .refusals = item.refusals};
   }
   wanted = render(next);
-  // Nothing else was new, so this partition is the cause.
+  // Only this partition was new, so it is the cause of the refusal.
   if (offers_wanted && changed.size() == 1 && wanted.hash == next.accepted_hash) {
     LeftOut& guilty = next.left_out[changed.front()];
     guilty.refusal = *slurmctld.refusal;
@@ -259,8 +259,8 @@ Rendered blame(ConfigState& next, Rendered wanted, bool offers_wanted, const Slu
   return wanted;
 }
 
-/// Ends the try of a single refused partition if the spec changes or slurmctld is not up, so that the partition does not keep
-/// slurmctld from starting. The try counts as a refusal.
+/// Ends the try of a single refused partition, and counts it as a refusal, if the spec changes or slurmctld is not up. So the
+/// partition does not prevent slurmctld from starting.
 Rendered end_try(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   const auto tried = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.trying; });
   if (tried == next.left_out.end() || (next.offered_hash == wanted.hash && (slurmctld.ready || slurmctld.refusal)))
@@ -271,8 +271,8 @@ Rendered end_try(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurm
   return render(next);
 }
 
-/// Offers one more of the partitions that were left out, once the rest of the content is loaded: one that may be the cause of
-/// the refusal, or one that was refused long enough ago.
+/// Offers one more of the left-out partitions once the rest of the content is loaded: one that may be the cause of the refusal,
+/// or one that was refused long enough ago.
 Rendered try_a_partition(ConfigState& next, Rendered wanted, const SlurmctldFacts& slurmctld, const Render& render) {
   const auto suspect = std::ranges::find_if(next.left_out, [](const auto& item) { return item.second.refusal.empty(); });
   if (suspect != next.left_out.end()) {
@@ -301,10 +301,10 @@ enum class Move { kStay, kRollBack, kOffer };
 Move choose(const ConfigState& now, const ConfigState& next, const Rendered& wanted, const SlurmctldFacts& slurmctld) {
   const bool was_refused = next.refuses(wanted);
   if (was_refused && now.offered_hash == next.refused_hash) {
-    // A slurmctld that starts must find the accepted content.
+    // When slurmctld starts, it must find the accepted content.
     const bool trying = now.refused_hash == now.offered_hash && !slurmctld.refusal && slurmctld.ready;
     if (next.can_roll_back()) return trying ? Move::kStay : Move::kRollBack;
-    // slurmctld may fail to start because of a line that was kept in the content for jobs.
+    // A line that the content keeps only for jobs may prevent slurmctld from starting.
     const bool down = slurmctld.fails || slurmctld.failed_before;
     return down && next.offered_hash != wanted.hash ? Move::kOffer : Move::kStay;
   }
@@ -369,7 +369,7 @@ namespace {
 
 using Files = std::map<std::string, std::string>;
 
-/// Returns the users' files, or all other files. Leaves out the entry that says that the users' files are known.
+/// Returns the users' files, or all other files. Leaves out the entry that marks the users' files as known.
 Files part_of(const Files& content, bool users) {
   Files out;
   for (const auto& [name, text] : content) {
@@ -447,7 +447,7 @@ ConfigState read_config_state(const kube::Object* config_map) {
       }
     }
   }
-  // If somebody edited the data, slurmctld was never offered them, and the annotations describe something that is gone.
+  // If somebody edited the data, slurmctld was never offered this content, and the annotations describe an earlier content.
   const std::string_view written = config_map->meta.annotation(api::kAnnotationDataHash);
   if (!written.empty() && written != data_digest(out)) {
     out.offered.clear();
@@ -542,7 +542,7 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
   annotate(api::kAnnotationDataHash, data_digest(state));
   annotate(api::kAnnotationSlurmConfigHash, state.offered_hash);
   annotate(api::kAnnotationAcceptedConfigHash, state.accepted_hash);
-  // Copies are made once both contents are known. Until then, missing copies do not mean that somebody deleted them.
+  // Copies are created once both contents are known. Before that, missing copies do not show that somebody deleted them.
   if (knows_files(state)) {
     annotate(api::kAnnotationFilesHash, users_digest(part_of(state.offered, true)));
     if (!state.accepted.empty()) annotate(api::kAnnotationAcceptedFilesHash, users_digest(part_of(state.accepted, true)));
@@ -596,14 +596,14 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   if (slurmctld.release) next.served_release = *slurmctld.release;
   if (!slurmctld.pod.empty()) next.served_by = slurmctld.pod;
   note_what_runs(next, now, slurmctld);
-  // `ran` is stored because the present evidence that slurmctld has run, which is in this process or on the last worker, may be
-  // gone when it matters. Once served_key is stored, it proves this for good.
+  // `ran` is stored because the evidence that slurmctld has run is in this process or on the last worker, and may be lost
+  // before it is needed. Once served_key is stored, it is permanent evidence.
   next.ran = next.served_key.empty() && (next.ran || (slurmctld.ran && next.accepted_hash.empty()));
   Rendered wanted = render(next);
-  // A content that was loaded once can be loaded again, so a refusal of it is a passing fault.
+  // A content that was loaded once can be loaded again, so a refusal of it is a temporary fault.
   const bool refuses = slurmctld.refusal && next.offered_hash != next.accepted_hash;
   if (!wanted.ok()) {
-    // What users ask for now cannot be offered, and what they asked for before was refused.
+    // The content that users ask for now cannot be rendered, and the one that they asked for before was refused.
     const bool told =
         std::ranges::any_of(wanted.problems, [](const Problem& problem) { return problem.kind != Problem::Kind::kComing; });
     if (told && refuses && next.can_roll_back()) {
@@ -624,17 +624,17 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   if (!next.refuses(wanted)) next.forget_refusal();
   if (next.refused_hash.empty() && next.left_out.empty()) next.refused_by.clear();
 
-  // While slurmctld starts, the offered content stays, because slurmctld is judged by it. Slurm does not answer then, and that
-  // alone could change what the content keeps. Exceptions: what running jobs need according to Slurm is added, because a pod
-  // that is not ready may run a slurmctld that answers, on a machine that is cut off. A slurmctld that crashed before it had
-  // this content is not judged by it and gets the wanted content.
+  // While slurmctld starts, the offered content does not change, because the start shows whether slurmctld accepts it, and
+  // because Slurm's missing answers could change what the content keeps. There are two exceptions. Lines that running jobs need
+  // are added if Slurm reports such jobs: the slurmctld of a pod that is not ready may still answer. A slurmctld that crashed
+  // before it had this content gets the wanted content.
   const bool judged = !slurmctld.ready && !slurmctld.fails && !slurmctld.failed_before;
   const bool starts = offers_asked && !refuses && judged && next.left_out == now.left_out && !lacks_withheld(next, wanted);
   switch (starts && !offers_wanted && !next.refuses(wanted) ? Move::kStay : choose(now, next, wanted, slurmctld)) {
     case Move::kStay:
       break;
     case Move::kRollBack:
-      // A try during which slurmctld went down counts as a refusal as well.
+      // If slurmctld went down during a try, the try counts as a refusal as well.
       if (!slurmctld.refusal) {
         next.refused_at = slurmctld.now;
         ++next.refusals;
@@ -646,9 +646,9 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
       next.offered = std::move(wanted.files);
       next.offered_hash = wanted.hash;
       next.offered_asked = wanted.asked;
-      // The content is offered for one more try.
+      // The refused content is offered once more.
       if (!next.refused_hash.empty()) next.refused_hash = wanted.hash;
-      // This is the accepted content, so there is no other one to keep.
+      // This is the accepted content, so `accepted` is empty.
       if (next.offered_hash == next.accepted_hash) next.accepted.clear();
       break;
   }
@@ -665,7 +665,7 @@ SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state
       loaded_config_hash(observed), find_refusal(observed, state), made_of, ready, observed.context.now,
       // While a key rotates, slurmctld may have either key.
       observed.keyring.rotation ? "" : key_by(observed, made_with), made_with,
-      // Without a StatefulSet, the slurmctld that answers is of another cluster.
+      // If there is no StatefulSet, the slurmctld that answers belongs to another cluster.
       observed.stateful_set && has_run(observed, state),
       known ? std::optional(to_string(slurm_release(made_image(*observed.stateful_set, kAppController)))) : std::nullopt,
       ready && !observed.controller.spec.persistence.enabled ? pod->meta.uid : "",
@@ -705,7 +705,7 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
       if (refused(outcome)) return outcome->error->message;
     }
   }
-  // Without an accepted content to return to, a crash is only reported: see pod_problems.
+  // If there is no accepted content to return to, a crash is only reported: see pod_problems.
   if (!state.can_roll_back() && !offers_partitions(observed, state)) return {};
   return words_of_crashes(observed, state);
 }
@@ -777,7 +777,7 @@ std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigS
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || state.scripts_hash.empty() || state.scripts_hash == scripts_digest(observed)) return {};
   const Refresh done = read_refresh(*pod);
-  // Only the count increases. The hash stays, so this is no refresh for another configuration.
+  // Only the count changes. The same hash means that the refresh is not for another configuration.
   return refresh_step(*pod, {done.hash.empty() ? state.offered_hash : done.hash, done.count + 1});
 }
 
@@ -791,7 +791,7 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
   const kube::PodRecord* pod = running_pod(observed);
   if (pod == nullptr || !state.exists() || crashing(*pod)) return;
   const std::optional<std::string> loaded = loaded_config_hash(observed);
-  // If the content was refused and there is no accepted content, trying again would not help.
+  // If slurmctld refused the content and there is no accepted content, another try would not help.
   if (!loaded || (state.offered_hash == state.refused_hash && !state.can_roll_back())) return;
 
   const Refresh done = read_refresh(*pod);
@@ -799,8 +799,8 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
   if (*loaded == state.offered_hash) {
     // After a rollback the volume still has the refused content, which slurmctld must not find when it restarts.
     if (stale_volume) plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
-    // A slurmctld of 26.05 that has refused files continues with the old configuration. But until it has read other files, it
-    // sends the refused ones to each slurmd that starts.
+    // In 26.05, a slurmctld that has refused files continues with the old configuration. But until it has read other files, it
+    // sends the refused files to each slurmd that starts.
     if (state.refused_hash.empty() || done.hash != state.offered_hash) return;
   }
   if (done.hash != state.offered_hash) {
@@ -818,7 +818,7 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
   if (!answered) {
     if (held_back(observed, state)) return plan.wake_after(kPrologPoll, kWaitsForProlog);
     if (!load_ends_jobs(observed, state, wanted).empty()) return plan.wake_after(kJobsPoll, "the configuration would end jobs");
-    // The reconfigure was not tried yet, or it failed. The engine spaces the tries.
+    // The reconfigure was not tried yet, or it failed. The executor delays a step that fails again and again.
     plan.lane("load")
         .add(look_for_prologs(observed, state))
         .then()
@@ -826,10 +826,10 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
               slurm::reconfigure(observed.cluster)});
     return;
   }
-  // Nothing is left to do if slurmctld has read the former files again, or if that was tried often enough.
+  // Nothing is left to do if slurmctld has read the accepted files again, or if that was tried often enough.
   constexpr int kTriesOfFormer = 4;
   if (*loaded == state.offered_hash && (tried->state == plan::Outcome::State::kDone || done.count >= kTriesOfFormer)) return;
-  // slurmctld loaded what the volume still had. So the volume is refreshed once more, after a longer wait.
+  // slurmctld loaded the old content of the volume. So the volume is refreshed again, after a longer wait.
   if (!waited(observed, tried->last, wait_of_try(done.count, kFirstWait, kLongestWait), plan, kNotLoaded)) return;
   plan.lane("load").add(refresh_step(*pod, {done.hash, done.count + 1}));
   plan.wake_after(kFirstWait, kNotLoaded);

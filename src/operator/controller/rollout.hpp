@@ -16,37 +16,37 @@
 //                made-with-slurm-key-hash             hash of the key with which slurmctld's pod was made, if it differs
 //                slurmctld-release                    release of the slurmctld that was last up, from its image
 //                cluster-numbers-differ               see cluster_number.hpp
-//                served-by                            uid of the pod of that slurmctld, if its state ends with the pod
-//                slurmctld-ran                        slurmctld has run, although nothing else here shows it
+//                served-by                            uid of that slurmctld's pod, if the state is lost with the pod
+//                slurmctld-ran                        slurmctld has run; set only if no other annotation shows it
 //                scripts-hash                         hash of the scripts that slurmctld itself runs
 //                starting-at                          when slurmctld was made to load the content while workers were starting
 //                places-given-until, places-due       see places.hpp
-//                held-since                           since when a reconfigure or restart waits for jobs that are starting
-//                cut-short-jobs                       jobs that were starting when that wait ended, and its end
+//                held-since                           when a reconfigure or restart began to wait for starting jobs
+//                cut-short-jobs                       jobs that were starting when the wait ended, and when it ended
 //                data-hash                            hash of the data. If it differs, somebody edited the data
 //                files-hash, accepted-files-hash      hashes of the user's files of the offered and the accepted content
 //
-// Everything that users name in configFileRefs, script refs and jwksKeyRef belongs to slurm.conf: a slurmctld that starts must
-// find the set that was last accepted, whatever has happened to those ConfigMaps. The ConfigMap "X-config-files" has copies for
-// the offered content and is projected into the pod. "X-config-files-accepted" has copies for the accepted content, if they
-// differ. Copies are found by their digests, because the three ConfigMaps are not written at once: copies are written before
-// "X-config" refers to them, and those of the accepted content are deleted only when it no longer refers to them.
+// Users' files (of configFileRefs, script refs and jwksKeyRef) belong to slurm.conf: when slurmctld starts, it must find the
+// set that it last accepted, even if the users' ConfigMaps have changed. The ConfigMap "X-config-files" has copies for the
+// offered content and is projected into the pod. "X-config-files-accepted" has copies for the accepted content, if they differ.
+// Copies are found by their digests, because the three ConfigMaps are not written at once: copies are written before "X-config"
+// refers to them, and those of the accepted content are deleted only when "X-config" no longer refers to them.
 //
-// wanted != offered, and not refused -> offer it, keeping what was accepted
-// wanted == refused                  -> offer what was accepted (a rollback), until another slurmctld runs (a missing file,
-//                                       plugin or user may be there now), and once more after 1, 2, 4 ... 30 minutes. Other
-//                                       content for the same request of users also counts as refused: Slurm's answers, or
-//                                       their absence, do not make it better
+// wanted != offered, and not refused -> offer the wanted content, and keep the accepted content
+// wanted == refused                  -> offer the accepted content (a rollback). Offer the refused content again when another
+//                                       slurmctld runs, which may have the missing file, plugin or user, and after 1, 2, 4 ...
+//                                       30 minutes. Other content also counts as refused if users asked for the same: it
+//                                       differs only because Slurm's answers differ
 // refused, with NodeSets' partitions that differ from the accepted ones
-//                                    -> offer it without these; once that is accepted, add them one at a time. A partition
-//                                       that is refused alone is the cause, stays out, and is tried again like a refused
-//                                       content
+//                                    -> offer the content without these partitions. Once it is accepted, add them one at a
+//                                       time. A partition that is refused alone is the cause: leave it out, and try it again
+//                                       as refused content is tried
 // offered != loaded                  -> make the kubelet refresh the volume, then reconfigure, until loaded == offered
 // clang-format on
 //
-// The kubelet refreshes a ConfigMap volume at once when an annotation of the pod changes. Whether it has done so is not
-// visible, and a reconfigure that comes too early only loads the old content again. So: annotate, wait, reconfigure, check, and
-// wait twice as long the next time.
+// The kubelet refreshes a ConfigMap volume at once when an annotation of the pod changes, but it does not report when it has
+// done so. A reconfigure before the refresh loads the old content again. So the operator sets the annotation, waits,
+// reconfigures, and checks what slurmctld has loaded. If it is the old content, the next wait is twice as long.
 #pragma once
 
 #include <functional>
@@ -64,7 +64,7 @@
 namespace op::controller {
 
 inline constexpr const char* kNotLoaded = "slurmctld has not loaded the configuration yet";
-/// The reason of a refusal (refused_reason) begins with this if slurmctld exits at its start with the offered content.
+/// The reason of a refusal (refused_reason) begins with this text if slurmctld exits when it starts with the offered content.
 inline constexpr const char* kEndsWithIt = "slurmctld ends when it starts with it";
 
 /// In maps of files, names of users' files have this prefix, and binary files (in base64) have it twice. An entry with only
@@ -80,7 +80,7 @@ struct ConfigState {
   std::optional<core::WallTime> refused_at;  ///< When the content was last refused, in whole seconds.
   int refusals = 0;                          ///< Number of refusals of the same content.
   LeftOuts left_out;
-  std::string scripts_hash;        ///< Hash of slurmctld's own scripts that the kubelet was last told to refresh.
+  std::string scripts_hash;        ///< Hash of slurmctld's own scripts at the last request to the kubelet to refresh them.
   std::string served_key;          ///< Digest of the auth/slurm key with which slurmctld was last up.
   std::string served_made_with{};  ///< The digest in the pod of that slurmctld, if it differs from served_key.
   std::string served_by{};         ///< The uid of the pod of that slurmctld, if its state is lost with the pod. "": it is not.
@@ -91,7 +91,7 @@ struct ConfigState {
   std::set<std::int64_t> cut_short{};
   std::optional<core::WallTime> starting_at{};  ///< When slurmctld loaded while workers started: see starting.hpp. In seconds.
   std::optional<Places> places{};               ///< Which workers have their places: see places.hpp.
-  bool ran = false;  ///< slurmctld has run, so jobs may wait, although nothing else here shows it; see has_run.
+  bool ran = false;                             ///< slurmctld has run; set only if no other member shows it: see has_run().
   [[nodiscard]] bool exists() const { return !offered.empty(); }
   /// Returns the content that slurmctld last accepted. Empty: none.
   [[nodiscard]] std::map<std::string, std::string> accepted_files() const;
@@ -104,14 +104,14 @@ struct ConfigState {
   [[nodiscard]] bool refuses(const Rendered& wanted) const;
   /// True if there is an accepted content to return to.
   [[nodiscard]] bool can_roll_back() const { return !accepted.empty() && !accepted_hash.empty(); }
-  /// Forgets refused contents. Keeps who refused (refused_by) and the partitions that are left out.
+  /// Forgets refused contents. Keeps refused_by and the partitions that are left out.
   void forget_refusal();
   friend bool operator==(const ConfigState&, const ConfigState&) = default;
 };
 /// Reads the state without the users' files.
 ConfigState read_config_state(const kube::Object* config_map);
-/// Reads the state with the users' files, if they are known. If their copies are missing or were edited, neither content counts
-/// as known. `copies`: the ConfigMap that is projected. `accepted`: the ConfigMap with the copies of the accepted content.
+/// Reads the state with the users' files, if they are known. If a copy is missing or edited, the files of both contents are
+/// unknown. `copies`: the ConfigMap that is projected. `accepted`: the ConfigMap with the accepted copies.
 ConfigState read_config_state(const kube::Object* config_map, const kube::Object* copies, const kube::Object* accepted);
 ConfigState read_config_state(const Observed& observed);
 /// Writes data and annotations of the ConfigMap "X-config", without the users' files.
@@ -124,7 +124,7 @@ bool knows_files(const std::map<std::string, std::string>& content);
 bool knows_files(const ConfigState& state);
 /// True if either content has users' files.
 bool has_file_copies(const ConfigState& state);
-/// Returns the accepted content if its users' files differ from the offered ones and need a ConfigMap of their own; else empty.
+/// Returns the accepted content if its users' files need a ConfigMap of their own, because the offered ones differ; else empty.
 std::map<std::string, std::string> accepted_apart(const ConfigState& state);
 /// Returns the offered copy of a text file, or null.
 const std::string* file_copy(const ConfigState& state, std::string_view file);
@@ -151,9 +151,9 @@ SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state
 /// DNS did not know, a node that had not registered). nullopt: nothing is offered again merely because time passes.
 std::optional<core::WallTime> next_try(const ConfigState& state);
 
-/// Renders what users want, without what the state leaves out.
+/// Renders the configuration that users want, without the partitions that the state leaves out.
 using Render = std::function<Rendered(const ConfigState&)>;
-/// Returns the next state to store.
+/// Returns the state to store next, from the stored state (`now`), the wanted configuration, and what slurmctld reports.
 ConfigState next_config_state(const ConfigState& now, const Render& render, const SlurmctldFacts& slurmctld);
 
 /// Returns the hash of the configuration that slurmctld has loaded. nullopt: Slurm does not answer.
@@ -162,26 +162,26 @@ std::optional<std::string> loaded_config_hash(const Observed& observed);
 /// Returns slurmctld's error if it refused the offered content: at a reconfigure, or because it does not start with it.
 std::optional<std::string> find_refusal(const Observed& observed, const ConfigState& state);
 
-/// True if slurmctld crashes and the offered content is no longer the one with which it was first seen to crash. A new pod
-/// starts at once, while the kubelet waits up to five minutes before each restart. False if slurmctld's state would be lost
-/// with its pod.
+/// True if slurmctld's pod should be deleted: slurmctld crashes, and the offered content is another than when it was first seen
+/// to crash. A new pod starts at once, while the kubelet waits up to five minutes before each restart. False if slurmctld's
+/// state would be lost with its pod.
 bool restart_crashed(const Observed& observed, const ConfigState& state);
 
-/// The id of the steps that reconfigure slurmctld. The name of a step says why.
+/// The id of the steps that reconfigure slurmctld. The object's name in the id tells the cause of the reconfigure.
 inline const plan::StepId kReconfigure{"reconfigure"};
 /// True if the outcome shows that slurmctld has refused the configuration.
 bool refused(const plan::Outcome* outcome);
-/// True if Slurm answers.
+/// True if slurmctld answers through slurmrestd.
 bool answers(const Observed& observed);
 /// Returns the running pod of slurmctld, or null.
 const kube::PodRecord* running_pod(const Observed& observed);
-/// Returns how long to wait after the try with the number `count`. The time doubles with each try, from `first` to `longest`.
+/// Returns how long to wait after `count` tries: `first` after one, twice as long after each further one, at most `longest`.
 core::Duration wait_of_try(int count, core::Duration first, core::Duration longest);
 /// True if slurmctld's pod runs and does not crash repeatedly.
 bool runs(const Observed& observed);
 
-/// Returns the outcomes without refusals by slurmctld, which the rollout reports once they are final, and without those of
-/// steps that found starting jobs.
+/// Returns the outcomes without refusals by slurmctld, because the rollout reports them once they are final, and without
+/// failures of the steps that found starting jobs.
 plan::Outcomes without_refusals(plan::Outcomes outcomes);
 
 /// True if slurmctld has run: it has accepted a content, was up, has answered, or has had a worker. It may have waiting jobs.
@@ -197,20 +197,20 @@ std::optional<core::MonoTime> reconfigured_at(const Observed& observed);
 /// Keeps the outcome of the reconfigure after the last refresh, so that reconfigured_at() can read it in the next pass.
 void remember_reconfigure(const Observed& observed, plan::Plan& plan);
 
-/// True if slurmctld runs with the offered content and, as far as is known, its volume contains no other content.
+/// True if slurmctld runs with the offered content and, as far as is known, its volume has the same content.
 bool holds_offered(const Observed& observed, const ConfigState& state);
 
-/// True if slurmctld runs with another configuration than the offered one. False if it refused that one and accepted no other.
+/// True if slurmctld runs with other content than the offered one. False if it refused the offered one and has no other.
 bool needs_load(const Observed& observed, const ConfigState& state);
 
-/// True while a running slurmctld has yet to load the offered content. False if slurmctld refused it, and without a RestApi.
+/// True if slurmctld runs and has not loaded the offered content yet. False if it refused that, or if there is no RestApi.
 bool awaits_load(const Observed& observed, const ConfigState& state);
 
 /// Returns the step that makes the kubelet refresh the volume at once when the scripts that slurmctld itself runs have changed.
 /// `state`: the stored state.
 std::optional<plan::Step> script_refresh(const Observed& observed, const ConfigState& state);
 
-/// Adds a step that records on the pod with which content it was first seen to crash. `state`: the stored state.
+/// Adds a step that records on slurmctld's pod the content with which slurmctld was first seen to crash. `state`: as stored.
 void add_crash_mark(const Observed& observed, const ConfigState& state, plan::Plan& plan);
 
 /// Adds the steps that load `state`, the stored state, into slurmctld. Adds none if `state` lacks what `wanted` keeps for jobs.

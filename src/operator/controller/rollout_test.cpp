@@ -124,7 +124,7 @@ TEST(ConfigState, HasTheFilesOfUsersInConfigMapsOfTheirOwn) {
   EXPECT_EQ(file_copy(state, "plugin.so"), nullptr);
 }
 
-/// The process may end between any two of the writes.
+/// The operator may end between any two of the writes.
 TEST(ConfigState, FindsTheFilesOfUsersWhateverWasWrittenLast) {
   const ConfigState both = with_two_contents();
   ConfigState old_one, new_one;
@@ -268,7 +268,7 @@ TEST(ConfigState, WhatSlurmSaysIsNoEdit) {
     };
   };
   const ConfigState offered = next_config_state(load(offer({}, 1), 1), asks("a", 2), {});
-  // Slurm does not answer, and something that jobs may need is wanted again.
+  // Slurm does not answer, and the wanted content has something again that jobs may need.
   const ConfigState state = next_config_state(offered, asks("a", 3), {{}, "no", "image1"});
   EXPECT_EQ(state.refused_hash, "hash2");
   EXPECT_EQ(state.offered, content(1).files);
@@ -505,8 +505,8 @@ TEST(LeftOut, WithNothingAcceptedYetTheClusterStartsWithoutIt) {
   EXPECT_EQ(state.offered_hash, state.accepted_hash);
 }
 
-// Whatever happens in whatever order: the last accepted content can be restored, a refused content is never offered if there is
-// another one to offer, and a second look at the same facts changes nothing.
+// In each sequence of events, the last accepted content can be restored, a refused content is never offered if there is another
+// one to offer, and a second pass over the same facts changes nothing.
 RC_GTEST_PROP(ConfigState, KeepsItsPromises, ()) {
   ConfigState state;
   int wanted = 1;

@@ -24,16 +24,16 @@ namespace {
 
 using core::Json;
 
-/// The time in which a message may still arrive after its signer has loaded another file. Tokens live for a minute, and
-/// credentials for two (AuthInfo's ttl= and cred_expire=). kWithoutKidMayArrive is for messages without a kid, which a daemon
-/// with both keys checks with its signing key. There are no credentials without a kid.
+/// The time in which a message may still arrive after its sender has loaded another key file. Tokens are valid for a minute,
+/// and credentials for two (AuthInfo's ttl= and cred_expire=). kWithoutKidMayArrive is for messages without a kid (key id): a
+/// daemon with both keys verifies them with the key with which it signs. All credentials have a kid.
 constexpr core::Duration kSignedMayArrive{180000}, kWithoutKidMayArrive{90000};
-/// A slurmd reads its keys before it begins to register, that is, within this time after its reported start.
+/// A slurmd reads its keys before it begins to register, and it begins to register within this time after its reported start.
 constexpr core::Duration kBeginsToRegister{30000};
 constexpr int kShortestKey = 16;
-/// A pod gets no more witnesses once this many have failed. A witness is an ephemeral container: see rotation.hpp.
+/// The largest number of witnesses of a pod that may fail. A witness is an ephemeral container: see rotation.hpp.
 constexpr int kMostWitnesses = 5;
-/// The period of checks of the progress of the daemons.
+/// The time between two checks whether the daemons have loaded the files.
 constexpr core::Duration kKeyPoll{1000};
 /// The pause between two attempts to reach daemons that have not loaded the files. It doubles with each attempt.
 constexpr core::Duration kLoadAgain{15000};
@@ -52,13 +52,13 @@ Json jwks(Json signs, Json besides) {
   return {{"$jwks", {{"signs", 0}, {"keys", Json::array({std::move(signs), std::move(besides)})}}}};
 }
 
-/// True if a container of the pod may have read its files: the pod has a Kubernetes node and has not ended.
+/// True if a container of the pod may have read its files: the pod is on a Kubernetes node and has not ended.
 bool may_have_read(const kube::PodRecord& pod) {
   const bool not_yet = pod.node_name.empty() && pod.phase == "Pending";
   return !not_yet && pod.phase != "Failed" && pod.phase != "Succeeded";
 }
 
-/// Returns the pods of slurmctld and workers, except those that have not read a key yet and those that have ended.
+/// Returns the pods of slurmctld and workers that may have read a key and have not ended.
 std::vector<kube::PodPtr> daemons(const Observed& observed) {
   std::vector<kube::PodPtr> out;
   for (const auto* pods : {&observed.pods, &observed.worker_pods}) {
@@ -82,7 +82,7 @@ std::string uid_of_slurmctld(const Observed& observed) {
   return pod == nullptr ? "" : pod->meta.uid;
 }
 
-/// Returns what prevents the next step, permanently or until somebody does something about it.
+/// Returns the reasons why the next step cannot begin, for ever or until somebody acts.
 std::vector<std::string> in_the_way(const Observed& observed) {
   std::vector<std::string> out;
   if (observed.stopped) out.push_back(fmt::format("the stop switch (remove the annotation {})", api::kAnnotationStopDeletions));
@@ -128,9 +128,9 @@ std::string joined(const std::vector<std::string>& items) {
   return fmt::format("{}", fmt::join(items, "; "));
 }
 
-/// The state of a pod's witnesses: what it shows about the files of this step.
+/// What the witnesses of a pod show about the files of this step.
 struct Witness {
-  std::optional<core::WallTime> done;  ///< When the kubelet had refreshed the files.
+  std::optional<core::WallTime> done;  ///< When a witness found that the kubelet had refreshed the files.
   bool waits = false;                  ///< A witness is waiting for the files.
   int failed = 0;  ///< Number of witnesses that were killed, perhaps with the machine. They are not restarted.
 };
@@ -158,7 +158,7 @@ plan::Step add_witness(const Observed& observed, const kube::PodRecord& pod, int
                        {"imagePullPolicy", "IfNotPresent"},
                        {"command", wait_for_keys(generation)},
                        {"volumeMounts", Json::array({read_only_mount(kEtcVolume, "/etc/slurm")})}};
-  // The patch applies to any version of the pod: its status changes all the time, and nobody else adds a container of this
+  // The patch has no resourceVersion: the pod's status changes all the time, and nobody else adds a container of this
   // name.
   return {
       {"add", "witness", pod.meta.name, generation},
@@ -193,7 +193,7 @@ Json without_jwks() {
           {std::string(api::kKeyLoginGeneration), nullptr}};
 }
 
-/// Ends a rotation because the user has withdrawn the change or wants yet another key. All daemons still sign with the old one.
+/// Ends a rotation whose change the user has withdrawn or replaced. All daemons still sign with the old key.
 plan::Step give_up(const Observed& observed) {
   return write_keyring(observed, "give up", "the Secret has other data again", std::nullopt, without_jwks());
 }
@@ -207,7 +207,7 @@ plan::Step renew_logins(const Observed& observed) {
                        {{std::string(api::kKeyLoginJwks), login}, {std::string(api::kKeyLoginGeneration), generation}});
 }
 
-/// Records since when all login pods sign with the new key, or that a login pod does not.
+/// Records since when all login pods have signed with the new key. nullopt: some login pod does not.
 plan::Step note_logins(const Observed& observed, std::optional<core::WallTime> since) {
   KeyRotation noted = rotation_of(observed);
   noted.logins_at = since;
@@ -258,19 +258,19 @@ const char* step_text(KeyStep step) {
   return "";
 }
 
-/// True if slurmctld has loaded the files of this step and notified the slurmds. A clock that was set back proves nothing.
+/// True if slurmctld has loaded the files of this step and notified the slurmds. False if the clock was set back since.
 bool has_told(const KeyRotation& rotation, const std::string& slurmctld, core::WallTime now) {
   return rotation.loaded_at && rotation.loaded_by == slurmctld && now >= *rotation.loaded_at;
 }
 
 /// The keys with which login pods sign.
 enum class Logins {
-  kFormer,  ///< A login pod has the former key or does not show which one it has.
+  kFormer,  ///< A login pod has the earlier key or does not show which key it has.
   kStart,   ///< A login pod is about to start with the new key, according to its template.
   kNew,
 };
 
-/// Returns the keys with which login pods sign. Adds the login pods that are waited for to `waits`.
+/// Returns the keys with which login pods sign. Adds to `waits` the login pods for which the rotation waits.
 Logins await_logins(const Observed& observed, std::vector<std::string>& waits) {
   const KeyRotation& now = rotation_of(observed);
   std::vector<std::string> ending, former, starting, silent;
@@ -315,8 +315,8 @@ std::vector<std::string> backups_behind(const Observed& observed) {
   return out;
 }
 
-/// Returns the next step, for when every daemon has loaded the files of the present one. nullopt: the next step has to wait. If
-/// it waits until messages have expired, `told` says so.
+/// Returns the next step if every daemon has loaded the files of the present one. nullopt: the next step has to wait. If it
+/// waits until messages have expired, sets `told` to a text about that.
 std::optional<plan::Step> next_step(const Observed& observed, Logins logins_have, std::string& told) {
   const KeyRotation& now = rotation_of(observed);
   if (now.step == KeyStep::kAlone) return end_rotation(observed);
@@ -423,7 +423,7 @@ void add_key_load(const Observed& observed, const ConfigState& state, const Rota
   const plan::StepId id{"load", "keys", noted.generation()};
   plan.remember(id);
   const std::string slurmctld = uid_of_slurmctld(observed);
-  // A reconfigure interrupts every daemon for a moment, whether it helps or not. So there is a pause between attempts.
+  // A reconfigure interrupts every daemon for a moment, even if it has no other effect. So there is a pause between attempts.
   const auto last = observed.context.outcomes.find(id);
   if (last != observed.context.outcomes.end()) {
     const core::Duration pause = wait_of_try(last->second.count, kLoadAgain, kLongestLoadAgain);

@@ -1,26 +1,26 @@
-// Replaces the auth/slurm key while jobs run. Every receiver can verify every message in the meantime.
+// Replaces the auth/slurm key while jobs run, so that at any time every daemon can verify the messages of all others.
 //
 // Daemons read slurm.jwks if the file exists: all keys in it verify, and one of them signs (auth_slurm, 24.05 and later). The
 // keyring goes through these steps. Its data hold the keys of a step, and an annotation names the step:
 //
 // clang-format off
-//             slurm.key  other.key  slurm.jwks          login.jwks          who is understood meanwhile
+//             slurm.key  other.key  slurm.jwks          login.jwks          which keys daemons use during the step
 //   both      old        new        old signs, and new                      everybody signs with the old key
 //   logins    old        new        old signs, and new  new signs, and old  everybody has both, except older login pods
 //   switched  new        old        new signs, and old  new signs, and old  everybody has both
-//   alone     new                                                           everybody signs with the new one
+//   alone     new                                                           everybody signs with the new key
 // clang-format on
 //
-// A step begins only when every slurmctld and slurmd is known to have loaded the files of the previous step, and messages that
-// were signed before that have expired. A kubelet does not report when it has refreshed a volume. So each pod gets an ephemeral
-// container that mounts the same volume and ends when the file key-generation is that of the step. The pod's status shows when
-// it ended. A slurmd that was started or reconfigured half a minute later, by the clock of the same machine, has loaded the
-// files. So has slurmctld, through which slurmds are reconfigured.
+// A step begins only when every slurmctld and slurmd is known to have loaded the files of the previous step, and when messages
+// that were signed before that have expired. A kubelet does not report when it has refreshed a volume. So each pod gets an
+// ephemeral container that mounts the same volume and ends when the file key-generation is that of the step. The pod's status
+// shows when the container ended. A slurmd that was started or reconfigured half a minute after that, by the clock of its own
+// machine, has loaded the files. The same holds for slurmctld, which passes the reconfigure on to slurmds.
 //
-// A backup of slurmctld, and the sackd of a login pod, read keys only when they start. So backups are replaced in each step,
-// which ends no job, and wait in an init container for the files of the step. Login pods wait for their sessions, so they are
-// replaced only once. The new login pods can keep their files, because they sign with the new key, which all other daemons know
-// by then. Their init container reports the rotation that the files belong to.
+// A backup of slurmctld, and the sackd of a login pod, read keys only when they start. So each step replaces the backups, which
+// ends no job. The new backups wait in an init container for the files of the step. Login pods wait for their sessions, so they
+// are replaced only once. The new login pods can keep their files, because they sign with the new key, which all other daemons
+// know by then. Their init container reports the rotation that the files belong to.
 //
 // A daemon that cannot take part delays the next step and is named in the status. A key that cannot rotate in this way waits:
 // see keyring.hpp.
@@ -41,7 +41,7 @@ struct Rotation {
   std::optional<plan::Step> write;    ///< Brings the keyring to the next step of the rotation, or ends the rotation.
   std::vector<plan::Step> witnesses;  ///< Steps that add ephemeral containers to pods: see above.
   bool loads = false;                 ///< slurmctld, and through it every slurmd, has to load the files of this step.
-  std::string told;                   ///< For the status: the progress, and the pods that the rotation waits for.
+  std::string told;                   ///< For the status: the progress, and the pods for which the rotation waits.
 };
 
 /// Returns why the key cannot change while daemons run: each reason, with what to do about it. "" if it can.

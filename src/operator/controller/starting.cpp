@@ -8,14 +8,14 @@
 namespace op::controller {
 namespace {
 
-/// The minimum time between two writes of starting_at in one wait, because each write delays the reconfigure. A pod that is
-/// created within this time after such a write is waited for as well.
+/// The minimum time between two writes of starting_at in one wait, because each write delays the reconfigure. The second load
+/// also waits for pods that are created within this time after such a write.
 constexpr core::Duration kNoteGap{10000};
-/// The time between two checks whether workers have registered. A registration does not wake the Controller.
+/// The time between two checks whether workers have registered. No event wakes the Controller when a worker registers.
 constexpr core::Duration kPoll{1000};
 
-/// True if the second load is done or is not tried again. It is not tried again if slurmctld refused it, because the loaded
-/// configuration stays, or if its reply was lost: with a slow slurmctld, the next reply would be lost too.
+/// True if the second load is done, or is not tried again: slurmctld refused it, so the loaded configuration stays, or its
+/// reply was lost, which would happen again while slurmctld is slow.
 bool reloaded(const Observed& observed, core::WallTime noted) {
   const auto found = observed.context.outcomes.find(reload_id(noted));
   if (found == observed.context.outcomes.end()) return false;
@@ -34,12 +34,12 @@ std::optional<core::WallTime> ready_since(const Observed& observed) {
 
 bool awaits_workers(const Observed& observed, core::WallTime noted) {
   const core::Duration since = observed.context.now - std::max(noted, ready_since(observed).value_or(noted));
-  // A clock that was set back is no reason to wait.
+  // If the clock was set back, do not wait.
   if (since < core::Duration{0} || since >= kStartPatience) return false;
   return std::ranges::any_of(observed.starting, [&](core::WallTime created) { return created <= noted + kNoteGap; });
 }
 
-/// True if the second load is to be done, slurmctld runs, and it has the offered content as far as is known.
+/// True if the second load is necessary, slurmctld runs, and it has loaded the offered content as far as is known.
 bool reload_is_due(const Observed& observed, const ConfigState& state) {
   return state.starting_at && !reloaded(observed, *state.starting_at) && runs(observed) &&
          loaded_config_hash(observed) == state.offered_hash;
@@ -57,7 +57,7 @@ void note_starting(const Observed& observed, ConfigState& next) {
   const bool on_its_way = next.exists() && !next.accepted_hash.empty() && next.offered_hash != next.accepted_hash &&
                           next.offered_hash != next.refused_hash;
   if (!on_its_way || observed.workers.empty() || observed.restapis.empty()) return;
-  // Until slurmctld is ready and its nodes are read, it is unknown which slurmds get the other configuration.
+  // Until slurmctld is ready and its nodes are read, it is unknown which slurmds have the new configuration.
   const bool known = ready_since(observed) && observed.snapshot && observed.snapshot->complete();
   if (known && observed.starting.empty()) return;
   const bool old = next.starting_at && (*next.starting_at > now || (known && now - *next.starting_at >= kNoteGap));

@@ -20,13 +20,13 @@ namespace {
 
 constexpr ImageRelease kFirstRelease{25, 5};
 
-/// Returns why the places of Slurm nodes cannot be seen or changed until users do something, or nullopt.
+/// Returns why the topology strings of Slurm nodes cannot be read or changed until users act, or nullopt.
 std::optional<Problem> blindness(const Observed& observed) {
   if (observed.restapis.empty()) {
     return Problem{"TopologyWaits",
                    "spec.topology: without a RestApi no Slurm node can be given another place: topology.yaml stays as it is"};
   }
-  // This is the release of slurmrestd, not of slurmctld.
+  // These are the capabilities of slurmrestd, whose release may differ from slurmctld's.
   if (answers(observed) && !observed.snapshot->capabilities.topology_update) {
     return Problem{"TopologyNotSupported", "spec.topology: slurmrestd of Slurm " + observed.snapshot->capabilities.release +
                                                " cannot change the places of nodes, and topology.yaml stays as it is: use "
@@ -35,8 +35,8 @@ std::optional<Problem> blindness(const Observed& observed) {
   return {};
 }
 
-/// True if Slurm would accept the topology string without a file. Slurm then has one flat topology, "default", which accepts
-/// anything.
+/// True if Slurm would accept the topology string without a file. Without a file, Slurm has one flat topology, "default", which
+/// accepts all strings for it.
 bool is_for_flat(std::string_view topology) {
   while (topology.starts_with("default:")) {
     const std::size_t comma = topology.find(',');
@@ -46,8 +46,8 @@ bool is_for_flat(std::string_view topology) {
   return false;
 }
 
-/// Removes the file, `out.text`, after spec.topology was removed. The file stays until no Slurm node uses a unit of it: with a
-/// user's file in its place, slurmctld would not start. NodeSets remove these places from the nodes.
+/// Removes the file, `out.text`, after spec.topology was removed. The file stays until no Slurm node uses a unit of it, because
+/// with a user's file in its place, slurmctld would not start. Meanwhile, the NodeSets remove the units from the nodes.
 void let_go(const Observed& observed, TopologyFile& out) {
   if (out.text.empty()) return;
   if (!release_without_topology_yaml(observed).empty()) return out.text.clear();
@@ -79,8 +79,8 @@ void refuse_files(const Observed& observed, std::vector<Problem>& problems) {
   }
 }
 
-/// True if slurmctld's pod mounts a ConfigMap that the spec does not name any more and that has, or may have, its
-/// topology.yaml.
+/// True if slurmctld's pod mounts a ConfigMap that has, or may have, the user's topology.yaml and that the spec no longer
+/// names.
 bool mounts_unnamed(const Observed& observed, const ConfigState& state) {
   const auto has_topology = [](const NamedFiles& map) { return map.files.contains(std::string(kTopologyYaml)); };
   if (file_copy(state, kTopologyYaml) != nullptr) return std::ranges::none_of(observed.config_files, has_topology);
@@ -139,8 +139,8 @@ TopologyFile topology_file(const Observed& observed, const ConfigState& state) {
     out.warnings.push_back(std::move(*problem));
     return out;
   }
-  // If Kubernetes reports no nodes, they are unknown, because unknown is not empty. The units that Slurm nodes use are known
-  // only while Slurm answers.
+  // If Kubernetes reports no nodes, the nodes count as unknown. The units that Slurm nodes use are known only while Slurm
+  // answers.
   if (observed.no_kube_nodes || (!answers(observed) && state.exists())) {
     out.keeps_pod = out.text.empty() && mounts_unnamed(observed, state);
     return out;

@@ -1,6 +1,6 @@
-// topology.yaml as spec.topology asks for it. A unit that a Slurm node uses stays in the file: slurmctld refuses a reconfigure,
-// and does not start, if it does not accept a node's topology string (_set_nodes_topo in read_config.c; 25.05 to 26.05). So a
-// unit is added to the file before a node gets it, and removed after the last node has been given another.
+// Renders topology.yaml as spec.topology asks for it. The file keeps each unit (a switch or block) that a Slurm node uses: if
+// slurmctld does not accept a node's topology string, it refuses a reconfigure and does not start (_set_nodes_topo in
+// read_config.c; 25.05 to 26.05). So a unit is added before a node gets it, and removed after the last node has left it.
 #pragma once
 
 #include <string>
@@ -18,13 +18,13 @@ struct ConfigState;
 
 struct TopologyFile {
   std::string text;         ///< The content of topology.yaml; "": no file.
-  bool may_change = false;  ///< The text may change when Slurm's nodes change. Such a change does not wake the Controller.
+  bool may_change = false;  ///< The text may change when Slurm's nodes change, but such a change wakes no Controller.
   bool keeps_pod = false;   ///< slurmctld would not start with what the spec wants mounted.
   std::vector<Problem> problems, warnings;
 };
 
 /// Returns the wanted file, or the offered one while the wanted one is unknown or the file is about to be removed. `state`: as
-/// in render_config.
+/// in render_config().
 [[nodiscard]] TopologyFile topology_file(const Observed& observed, const ConfigState& state);
 
 }  // namespace op::controller

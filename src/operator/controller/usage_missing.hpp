@@ -15,8 +15,8 @@ namespace op::controller {
 struct ConfigState;
 struct Observed;
 
-/// Evidence for the deletion of slurmctld's pod: it crashes repeatedly because the file is missing, so nothing that could be
-/// lost runs in it.
+/// Evidence for the deletion of slurmctld's pod: slurmctld crashes repeatedly because the file is missing, so nothing runs in
+/// the pod that could be lost.
 class UsageMissing final : public kube::PodEvidence {
  public:
   static std::optional<UsageMissing> of(const plan::Observing& observing, const kube::PodRecord& slurmctld);

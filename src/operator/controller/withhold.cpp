@@ -42,7 +42,7 @@ const std::string* find_setting(const conf::Entry& entry, std::string_view key) 
   return found == entry.settings.end() ? nullptr : &found->value;
 }
 
-/// True if the user has asked to remove `what` now, whatever runs.
+/// True if the user wants `what` removed even if jobs use it.
 bool to_go_now(const Observed& observed, const std::string& what) {
   const auto listed = split_list(observed.object->meta.annotation(api::kAnnotationRemoveNow));
   return std::ranges::find(listed, what) != listed.end();
@@ -63,28 +63,28 @@ void add_drained_of(conf::Conf& out, const conf::Conf& offered) {
   }
 }
 
-/// Returns the configuration that slurmctld had, as far as is known.
+/// Returns the configuration that slurmctld has loaded, as far as is known.
 conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   if (!state.accepted_hash.empty()) {
     conf::Conf out = parse_conf(state.accepted_files());
     if (state.offered_hash == state.accepted_hash) return out;
     const bool answers = slurm::has_answered(observed.snapshot) && observed.snapshot->complete();
     const conf::Conf offered = parse_conf(state.offered);
-    // slurmctld does not start with the offered file. But after the accepted file, it may have loaded a file that was never
-    // recorded. The NodeSet partitions of that file are also in the offered one.
+    // slurmctld does not start with the offered file. But since the accepted file, it may have loaded another file that was
+    // never recorded. The offered file also has the NodeSet partitions of that file.
     if (!answers && slurmctld_crashes(observed) && !observed.restapis.empty()) {
       add_drained_of(out, offered);
       return out;
     }
-    // slurmctld may have loaded the offered file although the state does not record it yet. If Slurm answers, it shows which of
-    // the offered partitions slurmctld has.
+    // slurmctld may have loaded the offered file before the state records it. If Slurm answers, its answer shows which of the
+    // offered partitions slurmctld has.
     for (const conf::Entry& entry : offered.entries()) {
       const conf::Setting& head = entry.head();
       if (entry.record() && out.record(head.key, head.value) == nullptr &&
           (head.key != "PartitionName" || !answers || observed.snapshot->partitions.contains(head.value)))
         out.add(entry);
     }
-    // slurmctld has not loaded these partitions yet, but may: see may_come().
+    // slurmctld has not loaded these partitions yet, but may load them: see may_come().
     add_drained_of(out, offered);
     return out;
   }
@@ -92,15 +92,15 @@ conf::Conf read_before(const Observed& observed, const ConfigState& state) {
   if (!slurmctld_crashes(observed)) return offered;
   // Without a RestApi it is unknown what slurmctld runs with, and a single crash proves nothing.
   if (observed.restapis.empty() && has_run(observed, state)) return offered;
-  // If slurmctld never started with the offered file, nothing has run. If it did, keep the partitions of NodeSets without the
-  // users' settings, because these may be what slurmctld cannot read.
+  // If slurmctld never started with the offered file, no job has run. If slurmctld did start with it, keep the partitions of
+  // NodeSets without the users' settings, because slurmctld may be unable to read these.
   conf::Conf out;
   if (has_run(observed, state)) add_drained_of(out, offered);
   return out;
 }
 
-/// True if Slurm knows all nodes of the partition, and each of them has the partition's name as a feature. Also true for a
-/// partition without nodes.
+/// True if Slurm knows all nodes of the partition and each of them has a feature with the partition's name, or if the partition
+/// has no nodes.
 bool of_its_feature(const slurm::Snapshot& snapshot, const slurm::Partition& partition) {
   const auto names = core::expand_hostlist(partition.nodes);
   return partition.nodes.empty() ||
@@ -110,13 +110,13 @@ bool of_its_feature(const slurm::Snapshot& snapshot, const slurm::Partition& par
           }));
 }
 
-/// Returns what is known of the configuration that slurmctld runs with, after its ConfigMap was deleted or edited. Slurm does
-/// not report how a partition was configured, so only the partitions of NodeSets can be rebuilt, without their other settings.
+/// Returns what is known of slurmctld's configuration after its ConfigMap was deleted or edited. Slurm does not report how a
+/// partition was configured, so only the partitions of NodeSets can be rebuilt, without their other settings.
 conf::Conf read_loaded(const Observed& observed) {
   conf::Conf out;
   if (!observed.stateful_set) return out;
   if (!slurm::has_answered(observed.snapshot)) {
-    // Slurm cannot be asked, so each NodeSet may have had a partition with jobs, even without workers: jobs may be pending.
+    // Slurm cannot be asked. So each NodeSet may have had a partition with jobs: even without workers, jobs may be pending.
     std::set<std::string> names;
     for (const NodeSetFacts& nodeset : observed.nodesets) names.insert(nodeset.slurm_name);
     for (const auto& [name, object] : observed.left_nodesets) names.insert(name);
@@ -141,8 +141,8 @@ void add_loaded_gres(conf::Conf& out, const Observed& observed) {
   if (!list.empty()) out.set("GresTypes", list);
 }
 
-/// True if no content is known to have been accepted, for example because somebody deleted or edited the ConfigMap. The file
-/// that the ConfigMap offers may then be newer than the one that slurmctld runs with.
+/// True if no accepted content is known, for example because somebody deleted or edited the ConfigMap. The file in the
+/// ConfigMap may then be newer than the one that slurmctld runs with.
 bool was_lost(const ConfigState& state) {
   return state.accepted_hash.empty();
 }
@@ -184,8 +184,8 @@ void find_jobs(Withheld& item, const Observed& observed, std::string_view name, 
   }
 }
 
-/// True if the snapshot shows that slurmctld accepts no jobs in the partition, or does not have it. The snapshot must have been
-/// requested after the reconfigure that caused this.
+/// True if the snapshot shows that slurmctld accepts no jobs in the partition, or does not have the partition. The snapshot
+/// must have been requested after the reconfigure to that state.
 bool takes_no_jobs(const Observed& observed, const std::string& name) {
   const auto found = observed.snapshot->partitions.find(name);
   if (found == observed.snapshot->partitions.end()) return true;
@@ -194,12 +194,12 @@ bool takes_no_jobs(const Observed& observed, const std::string& name) {
   return !loaded_at || observed.snapshot->requested_at >= *loaded_at;
 }
 
-/// True if a NodeSet's partition is offered and slurmctld has not loaded the offered file yet. Until then any reconfigure or
-/// start may load it, or an earlier file that had the partition UP, because the kubelet delivers files late. So jobs may arrive
-/// that no answer shows yet.
+/// True if a NodeSet's partition is offered but slurmctld has not loaded the offered file. Until then, any reconfigure or start
+/// may load that file, or an earlier one in which the partition was UP, because the kubelet delivers files late. So jobs may
+/// arrive that no answer shows yet.
 bool may_come(const Observed& observed, const ConfigState& state, const std::string& name) {
   if (!state.exists() || loaded_config_hash(observed) == state.offered_hash) return false;
-  // slurmctld does not load a file that it has refused.
+  // slurmctld does not load a file that it has refused, so the partition cannot appear.
   if (state.left_out.contains(name) || (state.offered_hash == state.refused_hash && !state.can_roll_back())) return false;
   const conf::Conf offered = parse_conf(state.offered);
   return offered.record("NodeSet", name) != nullptr && offered.record("PartitionName", name) != nullptr;
@@ -215,7 +215,7 @@ std::optional<Withheld> judge_partition(const Observed& observed, const ConfigSt
     return {};
   find_jobs(item, observed, name, [](const slurm::Job& job) { return split_list(job.partition); });
   if (!item.jobs.empty()) return item;
-  // The removal was decided before: the offered file already lacks the partition, and slurmctld has yet to load that file.
+  // An earlier pass decided to remove the partition: the offered file lacks it, and slurmctld has not loaded that file yet.
   if (state.exists() && state.offered_hash != state.accepted_hash && !state.accepted_hash.empty() &&
       parse_conf(state.offered).record("PartitionName", name) == nullptr)
     return {};
@@ -224,7 +224,7 @@ std::optional<Withheld> judge_partition(const Observed& observed, const ConfigSt
   return item;
 }
 
-/// Adds the nodes and NodeSets that the partition names to `into`, unless `other` has them: slurmctld refuses unknown names.
+/// Adds the nodes and NodeSets of the partition to `into`, unless `other` has them, because slurmctld refuses unknown names.
 void keep_members(conf::Conf& into, const conf::Conf& other, const conf::Conf& before, const conf::Entry& partition) {
   const std::string* nodes = find_setting(partition, "Nodes");
   if (nodes == nullptr) return;
@@ -236,8 +236,8 @@ void keep_members(conf::Conf& into, const conf::Conf& other, const conf::Conf& b
   }
 }
 
-/// True for a partition as add_nodesets renders it. Such a partition precedes a user's PartitionName=DEFAULT, so that line does
-/// not affect it.
+/// True if the operator rendered the partition for a NodeSet. Such partitions precede a user's PartitionName=DEFAULT, so that
+/// this line does not affect them.
 bool made_for_nodeset(const conf::Entry& partition, const conf::Conf& before) {
   const std::string& name = partition.head().value;
   const std::string* nodes = find_setting(partition, "Nodes");
@@ -249,7 +249,7 @@ std::string name_of_item(const std::string& item) {
   return item.substr(0, item.find_first_of(":("));
 }
 
-/// Returns the partitions that are wanted and that the offered file lacks.
+/// Returns the wanted partitions that the offered file lacks.
 std::set<std::string> lacking_partitions(const ConfigState& state, const Rendered& wanted) {
   std::set<std::string> out;
   if (!wanted.ok()) return out;
@@ -260,7 +260,7 @@ std::set<std::string> lacking_partitions(const ConfigState& state, const Rendere
         entry.record() && head.key == "PartitionName" && !conf::is_marker(slurm::Owner::kOperator, head.value);
     if (partition && offered.record(head.key, head.value) == nullptr) out.insert(head.value);
   }
-  // Partitions of NodeSets are included even if they were left out because slurmctld may have refused them.
+  // Include partitions of NodeSets that were left out because slurmctld may have refused them.
   for (const auto& [name, config] : wanted.partitions) {
     if (offered.record("PartitionName", name) == nullptr) out.insert(name);
   }
@@ -282,7 +282,7 @@ std::vector<Withheld> withhold_partitions(conf::Conf& ours, conf::Conf& user, co
     std::optional<Withheld> item = judge_partition(observed, state, head.value);
     if (!item) continue;
     const bool of_nodeset = made_for_nodeset(entry, before);
-    // slurmctld refuses a file, and all its changes, if a NodeSet has the name of a node.
+    // If a NodeSet has the name of a node, slurmctld refuses the whole file.
     if (of_nodeset && slurm::has_answered(observed.snapshot) && observed.snapshot->node(head.value) != nullptr) continue;
     conf::Conf& into = of_nodeset ? ours : user;
     keep_members(into, of_nodeset ? user : ours, before, entry);
@@ -350,7 +350,7 @@ conf::Entry drained(conf::Entry entry) {
     return setting.key == "State" || setting.key == "Default";
   });
   std::ranges::transform(state, state.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  // A partition that was DOWN accepts jobs but starts none.
+  // A partition that is DOWN accepts jobs but starts none, so it becomes INACTIVE.
   entry.settings.push_back({"State", state == "UP" || state == "DRAIN" ? "DRAIN" : "INACTIVE"});
   return entry;
 }
@@ -408,9 +408,9 @@ std::set<std::string> load_ends_jobs(const Observed& observed, const ConfigState
 void watch_withheld(const Observed& observed, const std::vector<Withheld>& withheld, plan::Plan& plan) {
   constexpr core::Duration kJobsMayHaveEnded{5000}, kSoon{1000};
   if (withheld.empty() || observed.restapis.empty()) return;
-  // The Controller is planned again soon if a partition takes its steps, or if the last answer is too old. A slow Slurm is
-  // polled every 15 s, and its answer is fresh for only 2 s of these. A Slurm that does not answer wakes the Controller when it
-  // does.
+  // The Controller is planned again soon if a partition is being removed or the last answer is too old. A slow Slurm is polled
+  // every 15 s, and its answer counts as fresh for only 2 s. If Slurm does not answer, no early pass is needed, because its
+  // next answer wakes the Controller.
   const bool soon = slurm::has_answered(observed.snapshot) && observed.snapshot->complete() &&
                     std::ranges::any_of(withheld, [](const Withheld& item) { return item.jobs.empty(); });
   plan.wake_after(soon ? kSoon : kJobsMayHaveEnded, "what is withheld may be free to go");

@@ -61,7 +61,7 @@ class Parser {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
   }
 
-  /// Skips white space, and consumes the next character if it is `wanted`. Returns whether it is.
+  /// Skips white space. If the next character is `wanted`, consumes it and returns true.
   bool take(char wanted) {
     skip();
     if (at_ == text_.size() || text_[at_] != wanted) return false;
@@ -156,7 +156,7 @@ class Parser {
 
   std::string_view text_;
   std::size_t at_ = 0;
-  bool follows_ = false;  ///< A part that depends on the capacity was read.
+  bool follows_ = false;  ///< True if the text has had a part that depends on the capacity.
 };
 
 /// Returns the tolerance for rounding errors. Binary fractions are not exact: 100 * 0.29 is a little less than 29.
@@ -286,7 +286,7 @@ bool is_capacity(const slurm::Node& node) {
   const slurm::NodeState& state = node.state;
   if (state.base == "DOWN" || state.base == "ERROR" || state.base == "FUTURE" || state.base == "UNKNOWN") return false;
   if (state.drains()) return false;
-  // POWERED_DOWN is not in this list: Slurm powers the node up for a job.
+  // Slurm powers a POWERED_DOWN node up for a job, so such a node counts.
   for (const std::string_view flag : {"FAIL", "NOT_RESPONDING", "REBOOT_REQUESTED", "REBOOT_ISSUED", "REBOOT"}) {
     if (state.has(flag)) return false;
   }
@@ -332,7 +332,7 @@ core::Result<Evaluation> evaluate(const Expression& expression, std::string_view
 std::optional<Damping> damp(std::optional<std::int64_t> now_value, const std::optional<Damped>& last, core::WallTime now) {
   if (!now_value) return last ? std::optional(Damping{{last->value, std::nullopt}, std::nullopt}) : std::nullopt;
   if (!last || *now_value >= last->value) return Damping{{*now_value, std::nullopt}, std::nullopt};
-  // A time in the future comes from another clock, and proves nothing.
+  // A time in the future was set by a clock that differs from ours, so it does not count.
   const bool counts = last->lower_since && *last->lower_since <= now;
   const core::WallTime since = counts ? *last->lower_since : now;
   if (now - since >= kFallDelay) return Damping{{*now_value, std::nullopt}, std::nullopt};

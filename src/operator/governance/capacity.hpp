@@ -18,7 +18,7 @@
 
 namespace op::governance {
 
-/// A limit falls once its expression has been lower for this long.
+/// A limit is lowered only after its expression has had a lower value for this long without interruption.
 inline constexpr core::Duration kFallDelay{30000};
 
 /// An expression over the capacity of a cluster, as a syntax tree:
@@ -34,15 +34,15 @@ struct Expression {
   Kind kind = Kind::kNumber;
   double number = 0;                                    ///< The value, for kNumber.
   std::string partition;                                ///< The name of the partition, for kPartition.
-  std::vector<std::shared_ptr<const Expression>> args;  ///< One or two, in the order of the text.
+  std::vector<std::shared_ptr<const Expression>> args;  ///< The operands in the order of the text: none, one or two.
 };
 
 /// Reads an expression. Error: kInvalid, with the position (from 1) and what is allowed there. A text without `%`, `all` and
 /// `partition` is an error as well.
 [[nodiscard]] core::Result<Expression> read_expression(std::string_view text);
 
-/// True if the text is meant as an expression: it is neither a plain number, with or without a unit, nor a plain word such as
-/// "unlimited". The expression may still be wrong.
+/// True if the text is meant as an expression, whether it is valid or not: it is neither a plain number, with or without a
+/// unit, nor a plain word such as "unlimited".
 [[nodiscard]] bool is_expression(std::string_view text);
 
 /// Returns an error (kInvalid) if no capacity is known for this TRES. cpu, mem, node, gres/gpu and gres/gpu:TYPE have one.
@@ -63,7 +63,7 @@ struct Capacity {
 /// Returns the capacity of a cluster, or nullopt unless the snapshot is complete and fresh.
 [[nodiscard]] std::optional<Capacity> capacity_of(const slurm::Snapshot& snapshot, core::MonoTime now);
 
-/// Reports whether any of the nodes contributes differently to the capacity in `now` and in `before`. Jobs make no difference.
+/// Reports whether any of these nodes adds another amount to the capacity in `now` than in `before`. Jobs make no difference.
 [[nodiscard]] bool capacity_changed(const std::vector<std::string>& nodes, const slurm::Snapshot& before,
                                     const slurm::Snapshot& now);
 
@@ -76,7 +76,7 @@ struct Evaluation {
 /// supported; kNotFound if the cluster has no such partition or no such TRES.
 [[nodiscard]] core::Result<Evaluation> evaluate(const Expression& expression, std::string_view tres, const Capacity& capacity);
 
-/// The value of a limit that is in force, and the time since which its expression has been lower without a break.
+/// The value of a limit that is in force, and since when the value of its expression has been lower without interruption.
 struct Damped {
   std::int64_t value = 0;
   std::optional<core::WallTime> lower_since;
@@ -85,11 +85,11 @@ struct Damped {
 
 struct Damping {
   Damped next;
-  std::optional<core::WallTime> look_again;  ///< When the limit may fall.
+  std::optional<core::WallTime> look_again;  ///< The time at which the limit may be lowered.
 };
 
-/// Returns the value to put in force. It rises at once. It falls once `now_value` has been lower for kFallDelay. While
-/// `now_value` is unknown, the last value stays in force, and the delay starts again. nullopt: there is no value yet.
+/// Returns the value to put in force. A higher `now_value` is so at once, a lower one after kFallDelay. While `now_value` is
+/// unknown, the last value stays, and the delay starts again. nullopt: there is no value yet.
 [[nodiscard]] std::optional<Damping> damp(std::optional<std::int64_t> now_value, const std::optional<Damped>& last,
                                           core::WallTime now);
 

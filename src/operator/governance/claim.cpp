@@ -25,7 +25,7 @@ std::string name_of(const api::SlurmAssociationSpec& spec, const kube::Object& /
   return spec.partition.empty() ? out : out + "/" + spec.partition;
 }
 
-/// Reads only what identifies the entity in Slurm, from an object that cannot be parsed as a whole.
+/// Reads only the fields that identify the entity in Slurm, from an object that cannot be parsed as a whole.
 template <class Spec>
 void read_identity(const kube::Object& object, Spec& spec) {
   const auto text = [&](const char* member) { return core::get_string(object.body, {"spec", member}); };
@@ -33,7 +33,7 @@ void read_identity(const kube::Object& object, Spec& spec) {
     if (!text(member).empty()) to = text(member);
   };
   if constexpr (std::is_same_v<Spec, api::SlurmAssociationSpec>) {
-    // This name begins with "?", so that it is not taken for another account.
+    // The name begins with "?", so that it cannot be the name of another account.
     spec.account = text("account").empty() ? "?" + object.meta.name : text("account");
     set("user", spec.user);
     spec.partition = text("partition");

@@ -40,7 +40,7 @@ struct Claim {
   Subject subject = Subject::kQos;
   /// The name in Slurm, in lower case. An association has the name "ACCOUNT", "ACCOUNT/USER" or "ACCOUNT/USER/PARTITION".
   std::string name;
-  std::string parse_error;  ///< "" if the object was read.
+  std::string parse_error;  ///< Why the object cannot be parsed. "": it was parsed.
   std::variant<api::SlurmQosSpec, api::SlurmAccountSpec, api::SlurmUserSpec, api::SlurmAssociationSpec> spec;
   api::Adoption adoption = api::Adoption::kNever;
   api::DriftPolicy policy = api::DriftPolicy::kEnforce;
@@ -54,23 +54,23 @@ struct Claim {
   std::vector<api::CapacityLimitStatus> capacity_limits;  ///< Only for a SlurmQos.
   std::vector<api::Condition> conditions;
 
-  /// Reports whether the operator writes for this resource.
+  /// Reports whether the operator writes the declared settings to slurmdbd.
   [[nodiscard]] bool enforces() const { return parse_error.empty() && policy == api::DriftPolicy::kEnforce; }
-  /// Reports whether the operator deletes what the resource has declared when the declaration or the resource is deleted.
+  /// Reports whether the operator deletes the entity from slurmdbd once the resource is deleted or no longer declares it.
   [[nodiscard]] bool deletes() const { return enforces() && deletion_policy == api::QosDeletion::kDelete && !built_in(); }
   /// Reports whether Slurm itself creates what the resource declares: QOS normal, account root and user root.
   [[nodiscard]] bool built_in() const;
-  /// Returns the name of the resource in step ids.
+  /// Returns the name by which step ids identify the resource.
   [[nodiscard]] std::string label() const;
 };
 
-/// An account or user. Its settings in slurmdbd include those that a claim declares.
+/// An account or user. Its settings in slurmdbd include those that a SlurmAccount, SlurmUser or SlurmAssociation declares.
 struct EntityName {
   Subject subject = Subject::kAccount;  ///< kAccount or kUser.
   std::string name;                     ///< In lower case.
   friend auto operator<=>(const EntityName&, const EntityName&) = default;
 };
-/// Returns the account or user that a claim declares, or to which its association belongs. Not for the subject kQos.
+/// Returns the account or user that a claim declares, or the one that owns the declared association. Not for the subject kQos.
 [[nodiscard]] EntityName entity_of(const Claim& claim);
 
 [[nodiscard]] Claim read_claim(Subject subject, kube::ObjectPtr object);
@@ -81,7 +81,7 @@ struct EntityName {
 /// Returns the settings of status.applied that this release knows.
 [[nodiscard]] slurm::accounting::Settings applied_settings(const Claim& claim);
 
-/// Returns the places of the associations in status.applied.
+/// Returns the accounts, users and clusters of the associations in status.applied.
 [[nodiscard]] std::set<slurm::accounting::Place> made_places(const Claim& claim);
 
 }  // namespace op::governance

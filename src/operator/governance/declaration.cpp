@@ -1,4 +1,4 @@
-// The caches of the governance controller, what wakes it, and the rights that it needs.
+// Declares what the governance controller reads, what wakes it, and the rights that it needs.
 #include <algorithm>
 
 #include "operator/governance/following.hpp"

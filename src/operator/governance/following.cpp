@@ -12,7 +12,7 @@ namespace {
 
 /// How long to wait before an unknown capacity is read again. Usually a poll of Slurm wakes the controller before.
 constexpr core::Duration kLookAgain{30000};
-/// How long to wait for the next poll of a Slurm whose last answer is old. A poll without changes does not wake the controller.
+/// How long to wait for the next poll if Slurm's last answer is old. A poll without changes does not wake the controller.
 constexpr core::Duration kPolledAgain{1000};
 
 using api::CapacityLimitStatus;
@@ -76,7 +76,7 @@ class Follower {
   Following take() { return std::move(out_); }
 
  private:
-  /// Returns the limit's value for the present capacity. nullopt: the capacity is unknown, or an error, which is reported.
+  /// Returns the limit's value for the present capacity. nullopt: the capacity is unknown, or an error has been reported.
   std::optional<Evaluation> value_of(const CapacityLimit& limit) {
     if (capacity_ == nullptr) return {};
     core::Result<Evaluation> out = evaluate(limit.expression, limit.tres, *capacity_);
@@ -85,8 +85,8 @@ class Follower {
     return {};
   }
 
-  /// Keeps the limit's value in force. The delay before the value falls starts again, unless the capacity is only outdated: a
-  /// slow Slurm is polled so seldom that its answers are old most of the time. A poll that finds more nodes ends the delay.
+  /// Keeps the limit's value. The delay before it falls starts again, except if the capacity is unknown only because the last
+  /// answer is old: most answers of a slow, rarely polled Slurm are old. If the next poll finds more nodes, the delay ends.
   void keep(const std::string& setting, const CapacityLimit& limit, const CapacityLimitStatus* last) {
     if (last != nullptr) {
       out_.settings[setting] = last->value;

@@ -24,14 +24,14 @@ struct Following {
   std::vector<api::CapacityLimitStatus> status;  ///< The next status.capacityLimits. The next pass continues from it.
   std::optional<Problem> problem;            ///< CapacityInvalid: a person must act. CapacityUnknown: a limit has no value yet.
   bool complete = true;                      ///< Every limit has a value.
-  std::optional<core::Duration> look_again;  ///< When a limit may fall, or its capacity may be known.
+  std::optional<core::Duration> look_again;  ///< The time until a limit may be lowered, or a capacity may be known.
   std::set<slurm::ClusterKey> awaited;       ///< The clusters whose next poll is needed.
 };
 
-/// Evaluates the expressions of a SlurmQos. A limit whose capacity is unknown, or whose expression does not fit the cluster,
-/// keeps its value from the status, or else from `applied`. `applied`: the settings that the operator has written. A limit
-/// falls with a delay only while its expression and its cluster stay the same. The status keeps its inputs until the value or
-/// the time changes, so that it is not written each time a node changes.
+/// Evaluates the expressions of a SlurmQos. `applied`: the settings that the operator has written. If the capacity of a limit
+/// is unknown, or its expression does not fit the cluster, the limit keeps its value from the status, or else from `applied`. A
+/// lower value is delayed only if the limit had the same expression and cluster before. The capacities in the status change
+/// only with the value or lowerSince, so that the status is not written each time a node changes.
 [[nodiscard]] Following follow(const std::map<std::string, CapacityLimit, std::less<>>& limits, const Claim& claim,
                                const slurm::accounting::Settings& applied, const Observed& observed);
 

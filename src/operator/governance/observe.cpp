@@ -15,7 +15,7 @@ namespace {
 void find_unused(const run::Observation& context, Observed& out) {
   for (const Claim& claim : out.claims) {
     if (!claim.object->meta.terminating()) continue;
-    // An association is deleted by a write of its user.
+    // An association is deleted by a change of its account or user, so it needs no evidence.
     if (claim.subject == Subject::kAssociation) continue;
     if (claim.subject != Subject::kQos) {
       if (auto evidence = slurm::UnusedEntity::of(context.observing, out.database, entity_kind(claim.subject), claim.name,

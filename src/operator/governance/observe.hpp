@@ -1,5 +1,5 @@
-// Governance: the QOS, accounts and users that resources declare for an Accounting. A key is the "ns/name" of an Accounting,
-// because the resources of one Accounting are planned together. declaration.cpp says which changes wake the controller.
+// The controller of the QOS, accounts, users and associations that resources declare for an Accounting. A key is the "ns/name"
+// of an Accounting, because its resources are planned together. declaration.cpp says which changes wake the controller.
 #pragma once
 
 #include <memory>

@@ -26,15 +26,15 @@ struct Observed {
   std::vector<Claim> claims;   ///< The resources of the Accounting, the oldest first.
 
   slurm::AccountingKey database;
-  /// The lists of slurmdbd; nullopt while no cluster is known whose slurmrestd can ask it.
+  /// The lists that slurmdbd sent. nullopt while no cluster is known through whose slurmrestd slurmdbd can be read.
   std::optional<slurm::accounting::View> view;
-  /// The capacities of the clusters whose Controllers name the Accounting, by Controller name. nullopt: not known now. The map
-  /// is empty unless a limit is an expression.
+  /// The capacities of the clusters whose Controllers name the Accounting, by Controller name. A capacity is nullopt while it
+  /// is unknown. The map is empty unless a limit is an expression.
   std::map<std::string, std::optional<Capacity>, std::less<>> capacities;
   /// The Controllers whose capacity is not known because the last complete answer of Slurm is old. The next poll renews it.
   std::set<std::string, std::less<>> outdated;
-  /// The partitions of the clusters that have ever answered completely, by the cluster's name in Slurm, in lower case. Empty
-  /// unless an association is for a partition.
+  /// The partitions of the clusters from which a complete answer was ever received, by the cluster's name in Slurm, in lower
+  /// case. Empty unless an association is for a partition.
   std::map<std::string, std::set<std::string>, std::less<>> partitions;
   /// Evidence for the QOS that may be deleted, by name in lower case.
   std::map<std::string, slurm::UnusedQos, std::less<>> unused;

@@ -21,7 +21,7 @@ namespace acct = slurm::accounting;
 using acct::Settings;
 using core::Json;
 
-/// How long slurmdbd may be away before the resources report it. A restart of slurmrestd is shorter.
+/// The time for which slurmdbd may not answer before the resources report it. A restart of slurmrestd takes less time.
 constexpr core::Duration kShortAbsence{30000};
 /// The time after which a plan with outdated lists runs again.
 constexpr core::Duration kListsAgain{1000};
@@ -30,7 +30,7 @@ constexpr std::size_t kListed = 8;
 
 constexpr std::string_view kPreempt = "Preempt";
 
-/// A QOS, account, user or association as slurmdbd has it.
+/// A QOS, account, user or association in slurmdbd.
 struct Found {
   std::int64_t id = 0;  ///< See Claim::id.
   Settings settings;
@@ -41,9 +41,9 @@ struct Group {
   Subject subject = Subject::kQos;
   std::string name;                  ///< The name in Slurm, in lower case.
   std::vector<const Claim*> claims;  ///< The oldest first.
-  const Claim* owner = nullptr;      ///< The oldest that is not being deleted, or null.
-  std::optional<Found> found;        ///< nullopt if slurmdbd has none, or is not known.
-  /// The id that the status of one of these resources notes. 0: none has one.
+  const Claim* owner = nullptr;      ///< The oldest resource that is not being deleted, or null.
+  std::optional<Found> found;        ///< nullopt: slurmdbd does not have it, or this is unknown.
+  /// The id in the status of one of these resources. 0: no status has one.
   std::int64_t noted = 0;
   /// Returns "QOS gpu".
   [[nodiscard]] std::string text() const { return std::string(texts(subject).word) + " " + name; }
@@ -52,22 +52,22 @@ struct Group {
 /// Whether the lists of slurmdbd that a subject needs are known.
 enum class Known {
   kYes,
-  kForAWhile,  ///< Not now, but they were until a moment ago, or this process has just begun to ask.
+  kForAWhile,  ///< No, but they were known until a moment ago, or this process has just begun to ask.
   kNo,
 };
 
-/// True if the status notes that the QOS, account, user or association was about to be created. It may exist by now.
+/// True if the status says that the operator was about to create what the claim declares. It may exist by now.
 bool pending(const Claim& claim) {
   return claim.id == 0 && claim.applied.has_value();
 }
 
-/// True if the status of `to` has the id or creation that the status of `from` notes, so that `from` may drop its note.
+/// True if the status of `to` has the id or planned creation that the status of `from` has, so that `from` may drop it.
 bool handed_over(const Claim& from, const Claim& to) {
   if (from.id != 0) return to.id == from.id;
   return !pending(from) || to.id != 0 || pending(to);
 }
 
-/// Reports whether the settings in status.applied were written. They are noted before the write.
+/// Reports whether the settings in status.applied were written. The status records them before the write.
 bool was_written(const Claim& claim) {
   static const std::set<std::string_view> kAfterWrite{"InSync",          "PreemptMissing",  "Drifted",     "ClusterUnknown",
                                                       "AccountMissing",  "QosMissing",      "UserMissing", "CapacityUnknown",
@@ -103,7 +103,7 @@ struct Draft {
   Settings applied;   ///< The settings that the resource has made.
   std::vector<api::CapacityLimitStatus> capacity_limits = {};
   std::optional<Problem> capacity_problem = {};  ///< Why limits do not follow the capacity.
-  bool limits_complete = true;                   ///< False: a limit has no value yet.
+  bool limits_complete = true;                   ///< False: some limits have no value yet.
   api::ConditionStatus synced = api::ConditionStatus::kFalse;
   std::string reason, message;           ///< The reason and message of the condition Synced.
   bool wrong = true;                     ///< True: a person must act. False: the operator only has to wait.
@@ -154,7 +154,7 @@ class Planner {
     }
     for (auto& [key, group] : groups) {
       if (known(group.subject) != Known::kNo) group.found = find(group);
-      // The id in the owner's status has precedence over that of a former owner.
+      // The id in the owner's status takes precedence over the id in the status of a former owner.
       if (group.owner != nullptr && group.owner->id != 0) group.noted = group.owner->id;
       if (group.noted == 0 && group.found && was_created(group)) group.noted = group.found->id;
       for (const Claim* claim : group.claims) {
@@ -202,8 +202,8 @@ class Planner {
 
   // --- What is known of slurmdbd ---
 
-  /// Returns what slurmdbd has of the group. For an association: the settings at the places that the resources declare or have
-  /// created.
+  /// Returns what slurmdbd has for the group. For associations, these are the settings at the places that the resources declare
+  /// or have created.
   [[nodiscard]] std::optional<Found> find(const Group& group) const {
     if (group.subject != Subject::kAssociation) {
       const auto it = found_.find({group.subject, group.name});
@@ -297,8 +297,8 @@ class Planner {
     return &it->second;
   }
 
-  /// True if a resource of the group has created what exists: it noted the creation, and the creation did not fail with
-  /// kConflict, which would mean that somebody else had created it.
+  /// True if a resource of the group created the existing entity: its status recorded the creation, and the creation did not
+  /// fail with kConflict, which would mean that somebody else had created the entity.
   [[nodiscard]] bool was_created(const Group& group) const {
     const plan::Outcome* refused = failure(create_id(group));
     return (refused == nullptr || refused->error->code != core::ErrorCode::kConflict) &&
@@ -315,7 +315,7 @@ class Planner {
     const Known state = known(claim.subject);
     if (state == Known::kForAWhile) {
       out_.wake_after(kShortAbsence, "slurmdbd is away");
-      // The owner must note what another resource hands over, even if slurmdbd does not answer.
+      // The owner must record what another resource hands over, even if slurmdbd does not answer.
       const bool told = api::find_condition(claim.conditions, api::kConditionSynced) != nullptr;
       if (told && std::ranges::all_of(group.claims, [&](const Claim* other) { return handed_over(*other, claim); })) return;
     }
@@ -382,7 +382,7 @@ class Planner {
     return acct::entity_name_problem(entity_kind(entity.subject), entity.name);
   }
 
-  /// Takes over the notes of other resources, before they remove them.
+  /// Copies the id and settings from the status of other resources, before these drop them.
   static void take_over(const Claim& claim, const Group& group, Draft& draft) {
     draft.id = group.noted;
     draft.owns = draft.owns || group.noted != 0;
@@ -393,7 +393,7 @@ class Planner {
     }
   }
 
-  /// Compares what the claim declares with what slurmdbd has, and reports the differences. This is for policy Observe.
+  /// For policy Observe: compares what the claim declares with what slurmdbd has, and reports the differences.
   void compare(const Claim& claim, const Group& group, const Settings& wanted, Draft draft) {
     if (!group.found) {
       draft.reason = texts(group.subject).missing;
@@ -434,7 +434,7 @@ class Planner {
     return draft;
   }
 
-  /// Adds a problem to the draft. The reason is that of the first problem.
+  /// Adds a problem to the draft. The condition has the reason of the first problem.
   static void add_problem(Draft& draft, std::string_view reason, const std::string& message, bool wrong) {
     if (draft.synced == api::ConditionStatus::kTrue) {
       draft.synced = api::ConditionStatus::kFalse;
@@ -465,7 +465,7 @@ class Planner {
 
   [[nodiscard]] bool is_ours(const Claim& claim, const Group& group) const {
     if (!group.found || group.noted == group.found->id || claim.adoption == api::Adoption::kAdopt) return true;
-    // The SlurmAccount owns the association of its account, and leaves the settings to the SlurmAssociation.
+    // The SlurmAccount owns the association of its account, and the SlurmAssociation declares the settings.
     return of_declared_account(claim);
   }
 
@@ -520,7 +520,7 @@ class Planner {
       draft.message = std::move(now.message);
       return tell(claim, std::move(draft));
     }
-    // Without the limits that have no value yet, a new QOS would allow more than is declared.
+    // While some limits have no value, a new QOS would allow more than is declared.
     if (!group.found && !draft.limits_complete) {
       draft = in_sync(std::move(draft), group);
       draft.message += ". Until every limit has a value, the QOS is not created";
@@ -560,7 +560,7 @@ class Planner {
       const auto place = acct::place_of(setting);
       const std::string_view field = acct::without_place(setting);
       if (place) {
-        // Settings end with their association. A default account cannot be reset, only replaced by another account.
+        // Settings end with their association. A default account cannot be reset, only replaced.
         if (field == acct::kDefaultAccount) continue;
         if (field == acct::kAssociation && (!claim.deletes() || of_account)) continue;
         const std::string association = place->setting(acct::kAssociation);
@@ -576,8 +576,8 @@ class Planner {
     }
   }
 
-  /// Reports whether a resource of the other kind declares the setting: for a SlurmAssociation, the SlurmAccount or SlurmUser;
-  /// for these, a SlurmAssociation. The claim must not reset such a setting.
+  /// Reports whether another resource also declares the setting: the SlurmAccount or SlurmUser if the claim is a
+  /// SlurmAssociation, and else a SlurmAssociation. The claim must not reset such a setting.
   [[nodiscard]] bool declared_elsewhere(const Claim& claim, const std::string& setting) const {
     if (claim.subject == Subject::kQos) return false;
     if (claim.subject == Subject::kAccount && acct::without_place(setting) == acct::kAssociation) return false;
@@ -587,7 +587,7 @@ class Planner {
            std::ranges::any_of(all->second, [&](const auto& each) { return each.second.contains(setting); });
   }
 
-  /// Makes the first association the default where the user has no default account: without one, no job can be submitted.
+  /// If a user has no default account in a cluster, makes the first association the default: otherwise no job can be submitted.
   void add_default_account(const Claim& claim, const Settings& own, Settings& target) const {
     std::vector<std::string> accounts;
     Settings found = own;
@@ -614,8 +614,8 @@ class Planner {
     }
   }
 
-  /// Where a SlurmAssociation deletes the association in a default account, makes another account of the user the default:
-  /// slurmdbd deletes that association only if it is the user's last one in the cluster.
+  /// If a SlurmAssociation deletes the association in the user's default account, makes another account the default: slurmdbd
+  /// deletes the association in the default account only if it is the user's last one in the cluster.
   void replace_default(const Claim& claim, Settings& changes) const {
     if (claim.subject != Subject::kAssociation) return;
     const EntityName entity = entity_of(claim);
@@ -639,7 +639,7 @@ class Planner {
     changes.merge(added);
   }
 
-  /// Removes and returns the lists that are to become empty. slurmrestd ignores an empty list, so they cannot be written.
+  /// Removes and returns the lists that would become empty. They cannot be written, because slurmrestd ignores empty lists.
   static std::vector<std::string> remove_stuck(const Group& group, const Settings& found, Settings& target) {
     std::vector<std::string> stuck;
     std::erase_if(target, [&](const auto& each) {
@@ -668,7 +668,7 @@ class Planner {
            names + ". Run: sacctmgr modify " + word + " " + entity.name + where + " set qos=";
   }
 
-  /// Adds the write of `target`. `left`: its differences from what slurmdbd has. `was_there`: the status noted an id before.
+  /// Adds the write of `target`. `left`: the settings that differ in slurmdbd. `was_there`: the status recorded an id before.
   void write(const Claim& claim, const Group& group, const Settings& target, const std::vector<acct::Difference>& left,
              bool was_there, Draft& draft) {
     const bool create = !group.found;
@@ -690,7 +690,7 @@ class Planner {
     draft.reason = "Writing";
     draft.message = before;
     if (const plan::Outcome* failed = failure(id)) tell_failure(*failed, draft);
-    // An account or user is written by several requests. If one fails, what earlier requests have written stays.
+    // Several requests write an account or user. If one fails, the changes of earlier requests stay.
     if (draft.reason == "WriteFailed" && !create && group.subject != Subject::kQos)
       draft.message += ". Still different in slurmdbd: " + before;
     plan::ActPtr act = group.subject == Subject::kQos
@@ -718,7 +718,7 @@ class Planner {
     const bool passing = retry == core::Retry::kLater || retry == core::Retry::kSettle || retry == core::Retry::kDecideAnew;
     if (passing && failed.count < 5) return;
     using enum core::ErrorCode;
-    // Nobody must act if a QOS, account, user or association is in use: it is deleted later.
+    // Users need not act if the QOS, account, user or association is in use: the operator deletes it later.
     draft.wrong = failed.error->code != kBusy;
     draft.reason = failed.error->code == kUnsupported ? "Unsupported" : failed.error->code == kBusy ? "InUse" : "WriteFailed";
     draft.message = one_line(failed.error->message);
@@ -728,7 +728,7 @@ class Planner {
 
   void yield_to_owner(const Claim& claim, const Group& group) {
     Draft draft;
-    // Keep the note in this status until the owner's status has it.
+    // This status keeps the id until the owner's status has it.
     if (!handed_over(claim, *group.owner)) {
       draft.id = claim.id;
       draft.owns = true;
@@ -749,7 +749,7 @@ class Planner {
       const std::string owner = words.resource.kind + " " + group.owner->object->meta.name;
       if (group.owner->parse_error.empty() && !group.owner->enforces())
         return let_go(claim, group, owner + " only observes the " + word, "policy of " + owner + " is Observe");
-      // The QOS, account or user may have been deleted, or deleted and created again by somebody else.
+      // Somebody may have deleted the QOS, account or user, and may have created it again.
       const bool gone = known(claim.subject) == Known::kYes &&
                         (!group.found || (claim.id != 0 ? group.found->id != claim.id : !was_created(group)));
       if (handed_over(claim, *group.owner) || gone) return let_go(claim, group, owner + " has the " + word + " now", "");
@@ -785,7 +785,7 @@ class Planner {
 
   /// Returns who uses the QOS, account or user, or "". Always "" for an association.
   [[nodiscard]] std::string use_of(const Group& group, const Claim& claim) const {
-    if (group.subject == Subject::kAssociation) return {};  // The act looks for jobs.
+    if (group.subject == Subject::kAssociation) return {};  // The act itself checks for jobs.
     return group.subject == Subject::kQos
                ? slurm::use_of_qos(group.name, *observed_.view)
                : slurm::use_of_entity(entity_kind(group.subject), group.name, made_places(claim), *observed_.view);
@@ -833,12 +833,12 @@ class Planner {
       if (failure(delete_id(group)) == nullptr) {
         lane.then();
         lane.add(event(claim, "Normal", std::string(texts(group.subject).deleted), "Delete", group.text() + " was deleted"));
-        // The object is deleted at once, so its status is not written.
+        // The removal of the finalizer deletes the object, so its status is not written.
         lane.then();
         return add_release(lane, claim, "the " + std::string(texts(group.subject).word) + " is deleted");
       }
     } else if (use.empty()) {
-      // There is no evidence, because a list is old or unknown. A poll that finds no change does not wake the key.
+      // A list is old or unknown, so there is no evidence. A poll that finds no change does not wake the key.
       out_.wake_after(kListsAgain, "who uses the " + std::string(texts(group.subject).word) + " is not known");
       if (const auto& list = observed_.view->associations; !list.complete()) {
         draft.wrong = false;
@@ -869,7 +869,7 @@ class Planner {
 
   // --- Status, events and writes ---
 
-  /// Puts the resource's label into the step's id, because steps of different resources in one plan need different ids.
+  /// Adds the resource's label to the step's id, because steps of different resources in one plan need different ids.
   static plan::Step of(const Claim& claim, plan::Step step) {
     step.id.kind = claim.label();
     return step;
@@ -889,14 +889,14 @@ class Planner {
     const SubjectTexts& words = texts(claim.subject);
     plan::Lane& lane = lane_of(claim);
     if (draft.owns && claim.deletes() && !kube::has_finalizer(meta, words.finalizer)) {
-      // The finalizer changes the version of the object, so the status follows in the next pass.
+      // Adding the finalizer changes the resourceVersion of the object, so the status is written in the next pass.
       lane.add({{"add", "finalizer", claim.label()},
                 "the " + std::string(words.word) + " is to be deleted with it",
                 kube::add_finalizer(words.resource, meta, words.finalizer)});
       return;
     }
     const bool synced = draft.synced == api::ConditionStatus::kTrue;
-    // A drift that is corrected at once gets an event, but no change of the status.
+    // If a drift is corrected in this pass, only an event reports it, and the status does not change.
     const bool quiet = draft.write && draft.reason == "Writing" && claim.id == draft.id && draft.owns && claim.applied &&
                        *claim.applied == json_from(draft.applied) &&
                        json_from(claim.capacity_limits) == json_from(draft.capacity_limits) &&
@@ -934,7 +934,7 @@ class Planner {
 
   const Observed& observed_;
   plan::Plan out_;
-  /// By account or user: the resources that declare settings of it or of its associations, each with these settings.
+  /// The resources that declare settings of an account or user or of its associations, each with these settings.
   using Declarations = std::map<EntityName, std::vector<std::pair<const Claim*, Settings>>>;
   std::map<std::pair<Subject, std::string>, Found> found_;
   Declarations inline_declarations_;       ///< Declared by SlurmAccounts and SlurmUsers.

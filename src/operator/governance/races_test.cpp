@@ -1,5 +1,5 @@
-// Random histories of resources that declare the same QOS, or the same account. At the end, one resource owns the QOS or
-// account, and nothing is lost.
+// Random histories of resources that declare the same QOS or the same account. At the end, one resource must own the QOS or
+// account, and no setting may be lost.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -33,7 +33,7 @@ class Race {
         if (below(3) == 0) world_.remove(kind_, {"default", name});
         break;
       case 2:
-        // Until a status notes the creation, the operator cannot tell who created the QOS or account.
+        // Until a status records the creation, the operator does not know who created the QOS or account.
         if (noted()) change(99);
         break;
       case 3:

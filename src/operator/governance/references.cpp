@@ -52,8 +52,8 @@ class Check {
   }
 
  private:
-  /// Reports the `absent` names. `hold`: nothing may be written without them. The reason is that of the first report with
-  /// `hold`, or else of the first one. The message has all reports.
+  /// Reports the `absent` names. `hold`: without them, nothing may be written. The condition has the reason of the first report
+  /// with `hold`, or else of the first report. Its message has all reports.
   void report(const std::vector<std::string>& absent, bool hold, std::string_view reason, const std::string& message,
               std::optional<Subject> declares, std::string_view after = "") {
     if (absent.empty()) return;
@@ -95,7 +95,7 @@ class Check {
     report({absent.begin(), absent.end()}, none, "ClusterUnknown", "no such cluster has joined the Accounting: ", {}, known);
   }
 
-  /// Returns the ring of parents in which the account is: "a is below b", "b is below a". Empty if it is in none.
+  /// Returns the cycle of parents that contains the account: "a is below b", "b is below a". Empty: there is none.
   [[nodiscard]] std::vector<std::string> ring() const {
     std::vector<std::string> out;
     for (std::string at = claim_.name; out.size() <= names_.parents.size();) {
@@ -108,7 +108,7 @@ class Check {
     return {};
   }
 
-  /// Returns the ring of QOS in which this one preempts itself: "a preempts b", "b preempts a". Empty if it is in none.
+  /// Returns the cycle in which this QOS preempts itself: "a preempts b", "b preempts a". Empty: there is none.
   [[nodiscard]] std::vector<std::string> preempt_ring() const {
     std::map<std::string, std::string> preempted_by;
     std::vector<std::string> left{claim_.name};
@@ -133,7 +133,7 @@ class Check {
     if (const auto own = out_.settings.find("Preempt"); qos == claim_.name && own != out_.settings.end())
       return own->second.get<std::set<std::string>>();
     const auto of = names_.preempts.find(qos);
-    // If this claim does not declare its own list, the list is not written.
+    // A claim that does not declare its own list does not write it.
     return of == names_.preempts.end() || qos == claim_.name ? std::set<std::string>{} : of->second;
   }
 
@@ -204,8 +204,8 @@ class Check {
     return out;
   }
 
-  /// Removes the QOS in `absent`. An association whose list became empty could use all that its parent may use, so nothing is
-  /// written then.
+  /// Removes the QOS in `absent`. If that empties a list, nothing is written, because an association with an empty list can use
+  /// all QOS of its parent.
   void qos(const std::set<std::string>& absent) {
     bool hold = false;
     for (auto it = out_.settings.begin(); it != out_.settings.end();) {
@@ -221,8 +221,8 @@ class Check {
     report({absent.begin(), absent.end()}, hold, "QosMissing", "slurmdbd has no QOS ", Subject::kQos);
   }
 
-  /// Reports associations of users whose list of QOS lacks their default QOS. Slurm refuses such a list, and a new user would
-  /// be left without the association.
+  /// Reports associations of users whose list of QOS lacks their default QOS. Slurm refuses such a list, and would create a new
+  /// user without the association.
   void default_qos() {
     std::set<std::string> wrong;
     for (const auto& [setting, list] : out_.settings) {
@@ -237,11 +237,11 @@ class Check {
            {}, ". Add it to the list, or set defaultQOS to one of the list. Until then nothing of this object is written");
   }
 
-  /// Returns the default QOS that an association of a user will have, either set on itself or inherited. "": none.
+  /// Returns the default QOS that a user's association will have, set on itself or inherited. "": none.
   [[nodiscard]] std::string default_qos_of(const acct::Place& place) const {
     const std::string setting = place.setting(acct::kDefaultQos);
     if (const auto wanted = out_.settings.find(setting); wanted != out_.settings.end()) return wanted->second;
-    // A default QOS that the resource no longer declares is reset in this pass, so it does not count.
+    // This pass resets a default QOS that the resource no longer declares, so it does not count.
     const auto own = found_.find(setting);
     if (own != found_.end() && own->second != "" && !applied_settings(claim_).contains(setting)) return own->second;
     std::string account = place.account;
@@ -266,7 +266,7 @@ class Check {
     list->second = std::move(own);
   }
 
-  /// Removes names that are not in `known` from a list, and returns them.
+  /// Removes the names that are not in `known` from a list. Returns the removed names.
   std::vector<std::string> keep(std::string_view setting, const std::set<std::string, std::less<>>& known) {
     std::vector<std::string> absent;
     const auto list = out_.settings.find(setting);

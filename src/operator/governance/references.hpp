@@ -29,14 +29,14 @@ struct Names {
   std::set<std::string, std::less<>> tres;  ///< Empty while the list is incomplete.
   /// Maps each QOS to the QOS that it preempts, as its SlurmQos declares, or else as slurmdbd has it.
   std::map<std::string, std::set<std::string>, std::less<>> preempts;
-  /// Maps each account to the coordinators of the accounts above it that are not its own coordinators.
+  /// Maps each account to the coordinators that it inherits from the accounts above it, without its own coordinators.
   std::map<std::string, std::set<std::string>, std::less<>> inherited_coordinators;
   std::map<std::string, std::string, std::less<>> parents;  ///< Maps accounts to the parents that SlurmAccounts declare.
-  std::set<std::pair<std::string, std::string>> leaving;    ///< The keys of `accounts` that are to be deleted.
+  std::set<std::pair<std::string, std::string>> leaving;    ///< The keys of those `accounts` that are about to be deleted.
   std::map<std::pair<std::string, std::string>, AccountRow> accounts;  ///< By cluster and account.
 };
 
-/// The subjects and names that resources declare, without resources that are being deleted or only observe.
+/// The subjects and names that resources declare, except resources that are being deleted or only observe.
 using Declared = std::set<std::pair<Subject, std::string>>;
 
 /// The settings that can be written now, and what is missing for the others.
@@ -44,11 +44,11 @@ struct Writable {
   slurm::accounting::Settings settings;
   bool hold = false;            ///< Nothing may be written yet.
   std::string reason, message;  ///< What is missing, for the condition Synced. "": nothing.
-  bool coming = false;          ///< Other resources declare all of what is missing.
+  bool coming = false;          ///< True if other resources declare all missing names.
 };
 
-/// Removes settings from `wanted` that refer to names that slurmdbd does not have. Sets `hold` if the rest would allow more
-/// than is declared, or would be refused. `found`: what slurmdbd has of the account, user or association.
+/// Removes settings from `wanted` that refer to names that slurmdbd does not have. Sets `hold` if the remaining settings would
+/// allow more than the resource declares, or if Slurm would refuse them. `found`: the settings of the entity in slurmdbd.
 [[nodiscard]] Writable writable(const Claim& claim, slurm::accounting::Settings wanted,
                                 const slurm::accounting::Settings& found, const Names& names, const Declared& declared);
 

@@ -64,11 +64,11 @@ class Reader {
 
   void refuse(const std::string& path, const std::string& why) {
     const std::string problem = path + ": " + why;
-    // An association is read once for each of its clusters, so a problem may come up several times.
+    // An association is read once for each of its clusters, so the same problem may be found several times.
     if (problems.find(problem) == std::string::npos) problems += (problems.empty() ? "" : "; ") + problem;
   }
 
-  /// Reads the members of `json` that are among `fields`. `place`: the prefix of their settings' names.
+  /// Reads those members of `json` that are among `fields`. `place`: the prefix of the names of their settings.
   template <std::size_t N>
   void members(const Json& json, const std::string& above, const std::array<QosField, N>& fields,
                const std::string& place = "") {
@@ -254,7 +254,7 @@ std::optional<std::int64_t> read_time(std::string_view text) {
     parts.push_back(*number);
   }
   if (parts.size() > 3 || days > kMost) return std::nullopt;
-  // With days: hours[:minutes[:seconds]]. Without: minutes, minutes:seconds or hours:minutes:seconds.
+  // After days: hours[:minutes[:seconds]]. Without days: minutes, minutes:seconds or hours:minutes:seconds.
   if (dash == std::string_view::npos && parts.size() < 3) parts.insert(parts.begin(), 0);
   parts.resize(3);
   return days * 86400 + parts[0] * 3600 + parts[1] * 60 + parts[2];
@@ -279,7 +279,7 @@ core::Result<DeclaredQos> declared(const api::SlurmQosSpec& spec) {
     }
     reader.out.settings[setting] = std::move(value);
   }
-  // Slurm reads the TRES limits of a QOS with the flag Relative as percentages of the cluster, so they follow the capacity.
+  // With the flag Relative, Slurm reads the TRES limits of a QOS as percentages of the cluster, so they follow the capacity.
   const auto flags = reader.out.settings.find("Flags");
   if (flags != reader.out.settings.end() && std::ranges::find(flags->second, Json("Relative")) != flags->second.end()) {
     for (const auto& [setting, limit] : reader.out.capacity)

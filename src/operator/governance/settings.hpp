@@ -1,4 +1,4 @@
-// Translates resources into the neutral form of slurm/accounting: settings.
+// Translates the specs of resources into settings: see slurm/accounting.
 #pragma once
 
 #include <map>
@@ -30,25 +30,25 @@ struct DeclaredQos {
   std::map<std::string, CapacityLimit, std::less<>> capacity;
 };
 
-/// Returns what the spec declares. Error: kInvalid, with the path of what is wrong.
+/// Returns what the spec declares. Error: kInvalid, with the path of the invalid field.
 [[nodiscard]] core::Result<DeclaredQos> declared(const api::SlurmQosSpec& spec);
 
 /// Returns the settings that the spec declares: those of the account, and those of its associations in the `clusters` that it
-/// names, or in all `clusters` if it names none. Error: kInvalid, with the path of what is wrong.
+/// names, or in all `clusters` if it names none. Error: kInvalid, with the path of the invalid field.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAccountSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns the settings of a user and its associations. Errors as for an account; also for two associations at one place, and
-/// for a default account without an association. Declares a default account only if the spec names one.
+/// Returns the settings of a user and its associations, with a default account only if the spec names one. Error: kInvalid,
+/// with the path of the invalid field, also for two associations at one place and for a default account without an association.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmUserSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns the settings of an association in each of the clusters that the spec names, or in all. Error: as for an account.
+/// Returns the settings of an association in the clusters that the spec names, or in all. Error: kInvalid, with the field.
 [[nodiscard]] core::Result<slurm::accounting::Settings> declared(const api::SlurmAssociationSpec& spec,
                                                                  const std::set<std::string>& clusters);
 
-/// Returns the places whose associations make `account` the user's default account: one in each cluster in which `settings`
-/// have an association in `account`. An association for all partitions has precedence over one for a partition.
+/// Returns the places whose associations make `account` the user's default account: one in each cluster where `settings` have
+/// an association in `account`. An association for all partitions takes precedence over one for a single partition.
 [[nodiscard]] std::set<slurm::accounting::Place> default_places(const slurm::accounting::Settings& settings,
                                                                 const std::string& account);
 

@@ -24,20 +24,20 @@ constexpr std::string_view kAuthorizedKeys = "authorized_keys";
 constexpr std::string_view kKeysDirectory = "/etc/ssh/authorized_keys.d";
 constexpr int kPrivateMode = 0600, kPublicMode = 0644;
 
-/// Copies the key and the configuration, because no fsGroup suits both daemons: sackd, which runs as user slurm, must own its
-/// key, and sshd's files must belong to root alone. Users of earlier releases mount additional files next to the key. The
-/// termination message names the rotation of the keys.
+/// The script of the init container. It copies the key and the configuration, because no fsGroup suits both daemons: sackd,
+/// which runs as user slurm, must own its key, and sshd's files must belong to root alone. Users of earlier releases mount
+/// additional files next to the key. The termination message names the rotation of the keys.
 constexpr std::string_view kInitConfScript =
     R"(for f in /mnt/slurm/*.key /mnt/slurm/*.jwks /mnt/slurm/*.conf; do [ -f "$f" ] || continue; to=/mnt/etc/slurm/${f##*/};)"
     R"( cp "$f" "$to" && chown 401:401 "$to" || exit 1;)"
     R"( case $f in *.conf) chmod 0644 "$to";; *) chmod 0600 "$to"; esac || exit 1; done;)"
     R"( f=/mnt/slurm/login-generation; [ ! -f "$f" ] || cat "$f" >/dev/termination-log)";
 
-/// Writes a notice to all terminals, and waits until there are no sessions. Also waits while the sessions cannot be counted.
-/// Once the pod terminates, the kubelet waits for terminationGracePeriodSeconds and cannot be told to wait less. So the script
-/// stops by itself when the cluster was deleted, because srun may hang then. The cluster counts as deleted if DNS works, but
-/// has not known the name of slurmctld's Service for a minute. $0 is that name, and $1 is a name that always exists. An
-/// external slurmctld has no such Service and outlives its Controller. $0 is then $1, and the cluster never counts as deleted.
+/// The script of the preStop hook. It writes a notice to all terminals, and waits until there are no sessions, also while they
+/// cannot be counted. Once the pod terminates, its terminationGracePeriodSeconds cannot be shortened. So the script ends by
+/// itself when the cluster was deleted, because srun may then hang. It assumes a deletion if DNS works but has not known the
+/// name of slurmctld's Service ($0) for a minute. $1 is a name that always exists. With an external slurmctld, which has no
+/// such Service, $0 equals $1, and the cluster never counts as deleted.
 constexpr std::string_view kPreStop =
     R"sh(idle() { count && [ "$n" = 0 ]; };)sh"
     R"sh( gone() { getent hosts "$1" >/dev/null && ! getent hosts "$0" >/dev/null; };)sh"
@@ -59,7 +59,7 @@ int ssh_port(const api::LoginSetSpec& spec) {
 }
 
 /// Returns the script of the readiness probe. A pod is ready if sackd gives out credentials, sshd listens, and users can be
-/// looked up. The script does not connect to sshd, because sshd would log each connection. It reports the sessions in any case.
+/// found. The script does not connect to sshd, which logs each connection. It reports the sessions in any case.
 std::string readiness_script(const api::LoginSetSpec& spec) {
   std::string out = report_script();
   out += fmt::format(
@@ -151,15 +151,15 @@ Json volumes(const Observed& observed) {
 
 std::string login_sshd_config(const Observed& observed) {
   const api::LoginSetSpec& spec = observed.loginset.spec;
-  // Only the host keys of the Secret are listed. The image creates the missing ones, which differ between pods.
+  // sshd_config lists only the host keys of the Secret. The image creates other types of keys, which differ between pods.
   std::vector<std::string> host_keys;
   for (const std::string& key : usable_host_keys(observed.host_keys)) {
     if (!key.ends_with(".pub")) host_keys.push_back("/etc/ssh/" + key);
   }
   std::string out = sshd_config("LoginSet", spec.extra_sshd_config, host_keys);
-  // The mode of a volume's directory lets everybody write to it, and StrictModes refuses such a directory in
-  // AuthorizedKeysFile. So a command prints the keys. A Match block overrides what users set for everybody. Without
-  // authorizedKeysRefs, the block applies only to root, so that users' own settings stay in force for the others.
+  // A volume's directory is writable for everybody, and with StrictModes sshd refuses such a directory in AuthorizedKeysFile.
+  // So a command prints the keys. A Match block overrides what users set outside of blocks. Without authorizedKeysRefs, the
+  // block applies only to root, so that the users' settings apply to all others.
   out += fmt::format(
       "\n"
       "# rootSshAuthorizedKeys and authorizedKeysRefs\n"
@@ -176,7 +176,7 @@ kube::StringMap hashes(const Observed& observed) {
     const auto found = observed.host_keys.record->contents.find(key);
     if (found != observed.host_keys.record->contents.end()) host_keys += key + '\n' + found->second + '\n';
   }
-  // While a key rotates, login pods are replaced only once, with keys that they can keep.
+  // While a key rotates, login pods are replaced only once, and get keys that they can keep.
   const std::optional<KeyRotation>& rotation = observed.keyring.rotation;
   const bool new_logins = rotation && rotation->step == KeyStep::kLogins;
   kube::StringMap out{
@@ -190,7 +190,7 @@ kube::StringMap hashes(const Observed& observed) {
   return out;
 }
 
-/// Adds the address of slurmctld to the container's environment, before what users add. An address of the user's stays.
+/// Adds slurmctld's address to the container's environment, before the user's variables. An address that the user sets stays.
 void add_conf_server(Json& container, const std::string& servers) {
   Json& env = container["env"];
   if (!env.is_array()) env = Json::array();
@@ -204,8 +204,8 @@ void add_conf_server(Json& container, const std::string& servers) {
   env.push_back({{"name", kSackdOptions}, {"value", ours}});
 }
 
-/// Copies settings that our init containers lack from the container login. With a quota on the namespace, every container needs
-/// resources. Those of `check` do not add to the others', because it ends before the others start.
+/// Copies settings of the container `login` to one of our init containers that lacks them: with a quota on the namespace, each
+/// container needs resources. The pod needs no more resources, because `check` ends before the other containers start.
 void like_login(const Json& login, Json& container) {
   const std::string name = core::get_string(container, {"name"});
   if (name != kInitConf && name != kCheck && name != kSessions) return;
@@ -274,7 +274,7 @@ core::Json build_deployment(const Observed& observed) {
   };
   kube::ObjectMeta owner = meta;
   api::PodTemplate over = spec.pod_template;
-  // Chart versions are dropped from the template: otherwise, a new chart version would end the sessions.
+  // Removes chart versions from the template: otherwise, each new chart version would end the sessions.
   api::drop_chart_versions(owner.labels);
   api::drop_chart_versions(over.metadata.labels);
   Json pod_template = merge_pod_template(std::move(pod), over, owner, loginset_labels(meta.name), hashes(observed));

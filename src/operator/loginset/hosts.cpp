@@ -20,8 +20,8 @@ const std::string& host_of(const kube::PodRecord& pod) {
   return pod.hostname.empty() ? pod.meta.name : pod.hostname;
 }
 
-/// True if the name of the pod's host can be resolved by our slice. Pods that are not ready or wait for their sessions are
-/// included, because srun may run there as well. A pod with hostNetwork has the name of its Kubernetes node, so it is left out.
+/// True if our EndpointSlice can resolve the host name of the pod. This includes pods that are not ready or that wait for their
+/// sessions, because srun may run there. It excludes pods with hostNetwork, which have the name of their Kubernetes node.
 bool has_name(const kube::PodPtr& pod) {
   const std::string& host = host_of(*pod);
   return !pod->pod_ip.empty() && !pod->host_network && pod->phase != "Succeeded" && pod->phase != "Failed" &&
@@ -32,8 +32,8 @@ bool is_ipv6(const kube::PodPtr& pod) {
   return pod->pod_ip.find(':') != std::string::npos;
 }
 
-/// Returns the pods with a name, sorted. A slice has addresses of one family. Normally all pods have the same family, the first
-/// of the cluster. If not, pods with an IPv6 address are left out.
+/// Returns the pods for the slice, sorted. All addresses of a slice have one family. Normally all pods have the cluster's first
+/// family. Otherwise, returns only pods with an IPv4 address.
 std::vector<kube::PodPtr> named_pods(const Observed& observed) {
   std::vector<kube::PodPtr> out;
   std::ranges::copy_if(observed.pods, std::back_inserter(out), has_name);
@@ -61,15 +61,15 @@ Json build_hosts(const Observed& observed) {
   const kube::ObjectMeta& meta = observed.object->meta;
   kube::StringMap labels = loginset_labels(meta.name);
   labels["kubernetes.io/service-name"] = workers_service_name(observed.loginset.spec.controller_ref.name);
-  // Kubernetes' own controller, which keeps the slices for the workers of this Service, leaves slices with another value of
-  // this label alone.
+  // Kubernetes' own controller manages the slices with the workers of this Service. It ignores slices with another value of
+  // this label.
   labels["endpointslice.kubernetes.io/managed-by"] = "slurm-operator";
   // kube-proxy ignores slices with this label.
   labels["service.kubernetes.io/headless"] = "";
   Json out =
       owned_child(kube::resources::kEndpointSlice, {meta.ns, login_hosts_name(meta.name)}, resources::kLoginSet, meta, labels);
-  // After the LoginSet was deleted, pods may wait for their sessions for a day, so they own the slice as well. While the
-  // LoginSet is terminating, only the pods own it, because a foreground deletion deletes what the LoginSet owns.
+  // After the LoginSet was deleted, pods may wait for their sessions for a day, so they own the slice too. While the LoginSet
+  // is terminating, only the pods own it: a foreground deletion would delete what the LoginSet owns.
   Json& owners = out["metadata"]["ownerReferences"];
   if (meta.terminating()) owners.clear();
   const std::vector<kube::PodPtr> pods = named_pods(observed);
@@ -84,11 +84,11 @@ Json build_hosts(const Observed& observed) {
 }
 
 void plan_hosts(const Observed& observed, plan::Plan& plan) {
-  // Without a Controller that can be read, it is not known whether slurmctld runs in Kubernetes.
+  // If the Controller does not exist or cannot be parsed, it is unknown whether slurmctld runs in Kubernetes.
   if (!observed.controller_exists || !observed.controller_error.empty()) return;
   Json hosts = build_hosts(observed);
   const bool wanted = !observed.external && !hosts["endpoints"].empty();
-  // A slice of somebody else counts as missing: the apply checks whose it is, and refuses.
+  // A slice that belongs to somebody else counts as missing: the apply then detects the owner and fails.
   const kube::ObjectPtr there = own_hosts(observed);
   // The address type of a slice cannot be changed.
   const bool fits = !there || core::get_string(there->body, {"addressType"}) == core::get_string(hosts, {"addressType"});

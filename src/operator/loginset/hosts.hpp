@@ -1,6 +1,6 @@
-// The names of login pods' hosts. slurmctld reports the end of a step to the host of srun, by the name that the host has for
-// itself, and is blocked while it resolves that name. DNS has no names for the pods of Deployments. So an EndpointSlice of ours
-// adds them to the headless Service of the workers, in whose domain slurmctld looks.
+// Publishes the host names of login pods in DNS. When a job step ends, slurmctld connects to the host of srun by its host name,
+// and is blocked while it resolves that name. DNS has no names for pods of Deployments. So an EndpointSlice adds them to the
+// headless Service of the workers, because slurmctld resolves host names in the domain of that Service.
 //
 // Folder src/operator/loginset: the controller of LoginSets. Uses operator/common, and no other controller.
 #pragma once
@@ -11,10 +11,10 @@
 
 namespace op::loginset {
 
-/// Builds the EndpointSlice. It has no endpoints if no pod has a name to resolve.
+/// Builds the EndpointSlice. It has no endpoints if no login pod has a host name to publish.
 core::Json build_hosts(const Observed& observed);
 
-/// Applies the EndpointSlice while a pod has a name to resolve and slurmctld runs in Kubernetes. Deletes it otherwise.
+/// Applies the EndpointSlice if slurmctld runs in Kubernetes and a login pod has a host name to publish. Otherwise deletes it.
 void plan_hosts(const Observed& observed, plan::Plan& plan);
 
 }  // namespace op::loginset

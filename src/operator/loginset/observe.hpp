@@ -1,5 +1,5 @@
 // The controller of LoginSets: the login nodes of a Controller. A key is the "ns/name" of a LoginSet. declaration.cpp says
-// which changes wake it.
+// which changes wake the controller.
 #pragma once
 
 #include <memory>

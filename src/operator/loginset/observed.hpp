@@ -31,7 +31,7 @@ struct Observed {
   kube::Named<kube::SecretRecord> host_keys;
   std::optional<Problem> newer;        ///< The image is of a later release than slurmctld: see slinky/releases.hpp.
   std::vector<Problem> missing;        ///< Missing Secrets and ConfigMaps that the pod's spec names.
-  std::vector<Problem> keys_problems;  ///< Problems with the authorized keys of root and users. The pods run without the keys.
+  std::vector<Problem> keys_problems;  ///< Problems with authorized keys of root and users. The pods run without these keys.
   std::string users_keys;              ///< Digest of the users' authorized keys.
 
   kube::ObjectPtr service, config_map, deployment, hosts;

@@ -85,8 +85,8 @@ void plan_status(const Observed& observed, const std::vector<Problem>& problems,
   plan.lane("status").add(status_step(resources::kLoginSet, object, std::move(status)));
 }
 
-/// Makes kubelets refresh the authorized keys. A kubelet refreshes what a pod mounts at once if an annotation of the pod
-/// changes, and otherwise within a minute or two.
+/// Makes kubelets refresh the authorized keys. A kubelet refreshes a pod's mounts at once if an annotation of the pod changes,
+/// and otherwise within two minutes.
 void plan_refresh(const Observed& observed, plan::Plan& plan) {
   const std::string digest = core::short_digest(observed.loginset.spec.root_ssh_authorized_keys + '\n' + observed.users_keys);
   for (const kube::PodPtr& pod : observed.pods) {
@@ -102,7 +102,7 @@ void plan_refresh(const Observed& observed, plan::Plan& plan) {
 
 void plan_children(const Observed& observed, plan::Plan& plan) {
   const std::string& name = observed.object->meta.name;
-  // If a user created a Secret of this name, it has the user's own host keys.
+  // If a user created a Secret of this name, the operator uses the host keys in it.
   if (observed.host_keys.presence == kube::Presence::kAbsent) {
     plan.lane("keys").add({{"create", "Secret", ssh_host_keys_name(name)},
                            "there are no host keys yet",
@@ -142,8 +142,8 @@ plan::Plan plan(const Observed& observed) {
   plan::Plan out;
   if (!observed.object) return out;
   if (observed.object->meta.terminating()) {
-    // Kubernetes deletes the children with the LoginSet, so nothing has to be done before. In a foreground deletion, the
-    // LoginSet exists until its last pod is gone, and slurmctld finds the pods until then.
+    // Kubernetes deletes the children with the LoginSet, so the operator deletes none. In a foreground deletion, the LoginSet
+    // exists until its last pod is gone, and slurmctld must resolve the names of the pods until then.
     if (observed.parse_error.empty()) plan_hosts(observed, out);
     std::vector<Problem> problems = waits_for_sessions(observed, out);
     problems.insert(problems.begin(), Problem{kReasonTerminating, "the LoginSet is being deleted", Problem::Kind::kComing});

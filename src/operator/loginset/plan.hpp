@@ -1,9 +1,9 @@
-// Plans what a LoginSet needs. Lanes: "keys" (host keys), "ssh" (the ConfigMap, and kubelets that must refresh it), "network"
-// (Service), "hosts" (the names of login pods in DNS: see hosts.hpp), "rank" (which pods are deleted first), "pod"
+// Plans what a LoginSet needs. Lanes: "keys" (host keys), "ssh" (the ConfigMap, and annotations that make kubelets refresh it),
+// "network" (Service), "hosts" (the names of login pods in DNS: see hosts.hpp), "rank" (which pods are deleted first), "pod"
 // (Deployment), "events", "status".
 //
-// When a login pod ends, its sessions end, and so do the srun and salloc that run there, with their jobs. So its pod template
-// has nothing that changes without need, its preStop hook waits for the sessions, and idle pods are deleted first: see
+// When a login pod ends, its sessions end. The srun and salloc that run there end too, with their jobs. So the pod template
+// contains nothing that changes without need, the preStop hook waits for the sessions, and idle pods are deleted first: see
 // sessions.hpp.
 #pragma once
 

@@ -20,9 +20,9 @@ constexpr std::string_view kSaid = "sessions=";
 /// Kubernetes' own annotation: of the ready pods, a ReplicaSet deletes those with the lowest cost first.
 constexpr const char* kDeletionCost = "controller.kubernetes.io/pod-deletion-cost";
 
-/// Copies each report to the log once, so that it soon shows if the probe stops reporting. Before the container login starts,
-/// the script closes the directory to users. It waits for a background sleep, because a shell handles TERM at once only while
-/// it waits.
+/// The script of the sidecar. It copies each report to the log once, so that missing reports are soon noticed. Before the
+/// container `login` starts, it makes the directory inaccessible to users. It waits for a background sleep, because a shell
+/// handles TERM at once only while it waits.
 constexpr std::string_view kTell =
     "trap 'exit 0' TERM\n"
     "chmod 0700 /run/slurm-sessions || exit 1\n"
@@ -31,7 +31,7 @@ constexpr std::string_view kTell =
     "  echo \"sessions=${n:-unknown}\"\n"
     "  sleep 5 & wait $!\n"
     "done 2>/dev/null\n";
-/// A line of the log counts for this time, which is longer than the interval between two reports.
+/// How long a line of the log counts. This is longer than the interval between two reports.
 constexpr std::chrono::seconds kFresh{15};
 constexpr core::Duration kWhileTurning{5000};
 constexpr core::Duration kWhileWaiting{10000};
@@ -40,7 +40,7 @@ std::string id_of(const kube::PodRecord& pod) {
   return "sessions of " + pod.meta.name;
 }
 
-/// True if the pod has the sidecar, which may have a report.
+/// True if the pod has the sidecar, so that its log may have a report.
 bool tells(const kube::PodRecord& pod) {
   return pod.phase == "Running" && std::ranges::any_of(pod.containers, [](const kube::ContainerState& container) {
            return container.name == kSessions && container.started_once;
@@ -97,7 +97,7 @@ Count read_count(const plan::Facts& facts, const kube::PodRecord& pod) {
 }
 
 bool rank_pods(const Observed& observed, bool changes, plan::Plan& plan) {
-  // Users who set the annotation in the template decide alone.
+  // If users set the annotation in the template, the operator does not change it.
   const bool theirs = observed.loginset.spec.pod_template.metadata.annotations.contains(kDeletionCost);
   if (!observed.deployment || theirs || (!changes && settled(observed))) return true;
   bool ranked = true;

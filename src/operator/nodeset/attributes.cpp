@@ -1,6 +1,6 @@
-// Sets attributes of a worker's Slurm node that its slurmd does not set: features (for --constraint) and the topology of the
-// Kubernetes node, and what a template that is newer than the pod changes in place. The Kubernetes node is known only after the
-// pod is placed, so Slurm gets these attributes once slurmd has registered.
+// Sets the attributes of a worker's Slurm node that its slurmd does not set: the features (for --constraint) and the topology
+// of the Kubernetes node, and the settings that a newer template changes in place. The Kubernetes node is known only after the
+// pod is scheduled, so the operator sets them after slurmd has registered.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,25 +40,25 @@ std::optional<std::string> wanted_topology(const View& view, const Worker& worke
   if (!knows_host(worker) || !view.in.controller) return std::nullopt;
   const std::string& says = worker.kube_node->topology;
   const std::string& has = worker.record->topology;
-  // The Controller removes its topology file once no Slurm node uses a unit of it. Units of a user's file are set after that.
+  // The Controller removes its topology file once no Slurm node uses a unit of it. Set units of a user's file only after that.
   if (view.in.controller->topology_goes && !is_from_labels(says) && (has.empty() || is_from_labels(has))) return "";
   if (!says.empty()) return says;
   if (const std::string& place = worker.kube_node->place; !place.empty()) {
     const api::Topology& spec = *view.in.controller->topology;
     if (has == place || has_place(view.in.controller->loaded_units, spec.type, place)) return place;
-    // slurmctld does not know the unit yet. A topology of an earlier spec may be what delays it, so remove that one. It is
-    // recognized by its form: the annotation of a new pod does not show which topology its predecessor's node had.
+    // slurmctld does not know the unit yet. A topology of an earlier spec on this node may be the cause, so remove it. It is
+    // recognized by its form, because the annotation of a new pod does not show the topology that its predecessor's node had.
     const bool ours = !has.empty() && (is_from_labels(has) || has == worker.pod->meta.annotation(api::kAnnotationTopologySpec));
     return ours && !is_of(spec, has) ? std::optional<std::string>("") : std::nullopt;
   }
-  // Nothing sets a topology now. Remove one that this or a previous Kubernetes node had set.
+  // Nothing sets a topology now. Remove the topology that this or a previous Kubernetes node had set.
   const bool ours = !worker.pod->meta.annotation(api::kAnnotationTopologySpec).empty() ||
                     (view.in.controller->topology && is_from_labels(has));
   return ours ? std::optional<std::string>("") : std::nullopt;
 }
 
-/// True if the Controller asks for a place in the network, and the Kubernetes node has neither the annotation nor all labels
-/// for it.
+/// True if the Controller wants the worker to have a topology, and the Kubernetes node has neither the annotation nor all
+/// labels for it.
 bool lacks_place(const Worker& worker) {
   return knows_host(worker) && worker.kube_node->topology.empty() && !worker.kube_node->lacks.empty();
 }
@@ -69,8 +69,8 @@ bool can_set_weight(const View& view, const Worker& worker) {
   return worker.record->topology.empty() || view.in.snapshot->capabilities.topology_update;
 }
 
-/// Records on the pod the topology that the operator sets in Slurm, so that a later pass knows that it may remove this
-/// topology.
+/// Records on the pod the topology that the operator sets in Slurm, so that a later pass knows that the operator may remove
+/// it.
 void note_topology(const Worker& worker, const std::string& topology, Draft& draft) {
   auto act = std::make_shared<kube::Patch>();
   act->resource = kube::resources::kPod;
@@ -92,7 +92,7 @@ std::set<std::string, std::less<>> node_features(const kube::ObjectMeta& node, c
     const std::size_t first = text.find_first_not_of(" \t");
     if (first == std::string_view::npos) return;
     text = text.substr(first, text.find_last_not_of(" \t") - first + 1);
-    // Slurm would parse any other character as more than a part of a name, or refuse all features.
+    // Slurm would treat any other character as a separator or operator, or refuse all features.
     if (text.find_first_not_of(kFeaturesAllowed) == std::string_view::npos)
       out.insert(std::string(api::kFeaturePrefix) + std::string(text));
   };
@@ -141,8 +141,8 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft) {
     const bool other_topology = topology_update && topology && *topology != worker.record->topology;
     const bool noted = !topology || *topology == worker.pod->meta.annotation(api::kAnnotationTopologySpec);
     if (topology_update && !noted) {
-      // Note a topology in the same pass that sets it, so that a later pass knows what to remove. Note a removal only once the
-      // topology is gone.
+      // Record a new topology in the pass that sets it, so that a later pass knows what to remove. Record its removal only once
+      // Slurm has removed it.
       if (!topology->empty() || !other_topology) note_topology(worker, *topology, draft);
     }
     if (!other_features && !other_topology && !update.comment && !update.weight) continue;

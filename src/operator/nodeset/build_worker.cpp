@@ -36,16 +36,16 @@ constexpr std::string_view kLogPath = "/var/log/slurm/slurmd.log";
 constexpr std::string_view kWaitScript =
     R"(until timeout 1 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$0" "$1" 2>/dev/null; do sleep 0.2; done)";
 
-/// The preStop hook drains the node and sets it DOWN. The jobs of a worker that ends without a drain are then requeued at once,
-/// and not only when slurmctld notices that the slurmd is gone. The drain is needed because the next registration may end a
-/// DOWN. The reason contains the uid of the pod, so that the node is resumed only for the next pod or for a restarted slurmd.
+/// The preStop hook drains the node and sets it DOWN. So the jobs of a worker that ends without a drain by the operator are
+/// requeued at once, not only when slurmctld notices that slurmd is gone. The drain is needed because the next registration may
+/// end a DOWN. The reason contains the uid of the pod, so that only the next pod or a restarted slurmd causes a resume.
 ///
 /// The hook keeps the reason of a drain, a fail or a down that neither the operator nor slurmctld has set. A drain or fail
 /// without a reason counts as set by somebody else. The hook also keeps the holds of our other programs (slurm/holds.hpp)
 /// unless they are left over. It does not drain a node that others hold, because a drain would end a fail. It does nothing if
-/// the record is gone, as after a scale-in. It also does nothing if somebody else's drain is complete: otherwise the node would
-/// be DOWN after the end of that drain. After its own drain the hook reads the node again, so that the DOWN keeps what others
-/// have written in the meantime.
+/// the record is gone, as after a scale-in, or if somebody else's drain is complete, because the node would then stay DOWN
+/// after the end of that drain. After its own drain the hook reads the node again, so that the DOWN keeps what others have
+/// written in the meantime.
 ///
 /// The function `look` sets s to Slurm's output for the node and r to the reason to write. It sets o if r is the operator's own
 /// reason.
@@ -292,7 +292,7 @@ void add_claims(Json& pod, const api::NodeSetSpec& spec, std::string_view name) 
   pod["volumes"] = std::move(volumes);
 }
 
-/// Lets a Kubernetes node run only one worker, of whatever NodeSet.
+/// Allows only one worker on a Kubernetes node, across all NodeSets.
 void add_anti_affinity(Json& spec) {
   Json* at = &spec;
   for (const char* name : {"affinity", "podAntiAffinity"}) {
@@ -318,14 +318,14 @@ void bind_to_host(Json& pod, const std::string& host) {
   (*at)["requiredDuringSchedulingIgnoredDuringExecution"] = {{"nodeSelectorTerms", Json::array({term})}};
 }
 
-/// Makes slurmd register drained. An annotation of the pod contains State=DRAIN. The annotation is removed after the
+/// Makes slurmd register drained, by an annotation of the pod with State=DRAIN. The operator removes the annotation after the
 /// registration, because a restarted container must not drain the node again.
 void start_drained(Json& pod) {
   pod["metadata"]["annotations"][std::string(api::kAnnotationFirstConf)] = fmt::format("State=DRAIN Reason={}", kDrainedBefore);
   for (Json& container : pod["spec"]["containers"]) {
     if (core::get_string(container, {"name"}) != kSlurmd) continue;
     container["env"].push_back(env_of_annotation(kFirstConf, api::kAnnotationFirstConf));
-    // The operator's own --conf is the first one.
+    // The first --conf is the operator's own.
     Json& args = container["args"];
     const auto conf = std::ranges::find(args, Json("--conf"));
     std::string text = *(conf + 1);
@@ -544,7 +544,7 @@ core::Json worker_pod(const core::Json& worker_template, const Observed& in, con
   meta["name"] = name;
   meta["labels"][std::string(api::kLabelPodName)] = name;
   meta["labels"][std::string(api::kLabelPodIndex)] = padded;
-  // With host networking, the Slurm node has the name of the host, which is known only once the pod is scheduled.
+  // With host networking, the Slurm node has the name of the machine, which is known only once the pod is scheduled.
   if (!uses_host_network(spec)) {
     const std::string host = host_prefix(core::get_string(spec.pod_template.spec, {"hostname"}), in.meta().name) + padded;
     pod["spec"]["hostname"] = host;

@@ -1,7 +1,7 @@
-// The pod of a worker, as users of the Go operator v1.2.1 expect it.
+// Builds the pod of a worker, compatible with the workers of the Go operator v1.2.1.
 //
-// The pod is built once per pass without an ordinal, and then completed for each worker. The pod is not part of any hash:
-// api/revision.hpp says which changes replace workers.
+// The pod is built once per pass without an ordinal, and then completed for each worker. No hash of a template is computed from
+// it: api/revision.hpp says which changes replace workers.
 //
 // Folder src/operator/nodeset: the controller of NodeSets: workers. Uses operator/common, and no other controller.
 #pragma once
@@ -65,7 +65,7 @@ core::Json worker_claim(const core::Json& claim_template, const Observed& in, st
 std::string claim_templates_problem(const api::NodeSetSpec& spec);
 
 /// Returns why the slurmd of workers may register under another name than slurm_node_name(), and what to write instead. "": it
-/// does not.
+/// registers under that name.
 [[nodiscard]] std::string name_option_problem(const api::NodeSetSpec& spec, std::string_view nodeset);
 
 // ssh.cpp
@@ -83,7 +83,7 @@ void add_check(const api::NodeSetSpec& spec, const core::Json& slurmd, core::Jso
 /// Error: kInvalid, with the path of the field.
 core::Result<core::Json> worker_template(const Observed& in, const std::string& revision_hash);
 
-/// Returns the pod of one worker.
+/// Returns the pod of one worker, from the result of worker_template.
 core::Json worker_pod(const core::Json& worker_template, const Observed& in, const SlotKey& place);
 
 }  // namespace op::nodeset

@@ -1,9 +1,9 @@
 // Manages the PersistentVolumeClaims of workers. They are created from spec.volumeClaimTemplates, kept for the next worker of
 // the same name, and deleted only if spec.persistentVolumeClaimRetentionPolicy says so.
 //
-// No pod owns a claim: Kubernetes' garbage collector would delete the claim along with a pod that only makes room for its
-// successor. A claim that is to be deleted with its worker is marked before the pod is deleted. The claim is deleted once the
-// pod is gone, unless the worker is wanted again by then.
+// No pod owns a claim, because Kubernetes' garbage collector would also delete the claim of a pod that is replaced. A claim
+// that is to be deleted with its worker is marked before the pod is deleted. It is deleted once the pod is gone, unless the
+// worker is wanted again by then.
 //
 // The NodeSet owns the claims that are to be deleted with it. Kubernetes deletes them after the NodeSet. If the NodeSet is
 // deleted with --cascade=orphan, Kubernetes first removes the owner. So a claim that has lost its owner gets it back only after
@@ -29,9 +29,9 @@ namespace {
 
 using core::Json;
 
-/// The time that it takes to bind a volume if nothing is wrong.
+/// The time that Kubernetes may take to bind a volume before the operator reports it.
 constexpr core::Duration kBinds{15000};
-/// The time until the events about a claim are read again. One cause may be solved and another remain.
+/// The time until the events about a claim are read again, because a second cause may remain after the first one was solved.
 constexpr core::Duration kEventsAgain{60000};
 constexpr core::Duration kStopAgain{10000};
 
@@ -48,7 +48,7 @@ const kube::Object* find_claim(const View& view, const std::string& name) {
   return found == view.in.claims.end() ? nullptr : found->second.get();
 }
 
-/// Returns the pod of that name, or null. Includes pods that are to be adopted or are left alone.
+/// Returns the pod of that name, or null. Includes pods that are to be adopted or that the operator does not manage.
 const kube::PodRecord* find_pod(const View& view, std::string_view name) {
   for (const auto* pods : {&view.in.pods, &view.in.orphans, &view.in.unmanaged}) {
     const auto found = std::ranges::find_if(*pods, [&](const kube::PodPtr& pod) { return pod->meta.name == name; });
@@ -57,7 +57,7 @@ const kube::PodRecord* find_pod(const View& view, std::string_view name) {
   return nullptr;
 }
 
-/// Returns the name of the pod that the claim is for, read from the claim's name. "": no template of ours makes such a claim.
+/// Returns the name of the pod that the claim is for, read from the claim's name. "": the name matches no template of ours.
 std::string pod_named_by(const View& view, std::string_view claim) {
   for (const Json& one : templates(view)) {
     const std::string prefix = claim_name(one, "");
@@ -116,7 +116,7 @@ std::string misfit(const kube::Object& claim, const Json& wanted) {
   return {};
 }
 
-/// Claims that keep workers from being created.
+/// The names of claims that prevent the creation of workers.
 struct Unusable {
   std::vector<std::string> of_others, unfit, going;
   std::string misfit;  ///< Why the first of `unfit` does not fit.
@@ -163,7 +163,7 @@ plan::ActPtr mark(const kube::Object& claim, Json pod_uid) {
   return patch_claim(claim, {{"annotations", {{std::string(api::kAnnotationScaledIn), std::move(pod_uid)}}}});
 }
 
-/// Deletes the claim only in the version that was seen, because somebody may just have begun to use it.
+/// Deletes the claim only in the version that was seen, because a pod may have begun to use it since.
 plan::ActPtr deletion(const kube::Object& claim) {
   auto act = std::make_shared<kube::Delete>();
   act->resource = kube::resources::kPersistentVolumeClaim;
@@ -173,7 +173,7 @@ plan::ActPtr deletion(const kube::Object& claim) {
   return act;
 }
 
-/// Labels a claim that belongs to nobody, so that it is found and watched as ours.
+/// Adds our labels to a claim without an owner, so that the cache and the watch select it.
 void take_over(const View& view, const kube::Object& claim, const Json& wanted, const std::string& pod, Draft& draft) {
   const Json labels = worker_claim(wanted, view.in, pod).at("metadata").at("labels");
   draft.step(draft.lane("claims"), id_of({"adopt", "PersistentVolumeClaim"}, view, claim.meta.name),
@@ -181,7 +181,7 @@ void take_over(const View& view, const kube::Object& claim, const Json& wanted, 
              patch_claim(claim, {{"labels", labels}}));
 }
 
-/// Returns true if the claim exists and can be used. A missing one is created and counted in `created`.
+/// Returns true if the claim exists and can be used. Creates a missing claim, and counts it in `created`.
 bool prepare_claim(const View& view, const Json& wanted, const std::string& pod, std::size_t& created, Unusable& unusable,
                    Draft& draft) {
   const std::string name = claim_name(wanted, pod);
@@ -196,7 +196,7 @@ bool prepare_claim(const View& view, const Json& wanted, const std::string& pod,
     }
     return false;
   }
-  // Keep the outcome of the failed creation. It makes the next pass read this claim, which does not have our labels.
+  // Remember the failed creation: it makes the next pass read this claim, which our cache does not select without our labels.
   if (!is_labelled(view, *claim)) draft.remember(id);
   if (has_other_owner(view, *claim) || (!is_labelled(view, *claim) && !claim->meta.label(api::kLabelName).empty())) {
     unusable.of_others.push_back(name);
@@ -217,8 +217,8 @@ bool prepare_claim(const View& view, const Json& wanted, const std::string& pod,
 }
 
 bool goes_with_worker(const View& view, const Worker& worker) {
-  // Workers that leave because of their Kubernetes node or the scalingMode are not scaled in. Their claims stay for their
-  // return.
+  // Workers that are deleted because of their Kubernetes node or the scalingMode are not scaled in. Their claims are kept for
+  // the next worker of the place.
   if (view.by_host() || !worker.key.numbered() || worker.fate.cause == Fate::Cause::kSwitched) return false;
   return view.goal == Goal::kServe && worker.fate.kind == Fate::Kind::kScaleIn &&
          view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_scaled == api::ClaimRetention::kDelete;
@@ -235,7 +235,7 @@ std::vector<const kube::Object*> claims_to_go(const View& view, const Worker& wo
   return out;
 }
 
-/// Returns why a claim that was given up is kept after all. "": that is not decided yet. nullopt: the claim is not kept.
+/// Returns why a claim that was given up is kept. "": this is not decided yet. nullopt: the claim is not kept.
 std::optional<std::string> why_kept(const View& view, const kube::Object& claim, const std::string& pod_name,
                                     const Workers& workers, const std::set<std::string>& wanted) {
   if (view.in.nodeset.spec.persistent_volume_claim_retention_policy.when_scaled != api::ClaimRetention::kDelete)
@@ -328,7 +328,7 @@ void intend_for_claims(const View& view, const Worker& worker, plan::Intent& int
 }
 
 void keep_claims(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft) {
-  // Owners are removed even without a Controller. Once the NodeSet is being deleted, Kubernetes may delete the claims sooner.
+  // Remove owners even without a Controller: once the NodeSet is being deleted, Kubernetes may delete the claims first.
   const bool holds = view.goal == Goal::kHold && view.in.invalid.empty() && !view.in.meta().terminating();
   if (view.goal != Goal::kServe && !holds) return;
   const bool goes_with_nodeset =
@@ -368,8 +368,8 @@ bool release_claims(const View& view, Draft& draft) {
     }
   }
   if (withheld == 0) return none_left;
-  // Deletions may be stopped because of a doubt about workers of other NodeSets. Changes of those workers do not wake this
-  // NodeSet.
+  // Deletions may be stopped because of workers of other NodeSets. No event wakes this NodeSet when those workers
+  // change.
   draft.wake_after(kStopAgain, "deletions may not be stopped any more");
   draft.waiting(
       "DeletionsStopped",
@@ -421,7 +421,7 @@ void tell_claims(const View& view, const Workers& workers, Draft& draft) {
     }
   }
   if (unbound.empty()) return;
-  // The first claim stands for all, because they usually share the cause.
+  // Only the first claim is examined, because all claims usually share the cause.
   const kube::ObjectMeta& first = unbound.front()->meta;
   const auto note = view.in.seen.claim_notes.find(first.name);
   const bool known = note != view.in.seen.claim_notes.end() && view.in.mono - note->second.read < kEventsAgain;

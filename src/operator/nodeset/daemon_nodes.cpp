@@ -186,7 +186,7 @@ std::optional<SlotKey> place_of(const kube::PodRecord& pod, std::string_view nod
   const std::string_view mode = pod.meta.label(api::kLabelScalingMode);
   const std::optional<int> ordinal = ordinal_of(pod.meta.name, std::string(nodeset) + "-");
   if (mode != api::to_string(api::ScalingMode::kDaemonSet) && ordinal) return SlotKey{*ordinal};
-  // If the pin of a pod can no longer be read, the place is the node on which the pod runs: a pinned pod runs only there.
+  // If the pin of a pod cannot be read, its place is the node on which it runs, because a pinned pod runs only on that node.
   const std::string& host = pod.pinned_to.empty() ? pod.node_name : pod.pinned_to;
   if (mode != api::to_string(api::ScalingMode::kDaemonSet) || host.empty()) return {};
   return SlotKey{-1, host};

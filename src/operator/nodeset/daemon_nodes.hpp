@@ -1,10 +1,10 @@
-// scalingMode DaemonSet: which Kubernetes nodes should have a worker, and how each worker is named.
+// scalingMode DaemonSet: selects the Kubernetes nodes that should have a worker, and names the workers.
 //
 //   const NodeSelection selection(spec.pod_template.spec);
 //   if (selection.judge(node).starts) ...
 //
-// Nodes are judged as Kubernetes' own DaemonSet controller does: by nodeSelector, required node affinity, and taints. Workers
-// also tolerate the taint of slurm-bridge, because it marks the nodes that have workers.
+// As in Kubernetes' own DaemonSet controller, nodeSelector, required node affinity and taints decide. Workers also tolerate the
+// taint of slurm-bridge, because it marks the nodes that have workers.
 #pragma once
 
 #include <cstdint>
@@ -59,18 +59,18 @@ class NodeSelection {
 /// The names of all pods of a NodeSet begin with its name, cut to at most this many characters and without '-' and '.' at the
 /// end.
 inline constexpr std::size_t kPodNamePrefix = 52;
-/// Returns the name of the pod on a Kubernetes node. It is unique, whatever the lengths of the two names.
+/// Returns the name of the pod on a Kubernetes node. It is unique for each pair of names, even if they are long.
 [[nodiscard]] std::string daemon_pod_name(std::string_view nodeset, std::string_view kube_node);
 
-/// Returns the place of a pod of the NodeSet, whoever created the pod. nullopt: the pod has no place and is not a worker.
+/// Returns the place of a pod of the NodeSet, even if another program created the pod. nullopt: the pod is not a worker.
 [[nodiscard]] std::optional<SlotKey> place_of(const kube::PodRecord& pod, std::string_view nodeset);
 
 using KubeNodes = std::vector<std::shared_ptr<const kube::NodeRecord>>;
 /// Returns the Kubernetes nodes, each with whether workers of the NodeSet fit there.
 [[nodiscard]] Hosts find_hosts(const api::NodeSetSpec& spec, const KubeNodes& nodes);
 
-/// Decides which hosts should have a worker, once it is known which hosts have one. If several hosts give their workers the
-/// same name, the host whose worker has that name takes precedence, then the oldest.
+/// Decides which Kubernetes nodes (hosts) should have a worker, from the workers that exist. If several hosts give their
+/// workers the same name, the host whose worker has that name takes precedence, then the oldest host.
 void settle_hosts(Hosts& hosts, const std::vector<kube::PodPtr>& pods, std::string_view nodeset, bool named_after_hosts);
 
 /// True if a change of a Kubernetes node may change whether a worker belongs there, or how that worker is named.

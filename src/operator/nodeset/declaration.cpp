@@ -50,9 +50,9 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
   wiring.rights.add(kube::resources::kPod, {"patch"}, "status");
   wiring.makes(kube::resources::kControllerRevision);
   wiring.makes(kube::resources::kPersistentVolumeClaim);
-  // The Secrets are made for host keys.
+  // Secrets are created for host keys.
   wiring.makes(kube::resources::kSecret);
-  // The ConfigMaps are those that pod templates name.
+  // ConfigMaps are read because pod templates name them.
   wiring.reads(kube::resources::kConfigMap);
 
   caches_.pods.listen([this](const kube::PodPtr& before, const kube::PodPtr& after) {
@@ -69,15 +69,15 @@ NodeSetController::NodeSetController(Wiring& wiring, Options options)
         return intent_changed(before, after) || announces_end(before) != announces_end(after) ||
                stops_deletions(before.meta) != stops_deletions(after.meta);
       });
-  // NodeSets report partitions that slurmctld refuses, and what keeps users from logging in. Workers must not be newer than
-  // slurmctld. They get a place in the network once slurmctld knows that place.
+  // NodeSets report partitions that slurmctld refuses, and errors that keep users from logging in. Workers must not be newer
+  // than slurmctld. They get a topology string once slurmctld knows its units.
   wiring.wakes<Object>(*this, caches_.config_maps, of_owner(of_controller), [](const Object& before, const Object& after) {
     return read_left_out(before) != read_left_out(after) || contains_jobs(before) != contains_jobs(after) ||
            slurmctld_release(&before) != slurmctld_release(&after) || read_places(before) != read_places(after) ||
            topology_of_map(before) != topology_of_map(after);
   });
   wiring.wakes<PodRecord>(*this, caches_.pods, kube::controller_owner<PodRecord>(resources::kNodeSet.kind));
-  // Wakes the NodeSet whose name is on a worker without an owner. The end of such a worker makes room for its successor.
+  // When a worker without an owner is gone, wakes the NodeSet that its labels name, so that its successor can be created.
   wiring.wakes<PodRecord>(*this, caches_.pods, [this](const PodRecord& pod) -> Keys {
     if (pod.meta.controller_owner() != nullptr || pod.meta.label(api::kLabelName) != kAppWorker) return {};
     const kube::Key key{pod.meta.ns, std::string(pod.meta.label(api::kLabelInstance))};

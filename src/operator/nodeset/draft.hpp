@@ -1,4 +1,4 @@
-// The plan of a pass over a NodeSet while it is being written, and the problems to report. Private to this folder.
+// The plan of a pass over a NodeSet while it is being made, and the problems to report. Private to this folder.
 #pragma once
 
 #include <set>
@@ -39,7 +39,7 @@ class Draft {
   bool step(plan::Lane& lane, plan::StepId id, std::string reason, plan::ActPtr act) {
     return step(lane, {std::move(id), std::move(reason), std::move(act)});
   }
-  /// Marks a step as still wanted although this pass does not contain it, so that its failure still counts.
+  /// Marks a step as still wanted although this pass does not contain it, so that an earlier failure of it is not forgotten.
   void wish(const plan::StepId& id);
   /// Marks a step as wanted in this pass. Returns false if it failed recently and has to wait for a later pass.
   [[nodiscard]] bool wish_now(const plan::StepId& id);
@@ -54,9 +54,9 @@ class Draft {
   void event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
   /// Reports an event about a state that lasts: once, and again every ten minutes.
   void lasting_event(std::string_view type, std::string_view reason, std::string_view action, std::string note);
-  /// Reports a problem that users have to solve. Only the first of each reason gets an event.
+  /// Reports a problem that users have to solve. Of the problems with one reason, only the first gets an event.
   void wrong(std::string_view reason, std::string message, std::string_view action = "Sync");
-  /// Reports something that takes time.
+  /// Reports something that will be done without a user's help, but takes time.
   void waiting(std::string_view reason, std::string message);
   void waiting(const Wait& wait);
   /// Adds a problem without an event.
@@ -81,7 +81,7 @@ class Draft {
   std::size_t room_ = plan::PassLimits{}.max_steps - 16;
 };
 
-// The verb and kind of each step. StepId::of() adds the object. An Intent lists the steps of later passes by the same ids.
+// The verb and kind of each step. StepId::of() adds the object. An Intent lists steps of later passes by the same ids.
 inline const plan::StepId kCreatePod{"create", "Pod"};
 inline const plan::StepId kDeletePod{"delete", "Pod"};
 inline const plan::StepId kClear{"clear", "Pod"};

@@ -1,4 +1,4 @@
-// spec.drainPolicy: what happens to jobs that keep workers from being deleted, and what is reported about them.
+// spec.drainPolicy: requeues, cancels or reports jobs that keep workers from being deleted.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -102,7 +102,7 @@ void end_overdue_jobs(const View& view, const Fates& fates, Draft& draft) {
   if (!policy || !view.slurm_known() || view.stops()) return;
   for (const Worker& worker : fates.workers) {
     const std::optional<core::Duration> left = time_left(view, worker);
-    // Workers are not deleted for an update before it is known that the API server would create their successors.
+    // A worker is not deleted for an update before the API server has confirmed that it would create the worker's successor.
     const bool updates = worker.updates() && !fates.rollout.unchecked;
     const bool leaves = worker.fate.kind == Fate::Kind::kScaleIn || updates;
     if (!left || !leaves || worker.life != Life::kLive || worker.work.jobs == 0) continue;

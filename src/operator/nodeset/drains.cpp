@@ -1,9 +1,9 @@
-// Keeps the drains that others set on records that have to be deleted. Slurm accepts another --conf only with a new record. The
-// next worker registers drained, and then the operator restores the reason of the drain. Meanwhile, status.drainsToRestore
-// records the drain. It does so before the worker is deleted.
+// Keeps drains by others when their records must be deleted: Slurm accepts another --conf only with a new record. Before the
+// worker is deleted, status.drainsToRestore records the drain. The next worker registers drained, and then the operator
+// restores the reason of the drain.
 //
-// slurmd itself sends State=DRAIN, so that its node accepts no job from the first moment. slurmd does not send the reason of
-// the drain: images split --conf in different ways, slurmd exits at what it cannot parse, and a reason can be any text.
+// slurmd itself sends State=DRAIN, so that its node accepts no job from the first moment. It does not send the reason, which
+// can be any text: images split --conf in different ways, and slurmd exits if it cannot parse a part.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace op::nodeset {
 namespace {
 
 constexpr std::string_view kNoReason = "drained without a reason";
-/// Reasons in Slurm's answers have this in place of bytes that are not UTF-8. The original bytes are unknown.
+/// Slurm's answers replace bytes of a reason that are not UTF-8 by this text. The original bytes are unknown.
 constexpr std::string_view kRepaired = "\xEF\xBF\xBD";
 /// A longer reason is not written to the status.
 constexpr std::size_t kLongest = 4096;
@@ -36,7 +36,7 @@ bool awaits_reason(const slurm::Node& node) {
 
 /// Returns the reason that others gave, without the operator's and slurmctld's parts.
 std::string reason_of_others(const Observed& in, const slurm::Node& node) {
-  // The reason that our slurmd sent stands for the reason in status.drainsToRestore.
+  // Our slurmd sent this reason in place of the reason in status.drainsToRestore.
   if (awaits_reason(node)) return recorded_drain(in, node.name).value_or(std::string(kNoReason));
   std::string out = slurm::said_by_others(node.reason, slurm::Owner::kOperator);
   return out.empty() ? std::string(kNoReason) : out;
@@ -53,7 +53,7 @@ bool record_is_to_go(const View& view, const SlotKey& place, const slurm::Node& 
   return view.node_name(place) == record.name && has_other_conf(view, record, view.in.wanted_hash(place));
 }
 
-/// True if nothing can be decided about the entries now. Then all entries stay.
+/// True if it cannot be decided now which entries may be removed. Then all entries stay.
 bool undecided(const View& view) {
   return !view.in.invalid.empty() || view.goal == Goal::kHold || !view.slurm_known();
 }
@@ -63,8 +63,8 @@ bool stays_noted(const View& view, const std::string& node) {
   if (undecided(view)) return true;
   if (view.goal != Goal::kServe) return false;
   const slurm::Node* record = view.known_record(node);
-  // The next worker creates the record anew, even if its Kubernetes node is away for a while. While Slurm refuses a slurmd, the
-  // reason in the record is about the refusal.
+  // The next worker will create a new record, even if its Kubernetes node is away for a while. While Slurm refuses a slurmd,
+  // the reason in the record is about the refusal, so the entry is needed.
   if (record == nullptr || tells_refusal(*record)) return true;
   // Somebody has resumed the node, so there is no drain to restore.
   if (!record->state.drains()) return false;
@@ -124,7 +124,7 @@ bool note_drains(const View& view, const Fates& fates, const Vacancies& vacancie
       draft.wake_after(kNoteAgain, "the definition of NodeSets may be of this release");
       return;
     }
-    // Patch only this entry, whatever else of the status has changed.
+    // Patch only this entry, so that the patch succeeds even if other parts of the status have changed.
     auto act = std::make_shared<kube::Patch>();
     act->resource = resources::kNodeSet;
     act->key = view.in.meta().key();
@@ -146,7 +146,7 @@ void tell_restored(const View& view, const Workers& workers, const api::StringMa
   for (const auto& [node, reason] : view.in.nodeset.status.drains_to_restore) {
     if (kept.contains(node)) continue;
     const slurm::Node* record = view.known_record(node);
-    // Report the drain only if the slurmd of the node sent it. Otherwise the record was never replaced.
+    // Report the drain only if the node's slurmd sent it. Otherwise Slurm still has the old record.
     const bool said = std::ranges::any_of(workers, [&](const Worker& worker) {
       return worker.node == node && !worker.pod->meta.annotation(api::kAnnotationFirstConf).empty();
     });

@@ -18,8 +18,8 @@ constexpr int kPercentAtOnce = 5;
 /// If the deletion of a worker began longer ago than this, the worker counts as replaced.
 constexpr core::Duration kReplaced{2 * 60 * 1000};
 
-/// Returns the rank of the pod's phase. The deletion of a pod in phase Unknown ends no job: its kubelet does not answer, or
-/// does not know the state of the worker's slurmd.
+/// Returns the rank of the pod's phase. The deletion of a pod in phase Unknown ends no job, because its kubelet does not answer
+/// or does not know the state of the worker's slurmd.
 int phase_rank(const Worker& worker) {
   if (worker.busy()) return 2;
   if (worker.pod->phase == "Pending") return 0;
@@ -34,8 +34,8 @@ std::int64_t deletion_cost(const kube::PodRecord& pod) {
 }
 
 /// Returns the rank of a worker. Workers with smaller ranks are deleted first. Lost workers come first: they are replaced in
-/// any case, and otherwise another worker would be deleted instead of them. Then come workers whose deletion has begun, so that
-/// a later pass does not drain others. `chosen`: the worker counts as drained for the scale-in.
+/// any case, and otherwise other workers would be deleted in addition. Then come workers whose deletion has begun, so that a
+/// later pass does not drain others. `chosen`: the worker counts as drained for the scale-in.
 auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker& worker, bool chosen) {
   const kube::PodRecord& pod = *worker.pod;
   const core::WallTime never{core::Duration{0}};
@@ -47,7 +47,7 @@ auto rank(const View& view, const WaitingJobsByNode& waiting_jobs, const Worker&
                     -pod.ready_since.value_or(never).since_epoch.count(), -pod.meta.created.since_epoch.count());
 }
 
-// A silent worker is lost with its host: neither Kubernetes nor Slurm hears from the host, and Slurm has no job there. Workers
+// A silent worker is lost with its host: the host's kubelet and the slurmd do not respond, and Slurm has no job there. Workers
 // tolerate the absence of their kubelet, so Kubernetes does not replace them. If at least half of the cluster's other nodes are
 // silent as well, no worker counts as lost, because slurmctld itself is probably cut off.
 
@@ -58,7 +58,7 @@ bool is_silent(const View& view, const Worker& worker) {
          !held_by_others(worker);
 }
 
-/// True if fewer than half of the cluster's other nodes are silent, whoever these nodes belong to.
+/// True if fewer than half of the cluster's other nodes, including those of other NodeSets, are silent.
 bool most_others_answer(const View& view) {
   const auto& nodes = view.in.snapshot->nodes;
   const auto silent =
@@ -125,7 +125,7 @@ std::string why_workers_go(const View& view) {
   }
 }
 
-/// Returns how many workers are deleted: the lost ones and the surplus.
+/// Returns how many workers are to be deleted: the lost workers and the surplus.
 std::size_t count_to_go(const View& view, const std::vector<Worker*>& live) {
   if (view.goal != Goal::kServe) return live.size();
   const auto wanted = static_cast<std::size_t>(view.desired);
@@ -165,8 +165,8 @@ void replace_lost(const View& view, Worker& worker) {
 using Ranking =
     std::vector<std::pair<decltype(rank(std::declval<const View&>(), {}, std::declval<const Worker&>(), true)), Worker*>>;
 
-/// True if a worker that is drained for the scale-in may be resumed for an idle one. The worker that is drained instead may
-/// also get a job just before its drain. So such changes end when the first of these drains is no longer new.
+/// True if a worker that is drained for the scale-in may be resumed and an idle worker drained instead. That idle worker may
+/// also get a job just before its drain. So such exchanges are allowed only while the first of these drains is new.
 bool may_choose_again(const View& view) {
   const std::optional<SeenScaleIn>& seen = view.in.seen.scale_in;
   return view.goal == Goal::kServe && view.slurm_known() && !view.stops() && seen && view.in.mono - seen->first < kJustDrained;
@@ -178,9 +178,9 @@ bool raced(const View& view, const Worker& worker) {
          worker.busy() && worker.ready() && !worker.user_cordon && !worker.kube_cordon();
 }
 
-/// Puts idle workers in place of those that got a job just before their drain, because such a job may run for days. The first
-/// `going` workers of the order are deleted. An idle worker takes a place only if it ranks before the busy one, as if that one
-/// were not drained.
+/// Exchanges workers that got a job just before their drain for idle workers, because such a job may run for days. The first
+/// `going` workers of the order are deleted. An idle worker is exchanged for a busy one only if it would rank before the busy
+/// one if that one were not drained.
 void spare_raced(const View& view, const WaitingJobsByNode& waiting_jobs, std::size_t going, Ranking& ranked) {
   if (!may_choose_again(view)) return;
   auto idle = ranked.begin() + static_cast<std::ptrdiff_t>(going);
@@ -198,7 +198,7 @@ void spare_raced(const View& view, const WaitingJobsByNode& waiting_jobs, std::s
   }
 }
 
-/// Sets the fates of the workers that are deleted.
+/// Sets the fates of the workers to delete.
 void choose_victims(const View& view, Fates& out) {
   std::vector<Worker*> live;
   for (Worker& worker : out.workers) {

@@ -67,8 +67,8 @@ Json plans_of(const Json& spec) {
   return out;
 }
 
-/// Returns the state when nothing is left to do, without times. Claims are left out, because they stay. There are several
-/// rounds, because pins appear with time.
+/// Returns the state when nothing is left to do, without times and without claims, which are never deleted here. Runs several
+/// rounds, because pins appear only after a while.
 Json settled(nodeset::testing::World& world) {
   for (int i = 0; i < 4; ++i) {
     world.settle();

@@ -1,5 +1,5 @@
-// Checks properties of random histories: random acts of users, jobs and administrators and random failures, then rest. Whatever
-// happens, the operator deletes no busy worker and undoes no drain of others. In the end, the declared state is reached.
+// Checks properties of random histories: random acts of users, jobs and administrators with random failures, then a time
+// without events. The operator must delete no busy worker and undo no drain of others, and must reach the declared state.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>

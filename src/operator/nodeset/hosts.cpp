@@ -1,4 +1,4 @@
-// scalingMode DaemonSet: the Kubernetes nodes as places for workers, and the switch from one scalingMode to the other.
+// scalingMode DaemonSet: judges Kubernetes nodes as places for workers, and switches from one scalingMode to the other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace op::nodeset {
 namespace {
 
-/// The time until workers are judged again that were left out of a switch of the scalingMode, or that keep their names. Nothing
+/// The time until workers are judged again that a switch of the scalingMode has left out, or that keep their names. No event
 /// may wake the NodeSet when such a worker can be replaced.
 constexpr Change kSwitchAgain{core::Duration{30000}, "workers of the other scalingMode may be replaced"};
 constexpr Change kRenameAgain{core::Duration{30000}, "workers may get the names that their Kubernetes nodes give them"};
@@ -37,7 +37,7 @@ bool name_unusable(const View& view, const Host& host) {
   return !host.twin.empty() || !hostname_problem(host.slurm_node).empty();
 }
 
-/// Returns what users have set on the worker and would be lost with a successor of another name in Slurm; "" if nothing.
+/// Returns what users have set on the worker, if a successor of another name in Slurm would lose it. "": nothing.
 std::string said_by_people(const View& view, const Slot& worker) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.record != nullptr && outlives_worker(view, *worker.record))
@@ -49,7 +49,7 @@ std::string said_by_people(const View& view, const Slot& worker) {
 bool wants_name(const View& view, const Slot& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr || !host->fit.starts) return false;
-  // If the pod has the name already, the worker is not renamed, even if its slurmd registered under another name.
+  // If the pod already has the name, the worker is not renamed, even if its slurmd registered under another name.
   return !uses_host_network(view.in.nodeset.spec) && !worker.pod->host_network && worker.node != host->slurm_node &&
          worker.pod->hostname != host->slurm_node && !name_unusable(view, *host);
 }
@@ -68,7 +68,7 @@ std::string host_of(const View& view, const slurm::Node& record) {
 }
 
 /// Returns, by Kubernetes node, the records that somebody took out of service and whose workers are gone. The next worker on
-/// that Kubernetes node would have another name and take jobs.
+/// that Kubernetes node would have another name, so it would accept jobs.
 std::map<std::string, const slurm::Node*, std::less<>> find_held_records(const View& view) {
   std::map<std::string, const slurm::Node*, std::less<>> out;
   if (!view.by_host() || uses_host_network(view.in.nodeset.spec) || !slurm::has_answered(view.in.snapshot)) return out;
@@ -81,11 +81,11 @@ std::map<std::string, const slurm::Node*, std::less<>> find_held_records(const V
   return out;
 }
 
-/// Returns why a worker that has a Kubernetes node as its place must be deleted, or kNone.
+/// Returns why a worker whose place is a Kubernetes node must be deleted, or kNone.
 Fate::Cause why_bound_goes(const View& view, const Worker& worker) {
   const Host* host = find_host(view, worker.key.kube_node);
   if (host == nullptr) {
-    // Kubernetes deletes the pods of a node that is gone, but not a pod that never started there. Unknown is not gone.
+    // Kubernetes deletes the pods of a deleted node, except those that never started there. An unknown node is not deleted.
     return worker.pod->node_name.empty() ? Fate::Cause::kUnplaced : Fate::Cause::kNone;
   }
   if (!host->fit.stays) return Fate::Cause::kUnplaced;
@@ -100,8 +100,8 @@ std::string reason_of(const View& view, const Worker& worker, Fate::Cause cause)
              : "Kubernetes node " + worker.key.kube_node + " does not match any more";
 }
 
-/// Returns the rank of a worker among those on one host. The better worker has the smaller rank: it runs jobs, serves, is
-/// ready, or is older.
+/// Returns the rank of a worker among the workers on one host. The worker with the smallest rank is kept: workers that run jobs
+/// come first, then those that serve, that are ready, and that are older.
 auto rank_on_host(const Worker& worker) {
   return std::tuple(!worker.busy(), !worker.usable(), !worker.ready(), worker.pod->meta.created, worker.pod->meta.name);
 }
@@ -115,14 +115,14 @@ std::vector<Worker*> of_other_mode(const View& view, Workers& workers) {
   return out;
 }
 
-/// Returns what would be lost if a worker of another name replaced this one, or "". `begun`: this worker is drained for that.
+/// Returns what a successor of another name would lose, or "". `begun`: the drain of this worker for the renaming has begun.
 std::string why_name_kept(const View& view, const Worker& worker, bool begun, Fates& fates) {
   std::string said = said_by_people(view, worker);
   return said.empty() ? why_record_stays(view, worker, begun, fates) : said;
 }
 
-/// Returns why the switch of the scalingMode does not replace the worker now, or "". `begun`: the worker is already drained for
-/// the switch, so only what people or jobs need still counts. `replaced`: a successor comes to its Kubernetes node.
+/// Returns why the switch of the scalingMode does not replace the worker now, or "". `begun`: the worker is drained for the
+/// switch already, so only what users set or jobs need still counts. `replaced`: its Kubernetes node gets a successor.
 std::string why_not_switched(const View& view, const Worker& worker, bool begun, bool replaced, Fates& fates) {
   if (std::string why = why_name_kept(view, worker, begun, fates); !why.empty()) return why;
   const Host* host = find_host(view, worker.pod->node_name);
@@ -145,7 +145,7 @@ std::unordered_set<const Worker*> without_place(const View& view, const Workers&
     if (worker.life == Life::kLive && !worker.goes() && !worker.key.numbered()) taken.insert(worker.key.kube_node);
   }
   for (const Worker* worker : others) {
-    // A Kubernetes node that is not known may match.
+    // An unknown Kubernetes node may match.
     if (worker->unplaced()) continue;
     const Host* host = find_host(view, worker->pod->node_name);
     const bool matches = host != nullptr && (host->wanted || host->fit.stays);
@@ -164,8 +164,8 @@ std::size_t places_empty(const View& view, const Workers& workers) {
   for (const Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
     if (!view.of_mode(worker.key) || is_available(view, worker) || set_aside(worker)) continue;
-    // The scheduler may never find room for a pending worker. A worker that is bound to its Kubernetes node waits for the end
-    // of the worker that it replaces.
+    // The scheduler may never find room for a pending worker. A worker that is bound to its Kubernetes node waits until the
+    // worker that it replaces is gone.
     const bool waits = worker.pod->node_name.empty() && (worker.key.numbered() || served.contains(worker.key.kube_node));
     if (!waits || view.in.now - worker.pod->meta.created < kScheduled) ++out;
   }
@@ -274,7 +274,7 @@ Switching switch_mode(const View& view, const ExtraConf& extra_conf, Fates& fate
   under_way += drained.size();
   auto idle = std::ranges::count_if(ranked, [](const auto& item) { return item.second->usable() && !item.second->busy(); });
   for (Worker* worker : drained) {
-    // A job that has just begun may last for days. The worker is resumed, and an idle one is drained once it serves again.
+    // A job that has just begun may last for days. So the worker is resumed, and once it serves again, an idle one is drained.
     const bool gives_way = under_way >= most && idle > 0 && worker->busy() && worker->ready() && worker->drained_for &&
                            *worker->drained_for < kJustDrained;
     if (gives_way) {
@@ -332,7 +332,7 @@ Vacancies find_free_hosts(const View& view, const Fates& fates, Draft& draft) {
   const bool alone = !view.in.nodeset.spec.oversubscribe_node || uses_host_network(view.in.nodeset.spec);
   const auto take = [&](const kube::PodRecord& pod, const SlotKey& place) {
     if (!place.numbered()) taken.insert(pod.pinned_to.empty() ? pod.node_name : pod.pinned_to);
-    // A new pod beside this one would stay pending, and the scheduler could preempt this one for a pod of higher priority.
+    // A new pod on the same node would stay pending, and the scheduler could preempt this pod for one of higher priority.
     if (alone) taken.insert(pod.node_name);
   };
   for (const Worker& worker : fates.workers) {

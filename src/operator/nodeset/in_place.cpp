@@ -1,6 +1,6 @@
 // Handles changes of the template that need no new workers: features and weight in spec.extraConf, which Slurm can change by a
-// request, and, with DaemonSet, the choice of Kubernetes nodes. The nodes in Slurm are updated (attributes.cpp). Then the pods
-// count as workers of the new template.
+// request, and, with DaemonSet, the selection of Kubernetes nodes. attributes.cpp updates the nodes in Slurm. After that, the
+// pods count as workers of the new template.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 using core::Json;
 
-/// The --conf of a worker in two halves: what a request can change, and what needs a new record.
+/// The --conf of a worker in two parts: settings that a request can change, and settings that need a new record.
 struct Halves {
   std::vector<std::string> features;
   std::optional<std::int64_t> weight;
@@ -60,7 +60,7 @@ std::optional<Halves> halves_of(const api::NodeSetSpec& spec, const std::string&
   return out;
 }
 
-/// Returns the template without extraConf and, with DaemonSet, without what only selects Kubernetes nodes.
+/// Returns the template without extraConf and, with DaemonSet, without the fields that only select Kubernetes nodes.
 Json other_inputs(const api::NodeSetSpec& spec) {
   Json out = api::revision_data(spec);
   out["spec"].erase("extraConf");
@@ -174,7 +174,7 @@ void update_in_place(const View& view, const Workers& workers, Draft& draft) {
     if (!worker.in_place || !worker.ready() || draft.is_deleted(*worker.pod)) continue;
     if (!view.slurm_fresh()) return draft.wake(kFreshAgain);
     const std::string_view revision = worker.pod->meta.label(api::kLabelRevisionHash);
-    // Note the pod's revision before the Slurm node changes. From then on, Slurm's record may have another template than the
+    // Record the pod's revision before the Slurm node changes, because Slurm's record may then have another template than the
     // pod.
     if (!was_changed_in_place(worker)) {
       const core::Json note{{"annotations", {{std::string(api::kAnnotationCreatedRevision), revision}}}};

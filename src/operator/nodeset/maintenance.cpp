@@ -37,8 +37,8 @@ bool is_ours(const View& view, const slurm::Reservation& reservation) {
          });
 }
 
-/// Returns the nodes that the reservation should cover. Slurm keeps the records of reserved nodes, so a node whose record is to
-/// be deleted is taken out. That happens once the node is drained, because an undrained node would get jobs.
+/// Returns the nodes that the reservation should cover. Slurm does not delete the records of reserved nodes, so a node whose
+/// record is to be deleted is removed from it, but only once the node is drained: otherwise it would get jobs.
 Nodes nodes_to_cover(const View& view, const Workers& workers, const Vacancies& vacancies, const slurm::Reservation* found) {
   Nodes out;
   for (const Worker& worker : workers) {
@@ -83,7 +83,7 @@ class Maintenance {
           fmt::format("spec.updateStrategy.type: ScheduledUpdate needs a reservation, which slurmrestd {} cannot make (25.05 "
                       "and later can): no worker is updated. Upgrade Slurm, or use RollingUpdate",
                       view_.in.snapshot->capabilities.release));
-      // There may be an earlier reservation, but it cannot be seen now. A NodeSet that is being deleted does not wait for it.
+      // An earlier reservation may exist, but cannot be read now. A NodeSet that is being deleted does not wait for it.
       if (view_.in.meta().terminating()) release();
     } else if (read()) {
       keep();
@@ -101,7 +101,7 @@ class Maintenance {
     tell(reason, message);
   }
 
-  /// Removes the finalizer, which records that a reservation may exist.
+  /// Removes the finalizer, whose presence records that a reservation may exist.
   void release() {
     out_.pending = false;
     if (!tracked_ || view_.in.meta().terminating() || out_.finalizer != Finalizer::kUnchanged) return;
@@ -112,7 +112,7 @@ class Maintenance {
 
   void ask() { draft_.need(need_reservations(view_.in)); }
 
-  /// Asks for the reservations if they have to be read again. Returns false if they are not known.
+  /// Asks for the reservations if they have to be read again. Returns false while they are unknown.
   bool read() {
     const auto& seen = view_.in.seen.reservations;
     draft_.wake_after(kReadAgain, "reservations may be others");
@@ -148,7 +148,7 @@ class Maintenance {
     if (!schedule.problem.empty()) return refuse("InvalidSchedule", "spec.updateStrategy.scheduledUpdate." + schedule.problem);
     const std::optional<Window> window = schedule.window_at(view_.in.now);
     if (found != nullptr && !schedule.made(*found)) {
-      // This reservation is of another schedule, not of a past window: Slurm deletes a reservation that is over.
+      // This reservation belongs to another schedule, not to a past window, because Slurm deletes a reservation that is over.
       tell("ScheduleChanged", "the reservation of the former schedule is deleted");
       return remove("its schedule has changed");
     }
@@ -193,7 +193,7 @@ class Maintenance {
     const core::WallTime now = view_.in.now;
     std::chrono::minutes duration = schedule.duration;
     if (window.start < now && schedule.period.count() > 0) {
-      // Slurm would refuse a start in the past, and would count the repetitions from a later start. So begin with the next
+      // Slurm refuses a start in the past, and counts the repetitions from the start that it gets. So begin with the next
       // window.
       window = *schedule.window_at(window.end);
     } else if (window.start < now) {
@@ -217,7 +217,7 @@ class Maintenance {
                 slurm::make_reservation(view_.cluster(), std::move(wish)));
   }
 
-  /// Adds the finalizer before the reservation is made, so that the reservation is deleted before the NodeSet is gone.
+  /// Adds the finalizer before the reservation is created, so that the NodeSet exists until the reservation is deleted.
   void track() {
     if (out_.finalizer != Finalizer::kUnchanged) return;
     auto act = kube::add_finalizer(resources::kNodeSet, view_.in.meta(), api::kFinalizerReservation);

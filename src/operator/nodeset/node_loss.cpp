@@ -77,7 +77,7 @@ NodeLoss find_node_loss(const Observed& observed) {
   // A confirmation ends when the workers that it concerns are gone.
   if (out.confirmed && std::ranges::none_of(observed.pods, [&](const kube::PodPtr& pod) { return concerns(observed, *pod); }))
     return {};
-  // This is a later loss, which nobody has confirmed.
+  // This is another loss, which no user has confirmed.
   if (out.confirmed && implausible_loss(status.desired, out.now))
     out = {status.desired, out.now, core::format_rfc3339(observed.now), false};
   return implausible_loss(out.before, out.now) ? out : NodeLoss{};

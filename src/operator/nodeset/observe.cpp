@@ -36,7 +36,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   }
   ControllerView view;
   view.meta = object->meta;
-  // A Controller may be deleted alone, so its deletion means nothing until it has announced that its cluster ends.
+  // A Controller can be deleted alone, so its deletion counts only after it has announced that its cluster ends.
   if (!announces_end(*object)) view.meta.deletion_timestamp.reset();
   view.endpoint = controller_endpoint(controller->spec, key.ns, key.name);
   view.conf_servers = conf_servers(controller->spec, key.ns, key.name);
@@ -53,7 +53,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
   }
   if (const kube::ObjectPtr map = caches.config_maps.find({key.ns, config_map_name(key.name)})) {
     const slurm::conf::Conf conf = offered_conf(*map);
-    // If SlurmdTimeout is not set for an external slurmctld, it is unknown: assume that slurmctld waits forever.
+    // Without SlurmdTimeout, assume that an external slurmctld waits forever, because its own setting is unknown.
     const bool known = !view.external || conf.get("SlurmdTimeout").has_value();
     view.slurmd_timeout = known ? slurmd_timeout(conf) : core::Duration{0};
     view.max_nodes = max_node_count(conf);
@@ -64,7 +64,7 @@ std::optional<ControllerView> view_controller(const Caches& caches, const kube::
     view.topology_goes = !view.external && !view.topology && !(loaded_topology.empty() && offered_topology.empty());
     if (view.topology) {
       view.loaded_units = read_topology(loaded_topology);
-      // Units that are about to be removed are not given to workers.
+      // Workers do not get units that are about to be removed.
       const TopologyUnits offered = read_topology(offered_topology);
       std::erase_if(view.loaded_units, [&](const auto& unit) { return !offered.contains(unit.first); });
     }
@@ -81,7 +81,7 @@ std::string find_partition_refusal(const Caches& caches, const kube::Key& nodese
   return it != left_out.end() && it->second.config == spec.partition.config ? it->second.refusal : "";
 }
 
-/// Adds the names that another NodeSet, which takes precedence, gives to workers on the Kubernetes nodes that it matches.
+/// Adds the names that `other`, a NodeSet that takes precedence, gives to workers on the Kubernetes nodes that it matches.
 void add_claims(const Caches& caches, const kube::Object& other, Rival& rival) {
   const core::Json* pod = core::find(other.body, {"spec", "template", "spec"});
   const NodeSelection selection(pod == nullptr ? core::Json::object() : *pod);
@@ -116,14 +116,14 @@ bool owned_by(const kube::PodRecord& pod, const std::string& uid) {
   return owner != nullptr && owner->uid == uid;
 }
 
-/// True if the pod has no owner, or its owner is a former NodeSet of our name. Two NodeSets of one name cannot exist at once.
+/// True if the pod has no owner, or its owner is an earlier NodeSet of our name. Two NodeSets of one name cannot exist at once.
 bool without_owner(const kube::PodRecord& pod, const kube::ObjectMeta& nodeset) {
   const kube::OwnerReference* owner = pod.meta.controller_owner();
   if (owner == nullptr) return true;
   return owner->kind == resources::kNodeSet.kind && owner->name == nodeset.name && owner->uid != nodeset.uid;
 }
 
-/// Reads the PersistentVolumeClaims of others whose names have kept ours from being created.
+/// Reads the PersistentVolumeClaims of other owners whose names have prevented the creation of our claims.
 void read_taken_claims(kube::Recorder& recorder, Observed& out) {
   for (auto it = out.outcomes.lower_bound(kCreateClaim); it != out.outcomes.end() && it->first.is(kCreateClaim); ++it) {
     if (!it->second.error || it->second.error->code != core::ErrorCode::kAlreadyExists) continue;
@@ -152,7 +152,7 @@ void read_ssh(kube::Recorder& recorder, Observed& observed) {
 }  // namespace
 
 std::optional<KubeNode> NodeSetController::kube_node(const std::string& name, const Observed& observed) const {
-  // The operator has no right to read Kubernetes nodes, so nothing is known about this one. It is taken to exist and to be in
+  // Without the right to read Kubernetes nodes, nothing is known about this node. Assume that it exists and is in
   // service.
   if (!caches_.reads_nodes) return KubeNode{.unschedulable = false, .cordon_reason = "", .ready = true, .known = false};
   const auto node = caches_.nodes.find({"", name});
@@ -221,8 +221,8 @@ std::shared_ptr<const Observed> NodeSetController::observe_typed(const kube::Key
 
   for (const kube::PodPtr& pod : caches_.pods.by_index(kIndexInstance, instance_key(key.ns, kAppWorker, key.name))) {
     if (without_owner(*pod, object->meta) && place_of(*pod, key.name)) {
-      // If the label names another cluster, the pod is left alone. Its slurmd registers there, and our Slurm does not know its
-      // jobs.
+      // If the label names another cluster, the operator does not change the pod: its slurmd registers in that cluster, and our
+      // Slurm does not know its jobs.
       (pod->meta.label(api::kLabelCluster) == controller ? out->orphans : out->unmanaged).push_back(pod);
       continue;
     }

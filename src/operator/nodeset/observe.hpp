@@ -1,4 +1,4 @@
-// The controller of NodeSets. A key is the "ns/name" of a NodeSet. declaration.cpp says which changes wake it.
+// The controller of NodeSets. A key is the "ns/name" of a NodeSet. declaration.cpp says which changes wake the controller.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ class NodeSetController final : public kube::TypedController<Observed> {
                                                               const run::Observation& context) override;
 
  private:
-  /// Records that a pod has ended. A kubelet reports the end of a pod and deletes the pod in quick succession, so a pass may
-  /// miss both.
+  /// Records that a pod has ended. A kubelet reports the end of a pod and then deletes the pod so soon that no pass may see the
+  /// ended pod.
   void note_end(const kube::PodRecord& gone);
   [[nodiscard]] std::string doubt(const slurm::ClusterKey& cluster, const Observed& observed);
 
@@ -59,7 +59,7 @@ class NodeSetController final : public kube::TypedController<Observed> {
   Caches caches_;
   Options options_;
   std::map<kube::Key, Seen> seen_;
-  /// The last result of doubt_of for a cluster, and the round of polls that it is for. The cluster's NodeSets share it.
+  /// The last result of doubt_of for each cluster, with the round of polls that it is for. The cluster's NodeSets share it.
   std::map<slurm::ClusterKey, std::pair<std::uint64_t, std::string>> doubts_;
 };
 

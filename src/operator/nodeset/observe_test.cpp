@@ -101,8 +101,8 @@ class ObserveWithoutKubernetesNodes : public ObserveNodeSet {
   ObserveWithoutKubernetesNodes() : ObserveNodeSet(false) {}
 };
 
-/// Unknown is not lost: if the operator cannot read nodes, it has no evidence that a host is silent or gone, and sees no
-/// cordon.
+/// Unknown is not lost: if the operator cannot read Kubernetes nodes, it has no evidence that a host is silent or gone, and
+/// does not see cordons.
 TEST_F(ObserveWithoutKubernetesNodes, ConcludesNothingOfHosts) {
   fill_all();
   set_.nodes = {};
@@ -139,8 +139,8 @@ TEST_F(ObserveNodeSet, SeesTheKubernetesNodesAsPlacesForWorkers) {
   EXPECT_EQ(seen->hosts.at("kube-1").slurm_node, "kube-1");
   EXPECT_FALSE(seen->no_kube_nodes);
   EXPECT_TRUE(seen->rivals.empty());
-  // If two NodeSets should have a worker on one Kubernetes node, the NodeSet that has workers takes precedence, even if it has
-  // none on that node yet.
+  // Two NodeSets should have a worker on the same Kubernetes node. The NodeSet that already has workers takes precedence, even
+  // if it has none on that node yet.
   Json other = document("NodeSet", "gpu", spec);
   Json theirs = worker("gpu-0", "gpu-uid");
   theirs["metadata"]["labels"][std::string(api::kLabelInstance)] = "gpu";
@@ -332,7 +332,7 @@ TEST_F(ObserveNodeSet, KnowsThatTheFileOfATopologyGoes) {
   EXPECT_EQ(observed->nodes.at("kube-1").lacks, "zone");
 }
 
-/// A Controller may be deleted alone (`kubectl delete --cascade=orphan`), whatever its finalizers are at the moment.
+/// A Controller may be deleted alone (`kubectl delete --cascade=orphan`). Its finalizers do not reliably show that.
 TEST_F(ObserveNodeSet, AControllerThatIsDeletedEndsNothingBeforeItHasToldSo) {
   fill_all();
   const auto deletes = [&](const Json& conditions) {
@@ -521,7 +521,7 @@ TEST_F(ObserveNodeSet, HearsAKubeletThatDeletesAPodAsSoonAsItHasEnded) {
   EXPECT_FALSE(seen->seen.gone.at("cpu-1").ended) << "its slurmd may run";
 }
 
-/// The record may belong to a slurmd that lives on. The jobs of that slurmd are not those of the ended pod.
+/// The record may belong to a slurmd that still runs. The jobs of that slurmd are not the jobs of the ended pod.
 TEST_F(ObserveNodeSet, KnowsOnlyTheSlurmdThatAPodItselfBegan) {
   fill_all();
   const auto began = core::parse_rfc3339("2026-10-31T06:00:00Z").value();

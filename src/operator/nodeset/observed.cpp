@@ -22,7 +22,7 @@ const std::string& hostname_of(const kube::PodRecord& pod) {
   return pod.hostname.empty() ? pod.meta.name : pod.hostname;
 }
 
-/// True if the node registered from where the pod runs, under any name.
+/// True if the node registered from the machine or address of the pod, under any name.
 bool is_where(const slurm::Node& node, const kube::PodRecord& worker) {
   if (!worker.host_network) return node.hostname == hostname_of(worker);
   if (!worker.pod_ip.empty() && node.address == worker.pod_ip) return true;
@@ -34,7 +34,7 @@ bool began_long_before(const slurm::Node& node, const kube::PodRecord& worker) {
   return !node.slurmd_start_time || *node.slurmd_start_time + kClocksDiffer < worker.meta.created;
 }
 
-/// True if the node has a comment of ours that names the pod, whatever features the node has now.
+/// True if the node has a comment of ours that names the pod. Its features do not matter.
 bool names_pod(const slurm::Node& node, const kube::PodRecord& worker) {
   const auto comment = worker_comment(node.comment);
   return comment && core::get_string(*comment, {"podName"}) == worker.meta.name &&
@@ -47,8 +47,8 @@ bool slurmd_restarted(const kube::PodRecord& pod) {
   });
 }
 
-/// True if the pod's own preStop hook has drained the node. Reasons from earlier releases lack the pod's UID. The result serves
-/// to recognize the next slurmd, until the deletion of the pod has been observed.
+/// True if the pod's own preStop hook has drained the node. Reasons of earlier releases lack the pod's UID. This recognizes the
+/// next slurmd until the operator has seen the deletion of the pod.
 bool drained_by(const slurm::Node& node, const kube::PodRecord& pod) {
   const std::optional<std::string> why = slurm::Holds::read(node.reason).why(slurm::Owner::kOperator);
   return why && (why->starts_with(terminating_reason(pod.meta.uid)) || why == "Pod is terminating");
@@ -70,8 +70,8 @@ void read_live(Observed& out, const plan::Facts& facts) {
   for (const auto& [node, host] : out.lost_hosts) read(live_host(host));
 }
 
-/// Records the drain of the pod's Slurm node. `before`: what was seen of the pod before, or null. slurmctld's clock may differ
-/// from ours, so its time counts only for a drain that began before the first observation.
+/// Records the drain of the pod's Slurm node. `before`: the earlier record of the pod, or null. slurmctld's clock may differ
+/// from ours, so its time is used only for a drain that began before the first observation.
 void note_drain(const Observed& observed, const slurm::Node* node, const SeenPod* before, SeenPod& seen) {
   if (observed.snapshot == nullptr || !observed.snapshot->complete()) {
     if (before == nullptr) return;
@@ -187,8 +187,8 @@ void conclude(Observed& observed, const plan::Facts& answers, const plan::Observ
   observed.slots = read_slots(observed, observing);
   observed.ended = read_ended(observed, observing);
   observed.left_behind = read_left_behind(observed, observing);
-  // If the list of Kubernetes nodes is in doubt, so are the pods that are gone: whatever removed the nodes may have removed
-  // pods.
+  // If the list of Kubernetes nodes is in doubt, the list of pods is as well: pods may have been lost for the same reason as
+  // nodes.
   if (observed.node_loss.holds()) {
     observed.ended.clear();
     observed.left_behind.clear();
@@ -234,7 +234,7 @@ const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodReco
   const std::string feature = slurm_node_set_name(observed.nodeset.spec, observed.meta().name);
   const slurm::Node* found = nullptr;
   for (const slurm::Node* node : observed.strays) {
-    // Skip a node that an earlier pod of the same name left: this pod's slurmd will have another name.
+    // Skip a node that an earlier pod of the same name left: this pod's slurmd will register under another name.
     if (!is_where(*node, worker) || !has_registered(worker, *node) || node->state.base == "DOWN") continue;
     if (std::ranges::find(node->features, feature) == node->features.end() && !names_pod(*node, worker)) continue;
     if (found != nullptr) return nullptr;
@@ -250,7 +250,7 @@ const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord&
   for (const slurm::Node* node : observed.strays) {
     if (began_long_before(*node, worker)) continue;
     if (known != nullptr && node->slurmd_start_time <= known->slurmd_start_time) continue;
-    // Without host networking, slurmd reports the hostname of its pod, whatever the name of its node.
+    // Without host networking, slurmd reports the hostname of its pod, under any node name.
     if (!worker.host_network && !is_where(*node, worker)) continue;
     if (const auto comment = worker_comment(node->comment); comment && !names_pod(*node, worker)) continue;
     if (node->state.base == "DOWN" && observed.snapshot->work_on(node->name).jobs == 0) continue;

@@ -1,5 +1,5 @@
-// The facts of one pass over a NodeSet. `observe` copies them from the caches. Everything after that is a pure function of
-// them.
+// The facts of one pass over a NodeSet. `observe` copies them from the caches. All later parts of the pass are pure functions
+// of these facts.
 #pragma once
 
 #include <functional>
@@ -30,13 +30,13 @@ namespace op::nodeset {
 
 /// The facts about the Controller that a NodeSet needs.
 struct ControllerView {
-  kube::ObjectMeta meta;  ///< Without deletion_timestamp until the Controller announces that its cluster ends.
+  kube::ObjectMeta meta;  ///< deletion_timestamp is set only once the Controller announces that its cluster ends.
   Endpoint endpoint;
   std::string conf_servers{};      ///< The slurmctlds that slurmd can contact, backups included.
   KeyRef slurm_key;                ///< The key that the user names, or the generated one.
-  bool external = false;           ///< slurmctld is not ours and has nodes that are not workers.
+  bool external = false;           ///< The operator does not run slurmctld, which has nodes that are not workers.
   bool drain_on_deletion = false;  ///< The Controller has deletionPolicy Drain or is external.
-  /// When the state of slurmctld began, if that state does not outlive its pod.
+  /// The creation time of slurmctld's pod, if slurmctld's state is lost with the pod. Empty: it is not.
   std::optional<core::WallTime> state_since;
   std::optional<core::WallTime> ready_since;  ///< Since when slurmctld's pod is ready. Empty: it is not ready.
   core::Duration slurmd_timeout{300000};      ///< SlurmdTimeout; 0: slurmctld waits forever.
@@ -44,37 +44,37 @@ struct ControllerView {
   std::optional<api::Topology> topology{};    ///< spec.topology of the Controller.
   /// The units in the loaded topology.yaml, without those that are about to be removed. Read only if `topology` is set.
   TopologyUnits loaded_units{};
-  bool topology_goes = false;      ///< The topology.yaml that was made for a former spec.topology still exists.
+  bool topology_goes = false;      ///< A topology.yaml from an earlier spec.topology still exists.
   std::optional<Places> places{};  ///< A topology file of the user's assigns places to workers: see read_places.
   bool contains_jobs = true;       ///< PrologFlags in slurm.conf has Contain, as far as is known.
-  /// Whether the copy of the key that workers mount exists. kAbsent only if there is nothing to copy either.
+  /// Whether the copy of the key that workers mount exists. kAbsent only if the key itself does not exist either.
   kube::Presence key = kube::Presence::kUnknown;
 };
 
 struct Observed;
 
-/// A pod that was observed.
+/// A pod as it was last observed.
 struct SeenPod {
   std::string name, kube_node, slurm_node;
   std::optional<core::WallTime> slurmd{};  ///< When its slurmd was started, according to Slurm's last record.
   bool ended = false;                      ///< The phase of the pod is or was Failed or Succeeded.
   bool placed = false;                     ///< The Kubernetes node of the pod is or was known.
-  bool host_gone = false;                  ///< The Kubernetes node was known and is not known any more.
+  bool host_gone = false;                  ///< The Kubernetes node was known before and is no longer known.
   /// The drain of the Slurm node by the operator, for the deletion of the pod.
   struct Drain {
     core::WallTime at;      ///< When the drain began, by slurmctld's clock.
-    core::MonoTime since;   ///< When we first saw the drain.
-    core::Duration before;  ///< How long the drain had lasted when we first saw it.
+    core::MonoTime since;   ///< When the operator first saw the drain.
+    core::Duration before;  ///< How long the drain had lasted by then.
     bool scale_in;          ///< The drain is for a scale-in.
   };
   std::optional<Drain> drain{};
   bool not_drained = false;  ///< Slurm has reported that the node is not drained for the deletion.
 };
 
-/// A time that another machine reported by its own clock, which may differ from ours.
+/// A time that another machine reported by its own clock, which may differ from the operator's clock.
 struct Told {
   core::WallTime at;
-  core::MonoTime since;  ///< When we first saw the time.
+  core::MonoTime since;  ///< When the operator first saw the time.
 };
 using ToldOf = std::map<std::string, Told, std::less<>>;
 
@@ -91,11 +91,11 @@ struct SeenTemplate {
   core::MonoTime asked_at;
 };
 
-/// If a worker turns out to be busy this soon after its drain, the operator did not know its job when it chose the worker for a
-/// scale-in.
+/// If a worker is found busy within this time after its drain, the operator did not know the worker's job when it chose the
+/// worker for a scale-in.
 inline constexpr core::Duration kJustDrained{10000};
 
-/// Drains for scale-ins, each of which began less than kJustDrained after the one before it.
+/// Drains for scale-ins, each of which began less than kJustDrained after the one before.
 struct SeenScaleIn {
   core::MonoTime first;  ///< When the first of the drains began.
   core::MonoTime last;   ///< When the last of the drains began.
@@ -111,17 +111,17 @@ struct ClaimNote {
 struct Seen {
   std::optional<core::MonoTime> podless_since;          ///< Since when a NodeSet that is being deleted has no pod.
   std::map<std::string, SeenPod, std::less<>> workers;  ///< The pods of the last observation, by uid.
-  /// Pods that are gone, by Slurm node, as long as Slurm has the node and no other pod has it.
+  /// Pods that are gone, by Slurm node. A pod is listed while Slurm has the node and no other pod uses it.
   std::map<std::string, SeenPod, std::less<>> gone;
   /// By uid: since when the pod has been terminating.
   std::map<std::string, core::MonoTime, std::less<>> terminating_since;
-  /// By uid of a ready pod: since when complete answers of Slurm have lacked its node.
+  /// By uid of a ready pod: since when Slurm's complete answers have not contained its node.
   std::map<std::string, core::MonoTime, std::less<>> unknown_since;
-  /// By uid: since when it is known from the kubelet that none of the pod's containers ever ran.
+  /// By uid: since when the kubelet has reported that none of the pod's containers ever ran.
   std::map<std::string, core::MonoTime, std::less<>> unstarted_since;
-  /// By uid of a pod with a Kubernetes node: since when complete answers of Slurm have lacked its Slurm node.
+  /// By uid of a pod with a Kubernetes node: since when Slurm's complete answers have not contained its Slurm node.
   std::map<std::string, core::MonoTime, std::less<>> placed_since;
-  /// By uid of a pod whose slurmd was started: since when complete answers of Slurm have lacked its node.
+  /// By uid of a pod whose slurmd was started: since when Slurm's complete answers have not contained its node.
   std::map<std::string, core::MonoTime, std::less<>> started_since;
   /// Why claims get no volume, by claim name, as of the last read of events.
   std::map<std::string, ClaimNote, std::less<>> claim_notes;
@@ -131,11 +131,11 @@ struct Seen {
   ToldOf pre_stops;                              ///< By uid: when the pod's preStop hook drained its Slurm node.
   ToldOf ready;                                  ///< By uid: since when the pod has been ready.
   void look(const Observed& observed);
-  /// Records the answers to what the last plan asked about claims.
+  /// Records why claims get no volume, from the events that the last plan asked for.
   void note_claims(const Observed& observed, const plan::Facts& answers);
   /// Records Slurm's reservations, if the last plan asked for them.
   void note_reservations(const Observed& observed, const plan::Facts& answers);
-  /// Records the API server's answer about a template, if the last plan asked for it.
+  /// Records whether the API server would create a pod of a template, if the last plan asked for that.
   void note_template(const plan::Facts& answers);
 
  private:
@@ -143,7 +143,7 @@ struct Seen {
   void note_scale_in();
 };
 
-/// An object that is read directly from the API server.
+/// An object to read directly from the API server.
 struct LiveObject {
   kube::Resource resource;
   kube::Key key;
@@ -151,7 +151,7 @@ struct LiveObject {
   [[nodiscard]] std::string id() const { return resource.kind + " " + key.name; }
   bool operator<(const LiveObject& other) const { return id() < other.id(); }
 };
-/// Tells whether the API server has the object.
+/// The API server's answer: whether the object exists.
 struct LiveAnswer {
   kube::Presence presence = kube::Presence::kUnknown;
   core::MonoTime asked_at;
@@ -181,10 +181,10 @@ struct Observed {
   std::vector<kube::PodPtr> pods;                    ///< The pods that this NodeSet owns.
   Seen seen;
   std::vector<kube::PodPtr> orphans;  ///< Workers with the name and cluster of this NodeSet whose owner is missing or gone.
-  /// Pods that are left alone and only occupy names: workers with the name of this NodeSet in another cluster, and our own
-  /// workers whose label app.kubernetes.io/instance somebody changed.
+  /// Pods that the operator does not change, but whose names are in use: workers with the name of this NodeSet in another
+  /// cluster, and our own workers whose label app.kubernetes.io/instance somebody changed.
   std::vector<kube::PodPtr> unmanaged;
-  /// ControllerRevisions of this NodeSet, and those with its name and without an owner.
+  /// ControllerRevisions of this NodeSet, and those that have its name and no owner.
   std::vector<kube::ObjectPtr> revisions;
   /// PersistentVolumeClaims with our labels or with the names of our workers' claims, by name.
   std::map<std::string, kube::ObjectPtr, std::less<>> claims;
@@ -194,21 +194,21 @@ struct Observed {
   Hosts hosts;
   bool reads_kube_nodes = true;  ///< True if the operator may read Kubernetes nodes.
   bool no_kube_nodes = false;    ///< Kubernetes reports no node at all.
-  /// Kubernetes nodes that are not known any more and are named in Slurm records of workers that ran there, with scalingMode
-  /// DaemonSet and pruneSlurmNodeRecords.
+  /// With scalingMode DaemonSet and pruneSlurmNodeRecords: Kubernetes nodes that are no longer known, but that Slurm's records
+  /// of workers name as their hosts.
   std::map<std::string, std::string, std::less<>> lost_hosts;  ///< By Slurm node.
   std::set<std::string, std::less<>> other_workers;  ///< With hostNetwork: Slurm nodes of the cluster's other workers.
   std::map<LiveObject, LiveAnswer> live;             ///< The API server's direct answers in this pass.
   slurm::SnapshotPtr snapshot;                       ///< Null: no slurmrestd is known.
-  /// Slurm nodes that by name belong to no known worker of the cluster, but that may be a worker of ours whose slurmd
+  /// Slurm nodes whose names belong to no known worker of the cluster, but whose slurmd may run in a worker of ours and have
   /// registered under another name. See find_strays().
   std::vector<const slurm::Node*> strays;
   std::string cluster_domain = "cluster.local";
   std::string worker_priority_class;  ///< Default priority class of workers.
 
-  // Derived from the above by conclude().
-  /// True: the API server has confirmed that the NodeSet is not being deleted. False: it has not, or the NodeSet could not be
-  /// read. Empty: it was not asked. It is asked after children without an owner (claims, workers, revisions) were seen.
+  // conclude() derives these from the members above.
+  /// True: the API server has confirmed that the NodeSet is not being deleted. False: it has not, or it could not be asked.
+  /// Empty: it was not asked. It is asked only after the operator has seen claims, workers or revisions without an owner.
   std::optional<bool> stays;
   NodeLoss node_loss{};     ///< Only with scalingMode DaemonSet.
   std::string hash;         ///< controller-revision-hash of the wanted workers; "" if the spec cannot be parsed.
@@ -227,50 +227,50 @@ struct Observed {
   [[nodiscard]] slurm::ClusterKey cluster() const { return cluster_key(meta().ns, nodeset.spec.controller_ref.name); }
   /// Returns the number of Kubernetes nodes that should have a worker, with DaemonSet.
   [[nodiscard]] int hosts_wanted() const;
-  /// True if spec.updateStrategy.rollingUpdate.partition keeps the worker of the place at its template.
+  /// True if spec.updateStrategy.rollingUpdate.partition keeps the worker of this place at its earlier template.
   [[nodiscard]] bool below_partition(const SlotKey& place) const;
   /// Returns the controller-revision-hash for a new worker of the place.
   [[nodiscard]] const std::string& wanted_hash(const SlotKey& place) const;
 };
 
-/// Returns the reason, without prefix, for the drain of a worker before a scale-in. It also marks the worker as already chosen.
+/// Returns the reason, without prefix, for the drain before a scale-in. The reason also marks the worker as chosen for it.
 [[nodiscard]] std::string scale_in_reason(const kube::ObjectMeta& nodeset);
 /// Returns the reason for the drain of a worker that is updated.
 [[nodiscard]] std::string update_reason(const kube::ObjectMeta& nodeset);
 /// Returns the reason for the drain of a worker that is replaced because of a new scalingMode of the NodeSet.
 [[nodiscard]] std::string switch_reason(const kube::ObjectMeta& nodeset, api::ScalingMode mode);
-/// Returns the reason for the drain of a worker that is deleted because of its Kubernetes node. `what` says why.
+/// Returns the reason for the drain of a worker that is deleted because of its Kubernetes node. `what` is the cause.
 [[nodiscard]] std::string place_reason(const kube::ObjectMeta& nodeset, std::string_view what);
-/// True if `why` is one of the reasons above.
+/// True if `why` is the result of scale_in_reason, update_reason, switch_reason or place_reason.
 [[nodiscard]] bool is_purpose(const kube::ObjectMeta& nodeset, std::string_view why);
-/// Returns for which of these reasons the node is drained, if the operator alone has drained it, or "".
+/// Returns the reason (see is_purpose) for which the operator, and nobody else, has drained the node, or "".
 [[nodiscard]] std::string purpose_of(const kube::ObjectMeta& nodeset, const slurm::Node& node);
 
-/// need_nodeset returns the plan::Need to read the NodeSet itself, before claims, workers or revisions without an owner get it
-/// as their owner. nodeset_stays returns the answer; nullopt: it was not asked.
+/// need_nodeset returns the plan::Need to read the NodeSet from the API server, before it becomes the owner of claims, workers
+/// or revisions that have none. nodeset_stays returns the answer; nullopt: it was not asked.
 [[nodiscard]] plan::Need need_nodeset(const Observed& observed);
 [[nodiscard]] std::optional<bool> nodeset_stays(const Observed& observed, const plan::Facts& answers);
-/// live_pod and live_host return the objects to ask for about a pod that is gone, and about its Kubernetes node.
+/// live_pod returns a pod that is gone, and live_host its Kubernetes node, as objects to read from the API server.
 [[nodiscard]] LiveObject live_pod(const kube::ObjectMeta& nodeset, const SeenPod& pod);
 /// The id of the need that asks whether the API server would create a pod of the template. The hash of the template follows.
 inline constexpr std::string_view kAskTemplate = "ask about Pod template ";
 [[nodiscard]] LiveObject live_host(const std::string& kube_node);
-/// Returns the object to ask for about a Kubernetes node that workers are pinned to.
+/// Returns a Kubernetes node to which workers are pinned, as an object to read from the API server.
 [[nodiscard]] LiveObject pinned_host(const std::string& node);
-/// Returns the Kubernetes node to which the next worker of the place is pinned according to the status. Empty: it is not
+/// Returns the Kubernetes node to which status.ordinalToNode pins the next worker of the place. Empty: the worker is not
 /// pinned.
 [[nodiscard]] std::optional<std::string> recorded_pin(const Observed& observed, const SlotKey& key);
-/// Returns the reason of the drain with which the next worker of the Slurm node has to register, according to the status.
+/// Returns the reason of the drain with which the next worker of the Slurm node must register, from status.drainsToRestore.
 /// Empty: no drain is recorded.
 [[nodiscard]] std::optional<std::string> recorded_drain(const Observed& observed, std::string_view node);
 /// Returns the controller-revision-hash for workers below the partition, if it is not the newest. "": all workers use the
 /// newest.
 [[nodiscard]] std::string base_revision(const Observed& observed);
-/// Returns, by Slurm node, the Kubernetes nodes that records of our workers name and that are not `known`. Used with
+/// Returns, by Slurm node, the Kubernetes nodes that records of our workers name and that `known` does not accept. Used with
 /// pruneSlurmNodeRecords.
 [[nodiscard]] std::map<std::string, std::string, std::less<>> find_lost_hosts(
     const Observed& observed, const std::function<bool(const std::string&)>& known);
-/// Fills in what follows from the copied facts and from the answers to the needs of the previous plan, including evidence.
+/// Derives the facts that follow from the copied ones and from the answers to the previous plan's needs, including evidence.
 void conclude(Observed& observed, const plan::Facts& answers, const plan::Observing& observing);
 
 /// Returns Observed::strays: nodes with our feature, with a comment that names a pod like ours, or with the hostname of one of
@@ -281,8 +281,8 @@ void conclude(Observed& observed, const plan::Facts& answers, const plan::Observ
 /// the pod, the node is identified by our feature or comment, by a slurmd that fits the pod, and by the hostname or, with host
 /// networking, by the address of the pod or the first label of the name of its Kubernetes node. Returns null if two nodes fit.
 [[nodiscard]] const slurm::Node* find_slurm_node(const Observed& observed, const kube::PodRecord& worker);
-/// Returns a Slurm node that runs or accepts jobs and may belong to the worker, in addition to `known`, the node of its name
-/// (null: Slurm has none). Null: there is no such node.
+/// Returns a Slurm node that may belong to the worker and that runs or accepts jobs, but is not `known`, the node with the
+/// worker's name (null: Slurm has none). Null: there is no such node.
 [[nodiscard]] const slurm::Node* find_suspect(const Observed& observed, const kube::PodRecord& worker,
                                               const slurm::Node* known);
 

@@ -23,7 +23,7 @@ struct Fate {
     kScaleIn,  ///< The worker is not wanted any more.
     kReplace,  ///< The worker cannot serve. A new worker takes its place.
     kUpdate,   ///< The template has changed. A new worker of the same place follows. The Slurm record stays until then.
-    kEnd,      ///< The cluster is being deleted. The worker is deleted at once, whatever it runs.
+    kEnd,      ///< The cluster is being deleted. The worker is deleted at once, even if it runs jobs.
   };
   enum class Cause {
     kNone,
@@ -46,7 +46,7 @@ struct Fate {
 
 struct Worker : Slot {
   Fate fate;
-  bool in_place = false;  ///< The Slurm node is updated to the newest template without a new pod.
+  bool in_place = false;  ///< Slurm changes the node to the newest template. The pod stays.
 
   [[nodiscard]] bool goes() const { return fate.goes(); }
   [[nodiscard]] bool updates() const { return fate.kind == Fate::Kind::kUpdate; }
@@ -85,18 +85,18 @@ struct Rollout {
   std::size_t below = 0;          ///< How many of `earlier` spec.updateStrategy.rollingUpdate.partition holds back.
   std::size_t in_place = 0;       ///< How many of `earlier` are updated in place.
   std::size_t outside = 0;        ///< How many of `earlier` are outside of their window, with ScheduledUpdate.
-  std::size_t under_way = 0;      ///< Workers that are being replaced, that are missing, or that are new and do not serve yet.
+  std::size_t under_way = 0;      ///< Workers that are being replaced, are missing, or are new and do not serve yet.
   std::size_t unavailable = 0;    ///< Number of all workers that do not serve, except those that somebody took out of service.
   std::size_t missing = 0;        ///< How many of `unavailable` do not exist.
   std::size_t most = 0;           ///< Limit for `unavailable`.
   bool withheld = false;          ///< Some workers would be deleted, but deletions are stopped or Slurm's answers are in doubt.
   std::vector<std::string> kept;  ///< Why some workers are not updated for now: "cpu-1 is in reservation r, ...".
-  /// The API server is asked whether it would create a pod of the newest template in place of this worker. Null: it is not
+  /// The worker in whose place the API server is asked whether it would create a pod of the newest template. Null: it is not
   /// asked.
   const Worker* asks_template = nullptr;
   bool unchecked = false;  ///< The answer about the new pod is missing. Until it is known, no worker is deleted for the update.
-  std::string unanswered;  ///< Why the API server could not answer.
-  /// Why the API server would refuse the new pod. The update does not begin then. "": it would create the pod.
+  std::string unanswered;  ///< Why the API server gave no usable answer. "": it answered.
+  /// Why the API server would refuse the new pod: then the update does not begin. "": it would create the pod.
   std::string refusal;
   std::optional<Change> change{};  ///< When this result may change.
 };
@@ -113,7 +113,7 @@ struct Fates {
   Workers workers;
   Rollout rollout;
   Switching switching;
-  /// Set only if a worker is to be deleted for another cause than an update, or if a job waits for the node of a worker that
+  /// Set only if a worker is to be deleted for another reason than an update, or if a job waits for the node of a worker that
   /// may be replaced.
   WaitingJobsByNode waiting_jobs;
   std::vector<std::string> names_kept;  ///< Why workers do not get the names that their Kubernetes nodes give them now.
@@ -135,11 +135,11 @@ struct Vacancies {
 using NodeNames = std::set<std::string, std::less<>>;
 
 struct ScaleIn {
-  /// The number of workers still to be deleted, including those of this pass, without those that are updated or get another
-  /// name.
+  /// The number of workers still to be deleted, including those of this pass, except workers that are updated or
+  /// renamed.
   int to_delete = 0;
   std::vector<std::string> held;      ///< What the workers that are scaled in wait for: "cpu-1 runs 1 job until ...".
-  std::int64_t held_until = 0;        ///< The greatest deadline_rank of `held`.
+  std::int64_t held_until = 0;        ///< The deadline_rank() of the worker in `held` whose jobs end last.
   std::vector<std::string> updating;  ///< What the workers that are to be updated wait for.
   std::vector<std::string> withheld;  ///< Pods that stay while deletions are stopped or Slurm's answers are in doubt.
 };
@@ -159,7 +159,7 @@ struct StaleRecords {
   std::vector<std::string> withheld;  ///< Records that stay while deletions are stopped.
 };
 
-/// The result for the reservation of ScheduledUpdate.
+/// The result of keep_reservation(), for the reservation of ScheduledUpdate.
 struct MaintenanceResult {
   struct Note {
     std::string_view reason;
@@ -171,7 +171,7 @@ struct MaintenanceResult {
   Finalizer finalizer = Finalizer::kUnchanged;
 };
 
-/// The results of the parts, which write_status reports.
+/// The results of the parts of a pass. write_status() reports them.
 struct PassResult {
   const Fates& fates;
   const ExtraConf& extra_conf;
@@ -198,8 +198,8 @@ struct PassResult {
 // update.cpp
 /// Chooses the workers to update among the workers that are kept.
 [[nodiscard]] Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fates);
-/// Returns which jobs or reservation would lose the node with the worker's record, or "". If reservations were never read,
-/// returns that, unless the worker is already drained for its replacement (`begun`). Asks for reservations that are not recent.
+/// Returns, for users, which jobs or reservation need the worker's record, or "". If reservations were never read, returns
+/// that, unless `begun`: the drain for the replacement has begun. Asks for reservations that were not read recently.
 [[nodiscard]] std::string why_record_stays(const View& view, const Slot& worker, bool begun, Fates& fates);
 
 // maintenance.cpp
@@ -208,8 +208,8 @@ struct PassResult {
 [[nodiscard]] bool in_window(const View& view, const Slot& worker);
 /// True if Slurm's reservations were read recently.
 [[nodiscard]] bool reservations_are_recent(const View& view);
-/// Returns the name of another reservation that covers the worker's node now or later, and would lose the node with its record.
-/// "": the name is unknown. nullopt: no such reservation is known.
+/// Returns the name of another reservation that covers the worker's node now or later, and that would lose the node if its
+/// record were deleted. "": the name is unknown. nullopt: no such reservation is known.
 [[nodiscard]] std::optional<std::string> other_reservation(const View& view, const Slot& worker);
 /// Returns, for users, when the next window is, or why there is none.
 [[nodiscard]] std::string window_text(const View& view);
@@ -222,27 +222,27 @@ using RevisionHashes = std::set<std::string, std::less<>>;
 [[nodiscard]] RevisionHashes find_in_place(const View& view);
 /// True if the record of a worker whose revision is one of find_in_place() can be changed in place.
 [[nodiscard]] bool can_change_in_place(const View& view, const Worker& worker);
-/// True if the worker has the newest template but its record does not, because slurmd has registered again or the template was
-/// changed back.
+/// True if the worker has the newest template but its Slurm node does not, because slurmd has registered again or because the
+/// template was changed back.
 [[nodiscard]] bool has_drifted(const View& view, const Worker& worker);
-/// True if the node got, or is about to get, a newer template in place. A restarted slurmd registers with an earlier template.
+/// True if the node got, or is about to get, a newer template in place. A slurmd that restarts registers with an earlier one.
 [[nodiscard]] bool was_changed_in_place(const Slot& worker);
 struct TemplateFeatures {
   std::vector<std::string> wanted;    ///< Features of the newest template, including the NodeSet's own.
   std::vector<std::string> obsolete;  ///< Features that only other templates have.
 };
 [[nodiscard]] TemplateFeatures template_features(const View& view);
-/// Returns the weight in spec.extraConf. A reconfigure of slurmctld resets the weight to that of the --conf with which the
-/// record was made.
+/// Returns the weight in spec.extraConf. When slurmctld is reconfigured, it resets a node's weight to the one in the --conf
+/// with which the node's record was made.
 [[nodiscard]] std::optional<std::int64_t> template_weight(const View& view);
-/// Returns the comment of the worker's node once the node has the newest template. A comment of somebody else stays as it is.
+/// Returns the comment of the worker's node once the node has the newest template. Does not change a comment of somebody else.
 /// If the --conf of the record is unknown, the comment does not name one.
 [[nodiscard]] std::string comment_in_place(const View& view, const Worker& worker);
 /// Returns the plan::Need to ask the API server whether it would create the pod of the worker's successor.
 [[nodiscard]] plan::Need need_template(const View& view, const Worker& worker);
 /// Updates pods: records the revision that a pod was created with before its node changes, and the new revision afterwards.
 void update_in_place(const View& view, const Workers& workers, Draft& draft);
-/// True if the next worker can be created, as far as can be known in advance.
+/// True if a successor of the worker can be created, as far as can be known in advance.
 [[nodiscard]] bool can_create(const View& view, const ExtraConf& extra_conf);
 /// True if the worker serves, so that its deletion would reduce the number of serving workers.
 [[nodiscard]] bool is_available(const View& view, const Worker& worker);
@@ -261,8 +261,8 @@ void judge_places(const View& view, Fates& fates);
 [[nodiscard]] std::set<SlotKey> hosts_to_fill(const View& view, const Workers& workers);
 /// Returns why a new worker at this place could not get its name in Slurm, or "". Always "" with host networking.
 [[nodiscard]] std::string why_unnamed(const View& view, const SlotKey& place);
-/// Returns the number of workers that are to be created. Kubernetes nodes that cannot have a worker until somebody acts do not
-/// count.
+/// Returns the number of workers that are to be created. Does not count Kubernetes nodes that cannot have a worker until a user
+/// acts.
 [[nodiscard]] std::size_t places_missing(const View& view, const Workers& workers);
 void tell_hosts(const View& view, Draft& draft);
 void tell_switch(const View& view, const Fates& fates, Draft& draft);
@@ -275,7 +275,7 @@ void keep_revisions(const View& view, const Workers& workers, Draft& draft);
 /// Returns free ordinals, as many as workers are missing.
 [[nodiscard]] Vacancies find_vacancies(const View& view, const Fates& fates, Draft& draft);
 [[nodiscard]] Finalizer adopt_orphans(const View& view, Draft& draft);
-/// Reports names in Slurm that other NodeSets use as well.
+/// Reports workers and NodeSets whose names in Slurm other NodeSets use as well.
 void tell_name_conflicts(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
 /// Creates the pods of vacant places. Call it only if there are no orphans to adopt.
 [[nodiscard]] Finalizer create_workers(const View& view, const Vacancies& vacancies, const ExtraConf& extra_conf,
@@ -291,9 +291,9 @@ void tell_name_conflicts(const View& view, const Workers& workers, const Vacanci
 /// unusable.
 [[nodiscard]] std::set<SlotKey> prepare_claims(const View& view, const Vacancies& vacancies, Draft& draft);
 /// Marks the claims that are to be deleted with a worker that is scaled in. Returns true if all are marked, so that the pod may
-/// be deleted. Without the marks, nothing would show after the deletion that the claims are not for a successor.
+/// be deleted. After the deletion, only the marks show that the claims are not kept for a successor.
 [[nodiscard]] bool give_up_claims(const View& view, const Worker& worker, Draft& draft);
-/// Adds to the intent what remains to be done to the claims of a worker that is deleted.
+/// Adds to the intent the remaining changes to the claims of a worker that is deleted.
 void intend_for_claims(const View& view, const Worker& worker, plan::Intent& intent);
 /// Deletes claims that were given up and are not used any more. Keeps claims that are wanted again.
 void keep_claims(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
@@ -308,13 +308,13 @@ void tell_claims(const View& view, const Workers& workers, Draft& draft);
 // pins.cpp
 /// Returns the new value of status.ordinalToNode.
 [[nodiscard]] api::StringMap judge_pins(const View& view, const Workers& workers, Draft& draft);
-/// True if the pin of the place is removed in this pass. The next worker of the place is created once the status shows that.
+/// True if this pass removes the pin of the place. The next worker of the place is created once the status shows that.
 [[nodiscard]] bool drops_pin(const View& view, const SlotKey& key);
-/// True if status.ordinalToNode does not have the worker's Kubernetes node yet. A successor would not return to that node.
+/// True if status.ordinalToNode lacks the worker's Kubernetes node, so that a successor would not return to that node.
 [[nodiscard]] bool awaits_pin(const View& view, const Worker& worker);
 
 // drains.cpp
-/// True if an administrator or Slurm has drained the node. False for a drain by which Slurm refuses the slurmd.
+/// True if an administrator or Slurm has drained the node. False if Slurm drained it because it refused the slurmd.
 [[nodiscard]] bool drained_by_others(const slurm::Node& record);
 /// Tells whether the next worker of a place can register with the drain that others have set on the record.
 enum class Restorable {
@@ -327,11 +327,11 @@ enum class Restorable {
 [[nodiscard]] Restorable judge_restorable(const View& view, const SlotKey& place, const slurm::Node& record);
 /// Returns the entries of status.drainsToRestore that stay.
 [[nodiscard]] api::StringMap judge_drains(const View& view);
-/// True if the entry of the node in status.drainsToRestore is to be removed. Until the entry is gone, the next worker would be
-/// drained because of it.
+/// True if the node's entry in status.drainsToRestore is to be removed. Until it is removed, the next worker would be drained
+/// because of it.
 [[nodiscard]] bool forgets_drain(const View& view, const std::string& node);
 /// Adds steps that write drains by others to status.drainsToRestore, for nodes whose next worker gets a new record. Returns
-/// true if it added any: the status then has another resourceVersion after this pass.
+/// true if it added any, because the steps change the resourceVersion of the NodeSet.
 [[nodiscard]] bool note_drains(const View& view, const Fates& fates, const Vacancies& vacancies, Draft& draft);
 /// Reports the drains that have been restored, when their entries are removed from the status.
 void tell_restored(const View& view, const Workers& workers, const api::StringMap& kept, Draft& draft);
@@ -352,26 +352,26 @@ void keep_attributes(const View& view, const Workers& workers, Draft& draft);
 // slurm_states.cpp
 /// Returns the Slurm nodes that are drained in this pass.
 [[nodiscard]] NodeNames drain_nodes(const View& view, const Workers& workers, const Vacancies& vacancies, Draft& draft);
-/// Ends the jobs of pods that are gone, if it is known that the pod has ended or that its Kubernetes node is gone, and Slurm
-/// has not noticed. Returns the Slurm nodes of these pods.
+/// Ends the jobs on the nodes of pods that are gone if it is certain that the pod or its Kubernetes node is gone, and Slurm has
+/// not noticed. Returns these Slurm nodes.
 [[nodiscard]] NodeNames end_gone_nodes(const View& view, Draft& draft);
 void resume_workers(const View& view, const Workers& workers, Draft& draft);
 void keep_metadata(const View& view, const Workers& workers, Draft& draft);
 void report_states(const View& view, const Workers& workers, Draft& draft);
-/// True if slurmctld has to be reconfigured before the worker gets its place from the user's topology file: see
+/// True if the worker gets its place from the user's topology file only after a reconfigure of slurmctld: see
 /// operator/controller/places.hpp.
 [[nodiscard]] bool awaits_place(const View& view, const Worker& worker);
 /// Returns the comment for the worker's Slurm node. The comment names the pod and `conf`, the hash of the extraConf and limits
 /// of the record.
 [[nodiscard]] std::string stamped_comment(const View& view, const Worker& worker, const std::string& conf);
-/// Writes the comments. Call it only if nothing else is to be done: a write to Slurm makes the key wait for the next snapshot.
+/// Writes the comments. Call it only if nothing else is to do, because after a write to Slurm the key waits for a snapshot.
 void stamp_comments(const View& view, const Workers& workers, Draft& draft);
 
 // scale_in.cpp
 [[nodiscard]] ScaleIn delete_workers(const View& view, const Fates& fates, Draft& draft);
 
 // drain_policy.cpp
-/// Requeues or cancels the jobs of workers that are to be deleted, once spec.drainPolicy says so.
+/// Requeues or cancels the jobs of workers that are to be deleted, once spec.drainPolicy requires it.
 void end_overdue_jobs(const View& view, const Fates& fates, Draft& draft);
 
 // stale_records.cpp
@@ -382,8 +382,8 @@ void end_overdue_jobs(const View& view, const Fates& fates, Draft& draft);
 void keep_on_lost_hosts(const View& view, const Workers& workers, Draft& draft);
 
 // ssh.cpp
-/// Creates missing host keys, before the workers of this pass. Returns false if it is unknown whether the keys exist, or if
-/// they cannot be created now: no worker must be created in this pass.
+/// Creates missing host keys before the workers of this pass. Returns false if this pass must create no worker, because it is
+/// unknown whether the keys exist, or because they cannot be created now.
 [[nodiscard]] bool keep_host_keys(const View& view, Draft& draft);
 /// Reports why users cannot log in to workers with ssh.
 void tell_ssh(const View& view, Draft& draft);
@@ -424,11 +424,11 @@ enum class Rolls {
   kYes,
 };
 [[nodiscard]] Rolls newest_revision_rolls(const View& view);
-/// Returns when the newest template became the newest. Empty: it has no ControllerRevision yet, or an earlier release of the
-/// operator made it the newest again.
+/// Returns when the newest template became the newest. Empty: it has no ControllerRevision yet, or its ControllerRevision does
+/// not say, because an earlier release of the operator wrote it.
 [[nodiscard]] std::optional<core::WallTime> newest_revision_since(const View& view);
-/// Returns free ordinals in the order in which workers are created: first those whose Slurm record waits for a next worker, as
-/// in an update, then the lowest.
+/// Returns free ordinals in the order in which workers are created: first those whose Slurm record waits for the next worker,
+/// as during an update, then the others from the lowest.
 class FreeOrdinals {
  public:
   FreeOrdinals(const View& view, std::set<int> used);
@@ -444,14 +444,14 @@ class FreeOrdinals {
   int lowest_ = 0;
   std::vector<int> awaited_;  ///< The ordinals whose records wait for a worker. The next one is the last element.
 };
-/// True if the worker is live and its template is known and not the newest.
+/// True if the worker has neither ended nor been deleted, and its template is known and is not the newest.
 [[nodiscard]] bool is_earlier(const View& view, const Slot& worker);
-/// Returns how long it takes until the worker has been ready for minReadySeconds. Empty: it is not known to be ready.
+/// Returns the time until the worker has been ready for minReadySeconds. Empty: it is not known to be ready.
 [[nodiscard]] std::optional<core::Duration> available_in(const View& view, const Slot& worker);
 /// True if somebody took the worker out of service and has to put it back. False while Slurm refuses its slurmd.
 [[nodiscard]] bool set_aside(const Slot& worker);
 
-/// Returns what workers that are scaled in wait for, and until when at the latest, or "".
+/// Returns, for users, what the workers to be scaled in wait for, and until when at the latest, or "".
 [[nodiscard]] std::string held_text(const ScaleIn& scale_in);
 /// Returns what to do about a worker that may be the Slurm node Slot::suspect.
 [[nodiscard]] std::string suspect_text(const Slot& worker);
@@ -463,14 +463,14 @@ class FreeOrdinals {
 /// Returns whether jobs run on the worker. Empty: unknown. While Slurm does not answer, jobs that it reported last still count,
 /// but their absence does not.
 [[nodiscard]] std::optional<bool> runs_jobs(const View& view, const Slot& worker);
-/// Tells whether a worker is to be protected from eviction, and when that may change.
+/// Whether a worker needs protection from evictions, and when that may change.
 struct Protection {
   std::optional<bool> wanted{};  ///< Empty: unknown, so the protection stays as it is.
   std::optional<Change> change{};
 };
 [[nodiscard]] Protection judge_protection(const View& view, const Slot& worker);
 
-/// The time until the next plan while deletions are stopped or Slurm's answers are in doubt. The end of either wakes no key.
+/// The time until the next plan while deletions are stopped or Slurm's answers are in doubt. No event reports the end of that.
 inline constexpr core::Duration kDoubtAgain{1000};
 /// The largest number of workers, and of claims, that one pass creates.
 inline constexpr std::size_t kCreatesPerPass = 48;
@@ -480,29 +480,29 @@ inline constexpr const char* kNotRegistered = "SlurmNodeNotRegistered";
 inline constexpr std::string_view kReservedText =
     " is in a reservation in Slurm, and stays until the reservation ends or no longer names it";
 
-/// Asks the API server whether the object exists. Returns true while the answer is missing.
+/// Asks the API server whether the object exists. Returns true while there is no answer.
 bool ask(const View& view, const LiveObject& object, Draft& draft);
 
-/// True if somebody deleted the record of a ready worker and no job needs the record. The worker can only be replaced, unless
-/// it registers again.
+/// True if somebody deleted the record of a ready worker and no job needs the record. Such a worker must be replaced, unless it
+/// registers again.
 [[nodiscard]] bool lacks_record(const View& view, const Slot& worker);
-/// True if the worker's slurmd may register at any moment, and the record of its name is that of an earlier worker. This record
-/// keeps the node drained. Without it, Slurm would take the worker for a new node and give it jobs.
+/// True if the worker's slurmd may register at any moment and the record of its name is from an earlier worker. That record
+/// keeps the node drained. Without the record, Slurm would give jobs to the worker as to a new node.
 [[nodiscard]] bool may_register(const Slot& worker);
-/// True if slurmctld refuses to delete the idle node because the node is reserved. slurmctld would refuse another attempt too.
+/// True if slurmctld refuses to delete the idle node because the node is reserved. It would refuse another request as well.
 [[nodiscard]] bool reserved(const slurm::Node& node);
-/// True if the node's comment shows that its last worker was one of this NodeSet.
+/// True if the node's comment shows that its last worker was a worker of this NodeSet.
 [[nodiscard]] bool stamped_by_us(const View& view, const slurm::Node& node);
-/// True if Slurm refused the last slurmd of this node, and the reason is the one that slurmctld sets for that. Each refused
-/// registration overwrites the reason. So any other reason is newer or, before 26.05, left over.
+/// True if Slurm refused the last slurmd of this node, and the node's reason is the one that slurmctld then sets. Each refused
+/// registration overwrites the reason. So another reason is newer than the refusal or, before 26.05, an old one.
 [[nodiscard]] bool tells_refusal(const slurm::Node& node);
-/// True if an administrator's drain, fail or down also applies to the next worker of the name. The record must then stay while
-/// there is no worker. False unless the goal is Goal::kServe, and if Slurm refuses the slurmd, because nobody can end that
+/// True if an administrator's drain, fail or down also applies to the next worker of the name. While there is no worker,
+/// the record must then stay. False if the goal is not Goal::kServe, or if Slurm refuses the slurmd: nobody can end that
 /// state.
 [[nodiscard]] bool outlives_worker(const View& view, const slurm::Node& node);
 /// The key in the comment of a Slurm node for the hash of the extraConf and limits with which the record was made.
 inline constexpr std::string_view kStampedConf = "extraConfHash";
-/// True if the record, one of our workers', is known to have other extraConf or limits than pods of `revision`.
+/// True if the record of one of our workers is known to have other extraConf or limits than pods of `revision`.
 [[nodiscard]] bool has_other_conf(const View& view, const slurm::Node& record, std::string_view revision);
 enum class OldRecord {
   kStays,
@@ -510,8 +510,8 @@ enum class OldRecord {
   kAwaitsDown,    ///< The record is deleted first, once slurmctld has noticed that the previous slurmd is gone.
   kAwaitsNote,    ///< The record is deleted first, once the status has the drain that others set on it.
 };
-/// Returns what happens to the record that an earlier worker left under the name of a worker to be created. Slurm ignores the
-/// --conf of a slurmd whose node it already has.
+/// Returns what happens to an old record that has the name of a worker to be created. Slurm ignores the --conf of a slurmd if
+/// it already has the node.
 [[nodiscard]] OldRecord judge_old_record(const View& view, const std::string& node);
 
 }  // namespace op::nodeset

@@ -10,11 +10,11 @@
 namespace op::nodeset {
 namespace {
 
-/// The largest number of Kubernetes nodes that are read live in one pass, and the time until they are read again.
+/// The largest number of Kubernetes nodes that one pass reads live, and the time until they are read again.
 constexpr std::size_t kAsked = 8;
 constexpr core::Duration kAskAgain{30000};
 
-/// True if the API server itself reports that the Kubernetes node is gone. It is not sufficient that a cache lacks the node.
+/// True if the API server itself reports that the Kubernetes node is gone: the cache may lack a node that exists.
 bool is_gone(const View& view, const std::string& node, std::size_t& asked, Draft& draft) {
   const LiveObject object = pinned_host(node);
   const auto answer = view.in.live.find(object);

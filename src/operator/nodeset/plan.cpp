@@ -22,7 +22,7 @@ bool orphans_workers(const kube::ObjectMeta& nodeset) {
   return nodeset.terminating() && kube::has_finalizer(nodeset, "orphan");
 }
 
-/// Reports pods that have neither an ordinal nor a Kubernetes node as their place. The rest of the status does not count them.
+/// Reports pods that are in no place: they have neither an ordinal nor a Kubernetes node. The rest of the status ignores them.
 void tell_placeless(const View& view, Draft& draft) {
   std::vector<std::string> names;
   for (const kube::PodPtr& pod : view.in.pods) {
@@ -37,8 +37,8 @@ void tell_placeless(const View& view, Draft& draft) {
                   names.size(), core::compress_hostlist(names)));
 }
 
-/// True if the operator has drained the node, and only jobs or a reservation are left there. No other job starts there, but
-/// this state may last for days.
+/// True if the operator has drained the node, and only jobs or a reservation keep it. This state may last for days, and no
+/// other job starts there.
 bool waits_for_jobs(const slurm::Snapshot& snapshot, const slurm::Node& node) {
   return node.state.has("DRAIN") && slurm::held_by(node.reason, slurm::Owner::kOperator) &&
          (node.state.has("RESERVED") || snapshot.work_on(node.name).jobs > 0);
@@ -107,7 +107,7 @@ Aim choose_goal(const Observed& observed) {
          "not "
          "have: the workers stay as they are");
   } else if (observed.by_host() && observed.no_kube_nodes && !observed.pods.empty()) {
-    // The list of Kubernetes nodes must be wrong if it is empty: pods are still bound to nodes.
+    // An empty list of Kubernetes nodes must be wrong, because pods are still bound to nodes.
     hold("NoKubernetesNodes",
          "spec.scalingMode: Kubernetes shows no node at all, so it cannot be told where workers are to be: they stay as they "
          "are");
@@ -116,7 +116,7 @@ Aim choose_goal(const Observed& observed) {
   return out;
 }
 
-/// Checks spec.extraConf and slurmd's options. Reports what would make slurmd exit, even if no worker is to be created yet.
+/// Checks spec.extraConf and slurmd's options. Reports errors that would make slurmd exit, even if no worker is missing.
 ExtraConf check_conf(const View& view, Draft& draft) {
   ExtraConf out;
   if (view.goal != Goal::kServe) return out;
@@ -171,8 +171,8 @@ plan::Plan plan_nodeset(const Observed& observed) {
   const bool mountable = keep_host_keys(view, draft);
   Finalizer finalizer = adopt_orphans(view, draft);
   tell_name_conflicts(view, workers, vacancies, draft);
-  // Create workers only after all orphans are adopted. The vacant places are chosen before that, because the records of vacant
-  // places are kept.
+  // Create workers only after all orphans are adopted. The vacant places are chosen earlier, because their Slurm records must
+  // be kept.
   if (mountable && std::ranges::none_of(observed.orphans, to_be_adopted))
     finalizer = create_workers(view, vacancies, extra_conf, draining, draft);
   const MaintenanceResult maintenance = keep_reservation(view, workers, vacancies, finalizer, draft);

@@ -1,6 +1,6 @@
 // Decides what to do next for a NodeSet. A pure function of the observed facts.
 //
-// A View is what the pass is based on and does not change. A Draft is the plan while it is being written. The parts of a pass
+// A View has the facts of the pass and does not change. A Draft is the plan while it is being made. The parts of a pass
 // (parts.hpp) take the View and the results of earlier parts, add to the Draft, and return what later parts need.
 #pragma once
 

@@ -93,7 +93,7 @@ TEST(NodeSetPlan, LeavesOutAnOrdinalWithTheNameOfANodeSet) {
   EXPECT_THAT(ids(plan_nodeset(observed)), Contains("create Pod default/cpu-0")) << "Slurm has that node, and no such NodeSet";
 }
 
-/// Two slurmds of one name would take each other's jobs, and the end of one would end the jobs of the other.
+/// Jobs of one slurmd could run on another one with the same name, and the end of one would end the jobs of the other.
 TEST(NodeSetPlan, MakesNoWorkerWithTheNameOfAnothersWorker) {
   World world(Json{{"replicas", 4}});
   world.amend = [](Observed& seen) { seen.rivals = {{"older", {}, "cpu-", 0, 2}, {"later", {"cpu-3"}, "cpu-3", 0, 0}}; };
@@ -331,7 +331,7 @@ TEST(NodeSetPlan, AWorkerForWhichSlurmHasNoRoomIsToldAndNotReplaced) {
   EXPECT_THAT(world.done, Not(Contains(StartsWith("delete Pod"))));
   EXPECT_EQ(world.condition("Degraded"), "True TooManyNodes");
   EXPECT_THAT(world.message("Degraded"), HasSubstr("MaxNodeCount allows (1)"));
-  // Once Slurm has room again, the worker is replaced: its slurmd was told that it had registered, and does not try again.
+  // Once Slurm has room again, the worker is replaced: its slurmd assumes that it has registered, and does not try again.
   world.add_to_conf("MaxNodeCount=5");
   for (int minute = 0; minute < 5; ++minute) {
     world.settle();
@@ -434,7 +434,7 @@ TEST(NodeSetPlan, ResumesWhatItsOwnPodSetDown) {
   node.slurmd_start_time = world.now - core::Duration{7200 * 1000};
   node.address = "10.9.9.9";
   world.pod("cpu-1").ready_since = world.now - core::Duration{2000};
-  // The record is that of the previous pod. After a resume, jobs would be sent to an address where nobody listens.
+  // The record is that of the previous pod. After a resume, jobs would be sent to an address where no slurmd listens.
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Not(Contains("resume cpu-1")));
   node.slurmd_start_time = world.now;
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1"));
@@ -485,7 +485,7 @@ TEST(NodeSetPlan, ThePreStopOfAPodIsUndoneForItsSuccessorOrForASlurmdThatStartsA
   EXPECT_THAT(ids(plan_nodeset(world.observe())), Contains("resume cpu-1"));
 }
 
-/// Our clock or slurmctld's may be minutes off: nothing may follow from the difference of the two.
+/// Our clock or slurmctld's may be wrong by minutes, so the difference between the two proves nothing.
 TEST(NodeSetPlan, AWrongClockDoesNotUndoThePreStopOfAPodWhoseDeletionIsNotHeardOf) {
   for (const core::Duration ahead : {core::Duration{161518}, core::Duration{-300000}}) {
     World world = serving(2);
@@ -978,7 +978,7 @@ TEST(NodeSetPlan, CoalescesReports) {
   EXPECT_THAT(world.violations, IsEmpty());
 }
 
-/// Slurm's answer came late. The next answer will have the same content and wake nobody.
+/// Slurm's answer came late. The next answer will have the same content, so it wakes no key.
 TEST(NodeSetPlan, ComesAgainForWhatALateAnswerOfSlurmPutOff) {
   World world = serving(1);
   world.pod("cpu-0").conditions.pop_back();

@@ -1,5 +1,5 @@
-// Protects workers from being ended by others. Judges which workers need the labels that a PodDisruptionBudget and admission
-// policies select, and lets workers tolerate a kubelet that is away.
+// Protects workers from evictions and deletions by others: decides which workers need the labels that a PodDisruptionBudget and
+// admission policies select, and lets workers tolerate a kubelet that does not respond.
 #include <algorithm>
 
 #include "api/well_known.hpp"
@@ -22,8 +22,8 @@ bool slurmd_runs(const kube::PodRecord& pod) {
   });
 }
 
-/// Judges a worker without a node in Slurm. It needs no protection if it cannot get a node: its slurmd does not run, or its
-/// time to register is over.
+/// Judges a worker without a node in Slurm. It needs no protection if it cannot get a node, because its slurmd does not run or
+/// its time to register is over.
 Protection judge_unregistered(const View& view, const Slot& worker) {
   const auto since = slurmd_runs(*worker.pod) ? worker.may_register_since : std::nullopt;
   const core::Duration left = since ? slurm::kRegistration - (view.in.mono - *since) : core::Duration{0};
@@ -53,22 +53,22 @@ bool is_protected(const kube::PodRecord& pod) {
 
 std::optional<bool> runs_jobs(const View& view, const Slot& worker) {
   if (view.slurm_known()) return worker.busy();
-  // Slurm does not answer. If Slurm never had the node of this pod, its last answer may be about an earlier pod of the same
-  // name.
+  // Slurm does not answer. Its last answer counts only if Slurm has had the node of this pod: otherwise it may be about an
+  // earlier pod of the same name.
   return worker.stamped && worker.busy() ? std::optional(true) : std::nullopt;
 }
 
 Protection judge_protection(const View& view, const Slot& worker) {
   if (!view.in.nodeset.spec.workload_disruption_protection || worker.released) return {false};
   if (!always_protected(view.in.nodeset.spec)) return {runs_jobs(view, worker)};
-  // Without a cordon, whoever drained the node in Slurm may resume it at any moment, so the protection stays. The operator's
-  // own deletions are no evictions.
+  // Without a cordon, the protection stays, because somebody may resume the drained node in Slurm at any moment. The operator's
+  // own deletions are no evictions, so they need no end of the protection.
   if (!worker.kube_cordon() && !worker.user_cordon) return {true};
-  // A Slurm that does not answer ends no job. So its last answer still protects the worker, unless it may be about an earlier
-  // pod.
+  // While Slurm does not answer, no job is known to have ended. So its last answer still protects the worker, unless it may be
+  // about an earlier pod.
   if (worker.record != nullptr && (view.slurm_known() || worker.stamped) && !at_rest(worker)) return {true};
   if (!view.slurm_known() || (worker.cleared_for_deletion && worker.record == nullptr)) return {};
-  // Only a fresh answer ends the protection. If the protection has ended already, no fresh answer is requested.
+  // Only a fresh answer may end the protection. If the protection has ended already, ask for no fresh answer.
   if (!view.slurm_fresh()) return {{}, is_protected(*worker.pod) ? std::optional(kFreshAgain) : std::nullopt};
   if (worker.record == nullptr) return judge_unregistered(view, worker);
   return {!at_rest(worker)};

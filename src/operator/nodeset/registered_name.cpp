@@ -39,8 +39,8 @@ std::string_view base_name(std::string_view path) {
 /// A word of a command line after a shell has split it and removed quotes, but before it expands variables.
 struct Word {
   std::string text;
-  bool literal = false;  ///< In single quotes: the shell does not expand it.
-  bool ends = false;     ///< Not a word, but the end of a command.
+  bool literal = false;  ///< In single quotes, so the shell does not expand it.
+  bool ends = false;     ///< This is not a word but the end of a command.
 };
 using Words = std::vector<Word>;
 
@@ -124,8 +124,8 @@ void find_names(std::span<const Word> options, bool in_shell, GivenNames& out) {
   }
 }
 
-/// Finds the names in a script. Any command of a script may have an option -N, so only commands count that start slurmd or pass
-/// on the container's arguments.
+/// Finds the names in a script. Looks only at commands that start slurmd or pass on the container's arguments, because any
+/// other command may have an option -N of its own.
 void find_in_script(std::string_view script, GivenNames& out) {
   Words words;
   split(script, words);
@@ -151,7 +151,7 @@ std::vector<std::string> texts(const Json& slurmd, std::string_view list) {
   return out;
 }
 
-/// An environment variable that the user sets in the container.
+/// An environment variable of the container that the user sets.
 struct Variable {
   std::string name, value, field;
 };
@@ -220,7 +220,7 @@ class Names {
   [[nodiscard]] bool certain(const GivenName& name, Environment env) const {
     const std::string_view variable = referred(name);
     if (on_host_ && variable == kWorkerName) return true;
-    // Of several variables with the same name, the last one counts. It can refer only to variables before it.
+    // If several variables have the same name, the last one is used. It can refer only to variables before it.
     for (std::size_t i = variable.empty() ? 0 : env.size(); i-- > 0;) {
       if (env[i].name == variable) return certain(env[i], env.first(i));
     }

@@ -1,5 +1,5 @@
-// The name under which the slurmd of a worker registers. Users can set it with the option -N. The operator finds a worker in
-// Slurm, and protects its jobs, by the expected name: see slurm_node_name().
+// Finds options that change the name under which a worker's slurmd registers, such as -N. The operator finds a worker in Slurm,
+// and protects its jobs, by the expected name: see slurm_node_name().
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace op::nodeset {
 
-/// The variable of the slurmd container with the expected name. Only with host networking: slurmd would use the name of the
-/// host, which may differ from the name of the Kubernetes node.
+/// The variable of the slurmd container with the expected name. Set only with host networking: without it, slurmd would use the
+/// host name of the machine, which may differ from the name of the Kubernetes node.
 inline constexpr std::string_view kWorkerName = "WORKER_NAME";
 
-/// Returns why slurmd may register under another name than that of the worker, and what to write instead. "": it does not.
-/// `slurmd`: the container as users write it, with command, args and env.
+/// Returns why slurmd may register under another name than the worker's, and what to write instead. "": it registers under the
+/// worker's name. `slurmd`: the container as users write it, with command, args and env.
 [[nodiscard]] std::string registered_name_problem(const core::Json& slurmd, const api::NodeSetSpec& spec,
                                                   std::string_view nodeset);
 

@@ -1,5 +1,5 @@
-// The NodeSet's ControllerRevisions: which template is the newest, whether it replaces workers, and which other revisions are
-// kept.
+// The NodeSet's ControllerRevisions: finds the newest template and whether it replaces workers, and deletes old
+// revisions.
 #include "api/revision.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct Revisions {
   kube::ObjectPtr before;   ///< The newest of the other revisions. Null: there is none.
   std::int64_t newest = 0;  ///< Number of `before`.
 
-  /// True if the API shows that the present template is the newest.
+  /// True if the API server shows the present template as the newest.
   [[nodiscard]] bool up_to_date() const { return current != nullptr && number(*current) > newest; }
 };
 
@@ -58,9 +58,9 @@ bool recorded(const kube::Object& revision) {
   return !revision.meta.annotation(api::kAnnotationRolls).empty();
 }
 
-/// Returns "true" if workers of other templates are replaced when this one becomes the newest, or "false". What existed before
-/// the first revision that this operator recorded (an earlier release, another operator) is never replaced, because nobody has
-/// changed the template since.
+/// Returns "true" if this template replaces workers of other templates when it becomes the newest, or "false". Workers that
+/// existed before the first revision that this operator recorded (of an earlier release or another operator) are not replaced,
+/// because nobody has changed the template since.
 std::string_view rolls_text(const Observed& in, const kube::Object* current) {
   const bool by_itself = in.nodeset.spec.update_strategy.type != api::UpdateStrategyType::kOnDelete;
   const bool has_earlier = std::ranges::any_of(
@@ -68,9 +68,9 @@ std::string_view rolls_text(const Observed& in, const kube::Object* current) {
   return by_itself && has_earlier ? kTrue : kFalse;
 }
 
-/// Returns the hash of the template for workers below the partition, once the present template is the newest. "": the present
-/// one. It is the previous template if all workers had it, or else the one that the previous revision recorded for these
-/// workers.
+/// Returns the hash of the template for workers below the partition, once the present template is the newest. "": they use the
+/// present template. The result is the previous template if all workers had it, or else the template that the previous revision
+/// recorded for these workers.
 std::string base_of_new(const Observed& in, const kube::Object& before) {
   std::string its(before.meta.label(api::kLabelRevisionHash));
   const std::string_view base = before.meta.annotation(api::kAnnotationBaseRevision);

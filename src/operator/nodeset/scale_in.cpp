@@ -1,5 +1,5 @@
-// Deletes the workers that fates.cpp has chosen. A worker that may run jobs is deleted once it is drained: first its record in
-// Slurm, which is the fence, then its pod. Also deletes pods that have ended.
+// Deletes the workers that fates.cpp has chosen. If a worker may run jobs, its record in Slurm is deleted first, once it is
+// drained, and then its pod: without the record, no job can start there. Also deletes pods that have ended.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,19 +16,19 @@ namespace op::nodeset {
 namespace {
 
 constexpr core::Duration kWatchSlurm{300};
-/// The period of looks while jobs or a reservation hold a worker. Their end wakes the NodeSet by itself.
+/// The time between two checks while jobs or a reservation hold a worker. When these end, the NodeSet is woken without a check.
 constexpr core::Duration kWatchJobs{60000};
-/// Steps of a fenced deletion: confirm, mark, delete the record, delete the pod, event.
+/// The number of steps of a deletion with record: confirm, mark, delete the record, delete the pod, event.
 constexpr std::size_t kFencedSteps = 5;
-/// The time after the last look at Slurm in which the pod of a worker that never registered may be deleted. Later, the worker
+/// How long after the last check in Slurm the pod of a worker that never registered may be deleted. After that, the worker
 /// could have registered and got a job.
 constexpr core::Duration kStillLost{5000};
-/// The time for which Slurm's answer about a node allows the deletion of the node's pod. Slurm may take seconds to answer.
+/// How long Slurm's answer about a node allows the deletion of the node's pod. Slurm may take seconds to answer.
 constexpr core::Duration kConfirmed{30000};
-/// After this long without an answer from Slurm, a person should look.
+/// If Slurm has not answered for this long, the operator reports it so that a person examines it.
 constexpr core::Duration kSilence{5 * 60 * 1000};
 constexpr std::string_view kWaitingForSlurm = "WaitingForSlurm";
-/// A worker that ends within this time after it replaced another one is replaced with a backoff.
+/// If a worker ends within this time after it replaced another one, its own replacement is delayed by a backoff.
 constexpr core::Duration kRemember{10 * 60 * 1000};
 
 plan::StepId delete_id(const Worker& worker) {
@@ -74,10 +74,10 @@ bool confirm_idle(const Worker& worker, const slurm::Drained& drained, std::stri
 }
 
 /// Adds the last steps for a worker whose node is known to run nothing: mark the pod, delete the record, delete the pod. Each
-/// step is a group of its own. The mark explains the missing record if the operator dies in between. The deletion of the record
-/// is the fence: slurmctld refuses it while a job holds the node. The pod may be deleted late if Slurm takes seconds to answer,
-/// except for a worker that may register in the meantime. If slurmd never ran, the late deletion requires the version of the
-/// pod that was seen, with the mark on it.
+/// step is a group of its own. The mark explains the missing record if the operator ends in between. slurmctld refuses to
+/// delete the record while a job holds the node, which makes the deletion of the pod safe. The pod may be deleted late if Slurm
+/// takes seconds to answer, except for a worker that may register in the meantime. If slurmd never ran, the late deletion
+/// requires the version of the pod that was seen, with the mark on it.
 template <class Kind>
 void delete_with_record(const View& view, const Worker& worker, const WorkerEvidence<Kind>& evidence, Draft& draft) {
   constexpr bool kUnregistered = std::is_same_v<Kind, slurm::NeverRegistered>;
@@ -90,7 +90,7 @@ void delete_with_record(const View& view, const Worker& worker, const WorkerEvid
   core::Duration mark_late{0};
   if constexpr (std::is_same_v<Kind, slurm::Drained>) {
     if (!worker.cleared_for_deletion && view.in.meta().terminating()) {
-      // The mark allows Kubernetes' garbage collector to delete the pod without asking anybody, so ask Slurm before.
+      // The mark allows Kubernetes' garbage collector to delete the pod without any check, so ask Slurm before.
       if (!confirm_idle(worker, evidence.node(), "the mark lets Kubernetes' own cleaning delete the pod", draft)) return;
       mark_late = kConfirmed;
     }
@@ -113,8 +113,8 @@ void delete_with_record(const View& view, const Worker& worker, const WorkerEvid
   delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence), draft, late);
 }
 
-/// Deletes the worker's pod and leaves its record. The fence is a live look at the node directly before the deletion. If slurmd
-/// never ran, no look is needed, but the pod is deleted only in the version that was seen.
+/// Deletes the worker's pod and leaves its record. A live check of the node directly before makes this safe. If slurmd never
+/// ran, no check is needed, but the pod is deleted only in the version that was seen.
 void delete_leaving_record(const View& view, const Worker& worker, const WorkerEvidence<slurm::Drained>& evidence,
                            Draft& draft) {
   const std::string& why = worker.fate.reason;
@@ -130,9 +130,9 @@ void delete_leaving_record(const View& view, const Worker& worker, const WorkerE
   delete_pod(view, worker, why, kube::delete_fenced_pod(*worker.pod, evidence, version), draft, kConfirmed);
 }
 
-/// True if the record must stay. An update leaves it to the successor. A worker that got stuck with an outdated template leaves
-/// it if others hold the node, if an earlier worker left the record, or if jobs name the node. Any other worker leaves it if an
-/// administrator's drain, fail or down also applies to the next worker of the name.
+/// True if the record must stay. An update leaves it to the successor. A worker that is stuck with an outdated template leaves
+/// it if others hold the node, if an earlier worker made the record, or if jobs require the node. Any other worker leaves it if
+/// an administrator's drain, fail or down also applies to the next worker of the name.
 bool leaves_record(const View& view, const Worker& worker) {
   if (worker.record == nullptr) return false;
   if (worker.updates()) return true;
@@ -140,8 +140,8 @@ bool leaves_record(const View& view, const Worker& worker) {
   return outlives_worker(view, *worker.record);
 }
 
-/// Reports the pending jobs that require the node, when its record is deleted. Before slurmctld reconfigures, somebody may
-/// still cancel these jobs or scale out.
+/// Reports the pending jobs that require the node when its record is deleted. Users can still cancel these jobs or scale out,
+/// until slurmctld is reconfigured and ends the jobs.
 void tell_waiting_jobs(const Worker& worker, const WaitingJobsByNode& waiting_jobs, Draft& draft) {
   const std::string names = waiting_text(waiting_jobs, worker.node);
   if (names.empty()) return;
@@ -191,7 +191,7 @@ bool has_evidence(const Worker& worker) {
   return evidence.never_started || evidence.drained || evidence.never_registered || evidence.forgotten || evidence.silent;
 }
 
-/// Deletes a worker that ran jobs or may run them, as soon as Slurm's answers allow it.
+/// Deletes a worker that may have run jobs or may run them, as soon as Slurm's answers allow it.
 Progress delete_drained(const View& view, const Worker& worker, const WaitingJobsByNode& waiting_jobs, Draft& draft) {
   if (!leaves_record(view, worker)) {
     if (!worker.cleared_for_deletion && !may_register(worker)) draft.intent().add(mark_id(worker));
@@ -202,7 +202,7 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
     for (const plan::StepId& id : {mark_id(worker), record_id(worker), delete_id(worker)}) draft.wish(id);
     return Progress::kUnderWay;
   }
-  // Slurm keeps the record of a reserved node. An update leaves the record anyway.
+  // Slurm does not delete the record of a reserved node. An update does not delete the record, so it can continue.
   const bool is_reserved = worker.record != nullptr && reserved(*worker.record) && !worker.updates();
   const bool held = worker.has_flag("DRAIN") && (worker.work.jobs > 0 || is_reserved);
   draft.wake_after(held && view.slurm_fresh() ? kWatchJobs : kWatchSlurm, "waiting for Slurm to let workers go");
@@ -223,7 +223,7 @@ Progress delete_drained(const View& view, const Worker& worker, const WaitingJob
   } else {
     const bool leaves = leaves_record(view, worker);
     if (!leaves) tell_waiting_jobs(worker, waiting_jobs, draft);
-    // A record that an earlier worker left is deleted once the pod is gone.
+    // If an earlier worker left the record, the record is deleted once the pod is gone.
     if (leaves || may_register(worker)) {
       delete_leaving_record(view, worker, *worker.evidence.drained, draft);
     } else {
@@ -256,7 +256,7 @@ Progress delete_worker(const View& view, const Worker& worker, const Fates& fate
   return delete_drained(view, worker, fates.waiting_jobs, draft);
 }
 
-/// Reports a worker that is replaced although nobody asked for it.
+/// Reports a worker that is replaced although no user asked for that.
 void tell_replacement(const Worker& worker, Draft& draft) {
   if (worker.silent()) {
     draft.lasting_event("Warning", "WorkerLost", "Delete",
@@ -269,15 +269,15 @@ void tell_replacement(const Worker& worker, Draft& draft) {
   }
 }
 
-/// Keeps the outcomes of deletions while successors are young, to know how often a worker was replaced.
+/// Keeps the outcomes of deletions while successors are new, to count how often a worker was replaced.
 void remember_replacements(const View& view, Draft& draft) {
   for (auto it = view.in.outcomes.lower_bound(kDeletePod); it != view.in.outcomes.end() && it->first.is(kDeletePod); ++it) {
     if (view.in.mono - it->second.last < kRemember) draft.remember(it->first);
   }
 }
 
-/// Deletes the pod of a worker that has ended, so that a successor follows. A worker that ends again and again soon after its
-/// creation is replaced more slowly.
+/// Deletes the pod of a worker that has ended, so that a successor can be created. If workers of one place end soon after their
+/// creation again and again, waits longer each time.
 void delete_ended(const View& view, const Worker& worker, bool replaced, Draft& draft) {
   if (!worker.evidence.ended) return;
   const plan::StepId id = delete_id(worker);
@@ -359,7 +359,7 @@ ScaleIn delete_workers(const View& view, const Fates& fates, Draft& draft) {
       intend_for_claims(view, worker, draft.intent());
       draft.intent().jobs += worker.work.jobs;
       const Progress progress = delete_worker(view, worker, fates, draft);
-      // Updates, switches and renames are reported elsewhere.
+      // Updates, switches of the scalingMode and renames are reported elsewhere.
       const bool told = worker.updates() || worker.fate.cause == Fate::Cause::kSwitched || renamed;
       if (progress == Progress::kHeld && !told) {
         out.held.push_back(what_holds(view, worker));

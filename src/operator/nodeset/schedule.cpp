@@ -17,7 +17,7 @@ namespace {
 constexpr core::Duration kDay{24LL * 3600 * 1000};
 constexpr std::array<std::pair<std::string_view, core::Duration>, 5> kPeriods{
     {{"HOURLY", kDay / 24}, {"DAILY", kDay}, {"WEEKDAY", kDay}, {"WEEKEND", kDay}, {"WEEKLY", kDay * 7}}};
-/// Further flags that Slurm stores and shows, and that do not affect nodes and times.
+/// Other flags that Slurm stores and shows, and that change neither the nodes nor the times of a reservation.
 constexpr std::array<std::string_view, 6> kOthers{"FLEX",    "MAGNETIC", "NO_HOLD_JOBS_AFTER_END",
                                                   "OVERLAP", "STATIC",   "USER_DELETE"};
 /// Flags that are ignored. The operator always sets MAINT and IGNORE_JOBS. Slurm sets SPEC_NODES itself, because the

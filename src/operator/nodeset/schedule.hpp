@@ -1,4 +1,4 @@
-// The windows of ScheduledUpdate: spec.updateStrategy.scheduledUpdate as Slurm understands it. Private to this folder.
+// Translates the windows of spec.updateStrategy.scheduledUpdate into Slurm's reservations. Private to this folder.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ struct Schedule {
 
   /// Returns the window at that time, or the next one. Empty: all windows are over.
   [[nodiscard]] std::optional<Window> window_at(core::WallTime time) const;
-  /// True if this schedule would have made the reservation at some time.
+  /// True if the reservation has the flags and times of a window of this schedule.
   [[nodiscard]] bool made(const slurm::Reservation& reservation) const;
 };
 [[nodiscard]] Schedule read_schedule(const api::ScheduledUpdate& spec);
@@ -39,7 +39,7 @@ struct Schedule {
 [[nodiscard]] std::string to_text(const Window& window);
 
 struct Observed;
-/// Returns the reservation with the name for this NodeSet, whoever made it. Null: there is none, or it is unknown.
+/// Returns the reservation with the name for this NodeSet, even if a user made it. Null: there is none, or it is unknown.
 [[nodiscard]] const slurm::Reservation* find_reservation(const Observed& observed);
 /// Returns the plan::Need to read Slurm's reservations.
 [[nodiscard]] plan::Need need_reservations(const Observed& observed);

@@ -16,7 +16,7 @@ namespace {
 
 /// The time that a kubelet may take to start the first container of a worker with an outdated template.
 constexpr core::Duration kStart{60 * 1000};
-/// The time for which the operator acts on the API server's answer that a Kubernetes node is gone. The node may come back.
+/// How long the operator trusts the API server's answer that a Kubernetes node is gone. The node may come back.
 constexpr core::Duration kHostGone{10000};
 
 Life life_of(const kube::PodRecord& pod) {
@@ -42,28 +42,28 @@ bool slurm_fresh(const Observed& in) {
   return slurm_known(in) && in.snapshot->fresh(in.mono);
 }
 
-/// A prospect, and when it may change.
+/// A prospect, with the time at which it may change.
 struct Judged {
   Prospect prospect = Prospect::kServes;
   std::optional<Change> change{};
 };
 
-/// Returns the result for an answer of Slurm that is too old: what is missing in it may exist by now. If Slurm answers, the
-/// next answer may suffice.
+/// Returns the result if Slurm's answer is too old: nodes that are missing in it may exist by now. If Slurm answers, the next
+/// answer may suffice.
 Judged asks_again(const Observed& in) {
   return {Prospect::kServes, slurm_known(in) ? std::optional(kFreshAgain) : std::nullopt};
 }
 
-/// Returns how much longer the kubelet may take to start the first container. Not positive: the start is overdue. nullopt: the
-/// kubelet has started one, or is not to start any. An overdue start is the only sign that a volume does not exist.
+/// Returns how much longer the kubelet may take to start the first container. Zero or less: the start is overdue. nullopt: the
+/// kubelet has started a container, or must not start one. If a volume does not exist, only an overdue start shows it.
 std::optional<core::Duration> start_left(const Observed& in, const kube::PodRecord& pod) {
   const auto since = in.seen.unstarted_since.find(pod.meta.uid);
   if (since == in.seen.unstarted_since.end()) return std::nullopt;
   return kStart - (in.mono - since->second);
 }
 
-/// Judges whether the worker is stuck with an outdated template: its slurmd never ran, and a corrected template helps only its
-/// successor.
+/// Judges whether the worker is stuck with an outdated template: its slurmd never ran, and a corrected template would only help
+/// a successor.
 Judged judge_start(const Observed& in, const Slot& slot) {
   const kube::PodRecord& pod = *slot.pod;
   if (slot.life != Life::kLive || slot.cleared_for_deletion || pod.ready() || slot.busy()) return {};
@@ -78,7 +78,7 @@ Judged judge_start(const Observed& in, const Slot& slot) {
     return {};
   }
   if (pod.node_name.empty()) return {Prospect::kOutdated};
-  // The kubelet may start slurmd at any moment, unless the kubelet reports a problem or has started nothing for long.
+  // The kubelet may start slurmd at any moment, unless it reports a problem or has started nothing for a long time.
   if (pod_problems({slot.pod}).empty()) {
     const std::optional<core::Duration> left = start_left(in, pod);
     if (!left) return {};
@@ -88,8 +88,8 @@ Judged judge_start(const Observed& in, const Slot& slot) {
   return slurm_fresh(in) ? Judged{Prospect::kOutdated} : asks_again(in);
 }
 
-/// True if a user has confirmed the loss of the worker's node. The annotation has a time, and covers nodes that were missing by
-/// then. Nodes that are missing in the answers of another cluster are not lost.
+/// True if a user has confirmed that the worker's node is lost. The annotation has a time and covers only nodes that were
+/// missing at that time. If Slurm's answers come from another cluster, nodes that are missing in them are not lost.
 bool loss_confirmed(const Observed& in, const Slot& slot) {
   if (!slot.missing_since || in.snapshot == nullptr || in.snapshot->other_cluster) return false;
   const auto until = core::parse_rfc3339(in.meta().annotation(api::kAnnotationConfirmStateLoss));
@@ -113,7 +113,7 @@ Judged judge_registration(const Observed& in, const Slot& slot) {
   if (!slot.suspect.empty())
     return {Prospect::kElsewhere, Change{slurm::kRegistration, "a node that may be a worker's may be another's by then"}};
   if (!slot.stamped) return {Prospect::kLost};
-  // If Slurm's state was lost, nobody knows what runs on the workers.
+  // If Slurm's state was lost, it is unknown which jobs run on the workers.
   if (!in.doubt.empty() && !slot.loss_confirmed) return {Prospect::kStateLost};
   return {in.snapshot->job_names(slot.node) ? Prospect::kServes : Prospect::kLost};
 }
@@ -179,7 +179,7 @@ SlotEvidence find_evidence(const Observed& in, const Slot& slot, const plan::Obs
       attach(out.forgotten, slurm::Forgotten::of(observing, snapshot, node, *slot.missing_since));
     return out;
   }
-  // The worker may have registered under the name of the suspect. Then the record of its own name proves nothing about it.
+  // The worker may have registered under the name of the suspect. Then the record of its own name is no evidence about it.
   if (!slot.suspect.empty()) return out;
   out.timed_out = find_timeout(in, slot, observing);
   attach(out.drained, slurm::Drained::of(observing, snapshot, node));
@@ -207,7 +207,7 @@ Slot read_slot(const Observed& in, const kube::PodPtr& pod, SlotKey key, const p
   out.cleared_for_deletion = !cleared_for.empty();
   out.deregistered = out.cleared_for_deletion && !cleared_for.starts_with(slurm::NeverRegistered::kKind);
   if (out.record == nullptr && out.stamped && !out.cleared_for_deletion && pod->ready() && pod->ready_since) {
-    // The condition may be older than the present slurmd, so the later of the two times counts.
+    // The condition may be older than the present slurmd, so use the later of the two times.
     if (const auto since = missing_since(*pod)) out.missing_since = std::max(*since, *pod->ready_since);
   }
   out.loss_confirmed = loss_confirmed(in, out);

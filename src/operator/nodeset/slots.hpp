@@ -1,6 +1,6 @@
-// The places of a NodeSet. Each has the pod of its worker, the Slurm node, the Kubernetes node, the jobs, what can be expected
-// of the worker, and the evidence that the worker may be deleted. conclude() fills them in from what was observed. fates.cpp
-// decides what happens to a worker.
+// The places of a NodeSet. A place has a worker's pod, its Slurm node, Kubernetes node and jobs, the prospect of the worker,
+// and the evidence that the worker may be deleted. conclude() fills the places in from what was observed. fates.cpp decides
+// what happens to a worker.
 #pragma once
 
 #include <compare>
@@ -32,15 +32,15 @@ struct KubeNode {
   std::string topology{};     ///< The annotation topology.slinky.slurm.net/spec.
   /// The topology according to the labels, if spec.topology of the Controller is set. "": a label is missing.
   std::string place{};
-  std::string lacks{};                            ///< The label that is missing for `place`. "": none is needed.
+  std::string lacks{};                            ///< The missing label, if `place` lacks one. "": no label is missing.
   std::set<std::string, std::less<>> features{};  ///< Features of the Slurm nodes of workers there, with their prefix.
   friend bool operator==(const KubeNode&, const KubeNode&) = default;
 };
 
 /// Tells whether a worker fits a Kubernetes node.
 struct Fit {
-  bool starts = false;  ///< A new worker may be created there.
-  bool stays = false;   ///< An existing worker may stay there: the taint NoSchedule only keeps new workers away.
+  bool starts = false;  ///< A new worker may be created on the node.
+  bool stays = false;   ///< An existing worker may stay on the node: the taint NoSchedule only keeps new workers away.
   [[nodiscard]] bool any() const { return starts || stays; }
   friend bool operator==(const Fit&, const Fit&) = default;
 };
@@ -62,17 +62,17 @@ enum class Life {
   kTerminating,  ///< Deleted, but not gone.
 };
 
-/// Identifies a place: it has a number with scalingMode StatefulSet, or a Kubernetes node with DaemonSet. Both kinds exist
-/// while a NodeSet changes its mode.
+/// Identifies a place: by an ordinal with scalingMode StatefulSet, or by a Kubernetes node with DaemonSet. A NodeSet has both
+/// kinds while it changes its mode.
 struct SlotKey {
-  int ordinal = -1;         ///< -1: none.
-  std::string kube_node{};  ///< "": none.
+  int ordinal = -1;         ///< The ordinal. -1: the place has none.
+  std::string kube_node{};  ///< The Kubernetes node. "": the place has none.
 
   [[nodiscard]] bool numbered() const { return ordinal >= 0; }
   auto operator<=>(const SlotKey&) const = default;
 };
 
-/// Tells what can be expected of a worker.
+/// What can be expected of a worker.
 enum class Prospect {
   kServes,     ///< The worker serves or will soon, as far as is known.
   kLost,       ///< Slurm has no node for it, and its slurmd will not register (again). It can only be replaced.
@@ -83,7 +83,7 @@ enum class Prospect {
   kStateLost,  ///< Slurm has lost its node and many others.
 };
 
-/// The time after which a fact may change without an event, and why it may change. The plan must ask for a wake.
+/// The time after which a fact may change without an event, and the cause. The plan must ask for another pass at that time.
 struct Change {
   core::Duration in;
   std::string_view why;
@@ -101,7 +101,7 @@ class WorkerEvidence final : public kube::PodEvidence {
   Kind node_;
 };
 
-/// All evidence that the facts give for the deletion of a worker. The plan chooses one.
+/// All evidence that would allow the deletion of a worker. The plan chooses one.
 struct SlotEvidence {
   std::optional<kube::NeverStarted> never_started;
   std::optional<kube::Ended> ended;
@@ -123,27 +123,27 @@ struct Slot {
   std::optional<KubeNode> kube_node;    ///< Empty: the pod has no Kubernetes node, or the node is gone or not known (yet).
   Life life = Life::kLive;
   slurm::Work work;
-  /// Another Slurm node, with jobs or open for jobs, that may belong to this worker: the worker has no record, or the slurmd of
-  /// that node started later than the slurmd of the record. "": there is none.
+  /// Another Slurm node that may belong to this worker and has jobs or accepts jobs: the worker has no record, or that node's
+  /// slurmd started later than the slurmd of the record. "": there is none.
   std::string suspect;
   bool stamped = false;      ///< Slurm has had the node of this pod before.
   bool user_cordon = false;  ///< Annotation pod-cordon, or pod-cordon-requested.
-  bool released = false;     ///< Annotation pod-release: the worker may be deleted, whatever it runs.
+  bool released = false;     ///< Annotation pod-release: the worker may be deleted even if it runs jobs.
   /// Annotation deletion-evidence: the node was drained, and its record was deleted or was about to be.
   bool cleared_for_deletion = false;
-  /// The worker had registered before it was cleared for deletion. Its slurmd does not register again by itself.
+  /// The worker had registered before it was cleared for deletion. Its slurmd does not register again on its own.
   bool deregistered = false;
   /// Since when Slurm has not had the node of a worker that is ready and was registered, according to the condition on its pod.
   std::optional<core::WallTime> missing_since;
   /// A user has confirmed that the node is lost. The worker may then be replaced although Slurm has lost many nodes.
   bool loss_confirmed = false;
-  /// For how long the operator has kept the node drained for the deletion of the worker. nullopt: the node is not drained for
-  /// it.
+  /// How long the operator has kept the node drained for the deletion of the worker. nullopt: the node is not drained for that
+  /// deletion.
   std::optional<core::Duration> drained_for;
-  /// Since when the slurmd of the worker may be about to register, while Slurm does not have its node. nullopt: it cannot
+  /// Since when the worker's slurmd may register at any moment, while Slurm does not have its node. nullopt: the slurmd cannot
   /// register.
   std::optional<core::MonoTime> may_register_since;
-  /// The time that the worker has left to register (again) once its pod is ready. Not positive: it is overdue.
+  /// The time until the worker must have registered (again), counted while its pod is ready. Zero or less: it is overdue.
   core::Duration registration_left{0};
   Prospect prospect = Prospect::kServes;
   std::optional<Change> change;  ///< When `prospect` may change.
@@ -168,7 +168,7 @@ struct Slot {
 [[nodiscard]] bool held_by_others(const slurm::Node& node);
 [[nodiscard]] bool held_by_others(const Slot& slot);
 
-/// The wake if there is something to do but Slurm's answer is too old to act on.
+/// When to plan again if there is something to do, but Slurm's answer is too old to act on.
 inline constexpr Change kFreshAgain{core::Duration{1000}, "what Slurm last said is too old to act on"};
 
 /// Returns the workers of a NodeSet, sorted by place. Requires `hash` and everything that `observe` copies.

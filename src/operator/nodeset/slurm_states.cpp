@@ -1,5 +1,5 @@
-// Keeps pods and their Slurm nodes in step: drains for cordons, resumes, pod conditions, labels and annotations, the node's
-// comment.
+// Updates pods and their Slurm nodes to match each other: drains for cordons, resumes, pod conditions, labels and annotations,
+// and the node's comment.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,24 +25,24 @@ using core::Json;
 
 /// Limit for the pods whose conditions are written in one pass, so that reports do not delay important writes.
 constexpr int kReportsPerPass = 20;
-/// After this long, a ready worker is resumed though nothing shows that it registered anew.
+/// After this time, a ready worker is resumed even if nothing shows that it registered again.
 constexpr core::Duration kRegistrationGrace{15000};
-/// If a pod is not known to be deleted this long after its preStop hook was seen, only its container was restarted.
+/// If the operator has not seen the deletion of a pod this long after its preStop hook ran, only its container was restarted.
 constexpr core::Duration kDeletionTold{60000};
-/// A slurmd that starts within this time after its pod's preStop hook will end with the pod: a reconfigure made it execute
-/// itself anew. Slurm reports both times in whole seconds.
+/// If a slurmd starts within this time after its pod's preStop hook, it ends with the pod: a reconfigure made the old slurmd
+/// execute itself again. Slurm reports both times in whole seconds.
 constexpr core::Duration kEnding{2000};
-/// The reason, without prefix, of a node whose pod ended unseen, or was removed while it ran.
+/// The reason, without prefix, for a node whose pod ended unobserved or was removed while it ran.
 constexpr std::string_view kPodGone = "Pod is gone";
 /// A worker that is younger than this will soon be ready and registered. For an older worker, that may take long.
 constexpr core::Duration kStarting{60000};
-/// The minimum time between two writes of a worker's deadline, while jobs come and go there.
+/// The minimum time between two writes of a worker's deadline while jobs start and end there.
 constexpr core::Duration kDeadlineEvery{60000};
 /// The worker's deadline if a job has no time limit.
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
-/// True if the record of the worker's name belongs to an earlier worker whose end nobody saw. Slurm would send jobs to where no
-/// slurmd runs.
+/// True if the record of the worker's name belongs to an earlier worker whose end was not observed. Slurm would start jobs on a
+/// node without a slurmd.
 bool has_anothers_record(const View& view, const Worker& worker) {
   if (worker.record == nullptr || uses_host_network(view.in.nodeset.spec) || slurmd_started(*worker.pod)) return false;
   return view.is_own_record(*worker.record) && began_before(*worker.record, *worker.pod);
@@ -52,8 +52,8 @@ bool has_anothers_record(const View& view, const Worker& worker) {
 std::string drain_reason(const View& view, const Worker& worker) {
   // The worker's preStop hook sends the same reason, if the hook runs and slurmctld answers in time.
   if (worker.life != Life::kLive) return terminating_reason(worker.pod->meta.uid);
-  // A silent worker needs no drain, unless its record belongs to an earlier slurmd. A drained record keeps the new slurmd from
-  // getting jobs.
+  // A silent worker needs no drain, unless its record belongs to an earlier slurmd: then the drained record prevents jobs on
+  // the new slurmd.
   if (worker.silent() && !may_register(worker)) return {};
   if (worker.goes() && !view.stops()) return worker.updates() ? update_reason(view) : leave_reason(view, worker);
   if (worker.kube_cordon()) {
@@ -71,8 +71,8 @@ bool takes_jobs(const slurm::Node& node) {
   return !node.state.has("DRAIN") && node.state.base != "DOWN" && !node.state.has("FAIL");
 }
 
-/// True if the operator's drain of the node needs another reason. If the worker is to be deleted, the drain policy counts from
-/// the drain with the reason of the deletion. If the worker is cordoned and is not to be deleted, it must not keep such a
+/// True if the operator's drain of the node needs another reason. If the worker is to be deleted, the timeout of the drain
+/// policy is counted from the drain with the reason of the deletion. If the worker is only cordoned, it must not keep that
 /// reason.
 bool renames(const View& view, const Worker& worker) {
   if (worker.life != Life::kLive || view.stops()) return false;
@@ -80,7 +80,7 @@ bool renames(const View& view, const Worker& worker) {
   const std::string why = *slurm::Holds::read(worker.record->reason).why(slurm::Owner::kOperator);
   if (!worker.goes()) return (worker.user_cordon || worker.kube_cordon()) && is_purpose(view.in.meta(), why);
   if (!view.in.nodeset.spec.drain_policy) return false;
-  // Keep a reason that begins with "Pod is ". Only this reason shows what ended there.
+  // Keep a reason that begins with "Pod is ", because only this reason shows how the pod ended.
   return !is_purpose(view.in.meta(), why) && !why.starts_with("Pod is ");
 }
 
@@ -105,7 +105,7 @@ bool may_be_anothers(const View& view, const std::string& node) {
          view.in.other_workers.contains(node) || view.is_of_other_pod(node);
 }
 
-/// Returns the Slurm nodes of pods that are gone. They have no slurmd, but Slurm sends them jobs until it notices that.
+/// Returns the Slurm nodes of pods that are gone. They have no slurmd, but Slurm starts jobs on them until it notices that.
 std::vector<std::string> nodes_of_gone_pods(const View& view, const Vacancies& vacancies) {
   std::set<std::string> out;
   const std::string prefix = view.node_prefix();
@@ -139,8 +139,8 @@ bool must_end(const View& view, const std::string& name, const SeenPod& pod) {
   return drained_by_us && node->state.base != "DOWN" && pod.slurmd && (pod.ended || pod.host_gone);
 }
 
-/// True if Slurm knows the running slurmd, not its predecessor. Otherwise jobs would be sent to an address where nobody
-/// listens.
+/// True if Slurm knows the slurmd that runs now, not an earlier one. Otherwise Slurm would send jobs to an address where no
+/// slurmd listens.
 bool registered_anew(const View& view, const Worker& worker) {
   const slurm::Node& node = *worker.record;
   const auto lasts = [&](const ToldOf& told, core::Duration time) {
@@ -156,24 +156,24 @@ bool registered_anew(const View& view, const Worker& worker) {
   return lasts(view.in.seen.ready, kRegistrationGrace);
 }
 
-/// True if slurmctld set the node down, but its slurmd answers again. ReturnToService=1 ends such a DOWN only if no reason was
-/// left over and the machine has not rebooted.
+/// True if slurmctld set the node down and its slurmd answers again. With ReturnToService=1, such a node returns by itself only
+/// if it has no old reason and the machine has not rebooted.
 bool down_though_back(const Worker& worker) {
   return worker.record != nullptr && slurm::down_by_slurm(*worker.record) && !worker.has_flag("NOT_RESPONDING");
 }
 
-/// True if the worker is to accept jobs, and is kept from that by the operator's hold or by a DOWN that slurmctld set for a
-/// slurmd that is back.
+/// True if the worker should accept jobs but the operator's hold, or a DOWN that slurmctld set before slurmd returned, prevents
+/// it.
 bool wants_resume(const Worker& worker) {
   if (worker.goes() || worker.user_cordon || worker.kube_cordon() || worker.unplaced() || worker.life != Life::kLive)
     return false;
-  // INVALID_REG is a drain by Slurm itself. Slurm refuses to end it, even if an old reason of ours is there. FAIL is never
-  // ours, and a resume would end it.
+  // Slurm itself sets INVALID_REG and refuses to end it, even if an old reason of ours is there. FAIL is always set by others,
+  // and a resume would end it.
   return (worker.drained_by_us() || down_though_back(worker)) && !worker.has_flag("INVALID_REG") && !worker.has_flag("FAIL");
 }
 
 bool must_resume(const View& view, const Worker& worker) {
-  // Jobs may start after the resume, so the protection must be there first.
+  // Jobs may start after the resume, so the pod must be protected before.
   if (always_protected(view.in.nodeset.spec) && !worker.released && !is_protected(*worker.pod)) return false;
   return wants_resume(worker) && worker.ready() && registered_anew(view, worker) && !lacks_features(view, worker);
 }
@@ -227,8 +227,8 @@ Json metadata_changes(const View& view, const Worker& worker, Draft& draft) {
     annotations[std::string(api::kAnnotationFirstConf)] = nullptr;
   Json out = Json::object();
   // The pod must record the name of its Slurm node. If the name is not the usual one, write it at once. Otherwise write it
-  // along with the next change: until then, the pod's conditions show that Slurm has had the node, but somebody may remove
-  // them.
+  // with the next change. Until then, the pod's conditions show that Slurm has had the node, but somebody may remove the
+  // conditions.
   const bool stamps = worker.record != nullptr && view.slurm_known() && stamped_node_name(*worker.pod).empty();
   if (labels.empty() && annotations.empty() && !(stamps && worker.node != slurm_node_name(*worker.pod))) return out;
   if (stamps) annotations[std::string(api::kAnnotationRegistered)] = worker.node;
@@ -244,7 +244,7 @@ std::map<std::string, std::string, std::less<>> wanted_conditions(const View& vi
     out.emplace(std::string(api::kPodConditionPrefix) + std::string(name), message);
   };
   if (worker.record == nullptr) {
-    // Keep the pod marked as seen in Slurm. Otherwise the absence of its node could count as evidence later.
+    // Keep the record that Slurm has had the node: otherwise a missing node could later count as evidence.
     if (worker.stamped) add("Unknown", missing_text(missing_since(*worker.pod).value_or(view.in.now)));
     return out;
   }
@@ -265,7 +265,7 @@ bool appears(const Worker& worker) {
   return slurmd_started(*worker.pod) || !began_before(*worker.record, *worker.pod);
 }
 
-/// Returns the present time, but no earlier than the times in `places`, because another clock may have set those.
+/// Returns the present time, or a later time from `places`, because a process with another clock may have set those.
 core::WallTime registration_time(const View& view, const Places& places) {
   const core::WallTime now = core::whole_seconds(view.in.now);
   return std::max({now, places.given_until.value_or(now), places.due.value_or(now)});
@@ -322,14 +322,14 @@ Json comment_json(const View& view, const Worker& worker) {
 /// Returns the new comment of the worker's node. "": the comment stays.
 std::string wanted_comment(const View& view, const Worker& worker) {
   const std::string& have = worker.record->comment;
-  // A comment of an earlier release has no hash. It is not rewritten for that alone.
+  // A comment of an earlier release has no hash. A missing hash alone is no reason to write the comment.
   if (have == stamped_comment(view, worker, "")) return {};
   const std::string* conf = view.conf_hash(worker.pod->meta.label(api::kLabelRevisionHash));
   std::string stamp = conf == nullptr ? "" : *conf;
   if (!have.empty()) {
     const auto comment = worker_comment(have);
     if (!comment) return {};
-    // Slurm keeps the --conf with which the record was made, whichever worker uses the record now.
+    // Slurm keeps the --conf with which the record was made, even if another worker uses the record now.
     const std::string recorded = core::get_string(*comment, {kStampedConf});
     if (!recorded.empty()) stamp = recorded;
   }
@@ -444,8 +444,8 @@ bool awaits_place(const View& view, const Worker& worker) {
 void report_states(const View& view, const Workers& workers, Draft& draft) {
   if (!view.slurm_known()) return;
   int left = kReportsPerPass;
-  // Workers that were never seen in Slurm come first, because the conditions record that they have been seen, and later
-  // decisions depend on that.
+  // Workers that were not recorded as seen in Slurm come first: later decisions depend on the conditions that record
+  // this.
   for (const bool first : {true, false}) {
     for (const Worker& worker : workers) {
       if (worker.life != Life::kLive || (first != !worker.stamped) || draft.is_deleted(*worker.pod)) continue;

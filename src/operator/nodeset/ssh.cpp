@@ -1,4 +1,4 @@
-// Runs sshd in workers, beside slurmd, for users with a job there. pam_slurm_adopt in the image refuses all others.
+// Runs sshd in workers, in addition to slurmd, for users with a job there. pam_slurm_adopt in the image refuses other users.
 #include "operator/common/ssh.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ std::string worker_sshd_config(const api::NodeSetSpec& spec) {
   return sshd_config("NodeSet", spec.ssh->extra_sshd_config, host_keys);
 }
 
-/// Returns which key of which Secret is the sssd.conf. Null: there is none, so only the users of the image exist.
+/// Returns the Secret and the key of sssd.conf. Null: there is none, so only the users in the image exist.
 const api::SecretKeySelector* sssd_conf(const api::NodeSetSpec& spec) {
   return spec.ssh->sssd_conf_ref && !spec.ssh->sssd_conf_ref->name.empty() ? &*spec.ssh->sssd_conf_ref : nullptr;
 }
@@ -62,16 +62,16 @@ std::vector<std::string_view> ssh_volume_names(const api::NodeSetSpec& spec) {
 void add_ssh_volumes(const Observed& in, Json& volumes) {
   const api::NodeSetSpec& spec = in.nodeset.spec;
   if (!has_sshd(spec)) return;
-  // The file comes from an annotation of the pod. So each worker has the file of its own template, also below the partition of
-  // an update.
+  // The file is in an annotation of the pod. So each worker has the file of its own template, also during an
+  // update.
   const Json config{
       {"downwardAPI",
        {{"items", Json::array({{{"path", kSshdConfig},
                                 {"fieldRef",
                                  {{"fieldPath", fmt::format("metadata.annotations['{}']", api::kAnnotationSshdConfig)}}}}})}}}};
   Json host_keys{{"secret", {{"name", host_keys_of(in.meta()).name}}}};
-  // If an update removes spec.ssh, the host keys are not kept any more, and a worker below the partition starts without them.
-  // Other workers wait for the host keys, because a kubelet may not yet see a Secret that was created just before the pod.
+  // If an update removes spec.ssh, the host keys may be deleted, so they are optional for workers below the partition. Other
+  // workers wait for the host keys, because a kubelet may not see a Secret yet that was created just before the pod.
   if (in.host_keys == kube::Presence::kUnknown) host_keys["secret"]["optional"] = true;
   volumes.push_back(projected_volume(kConfigVolume, Json::array({config})));
   volumes.push_back(projected_volume(kHostKeysVolume, Json::array({host_keys})));
@@ -97,9 +97,9 @@ void add_check(const api::NodeSetSpec& spec, const Json& slurmd, Json& init) {
 
 bool keep_host_keys(const View& view, Draft& draft) {
   if (view.goal != Goal::kServe || !has_sshd(view.in.nodeset.spec)) return true;
-  // The watch of the Secret has just begun: workers created now would start without host keys.
+  // The watch of the Secret has just begun, so it is unknown whether workers created now would have host keys.
   if (view.in.host_keys == kube::Presence::kUnknown) return false;
-  // A Secret of that name that users created has their own host keys.
+  // If users created the Secret of that name, it has their own host keys.
   if (view.in.host_keys != kube::Presence::kAbsent) return true;
   const kube::ObjectMeta& self = view.in.meta();
   const kube::Key key = host_keys_of(self);

@@ -21,7 +21,7 @@ bool all_placed(const View& view, const Workers& workers, const Vacancies& vacan
          std::ranges::none_of(workers, [](const Worker& worker) { return worker.pod->node_name.empty(); });
 }
 
-/// slurmctld's reasons for refusing a slurmd that has less than its record says. A new record would fit.
+/// slurmctld's reasons for refusing a slurmd that has fewer resources than its record. A new record would be accepted.
 constexpr std::array<std::string_view, 5> kDiffers{"CoreSpec differ", "Low CPUs", "Low RealMemory", "Low TmpDisk",
                                                    "Low socket*core*thread count"};
 
@@ -43,8 +43,8 @@ bool refused_by_slurm(const View& view, const slurm::Node& node) {
   return node.state.has("INVALID_REG") && stamped_by_us(view, node) && starts_with_any(kDiffers, node.reason);
 }
 
-/// True if the comment names a NodeSet of our name. If the UID differs, that NodeSet is gone: two NodeSets of one name cannot
-/// exist at once.
+/// True if the comment names a NodeSet of our name. If the UID differs, that NodeSet is gone, because two NodeSets of one name
+/// cannot exist at once.
 bool names_us(const View& view, const core::Json& comment) {
   return core::get_string(comment, {"nodeSetName"}) == view.in.meta().name &&
          core::get_string(comment, {"namespace"}) == view.in.meta().ns;
@@ -59,8 +59,8 @@ Ours is_ours(const View& view, const slurm::Node& node) {
     if (uid == view.in.meta().uid) return Ours::kYes;
     if (!uid.empty() && !names_us(view, *comment)) return Ours::kNo;
   }
-  // The comment does not decide it. A record with our feature counts as ours only if nothing answers under its name any more,
-  // or if the operator holds the node.
+  // The comment does not show the owner. A record with our feature counts as ours only if no slurmd answers under its name any
+  // more, or if the operator holds the node.
   const std::string feature = slurm_node_set_name(view.in.nodeset.spec, view.in.meta().name);
   const bool featured = std::find(node.features.begin(), node.features.end(), feature) != node.features.end();
   if (!featured) return Ours::kNo;
@@ -70,14 +70,14 @@ Ours is_ours(const View& view, const slurm::Node& node) {
 }
 
 /// True if the record is named after the Kubernetes node in its comment. A worker that was bound to that Kubernetes node made
-/// the record, and may return.
+/// the record, and a later worker may use it again.
 bool named_after_host(const slurm::Node& node) {
   const auto comment = worker_comment(node.comment);
   const std::string host = comment ? core::get_string(*comment, {"node"}) : "";
   return !host.empty() && host.substr(0, host.find('.')) == node.name;
 }
 
-/// Deletes records under numbered names that no worker has any more.
+/// Deletes records whose names have a number for which there is no worker any more.
 void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
   if (!view.in.namesake.empty()) return;
   const std::string prefix = view.node_prefix();
@@ -114,7 +114,7 @@ void delete_without_worker(const View& view, const Vacancies& vacancies, StaleRe
   }
 }
 
-/// True if the pod that the record names is a worker under another name now. That worker does not return to the record.
+/// True if the pod that the record names is a worker with another Slurm name now. That worker will not use the record again.
 bool is_superseded(const Workers& workers, const slurm::Node& node) {
   const auto comment = worker_comment(node.comment);
   const std::string pod = comment ? core::get_string(*comment, {"podName"}) : "";
@@ -129,8 +129,8 @@ bool drained_by_pre_stop(const View& view, const slurm::Node& node) {
          is_ours(view, node) == Ours::kYes;
 }
 
-/// Deletes records of workers that have another name in Slurm now. With host networking, such a worker may have moved.
-/// Otherwise its slurmd had been given a name of its own.
+/// Deletes records of workers that have another name in Slurm now. With host networking, such a worker may have moved to
+/// another Kubernetes node. Without it, its slurmd had registered under a name that the user chose.
 void delete_moved(const View& view, const Workers& workers, const Vacancies& vacancies, StaleRecords& found, Draft& draft) {
   const bool on_host = uses_host_network(view.in.nodeset.spec);
   // delete_of_hosts handles such records.
@@ -140,7 +140,7 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
   for (const auto& [name, node] : view.in.snapshot->nodes) {
     if (ordinal_of(name, prefix)) continue;  // Handled by delete_without_worker.
     if (view.has_worker(name) || view.in.other_workers.contains(name)) continue;
-    // A reason that somebody else gave for the machine must still be there when a worker returns.
+    // If somebody else gave the reason for the machine, a worker that returns must still find it.
     if (slurm::given_by_others(node->reason, slurm::Owner::kOperator) && !tells_refusal(*node)) continue;
     if (!stamped_by_us(view, *node) && !drained_by_pre_stop(view, *node)) continue;
     // Without host networking, or with DaemonSet, the place determines the name, unless the pod of the record has another node
@@ -149,7 +149,7 @@ void delete_moved(const View& view, const Workers& workers, const Vacancies& vac
     // A hold by others, a reservation, and jobs that wait for the node still need the record.
     if (view.goal == Goal::kServe && (outlives_worker(view, *node) || reserved(*node) || view.in.snapshot->job_names(name)))
       continue;
-    // The machine may run a slurmd of its own: a node that answers does not count as left behind.
+    // The machine may run a slurmd of its own, so a node that answers does not count as left by a worker.
     if (node->state.base != "DOWN") {
       if (found.answering.empty()) found.answering = name;
       continue;
@@ -191,13 +191,13 @@ bool awaits_bound_worker(const View& view, const slurm::Node& node) {
     const Host& host = view.in.hosts.at(place->kube_node);
     return host.fit.any() || host.wanted;
   }
-  // No place has this name now. If the Kubernetes node in the comment exists, its worker has another name. If it is gone, it
-  // may return.
+  // No place has this name now. If the Kubernetes node in the comment exists, its worker has another name. If that node is
+  // gone, it may come back.
   const auto comment = worker_comment(node.comment);
   return comment && !view.in.hosts.contains(core::get_string(*comment, {"node"}));
 }
 
-/// True if a worker of ours was the last one behind the node, or our preStop hook drained the node before its comment was
+/// True if the last slurmd of the node was one of our workers', or if our preStop hook drained the node before its comment was
 /// written.
 bool left_by_ours(const View& view, const slurm::Node& node) {
   if (stamped_by_us(view, node)) {
@@ -221,7 +221,7 @@ void delete_of_hosts(const View& view, StaleRecords& found, Draft& draft) {
     if (place && place->numbered()) continue;  // Handled by delete_without_worker.
     if (view.has_worker(name) || view.is_of_other_pod(name) || view.rival_of(name) != nullptr) continue;
     if (!left_by_ours(view, *node) || outlives_worker(view, *node) || awaits_bound_worker(view, *node)) continue;
-    // Pods of ours without a place are left alone, and so are their records.
+    // The operator does not manage our pods without a place, so it does not delete their records.
     if (std::ranges::any_of(view.in.pods, [&](const kube::PodPtr& pod) { return slurm_node_name(*pod) == name; })) continue;
     // Jobs that wait for the node still need its record.
     if (serves && view.in.snapshot->job_names(name)) continue;
@@ -276,7 +276,7 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
   if (!refused) {
     const std::optional<SlotKey> place = view.place_of(name);
     if (!has_other_conf(view, *record, place ? view.in.wanted_hash(*place) : view.in.hash)) return OldRecord::kStays;
-    // An administrator's drain also applies to the next pod, so the record stays unless that drain can be restored.
+    // An administrator's drain also applies to the next worker, so the record stays unless that drain can be restored.
     const bool taken = state.has("DRAIN") || state.has("FAIL");
     if (slurm::given_by_others(record->reason, slurm::Owner::kOperator) ||
         (taken && !slurm::held_by(record->reason, slurm::Owner::kOperator))) {
@@ -292,7 +292,7 @@ OldRecord judge_old_record(const View& view, const std::string& name) {
     return OldRecord::kStays;
   }
   if (drain == Restorable::kToBeNoted) return OldRecord::kAwaitsNote;
-  // A node may stay IDLE: if the drain by somebody else, or by slurmctld, is complete, the preStop hook does not set it DOWN.
+  // A node may stay IDLE: if somebody else's or slurmctld's drain is complete, the preStop hook does not set the node DOWN.
   const bool ended = state.base == "DOWN" || ((refused || drain == Restorable::kNoted) && state.base == "IDLE");
   return ended && view.slurm_fresh() && !reserved(*record) ? OldRecord::kDeletedFirst : OldRecord::kAwaitsDown;
 }

@@ -1,5 +1,5 @@
-// Writes what users read: counts, conditions, and events about lasting states. The status is computed from the facts, and
-// written only when it differs.
+// Writes the status for users: counts, conditions, and events about states that last. The status is computed from the facts,
+// and written only if it differs from the stored one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,14 +21,14 @@ namespace {
 
 using core::Json;
 
-/// Minimum interval for writes of mere counts, which change fast while workers come and go. Conditions are written at once.
+/// The minimum time between two writes that change only counts, which change often. Conditions are written at once.
 constexpr core::Duration kCountsEvery{500};
-/// A node that Slurm does not release is reported after this many refusals. A reservation may hold the node.
+/// The number of refusals after which a node that Slurm does not release is reported. A reservation may hold the node.
 constexpr int kBusyShown = 20;
 constexpr std::string_view kNotUsable = "NotUsable";
 /// The number of names that a message lists.
 constexpr std::size_t kNames = 3;
-/// A pod that still exists this long after its grace period is held by its finalizers.
+/// If a pod still exists this long after its grace period, its finalizers hold it.
 constexpr core::Duration kHeld{60000};
 
 api::NodeSetStatus count(const View& view, const PassResult& result, Draft& draft) {
@@ -100,8 +100,8 @@ void tell_suspects(const Workers& workers, Draft& draft) {
   if (!texts.empty()) draft.wrong(kNotRegistered, some(texts));
 }
 
-/// Reports what keeps wanted workers from accepting jobs. Returns true if all wanted workers are usable or set aside by users,
-/// and not all of them are set aside.
+/// Reports why wanted workers do not accept jobs. Returns true if each wanted worker is usable or set aside by users, and at
+/// least one is usable.
 bool judge_workers(const View& view, const Workers& workers, Draft& draft) {
   std::vector<std::string> starting, placeless, unusable, aside, refused, old_conf;
   int usable = 0;
@@ -187,8 +187,8 @@ std::string earlier_text(const View& view, const Rollout& rollout) {
   return fmt::format("{} of {} workers still use an earlier template", rollout.earlier, view.desired);
 }
 
-/// Describes how many workers are out of service. They may be more than maxUnavailable, because workers count that are not
-/// being updated, such as the new ones of a scale-out.
+/// Describes how many workers are out of service. They may be more than maxUnavailable, because the number includes workers
+/// that are not being updated, such as the new ones of a scale-out.
 std::string out_of_service_text(const Rollout& rollout) {
   const std::string missing = rollout.missing > 0 ? fmt::format(" ({} of them missing)", rollout.missing) : "";
   if (rollout.unavailable <= rollout.most)
@@ -240,7 +240,7 @@ void judge_revisions(const View& view, const Rollout& rollout, Draft& draft) {
   draft.up_to_users("OnDelete", std::move(how));
 }
 
-/// Reports what is wrong with the NodeSet's partition. Returns false if Slurm says that it does not have the wanted partition.
+/// Reports problems of the NodeSet's partition. Returns false if Slurm reports that it does not have the wanted partition.
 bool judge_partition(const View& view, Draft& draft) {
   const api::NodeSetPartition& wanted = view.in.nodeset.spec.partition;
   if (view.goal != Goal::kServe || !wanted.enabled) return true;
@@ -297,7 +297,7 @@ std::set<SlotKey> places_to_create(const View& view, const Workers& workers, con
   return out;
 }
 
-/// Adds to the intent what happens to the record under the name of a worker that is to be created.
+/// Adds to the intent the changes of the record whose name a worker to be created has.
 void intend_for_record(const View& view, const PassResult& result, const std::string& node, plan::Intent& intent) {
   const slurm::Node* record = view.known_record(node);
   if (record == nullptr) return;
@@ -356,7 +356,7 @@ void judge_scaling(const View& view, const PassResult& result, Draft& draft) {
   if (to_delete > 0) draft.waiting("ScalingIn", fmt::format("deleting {} worker{}", to_delete, to_delete == 1 ? "" : "s"));
 }
 
-/// Replaces the numbers after `prefix`, such as "cpu-", so that every worker has the same text: pods "cpu-*" is forbidden.
+/// Replaces numbers after `prefix`, such as "cpu-", by "*", so that all workers have the same text: pods "cpu-*" is forbidden.
 std::string without_ordinals(std::string text, std::string_view prefix) {
   for (std::size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;) {
     at += prefix.size();
@@ -370,8 +370,8 @@ struct Alike {
   std::size_t more = 0;
 };
 
-/// Merges problems that differ only in the worker that they name. Returns at most `limit` entries. The last of these also
-/// counts the problems that would need further entries.
+/// Merges problems that differ only in the worker that they name. Returns at most `limit` entries. If there are more, the last
+/// entry also counts the problems of all others.
 std::vector<Alike> merge_alike(const View& view, std::vector<Problem> found, std::size_t limit) {
   std::vector<Alike> out;
   std::map<std::string, std::size_t> places;
@@ -429,12 +429,12 @@ void judge_pods(const View& view, const Workers& workers, const ExtraConf& extra
   }
   for (Alike& alike : merge_alike(view, pod_problems(live), kNames)) add_alike(std::move(alike), true, "Run", draft);
   for (Alike& alike : merge_alike(view, refused_files(all), kNames)) add_alike(std::move(alike), true, "Run", draft);
-  // Report doubts only if a worker with this template does not run: a running slurmd proves more than our check.
+  // Report doubts only if no worker with this template runs: a running slurmd proves more than our check.
   if (!extra_conf.doubts.empty() && !pod_problems(current).empty()) draft.wrong("ExtraConfSuspect", extra_conf.doubts, "Run");
 }
 
-/// Reports deleted workers whose finalizers keep them, because no other worker takes their places. If the host is lost, the pod
-/// waits for its kubelet, whatever finalizers the pod has.
+/// Reports deleted workers that finalizers hold, because no other worker can take their places. On a lost host, a pod waits for
+/// its kubelet, so its finalizers are not reported.
 void tell_held_pods(const View& view, const Workers& workers, Draft& draft) {
   std::vector<Problem> held;
   for (const Worker& worker : workers) {
@@ -461,8 +461,8 @@ bool keeps_nodeset(const View& view, const StaleRecords& stale) {
   return view.in.meta().terminating() && view.in.pods.empty() && !stale.withheld.empty();
 }
 
-/// True if a worker of this NodeSet contributes to the doubt about Slurm's answers, or if the NodeSet has something that would
-/// be deleted without that doubt.
+/// True if the doubt about Slurm's answers comes from a worker of this NodeSet, or if the doubt delays a deletion of this
+/// NodeSet.
 bool concerned(const View& view, const PassResult& result) {
   return (view.in.snapshot != nullptr && view.in.snapshot->other_cluster) || !result.scale_in.withheld.empty() ||
          keeps_nodeset(view, result.stale) || result.fates.rollout.withheld ||
@@ -482,8 +482,8 @@ void judge_stop(const View& view, const PassResult& result, Draft& draft) {
   }
 }
 
-/// Sets the condition DeletionsStopped for a loss of Kubernetes nodes. Sets it even if the stop switch or the doubt is the
-/// stronger reason, because the condition's message records what was lost.
+/// Sets the condition DeletionsStopped for a loss of Kubernetes nodes. Sets it even if the stop switch or the doubt also stops
+/// deletions, because the message of the condition records the loss.
 void set_node_loss(const View& view, Conditions& conditions) {
   const NodeLoss& loss = view.in.node_loss;
   if (!loss.any()) return;
@@ -597,13 +597,13 @@ void write_status(const View& view, const PassResult& result, Draft& draft) {
       return;
     }
   }
-  // The variant makes a different status a different step. So a status that changes with every pass does not count as a step
-  // that is repeated in vain.
+  // The variant makes each status a different step. So a status that changes with each pass does not count as a step that is
+  // repeated without effect.
   step->id.variant = fmt::format("{}, {} of {} ready", step->reason, status.ready_replicas, status.replicas);
   if (!draft.wish_now(step->id)) return;
   draft.lane("status").add(std::move(*step));
   tell_restored(view, workers, status.drains_to_restore, draft);
-  // This is reported once, because the status of this pass records the new number of workers.
+  // Only this pass reports the change, because its status records the new number of workers.
   if (view.goal == Goal::kServe && view.desired != before.desired) {
     const bool more = view.desired > before.desired;
     draft.event("Normal", more ? "ScalingUp" : "ScalingDown", more ? "ScaleUp" : "ScaleDown",

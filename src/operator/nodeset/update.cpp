@@ -16,12 +16,12 @@
 namespace op::nodeset {
 namespace {
 
-/// Nothing wakes the NodeSet when a job that waits for a node is cancelled, or when a worker's time to register is over.
+/// No event wakes the NodeSet when a job that waits for a node is cancelled, or when a worker's time to register is over.
 constexpr Change kKeptAgain{core::Duration{30000}, "workers that were left out of an update may be updated"};
 
-/// The time for which an answer of the API server about a template is valid: if the template was accepted, if it was refused,
-/// and if there was no answer. A refusal is asked about again soon, because an administrator can change its cause at any
-/// moment.
+/// How long an answer of the API server about a template is valid: kAcceptedFor if it accepts the template, kRefusedFor if it
+/// refuses it, kUnansweredFor if there was no answer. Refusals are asked about again soon, because an administrator can remove
+/// the cause at any moment.
 constexpr core::Duration kAcceptedFor{10 * 60 * 1000}, kRefusedFor{60000}, kUnansweredFor{5000};
 
 /// Returns the ordinals that no worker and no other pod uses.
@@ -41,7 +41,7 @@ bool needs_new_record(const View& view, const Worker& worker) {
   return on_host || worker.pod->host_network || view.node_name(worker.key) != worker.node;
 }
 
-/// Returns what would be lost with the worker, or why it cannot be replaced, or "".
+/// Returns what a replacement of the worker would lose, or why the worker cannot be replaced, or "".
 std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free, Fates& fates) {
   if (worker.user_cordon) return "pod " + pod_text(worker) + " was cordoned, and its successor would not be";
   if (worker.kube_cordon()) {
@@ -68,7 +68,7 @@ std::string why_kept(const View& view, const Worker& worker, FreeOrdinals& free,
   const bool held = held_by_others(record) && !tells_refusal(record);
   if (record.state.has("FAIL") || (held && record.state.base == "DOWN" && !record.state.has("DRAIN")))
     return "somebody set " + worker.node + " down or failing";
-  // The record in Slurm reserves the worker's number for its successor, unless somebody else may hold the node.
+  // The worker's record reserves its number for its successor, unless somebody else may hold the node.
   if (worker.key.numbered() && (held || !stamped_by_us(view, record)) && free.has_before(worker.key.ordinal))
     return "another number than that of " + worker.node + " would be the next";
   if (!needs_new_record(view, worker)) return {};
@@ -112,21 +112,21 @@ void choose(const View& view, Worker& worker) {
   worker.fate = {Fate::Kind::kUpdate, Fate::Cause::kEarlier, update_reason(view)};
 }
 
-/// True if this pass has to write the drain of others to the status first, so that the worker can be replaced.
+/// True if this pass must first write a drain by others to the status, so that the worker can be replaced later.
 bool awaits_note(const View& view, const Worker& worker) {
   return worker.record != nullptr && needs_new_record(view, worker) &&
          judge_restorable(view, worker.key, *worker.record) == Restorable::kToBeNoted;
 }
 
-/// True if the worker is ready but Slurm has not pinged its node yet, as after every drain that ends.
+/// True if the worker is ready but Slurm has not pinged its node yet. This happens after each drain that ends.
 bool is_about_to_answer(const Worker& worker) {
   return worker.ready() && worker.record != nullptr && worker.record->state.has("NOT_RESPONDING") &&
          worker.record->state.base != "DOWN";
 }
 
-/// Returns the rank of a worker. Workers with smaller ranks are updated first: those that do not serve, then idle ones, then
-/// those whose jobs end soonest. A busy worker that made room for idle ones must not be drained again before them only because
-/// Slurm has not pinged its node yet.
+/// Returns the rank of a worker. Workers with smaller ranks are updated first: workers that do not serve, then idle workers,
+/// then workers whose jobs end soonest. A busy worker that was resumed in favour of idle ones must not be drained before them
+/// again only because Slurm has not pinged its node yet.
 auto rank(const View& view, const Worker& worker) {
   const bool serves = is_available(view, worker) || (worker.busy() && is_about_to_answer(worker));
   return std::tuple(serves, worker.busy(), deadline_rank(worker), worker.record != nullptr && reserved(*worker.record),
@@ -136,28 +136,28 @@ auto rank(const View& view, const Worker& worker) {
 /// The tolerance of gives_way(): creationTimestamp is in whole seconds, and a drain is noticed up to two seconds late.
 constexpr core::Duration kCreated{3000};
 
-/// True if a busy worker that was drained for a previous template makes room for idle ones, because its jobs may last for days.
-/// Its next drain is younger than the template, so a worker does this only once per template.
+/// True if a busy worker that was drained for a previous template is resumed in favour of idle ones, because its jobs may last
+/// for days. Its next drain is newer than the template, so this happens only once for each template.
 bool gives_way(const View& view, const Worker& worker, const std::optional<core::WallTime>& template_since) {
   return template_since && worker.busy() && worker.ready() && worker.drained_for &&
          view.in.now - *worker.drained_for < *template_since + kCreated;
 }
 
-/// True if the API server will refuse the pod however often it is asked. A quota is different: it has room once the worker is
+/// True if the API server would refuse the pod each time. Not for a quota, which has room once the worker is
 /// deleted.
 bool refuses(const core::Error& error) {
   return error.code == core::ErrorCode::kInvalid ||
          (error.code == core::ErrorCode::kForbidden && error.message.find("exceeded quota") == std::string::npos);
 }
 
-/// True if the error only says that a dry run is not possible: an admission webhook with side effects is not called in a dry
-/// run. Then nothing is known against the pod.
+/// True if the error only means that no dry run is possible: an admission webhook with side effects is not called in a dry run.
+/// Such an error does not show that the API server would refuse the pod.
 bool cannot_be_dry(const core::Error& error) {
   return error.message.find("does not support dry run") != std::string::npos;
 }
 
-/// Decides whether the API server must be asked if it would create workers of the newest template. An update deletes no worker
-/// before that is known. Stores in `out` what the last answer means.
+/// Decides whether to ask the API server if it would create workers of the newest template. An update deletes no worker before
+/// the answer. Stores the meaning of the last answer in `out`.
 void check_template(const View& view, const Worker& first, Rollout& out) {
   const std::optional<SeenTemplate>& seen = view.in.seen.checked_template;
   const bool known = seen && seen->hash == view.in.hash;
@@ -254,10 +254,10 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   std::size_t unavailable = 0;
   for (Worker& worker : workers) {
     if (worker.life != Life::kLive || worker.goes()) continue;
-    // A worker that somebody took out of service does not use up maxUnavailable.
+    // A worker that somebody took out of service does not count towards maxUnavailable.
     const bool serves = is_available(view, worker) || set_aside(worker);
     if (!serves) ++unavailable;
-    // Workers of the other scalingMode are replaced anyway.
+    // Workers of the other scalingMode are replaced by the switch.
     if (is_earlier(view, worker) && view.of_mode(worker.key)) {
       if (!in_place) in_place = find_in_place(view);
       if (view.in.below_partition(worker.key)) {
@@ -281,7 +281,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   if (out.state != Rollout::State::kRolls) {
     for (Worker& worker : workers) worker.in_place = worker.in_place && !is_earlier(view, worker);
   }
-  // A worker that was drained for an update stays drained while the update is blocked for a moment.
+  // A worker that was drained for an update stays drained while the update is blocked for a short time.
   const bool goes_on =
       out.state == Rollout::State::kRolls || (out.state == Rollout::State::kBlocked && can_create(view, extra_conf));
   if (!goes_on) return out;
@@ -312,7 +312,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   if (!drained.empty() || !ranked.empty()) {
     check_template(view, drained.empty() ? *ranked.front().second : *drained.front(), out);
-    // If the API server would refuse the new pod, nothing is updated, and workers that were drained for it serve again.
+    // If the API server would refuse the new pod, no worker is updated, and workers that were drained for it are resumed.
     if (!out.refusal.empty()) return out;
     if (out.unchecked) ranked.clear();
   }
@@ -322,7 +322,7 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   const std::optional<core::WallTime> template_since = newest_revision_since(view);
   for (Worker* worker : drained) {
     if (idle > 0 && gives_way(view, *worker, template_since)) {
-      --idle;  // The worker is resumed. Once it serves, an idle worker takes its turn.
+      --idle;  // The worker is resumed. Once it serves, an idle worker is drained instead.
     } else {
       choose(view, *worker);
       ++out.under_way;
@@ -331,12 +331,12 @@ Rollout judge_rollout(const View& view, const ExtraConf& extra_conf, Fates& fate
   if (out.state != Rollout::State::kRolls) return out;
   for (const auto& [order, worker] : ranked) {
     const bool serves = is_available(view, *worker);
-    // While the record of a free number waits in Slurm for a successor, choose no further worker: the next worker would get
+    // While the record of a free number waits in Slurm for a successor, choose no further worker: the next new worker would get
     // that number, and the number of the chosen worker would stay free.
     const bool room = out.under_way < out.most && (view.by_host() || !free.has_awaited());
     if (!room || (serves && out.unavailable >= out.most)) break;
-    // A worker counts as under way while its drain is being written to the status. Otherwise one that serves would be chosen
-    // instead.
+    // While its drain is written to the status, a worker counts as being updated. Otherwise another worker that serves would be
+    // chosen instead.
     if (!awaits_note(view, *worker)) choose(view, *worker);
     ++out.under_way;
     if (serves) ++out.unavailable;

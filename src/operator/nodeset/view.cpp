@@ -15,10 +15,10 @@
 namespace op::nodeset {
 namespace {
 
-/// The time for which conditions are based on Slurm's last answer while Slurm does not answer.
+/// How long conditions show Slurm's last answer while Slurm does not answer.
 constexpr core::Duration kShown{30000};
 
-/// Returns the hash of what slurmd's --conf is made from.
+/// Returns the hash of the values from which slurmd's --conf is made.
 std::string hash_of_conf(const std::string& extra_conf, const PodLimits& limits) {
   if (limits.cpus == 0 && limits.memory_mib == 0) return core::short_hash(extra_conf, 10);
   return core::short_hash(fmt::format("{}\n{} {}", extra_conf, limits.cpus, limits.memory_mib), 10);
@@ -120,7 +120,7 @@ std::string View::name_problem(int ordinal) const {
   std::string out = problem_of(ordinal);
   if (out.empty()) return out;
   out += "; neither can be changed: make another NodeSet, with a name and a template.spec.hostname that fit";
-  // Longer numbers make longer names, so the names of lower ordinals may fit.
+  // Higher ordinals make longer names, so workers with lower ordinals may have valid names.
   int fit = 0;
   while (fit < ordinal && problem_of(fit).empty()) ++fit;
   if (fit > 0) out += fmt::format(", or scale this one to {} at most", fit);
@@ -144,7 +144,7 @@ NameOwner View::owner_of_name(const SlotKey& place) const {
   if (rival_of(node) != nullptr) return NameOwner::kOtherWorker;
   const bool names_nodeset = in.nodeset_names.contains(node) || node == slurm_node_set_name(in.nodeset.spec, in.meta().name);
   if (!slurm::has_answered(in.snapshot)) {
-    // An external slurmctld has nodes of others. Ours has only workers, so they are created without asking it.
+    // An external slurmctld has other nodes as well. Ours has only workers, so they are created without asking it.
     return names_nodeset || (in.controller && in.controller->external) ? NameOwner::kUnknown : NameOwner::kUs;
   }
   const slurm::Node* record = in.snapshot->node(node);

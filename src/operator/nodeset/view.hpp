@@ -1,5 +1,5 @@
-// The basis of a pass over a NodeSet: the observed facts, the goal, and what follows from both. Constant while the pass is
-// planned. Private to this folder.
+// The facts, the goal of a pass over a NodeSet, and what follows from both. Does not change while the pass is planned. Private
+// to this folder.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ struct Aim {
   std::vector<Problem> problems;  ///< Why the goal is not kServe.
 };
 
-/// The owner of the name that a worker would have in Slurm. Slurm accepts no node with the name of a NodeSet. If Slurm already
+/// The owner of the name that a worker would have in Slurm. A node cannot have the name of a NodeSet in Slurm. If Slurm already
 /// has such a node, the node keeps the name and the NodeSet waits.
 enum class NameOwner {
   kUs,
@@ -67,13 +67,13 @@ class View {
   /// True if the spec has changed since the status was written, so that what failed before may work now.
   [[nodiscard]] bool spec_changed() const { return in.meta().generation != in.nodeset.status.observed_generation; }
 
-  /// True if Slurm has answered completely. Sufficient for the status, and for acts that are checked live.
+  /// True if Slurm has answered completely. Sufficient for the status, and for acts that are checked when they are sent.
   [[nodiscard]] bool slurm_known() const { return slurm_known_; }
-  /// True if the answer is recent enough to conclude from what is missing in it. If it is not and there is something to do,
-  /// plan again after kFreshAgain: a later answer with the same content wakes nobody.
+  /// True if the answer is so recent that what is missing in it does not exist. If not, and there is something to do, plan
+  /// again after kFreshAgain, because a later answer with the same content wakes no key.
   [[nodiscard]] bool slurm_fresh() const { return slurm_fresh_; }
-  /// Returns how much longer Slurm's last answer may be shown although Slurm does not answer: a restart of slurmctld does not
-  /// change the workers. Not positive: the answer is too old, or there is none. Empty: Slurm answers.
+  /// Returns how much longer the status shows Slurm's last answer while Slurm does not answer: a restart of slurmctld does not
+  /// change the workers. Zero or less: the answer is too old, or there is none. Empty: Slurm answers.
   [[nodiscard]] std::optional<core::Duration> slurm_shown_for() const;
   [[nodiscard]] bool slurm_shows() const;
   /// Returns Slurm's record of the node. Null: there is none, or it is unknown.
@@ -87,7 +87,7 @@ class View {
 
   /// True if the Slurm node belongs to one of our pods that has a place.
   [[nodiscard]] bool has_worker(std::string_view node) const { return worker_nodes_.contains(node); }
-  /// True if the Slurm node belongs, or may belong, to a pod that is to be adopted or is deliberately left alone.
+  /// True if the Slurm node belongs, or may belong, to a pod that is to be adopted or that the operator does not manage.
   [[nodiscard]] bool is_of_other_pod(std::string_view node) const;
   /// Returns the part of the Slurm node names before the number.
   [[nodiscard]] std::string node_prefix() const;
@@ -97,7 +97,7 @@ class View {
   /// Returns the name in Slurm of the worker of a place. Not valid with host networking.
   [[nodiscard]] std::string node_name(const SlotKey& place) const;
   [[nodiscard]] NameOwner owner_of_name(const SlotKey& place) const;
-  /// True if a worker of this NodeSet, or of a former one of its name, made the record. The comment shows that, or the feature.
+  /// True if a worker of this NodeSet, or of an earlier one of its name, made the record, as its comment or feature shows.
   [[nodiscard]] bool is_own_record(const slurm::Node& record) const;
   /// Returns the place whose worker has this name in Slurm. nullopt: none of our places.
   [[nodiscard]] std::optional<SlotKey> place_of(std::string_view node) const;
@@ -110,8 +110,8 @@ class View {
   [[nodiscard]] const plan::Outcome* failure(const plan::StepId& id) const;
   /// Returns how long it takes until a failed step may be tried again. Not positive: it may be tried now.
   [[nodiscard]] core::Duration retry_in(const plan::StepId& id) const;
-  /// Returns how long to wait for something that may never happen. The wait lasts `limit`, counted from the time since which
-  /// `note` has been reported without a break.
+  /// Returns how long to wait for something that may never happen: `limit`, counted from the time since which the status has
+  /// reported `note` without interruption.
   [[nodiscard]] Wait wait_at_most(core::Duration limit, std::string_view reason, std::string note) const;
   /// Returns a step that reports an event about the NodeSet.
   [[nodiscard]] plan::Step event_step(std::string_view type, std::string_view reason, std::string_view action,

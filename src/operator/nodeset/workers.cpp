@@ -1,4 +1,4 @@
-// Decides which workers should exist: their ordinals, their creation, and the NodeSet's finalizer.
+// Decides which ordinals should have workers, creates the workers, and keeps the NodeSet's finalizer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,18 +17,18 @@
 namespace op::nodeset {
 namespace {
 
-/// The time for which a creation waits for slurmctld to notice the end of the previous slurmd, whose record has another --conf.
+/// How long a creation waits until slurmctld has noticed the end of the previous slurmd, whose record has another --conf.
 constexpr core::Duration kAwaitDown{10000};
-/// The time after its grace period for which a terminating pod still holds its place, because its Kubernetes node may be lost.
+/// How long a terminating pod holds its place after its grace period, because its Kubernetes node may be lost.
 constexpr core::Duration kOverdue{30000};
-/// The time for which a name that another pod has is not tried again.
+/// How long the operator does not try a name again that another pod has.
 constexpr core::Duration kTakenName{60000};
-/// The time for which the deletion of a NodeSet waits for Slurm, to delete the records of the workers. Slurm has to answer, and
-/// to notice the end of the last slurmd. Later, the Controller deletes the records that are left.
+/// How long the deletion of a NodeSet waits for Slurm, so that it can delete the records of the workers: Slurm must answer, and
+/// notice the end of the last slurmd. After that, the Controller deletes the records that are left.
 constexpr core::Duration kRecordsGrace{5 * 60 * 1000};
 constexpr core::Duration kNextAnswer{300};
-/// The time until the operator asks again whether the NodeSet is being deleted. It asks if some of the NodeSet's workers have
-/// no owner.
+/// If some of the NodeSet's workers have no owner, the operator asks the API server after this time whether the NodeSet is
+/// being deleted.
 constexpr core::Duration kStaysAgain{5000};
 
 plan::StepId create_id(const View& view, const SlotKey& place) {
@@ -49,12 +49,12 @@ core::Duration holds_for(const View& view, const kube::PodRecord& pod) {
 /// True if no other worker may be created for the worker's place.
 bool holds_place(const View& view, const Worker& worker) {
   if (worker.life != Life::kTerminating) return worker.fate.place_taken;
-  // Only a worker of this name can serve a job or reservation that waits for the node.
+  // A job or reservation waits for the node, and only a worker of this name can serve it.
   if (worker.record != nullptr && (reserved(*worker.record) || view.in.snapshot->awaited(worker.node))) return true;
   return holds_for(view, *worker.pod) > core::Duration{0};
 }
 
-/// True if no worker may be created for the place of an orphan: the orphan will be a worker, or is terminating and not overdue.
+/// True if no worker may be created for the orphan's place: the orphan is to be adopted, or is terminating and not overdue.
 bool holds_place(const View& view, const kube::PodRecord& orphan) {
   return !orphan.meta.terminating() || holds_for(view, orphan) > core::Duration{0};
 }
@@ -71,11 +71,11 @@ bool name_taken(const View& view, const SlotKey& place) {
 }
 
 constexpr std::string_view kNameConflict = "HostnameConflict";
-/// The time until the operator looks again whether a name is free. The deletion of the other NodeSet does not wake this
-/// NodeSet.
+/// The time until the operator checks again whether a name is free. No event wakes this NodeSet when the other NodeSet is
+/// deleted.
 constexpr core::Duration kNameMayBeFree{30000};
 
-/// Reports another NodeSet with the same name in Slurm. Workers with our feature would be in that NodeSet's partition.
+/// Reports another NodeSet with the same name in Slurm. Workers with our feature would be in the partition of that NodeSet.
 void tell_namesake(const View& view, Draft& draft) {
   if (view.in.namesake.empty()) return;
   draft.wrong(kNameConflict,
@@ -128,7 +128,7 @@ bool has_key(const View& view, Draft& draft) {
   return false;
 }
 
-/// Returns how many creations to try: all, one to see whether creations work again, or none yet.
+/// Returns how many pods to create now: all, one to test whether creations succeed again, or none.
 std::size_t tries(const View& view, const Vacancies& vacancies, Draft& draft) {
   if (view.spec_changed()) return kCreatesPerPass;
   const plan::Outcome* latest = nullptr;
@@ -152,18 +152,18 @@ plan::Step created_event(const View& view, std::vector<std::string> names) {
 }
 
 /// True if the record of an earlier worker is deleted before the next worker is created. The deletion is tried only once,
-/// because a worker must not wait for Slurm.
+/// because the creation of a worker must not wait for Slurm.
 bool record_goes_first(const View& view, OldRecord old, Finalizer finalizer, const plan::StepId& id, Draft& draft) {
-  // A NodeSet that gets its finalizer now had no worker.
+  // A NodeSet without a finalizer so far has had no worker.
   if (old != OldRecord::kDeletedFirst || finalizer == Finalizer::kChanged) return false;
   if (view.failure(id) == nullptr) return true;
   draft.remember(id);
   return false;
 }
 
-/// True if something has to happen to the Slurm node before its next worker is created.
+/// True if the next worker cannot be created yet, because its Slurm node must change first.
 bool waits_for_node(const View& view, const std::string& node, OldRecord old, const NodeNames& draining, Draft& draft) {
-  // Slurm has no conditional writes: the drain of the previous pod's node must not hit the next pod's slurmd.
+  // Slurm has no conditional writes, so a drain for the previous pod must not reach the slurmd of the next pod.
   if (draining.contains(node)) {
     draft.wake_after(kNextAnswer, "waiting for the drain of " + node);
     return true;
@@ -189,7 +189,7 @@ struct Recipe {
 /// The recipes by revision. A revision is missing if no worker can be created from it now.
 using Recipes = std::map<std::string, Recipe, std::less<>>;
 
-/// Returns the same facts with the spec that the base revision recorded. Names stay the present ones.
+/// Returns the same facts with the spec that the base revision recorded, but with the present names.
 core::Result<std::shared_ptr<const Observed>> with_base(const Observed& in) {
   const auto base = std::ranges::find_if(
       in.revisions, [&](const kube::ObjectPtr& revision) { return revision->meta.label(api::kLabelRevisionHash) == in.base; });
@@ -206,7 +206,7 @@ Recipes find_recipes(const View& view, const Vacancies& vacancies, const ExtraCo
   for (const SlotKey& place : vacancies.places) {
     const std::string& revision = view.in.wanted_hash(place);
     const bool newest = revision == view.in.hash;
-    // Problems of the newest revision are reported where they were found.
+    // Other code reports the problems of the newest revision.
     if (out.contains(revision) || (newest && (!extra_conf.refusal.empty() || view.in.newer))) continue;
     core::Result<std::shared_ptr<const Observed>> in =
         newest ? std::shared_ptr<const Observed>(&view.in, [](const Observed*) {}) : with_base(view.in);
@@ -220,8 +220,8 @@ Recipes find_recipes(const View& view, const Vacancies& vacancies, const ExtraCo
   return out;
 }
 
-/// For each pod name, the Slurm node that a pod of that name left behind. A worker that has moved between hosts left a node on
-/// each. A record that has to be deleted before the next worker takes precedence, then the node whose slurmd started last.
+/// The Slurm node that an earlier pod of each name left. A worker that has moved between hosts left a node on each. A record
+/// that must be deleted before the next worker takes precedence, then the node whose slurmd started last.
 using LeftNodes = std::map<std::string, const slurm::Node*, std::less<>>;
 
 LeftNodes find_left_nodes(const View& view) {
@@ -238,9 +238,9 @@ LeftNodes find_left_nodes(const View& view) {
   return out;
 }
 
-/// Returns the Slurm node of the pod to be created, as far as it is known. "": it is unknown. If Slurm has no node of the pod's
-/// hostname, it is the node that the previous pod of this name left behind. With host networking, the next pod may come to the
-/// same Kubernetes node. A slurmd with a name of its own registers under that name again.
+/// Returns the Slurm node of the pod to be created, as far as it is known. "": it is unknown. If Slurm has no node with the
+/// pod's hostname, the result is the node that the previous pod of this name left. With host networking, the next pod may run
+/// on the same Kubernetes node. A slurmd with a name that the user chose registers under that name again.
 std::string node_before(const View& view, const LeftNodes& left, const std::string& pod, const core::Json& body) {
   std::string hostname = core::get_string(body, {"spec", "hostname"});
   if (!hostname.empty() && view.known_record(hostname) != nullptr) return hostname;
@@ -316,7 +316,7 @@ Finalizer keep_finalizer(const View& view, plan::Lane& lane, Draft& draft) {
   return Finalizer::kChanged;
 }
 
-/// Reports pods that are left alone although they have names of our workers.
+/// Reports pods that the operator does not manage although they have names of our workers.
 void tell_unmanaged(const View& view, Draft& draft) {
   std::vector<std::string> of_others, relabelled;
   for (const kube::PodPtr& pod : view.in.unmanaged) {
@@ -337,8 +337,8 @@ void tell_unmanaged(const View& view, Draft& draft) {
   tell(std::move(relabelled), api::kLabelInstance, view.in.meta().name, "Set the label again, or delete the pods");
 }
 
-/// True if Slurm was asked after the last pod was gone. Until then, the pod's slurmd may register, so only a later answer shows
-/// what is left.
+/// True if Slurm was asked after the last pod was gone. An earlier answer is not enough, because the pod's slurmd could still
+/// register after it.
 bool asked_since_podless(const View& view) {
   return view.in.seen.podless_since && view.in.snapshot->requested_at > *view.in.seen.podless_since;
 }
@@ -351,14 +351,14 @@ FreeOrdinals::FreeOrdinals(const View& view, std::set<int> used) : used_(std::mo
     const std::optional<int> same = slot.key.numbered() ? std::nullopt : ordinal_of(slot.node, view.node_prefix());
     if (same) used_.insert(*same);
   }
-  // A Slurm that does not answer still has the nodes that it reported last.
+  // While Slurm does not answer, assume that it has the nodes of its last answer.
   if (!slurm::has_answered(view.in.snapshot) || uses_host_network(view.in.nodeset.spec)) return;
   const std::string prefix = view.node_prefix();
   const auto& nodes = view.in.snapshot->nodes;
   for (auto it = nodes.lower_bound(prefix); it != nodes.end() && it->first.starts_with(prefix); ++it) {
     const std::optional<int> ordinal = ordinal_of(it->first, prefix);
     if (!ordinal || used_.contains(*ordinal) || view.has_worker(it->first) || view.node_name({*ordinal}) != it->first) continue;
-    // A node that an administrator holds does not come first. Such a node is kept until that many workers are wanted again.
+    // A node that an administrator holds does not come first: its worker is created only when its number is needed.
     if (stamped_by_us(view, *it->second) && !held_by_others(*it->second)) awaited_.push_back(*ordinal);
   }
   std::ranges::sort(awaited_, std::greater{});
@@ -405,7 +405,7 @@ Vacancies find_vacancies(const View& view, const Fates& fates, Draft& draft) {
     if (!pod.meta.terminating()) return;
     ++leaving;
     const core::Duration left = holds_for(view, pod);
-    // The pod is overdue, but Slurm's last answer still holds its place. The next answer wakes the NodeSet.
+    // The pod is overdue, but it holds its place according to Slurm's last answer. The next answer wakes the NodeSet.
     if (left <= core::Duration{0}) return;
     wait = wait ? std::min(*wait, left) : left;
   };
@@ -444,7 +444,7 @@ Finalizer adopt_orphans(const View& view, Draft& draft) {
   if (view.goal != Goal::kServe) return Finalizer::kUnchanged;
   tell_unmanaged(view, draft);
   if (std::ranges::none_of(view.in.orphans, to_be_adopted)) return Finalizer::kUnchanged;
-  // A NodeSet that is deleted with --cascade=orphan releases its workers. If it adopted them again, the garbage collector would
+  // A NodeSet that is deleted with --cascade=orphan gives up its workers. If it adopted them again, the garbage collector would
   // delete them.
   if (!view.in.stays) draft.need(need_nodeset(view.in));
   if (!view.in.stays.value_or(false)) {
@@ -499,8 +499,8 @@ Finalizer create_workers(const View& view, const Vacancies& vacancies, const Ext
 Finalizer remove_finalizer(const View& view, const StaleRecords& records, const MaintenanceResult& maintenance, Draft& draft) {
   const bool cluster_ends = view.goal == Goal::kEndAll || (!view.in.controller && view.in.controller_error.empty());
   if (!cluster_ends && view.goal != Goal::kHold) {
-    // A NodeSet of our name that was deleted with --cascade=orphan leaves workers that no NodeSet manages. If Slurm does not
-    // know them, its answers stay in doubt. So do not wait for long: the next NodeSet of the name takes over workers and
+    // If a NodeSet of our name was deleted with --cascade=orphan, its workers remain unmanaged, and if Slurm does not know
+    // them, Slurm's answers stay in doubt. So do not wait long: the next NodeSet of the name adopts the workers and
     // records.
     const bool in_doubt = !view.in.stopped && !records.withheld.empty() && !view.in.orphans.empty();
     if (records.count > 0 && !in_doubt) return Finalizer::kUnchanged;
@@ -522,7 +522,7 @@ Finalizer remove_finalizer(const View& view, const StaleRecords& records, const 
     }
   }
   if (!release_claims(view, draft)) return Finalizer::kUnchanged;
-  // Remove the reservation finalizer first: only the NodeSet's own finalizer guarantees another pass.
+  // Remove the reservation finalizer first: only the NodeSet's own finalizer ensures that there is another pass.
   auto act = kube::remove_finalizer(resources::kNodeSet, view.in.meta(), api::kFinalizerReservation);
   if (act == nullptr) act = kube::remove_finalizer(resources::kNodeSet, view.in.meta(), api::kFinalizerNodeSet);
   const bool removes =

@@ -35,8 +35,8 @@ int port_of(const core::Json& container) {
   return 0;
 }
 
-/// Returns the port on which slurmrestd listens. It is the container's port of the name that the Service and the probes use.
-/// Users can set it in two places.
+/// Returns the port on which slurmrestd listens: the container's port with the name that the Service and the probes use. Users
+/// can set it in two places.
 int listening_port(const core::Json& container, const api::RestApiSpec& spec) {
   if (const core::Json* theirs = container_in(spec.pod_template, kAppRestApi)) {
     if (const int port = port_of(*theirs); port != 0) return port;
@@ -68,7 +68,7 @@ bool listens_at(const core::Json& container, int port) {
          });
 }
 
-/// True if the Service has IPv6 addresses. Then pods have them as well.
+/// True if the Service has IPv6 addresses. Then the pods have IPv6 addresses as well.
 bool has_ipv6(const kube::Object& service) {
   const core::Json* families = core::find(service.body, {"spec", "ipFamilies"});
   return families != nullptr && families->is_array() && std::ranges::find(*families, core::Json("IPv6")) != families->end();
@@ -81,7 +81,7 @@ std::string_view any_address(const Observed& observed) {
   return both ? "[::]" : "0.0.0.0";
 }
 
-/// Returns the container. Without accounting, slurmrestd does not load the plugin for slurmdbd, which would end the process.
+/// Returns the container. Without accounting, slurmrestd does not load the plugin for slurmdbd, which would make it exit.
 core::Json slurmrestd_container(const Observed& observed) {
   const api::RestApiSpec& spec = observed.restapi.spec;
   core::Json out{
@@ -91,7 +91,7 @@ core::Json slurmrestd_container(const Observed& observed) {
       {"args", core::Json::array({"-s", observed.accounting ? "openapi/slurmctld,openapi/slurmdbd" : "openapi/slurmctld"})},
       {"env", core::Json::array({{{"name", "SLURM_JWT"}, {"value", "daemon"}},
                                  {{"name", "SLURMRESTD_SECURITY"}, {"value", "disable_unshare_files,disable_unshare_sysv"}},
-                                 // slurmrestd gets requests every second, and would log each of them.
+                                 // slurmrestd gets requests every second, and would log each request.
                                  {{"name", "SLURMRESTD_DEBUG"}, {"value", "error"}}})},
       {"ports", core::Json::array({{{"name", kAppRestApi}, {"containerPort", api::kPortSlurmrestd}, {"protocol", "TCP"}}})},
       {"securityContext", ids(false)},
@@ -150,9 +150,9 @@ core::Json build_deployment(const Observed& observed) {
                      container_image(spec.pod_template, kAppRestApi, spec.slurmrestd, kDefaultSlurmrestdImage),
                      spec.pod_template);
   }
-  // slurmrestd reads its configuration once. It has no auth/slurm key, because it uses its callers' tokens. Its pods are
+  // slurmrestd reads its configuration once. It has no auth/slurm key, because it uses the tokens of its callers. Its pods are
   // replaced only for settings for which slurmctld restarts as well, and for the address of slurmdbd. With an external
-  // slurmctld, slurmrestd is the only reader of the file, so all of it counts.
+  // slurmctld, only slurmrestd reads the file, so each change replaces the pods.
   const std::string digest = observed.external     ? core::short_digest(text)
                              : observed.accounting ? slurmrestd_digest(text)
                                                    : restart_digest(text);

@@ -1,5 +1,5 @@
 // The controller of RestApis: the slurmrestd of a Controller. A key is the "ns/name" of a RestApi. declaration.cpp says which
-// changes wake it.
+// changes wake the controller.
 //
 // Folder src/operator/restapi: the controller of RestApis. Uses operator/common, and no other controller.
 #pragma once

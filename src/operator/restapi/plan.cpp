@@ -13,7 +13,7 @@
 namespace op::restapi {
 namespace {
 
-/// True if everything that the operator makes the pod mount exists. Volumes of the user's pod template are not checked.
+/// True if all objects exist that the operator mounts in the pod. Volumes of the user's pod template are not checked.
 bool mountable(const Observed& observed) {
   return observed.config_map && core::find(observed.config_map->body, {"data", kSlurmConf}) != nullptr &&
          (!observed.restapi.spec.sssd_conf_ref || observed.sssd_conf.usable());
@@ -102,7 +102,7 @@ void plan_end(const Observed& observed, plan::Plan& plan) {
     return;
   }
   plan.intent.summary += ": " + needed->waiting;
-  // Drains need a slurmrestd. It may not exist yet, or may have to be replaced.
+  // Workers can be drained only through slurmrestd, which may not exist yet or may have to be replaced.
   if (observed.parse_error.empty() && needed->at_work) plan_children(observed, plan);
   plan_status(observed, {{"Terminating", "the RestApi is being deleted", Problem::Kind::kComing}}, false, needed->waiting,
               plan);

@@ -1,5 +1,5 @@
-// Checks that each field of a spec has an effect or is reported to have none, and that its effect ends when it is removed. For
-// the tests of each controller.
+// Checks that each field of a spec has an effect or is reported to have none, and that the effect ends when the field is
+// removed. The tests of all controllers use it.
 #pragma once
 
 #include <functional>
@@ -25,8 +25,8 @@ struct State {
 /// Returns the state after each of these specs, which are applied in turn to one new world.
 using States = std::function<std::vector<State>(const std::vector<core::Json>& specs)>;
 
-/// Findings by field: "no effect", "told" if FieldsNotActedOn lists the field, or what is wrong. A field that has an effect has
-/// no finding.
+/// Findings by field: "no effect"; "told" if FieldsNotActedOn lists the field; otherwise a description of the error. A field
+/// that has an effect has no finding.
 using Findings = std::map<std::string, std::string>;
 
 /// Sets, changes and removes each field in turn, at every depth, including fields that `base` lacks, and reverts each change.
@@ -36,7 +36,7 @@ using Findings = std::map<std::string, std::string>;
 Findings field_findings(const char* kind, const core::Json& base, const States& states,
                         const std::vector<std::string>& fixed = {});
 
-/// `begin` makes a world for the first spec; `ask` returns the state after a spec. `begin` is called once for each first spec.
+/// Returns States that apply the specs to one world. `begin` creates it for the first spec. `ask` returns the state of a spec.
 template <class W>
 States in_turn(std::function<W(const core::Json&)> begin, std::function<State(W&, const core::Json&)> ask) {
   struct Begun {
@@ -59,10 +59,10 @@ States in_turn(std::function<W(const core::Json&)> begin, std::function<State(W&
   };
 }
 
-/// Removes what shows when and how often something was written.
+/// Removes the versions and times of writes, which differ between two writes of the same content.
 core::Json without_versions(core::Json json);
 
-/// Plans and carries out until nothing is left to do in two passes in a row, at most 60 times. Calls `kubelet` after each pass.
+/// Plans and carries out until two plans in a row are empty, at most 60 times. Calls `kubelet` after each pass.
 template <class Controller>
 void settle(
     World& world, const kube::Key& key, const std::function<void()>& kubelet = [] {}) {

@@ -1,5 +1,5 @@
-// Documents for tests of containers, pod specs and Service specs. The operator passes these on, so they may contain anything: a
-// pass must continue and report what is wrong.
+// Documents for tests of containers, pod specs and Service specs. The operator passes these on unchecked, so they may contain
+// anything. A pass must continue and report the parts that are wrong.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ inline Json some_pod(const char* container) {
 inline const Json kSomeService =
     Json::parse(R"({"port": 1, "spec": {"selector": {"a": "b"}, "ports": [{"name": "p", "port": 1}]}})");
 
-/// Collects all places in the document below `at`, including `at`.
+/// Collects the JSON pointers of all values in `json`, which is at `at`, including `at` itself.
 inline void places(const Json& json, const Json::json_pointer& at, std::vector<Json::json_pointer>& out) {
   out.push_back(at);
   if (json.is_object()) {
@@ -58,8 +58,8 @@ inline void places(const Json& json, const Json::json_pointer& at, std::vector<J
   }
 }
 
-/// Calls `attempt` with the document once for each place except the root and each kind of value there, and expects that it does
-/// not throw.
+/// Replaces each value in the document except the root by values of other types, calls `attempt` with each changed document,
+/// and expects that it does not throw.
 template <class Attempt>
 void with_anything_anywhere(const Json& document, Attempt attempt) {
   std::vector<Json::json_pointer> all;

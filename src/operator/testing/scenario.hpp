@@ -1,4 +1,4 @@
-// What the runners of tests/scenarios share. tests/scenarios/README.md describes the language.
+// The functions that all runners of tests/scenarios use. tests/scenarios/README.md describes the language.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -53,9 +53,9 @@ inline bool matches(std::string_view pattern, std::string_view text) {
   return false;
 }
 
-/// Compares what a scenario wants with what was found (nullopt: it does not exist). "(absent)" holds only if it does not exist,
-/// and "(present)" only if it does. Other texts are patterns, which a leading "!" negates. They never hold for what does not
-/// exist.
+/// Compares what a scenario wants with what was found (nullopt: the thing does not exist). "(absent)" matches only a thing that
+/// does not exist, and "(present)" only one that does. Other texts are patterns for things that exist. A leading "!" negates a
+/// pattern.
 inline bool holds(std::string_view want, const std::optional<std::string>& found) {
   if (want == "(absent)") return !found.has_value();
   if (!found) return false;
@@ -75,7 +75,7 @@ inline std::string found_of(const core::Json& want, const std::optional<std::str
   return "\n  wanted: " + want.dump() + "\n  found:  " + found.value_or("(absent)");
 }
 
-/// Throws std::invalid_argument: a misspelt word would make a scenario pass for the wrong reason.
+/// Throws std::invalid_argument, because a scenario with a misspelt word could pass for the wrong reason.
 [[noreturn]] inline void unknown(std::string_view word) {
   throw std::invalid_argument("unknown: " + std::string(word));
 }
@@ -93,8 +93,8 @@ inline std::pair<std::string, core::Json> only_item(const core::Json& action) {
   return {action.begin().key(), action.begin().value()};
 }
 
-/// `run:` of a step: the maximum number of passes, and whether nothing may be left to do after them. "settle", the default: 25
-/// and nothing left. "once" is 1, "none" is 0.
+/// The value of `run:` in a step: the maximum number of passes, and whether nothing may be left to do after them. "settle", the
+/// default, means 25 passes after which nothing may be left. "once" means 1 pass, "none" means 0.
 struct Run {
   int passes = 25;
   bool must_rest = true;
@@ -136,8 +136,8 @@ std::string read_state(const std::string& text, Flags& flags) {
   return base;
 }
 
-/// `node: {name, state, reason, comment, features, topology, started, weight, address, hostname}`: changes what is given, and
-/// keeps the rest. An example of a state is "IDLE+DRAIN".
+/// Reads `node: {name, state, reason, comment, features, topology, started, weight, address, hostname}`. Changes the members
+/// that are given, and keeps the others. An example of a state is "IDLE+DRAIN".
 inline void read_node(slurm::Node& node, const core::Json& want) {
   check_keys(want, {"name", "state", "reason", "comment", "features", "topology", "started", "weight", "address", "hostname",
                     "cpus", "memory", "gres", "partitions"});
@@ -159,15 +159,15 @@ inline void read_node(slurm::Node& node, const core::Json& want) {
   if (want.contains("features")) node.features = node.active_features = want["features"].get<std::vector<std::string>>();
 }
 
-/// The state as `read_node` parses it, and the reason: "IDLE+DRAIN bad disk".
+/// Returns the state in the format that `read_node` parses, followed by the reason: "IDLE+DRAIN bad disk".
 inline std::string text_of(const slurm::Node& node) {
   std::string out = node.state.base;
   for (const std::string& flag : node.state.flags) out += "+" + flag;
   return node.reason.empty() ? out : out + " " + node.reason;
 }
 
-/// `job: cpu-0`, which runs there, or `job: {id, on, requires, state, prolog, partition, limited, requeue, licenses, gres}`.
-/// The job ends in an hour, unless `limited` is false: then it has no limit.
+/// Reads `job: cpu-0`, a job on that node, or `job: {id, on, requires, state, prolog, partition, limited, requeue, licenses,
+/// gres}`. The job ends in an hour. With `limited: false`, it has no time limit.
 inline slurm::Job read_job(const core::Json& want, core::WallTime now) {
   slurm::Job job;
   const core::Json said = want.is_object() ? want : core::Json{{"on", want}};
@@ -191,7 +191,7 @@ inline slurm::Job read_job(const core::Json& want, core::WallTime now) {
 
 // ---- Expectations ----
 
-/// True for steps that only report: `did` does not include them.
+/// True for steps that only report something. The expectation `did` ignores such steps.
 inline bool is_report(std::string_view id) {
   for (const char* prefix :
        {"status", "event ", "create ControllerRevision", "delete ControllerRevision", "renew ControllerRevision",
@@ -220,7 +220,7 @@ inline void expect_events(const core::Json& want, const std::vector<std::string>
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(matches(want[i].get<std::string>(), events[i])) << events[i];
 }
 
-/// Compares all existing things, by name. `text` describes a thing as the scenario does.
+/// Compares all existing things with `want`, by name. `text` describes a thing as scenarios do.
 template <class Things, class Text>
 void expect_each(const core::Json& want, const Things& things, const Text& text) {
   for (const auto& [name, thing] : things) EXPECT_TRUE(want.contains(name)) << "unexpected: " << name;
@@ -246,7 +246,7 @@ inline void expect_wake(const core::Json& want, const plan::Plan& last) {
 
 // ---- Files ----
 
-/// The files of tests/scenarios/FOLDER, sorted; empty outside of the repository's root.
+/// Returns the files of tests/scenarios/FOLDER, sorted. The list is empty outside of the root of the repository.
 inline std::vector<std::string> scenario_files(const std::vector<std::string>& folders) {
   std::vector<std::string> out;
   for (const std::string& folder : folders) {
@@ -260,7 +260,7 @@ inline std::vector<std::string> scenario_files(const std::vector<std::string>& f
   return out;
 }
 
-/// FOLDER_FILE, as the name of a test.
+/// Returns FOLDER_FILE as the name of a test.
 inline std::string scenario_name(const ::testing::TestParamInfo<std::string>& info) {
   const std::filesystem::path path(info.param);
   std::string out = path.parent_path().filename().string() + "_" + path.stem().string();

@@ -1,5 +1,5 @@
-// Runs the scenarios of tests/scenarios: a small world, what happens in it, and the controller's changes.
-// tests/scenarios/README.md describes them.
+// Runs the scenarios of tests/scenarios. A scenario has a small world, events in it, and the changes that the controller should
+// make. tests/scenarios/README.md describes the format.
 //
 //   RUN_SCENARIOS(restapi, RestApi);
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace op::testing {
 
-/// Runs a scenario. Implements the words that all folders share. Reports failures by GoogleTest assertions.
+/// Runs a scenario. Implements the actions and expectations that all folders share. Reports failures by GoogleTest assertions.
 class ScenarioRunner {
  public:
   /// `kind` is the kind of the object whose conditions a scenario expects.
@@ -32,14 +32,14 @@ class ScenarioRunner {
 
  protected:
   [[nodiscard]] virtual World& world() = 0;
-  /// Reads what the file contains besides its steps.
+  /// Reads the parts of the file other than its steps.
   virtual void begin(const Json& scenario);
   virtual void act(const std::string& verb, const Json& value);
   virtual void run(const Run& how);
   [[nodiscard]] virtual plan::Plan make_plan() = 0;
   virtual void expect(const std::string& what, const Json& want);
 
-  /// The key of an object in the namespace of the object that is planned for.
+  /// Returns the key of an object in the namespace of the object whose plan is tested.
   [[nodiscard]] kube::Key named(const std::string& name) const { return {key_.ns, name}; }
 
   kube::Key key_{"default", "demo"};

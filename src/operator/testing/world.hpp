@@ -1,8 +1,8 @@
 // A Kubernetes and a Slurm in memory, for scenarios of single controllers. The objects of Kubernetes are JSON documents, which
 // the real caches and observers read. The acts of plans are carried out on them one by one.
 //
-// The world is not a simulator: there is no garbage collection and no kubelet, and time passes only when a scenario advances
-// it. See sim/ for those.
+// The world is not a simulator: it has no garbage collection and no kubelet, and time passes only when a scenario advances it.
+// The simulator in sim/ has these.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +38,8 @@ namespace op::testing {
 
 using core::Json;
 
-/// How slurmctld answers. kIgnores: loads nothing; kRefuses: refuses slurm.conf; kForbids: refuses the token; kBabbles: its
-/// JSON cannot be read; kElsewhere: it is of another cluster; kSilent: it does not answer slurmrestd; kAway: nothing answers.
+/// How slurmctld answers. kObeys: normally; kIgnores: loads no slurm.conf; kRefuses: refuses slurm.conf; kForbids: refuses the
+/// token; kBabbles: not in JSON; kElsewhere: as another cluster; kSilent: not to slurmrestd; kAway: slurmrestd is away as well.
 enum class Slurmctld { kObeys, kIgnores, kRefuses, kAway, kForbids, kBabbles, kElsewhere, kSilent };
 
 class World {
@@ -81,7 +81,7 @@ class World {
     store(id, std::move(document));
   }
 
-  /// A user replaces the spec.
+  /// Replaces the spec, as a user does.
   void edit(const std::string& kind, const kube::Key& key, const Json& spec) {
     Json document = objects_.at({kind, key});
     if (document.value("spec", Json()) == spec) return;
@@ -90,7 +90,7 @@ class World {
     store({kind, key}, std::move(document));
   }
 
-  /// A user deletes the object. With finalizers, it is only marked.
+  /// Deletes the object, as a user does. An object with finalizers is only marked as being deleted.
   void remove(const std::string& kind, const kube::Key& key) {
     const auto it = objects_.find({kind, key});
     if (it == objects_.end()) return;
@@ -104,7 +104,7 @@ class World {
     }
   }
 
-  /// Cuts the object's watch: until `mend`, the cache keeps showing the object as it is now (or that it does not exist).
+  /// Cuts the object's watch. Until mend() is called, the cache shows the object, or its absence, as it is now.
   void cut(const std::string& kind, const kube::Key& key) {
     const Json* now_shown = find(kind, key);
     cut_[{kind, key}] = now_shown == nullptr ? std::nullopt : std::optional(*now_shown);
@@ -136,7 +136,7 @@ class World {
     return out;
   }
 
-  /// Sets whether Slurm is polled. If not, its present state remains the last answer and grows old.
+  /// Sets whether Slurm is polled. While it is not, its present state remains the last answer and becomes old.
   void poll(bool polls) {
     last_answer_ = nullptr;
     if (!polls) last_answer_ = snapshot();
@@ -223,7 +223,7 @@ class World {
     objects_[id] = std::move(document);
   }
 
-  /// All objects as caches show them. Objects whose watch is cut are shown as they were.
+  /// Returns all objects as the caches show them. An object whose watch is cut is shown as it was at that time.
   [[nodiscard]] std::vector<const Json*> shown() const {
     std::map<Id, const Json*> by_id;
     for (const auto& [id, document] : objects_) by_id[id] = &document;
@@ -330,7 +330,7 @@ class World {
     return out;
   }
 
-  /// The slurm.conf with which slurmctld runs, if a ConfigMap still has it.
+  /// Returns the slurm.conf with which slurmctld runs, or "" if no ConfigMap has it any more.
   [[nodiscard]] std::string loaded_text() const {
     for (const auto& [id, document] : objects_) {
       if (id.first != "ConfigMap") continue;
@@ -448,7 +448,7 @@ class World {
     return {};
   }
 
-  /// Deletes a node record as slurm::Target does: looks at the live node first.
+  /// Deletes a node record. Refuses if the live node is not in the state that slurm::Target would require.
   core::Result<void> run(const slurm::DeleteNode& act) {
     const auto it = nodes.find(act.node);
     if (it == nodes.end()) return {};
@@ -483,7 +483,7 @@ class World {
     return {};
   }
 
-  /// Replaces recipes: $copy by the copied value, others by a new value that contains the recipe. Adds public keys of $sshKey.
+  /// Replaces recipes: $copy by the copied value, others by a new value made from the recipe. Adds the public keys of $sshKey.
   Json with_values(Json document) {
     if (!document.contains("data") || !document["data"].is_object()) return document;
     const Json recipes = document["data"];
@@ -502,7 +502,7 @@ class World {
     return document;
   }
 
-  /// Returns the value that a recipe $copy stands for. Throws std::logic_error where kube::Target fails.
+  /// Returns the value for a recipe $copy. Throws std::logic_error if kube::Target would fail.
   [[nodiscard]] Json copied(const Json& recipe) const {
     const Json* source = find("Secret", {core::get_string(recipe, {"namespace"}), core::get_string(recipe, {"name"})});
     if (source == nullptr) throw std::logic_error("no Secret to copy from");

@@ -1,6 +1,6 @@
 // The controller of Tokens: a Slurm JWT for one user, in a Secret. A key is the "ns/name" of a Token. declaration.cpp says
-// which changes wake it. The Secrets of the key and of the token are read through the recorder, and their changes wake it as
-// well.
+// which changes wake the controller. It reads the Secrets of the key and of the token through the recorder, so changes of these
+// Secrets wake it as well.
 //
 // Folder src/operator/token: the controller of Tokens. Uses operator/common, and no other controller.
 #pragma once

@@ -20,7 +20,7 @@ struct Observed {
   SecretFacts key;                          ///< The signing key.
   api::SecretKeySelector target;            ///< The Secret and data key for the token.
   kube::Named<kube::SecretRecord> secret;   ///< The Secret that `target` names.
-  std::vector<kube::SecretPtr> superseded;  ///< Other Secrets of the Token, in which the token was before.
+  std::vector<kube::SecretPtr> superseded;  ///< Secrets that had the token before `target` changed.
 };
 
 }  // namespace op::token

@@ -12,12 +12,12 @@
 namespace op::token {
 namespace {
 
-/// The lifespan of a token that `scontrol token lifespan=infinite` asks for: INT_MAX - 1 seconds.
+/// The lifetime of a token of `scontrol token lifespan=infinite`: INT_MAX - 1 seconds.
 constexpr core::Duration kLongestLifetime{(2147483647LL - 1) * 1000};
 /// New Tokens cannot have a shorter lifetime. An older Token with a shorter one would be renewed all the time.
 constexpr core::Duration kShortestLifetime{10000};
-/// The longest wait for the next pass. The wait and the token's age use different clocks, so a correction of the wall clock, by
-/// which the age is measured, must be noticed soon.
+/// The longest wait for the next pass. The wait uses another clock than the token's age, which is measured by the wall clock. A
+/// limit makes the operator notice soon that the wall clock was corrected.
 constexpr core::Duration kLongestSleep{5 * 60 * 1000};
 
 core::Duration lifetime_of(const api::TokenSpec& spec) {
@@ -66,8 +66,8 @@ kube::StringMap annotations(const Observed& observed) {
   return out;
 }
 
-/// Returns the labels and annotations of the Token that the Secret lacks. Those that the Token no longer has stay on the
-/// Secret, because somebody else may have set them.
+/// Returns the labels and annotations of the Token that the Secret lacks. Labels and annotations that were removed from the
+/// Token stay on the Secret, because somebody else may have set them.
 core::Json lacking_metadata(const Observed& observed, const kube::ObjectMeta& secret) {
   core::Json out = core::Json::object();
   const auto compare = [&out](const char* field, const kube::StringMap& wanted, const kube::StringMap& have) {
@@ -91,13 +91,13 @@ core::Json new_secret(const Observed& observed) {
   return out;
 }
 
-/// Returns the data key under which our Secret has the token if it differs from the wanted key, or "".
+/// Returns the data key under which the Secret has the token, or "" if that is the wanted key.
 std::string_view key_before(const Observed& observed) {
   const std::string_view written = observed.secret.record->meta.annotation(kAnnotationSecretKey);
   return written == observed.target.key ? std::string_view{} : written;
 }
 
-/// Returns a patch with a new token. The patch also takes over a Secret of the Go operator, whose owner is the Secret of the
+/// Returns a patch with a new token. The patch also adopts a Secret of the Go operator, whose owner is the Secret of the
 /// key.
 core::Json renewal(const Observed& observed) {
   core::Json meta{
@@ -145,12 +145,12 @@ Decision renewal_due(const Observed& observed) {
   if (!observed.token.spec.refresh) return {};
   const auto issued = issued_at(observed);
   if (!issued) return {"it does not say when it was issued", {}};
-  // A token that was issued in the future is replaced as well. If the clock was set back, the age does not show that a token
+  // A token that was issued in the future is replaced as well: if the clock was set back, the token's age does not show that it
   // has expired.
   const core::Duration due = lifetime_of(observed.token.spec) * 4 / 5;
   const core::Duration age = observed.context.now - *issued;
   if (age >= due || age < core::Duration{-60000}) return {"it has reached four fifths of its life", {}};
-  // The wait uses another clock than the age, so it is limited: a wrong clock that is corrected must be noticed in time.
+  // The wait and the age use different clocks, so the wait is limited: a correction of the wall clock must be noticed in time.
   return {"", std::min(due - age, lifetime_of(observed.token.spec) / 10)};
 }
 
@@ -193,7 +193,7 @@ void plan_secret(const Observed& observed, plan::Plan& plan, std::vector<Problem
                              "labels or annotations of the Token have changed",
                              kube::merge_patch(kube::resources::kSecret, secret.meta, {{"metadata", std::move(meta)}})});
   }
-  // The old token stays valid until it expires, but nobody should use it any more.
+  // The old token stays valid until it expires, but the operator deletes it so that nobody uses it any more.
   for (const kube::SecretPtr& old : observed.superseded) {
     if (old->meta.terminating()) continue;
     plan.lane("superseded")
@@ -219,7 +219,7 @@ plan::Plan plan(const Observed& observed) {
   }
   for (Problem& problem : step_problems(observed.context.outcomes, out)) problems.push_back(std::move(problem));
 
-  // A token that is minted in this pass shows in the next one. Until then there is nothing to report.
+  // The status shows a token that was minted in this pass in the next pass. Until then there is nothing to report.
   if (problems.empty() && out.step_count() > 0) return out;
 
   const auto issued = issued_at(observed);
@@ -235,7 +235,7 @@ plan::Plan plan(const Observed& observed) {
   set_fields_not_acted_on(conditions, api::fields_not_acted_on(observed.token.spec));
   set_summary(conditions, ready, problems,
               ready || expired || std::ranges::any_of(problems, &Problem::wrong) ? "" : "the token is being created");
-  // The message names the Secret, because its name cannot be guessed if it is derived from the username.
+  // The message names the Secret, because users cannot guess a name that is derived from the username.
   if (ready)
     conditions.set(api::kConditionReady, true, "Ready",
                    "the token is in Secret " + observed.target.name + ", key " + observed.target.key);

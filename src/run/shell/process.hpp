@@ -7,7 +7,7 @@ namespace run {
 
 struct ProcessUsage {
   double cpu_seconds = 0;         ///< The sum of user and system time.
-  double start_time_seconds = 0;  ///< Since the epoch.
+  double start_time_seconds = 0;  ///< The start of the process, in seconds since the epoch.
   double resident_bytes = 0;
   double virtual_bytes = 0;
   double open_fds = 0;

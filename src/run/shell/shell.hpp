@@ -50,14 +50,14 @@ class Shell {
 
   [[nodiscard]] net::AsioLoop& loop() { return loop_; }
   [[nodiscard]] core::Random& random() { return random_; }
-  [[nodiscard]] core::Logger& log() { return *log_; }  ///< Only after start().
+  [[nodiscard]] core::Logger& log() { return *log_; }  ///< Call it only after start().
   /// Returns the text of /metrics.
   [[nodiscard]] std::string metrics_text();
   /// Logs an error that ends the process, and returns the exit code.
   int fatal(std::string_view what, const core::Error& error);
 
-  /// Serves health and metrics, begins, and runs until SIGTERM or SIGINT and the orderly end. Returns the exit code. A second
-  /// signal or an exception ends the process at once.
+  /// Serves health and metrics, calls begin(), and runs the loop until SIGTERM or SIGINT. Then calls end(). Returns the exit
+  /// code. A second signal or an exception ends the process at once.
   int run();
 
  protected:

@@ -7,7 +7,7 @@
 namespace slurm {
 namespace {
 
-/// The age up to which a list is good as evidence. A list is polled about every second, or less often if that takes long.
+/// The age up to which a list is good as evidence. A list is polled about every second, or less often if a poll takes long.
 constexpr core::Duration kGoodFor{15000};
 
 /// The largest number of users that a message names.
@@ -69,7 +69,7 @@ class Lineages {
   std::map<std::pair<std::string, std::string>, std::string> parents_;  ///< The parent account, by cluster and account.
 };
 
-/// Returns how an association is called in messages: "physics@site", "physics/debug@site of user ann".
+/// Returns the name of an association for messages: "physics@site", "physics/debug@site of user ann".
 std::string named(const accounting::Association& row) {
   std::string out = accounting::Place{row.account, row.partition, row.cluster}.text();
   return row.user.empty() ? out : out + " of user " + row.user;
@@ -110,7 +110,7 @@ std::string use_of_qos(std::string_view qos, const accounting::View& view) {
   }
   if (!associations.empty()) return "it is the default of " + some_users(associations);
   if (!preemptors.empty()) return "it is preempted by " + some_users(preemptors);
-  // slurmdbd would leave an empty list, and an association with an empty list may use all that the account above it may.
+  // slurmdbd would leave an empty list, and an association with an empty list may use each QOS that its parent may use.
   return limited.empty() ? "" : "it is the only QOS that may be used by " + some_users(limited);
 }
 
@@ -155,7 +155,7 @@ std::string use_of_entity(accounting::EntityKind kind, std::string_view name, co
 }
 
 std::string use_of_association(const accounting::Association& row, const accounting::View& view) {
-  if (!row.partition.empty()) return {};  // With a partition, slurmdbd deletes exactly this one.
+  if (!row.partition.empty()) return {};  // For an association with a partition, slurmdbd deletes only this one.
   const Lineages lineages(view);
   const std::string lineage = lineages.of(row);
   std::vector<std::string> below, others;

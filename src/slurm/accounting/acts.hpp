@@ -1,8 +1,8 @@
 // The acts of a plan on an accounting database. slurm::AccountingTarget carries them out. It reads the object live before each
 // write, and again after it, because slurmdbd reports success for some writes that it drops.
 //
-// Folder src/slurm/accounting: what slurmdbd has, in the neutral model; its acts as data; and the polling of its lists, which
-// uses slurm/rest.
+// Folder src/slurm/accounting: the contents of slurmdbd in a model for all releases, acts on them as data, and the polling of
+// slurmdbd's lists, which uses slurm/rest.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace slurm {
 
-/// Evidence, from complete lists, that no association has the QOS as its default or its only QOS, and no QOS preempts it.
+/// Proves by complete lists that no association has the QOS as its default or its only QOS, and no QOS preempts it.
 class UnusedQos final : public plan::Evidence {
  public:
   /// Returns nullopt if the QOS is used, if a list is incomplete or old, and for the QOS `normal`.
@@ -52,10 +52,10 @@ class UnusedQos final : public plan::Evidence {
 /// Joins texts about who uses an object, for a message: the first few texts, and how many more there are.
 [[nodiscard]] std::string some_users(const std::vector<std::string>& users, std::string_view between = "; ");
 
-/// Creates a QOS with these settings, or changes them in an existing one. Several acts that create QOS share a request. A
-/// change has its own, because slurmdbd rolls back a request that contains both. Errors: kConflict if a new name exists, or if
-/// the QOS `id` is gone or another; kUnsupported, with the name of the setting, if this release cannot express it; kInvalid,
-/// with the names, if slurmdbd did not store some settings.
+/// Creates a QOS with these settings, or changes them in an existing QOS. Several acts that create QOS share a request. Each
+/// change has a request of its own, because slurmdbd rolls back a request that contains both. Errors: kConflict if the QOS to
+/// create exists, or the QOS to change is gone or has another number; kUnsupported, with the name of the setting, if this
+/// release cannot express it; kInvalid, with the names, if slurmdbd did not store some settings.
 struct WriteQos final : plan::Act {
   AccountingKey database;
   std::string name;
@@ -76,11 +76,11 @@ struct DeleteQos final : plan::Act {
 };
 
 /// Creates an account or a user with its associations, or changes settings of an existing one. A setting `Association` that is
-/// false deletes that association, unless an unfinished job uses it. Order: the entity, its associations, the coordinators of
-/// an account, the deletions. Errors: kConflict if it exists and was to be created, or is gone and was to be changed, or if an
-/// association to be changed is gone; kUnsupported if slurmrestd cannot address the name, restore the deleted user, or express
-/// a setting, which it names; kBusy, with the jobs or rows that keep an association from being deleted; kInvalid if slurmdbd
-/// did not store some settings.
+/// false deletes that association, unless an unfinished job uses it. Writes in this order: the account or user, its
+/// associations, the coordinators of an account, the deletions. Errors: kConflict if the account or user to create exists, or
+/// if the one to change, or an association to change, is gone; kUnsupported if slurmrestd cannot address the name, restore the
+/// deleted user, or express a setting (the message names it); kBusy, with the jobs or rows that keep an association from being
+/// deleted; kInvalid if slurmdbd did not store some settings.
 struct WriteEntity final : plan::Act {
   AccountingKey database;
   accounting::EntityKind kind = accounting::EntityKind::kAccount;
@@ -90,8 +90,8 @@ struct WriteEntity final : plan::Act {
   [[nodiscard]] core::Json describe() const override;
 };
 
-/// Evidence that nobody else uses an account or a user, according to complete lists: it has only the known associations, and an
-/// account has no child and no user.
+/// Proves by complete lists that nobody else uses an account or a user: it has only the known associations, and an account has
+/// no child and no user.
 class UnusedEntity final : public plan::Evidence {
  public:
   /// `known`: the associations that may be deleted with the account or user. Returns nullopt if use_of_entity() names a use, if

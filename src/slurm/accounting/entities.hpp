@@ -1,10 +1,10 @@
-// Accounts, users and their associations in the neutral form of qos.hpp: as settings.
+// Accounts, users and their associations as settings, in the form that qos.hpp defines.
 //
 //   Settings wanted{{"Description", "Physics"}, {"site: Association", true}, {"site: GrpTRES/cpu", 64}};
 //   for (const Difference& each : differences(wanted, account_settings(account, rows))) ...
 //
-// An account has settings of its own (kAccountFields), and so has a user (kUserFields). A setting of an association stands
-// behind the place of the association: "site: GrpJobs" for an account in cluster site, "physics@site: FairShare" for a user in
+// An account has settings of its own (kAccountFields), and so has a user (kUserFields). The name of an association's setting
+// begins with the association's place: "site: GrpJobs" for an account in cluster site, "physics@site: FairShare" for a user in
 // account physics, "physics/debug@site: GrpTRES/cpu" for the user's association for partition debug. field_of(), tres_of(),
 // default_of(), value_of() and differences() of qos.hpp take these settings as well.
 #pragma once
@@ -80,7 +80,7 @@ extern const std::array<QosField, 22> kAssociationFields;
 
 /// An account or user as slurmdbd has it.
 struct Entity {
-  std::string name;  ///< As slurmdbd spells it.
+  std::string name;  ///< The name in slurmdbd's spelling.
   Settings settings;
 };
 /// Returns the account or user of this name, or nullopt. The name is compared without case.
@@ -92,10 +92,10 @@ struct Entity {
 [[nodiscard]] std::string entity_name_problem(EntityKind kind, std::string_view name);
 
 /// Returns the body of an association for POST associations. `found`: its settings now, without place; empty for a new one.
-/// `wanted`: the settings to change, without place. The body contains all TRES limits and the list of QOS, because slurmrestd
-/// clears the former and writes inherited values of the latter if a request omits them. It names the parent only if that
-/// changes, because slurmdbd skips all other changes of a request that names the same parent again. Error: kUnsupported, with
-/// the name of a setting that cannot be written.
+/// `wanted`: the settings to change, without place. The body contains all TRES limits and the list of QOS. If a request omits
+/// them, slurmrestd clears the limits and stores inherited QOS as the association's own. The body names the parent only if the
+/// parent changes, because slurmdbd otherwise skips all other changes. Error: kUnsupported, with the name of a setting that
+/// cannot be written.
 [[nodiscard]] core::Result<core::Json> association_body(EntityKind kind, const std::string& name, const Place& place,
                                                         const Settings& found, const Settings& wanted);
 /// Returns the settings at a place. Their names no longer contain the place.

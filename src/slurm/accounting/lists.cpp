@@ -6,11 +6,11 @@
 namespace slurm::accounting {
 namespace {
 
-/// After a write or poll_often(), the time from the start of a poll to the next is at least the duration of the poll times this
-/// factor. Otherwise the factor is cost_factor.
+/// After a write or poll_often(), the time between the starts of two polls is at least the duration of a poll times this
+/// factor. At other times, the factor is cost_factor.
 constexpr int kSoonFactor = 4;
 
-/// A poll that starts this long after a write counts as later than the write.
+/// A poll counts as later than a write if it starts at least this long after the write.
 constexpr core::Duration kAfter{1};
 
 /// The rows of one list, and the state of its polls.
@@ -30,7 +30,7 @@ struct Polled {
   core::MonoTime settled{core::Duration{-1}};  ///< When the last write is settled. See Lists::wrote.
   core::Duration pause{0};                     ///< How long to wait after the last failure, with jitter.
   bool asking = false;
-  bool soon = false;       ///< A write asks for another poll.
+  bool soon = false;       ///< A write has asked for another poll.
   std::uint64_t turn = 0;  ///< Counts starts and stops. An answer to a request with an older count is ignored.
   int failures = 0;        ///< The number of failures in a row.
 };
@@ -160,7 +160,7 @@ struct Lists::Impl : std::enable_shared_from_this<Lists::Impl> {
   Listener listener;
   ListsOptions options;
   bool running = false;
-  core::MonoTime since;  ///< When it was started.
+  core::MonoTime since;  ///< When the poll was started.
   std::set<List> wanted = all_lists();
   core::MonoTime often_until;
   Polled<std::int64_t, Tres> tres{loop, List::kTres, &AccountingClient::tres, id_of<Tres>};

@@ -19,11 +19,11 @@
 namespace slurm::accounting {
 
 struct ListsOptions {
-  /// The time between the starts of two polls of a list. The four lists with this period make 229 requests a minute at rest.
-  /// With the lists of `seldom` and the Accounting's own requests, there are fewer than 240.
+  /// The time between the starts of two polls of a list. The four lists with this period take 229 requests a minute at rest.
+  /// All lists and the Accounting's own requests together take fewer than 240.
   core::Duration period{1050};
   core::Duration seldom{30000};      ///< The period of TRES and clusters, which only a configuration or a new cluster changes.
-  core::Duration often_period{500};  ///< The least period after poll_often(). A pause after a failure is then no longer.
+  core::Duration often_period{500};  ///< The least period, and the longest pause after a failure, after poll_often().
   core::Duration often_for{2000};    ///< How long the effect of one poll_often() lasts.
   int cost_factor = 20;              ///< The least time from the start of a poll to the next, as a multiple of its duration.
   core::Duration longest_pause{60000};  ///< The upper limit of the time that cost_factor demands.
@@ -51,8 +51,8 @@ class Lists {
   void stop();
   /// Polls only these lists; before the first call, all lists. The rows of the other lists remain and become stale.
   void want(std::set<List> lists);
-  /// Call it after a write. The next poll starts four durations of the last poll after the start of that poll; after a failure,
-  /// when its backoff ends. A poll under way does not count, because it may have been answered before the write.
+  /// Call it after a write. The next poll starts when four times the last poll's duration have passed since its start, or after
+  /// a failure when the backoff ends. A poll under way does not count, because it may have been answered before the write.
   void poll_soon(List list);
   /// Polls all lists more often for the next two seconds (ListsOptions::often_for), because somebody waits for them.
   void poll_often();

@@ -76,7 +76,7 @@ struct JobUse {
   std::int64_t id = 0;
   std::string cluster, qos, account, user, partition;  ///< `qos` and `partition` of a job that waits may be lists.
   std::set<std::string> states{};
-  /// A COMPLETING job counts, because it may still be requeued, for its exit code or as a job of scrontab.
+  /// Counts COMPLETING jobs, because Slurm may still requeue them (for their exit code, or as jobs of scrontab).
   [[nodiscard]] bool unfinished() const {
     return states.contains("PENDING") || states.contains("RUNNING") || states.contains("SUSPENDED") ||
            states.contains("COMPLETING");

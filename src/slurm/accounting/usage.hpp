@@ -24,7 +24,7 @@ using TresCounts = std::map<std::string, std::int64_t, std::less<>>;
 /// A job, with the values that limits depend on. Texts are as Slurm reports them.
 struct QueuedJob {
   std::int64_t id = 0;
-  std::int64_t array = 0;  ///< The job array of which it is a task; 0: none.
+  std::int64_t array = 0;  ///< The job array that the job is a task of; 0: none.
   std::optional<std::int64_t> task{};
   std::string tasks;  ///< The tasks of an array for which the record stands: "1-3%1". "": one job.
   std::string cluster, user, account, qos, partition, state;
@@ -59,7 +59,7 @@ struct Share {
   std::string partition;
   std::optional<double> usage;                              ///< The fraction of the parent's usage, from 0 to 1.
   std::optional<double> factor;                             ///< The fair-share factor, from 0 to 1. Counts only for users.
-  std::map<std::string, double, std::less<>> tres_seconds;  ///< By TRES, decayed as PriorityDecayHalfLife says.
+  std::map<std::string, double, std::less<>> tres_seconds;  ///< The usage by TRES, decayed by PriorityDecayHalfLife.
   friend bool operator==(const Share&, const Share&) = default;
 };
 

@@ -44,7 +44,7 @@ bool one_of(Names names, std::string_view key) {
   return std::ranges::any_of(names, [&](std::string_view name) { return same(name, key); });
 }
 
-/// Returns the name in a sorted list that equals the key without regard to case, or "".
+/// Returns the name in a sorted list that equals the key if case is ignored, or "".
 std::string_view find_name(Names names, std::string_view key) {
   const auto at = std::ranges::lower_bound(names, key, precedes);
   return at != names.end() && same(*at, key) ? *at : std::string_view();
@@ -105,7 +105,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// Returns the most similar known key, if it differs in at most two letters, and in fewer than half of its letters; else "".
+/// Returns the known key that is most similar, if at most two letters and fewer than half of the letters differ; else "".
 std::string_view nearest(Names names, std::string_view key) {
   std::string_view best;
   std::size_t distance = 3;
@@ -141,7 +141,7 @@ bool whole_number(std::string_view value) {
   return !value.empty() && value.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// Reports values that Slurm's parser refuses. slurmctld's only answer to the reconfigure would be "Unspecified error".
+/// Reports values that Slurm's parser refuses, because slurmctld would answer the reconfigure only with "Unspecified error".
 void check_value(const Setting& setting, Names numbers, std::vector<Problem>& problems) {
   static const auto kWords = std::to_array<std::string_view>({"yes", "no", "up", "down", "true", "false", "1", "0"});
   if (setting.value.empty()) return;  // split_words has reported it, or it is empty on purpose: Key=""
@@ -181,7 +181,7 @@ bool over_subscribe(std::string_view value) {
   return (same(word, "YES") || same(word, "FORCE")) && digits(value.substr(colon + 1));
 }
 
-/// Reports values for which slurmctld would refuse the partition, and with it the whole file.
+/// Reports values for which slurmctld would refuse the partition, and therefore the whole file.
 void check_partition_value(const Setting& setting, std::vector<Problem>& problems) {
   static const auto kStates = std::to_array<std::string_view>({"UP", "DOWN", "DRAIN", "INACTIVE"});
   if (setting.value.empty()) return;  // reported already
@@ -475,7 +475,7 @@ Parsed parse(Kind kind, std::string_view text) {
       continue;
     }
     std::vector<Setting> settings = split_words(content, number, out.problems);
-    // A record takes all settings after it on its line.
+    // A record has all settings that follow it on its line.
     const auto record = kind != Kind::kSlurm ? settings.end() : std::ranges::find_if(settings, [](const Setting& setting) {
       return one_of(kRecordKeys, setting.key);
     });
@@ -512,7 +512,7 @@ Merged merge(const Conf& base, const Conf& user, Kind kind) {
     } else if (auto why = why_owned(kind, head.key)) {
       out.problems.push_back({head.line, head.key, std::move(*why)});
     } else if (same(head.key, "SelectType") && !same(head.value, "select/cons_tres")) {
-      // node_mgr.c, create_dynamic_reg_node and delete_nodes: "only compatible with select/cons_tres".
+      // Else create_dynamic_reg_node and delete_nodes in node_mgr.c fail: "only compatible with select/cons_tres".
       out.problems.push_back(
           {head.line, head.key,
            "\"" + head.value + "\" does not let workers register by themselves; only select/cons_tres does"});
@@ -528,8 +528,8 @@ Merged merge(const Conf& base, const Conf& user, Kind kind) {
 }
 
 const std::vector<std::string_view>& restart_keys() {
-  // A reconfigure does not change these keys, because it starts a new process that takes over the sockets and identity of the
-  // old one: slurm.conf(5), scontrol(1) "reconfigure".
+  // A reconfigure does not change these keys, because the new slurmctld process takes over the sockets and identity of the old
+  // one: slurm.conf(5), scontrol(1) "reconfigure".
   static const std::vector<std::string_view> keys{"AuthType",          "ClusterName",   "CredType",      "HashPlugin",
                                                   "SlurmUser",         "SlurmctldHost", "SlurmctldPort", "SlurmdPort",
                                                   "StateSaveLocation", "TLSType"};

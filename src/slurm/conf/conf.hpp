@@ -22,11 +22,11 @@ enum class Kind { kSlurm, kCgroup, kSlurmdbd };
 
 struct Setting {
   std::string key;    ///< In Slurm's spelling if the key is known.
-  std::string value;  ///< Without enclosing quotes.
+  std::string value;  ///< The value without enclosing quotes.
   int line = 0;       ///< Line of the text, from 1; 0 if it was not parsed.
 };
 
-/// A record or a single setting. Of a record, settings[0] is the key and name, and the others are its parameters.
+/// A record or a single setting. In a record, settings[0] is the key and name, and the other settings are its parameters.
 struct Entry {
   std::vector<Setting> settings;
   [[nodiscard]] const Setting& head() const { return settings.front(); }

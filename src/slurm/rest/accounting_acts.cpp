@@ -11,8 +11,8 @@ namespace {
 using core::ErrorCode;
 using plan::ActResult;
 
-/// The outcome of a write whose reply was lost is final kWriteSettled after the client gave up, and kLongestAccountingWrite
-/// after the write was sent. slurmrestd does not notice that the client is gone, and its own timeout is a little longer.
+/// If the reply of a write was lost, its outcome is final kWriteSettled after the client gave up and kLongestAccountingWrite
+/// after the write was sent. slurmrestd does not notice that the client gave up, and its own timeout is a little longer.
 constexpr core::Duration kWriteSettled{3000};
 constexpr core::Duration kLongestAccountingWrite{11000};
 

@@ -34,7 +34,7 @@ void get_with(Connection* connection, std::string path, std::string_view Spellin
 
 std::function<void(core::Result<void>)> no_change_is_success(std::function<void(core::Result<void>)> done) {
   return [done = std::move(done)](core::Result<void> result) {
-    // SLURM_NO_CHANGE_IN_DATA: slurmdbd already has what was to be written.
+    // SLURM_NO_CHANGE_IN_DATA: slurmdbd already has the values of this write.
     if (!result && result.error().reason == "1900") return done({});
     done(std::move(result));
   };
@@ -76,7 +76,7 @@ void AccountingClient::clusters(Done<accounting::Cluster> done) {
 }
 
 void AccountingClient::jobs_in_qos(std::int64_t id, const std::string& state, Done<accounting::JobUse> done) {
-  // slurmrestd filters by the number of the QOS, not its name, and by one state.
+  // slurmrestd filters by the id of the QOS, not by its name, and by one state.
   const std::string path = "jobs/?skip_steps=true&state=" + state + "&qos=" + std::to_string(id);
   get<accounting::JobUse>(*connection_, path, decode_job_uses, std::move(done));
 }

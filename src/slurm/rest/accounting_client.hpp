@@ -57,13 +57,13 @@ class AccountingClient {
     accounting::Settings found, wanted;
   };
   /// Creates several QOS, or changes one. slurmdbd rolls back a request that contains new and existing QOS. Read them back
-  /// afterwards, because slurmdbd reports success also if it stores less.
+  /// afterwards, because slurmdbd reports success even if it stores less.
   void write_qos(std::vector<QosWrite> writes, std::function<void(core::Result<void>)> done);
   /// Deletes a QOS. slurmdbd also removes it from the lists of associations.
   void delete_qos(const std::string& name, std::function<void(core::Result<void>)> done);
 
   // Accounts, users and associations. slurmdbd carries out a request as a whole, or not at all. Read the objects back
-  // afterwards, because slurmdbd reports success also if it stores less.
+  // afterwards, because slurmdbd reports success even if it stores less.
 
   /// Creates accounts, without associations, or replaces their fields. Coordinators that are absent are removed. Those of the
   /// accounts above must be present, because slurmrestd would try to remove them as well.

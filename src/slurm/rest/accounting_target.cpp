@@ -38,8 +38,8 @@ class QosActs final : public AccountingActs {
           });
   }
 
-  /// `asked`: when the act came. Its evidence must be good at that time. The evidence may grow old while the act waits for its
-  /// turn, because everything is read live then.
+  /// `asked`: when the act arrived. Its evidence must be good at that time. While the act waits for its turn, the evidence may
+  /// become too old. That does no harm, because the act reads everything live when it runs.
   void remove(const std::shared_ptr<const DeleteQos>& act, core::MonoTime asked, Done done) {
     const std::string name = act->evidence.name();
     begin({act->evidence.database(), {accounting::List::kQos}, "delete QOS " + name, std::move(done)},
@@ -96,7 +96,7 @@ class QosActs final : public AccountingActs {
     });
   }
 
-  /// Fails all writes that are left in the batch, and begins with the next batch.
+  /// Fails the remaining writes of the batch, and begins the next batch.
   void end(const BatchPtr& batch, const core::Error& error) {
     for (const Write& each : std::exchange(batch->writes, {})) fail(each.work, error);
     next_batch(batch->database);
@@ -125,7 +125,7 @@ class QosActs final : public AccountingActs {
         created.push_back(std::move(each));
       }
     }
-    // This keeps the batch open until all requests are on their way.
+    // This count keeps the batch open until all requests were sent.
     batch->open = 1;
     if (!created.empty()) post(batch, std::move(created));
     for (Write& each : changed) post(batch, {std::move(each)});
@@ -278,14 +278,14 @@ class QosActs final : public AccountingActs {
   Batches<Write> batches_;
 };
 
-/// Lets the writes of a database run together, and each deletion alone. A deletion asks who uses the object, and nobody may
-/// begin to use it until it is deleted. If an association allows two QOS, two deletions at once could delete both.
+/// Runs the writes of a database together, but each deletion alone: a deletion checks who uses the object, and nobody may begin
+/// to use it meanwhile. If an association allows two QOS, two deletions at once could delete both.
 class Turns : public std::enable_shared_from_this<Turns> {
  public:
   using Done = plan::Target::Done;
   using Start = std::function<void(Done)>;
 
-  /// Calls `start` when it is its turn, in the order of the calls. `alone`: no other write or deletion runs meanwhile.
+  /// Calls `start` in the order of the calls, when earlier work is done. `alone`: no other write or deletion may run meanwhile.
   void take(const AccountingKey& database, bool alone, Done done, Start start) {
     lines_[database].waiting.push_back({alone, std::move(done), std::move(start)});
     next(database);

@@ -43,7 +43,7 @@ core::Json body_of(const JobWish& wish) {
     if (body.contains(key)) body[key] = whole(body[key].get<std::int64_t>());
   }
   if (wish.nodes) body["nodes"] = std::to_string(*wish.nodes);
-  // An empty list would leave the excluded nodes of a job as they are.
+  // With an empty list, the job would keep its excluded nodes.
   if (wish.excluded_nodes && wish.excluded_nodes->empty()) body["excluded_nodes"] = "";
   return body;
 }
@@ -255,7 +255,7 @@ void Client::requeue_job(const std::string& id, Done<void> done) {
       return done(core::fail(ErrorCode::kUnsupported,
                              "slurmrestd " + impl->capabilities()->release + " cannot requeue jobs (26.05 and later can)"));
     }
-    // Without the flag Incomplete, a job that has just ended would run once more.
+    // Without the flag Incomplete, Slurm would also requeue a job that has just ended.
     impl->write("POST", "jobs/requeue", {{"jobs", core::Json::array({id})}, {"flags", core::Json::array({"Incomplete"})}},
                 std::move(done));
   });

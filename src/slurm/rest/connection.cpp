@@ -8,7 +8,7 @@ namespace {
 
 using core::ErrorCode;
 
-/// A write with less time left than this is not sent.
+/// A write is not sent if less time than this is left for it.
 constexpr core::Duration kShortestWrite{200};
 /// The longest timeout for a table.
 constexpr core::Duration kMostPatience{60000};
@@ -18,7 +18,7 @@ std::string place_of(Scope scope) {
   return scope == Scope::kCluster ? "slurm" : "slurmdb";
 }
 
-/// Returns the error for a server without a common data_parser for this scope.
+/// Returns the error if the server and we have no data_parser in common for this scope.
 core::Error unsupported(Scope scope, const std::string& release) {
   return {core::ErrorCode::kUnsupported,
           "slurmrestd " + release + " has no data_parser that we know (" + std::string(kSpellings.back().parser) + " to " +
@@ -72,7 +72,7 @@ void Connection::send(net::HttpRequest request, RequestKind kind, Scope scope, R
   if (closed_) return reply(core::fail(ErrorCode::kCancelled, "the connection was given up"));
   const auto timeout = allowed(kind, scope);
   if (!timeout) {
-    // The callback may use this object, so the object is kept alive until then.
+    // Keep this object alive until the callback has run, because the callback may use it.
     loop_.after(core::Duration{0}, [self = shared_from_this(), reply = std::move(reply), error = timeout.error()] {
       reply(std::unexpected(error));
     });

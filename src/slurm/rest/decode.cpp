@@ -125,7 +125,7 @@ void read_detail(std::string_view key, od::value value, JobDetails& details) {
 }
 
 /// A job with an unreadable state counts as holding its nodes. A job with unreadable nodes counts as holding all nodes. Sets
-/// `cluster` to the ClusterName in the row, if any. `details` is null if nobody asks for them.
+/// `cluster` to the ClusterName in the row, if any. `details`: where to store the details, or null.
 Job job_of(od::object object, std::string& cluster, JobDetails* details) {
   Job job;
   std::optional<core::WallTime> end;
@@ -192,8 +192,8 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
       job.nodes_unknown = true;
     }
   }
-  // -w may name more nodes than -N takes. When Slurm reconfigures, it looks up all named nodes. If one of them is gone, it
-  // fails the job, even a running one (_sync_detail_bitmaps).
+  // A job's -w may name more nodes than the job gets by -N. When Slurm is reconfigured, it looks up all named nodes. If one of
+  // them is gone, Slurm fails the job, even a running one (_sync_detail_bitmaps).
   if (job.holds_nodes() && !job.required_nodes.empty() && job.required_nodes != nodes) {
     if (auto named = core::expand_hostlist(job.required_nodes)) {
       const std::set<std::string, std::less<>> held(job.nodes.begin(), job.nodes.end());
@@ -205,7 +205,7 @@ Job job_of(od::object object, std::string& cluster, JobDetails* details) {
   job.prolog = job.prolog && job.state == "RUNNING";
   if (job.state != "PENDING") job.required_nodes.clear();
   job.required_nodes.shrink_to_fit();
-  // Slurm gives a far end to a job that has not ended and has no limit. Here such a job has no end.
+  // For a job that has not ended and has no time limit, Slurm reports an end in the far future. Such a job has no end here.
   const bool open_ended = std::holds_alternative<Infinite>(limit) && (job.state == "RUNNING" || job.state == "SUSPENDED");
   if (!open_ended) job.end = end;
   if (job.state == "PENDING" && details == nullptr) job.start = job.end = {};

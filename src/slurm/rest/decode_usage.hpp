@@ -1,4 +1,4 @@
-// Decodes what limits and fair share depend on (slurm/accounting/usage.hpp). As in decode.hpp, an incomplete list is an error.
+// Decodes jobs, usage and partitions for limits and fair share (slurm/accounting/usage.hpp). An incomplete list is an error.
 #pragma once
 
 #include <string>

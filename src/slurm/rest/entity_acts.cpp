@@ -39,9 +39,9 @@ bool same_name(std::string_view a, std::string_view b) {
   return accounting::folded(a) == accounting::folded(b);
 }
 
-/// Reports whether the job is, or may be, of the user. slurmrestd leaves out the name of a user whom its pod does not know.
-/// slurmdbd itself refuses to delete an entity that one of its jobs uses, but it has no record of jobs that never became
-/// eligible.
+/// Reports whether the job belongs, or may belong, to the user. slurmrestd leaves out the name of a user whom its pod does not
+/// know. This check is needed because slurmdbd, which refuses to delete an entity that one of its jobs uses, has no record of
+/// jobs that never became eligible.
 bool may_be_of(const accounting::JobUse& job, std::string_view user) {
   return same_name(job.user, user) || (job.user.empty() && job.states.contains("PENDING"));
 }
@@ -226,8 +226,8 @@ void EntityActs::decide(const WritePtr& write, const Entity* live) {
       return fail_write(write, error_of(ErrorCode::kConflict, place.text() + ": there is no association any more"));
     }
   }
-  // Sorts default accounts first: slurmdbd makes the first association of a user the default. If another one becomes the
-  // default in the same request, slurmctld may charge jobs to the first one.
+  // Put default accounts first, because slurmdbd makes the first association of a user the default. If the same request then
+  // makes another one the default, slurmctld may charge jobs to the first one.
   std::ranges::stable_partition(
       write->associate, [&](const Place& place) { return is_true(write->wanted, place.setting(accounting::kDefaultAccount)); });
   if (write->own || write->coordinate || !write->associate.empty() || !write->dissociate.empty()) return;
@@ -363,8 +363,8 @@ void EntityActs::write_users(const BatchPtr& batch) {
   run(batch, step);
 }
 
-/// slurmdbd keeps the record of a user that was deleted, and POST users changes that record without an effect. The user's
-/// associations must not be written before the restore: a restore with an association that exists is rolled back.
+/// slurmdbd keeps the record of a deleted user, which POST users changes without an effect. So the user is restored, and the
+/// associations follow, because slurmdbd rolls back the restore of a user that has an association.
 void EntityActs::restore_deleted(const BatchPtr& batch) {
   const auto is_new = [](const WritePtr& each) { return each->open && each->create && each->kind() == EntityKind::kUser; };
   if (std::ranges::none_of(batch->writes, is_new)) return add_account_associations(batch);
@@ -395,7 +395,7 @@ AccountingClient::AccountAssociations new_places(const Write& write) {
 
 }  // namespace
 
-/// Each request is for accounts with the same parent and the same clusters. The parents of accounts come first.
+/// Sends one request for all accounts with the same parent and the same clusters. The parents of accounts come first.
 void EntityActs::add_account_associations(const BatchPtr& batch) {
   const auto step = std::make_shared<Step>();
   for (const WritePtr& each : in_order(batch->writes)) {
@@ -456,9 +456,9 @@ void EntityActs::write_associations(const BatchPtr& batch) {
         if (wanted.empty()) continue;
         Settings found = accounting::settings_at(place, each->found);
         if (each->kind() == EntityKind::kUser && found.empty()) {
-          // slurmdbd stores a new association of a user whose default QOS, inherited or not, is not in its list of QOS, reports
-          // success, and does not tell slurmctld (_add_assoc_internal in as_mysql_assoc.c; slurmrestd ignores its answer). It
-          // refuses such a change of an existing association, so both are set by a second row.
+          // slurmdbd stores a new association of a user even if the default QOS (also an inherited one) is not in its list of
+          // QOS. It reports success, but does not tell slurmctld (_add_assoc_internal in as_mysql_assoc.c; slurmrestd ignores
+          // its answer). It refuses such a change of an existing association, so a second row sets both values.
           Settings apart;
           for (const std::string_view setting : {accounting::kDefaultQos, accounting::kQosList}) {
             if (auto entry = wanted.extract(std::string(setting))) apart.insert(std::move(entry));
@@ -484,7 +484,7 @@ void EntityActs::begin_deletions(const BatchPtr& batch) {
     for (std::size_t i = 0; each->open && i < each->dissociate.size(); ++i) all.push_back({each, each->dissociate[i]});
   }
   if (all.empty()) return read_back(batch);
-  // delete_next() begins at the end, so default accounts go last: slurmdbd refuses to delete one while its user has others.
+  // delete_next() begins at the end, so put default accounts first: slurmdbd refuses to delete one while its user has others.
   std::ranges::stable_partition(
       all, [](const Deletion& each) { return is_true(each.write->found, each.place.setting(accounting::kDefaultAccount)); });
   read(batch, {List::kAssociations}, [this, batch, all = std::move(all)] {
@@ -503,7 +503,7 @@ void EntityActs::begin_deletions(const BatchPtr& batch) {
 
 void EntityActs::delete_next(const BatchPtr& batch, std::vector<Deletion> left, std::vector<Deletion> held, bool progress) {
   if (left.empty()) {
-    // An association that could not be deleted before may be free now, because the association that used it was deleted.
+    // An association that could not be deleted before may be unused now, because the association that used it was deleted.
     if (!held.empty() && progress) return delete_next(batch, std::move(held), {}, false);
     for (const Deletion& each : held) {
       if (!each.write->open) continue;
@@ -575,8 +575,8 @@ void EntityActs::compare(const BatchPtr& batch) {
   next_batch(batch->database);
 }
 
-/// Creates a user whose deleted record slurmdbd keeps, because POST users would change that record. The next batch writes the
-/// rest.
+/// Creates a user whose deleted record slurmdbd keeps, because POST users would only change that record. The next batch writes
+/// the remaining settings.
 void EntityActs::restore(const WritePtr& write, const accounting::View& view) {
   write->open = false;  // If the restore succeeds, the next batch answers the act.
   std::optional<Place> at;

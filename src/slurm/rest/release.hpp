@@ -1,4 +1,4 @@
-// Slurm's releases as numbers, for the quirks that depend on them.
+// Slurm's releases as numbers, for behaviour that differs between releases.
 #pragma once
 
 #include <compare>

@@ -18,12 +18,12 @@ using plan::ActResult;
 
 /// Before a drain, up to this many nodes are read one by one. For more nodes the whole table is read.
 constexpr std::size_t kReadSingly = 8;
-/// After a write whose reply was lost, slurmrestd may still carry it out, because its timeout is longer than ours. The outcome
-/// is final at the later of two times: kSettled after we gave up, and kLongestWrite after the write was sent.
+/// If the reply of a write was lost, slurmrestd may still carry the write out, because its timeout is longer than ours. The
+/// outcome is final at the later of two times: kSettled after we gave up, and kLongestWrite after the write was sent.
 constexpr core::Duration kSettled{3000};
 constexpr core::Duration kLongestWrite{11000};
 
-/// Reports whether the node is kept from work. If it is not, its reason is left over from an earlier drain (before 26.05).
+/// Reports whether the node is draining, failing or down. If not, its reason is from an earlier drain (before 26.05).
 bool kept_from_work(const Node& node) {
   return node.state.has("DRAIN") || node.state.has("FAIL") || node.state.base == "DOWN";
 }
@@ -167,14 +167,14 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   /// The write that drains a node.
   struct DrainWish {
-    /// False: the node drains already, and the owner's hold is there or must not be added.
+    /// False: the node is draining already, and has the owner's hold or must not get it.
     bool write = true;
     std::optional<std::string> reason{};  ///< Absent: the node keeps its reason.
   };
 
   /// Drains schedulable nodes, and nodes that only stopped responding, with the owner's reason. A node that somebody else set
-  /// down or failing keeps its reason, which names its owner. A node that already drains is left alone in most cases. It gets
-  /// the owner's hold if only other programs of ours hold it, and a new reason if `renames` asks for it.
+  /// down or failing keeps its reason, which names its owner. A node that is draining already is mostly not changed. It gets
+  /// the owner's hold if only other programs of ours hold it, and a new reason if `renames` asks for that.
   static DrainWish drain_wish(const Node& node, const How& how) {
     const auto& [owner, reason, renames] = how;
     const std::optional<std::string> word = Holds::read(node.reason).why(owner);
@@ -217,7 +217,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     std::optional<std::string> reason;
   };
 
-  /// Writes one after another. Stops at the first error and fails with it.
+  /// Sends the writes one after the other. Stops at the first error and fails with it.
   void write_drains(const JobPtr& job, std::vector<DrainWrite> writes, core::Json value, std::vector<std::string> unknown) {
     if (writes.empty()) {
       if (!unknown.empty())
@@ -242,7 +242,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   // --- Resume, update, delete, reconfigure ------------------------------------------------------------------------
 
-  /// Returns the update that removes the owner's hold. Fails with kConflict if the owner has nothing to undo.
+  /// Returns the update that removes the owner's hold. Fails with kConflict if the node has no such hold.
   static core::Result<NodeUpdate> release(const Node& node, Owner owner, const std::string& seen) {
     if (!kept_from_work(node)) return core::fail(ErrorCode::kConflict, "it is neither drained, nor failing, nor down");
     Holds holds = Holds::read(node.reason);
@@ -254,7 +254,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     NodeUpdate update;
     // If slurmctld itself set the node down, the holds in the reason are left over.
     if (holds.others_than(owner) && !down_by_slurm(node)) {
-      // Setting DRAIN would bring back a node that is down.
+      // If the node is down, DRAIN would end the down state.
       if (node.state.has("DRAIN") && node.state.base != "DOWN") update.state = "DRAIN";
       update.reason = holds.release(owner).reason();
       return update;
@@ -339,7 +339,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           });
   }
 
-  /// Begins the act like begin(), unless the evidence is too old by now.
+  /// Begins the act as begin() does, unless the evidence is too old now.
   void begin_by(const NodeEvidence& evidence, std::string what, Done done, std::function<void(const JobPtr&)> then) {
     begin(evidence.node().cluster, std::move(what), std::move(done),
           [this, evidence, then = std::move(then)](const JobPtr& job) {
@@ -443,7 +443,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   using EndingJobs = std::vector<DrainTimedOut::OneJob>;
 
-  /// Reads the jobs first and the node last, to notice if somebody undrained the node meanwhile.
+  /// Reads the jobs first and the node last, so that the read of the node shows whether somebody has undrained it.
   void end_jobs(const EndJobs& act, Done done) {
     const DrainTimedOut& evidence = act.evidence;
     begin_by(evidence, fmt::format("{} the jobs of {}", to_string(evidence.how()), evidence.node().name), std::move(done),
@@ -499,7 +499,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
   void confirm(const ConfirmIdle& act, Done done) {
     const std::string& name = act.evidence.node().name;
     begin_by(act.evidence, "look at " + name, std::move(done), [this, name](const JobPtr& job) {
-      // Nothing refuses the deletion of a pod. Therefore the node is read last: it shows a job that began meanwhile.
+      // Kubernetes does not check for jobs when a pod is deleted. So read the node last: it shows a job that began meanwhile.
       unless_held(job, name, [this, job, name] {
         if_kept(job, name, Live::kKept, &Impl::miss, [job](Impl& self, const Node& node) {
           if (node.state.base != "IDLE" && node.state.base != "DOWN")
@@ -568,7 +568,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
         job, [name](const slurm::Job& row) { return row.holds(name); }, " holds it", std::move(then));
   }
 
-  /// Calls `then` if Slurm, asked live, has no job with `such`. Otherwise fails, and `what` ends the message.
+  /// Reads all jobs live. Calls `then` if `such` is true for none. Otherwise fails; `what` is the end of the message.
   void unless_any(const JobPtr& job, std::function<bool(const slurm::Job&)> such, std::string what,
                   std::function<void()> then) {
     with_live_jobs(job, [job, such = std::move(such), what = std::move(what), then = std::move(then)](Impl& self,
@@ -611,7 +611,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
           });
   }
 
-  /// A submission is lost on its way at `sent`, or its reply. slurmctld may still carry it out for a while.
+  /// Records that the submission sent at `sent`, or its reply, was lost. slurmctld may still carry it out for a while.
   void lose_submission(core::MonoTime sent) {
     unsure_until = std::max({unsure_until, loop.clock().mono() + kSettled, sent + kLongestWrite});
   }
@@ -627,7 +627,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
                    }));
   }
 
-  /// Calls `then` if the live job is the one that the evidence is about; with null if that job has ended.
+  /// Calls `then` with the live job that the evidence is about, or with null if that job has ended.
   void with_own_job(const OwnJob& evidence, const std::string& what, Done done,
                     std::function<void(Impl&, const JobPtr&, const slurm::Job*)> then) {
     begin(evidence.cluster(), what + " job " + std::to_string(evidence.id()), std::move(done),
@@ -728,8 +728,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Finds out with a ping whether slurmdbd or slurmrestd did not answer. Fails the act, and the reason of the error tells
-  /// which.
+  /// Checks with a ping whether slurmdbd or slurmrestd did not answer. Fails the act with an error whose reason names the one
+  /// that did not.
   void tell_silence(const JobPtr& job, const core::Error& error) {
     Client* rest = clusters.client(job->cluster);
     if (error.http_status != 0 || error.code != ErrorCode::kUnavailable || rest == nullptr) return fail(job, error);
@@ -767,7 +767,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     });
   }
 
-  /// Calls `then` if the live reservation is the one of the evidence; with null if it is gone.
+  /// Calls `then` with the live reservation that the evidence is about, or with null if it is gone.
   void with_own(const OwnReservation& evidence, std::string what, Done done,
                 std::function<void(Impl&, const JobPtr&, const Reservation*)> then) {
     begin(evidence.cluster(), std::move(what), std::move(done), [this, evidence, then = std::move(then)](const JobPtr& job) {
@@ -829,7 +829,7 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
 
   core::Loop& loop;
   Clusters& clusters;
-  core::MonoTime unsure_until;  ///< Snapshots that were requested until then may lack submissions.
+  core::MonoTime unsure_until;  ///< Snapshots that were requested up to this time may lack submissions.
 };
 
 void Target::others_wrote() {

@@ -6,7 +6,7 @@ namespace slurm {
 
 namespace {
 
-/// The delay before a missing key is read again, or the key of a connection that fails, unless Slurm refused its token.
+/// The delay before a missing key, or the key of a failing connection, is read again, unless Slurm refused its token.
 constexpr core::Duration kReadAgain{5000};
 
 }  // namespace
@@ -35,7 +35,7 @@ struct KeyedCluster::Impl : std::enable_shared_from_this<Impl> {
     reading = false;
     if (!read_key) return;
     if (asked != wishes) return read();
-    // A missing key is only read again here. The caller of connect() reports it.
+    // Do not report a missing key, because the caller of connect() does. Only read it again.
     if (!bytes || bytes->empty()) return read_after(kReadAgain);
     clusters.set(cluster, endpoint, *bytes);
   }

@@ -7,9 +7,9 @@
 namespace slurm {
 namespace {
 
-/// The longest time from the start of an expensive round to the start of the next, unless twice the round's duration is more.
+/// The longest time between the starts of two expensive rounds, unless twice the duration of a round is more.
 constexpr core::Duration kLongestPause{15000};
-/// The shortest time between two requests that ask why slurmctld does not answer. Each may hang in slurmrestd for ten seconds.
+/// The shortest time between two requests for the cause of slurmctld's silence. Each may hang in slurmrestd for ten seconds.
 constexpr core::Duration kWhyAgain{30000};
 
 /// Returns rows by key. An unchanged row keeps its record, and an unchanged table keeps its map.
@@ -58,6 +58,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   struct Round {
     std::uint64_t number = 0;
     core::MonoTime started;
+    core::MonoTime asked_for_jobs;
     bool whole = false;  ///< The round reads all tables, even unchanged ones.
     std::optional<Table<Partition>> partitions;
     std::optional<Table<Node>> nodes;
@@ -84,8 +85,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     });
   }
 
-  /// Finds out whether slurmctld is away or refuses our token. A ping looks the same in both cases, so this reads a table. It
-  /// runs beside the rounds, which must not wait for a request that may hang.
+  /// Finds out whether slurmctld does not answer or refuses our token. A ping has the same result in both cases, so this reads
+  /// a table. The request runs in parallel to the rounds, because it may hang.
   void ask_why() {
     if (asking_why || now() < why_again) return;
     asking_why = true;
@@ -129,8 +130,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     client.nodes(known ? nodes_update : std::nullopt, take(round, &Round::nodes, &Impl::have_nodes));
   }
 
-  /// Reads the partitions, for which slurmrestd needs slurmdbd. While slurmdbd is away, slurmrestd can only say that they are
-  /// unchanged, because it learns this from slurmctld alone.
+  /// Reads the partitions, for which slurmrestd needs slurmdbd. While slurmdbd does not answer, slurmrestd can only report that
+  /// the partitions are unchanged, because slurmctld alone tells it that.
   void ask_partitions(const RoundPtr& round) {
     auto store = take(round, &Round::partitions, &Impl::have_nodes);
     if (!round->whole) return client.partitions(partitions_update, std::move(store));
@@ -169,6 +170,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   }
 
   void have_nodes_again(const RoundPtr& round) {
+    round->asked_for_jobs = now();
     client.jobs(round->whole ? std::nullopt : jobs_update, take(round, &Round::jobs, &Impl::finish));
   }
 
@@ -193,6 +195,11 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
       made->nodes = merge(before->nodes, round->nodes->rows, [](const Node& node) -> const std::string& { return node.name; });
     }
     if (!round->jobs->unchanged) {
+      // slurmctld answers with its time. If nothing has changed, the time is that of an earlier answer.
+      if (const std::int64_t time = round->jobs->last_update; time != 0) {
+        made->clock = core::WallTime{std::chrono::seconds{time}};
+        made->clock_at = round->asked_for_jobs;
+      }
       made->jobs = merge(before->jobs, round->jobs->rows, [](const Job& job) { return job.id; });
     }
     if (!made->job_index || !made->jobs.same(before->jobs)) made->job_index = JobIndex::of(made->jobs);
@@ -211,7 +218,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     end_round(before, std::move(made));
   }
 
-  /// Returns the previous contents as stale, with the error.
+  /// Returns the previous snapshot marked as stale, with the error.
   static std::shared_ptr<Snapshot> failed(const Snapshot& before, const core::Error& error) {
     auto made = std::make_shared<Snapshot>(before);
     if (made->health == Snapshot::Health::kComplete) made->health = Snapshot::Health::kStale;
@@ -220,7 +227,7 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     made->error_code = error.code;
     made->from_server = error.http_status != 0;
     made->other_cluster = error.reason == kOtherCluster;
-    // Removes the name of the request that noticed the other cluster, so that all requests give the same error.
+    // Remove the name of the request that noticed the other cluster, so that all requests report the same error.
     if (const std::size_t colon = made->error.rfind(": "); made->other_cluster && colon != std::string::npos)
       made->error.erase(0, colon + 2);
     return made;
@@ -291,8 +298,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
 
   SnapshotPtr snapshot = std::make_shared<const Snapshot>();
   std::optional<std::int64_t> partitions_update, nodes_update, jobs_update;
-  /// slurmctld's time stamp of the partitions in the snapshot, even in a stale one. nullopt: the partitions may have changed,
-  /// whatever slurmctld says about changes.
+  /// slurmctld's time stamp of the partitions in the snapshot, even if that is stale. nullopt: the partitions may have changed,
+  /// even if slurmctld reports no change.
   std::optional<std::int64_t> read_partitions;
   bool started = false;
   bool running = false;

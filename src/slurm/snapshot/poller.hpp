@@ -2,8 +2,8 @@
 // round that fails or is incomplete keeps the contents as kStale.
 //
 // A round reads partitions and nodes first and jobs after them. A draining node takes no new job, so the jobs read later are
-// all that can hold it. If slurmctld is away, slurmrestd needs 10 s to say so, except for a ping. So after a failure a ping
-// goes first. A ping cannot tell a refused token from a slurmctld that is away, so from time to time a table is read beside it.
+// all that can hold it. If slurmctld is away, slurmrestd needs 10 s to report it, except for a ping. So after a failure a ping
+// is sent first. A ping cannot tell a refused token from an absent slurmctld, so a table is read beside some pings.
 #pragma once
 
 #include <functional>

@@ -307,7 +307,7 @@ Clusters::Clusters(core::Loop& loop, core::Random& random, core::Logger& log, Tr
 
 Clusters::~Clusters() {
   impl_->databases.clear();
-  // While the connections end, their callbacks must find no connection and no listener.
+  // Callbacks that run while the connections are destroyed must find no connection and no listener.
   const auto connections = std::move(impl_->connections);
   impl_->connections.clear();
   impl_->listeners.clear();

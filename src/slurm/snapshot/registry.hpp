@@ -41,7 +41,7 @@ struct Endpoint {
 struct Change {
   ClusterKey cluster;
   SnapshotPtr before, now;
-  std::vector<std::string> nodes;  ///< Nodes that were added, changed or removed, or whose jobs were. Sorted.
+  std::vector<std::string> nodes;  ///< Nodes that were added, changed or removed, or whose jobs changed. Sorted.
   std::vector<std::int64_t> jobs;  ///< Jobs that were added, changed or removed. Sorted; only with ClientOptions::job_details.
   bool partitions = false;         ///< A partition was added, changed or removed.
   bool health = false;             ///< Completeness, error, capabilities, or the jobs with unreadable nodes have changed.
@@ -110,9 +110,9 @@ class Clusters {
   /// before it was sent. Errors are those of Client::jobs.
   void live_jobs(const ClusterKey& cluster, Client::Done<std::vector<std::shared_ptr<const Job>>> done);
 
-  /// Returns a gate that opens when there is a snapshot whose requests started after now, when the cluster was removed, or when
-  /// Slurm is away. In the last case the contents are stale and prove nothing, and the next complete snapshot is one that was
-  /// requested later (Poller::wrote). A gate must not hold back a key forever because Slurm does not return.
+  /// Returns a gate that opens in one of three cases: a snapshot exists whose requests started after now, the cluster was
+  /// removed, or Slurm does not answer. In the last case the contents are stale and prove nothing, and the next complete
+  /// snapshot is one that was requested later (Poller::wrote). The gate opens, because a key must not wait forever.
   [[nodiscard]] plan::GatePtr gate_from_now(const ClusterKey& cluster, std::string what);
   /// Returns a gate as gate_from_now does, except that only requests and failures after `when` count.
   [[nodiscard]] plan::GatePtr gate_after(const ClusterKey& cluster, core::MonoTime when, std::string what);

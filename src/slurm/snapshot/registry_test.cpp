@@ -221,6 +221,20 @@ TEST_F(RegistryTest, PollsEverySecondAndSharesWhatIsUnchanged) {
   EXPECT_EQ(rounds(), 12);
 }
 
+/// Jobs end by slurmctld's clock, and ours may differ.
+TEST_F(RegistryTest, AnswersShowTheClockOfSlurmctld) {
+  http.on("GET", kBase + "/jobs/", testing::jobs("", 5000));
+  add();
+  EXPECT_FALSE(snapshot() != nullptr && snapshot()->clock) << "nothing has been answered";
+  loop.advance(500ms);
+  const auto time = [&] { return snapshot()->time_at(loop.clock().mono()).value().since_epoch; };
+  const core::Duration first = time();
+  EXPECT_GE(first, 5000s);
+  EXPECT_LE(first, 5001s);
+  loop.advance(30s);
+  EXPECT_EQ(time() - first, 30s) << "the answer that nothing has changed has the old time";
+}
+
 TEST_F(RegistryTest, DetailsOfJobsWakeOnlyProgramsThatAskForThem) {
   Clusters detailed(loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }, {},
                     {.job_details = true});

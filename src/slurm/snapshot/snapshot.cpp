@@ -26,7 +26,7 @@ Work both(const Work& a, const Work& b) {
 
 }  // namespace
 
-/// Failures are reported once this many rounds in a row have failed. After a single failure, the next round usually succeeds.
+/// A failure is reported once this many rounds in a row have failed. After a single failure, the next round usually succeeds.
 constexpr int kTold = 3;
 
 bool Snapshot::silent() const {
@@ -38,12 +38,17 @@ bool Snapshot::unreadable() const {
 }
 
 core::Duration Snapshot::good_for() const {
-  // Good for twice the round's duration, plus time for a pass. A round above the maximum must still be fresh when it ends.
+  // Fresh for twice the round's duration and the time of a pass. A round above the maximum must still be fresh when it ends.
   return std::clamp(2 * cost + core::Duration{1000}, kFresh, std::max(kFreshAtMost, cost + kFresh));
 }
 
 bool Snapshot::fresh(core::MonoTime now) const {
   return complete() && now - requested_at <= good_for();
+}
+
+std::optional<core::WallTime> Snapshot::time_at(core::MonoTime now) const {
+  if (!clock) return std::nullopt;
+  return *clock + (now - clock_at);
 }
 
 const Node* Snapshot::node(std::string_view name) const {

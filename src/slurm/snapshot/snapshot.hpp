@@ -48,7 +48,7 @@ struct Snapshot {
   Health health = Health::kNone;
   std::string error;                                           ///< Why the snapshot is not complete.
   core::ErrorCode error_code = core::ErrorCode::kUnavailable;  ///< The code of `error`.
-  bool from_server = false;                                    ///< The error is an answer of slurmrestd.
+  bool from_server = false;                                    ///< The error was returned by slurmrestd itself.
   bool other_cluster = false;                                  ///< The error is that another cluster answers.
   int failures = 0;                                            ///< Rounds in a row that failed with `error_code`.
   core::MonoTime requested_at;                                 ///< No request for the contents started before this time.
@@ -59,6 +59,9 @@ struct Snapshot {
   SharedMap<std::int64_t, std::shared_ptr<const Job>> jobs;  ///< Jobs that have not ended, or ended recently.
   SharedMap<std::string, Partition> partitions;
   std::shared_ptr<const JobIndex> job_index;  ///< The index of `jobs`, from the poller. If null, every call builds an index.
+  /// slurmctld's clock at `clock_at`, in whole seconds. Absent: no answer has shown it yet.
+  std::optional<core::WallTime> clock;
+  core::MonoTime clock_at;
 
   [[nodiscard]] bool complete() const { return health == Health::kComplete; }
   /// True if Slurm has answered several times in a row, but with answers that we cannot read.
@@ -69,6 +72,9 @@ struct Snapshot {
   [[nodiscard]] core::Duration good_for() const;
   /// True if the snapshot is complete and not older than good_for().
   [[nodiscard]] bool fresh(core::MonoTime now) const;
+  /// Returns the time on slurmctld's clock, to a second and the time that Slurm takes to answer. nullopt: it is not known. Our
+  /// own clock does not matter.
+  [[nodiscard]] std::optional<core::WallTime> time_at(core::MonoTime now) const;
   [[nodiscard]] const Node* node(std::string_view name) const;
   /// Returns the jobs that hold the node (running, suspended, configuring or completing there), and those whose nodes cannot be
   /// read, because they may hold it.

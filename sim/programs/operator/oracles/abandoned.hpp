@@ -1,8 +1,8 @@
 // Not an oracle by itself: finds records of Slurm nodes that may stay at the end (declared_state.hpp), because nobody can
 // delete them. Their Controller or NodeSet is gone and has not deleted them, their worker had no owner, or their worker's
-// machine was renamed before anybody could tell Slurm the owner.
+// machine was renamed before the operator wrote the owner into the record.
 //
-// Folder sim/programs/operator/oracles: the oracles of the operator. They believe the simulated servers alone. Uses
+// Folder sim/programs/operator/oracles: the oracles of the operator. They rely on the simulated servers alone. Uses
 // sim/oracles.
 #pragma once
 
@@ -41,7 +41,7 @@ class AbandonedRecords {
   SlurmSite& site_;
   std::set<std::string> alone_;                            ///< The uids of NodeSets that were deleted with --cascade=orphan.
   std::set<std::pair<kube::Key, std::string>> abandoned_;  ///< The Controller and the node of each abandoned record.
-  std::map<std::pair<kube::Key, std::string>, core::MonoTime> gone_;  ///< By Controller and node: when its last worker went.
+  std::map<std::pair<kube::Key, std::string>, core::MonoTime> gone_;  ///< By Controller and node: when its last worker ended.
 };
 
 }  // namespace sim

@@ -1,5 +1,5 @@
-// Checks that the declared state is reached in the end: what runs, and the status, match the Controllers, RestApis, NodeSets,
-// LoginSets and Tokens of the users, and nothing is left over.
+// Checks that the declared state is reached in the end: the running pods and the status match the Controllers, RestApis,
+// NodeSets, LoginSets and Tokens of the users, and nothing is left over.
 #pragma once
 
 #include <optional>

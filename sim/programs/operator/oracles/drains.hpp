@@ -41,15 +41,15 @@ class DrainOracle {
   core::Loop& loop_;
   KubeApi& api_;
   Tell violation_;
-  std::map<kube::Key, core::MonoTime> cordoned_;  ///< By pod or Kubernetes node: when it was last cordoned.
-  /// By Kubernetes node or NodeSet: when the node's labels or its name in Slurm, or the NodeSet's spec, last changed.
+  std::map<kube::Key, core::MonoTime> cordoned_;  ///< Maps a pod or Kubernetes node to when it was last cordoned.
+  /// Maps a Kubernetes node to the last change of its labels or its name in Slurm, and a NodeSet to that of its spec.
   std::map<kube::Key, core::MonoTime> changed_;
-  std::map<kube::Key, std::vector<core::MonoTime>> ended_;  ///< By NodeSet: when workers ended or were deleted.
-  /// By NodeSet: the numbers of wanted workers, and since when each applies.
+  std::map<kube::Key, std::vector<core::MonoTime>> ended_;  ///< Maps a NodeSet to when workers ended or were deleted.
+  /// Maps a NodeSet to the numbers of wanted workers, each with the time since which it applies.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, std::int64_t>>> wished_;
-  /// By NodeSet: its partitions, and since when each applies.
+  /// Maps a NodeSet to the values of rollingUpdate.partition, each with the time since which it applies.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, int>>> partitions_;
-  /// By NodeSet: whether it has ScheduledUpdate, and since when, for each change.
+  /// Maps a NodeSet to whether it has ScheduledUpdate: each change, with its time.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, bool>>> scheduled_;
 };
 

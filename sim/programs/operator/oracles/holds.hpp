@@ -1,5 +1,5 @@
-// Checks that the operator does not undo what an administrator or Slurm did to a node: it lifts no drain and no DOWN of theirs,
-// keeps the reason, and does not lose them with the record of a worker that is still wanted.
+// Checks that the operator does not undo a drain or DOWN that an administrator or Slurm has set: it keeps them and their
+// reason, and does not lose them with the record of a worker that is still wanted.
 #pragma once
 
 #include <functional>
@@ -59,8 +59,8 @@ class HoldOracle {
   std::map<std::pair<kube::Key, std::string>, Hold> foreign_;  ///< The holds, by Controller and node.
   /// The nodes that an administrator drained and undrained.
   std::set<std::pair<kube::Key, std::string>> freed_;
-  std::map<kube::Key, core::MonoTime> changed_;  ///< By Kubernetes node or NodeSet: when it last changed.
-  std::map<kube::Key, core::MonoTime> left_;     ///< By worker: when it last ended, was deleted, or vanished.
+  std::map<kube::Key, core::MonoTime> changed_;  ///< Maps a Kubernetes node or NodeSet to the time of its last change.
+  std::map<kube::Key, core::MonoTime> left_;     ///< Maps a worker to when it last ended, was deleted, or vanished.
 };
 
 }  // namespace sim

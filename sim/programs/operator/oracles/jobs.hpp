@@ -87,7 +87,7 @@ class JobOracle {
     std::optional<core::MonoTime> fenced{};                ///< When the operator deleted the record of its slurmd.
     std::optional<core::MonoTime> off{}, cut{}, probed{};  ///< When it last failed, was cut off, was ended by a probe.
     Blame by = Blame::kUser;                               ///< The cause of its deletion.
-    bool owned = true;                                     ///< Owned by a NodeSet. Nobody cares for other workers.
+    bool owned = true;                                     ///< Owned by a NodeSet. Other workers are not managed.
     std::optional<core::MonoTime> adopted{}, left{};       ///< When a NodeSet last adopted it, and when it last lost its owner.
     std::optional<core::MonoTime> open{};                  ///< Since when it lacks the label of the disruption budget.
     std::optional<core::MonoTime> freed{};                 ///< When an administrator last freed its node.
@@ -120,14 +120,14 @@ class JobOracle {
   SlurmSite& site_;
   Tell violation_, note_;
   std::map<std::string, Worker> workers_;          ///< The workers, by the uid of their pod.
-  std::map<Place, std::string> last_;              ///< By place: the uid of its newest worker.
-  std::map<kube::Key, Blame> asked_;               ///< By pod: who last asked to delete it.
-  std::map<kube::Key, core::MonoTime> gone_;       ///< By Controller: when it was deleted.
-  std::map<std::string, core::MonoTime> harmed_;   ///< By namespace: when a user last changed a disruption budget.
-  std::map<kube::Key, core::MonoTime> unwritten_;  ///< By ConfigMap: when a user last changed or deleted it.
-  std::map<kube::Key, Blame> restarted_;           ///< By Controller: who last deleted its slurmctld pod.
+  std::map<Place, std::string> last_;              ///< Maps a place to the uid of its newest worker.
+  std::map<kube::Key, Blame> asked_;               ///< Maps a pod to who last asked to delete it.
+  std::map<kube::Key, core::MonoTime> gone_;       ///< Maps a Controller to the time of its deletion.
+  std::map<std::string, core::MonoTime> harmed_;   ///< Maps a namespace to when a user last changed a disruption budget.
+  std::map<kube::Key, core::MonoTime> unwritten_;  ///< Maps a ConfigMap to when a user last changed or deleted it.
+  std::map<kube::Key, Blame> restarted_;           ///< Maps a Controller to who last deleted its slurmctld pod.
   core::Duration clocks_differ_{0};
-  /// By NodeSet: its drain policies, and since when each applies. An operator may not have seen the last edit yet.
+  /// Maps a NodeSet to its drain policies, each with its first moment. An operator may not have seen the last one yet.
   std::map<kube::Key, std::vector<std::pair<core::MonoTime, core::Json>>> policies_;
   std::map<Blame, int> losses_;
   bool fair_ = false;

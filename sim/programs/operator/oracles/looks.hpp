@@ -1,8 +1,8 @@
 // Not an oracle by itself: records the state of a Slurm node at the operator's last read before a write.
 //
-// Slurm has no conditional writes, and Kubernetes has none that depend on Slurm. So a change by an administrator, or a
-// registration, between the live look and the write cannot be seen. A deleted worker must therefore have been idle and held at
-// the look. A look counts only for the pod of that time, for a short time, and until the operator itself frees the node.
+// Slurm has no conditional writes, and Kubernetes has none that depend on Slurm. So the operator cannot see a change by others
+// between its live read (the look) and its write. A deleted worker must have been idle and out of service (held) at the look. A
+// look counts only for the pod of that time, for a short time, and until the operator frees the node.
 #pragma once
 
 #include <map>
@@ -34,8 +34,8 @@ class Looks {
   /// Returns when an administrator last freed the node.
   [[nodiscard]] std::optional<core::MonoTime> freed(const kube::Key& controller, const std::string& node) const;
   [[nodiscard]] bool was_idle_and_held(const std::string& node) const;
-  /// Reports whether the node was idle and held at the look, and an administrator freed it later, so that what started since
-  /// was not visible.
+  /// Reports whether the node was idle and held at the look, and an administrator freed it later, so that the operator could
+  /// not see what started since.
   [[nodiscard]] bool was_freed_since(const kube::Key& controller, const std::string& node) const;
 
  private:
@@ -49,7 +49,7 @@ class Looks {
   core::Loop& loop_;
   KubeApi& api_;
   SlurmSite& site_;
-  std::map<std::string, Look> asked_;                                  ///< By node: the last look.
+  std::map<std::string, Look> asked_;                                  ///< Maps a node to the last look.
   std::map<std::pair<kube::Key, std::string>, core::MonoTime> freed_;  ///< By Controller and node: when an admin freed it.
 };
 

@@ -1,11 +1,11 @@
 // The oracles that judge the operator. Each listens to the simulated cluster and reports violations. The comment at the top of
 // its header says what it checks.
 //
-// Always: jobs, workers, holds, drains, replicas, claims, secrets, tokens, writes. Once everything is settled: service. At the
-// end: declared_state, and final_state, which is equal for all histories.
+// jobs, workers, holds, drains, replicas, claims, secrets, tokens and writes check at all times. service checks once everything
+// is settled. At the end, declared_state checks, and final_state must be equal for all histories.
 //
-// Whether something may be deleted depends on the simulated Slurm and on what runs in the simulated pods, never on the
-// operator's evidence.
+// The oracles decide from the simulated Slurm and the processes in the simulated pods whether something may be deleted, never
+// from the operator's evidence.
 #pragma once
 
 #include <cstdint>

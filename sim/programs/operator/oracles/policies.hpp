@@ -1,5 +1,5 @@
-// The chart's admission policies in the simulated API server: what Kubernetes' own controllers and its scheduler may not
-// delete.
+// The chart's admission policies in the simulated API server. They refuse some deletions by Kubernetes' own controllers and its
+// scheduler.
 #pragma once
 
 #include "operator/common/policies.hpp"

@@ -39,11 +39,11 @@ class ReplicaOracle {
   core::Loop& loop_;
   KubeApi& api_;
   Tell violation_;
-  std::map<std::string, std::vector<Wish>> wished_;  ///< By the NodeSet's uid: what it has wanted.
+  std::map<std::string, std::vector<Wish>> wished_;  ///< Maps the uid of a NodeSet to its wishes.
   std::map<std::string, int> made_;                  ///< How often a worker of this name was created.
-  /// For each worker that has not ended and is not terminating: the uid of its NodeSet.
+  /// Maps each worker that has not ended and is not terminating to the uid of its NodeSet.
   std::map<kube::Key, std::string> owners_;
-  std::map<std::string, std::int64_t> live_;  ///< By the NodeSet's uid: its workers in owners_.
+  std::map<std::string, std::int64_t> live_;  ///< Maps the uid of a NodeSet to the number of its workers in owners_.
 };
 
 }  // namespace sim

@@ -1,5 +1,5 @@
-// Checks that a token without refresh is minted once. A new one is due only if its Token or its key has changed, or if somebody
-// has deleted its Secret. (Tokens with refresh are renewed in time: see service.hpp.)
+// Checks that a token without refresh is minted once. A new token is due only if its Token or its key has changed, or if
+// somebody has deleted its Secret. (Tokens with refresh are renewed in time: see service.hpp.)
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // Checks that the operator deletes no worker that may run jobs, nor its record. The worker must have ended, its slurmd must
-// never have run, Slurm must have it idle and held, or its user must have deleted the cluster. Without a Controller, the
-// operator deletes no worker. No slurmd may end with its pod while Slurm may still start jobs on it.
+// never have run, its node must be idle and held in Slurm (looks.hpp), or its user must have deleted the cluster. Without a
+// Controller, the operator deletes no worker. No slurmd may end with its pod while Slurm may still start jobs on it.
 #pragma once
 
 #include <functional>
@@ -39,7 +39,7 @@ class WorkerOracle {
   const Looks& looks_;
   JobOracle& jobs_;
   Tell violation_;
-  std::map<kube::Key, core::MonoTime> gone_;  ///< By Controller: when it was last deleted.
+  std::map<kube::Key, core::MonoTime> gone_;  ///< Maps a Controller to the time of its last deletion.
 };
 
 }  // namespace sim

@@ -1,6 +1,6 @@
-// Checks that the operator writes only while it holds the Lease, only where it may, and never to users' Secrets and
-// ConfigMaps. It deletes by uid. observedGeneration never decreases. At rest, it only renews tokens and repeats warnings that
-// still hold.
+// Checks that the operator writes only while it holds the Lease, only where it may, and never to users' Secrets and ConfigMaps.
+// All deletions name a uid. observedGeneration never decreases. At rest, the operator only renews tokens and repeats warnings
+// that still hold.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ class WriteOracle {
   Tell violation_;
   std::vector<std::string> namespaces_;
   std::uint64_t writes_ = 0, token_writes_ = 0, reminders_ = 0;
-  std::map<std::string, core::MonoTime> told_;    ///< By warning of a NodeSet, with its text: when it was last written.
-  std::map<std::string, std::int64_t> observed_;  ///< By the object's uid: its observedGeneration.
+  std::map<std::string, core::MonoTime> told_;    ///< Maps a warning of a NodeSet, with its text, to when it was last written.
+  std::map<std::string, std::int64_t> observed_;  ///< Maps the uid of an object to its observedGeneration.
 };
 
 }  // namespace sim

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,7 +33,8 @@ class World {
   core::MonoTime mono{core::Duration{1000000}};
   core::WallTime now = core::parse_rfc3339("2026-01-01T10:00:00Z").value();
   slurm::Snapshot::Health health = slurm::Snapshot::Health::kComplete;
-  core::Duration age{0};  ///< Of Slurm's last answer.
+  core::Duration age{0};                        ///< Of Slurm's last answer.
+  std::optional<core::WallTime> slurm_clock{};  ///< slurmctld's clock, if it is not `now`.
   slurm::Capabilities capabilities{.release = "26.05.5", .data_parser = "v0.0.45", .external_jobs = true};
   std::map<std::string, slurm::Node> nodes;
   std::map<std::int64_t, slurm::Job> jobs;
@@ -134,6 +136,8 @@ class World {
     snapshot->error = "slurmctld is away";
     snapshot->requested_at = mono - age;
     snapshot->capabilities = capabilities;
+    snapshot->clock = slurm_clock;
+    snapshot->clock_at = mono;
     for (const auto& [name, one] : nodes) snapshot->nodes.emplace(name, std::make_shared<const slurm::Node>(one));
     for (const auto& [id, one] : jobs) snapshot->jobs.emplace(id, std::make_shared<const slurm::Job>(one));
     snapshot->partitions.emplace("batch", slurm::Partition{.name = "batch", .nodes = {}, .state = "UP"});

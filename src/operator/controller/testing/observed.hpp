@@ -1,4 +1,4 @@
-// A Controller "ns/x" with its keys and nothing else, as its plan sees it.
+// Builds the facts about a Controller "ns/x" that has its keys and nothing else, for tests of its plan.
 #pragma once
 
 #include "kube/cache/record.hpp"

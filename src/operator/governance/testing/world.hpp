@@ -1,5 +1,5 @@
-// A small slurmdbd beside the small Kubernetes of op::testing::World, for tests of governance plans. It has QOS, TRES,
-// clusters, accounts and users.
+// A simulated slurmdbd in addition to the Kubernetes of op::testing::World, for tests of governance plans. The slurmdbd has
+// QOS, TRES, clusters, accounts and users.
 //
 //   World world;
 //   world.put({{"kind", "SlurmQos"}, ...});
@@ -90,7 +90,7 @@ class World : public op::testing::World {
     }
   }
 
-  /// Reports whether a change deletes a default account while its user has others in the cluster. slurmdbd refuses that.
+  /// Reports whether a change deletes the default account of a user who has others in the cluster. slurmdbd refuses that.
   [[nodiscard]] bool deletes_default(const EntityKey& key, const Settings& changes) const {
     const auto entity = entities.find(key);
     if (entity == entities.end()) return false;
@@ -226,7 +226,7 @@ class World : public op::testing::World {
     return said_;
   }
 
-  /// Does what slurm::AccountingTarget does: compares the live QOS with the act first.
+  /// Carries out the act as slurm::AccountingTarget does: refuses it if the live QOS is not the one that the act expects.
   core::Result<void> run(const slurm::WriteQos& act) {
     if (auto broken = fault({"Slurm", {"", "qos"}}); !broken) return broken;
     const auto live = qos_of(act.name);

@@ -1,12 +1,12 @@
-// A small Kubernetes and a small Slurm for tests of NodeSet plans. Their state is observed through the real caches and the real
-// observer, and plans change it.
+// A Kubernetes and a Slurm in memory, for tests of NodeSet plans. The real caches and the real observer read their state, and
+// plans change it.
 //
 //   World world({{"replicas", 3}});
 //   world.run(plan_nodeset(world.observe()));   // creates pods
 //   world.start_pods();                          // they run and register
 //
-// The world refuses what real ones refuse, as far as plans depend on it, and fails the test if a worker with a running job is
-// deleted. Unlike the simulator it has no faults, no delays and only one NodeSet.
+// The world refuses requests that the real servers refuse, as far as plans depend on that. It fails the test if a worker with a
+// running job is deleted. Unlike the simulator it has no faults, no delays and only one NodeSet.
 #pragma once
 
 #include <functional>
@@ -35,10 +35,10 @@ class World : public op::testing::World {
 
   /// Returns what a pass would observe now.
   [[nodiscard]] Observed observe();
-  /// Carries out a plan: the lanes in turn. A failed step stops its lane. If the plan needs facts, only provides these. Returns
+  /// Carries out the lanes of a plan in turn. A failed step stops its lane. If the plan needs facts, reads only these. Returns
   /// the number of steps tried, or 1 if the plan needed facts.
   int run(const plan::Plan& plan);
-  /// Plans and carries out until nothing is left to do, at most `passes` times, and advances the clock in between. Returns the
+  /// Plans and carries out until nothing is left to do, at most `passes` times. Advances the clock after each pass. Returns the
   /// number of passes.
   int settle(int passes = 50);
 
@@ -57,8 +57,8 @@ class World : public op::testing::World {
     process_.reset();
   }
 
-  kube::PodRecord& add_pod(int ordinal);  ///< Running, ready and registered as IDLE.
-  /// Adds or replaces a Kubernetes node, which is younger than those before it.
+  kube::PodRecord& add_pod(int ordinal);  ///< Adds a running, ready pod whose node is IDLE.
+  /// Adds or replaces a Kubernetes node. It is created later than all others.
   kube::NodeRecord& add_host(const std::string& name, kube::StringMap labels = {});
   void remove_host(const std::string& name);
   slurm::Node& add_node(const std::string& name);
@@ -98,12 +98,12 @@ class World : public op::testing::World {
   std::map<std::string, int> conf_weights;    ///< The weight in slurmd's --conf, by pod.
   /// Unexpected names under which slurmd registers, by pod.
   std::map<std::string, std::string> registers;
-  std::string claim_event;  ///< The text of the events about each claim.
+  std::string claim_event;  ///< The note of the events about each claim.
   std::set<std::string, std::less<>> gone_kube_nodes;
   /// The Kubernetes nodes that were added. Nodes on which pods run exist as well.
   std::map<std::string, kube::NodeRecord> hosts;
   kube::PodRecord slurmctld_pod;
-  /// Changes what was observed, if set.
+  /// If set, changes the facts after each observation.
   std::function<void(Observed&)> amend;
   bool old_definitions = false;      ///< The API server does not keep status.drainsToRestore.
   std::set<std::string> partitions;  ///< The partitions that slurmctld has loaded.
@@ -112,12 +112,12 @@ class World : public op::testing::World {
   bool slurm_readable = true;
   bool slurm_is_ours = true;  ///< Slurm's answers come from this cluster, not from another.
   core::Duration snapshot_age{100};
-  /// Errors of steps and of dry runs, by the beginning of their ids.
+  /// Errors of steps and of dry runs, by prefixes of their ids.
   std::map<std::string, core::Error> refuse;
 
   std::vector<std::string> done;        ///< Ids of all steps carried out.
   plan::Intent did;                     ///< `done` as an intent, without events and status.
-  std::vector<std::string> violations;  ///< Acts that must never happen, but did.
+  std::vector<std::string> violations;  ///< Acts that must never be carried out, but were.
 
  private:
   core::Result<void> execute(const plan::Act& act) override;
@@ -128,7 +128,7 @@ class World : public op::testing::World {
   core::Result<void> patch_tolerations(kube::PodRecord& pod, const core::Json& operations);
   core::Result<void> slurm_act(const plan::Act& act);
   void check_intent(const plan::Intent& whole, const plan::Step& step);
-  /// Notes the pods that one lane deletes and another writes to: lanes run in parallel, so the deletion fails with Conflict.
+  /// Records the pods that one lane deletes and another writes to: lanes run in parallel, so the deletion fails with Conflict.
   void note_conflicts(const plan::Plan& plan);
   core::Result<void> reservation_act(const plan::Act& act);
   /// Begins and ends reservations according to the clock.

@@ -36,7 +36,7 @@ class OraclesTest : public testing::Test {
     change.state = state;
     ASSERT_EQ(world.slurm()->update_node(node, change, std::string(user)), SlurmErrno::kSuccess);
   }
-  /// Deletes both workers while the operator is down. Nothing in their records shows whose they are.
+  /// Deletes both workers while the operator is down. Their records do not name their owner.
   void leave_unmarked_records() {
     world.crash(0, core::Duration{60000});
     world.loop().run_for(core::Duration{1});
