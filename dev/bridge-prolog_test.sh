@@ -38,6 +38,10 @@ check "a node with an extra of somebody else" "$(outcome "$node Extra=rack" "")"
 check "a node with a pod of a running job" "$(outcome "$node Extra={\"slurm-bridge\":\"12\"}" $'      12\n       7\n')" goes
 check "a node with a pod of a job that has ended" "$(outcome "$node Extra={\"slurm-bridge\":\"12\"}" $'7\n120\n')" waits
 check "one of two jobs has ended" "$(outcome "$node Extra={\"slurm-bridge\":\"12 13\"} Reason=x" $'12\n')" waits
+ours() { printf '%s' "$node Extra={\"slurm-bridge\":\"$1\",\"slurm-bridge-cluster\":\"0a1b-2c\"} Reason=x"; }
+check "a list that says whose it is, of jobs that run" "$(outcome "$(ours "12 13")" $'12\n13\n')" goes
+check "a list that says whose it is, of a job that has ended" "$(outcome "$(ours "12 13")" $'12\n')" waits
+check "an empty list" "$(outcome "$node Extra={\"slurm-bridge\":\"\"} Reason=x" "")" goes
 check "Slurm does not tell of the node" "$(outcome "" "")" waits
 check "Slurm does not tell of the jobs" "$(outcome "$node Extra={\"slurm-bridge\":\"12\"}" away)" waits
 exit $failed

@@ -24,6 +24,7 @@ Options with_cluster(Options options) {
   options.nodes.cluster = options.jobs.cluster;
   options.jobs.holds_native_jobs = options.runs_nodes;
   options.jobs.retires = options.nodes.retires = options.retires;
+  options.nodes.pods = options.jobs;
   return options;
 }
 
@@ -120,7 +121,7 @@ std::optional<Left> Bridge::left() const {
   if (!manager.leading() || !manager.synced()) return {};
   Left out{impl_->jobs.left(), {}};
   if (impl_->nodes) {
-    for (const std::string& node : impl_->nodes->tainted()) out.names.push_back("node " + node);
+    for (std::string& node : impl_->nodes->left()) out.names.push_back(std::move(node));
   }
   if (snapshot == nullptr) {
     out.slurm_away = "no slurmrestd is known";

@@ -489,6 +489,7 @@ shows slurm-bridge "{k: v for k, v in $bridge_rights.items() if '.k8s.io/' in k}
 shows slurm-bridge '[r.get("resourceNames") for n in ("ClusterRole/slurm-bridge", "Role/slurm-bridge-admission") for r in o[n]["rules"] if r["resources"][0] in ("mutatingwebhookconfigurations", "secrets") and r["verbs"] != ["create"]]' '[["slurm-bridge"], ["slurm-bridge"]]' "${bridged[@]}"
 shows slurm-bridge "[{k: v for k, v in $bridge_rights.items() if k.startswith('nodes')}, $args[-2:]]" '[{"nodes": "glw"}, ["--no-nodes", "--log-level=info"]]' "${bridged[@]}" "${without[@]}" --set nodes.enabled=false
 shows slurm-bridge "[o['ConfigMap/slurm-bridge-prolog']['metadata']['namespace'], o['ConfigMap/slurm-bridge-prolog']['data']['90-slurm-bridge.sh'] == open('$top/charts/slurm-bridge/files/prolog.sh').read().strip() + '\n']" '["slurm", true]' "${bridged[@]}"
+shows slurm-bridge 'o["ConfigMap/slurm-bridge-prolog"]["metadata"]["annotations"]' '{"helm.sh/resource-policy": "keep"}' "${bridged[@]}"
 shows slurm-bridge '[k for k in o if k.startswith("ConfigMap")]' '[]' "${bridged[@]}" --set nodes.enabled=false
 shows slurm-bridge '[k for k in o if k.startswith("ConfigMap")]' '[]' "${direct[@]}"
 shows slurm-bridge 'len({(g, r) for rule in o["ClusterRole/slurm-bridge"]["rules"] for g in rule["apiGroups"] for r in rule["resources"]}) == len(o["ClusterRole/slurm-bridge"]["rules"])' true "${bridged[@]}"
@@ -521,6 +522,8 @@ shows slurm-bridge "[[h['clientConfig']['service']['name'], h['failurePolicy'], 
 shows slurm-bridge "[h['matchConditions'][0]['expression'] for h in $hooks[1:]]" "[\"object.spec.?schedulerName.orValue('') == 'mine' || object${managed_by}'slurm/demo'\"]" "${bridged[@]}" --set schedulerConfig.schedulerName=mine
 shows slurm-bridge "[h['matchConditions'][0]['expression'].rsplit(' ', 1)[1] for h in $hooks[1:]]" "[\"'h:6820'\"]" "${direct[@]}"
 shows slurm-bridge "'system:serviceaccount:kube-system:daemon-set-controller' in $hooks[0]['matchConditions'][0]['expression']" true "${bridged[@]}"
+shows slurm-bridge "$pod['tolerations']" '[{"key": "slinky.slurm.net/managed-node", "operator": "Exists"}]' "${bridged[@]}"
+shows slurm-bridge "[t['key'] for t in $pod['tolerations']]" '["a", "slinky.slurm.net/managed-node"]' "${bridged[@]}" --set-json 'controllers.tolerations=[{"key":"a"}]'
 shows slurm-bridge "[len($hooks), [a for a in $args if 'scheduler-name' in a]]" '[1, []]' "${bridged[@]}" --set schedulerConfig.schedulerName=
 shows slurm-bridge 'o["ValidatingAdmissionPolicy/slurm-bridge"]["spec"]["matchConditions"][0]["expression"]' "\"request.userInfo.username != 'system:serviceaccount:ns:mine'\"" "${bridged[@]}" --set controllers.serviceAccount.name=mine
 # The policy concerns the managed namespaces, and pods elsewhere that the webhook took in.
@@ -541,6 +544,7 @@ retiring=("${bridged[@]}" --set retire=true)
 shows slurm-bridge 'sorted(o)' '["ClusterRole/slurm-bridge", "ClusterRoleBinding/slurm-bridge", "ConfigMap/slurm-bridge-prolog", "FlowSchema/slurm-bridge", "Job/slurm-bridge-retire", "PriorityClass/slurm-bridge", "Role/slurm-bridge", "Role/slurm-bridge-admission", "Role/slurm-bridge-key", "RoleBinding/slurm-bridge", "RoleBinding/slurm-bridge-admission", "RoleBinding/slurm-bridge-key", "ServiceAccount/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge", "ValidatingAdmissionPolicy/slurm-bridge-record", "ValidatingAdmissionPolicyBinding/slurm-bridge", "ValidatingAdmissionPolicyBinding/slurm-bridge-record"]' "${retiring[@]}" --set networkPolicy.enabled=true,controllers.pdb.enabled=true,controllers.serviceMonitor.enabled=true
 shows slurm-bridge "[o['Job/slurm-bridge-retire']['spec']['template']['spec'][k] for k in ('restartPolicy', 'serviceAccountName')] + o['Job/slurm-bridge-retire']['spec']['template']['spec']['containers'][0]['args'][4:]" \
   '["OnFailure", "slurm-bridge", "--cluster=slurm/demo", "--managed-namespaces=slurm-bridge", "--partition=slurm-bridge", "--mcs-label=kubernetes", "--node-silence-limit=10", "--scheduler-name=slurm-bridge-scheduler", "--retire", "--log-level=info"]' "${retiring[@]}"
+shows slurm-bridge "[t['key'] for t in o['Job/slurm-bridge-retire']['spec']['template']['spec']['tolerations']]" '["slinky.slurm.net/managed-node"]' "${retiring[@]}"
 tells slurm-bridge 'helm uninstall slurm-bridge --namespace ns' "${retiring[@]}"
 tells slurm-bridge 'are not used: scheduler, admission.certManager, admission.replicas.' "${bridged[@]}" --set scheduler.replicaCount=1,admission.replicas=1,admission.certManager.enabled=true
 

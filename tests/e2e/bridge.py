@@ -774,7 +774,7 @@ def a_native_job_waits_for_a_pod_that_still_ends(tag, plugin):
 
             ns.apply_pod("slow", script="trap '' TERM; sleep 3600 & wait", grace=45, partition="cpu")
             job, where = ns.running("slow")
-            expect(where == node and json.loads(ns.slurm_node(node)["extra"]) == {"slurm-bridge": str(job)}, f"the node is {ns.slurm_node(node)}")
+            expect(where == node and json.loads(ns.slurm_node(node)["extra"])["slurm-bridge"] == str(job), f"the node is {ns.slurm_node(node)}")
             ns.slurm("scancel", str(job))
             native = ns.submit("true", "-pcpu", f"-w{node}", "-N1", "--exclusive")
 

@@ -192,6 +192,16 @@ spec:
           verbs: [get, create, update]
 {{- end }}
 
+{{- /* Those of values, and that of the taint of slurm-bridge, which may manage all nodes. */}}
+{{- define "program.tolerations" -}}
+tolerations:
+  {{- with . }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  - key: slinky.slurm.net/managed-node
+    operator: Exists
+{{- end }}
+
 {{- /*
 The spec of a pod of the program. Takes a dict: root, path (the name of the program's value), leaderElection, pullPolicy, priorityClassName,
 args (those between the common ones), ports (further ports of the container, by name), and preStop: for how many seconds a pod that ends
@@ -309,10 +319,7 @@ nodeSelector:
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $values.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{ include "program.tolerations" $values.tolerations }}
 {{- with $values.topologySpreadConstraints }}
 topologySpreadConstraints:
   {{- toYaml . | nindent 2 }}

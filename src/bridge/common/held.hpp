@@ -1,6 +1,7 @@
-// The external jobs of which a Slurm node with a slurmd may still run pods. The field `extra` of the node lists them:
+// The external jobs of which a Slurm node with a slurmd may still run pods. The field `extra` of the node lists them, with the
+// UID of the Kubernetes cluster of the pods:
 //
-//   {"slurm-bridge": "12 13"}
+//   {"slurm-bridge": "12 13", "slurm-bridge-cluster": "UID"}
 //
 // Slurm frees the nodes of an external job in the call that ends it, before its pod is gone. The prolog of the bridge
 // (charts/slurm-bridge/files/prolog.sh) holds a native job back while one of these jobs has ended. The nodes controller
@@ -12,25 +13,39 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "bridge/common/names.hpp"
 #include "core/json.hpp"
 
 namespace bridge {
 
-/// Returns the value of the field that lists these jobs. Never empty, because Slurm might ignore an empty value.
-[[nodiscard]] inline std::string extra_of(const std::set<std::int64_t>& jobs) {
+struct HeldJobs {
+  std::set<std::int64_t> jobs;
+  std::string cluster;  ///< The UID of the Kubernetes cluster; "" if there are no jobs.
+  friend bool operator==(const HeldJobs&, const HeldJobs&) = default;
+};
+
+inline constexpr std::string_view kHeldCluster = "slurm-bridge-cluster";
+
+/// Returns the value of the field that lists these jobs. Never empty, because Slurm might ignore an empty value. The prolog
+/// relies on the order of the members.
+[[nodiscard]] inline std::string extra_of(const HeldJobs& held) {
   std::string list;
-  for (const std::int64_t job : jobs) list += (list.empty() ? "" : " ") + std::to_string(job);
-  return core::Json{{std::string(kProgram), list}}.dump();
+  for (const std::int64_t job : held.jobs) list += (list.empty() ? "" : " ") + std::to_string(job);
+  core::Json out{{std::string(kProgram), list}};
+  if (!held.jobs.empty()) out[std::string(kHeldCluster)] = held.cluster;
+  return out.dump();
 }
 
-/// Returns the jobs that this value of the field lists; nullopt if somebody else wrote the value.
-[[nodiscard]] inline std::optional<std::set<std::int64_t>> jobs_in(const std::string& extra) {
-  std::set<std::int64_t> out;
+/// Returns what this value of the field lists; nullopt if somebody else wrote the value.
+[[nodiscard]] inline std::optional<HeldJobs> held_in(const std::string& extra) {
+  HeldJobs out;
   if (extra.empty()) return out;
   const auto json = core::parse_json(extra);
-  if (!json || !json->is_object() || json->size() != 1 || !json->contains(kProgram)) return std::nullopt;
+  if (!json || !json->is_object() || !json->contains(kProgram)) return std::nullopt;
+  if (json->size() != (json->contains(kHeldCluster) ? 2U : 1U)) return std::nullopt;
+  out.cluster = core::get_string(*json, {kHeldCluster});
   const std::string list = core::get_string(*json, {kProgram});
   const char* at = list.data();
   const char* const end = at + list.size();
@@ -38,7 +53,7 @@ namespace bridge {
     std::int64_t job = 0;
     const auto [next, error] = std::from_chars(at, end, job);
     if (error != std::errc() || (next < end && *next != ' ')) return std::nullopt;
-    out.insert(job);
+    out.jobs.insert(job);
     at = next == end ? end : next + 1;
   }
   return out;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "bridge/common/names.hpp"
+#include "slurm/own_node.hpp"
 
 namespace bridge {
 namespace {
@@ -123,7 +124,13 @@ std::string misfit(const kube::SchedulingPodRecord& pod, const kube::SchedulingN
   return {};
 }
 
-Candidates candidates_for(const Pods& pods, const Hosts& hosts, const slurm::Snapshot& snapshot, std::string_view partitions) {
+std::string other_cluster_of(const slurm::Node& node, const std::string& installation) {
+  const auto mark = slurm::mark_of(node);
+  return mark && mark->owner == slurm::Owner::kBridge && mark->instance != installation ? mark->instance : "";
+}
+
+Candidates candidates_for(const Pods& pods, const Hosts& hosts, const slurm::Snapshot& snapshot,
+                          const std::string& installation, std::string_view partitions) {
   Candidates out;
   const auto wanted = split(partitions);
   std::map<std::string, int> reasons;
@@ -131,7 +138,8 @@ Candidates candidates_for(const Pods& pods, const Hosts& hosts, const slurm::Sna
   for (const auto& [name, node] : snapshot.nodes) {
     if (!in_one_of(*node, wanted)) continue;
     const auto host = hosts.find(name);
-    const std::string why = host == hosts.end() ? "is no Kubernetes node" : misfit(pods, *host->second);
+    const bool elsewhere = host == hosts.end() || !other_cluster_of(*node, installation).empty();
+    const std::string why = elsewhere ? "is no Kubernetes node of this cluster" : misfit(pods, *host->second);
     if (why.empty()) {
       ++fitting;
     } else {

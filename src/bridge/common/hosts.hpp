@@ -24,13 +24,17 @@ using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
 /// taints, and whether the node could hold the pod if nothing else ran there. The taint of managed nodes does not count.
 [[nodiscard]] std::string misfit(const kube::SchedulingPodRecord& pod, const kube::SchedulingNodeRecord& node);
 
+/// Returns the UID of the other Kubernetes cluster whose bridge created the Slurm node; "" if none did. `installation`: the UID
+/// of this cluster.
+[[nodiscard]] std::string other_cluster_of(const slurm::Node& node, const std::string& installation);
+
 struct Candidates {
   std::vector<std::string> excluded;  ///< The nodes of the partitions that cannot run all of the pods. Sorted.
   std::string why;                    ///< Why there are not enough others; "" if there are.
 };
-/// Looks for a node for each pod, such that any pod could run on any of them. `partitions`: names separated by commas; "" means
-/// the nodes of all partitions.
+/// Looks for a node for each pod, such that any pod could run on any of them. `installation`: the UID of this Kubernetes
+/// cluster. `partitions`: names separated by commas; "" means the nodes of all partitions.
 [[nodiscard]] Candidates candidates_for(const Pods& pods, const Hosts& hosts, const slurm::Snapshot& snapshot,
-                                        std::string_view partitions);
+                                        const std::string& installation, std::string_view partitions);
 
 }  // namespace bridge

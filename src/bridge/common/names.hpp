@@ -4,7 +4,13 @@
 
 #include <string_view>
 
+#include "slinky/managed_nodes.hpp"
+
 namespace bridge {
+
+using slinky::kLabelBridgeExternalNode;
+using slinky::kLabelExternalNode;
+using slinky::kTaintManagedNode;
 
 inline constexpr std::string_view kProgram = "slurm-bridge";
 
@@ -25,17 +31,12 @@ inline constexpr std::string_view kAnnotationReplacedJob = "slinky.slurm.net/slu
 inline constexpr std::string_view kAnnotationManagedBy = "slinky.slurm.net/slurm-managed-by";
 /// Label of a Kubernetes node: the name of the node in Slurm, if it differs from the name in Kubernetes.
 inline constexpr std::string_view kLabelSlurmNodeName = "slinky.slurm.net/slurm-nodename";
-/// Labels of a Kubernetes node that shall be an external node of Slurm. The value "false" counts as absent.
-inline constexpr std::string_view kLabelExternalNode = "scheduler.slinky.slurm.net/external-node";
-inline constexpr std::string_view kLabelBridgeExternalNode = "scheduler.slinky.slurm.net/slurm-bridge-external-node";
 /// Annotation of an external node: the names of the partitions that the node shall be in, separated by commas.
 inline constexpr std::string_view kAnnotationPartitions = "scheduler.slinky.slurm.net/external-node-partitions";
 /// Node annotation: "NoExecute" adds kTaintManagedNode with this effect, unless a pod of Slurm or the bridge is on the node.
 inline constexpr std::string_view kAnnotationEffect = "slinky.slurm.net/managed-node-effect";
 /// Condition of a Kubernetes node: True while Slurm has the node and the node is in service.
 inline constexpr std::string_view kConditionNode = "SlurmReady";
-/// Taint of Kubernetes nodes that Slurm manages.
-inline constexpr std::string_view kTaintManagedNode = "slinky.slurm.net/managed-node";
 /// Pod label: the PodGroup of scheduler-plugins (scheduling.x-k8s.io) to which the pod belongs, in its namespace.
 inline constexpr std::string_view kLabelPodGroup = "scheduling.x-k8s.io/pod-group";
 /// Prefix of the annotations with which a pod asks for settings of its job.

@@ -27,6 +27,19 @@ bool most_nodes_are_silent(const std::vector<KubeNodePtr>& nodes) {
 
 }  // namespace
 
+bool manages(const Settings& settings, const Pod& pod) {
+  if (std::ranges::find(settings.managed_namespaces, pod.meta.ns) != settings.managed_namespaces.end()) return true;
+  return !settings.scheduler_name.empty() && pod.meta.annotation(kAnnotationManagedBy) == settings.cluster;
+}
+
+bool vouches_for(const Settings& settings, const JobTable& table, const Pod& pod) {
+  if (manages(settings, pod)) return true;
+  return std::ranges::any_of(placed_for(pod), [&](const JobId& job) {
+    const JobTable::Row* row = table.row(job.number);
+    return row != nullptr && row->is_for(pod);
+  });
+}
+
 Observer::Observer(slinky::Wiring& wiring, Settings given)
     : settings(std::make_shared<const Settings>(std::move(given))), caches(wiring), wiring_(wiring) {
   // The UID of kube-system is that of the Kubernetes cluster.
@@ -53,11 +66,6 @@ void Observer::fill(Facts& out, const run::Key& key, kube::Recorder& recorder) {
   out.hosts = hosts_;
 }
 
-bool Observer::manages(const Pod& pod) const {
-  if (std::ranges::find(settings->managed_namespaces, pod.meta.ns) != settings->managed_namespaces.end()) return true;
-  return !settings->scheduler_name.empty() && pod.meta.annotation(kAnnotationManagedBy) == settings->cluster;
-}
-
 NamedJob Observer::named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const {
   return {
       row.job, row.mark,
@@ -71,19 +79,12 @@ std::vector<std::string> Observer::leftovers(const Facts& facts, const std::stri
   if (host == facts.hosts->end()) return out;
   for (const auto& pod : caches.pods.by_index(kIndexPlace, host->second->meta.name)) {
     const PodPhase phase = phase_of(*pod);
-    if ((phase != PodPhase::kBound && phase != PodPhase::kPlaced) || table.holds(*pod) || !vouches_for(*pod)) continue;
+    if (phase != PodPhase::kBound && phase != PodPhase::kPlaced) continue;
+    if (table.holds(*pod) || !vouches_for(*settings, table, *pod)) continue;
     const std::vector<JobId> placed = placed_for(*pod);
     if (std::ranges::find(placed, id_of(job)) == placed.end()) out.push_back(pod->meta.key().str());
   }
   return out;
-}
-
-bool Observer::vouches_for(const Pod& pod) const {
-  if (manages(pod)) return true;
-  return std::ranges::any_of(placed_for(pod), [&](const JobId& job) {
-    const JobTable::Row* row = table.row(job.number);
-    return row != nullptr && row->is_for(pod);
-  });
 }
 
 bool Observer::on_silent_node(const Pod& pod) const {

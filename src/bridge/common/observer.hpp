@@ -15,6 +15,12 @@
 
 namespace bridge {
 
+/// Reports whether jobs are submitted for the pod, by its namespace or by what admission has noted on it.
+[[nodiscard]] bool manages(const Settings& settings, const Pod& pod);
+/// Reports whether a pod with the record of a placed pod may be one that the bridge placed: it manages the pod, or Slurm has
+/// its job. Anybody can write the record into a pod of another namespace.
+[[nodiscard]] bool vouches_for(const Settings& settings, const JobTable& table, const Pod& pod);
+
 class Observer {
  public:
   Observer(slinky::Wiring& wiring, Settings settings);
@@ -25,13 +31,9 @@ class Observer {
   /// Fills the facts. Nothing else can be observed while the UID of the Kubernetes cluster or the namespace is not known: then
   /// `installation` is empty.
   void fill(Facts& out, const run::Key& key, kube::Recorder& recorder);
-  /// Reports whether jobs are submitted for the pod, by its namespace or by what admission has noted on it.
-  [[nodiscard]] bool manages(const Pod& pod) const;
+  [[nodiscard]] bool manages(const Pod& pod) const { return bridge::manages(*settings, pod); }
   /// Returns what is known of the job of a row of this installation.
   [[nodiscard]] NamedJob named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const;
-  /// Reports whether a pod with the record of a placed pod may be one that the bridge placed: it manages the pod, or Slurm has
-  /// its job. Anybody can write the record into a pod of another namespace.
-  [[nodiscard]] bool vouches_for(const Pod& pod) const;
   /// Returns the pods on a node that were placed for other jobs than `job`, which hold the node no more. "ns/name".
   [[nodiscard]] std::vector<std::string> leftovers(const Facts& facts, const std::string& slurm_node,
                                                    const slurm::Job& job) const;

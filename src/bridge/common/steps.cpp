@@ -324,8 +324,8 @@ void Steps::place(const NamedJob& named, const std::vector<Seat>& seats) {
 bool Steps::is_held(const std::string& name, std::int64_t job) const {
   const slurm::Node* node = facts_.snapshot->node(name);
   if (!facts_.settings->holds_native_jobs || node == nullptr || node->state.has("EXTERNAL")) return true;
-  const auto jobs = jobs_in(node->extra);
-  return !jobs || jobs->contains(job);
+  const auto held = held_in(node->extra);
+  return !held || held->jobs.contains(job);
 }
 
 void Steps::report_leftover(const NamedJob& named, const std::string& node, const std::string& leftover, const Pods& waiting) {

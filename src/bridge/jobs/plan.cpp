@@ -107,7 +107,7 @@ class Pass : Steps {
   }
 
   [[nodiscard]] Candidates candidates(const slurm::JobWish& wish) const {
-    return candidates_for(waiting(), *in_.hosts, *in_.snapshot, wish.partition.value_or(""));
+    return candidates_for(waiting(), *in_.hosts, *in_.snapshot, in_.installation, wish.partition.value_or(""));
   }
 
   void wait_for_job() {

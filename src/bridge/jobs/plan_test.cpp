@@ -183,7 +183,22 @@ TEST(JobsPlan, NodesThatCannotRunThePodAreExcluded) {
   const Json told = condition(world.act("report"), kConditionQueued);
   EXPECT_EQ(told.at("reason"), "NoNode");
   EXPECT_EQ(told.at("message"),
-            "no node of partition batch can run the pod: 1 has the taint gpu, 1 has too little cpu, 1 is no Kubernetes node");
+            "no node of partition batch can run the pod: 1 has the taint gpu, 1 has too little cpu, 1 is no Kubernetes node of "
+            "this cluster");
+}
+
+TEST(JobsPlan, ANodeOfAnotherKubernetesClusterIsExcluded) {
+  World world;
+  world.node("node-1");
+  world.slurm_node("node-1");
+  world.waiting_pod();
+  EXPECT_FALSE(world.act("submit").at("wish").contains("excluded_nodes"));
+  slurm::Node& node = world.nodes["node-1"];
+  node.state.flags = {"EXTERNAL"};
+  node.features = {"slurm-bridge/cluster-b/12345678"};
+  EXPECT_EQ(world.act("submit").at("wish").at("excluded_nodes"), Json{"node-1"});
+  node.features = {"slurm-bridge/" + std::string(testing::kInstallation) + "/12345678"};
+  EXPECT_FALSE(world.act("submit").at("wish").contains("excluded_nodes"));
 }
 
 TEST(JobsPlan, OtherCandidatesAreSentWhileTheJobWaits) {

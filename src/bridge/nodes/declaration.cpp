@@ -76,10 +76,15 @@ NodesController::NodesController(slinky::Wiring& wiring, Settings settings)
   wiring.wakes_on_slurm(name(), [this](const slurm::Change& change, const kube::Key&) { return woken_by(change); });
 }
 
-std::vector<std::string> NodesController::tainted() const {
+std::vector<std::string> NodesController::left() {
   std::vector<std::string> out;
   for (const auto& node : caches_.nodes.all()) {
-    if (is_tainted(*node)) out.push_back(node->meta.name);
+    if (is_tainted(*node)) out.push_back("node " + node->meta.name);
+  }
+  const slurm::SnapshotPtr snapshot = wiring_.snapshot(settings_->cluster);
+  if (snapshot == nullptr) return out;
+  for (const auto& [name, node] : snapshot->nodes) {
+    if (lists_jobs(*node)) out.push_back("Slurm node " + name);
   }
   return out;
 }
@@ -98,12 +103,12 @@ slinky::Keys NodesController::woken_by(const slurm::Change& change) {
     const slurm::Node* now = change.now->node(name);
     // If a node has a slurmd and a kubelet, changes of its jobs can change the plan.
     const bool hybrid = now != nullptr && !now->state.has("EXTERNAL") && hosts().contains(name);
-    if (hybrid || matters(before, now)) out.insert(key_of_name(name));
+    if (hybrid || matters(before, now) || lists_jobs(*now)) out.insert(key_of_name(name));
   }
   if (change.health || change.partitions) {
     for (kube::Key& key : all_keys()) out.insert(std::move(key));
     for (const auto& [name, node] : change.now->nodes) {
-      if (slurm::mark_of(*node)) out.insert(key_of_name(name));
+      if (slurm::mark_of(*node) || lists_jobs(*node)) out.insert(key_of_name(name));
     }
   }
   return {out.begin(), out.end()};

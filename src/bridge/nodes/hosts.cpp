@@ -20,25 +20,10 @@ std::int64_t whole(const kube::SchedulingNodeRecord& node, std::string_view reso
   return there == node.allocatable.end() ? 0 : static_cast<std::int64_t>(std::floor(there->second / unit));
 }
 
-/// Returns the number of GPUs. Returns 0 for GPUs of several vendors, because Slurm could not tell them apart.
-std::int64_t gpus_of(const kube::SchedulingNodeRecord& node) {
-  std::int64_t out = 0;
-  for (const std::string_view resource : kGpus) {
-    const std::int64_t count = whole(node, resource);
-    if (count > 0 && out > 0) return 0;
-    out += count;
-  }
-  return out;
-}
-
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
   return text;
-}
-
-bool asks(std::string_view value, const kube::ObjectMeta& node, std::string_view label) {
-  return node.labels.contains(label) && value != "false";
 }
 
 }  // namespace
@@ -56,11 +41,6 @@ Hosts hosts_of(const std::vector<HostPtr>& nodes) {
                       [&name](const HostPtr& node) { return std::pair(node->meta.name != name, node->meta.name); });
   }
   return out;
-}
-
-bool is_external(const kube::ObjectMeta& node) {
-  return asks(node.label(kLabelExternalNode), node, kLabelExternalNode) ||
-         asks(node.label(kLabelBridgeExternalNode), node, kLabelBridgeExternalNode);
 }
 
 std::vector<std::string> partitions_of(const kube::ObjectMeta& node) {
@@ -82,7 +62,7 @@ core::Result<slurm::NodeWish> wish_of(const kube::SchedulingNodeRecord& node, co
   out.address = node.internal_ip;
   out.cpus = std::min(whole(node, "cpu"), kCpusAtMost);
   out.real_memory_mib = whole(node, "memory", kMiB);
-  out.gpus = gpus_of(node);
+  if (const auto gpus = gpu_resources_of(node); gpus.size() == 1) out.gpus = whole(node, gpus.front());
   out.features = partitions_of(node.meta);
   if (!slurm::is_plain_word(out.name)) return invalid("Slurm cannot have a node with the name " + out.name);
   if (!slurm::is_plain_word(out.address)) return invalid("the Kubernetes node has no InternalIP yet");
@@ -90,6 +70,14 @@ core::Result<slurm::NodeWish> wish_of(const kube::SchedulingNodeRecord& node, co
   for (const std::string& partition : out.features) {
     if (!snapshot.partitions.contains(partition) || !slurm::is_plain_word(partition))
       return invalid("annotation " + std::string(kAnnotationPartitions) + ": Slurm has no partition \"" + partition + "\"");
+  }
+  return out;
+}
+
+std::vector<std::string> gpu_resources_of(const kube::SchedulingNodeRecord& node) {
+  std::vector<std::string> out;
+  for (const std::string_view resource : kGpus) {
+    if (whole(node, resource) > 0) out.emplace_back(resource);
   }
   return out;
 }

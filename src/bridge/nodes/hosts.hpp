@@ -10,6 +10,7 @@
 
 #include "core/result.hpp"
 #include "kube/object.hpp"
+#include "slinky/managed_nodes.hpp"
 #include "slurm/own_node.hpp"
 #include "slurm/snapshot/snapshot.hpp"
 
@@ -25,8 +26,7 @@ using HostPtr = std::shared_ptr<const kube::SchedulingNodeRecord>;
 using Hosts = std::map<std::string, std::vector<HostPtr>, std::less<>>;
 [[nodiscard]] Hosts hosts_of(const std::vector<HostPtr>& nodes);
 
-/// Reports whether the Kubernetes node shall be an external node of Slurm.
-[[nodiscard]] bool is_external(const kube::ObjectMeta& node);
+using slinky::is_external;
 
 /// Returns the partitions that the Kubernetes node asks for, each once.
 [[nodiscard]] std::vector<std::string> partitions_of(const kube::ObjectMeta& node);
@@ -34,6 +34,9 @@ using Hosts = std::map<std::string, std::vector<HostPtr>, std::less<>>;
 /// Returns the Slurm node that the Kubernetes node asks for, with its partitions as features. Error: kInvalid, with what is
 /// wrong, for example a partition that Slurm does not have.
 [[nodiscard]] core::Result<slurm::NodeWish> wish_of(const kube::SchedulingNodeRecord& node, const slurm::Snapshot& snapshot);
+/// Returns the resources that are GPUs in Slurm and of which the node has some. The GPUs of a node with several are not
+/// registered, because a job asks Slurm for GPUs of any kind.
+[[nodiscard]] std::vector<std::string> gpu_resources_of(const kube::SchedulingNodeRecord& node);
 
 /// Returns the features that follow from the wish: those of its partitions, and of no other partition of Slurm. Others stay.
 [[nodiscard]] slurm::OwnFeatures features_of(const slurm::NodeWish& wish, const slurm::Snapshot& snapshot);

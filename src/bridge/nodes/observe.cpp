@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "bridge/common/held.hpp"
+#include "bridge/common/hosts.hpp"
 #include "bridge/common/names.hpp"
+#include "bridge/common/observer.hpp"
 #include "bridge/common/states.hpp"
 #include "slinky/names.hpp"
 #include "slurm/own_job.hpp"
@@ -24,6 +25,14 @@ void keep_since(std::optional<core::MonoTime>& since, bool holds, core::MonoTime
   }
 }
 
+/// Returns the UID of another Kubernetes cluster whose Slurm node it is; "" if none. A bridge leaves its mark on the external
+/// nodes that it creates, and on others the list of the jobs of which they may run pods.
+std::string elsewhere(const slurm::Node& node, const std::string& installation) {
+  if (std::string created = other_cluster_of(node, installation); !created.empty()) return created;
+  const auto listed = node.state.has("EXTERNAL") ? std::nullopt : held_in(node.extra);
+  return listed && !listed->jobs.empty() && listed->cluster != installation ? listed->cluster : "";
+}
+
 bool is_ours(const slurm::Node& node, const std::string& installation) {
   const auto mark = slurm::mark_of(node);
   return mark && mark->owner == slurm::Owner::kBridge && mark->instance == installation;
@@ -41,9 +50,12 @@ std::shared_ptr<const Observed> NodesController::observe_typed(const kube::Key& 
   if (cluster.record) out->installation = cluster.record->meta.uid;
   out->snapshot = wiring_.snapshot(settings_->cluster);
   if (out->installation.empty() || out->snapshot == nullptr) return out;
+  installation_ = out->installation;
   out->fresh = out->snapshot->fresh(context.mono);
   if (const auto found = hosts().find(key.name); found != hosts().end()) out->hosts = found->second;
-  if (const slurm::Node* node = out->node(); node != nullptr && is_ours(*node, out->installation)) {
+  const slurm::Node* node = out->node();
+  if (node != nullptr) out->other_cluster = elsewhere(*node, out->installation);
+  if (node != nullptr && is_ours(*node, out->installation)) {
     out->mark = slurm::mark_of(*node);
     out->drained = slurm::OwnDrained::of(context.observing, *out->snapshot, {settings_->cluster, key.name},
                                          slurm::Owner::kBridge, out->installation);
@@ -62,7 +74,7 @@ void NodesController::observe_absence(const run::Observation& context, Observed&
   const slurm::Node* node = out.node();
   keep_since(memory.absent_since, node == nullptr && out.host() != nullptr, context.mono);
   out.absent_since = memory.absent_since;
-  if (node == nullptr || out.mark) {
+  if (node == nullptr || out.mark || !out.other_cluster.empty()) {
     memory.had_host = false;
   } else if (out.host() != nullptr) {
     memory.had_host = true;
@@ -100,30 +112,54 @@ void NodesController::observe_resources(const run::Observation& context, Observe
   if (differs && !out.make_again) out.look_again = std::max(settings_->made_again - waited, kTurnAgain);
 }
 
-void NodesController::observe_held(const run::Observation& context, Observed& out, Memory& memory) const {
+void NodesController::observe_held(const run::Observation& context, Observed& out, Memory& memory) {
   const slurm::Node* node = out.node();
-  if (node == nullptr || out.host() == nullptr || node->state.has("EXTERNAL")) return memory.held.clear();
-  const auto see = [&](std::int64_t job) { memory.held.insert_or_assign(job, context.mono); };
+  if (node == nullptr || !out.other_cluster.empty()) return memory.held.clear();
+  if (out.host() == nullptr && !lists_jobs(*node)) return memory.held.clear();
+  const HeldJobs listed = held_in(node->extra).value_or(HeldJobs{});
+  const std::set<std::int64_t> there = jobs_there(out, listed);
+  out.in_use = !there.empty();
+  if (node->state.has("EXTERNAL")) return memory.held.clear();
   // Jobs that an earlier process listed stay in the list for a moment as well.
-  for (const std::int64_t job : jobs_in(node->extra).value_or(std::set<std::int64_t>{})) memory.held.emplace(job, context.mono);
-  std::set<std::int64_t> there;
-  for (const auto& job : out.snapshot->jobs_on(node->name)) {
-    const auto mark = slurm::mark_of(*job);
-    if (mark && mark->owner == slurm::Owner::kBridge && mark->instance == out.installation) there.insert(job->id);
-  }
-  for (const auto& pod : caches_.pods.all()) {
-    const bool here = (pod->node_name.empty() ? pod->pinned_to : pod->node_name) == out.host()->meta.name;
-    const bool ended = pod->phase == "Succeeded" || pod->phase == "Failed";
-    if (!here || ended) continue;
-    for (const JobId& job : placed_for(*pod)) there.insert(job.number);
-  }
-  std::ranges::for_each(there, see);
+  for (const std::int64_t job : listed.jobs) memory.held.emplace(job, context.mono);
+  for (const std::int64_t job : there) memory.held.insert_or_assign(job, context.mono);
   std::erase_if(memory.held, [&](const auto& entry) {
     return !there.contains(entry.first) && out.fresh && context.mono - entry.second >= settings_->still_held;
   });
   out.held.emplace();
   for (const auto& [job, last] : memory.held) out.held->insert(job);
   out.holds_longer = out.held->size() > there.size();
+}
+
+std::set<std::int64_t> NodesController::jobs_there(const Observed& out, const HeldJobs& listed) {
+  std::set<std::int64_t> there;
+  table_.read(out.snapshot);
+  for (const auto& job : out.snapshot->jobs_on(out.key.name)) {
+    const JobTable::Row* row = table_.row(job->id);
+    if (row != nullptr && row->mark.instance == out.installation) there.insert(job->id);
+  }
+  const auto add = [&](const Pod& pod) {
+    const bool counts = phase_of(pod) != PodPhase::kEnded && vouches_for(settings_->pods, table_, pod);
+    for (const JobId& job : placed_for(pod)) {
+      if (counts && (out.host() != nullptr || listed.jobs.contains(job.number))) there.insert(job.number);
+    }
+  };
+  if (out.host() != nullptr) {
+    for (const auto& pod : caches_.pods.by_index(kIndexPlace, out.host()->meta.name)) add(*pod);
+    return there;
+  }
+  // Without a Kubernetes node of this name, it is not known which pods are there: all pods of the listed jobs count.
+  for (const std::int64_t job : listed.jobs) {
+    for (const auto& pod : caches_.pods.by_index(kIndexJob, std::to_string(job))) add(*pod);
+  }
+  return there;
+}
+
+bool NodesController::lists_jobs(const slurm::Node& node) {
+  const auto listed = node.state.has("EXTERNAL") ? std::nullopt : held_in(node.extra);
+  if (!listed || listed->jobs.empty()) return false;
+  if (listed->cluster.empty()) return hosts().contains(node.name);
+  return installation_.empty() || listed->cluster == installation_;
 }
 
 bool NodesController::another_is_made_again(const Observed& out) const {

@@ -5,9 +5,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "bridge/common/caches.hpp"
+#include "bridge/common/held.hpp"
+#include "bridge/common/job_table.hpp"
 #include "bridge/nodes/observed.hpp"
 #include "kube/cache/recorder.hpp"
 #include "slinky/wiring.hpp"
@@ -19,8 +23,9 @@ class NodesController final : public kube::TypedController<Observed> {
   NodesController(slinky::Wiring& wiring, Settings settings);
   [[nodiscard]] std::string name() const override { return "nodes"; }
   [[nodiscard]] std::string share(const kube::Key&) const override { return settings_->cluster; }
-  /// Returns the Kubernetes nodes with the taint of managed nodes. An external node has it until it has left Slurm.
-  [[nodiscard]] std::vector<std::string> tainted() const;
+  /// Returns the nodes for which a bridge that retires has to stay, in words: Kubernetes nodes with the taint of managed nodes,
+  /// which an external node has until it has left Slurm, and Slurm nodes with a list of jobs for the prolog.
+  [[nodiscard]] std::vector<std::string> left();
 
  protected:
   std::shared_ptr<const Observed> observe_typed(const kube::Key& key, kube::Recorder& recorder,
@@ -39,7 +44,11 @@ class NodesController final : public kube::TypedController<Observed> {
   [[nodiscard]] std::string slurm_pod_on(const std::string& kube_node) const;
   void observe_absence(const run::Observation& context, Observed& out, Memory& memory) const;
   void observe_resources(const run::Observation& context, Observed& out, Memory& memory);
-  void observe_held(const run::Observation& context, Observed& out, Memory& memory) const;
+  void observe_held(const run::Observation& context, Observed& out, Memory& memory);
+  /// Returns the jobs of which the node may run pods.
+  [[nodiscard]] std::set<std::int64_t> jobs_there(const Observed& out, const HeldJobs& listed);
+  /// Reports whether the Slurm node lists jobs for the prolog, of this installation as far as that is known.
+  [[nodiscard]] bool lists_jobs(const slurm::Node& node);
   [[nodiscard]] bool another_is_made_again(const Observed& out) const;
   [[nodiscard]] slinky::Keys all_keys();
   [[nodiscard]] slinky::Keys woken_by(const slurm::Change& change);
@@ -49,6 +58,8 @@ class NodesController final : public kube::TypedController<Observed> {
   std::shared_ptr<const Settings> settings_;
   std::optional<Hosts> hosts_;  ///< Unset after a change of a node.
   std::map<kube::Key, Memory> memory_;
+  JobTable table_;
+  std::string installation_;  ///< Observed::installation, once it is known.
   std::optional<kube::Key> made_again_;  ///< The only node whose record may be recreated now.
 };
 

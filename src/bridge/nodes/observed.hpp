@@ -26,11 +26,13 @@ struct Observed {
   bool fresh = false;                          ///< The snapshot may still be acted on.
   std::optional<slurm::NodeMark> mark;         ///< Set if this installation created the Slurm node.
   std::optional<slurm::OwnDrained> drained;    ///< Set if the Slurm node may be deleted.
+  std::string other_cluster;                   ///< The UID of another Kubernetes cluster whose Slurm node it is; "": none.
   std::string slurm_pod;                       ///< A pod of Slurm or of the bridge on the Kubernetes node, "ns/name"; "": none.
   std::optional<core::MonoTime> absent_since;  ///< Since when Slurm has lacked the node, as far as this process has seen.
   /// For a node with a slurmd: the jobs of the bridge of which the node may run pods. These are the jobs that hold the node,
   /// and the jobs of pods that are not gone. Unset for other nodes.
   std::optional<std::set<std::int64_t>> held{};
+  bool in_use = false;        ///< A job of the bridge holds the node, or a pod that it placed is there.
   bool holds_longer = false;  ///< A job is in `held` only because it ended a moment ago.
   bool lost_host = false;     ///< The Slurm node is not the bridge's, and this process saw its Kubernetes node, which is gone.
   /// True: the Slurm node is recreated, because the Kubernetes node has had other resources for long enough, and no other Slurm

@@ -16,6 +16,8 @@ using slurm::Owner;
 constexpr core::Duration kSnapshotAgain{1000};
 /// The time between two tries to register a node that Slurm refused.
 constexpr core::Duration kRefusedAgain{30000};
+/// The time between two checks whether the pods of a node are gone.
+constexpr core::Duration kListedAgain{30000};
 constexpr const char* kNoSchedule = "NoSchedule";
 constexpr const char* kNoExecute = "NoExecute";
 constexpr const char* kRemoved = "slurm-bridge is being removed";
@@ -37,7 +39,13 @@ class Pass {
     for (std::size_t i = 1; i < in_.hosts.size(); ++i) refuse_claim(*in_.hosts[i]);
     node_ = in_.node();
     if (host_ != nullptr && is_external(host_->meta) && !in_.settings->retires) wish_ = wish_of(*host_, *in_.snapshot);
-    node_ == nullptr ? follow_absent() : follow_present();
+    if (node_ == nullptr) {
+      follow_absent();
+    } else if (in_.other_cluster.empty()) {
+      follow_present();
+    } else {
+      leave_to_others();
+    }
     return std::move(out_);
   }
 
@@ -46,6 +54,17 @@ class Pass {
   void refuse_claim(const kube::SchedulingNodeRecord& other) {
     write_node(other, {},
                Condition{false, "NameInUse", "Kubernetes node " + host_->meta.name + " has the name " + name_ + " in Slurm"});
+  }
+
+  /// The Slurm node belongs to the bridge of another Kubernetes cluster.
+  void leave_to_others() {
+    if (host_ == nullptr) return;
+    if (!in_.fresh) return await_snapshot();
+    if (in_.settings->retires) return retire_from(*host_);
+    write_node(*host_, {},
+               Condition{false, "NameInUse",
+                         "in Slurm, " + name_ + " is a node of the Kubernetes cluster with the UID " + in_.other_cluster +
+                             ": give this one another name with the label " + std::string(kLabelSlurmNodeName)});
   }
 
   // --- Slurm does not have the node ------------------------------------------------------------------------------------------
@@ -112,6 +131,8 @@ class Pass {
 
   /// Slurm keeps the node, and Kubernetes gets it back.
   void retire_from(const kube::SchedulingNodeRecord& host) {
+    // Other pods are kept away until those of the bridge are gone.
+    if (in_.in_use || (in_.held && !in_.held->empty())) return out_.wake_after(kListedAgain, "pods still run there for Slurm");
     std::optional<Condition> condition;
     if (has_condition(host))
       condition = Condition{false, "Retired", "slurm-bridge was removed, and does not look after the node"};
@@ -183,11 +204,14 @@ class Pass {
   /// Lets the prolog of the node hold native jobs back (bridge/common/held.hpp).
   void hold_native_jobs() {
     if (!in_.held) return;
+    // Pods of a Kubernetes node that is gone do not wake this node.
+    if (host_ == nullptr && in_.in_use) out_.wake_after(kListedAgain, "pods of its jobs may be gone");
     if (in_.holds_longer) out_.wake_after(in_.settings->still_held, "pods of a job that has ended may still come to light");
-    const auto have = jobs_in(node_->extra);
-    if (!have || *have == *in_.held) return;
+    const auto have = held_in(node_->extra);
+    const HeldJobs wanted{*in_.held, in_.held->empty() ? "" : in_.installation};
+    if (!have || (have->jobs == wanted.jobs && (wanted.jobs.empty() || have->cluster == wanted.cluster))) return;
     slurm::NodeUpdate update;
-    update.extra = extra_of(*in_.held);
+    update.extra = extra_of(wanted);
     out_.lane("hold").add({{"hold", "Slurm node", name_},
                            "native jobs wait for the pods of these jobs",
                            slurm::update_node(in_.settings->cluster, name_, std::move(update))});
@@ -238,13 +262,15 @@ class Pass {
     if (!out.empty())
       out += ": a NodeSet of slurm.conf must take the feature of that name, and Slurm looks at it when it reconfigures";
     if ((*wish_)->gpus > 0 && node_->gres.empty()) out += "; it has no GPUs there, because GresTypes of slurm.conf lacks gpu";
+    if (const auto gpus = gpu_resources_of(*host_); gpus.size() > 1)
+      out += "; its GPUs are not registered, because a job cannot choose between " + gpus.front() + " and " + gpus.back();
     if (host_->meta.annotation(kAnnotationEffect) == kNoExecute && !in_.slurm_pod.empty())
       out += "; its pods are not evicted, because pod " + in_.slurm_pod + " runs there";
     return out;
   }
 
   [[nodiscard]] std::string note_on_extra() const {
-    if (!in_.held || jobs_in(node_->extra)) return {};
+    if (!in_.held || held_in(node_->extra)) return {};
     return "; native jobs do not wait for pods that end, because somebody else uses the field extra of the Slurm node";
   }
 

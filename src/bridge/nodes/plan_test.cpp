@@ -71,6 +71,32 @@ TEST_F(NodesPlanTest, ABridgeThatRetiresLeavesOtherNodesAsTheyWere) {
   EXPECT_THAT(retiring.steps(), ElementsAre("untaint Node a"));
 }
 
+TEST_F(NodesPlanTest, ABridgeThatRetiresTaintsANodeUntilItsPodsAreGone) {
+  testing::World retiring(true);
+  retiring.host("a", with_taints(Json::array({taint()})));
+  retiring.slurm_node("a").extra = extra_of({{12}, kInstallation});
+  retiring.bridge_job(12, "a");
+  retiring.placed_pod("p", 12, "a");
+  EXPECT_THAT(retiring.steps(), IsEmpty());
+  EXPECT_THAT(retiring.controller().left(), ElementsAre("node a", "Slurm node a"));
+  retiring.jobs.clear();
+  EXPECT_THAT(retiring.steps(), IsEmpty()) << "the pod still ends";
+  retiring.delete_pod("p");
+  EXPECT_THAT(retiring.steps(), IsEmpty()) << "another pod of the job may come to light";
+  retiring.mono = retiring.mono + 5s;
+  EXPECT_THAT(retiring.steps(), ElementsAre("untaint Node a", "hold Slurm node a"));
+  retiring.host("a");
+  EXPECT_THAT(retiring.controller().left(), ElementsAre("Slurm node a")) << "the prolog would wait for ever";
+  retiring.nodes["a"].extra = retiring.act("hold")["extra"];
+  (void)retiring.steps();
+  EXPECT_THAT(retiring.controller().left(), IsEmpty());
+  // The bridge may be gone before the pods of an external node that somebody else registered.
+  retiring.host("a", with_taints(Json::array({taint()})));
+  retiring.slurm_node("a", "IDLE+EXTERNAL");
+  retiring.placed_pod("p", 12, "a");
+  EXPECT_THAT(retiring.steps(), IsEmpty());
+}
+
 // --- Registration -----------------------------------------------------------------------------------------------------
 
 TEST_F(NodesPlanTest, ALabelledNodeIsRegisteredWithWhatItCanGive) {
@@ -99,9 +125,12 @@ TEST_F(NodesPlanTest, ItsNameInSlurmIsThatOfItsLabel) {
   EXPECT_THAT(world.act("create", "s")["line"].get<std::string>(), StartsWith("NodeName=s "));
 }
 
-TEST_F(NodesPlanTest, GpusOfTwoMakersAreNotRegistered) {
+TEST_F(NodesPlanTest, GpusOfTwoMakersAreNotRegisteredAndThatIsTold) {
   world.external_host("a", {{"status", {{"allocatable", {{"nvidia.com/gpu", "2"}, {"amd.com/gpu", "1"}}}}}});
   EXPECT_THAT(world.act("create")["line"].get<std::string>(), Not(HasSubstr("Gres")));
+  world.own_node("a");
+  EXPECT_EQ(world.condition(), "True InService: Slurm has the node a; its GPUs are not registered, because a job cannot choose "
+                               "between nvidia.com/gpu and amd.com/gpu");
 }
 
 TEST_F(NodesPlanTest, APartitionThatSlurmDoesNotHaveIsTold) {
@@ -146,7 +175,7 @@ TEST_F(NodesPlanTest, NothingIsDoneWhileSlurmDoesNotAnswerOrIsTooOld) {
 
 TEST_F(NodesPlanTest, ANodeThatSlurmHasAlreadyIsNotTakenOver) {
   world.external_host("a", {}, "batch");
-  world.slurm_node("a", "IDLE+EXTERNAL").features = {"slurm-bridge/another/12345678"};
+  world.slurm_node("a", "IDLE+EXTERNAL");
   EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a"));
   EXPECT_THAT(world.condition(), StartsWith("True RegisteredByOthers: "));
   // The Slurm node is not removed either if the label of the Kubernetes node is removed.
@@ -154,6 +183,27 @@ TEST_F(NodesPlanTest, ANodeThatSlurmHasAlreadyIsNotTakenOver) {
   EXPECT_THAT(world.steps(), ElementsAre("taint Node a", "report Node a"));
   world.delete_host("a");
   EXPECT_THAT(world.steps(), ElementsAre("drain Slurm node a")) << "its Kubernetes node is gone";
+}
+
+TEST_F(NodesPlanTest, ANodeOfAnotherKubernetesClusterIsLeftAlone) {
+  const auto theirs = [&](const std::string& state, const std::string& reason = "") {
+    world.own_node("a", state, reason, "old", "cluster-b");
+  };
+  world.external_host("a", kCordon);
+  theirs("IDLE");
+  EXPECT_THAT(world.steps(), ElementsAre("report Node a")) << "no drain, and no taint";
+  EXPECT_EQ(world.condition(), "False NameInUse: in Slurm, a is a node of the Kubernetes cluster with the UID cluster-b: "
+                               "give this one another name with the label slinky.slurm.net/slurm-nodename");
+  world.external_host("a", with_taints(Json::array({taint()})));
+  theirs("IDLE+DRAIN", kCordoned);
+  EXPECT_THAT(world.steps(), ElementsAre("untaint Node a", "report Node a")) << "their drain is not undone";
+  world.age = 10min;
+  EXPECT_THAT(world.steps(), IsEmpty()) << "an old answer";
+  world.age = core::Duration{0};
+  (void)world.plan();
+  world.delete_host("a");
+  theirs("IDLE");
+  EXPECT_THAT(world.steps(), IsEmpty());
 }
 
 // --- Partitions -------------------------------------------------------------------------------------------------------
@@ -474,8 +524,10 @@ TEST_F(NodesPlanTest, JobsOfPodsOnANodeWithASlurmdAreHeldUntilThePodsAreGone) {
   world.slurm_node("a");
   world.bridge_job(12, "a");
   world.bridge_job(13, "a", "cluster-b");
-  EXPECT_EQ(world.act("hold")["extra"], R"({"slurm-bridge":"12"})");
+  EXPECT_EQ(world.act("hold")["extra"], R"({"slurm-bridge":"12","slurm-bridge-cluster":"cluster-a"})");
   world.nodes["a"].extra = R"({"slurm-bridge":"12"})";
+  EXPECT_THAT(world.steps(), Contains("hold Slurm node a")) << "the list must say whose it is";
+  world.nodes["a"].extra = extra_of({{12}, kInstallation});
   EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
   // The job ends, and its pod is there.
   world.jobs.clear();
@@ -504,6 +556,47 @@ TEST_F(NodesPlanTest, WhatSomebodyElseWroteIntoExtraStays) {
   EXPECT_THAT(world.condition(), HasSubstr("somebody else uses the field extra"));
 }
 
+TEST_F(NodesPlanTest, AForgedPodDoesNotHoldNativeJobs) {
+  world.host("a", with_taints(Json::array({taint()})));
+  world.slurm_node("a");
+  world.placed_pod("forged", 12, "a", "other");
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+  // Of another Kubernetes cluster, or for another pod.
+  world.bridge_job(12, "a", "cluster-b");
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+  // A pod with a job of its own counts although its namespace is not managed any more.
+  world.bridge_job(12, "elsewhere", kInstallation, "forged");
+  EXPECT_EQ(world.act("hold")["extra"], extra_of({{12}, kInstallation}));
+}
+
+TEST_F(NodesPlanTest, WithoutAKubernetesNodeTheListIsClearedOnceItsPodsAreGone) {
+  world.slurm_node("a").extra = extra_of({{12}, kInstallation});
+  world.placed_pod("p", 12, "b");
+  (void)world.plan();
+  world.mono = world.mono + 1min;
+  EXPECT_THAT(world.steps(), IsEmpty());
+  EXPECT_EQ(world.plan().wake(), 30s);
+  world.delete_pod("p");
+  EXPECT_THAT(world.steps(), IsEmpty());
+  EXPECT_EQ(world.plan().wake(), 5s);
+  world.mono = world.mono + 5s;
+  EXPECT_EQ(world.act("hold")["extra"], R"({"slurm-bridge":""})");
+  world.nodes["a"].extra = R"({"slurm-bridge":"12"})";
+  EXPECT_THAT(world.steps(), IsEmpty()) << "whose list it is, is not known";
+}
+
+TEST_F(NodesPlanTest, TheListOfAnotherKubernetesClusterStays) {
+  world.host("a", kCordon);
+  world.slurm_node("a").extra = extra_of({{12}, "cluster-b"});
+  world.bridge_job(13, "a");
+  EXPECT_THAT(world.steps(), ElementsAre("report Node a"));
+  EXPECT_THAT(world.condition(), StartsWith("False NameInUse: in Slurm, a is a node of the Kubernetes cluster with the UID "));
+  EXPECT_THAT(world.controller().left(), IsEmpty());
+  world.delete_host("a");
+  world.mono = world.mono + 1min;
+  EXPECT_THAT(world.steps(), IsEmpty());
+}
+
 TEST_F(NodesPlanTest, OnExternalNodesNoNativeJobRuns) {
   world.external_host("a");
   world.own_node("a");
@@ -512,11 +605,12 @@ TEST_F(NodesPlanTest, OnExternalNodesNoNativeJobRuns) {
 }
 
 TEST(Held, TheFieldIsReadAsItIsWritten) {
-  using Jobs = std::set<std::int64_t>;
-  for (const Jobs& jobs : {Jobs{}, Jobs{7}, Jobs{7, 12, 100}}) EXPECT_EQ(jobs_in(extra_of(jobs)), jobs);
-  EXPECT_EQ(jobs_in(R"({"slurm-bridge":""})"), Jobs{});
-  for (const char* other : {"x", "{}", R"({"slurm-bridge":"x"})", R"({"slurm-bridge":"1,2"})", R"({"slurm-bridge":"1","b":2})"})
-    EXPECT_FALSE(jobs_in(other)) << other;
+  for (const HeldJobs& held : {HeldJobs{}, HeldJobs{{7}, "u"}, HeldJobs{{7, 12, 100}, "u"}})
+    EXPECT_EQ(held_in(extra_of(held)), held);
+  EXPECT_EQ(held_in(R"({"slurm-bridge":"7"})"), (HeldJobs{{7}, ""}));
+  for (const char* other : {"x", "{}", R"({"slurm-bridge":"x"})", R"({"slurm-bridge":"1,2"})", R"({"slurm-bridge":"1","b":2})",
+                            R"({"slurm-bridge-cluster":"u"})", R"({"slurm-bridge":"1","slurm-bridge-cluster":"u","b":2})"})
+    EXPECT_FALSE(held_in(other)) << other;
 }
 
 // --- What wakes it ----------------------------------------------------------------------------------------------------
@@ -539,6 +633,7 @@ TEST_F(NodesPlanTest, SlurmWakesWhatChanged) {
   world.slurm_node("a", "IDLE+EXTERNAL");
   world.slurm_node("hybrid");
   world.own_node("gone");
+  world.slurm_node("lists").extra = extra_of({{12}, kInstallation});
   const auto before = world.snapshot();
   const auto woken = [&](std::vector<std::string> nodes, bool partitions, bool health) {
     slurm::Change change;
@@ -554,8 +649,9 @@ TEST_F(NodesPlanTest, SlurmWakesWhatChanged) {
   };
   EXPECT_THAT(woken({"a"}, false, false), IsEmpty()) << "only its jobs changed";
   EXPECT_THAT(woken({"hybrid"}, false, false), ElementsAre("nodes hybrid")) << "native jobs wait for the pods of its jobs";
-  EXPECT_THAT(woken({}, true, false), ElementsAre("nodes a", "nodes gone", "nodes hybrid"));
-  EXPECT_THAT(woken({}, false, true), ElementsAre("nodes a", "nodes gone", "nodes hybrid"));
+  EXPECT_THAT(woken({"lists"}, false, false), ElementsAre("nodes lists")) << "without a Kubernetes node as well";
+  EXPECT_THAT(woken({}, true, false), ElementsAre("nodes a", "nodes gone", "nodes hybrid", "nodes lists"));
+  EXPECT_THAT(woken({}, false, true), ElementsAre("nodes a", "nodes gone", "nodes hybrid", "nodes lists"));
   world.slurm_node("a", "IDLE+DRAIN+EXTERNAL", "x");
   EXPECT_THAT(woken({"a"}, false, false), ElementsAre("nodes a"));
   world.nodes.erase("a");

@@ -15,6 +15,7 @@
 #include "operator/common/slinky.hpp"
 #include "operator/nodeset/daemon_nodes.hpp"
 #include "operator/nodeset/registered_name.hpp"
+#include "slinky/managed_nodes.hpp"
 #include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
@@ -518,6 +519,8 @@ core::Result<core::Json> worker_template(const Observed& in, const std::string& 
   if (in.by_host()) {
     for (core::Json& toleration : daemon_tolerations(uses_host_network(spec)))
       pod["tolerations"].push_back(std::move(toleration));
+    // slurm-bridge taints the node once Slurm has its worker. A successor must be able to start there.
+    pod["tolerations"].push_back({{"key", slinky::kTaintManagedNode}, {"operator", "Exists"}});
     // The selector has been evaluated for the node that the pod is bound to. If it stayed in the pod, a restarted kubelet would
     // end the worker with its jobs after the node's labels have changed.
     pod.erase("nodeSelector");

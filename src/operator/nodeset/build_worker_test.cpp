@@ -525,6 +525,7 @@ TEST(BuildWorker, IsBoundToItsKubernetesNodeWithDaemonSet) {
     if (toleration["effect"] == "NoSchedule") tolerated.push_back(toleration["key"]);
   }
   EXPECT_THAT(tolerated, ::testing::Contains("node.kubernetes.io/unschedulable"));
+  EXPECT_EQ(pod["spec"]["tolerations"].back(), (Json{{"key", "slinky.slurm.net/managed-node"}, {"operator", "Exists"}}));
 }
 
 }  // namespace

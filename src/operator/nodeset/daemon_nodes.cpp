@@ -10,6 +10,7 @@
 #include "api/well_known.hpp"
 #include "core/hash.hpp"
 #include "operator/common/slinky.hpp"
+#include "slinky/managed_nodes.hpp"
 #include "slinky/worker_names.hpp"
 
 namespace op::nodeset {
@@ -145,7 +146,9 @@ Fit NodeSelection::judge(const kube::NodeRecord& node) const {
   Fit out{true, true};
   for (const kube::Taint& taint : node.taints) {
     const bool ends = taint.effect == kNoExecute;
-    if ((!ends && taint.effect != kNoSchedule) || tolerates(taint)) continue;
+    // On an external node, Slurm already has a node of the worker's name, which has no slurmd.
+    const bool hybrid = taint.key == slinky::kTaintManagedNode && !slinky::is_external(node.meta);
+    if ((!ends && taint.effect != kNoSchedule) || hybrid || tolerates(taint)) continue;
     out.starts = false;
     if (ends) out.stays = false;
   }

@@ -3,7 +3,8 @@
 //   const NodeSelection selection(spec.pod_template.spec);
 //   if (selection.judge(node).starts) ...
 //
-// As in Kubernetes' own DaemonSet controller, nodeSelector, required node affinity and taints decide.
+// As in Kubernetes' own DaemonSet controller, nodeSelector, required node affinity and taints decide. Workers also tolerate the
+// taint of slurm-bridge, because it marks the nodes that have workers.
 #pragma once
 
 #include <cstdint>

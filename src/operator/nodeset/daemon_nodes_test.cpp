@@ -122,6 +122,16 @@ TEST(NodeSelection, ToleratesWhatPodsOfADaemonSetDo) {
   EXPECT_EQ(plain.judge(kube_node("a", {}, {{std::string(api::kTaintWorker), "", "NoExecute"}})), kBoth);
 }
 
+TEST(NodeSelection, ToleratesTheTaintOfSlurmBridgeWhereTheNodeIsNotExternal) {
+  const NodeSelection plain((Json::object()));
+  for (const char* effect : {"NoSchedule", "NoExecute"}) {
+    const kube::Taint taint{"slinky.slurm.net/managed-node", "maintenance", effect};
+    EXPECT_EQ(plain.judge(kube_node("a", {}, {taint})), kBoth) << effect;
+    EXPECT_EQ(plain.judge(kube_node("a", {{"scheduler.slinky.slurm.net/external-node", "false"}}, {taint})), kBoth) << effect;
+    EXPECT_FALSE(plain.judge(kube_node("a", {{"scheduler.slinky.slurm.net/external-node", "true"}}, {taint})).starts) << effect;
+  }
+}
+
 TEST(DaemonNames, FollowTheKubernetesNode) {
   kube::NodeRecord node = kube_node("gpu-1.example.com");
   EXPECT_EQ(daemon_hostname(node), "gpu-1");

@@ -209,7 +209,7 @@ TEST_P(ExternalTest, GpusNeedAGresConfInTheLine) {
 
 TEST_P(ExternalTest, TheFieldExtraIsSetAndEmptied) {
   ASSERT_EQ(make("x1").status, 200);
-  for (const char* extra : {R"({"slurm-bridge":"12 13"})", R"({"slurm-bridge":""})", ""}) {
+  for (const char* extra : {R"({"slurm-bridge":"12 13","slurm-bridge-cluster":"u"})", R"({"slurm-bridge":""})", ""}) {
     NodeUpdate update;
     update.extra = extra;
     EXPECT_TRUE(run(slurm::update_node(kCluster, "x1", update)).value);

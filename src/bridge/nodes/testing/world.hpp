@@ -24,7 +24,10 @@ inline constexpr const char* kInstallation = "cluster-a";
 class World {
  public:
   /// `retires`: the bridge is being removed.
-  explicit World(bool retires = false) : controller_(wiring_, Settings{.cluster = "slurm/demo", .retires = retires}) {}
+  explicit World(bool retires = false)
+      : controller_(wiring_, Settings{.cluster = "slurm/demo",
+                                      .retires = retires,
+                                      .pods = {.cluster = "slurm/demo", .managed_namespaces = {"ns"}}}) {}
 
   core::MonoTime mono{core::Duration{1000000}};
   core::WallTime now = core::parse_rfc3339("2026-01-01T10:00:00Z").value();
@@ -85,27 +88,30 @@ class World {
     out.nodes = {node};
   }
   /// A job of the bridge that runs on the node.
-  void bridge_job(std::int64_t id, const std::string& node, const std::string& installation = kInstallation) {
+  void bridge_job(std::int64_t id, const std::string& node, const std::string& installation = kInstallation,
+                  const std::string& pod = "u") {
     slurm::Job& out = jobs[id];
     out.id = id;
     out.state = "RUNNING";
     out.nodes = {node};
     slurm::JobDetails details;
     details.external = true;
-    details.admin_comment = slurm::admin_comment({slurm::Owner::kBridge, installation, "u/1"}, nullptr);
+    details.admin_comment = slurm::admin_comment({slurm::Owner::kBridge, installation, pod + "/1"}, nullptr);
     out.details = slurm::JobDetailsPtr(std::make_shared<slurm::JobDetails>(details));
   }
-  /// A pod that was placed on the node for this job.
-  void placed_pod(const std::string& name, std::int64_t job, const std::string& node) {
+  /// A pod that was placed on the node for this job. In another namespace than "ns", the bridge does not manage it.
+  void placed_pod(const std::string& name, std::int64_t job, const std::string& node, const std::string& ns = "ns") {
     Json document{
         {"kind", "Pod"}, {"spec", {{"nodeName", node}, {"containers", Json::array()}}}, {"status", {{"phase", "Running"}}}};
-    document["metadata"] = {{"name", name}, {"uid", name}};
+    document["metadata"] = {{"namespace", ns}, {"name", name}, {"uid", name}};
     document["spec"]["tolerations"] =
         Json::array({{{"key", kTolerationPlacedFor}, {"operator", "Equal"}, {"value", placed_for_value({job, 1})}}});
     document["spec"]["affinity"] = Json::parse(R"({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
       {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [")" +
                                                node + R"("]}]}]}}})");
-    wiring_.put(caches_.pods, document);
+    if (ns == "ns") return void(wiring_.put(caches_.pods, document));
+    document["metadata"]["resourceVersion"] = std::to_string(++version_);
+    caches_.pods.upsert(kube::record_from_json<kube::SchedulingPodRecord>(document).value());
   }
   void delete_pod(const std::string& name) { caches_.pods.erase({"ns", name}); }
   void pod_on(const std::string& node, const std::string& app) {
@@ -163,6 +169,7 @@ class World {
            entry["message"].get<std::string>();
   }
 
+  NodesController& controller() { return controller_; }
   slinky::LocalWiring& wiring() { return wiring_; }
 
  private:
