@@ -798,7 +798,6 @@ POOL = "e2e.slurm.test/pool"
 def hybrid(manifest, pool):
     """The demo's cluster with one worker on each Kubernetes node of the pool, beside its kubelet, and the prolog of the bridge."""
     settings = "    PrologFlags=Alloc\n    PrologEpilogTimeout=300\n    BatchStartTimeout=300\n    SchedulerParameters=sched_interval=2\n"
-    line = "    TaskPlugin=task/none\n"
-    out = manifest.replace(line, line + settings + f"  prologScriptRefs: [{{name: {pool}-prolog}}]\n")
-    spec = f"nodeSelector: {{{POOL}: {pool}}}, tolerations: [{{key: {MANAGED}, operator: Exists}}]"
-    return out.replace("  replicas: 3\n", f"  scalingMode: DaemonSet\n  template: {{spec: {{{spec}}}}}\n")
+    conf = "  extraConf: |\n"
+    out = manifest.replace(conf, f"  prologScriptRefs: [{{name: {pool}-prolog}}]\n{conf}{settings}")
+    return out.replace("  replicas: 3\n", f"  scalingMode: DaemonSet\n  template: {{spec: {{nodeSelector: {{{POOL}: {pool}}}}}}}\n")
