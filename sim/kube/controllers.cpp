@@ -745,8 +745,8 @@ struct KubeControllers::Impl : std::enable_shared_from_this<KubeControllers::Imp
     return place == by_uid.end() ? nullptr : api.store().find(place->second.table, place->second.key);
   }
 
-  /// Returns the sum of the replicas that the pods' controllers want; for a ReplicaSet, those of its Deployment. nullopt if a
-  /// controller is deleted or has no scale.
+  /// Returns the sum of spec.replicas of the pods' controllers. A Deployment counts in place of its ReplicaSet. nullopt: a
+  /// controller is deleted, or its kind has no scale subresource.
   [[nodiscard]] std::optional<long long> expected_scale(const std::vector<StoredPtr>& pods) const {
     std::map<std::string, long long> scales;
     for (const StoredPtr& pod : pods) {

@@ -49,7 +49,7 @@ inline constexpr std::string_view kAnnotationPodDeletionCost = "nodeset.slinky.s
 inline constexpr std::string_view kAnnotationPodRelease = "nodeset.slinky.slurm.net/pod-release";
 inline constexpr std::string_view kAnnotationPodDeadline = "nodeset.slinky.slurm.net/pod-deadline";
 
-// Annotations that the operator sets on worker pods. Where a comment names another object, the annotation is on that object.
+// Annotations that the operator sets on worker pods, unless a comment names another object or says that users set it.
 /// The reason why this worker may be deleted. Set before the garbage collector or the namespace controller deletes the worker.
 inline constexpr std::string_view kAnnotationDeletionEvidence = "nodeset.slinky.slurm.net/deletion-evidence";
 /// On a ControllerRevision: "true" if the operator updates workers of earlier revisions to it. "false" if it is the first

@@ -8,7 +8,7 @@ namespace {
 
 constexpr core::Duration kLookAgain{2000};
 constexpr int kLooks = 3;
-/// So many names are told at most.
+/// A log line lists at most this many names.
 constexpr std::size_t kNames = 10;
 
 }  // namespace

@@ -8,8 +8,8 @@ namespace slinky {
 std::optional<Serving> plan_serving(const ServingObserved& observed) {
   if (!observed.meta || !observed.controller || observed.servers.empty()) return {};
   const api::ControllerSpec& spec = observed.controller->spec;
-  // The cluster is deleted without a drain. Nothing waits for its Slurm any more, and Slurm may be deleted before the
-  // Controller.
+  // If the cluster is deleted without a drain, do not connect: the operator needs nothing from Slurm any more, and Slurm may
+  // be deleted before the Controller.
   if (observed.meta->terminating() && !spec.drains_on_deletion()) return {};
   const auto rank = [&](const Server& server) {
     const bool served = server.meta.name == observed.before;

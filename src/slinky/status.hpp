@@ -106,7 +106,7 @@ std::optional<plan::Step> degraded_event(const kube::Resource& kind, const kube:
 /// bytes. A text that was cut ends with "...".
 std::string one_line(std::string text);
 /// Returns the cause of a daemon's end, from the end of its log: its errors up to the first fatal one, or else its last line.
-/// The text has one line, cut like that of one_line.
+/// The text is made safe and cut as by one_line().
 std::string last_words(std::string_view log);
 /// Returns the problems in the status of pods: images that cannot be pulled, crash loops with their message, unschedulable and
 /// failed pods, and containers that cannot be created.

@@ -44,7 +44,7 @@ struct ResumeNode final : plan::Act {
   ClusterKey cluster;
   Owner owner{};
   std::string node;
-  std::string seen;  ///< The reason on which the decision was based; "": any.
+  std::string seen;  ///< The reason when the resume was decided; "": not checked.
   [[nodiscard]] core::Json describe() const override;
 };
 

@@ -78,8 +78,8 @@ class Bench {
     } while (!done() && world_.loop().clock().mono() - began < kLimit);
     const double cpu = bridge_cpu() - cpu_before, passes = static_cast<double>(passes_);
     const auto took = std::chrono::duration_cast<std::chrono::seconds>(world_.loop().clock().mono() - began);
-    fmt::print("{}{}: {:.0f} passes in {:.2f} s CPU of the bridge, {:.0f} a second; {} s virtual\n", done() ? "" : "NOT DONE: ",
-               what, passes, cpu, passes / cpu, took.count());
+    fmt::print("{}{}: {:.0f} passes in {:.2f} s CPU of the bridge, {:.0f} a second; {} s virtual\n",
+               done() ? "" : "NOT DONE: ", what, passes, cpu, passes / cpu, took.count());
     return done();
   }
 

@@ -18,7 +18,7 @@ namespace bridge {
 /// also stores, in each job that it submits, the life that it knows at that time.
 struct Life {
   std::int64_t since = 0;  ///< When the life began, in seconds on slurmctld's clock; 0: not known.
-  std::int64_t last = 0;   ///< The greatest number of a job. A later job with a smaller number is of another life.
+  std::int64_t last = 0;   ///< The greatest job number seen. A smaller one of a later job shows that state was lost.
 };
 
 class JobTable {

@@ -36,7 +36,7 @@ class NodesController final : public kube::TypedController<Observed> {
   struct Memory {
     std::optional<core::MonoTime> absent_since, other_since;
     std::string other;                            ///< The resources that the Kubernetes node wanted when last seen; "": none.
-    std::map<std::int64_t, core::MonoTime> held;  ///< Jobs on a node with a slurmd, and when they were last seen there.
+    std::map<std::int64_t, core::MonoTime> held;  ///< If slurmd runs there: our jobs, and when last seen there.
     bool had_host = false;                        ///< A Slurm node that is not the bridge's had a Kubernetes node.
   };
 
@@ -59,7 +59,7 @@ class NodesController final : public kube::TypedController<Observed> {
   std::optional<Hosts> hosts_;  ///< Unset after a change of a node.
   std::map<kube::Key, Memory> memory_;
   JobTable table_;
-  std::string installation_;  ///< Observed::installation, once it is known.
+  std::string installation_;             ///< Observed::installation, once it is known.
   std::optional<kube::Key> made_again_;  ///< The only node whose record may be recreated now.
 };
 

@@ -129,8 +129,9 @@ TEST_F(NodesPlanTest, GpusOfTwoMakersAreNotRegisteredAndThatIsTold) {
   world.external_host("a", {{"status", {{"allocatable", {{"nvidia.com/gpu", "2"}, {"amd.com/gpu", "1"}}}}}});
   EXPECT_THAT(world.act("create")["line"].get<std::string>(), Not(HasSubstr("Gres")));
   world.own_node("a");
-  EXPECT_EQ(world.condition(), "True InService: Slurm has the node a; its GPUs are not registered, because a job cannot choose "
-                               "between nvidia.com/gpu and amd.com/gpu");
+  EXPECT_EQ(world.condition(),
+            "True InService: Slurm has the node a; its GPUs are not registered, because a job cannot choose "
+            "between nvidia.com/gpu and amd.com/gpu");
 }
 
 TEST_F(NodesPlanTest, APartitionThatSlurmDoesNotHaveIsTold) {
@@ -192,8 +193,9 @@ TEST_F(NodesPlanTest, ANodeOfAnotherKubernetesClusterIsLeftAlone) {
   world.external_host("a", kCordon);
   theirs("IDLE");
   EXPECT_THAT(world.steps(), ElementsAre("report Node a")) << "no drain, and no taint";
-  EXPECT_EQ(world.condition(), "False NameInUse: in Slurm, a is a node of the Kubernetes cluster with the UID cluster-b: "
-                               "give this one another name with the label slinky.slurm.net/slurm-nodename");
+  EXPECT_EQ(world.condition(),
+            "False NameInUse: in Slurm, a is a node of the Kubernetes cluster with the UID cluster-b: "
+            "give this one another name with the label slinky.slurm.net/slurm-nodename");
   world.external_host("a", with_taints(Json::array({taint()})));
   theirs("IDLE+DRAIN", kCordoned);
   EXPECT_THAT(world.steps(), ElementsAre("untaint Node a", "report Node a")) << "their drain is not undone";
@@ -613,7 +615,7 @@ TEST(Held, TheFieldIsReadAsItIsWritten) {
     EXPECT_FALSE(held_in(other)) << other;
 }
 
-// --- What wakes it ----------------------------------------------------------------------------------------------------
+// --- Changes that wake the controller ---------------------------------------------------------------------------------
 
 TEST_F(NodesPlanTest, NodesAreWokenByTheirNamesInSlurm) {
   world.wiring().woken.clear();

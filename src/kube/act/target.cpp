@@ -347,8 +347,8 @@ struct Target::Impl : std::enable_shared_from_this<Target::Impl> {
     return wanted == nullptr || (there != nullptr && there->uid == wanted->uid);
   }
 
-  /// True if the existing object may be adopted. An earlier release may have created it with another owner of ours and without
-  /// labels. An object that must have no controller is recognized by its labels.
+  /// True if the existing object may be adopted. An earlier release may have created it without our labels and with another
+  /// owner of our API group. An object that must have no controller must have our labels instead.
   static bool may_take_over(const core::Json& intent, const core::Json& live) {
     const ObjectMeta want = parse_meta(intent), have = parse_meta(live);
     const OwnerReference* wanted = want.controller_owner();

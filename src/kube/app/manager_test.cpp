@@ -105,8 +105,8 @@ class MiniApi final : public net::HttpTransport {
   bool refuse_watches = false;
   std::string hold;  ///< Requests with this "METHOD path" are carried out, but their answers are held back.
   std::vector<std::function<void()>> held;
-  /// Returns the error of a write, if any. An error with a status is the answer. With an error without a status, the write is
-  /// carried out, and its reply is lost.
+  /// Called before each write. Returns the fault to inject, if any. If it has an HTTP status, the write is only answered with
+  /// it. If it has none, the write is carried out, and its reply is lost.
   std::function<std::optional<core::Error>(const net::HttpRequest&)> before_write;
 
  private:

@@ -149,8 +149,8 @@ bool left_behind(const Observed& observed, const slurm::Node& node) {
   });
 }
 
-/// Returns the name in Slurm of this worker's NodeSet, which is gone. With host networking, the hostname in the NodeSet's
-/// template is unknown; assumes that there is none.
+/// Returns the name in Slurm of a deleted NodeSet, derived from a worker of it. With host networking, the worker does not show
+/// the hostname in the NodeSet's template: the function then assumes that there is none.
 std::string slurm_name_by_worker(const kube::PodRecord& worker, const std::string& nodeset) {
   api::NodeSetSpec spec;
   if (worker.meta.name.starts_with(nodeset + "-")) {

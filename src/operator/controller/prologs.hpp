@@ -26,7 +26,7 @@ inline constexpr core::Duration kPrologLimit{60000};
 inline constexpr core::Duration kPrologPoll{500};
 /// The period of checks whether the affected jobs have ended.
 inline constexpr core::Duration kDoubtPoll{10000};
-/// The id of the steps that ask Slurm whether any job is starting. A job that is starting is no error.
+/// The id of the steps that ask Slurm whether any job is starting. Such a job fails the step with kBusy, which is not reported.
 inline const plan::StepId kLookForStarting{"look for", "starting jobs"};
 inline constexpr const char* kWaitsForProlog =
     "slurmctld is reconfigured or restarted when no job is starting or running its prolog, or after a minute";

@@ -603,7 +603,7 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   // A content that was loaded once can be loaded again, so a refusal of it is a temporary fault.
   const bool refuses = slurmctld.refusal && next.offered_hash != next.accepted_hash;
   if (!wanted.ok()) {
-    // The content that users ask for now cannot be rendered, and the one that they asked for before was refused.
+    // Roll back if what users ask for now cannot be rendered, and slurmctld refused what they asked for before.
     const bool told =
         std::ranges::any_of(wanted.problems, [](const Problem& problem) { return problem.kind != Problem::Kind::kComing; });
     if (told && refuses && next.can_roll_back()) {

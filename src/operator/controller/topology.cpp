@@ -35,8 +35,8 @@ std::optional<Problem> blindness(const Observed& observed) {
   return {};
 }
 
-/// True if Slurm would accept the topology string without a file. Without a file, Slurm has one flat topology, "default", which
-/// accepts all strings for it.
+/// True if Slurm would accept the topology string without a topology file. It then has one flat topology, "default", in which
+/// any unit is accepted, so each part must begin with "default:".
 bool is_for_flat(std::string_view topology) {
   while (topology.starts_with("default:")) {
     const std::size_t comma = topology.find(',');

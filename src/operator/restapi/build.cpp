@@ -81,7 +81,7 @@ std::string_view any_address(const Observed& observed) {
   return both ? "[::]" : "0.0.0.0";
 }
 
-/// Returns the container. Without accounting, slurmrestd does not load the plugin for slurmdbd, which would make it exit.
+/// Returns the container. Without accounting, it omits the plugin for slurmdbd, because slurmrestd would exit with it.
 core::Json slurmrestd_container(const Observed& observed) {
   const api::RestApiSpec& spec = observed.restapi.spec;
   core::Json out{

@@ -23,10 +23,10 @@ struct ListsOptions {
   /// the Accounting's own requests, there are fewer than 240 requests a minute at rest.
   core::Duration period{800};
   core::Duration names_period{1500};  ///< The period of accounts and users. Their associations have most settings.
-  core::Duration seldom{30000};      ///< The period of TRES and clusters, which only a configuration or a new cluster changes.
-  core::Duration often_period{500};  ///< The least period, and the longest pause after a failure, after poll_often().
-  core::Duration often_for{2000};    ///< How long the effect of one poll_often() lasts.
-  int cost_factor = 20;              ///< The least time from the start of a poll to the next, as a multiple of its duration.
+  core::Duration seldom{30000};       ///< The period of TRES and clusters, which only a configuration or a new cluster changes.
+  core::Duration often_period{500};   ///< The least period, and the longest pause after a failure, after poll_often().
+  core::Duration often_for{2000};     ///< How long the effect of one poll_often() lasts.
+  int cost_factor = 20;               ///< The least time from the start of a poll to the next, as a multiple of its duration.
   core::Duration longest_pause{60000};  ///< The upper limit of the time that cost_factor demands.
   core::Duration first_backoff{500};    ///< The pause after a failure. Doubles each time, with jitter.
   core::Duration last_backoff{15000};   ///< The longest pause after failures.

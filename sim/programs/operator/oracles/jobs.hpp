@@ -27,7 +27,7 @@ enum class Blame {
   kAccident,  ///< Its machine or pod had just failed or returned, a script of the site failed, or it was evicted while Pending.
   kPolicy,    ///< The operator ended it in accordance with its NodeSet's drain policy.
   kClusterEnds,  ///< Its user deleted the Controller, which is gone or does not drain.
-  kLongProlog,   ///< Its prolog took longer than the operator delays a change of the configuration for it.
+  kLongProlog,   ///< slurmctld restarted or reconfigured after jobs had been in prologs for a minute.
   // Causes that are not excused:
   kNoPolicy,       ///< The operator ended it without a drain policy that allows it.
   kOperator,       ///< The operator deleted its worker.
