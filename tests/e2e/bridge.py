@@ -329,6 +329,9 @@ def pods_and_jobs_end_together(tag, plugin):
         ns.kubectl("apply", "-f", "-", text=json.dumps(managed("demo", tag)))
         joined(ns)
         serves(ns, 1)
+        # The bridge submits as this user.
+        ns.slurm("sacctmgr", "--immediate", "add", "account", "pods")
+        ns.slurm("sacctmgr", "--immediate", "add", "user", "slurm", "account=pods")
         ns.register(*kubernetes_nodes()[-2:])
         ns.install(**{"nodes.enabled": "false"})
 
