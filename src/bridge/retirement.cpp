@@ -38,11 +38,11 @@ void Retirement::tell(const Left& left) {
   const std::string told = left.slurm_away + "\n" + names;
   if (told == std::exchange(told_, told)) return;
   if (left.slurm_away.empty())
-    return log_.info("the bridge waits for these to end", {{"count", left.names.size()}, {"some", names}});
+    return log_.info("the bridge waits for these to end", {{"count", left.names.size()}, {"first", names}});
   log_.warn(
       "Slurm does not answer, so what the bridge has left there is not known: bring slurmrestd back, or clean up by hand and "
       "uninstall the release",
-      {{"count", left.names.size()}, {"some", names}, {"reason", left.slurm_away}});
+      {{"count", left.names.size()}, {"first", names}, {"reason", left.slurm_away}});
 }
 
 }  // namespace bridge

@@ -80,7 +80,7 @@ bool has_own_class(const Observed& in) {
 void refuse_own_words(const Observed& in, std::vector<std::string>& out) {
   const auto refuse = [&](std::string_view kind, std::string_view name, const kube::StringMap& have) {
     if (have.contains(name))
-      out.push_back(std::string(kind) + " " + std::string(name) + ": must be absent, slurm-bridge sets it");
+      out.push_back(std::string(kind) + " " + std::string(name) + ": must be absent, because slurm-bridge sets it");
   };
   refuse("label", kLabelJobId, in.pod.meta.labels);
   refuse("annotation", kAnnotationNode, in.pod.meta.annotations);
@@ -196,7 +196,7 @@ kube::AdmissionVerdict review(const Observed& in) {
   if (!in.too_old.empty()) {
     kube::AdmissionVerdict out = kube::admit();
     out.warnings = {"slurm-bridge does not manage the pod: Slurm " + in.too_old +
-                    " has no external jobs, 25.11 and later have"};
+                    " has no external jobs. slurm-bridge needs 25.11 or newer"};
     return out;
   }
   const std::vector<std::string> refused = refusals(in);

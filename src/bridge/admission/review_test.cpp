@@ -238,13 +238,13 @@ TEST_F(Review, WhatTheBridgeSetsIsRefused) {
   EXPECT_EQ(refusal(), "spec.nodeName: must be absent, because Slurm chooses the node");
   pod["spec"].erase("nodeName");
   pod["metadata"]["labels"]["scheduler.slinky.slurm.net/slurm-jobid"] = "7";
-  EXPECT_EQ(refusal(), "label scheduler.slinky.slurm.net/slurm-jobid: must be absent, slurm-bridge sets it");
+  EXPECT_EQ(refusal(), "label scheduler.slinky.slurm.net/slurm-jobid: must be absent, because slurm-bridge sets it");
   annotate("slinky.slurm.net/slurm-node", "node-1");
   annotate("slinky.slurm.net/slurm-replaced-job", "6");
   EXPECT_EQ(refusal(),
-            "label scheduler.slinky.slurm.net/slurm-jobid: must be absent, slurm-bridge sets it; annotation "
-            "slinky.slurm.net/slurm-node: must be absent, slurm-bridge sets it; annotation "
-            "slinky.slurm.net/slurm-replaced-job: must be absent, slurm-bridge sets it");
+            "label scheduler.slinky.slurm.net/slurm-jobid: must be absent, because slurm-bridge sets it; annotation "
+            "slinky.slurm.net/slurm-node: must be absent, because slurm-bridge sets it; annotation "
+            "slinky.slurm.net/slurm-replaced-job: must be absent, because slurm-bridge sets it");
 }
 
 TEST_F(Review, RequiredSpreadIsRefused) {

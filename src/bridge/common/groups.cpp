@@ -89,7 +89,7 @@ core::Result<GroupSpec> read_group(const run::Key& group, const core::Json& obje
   }
   if (out.uid.empty()) return bad(group.name, "it has no UID");
   if (size > kMostPods)
-    return bad(group.name, "it has " + std::to_string(size) + " pods, must be " + std::to_string(kMostPods) + " or fewer");
+    return bad(group.name, "pods: " + std::to_string(size) + ", must be " + std::to_string(kMostPods) + " or fewer");
   out.size = static_cast<int>(std::max<std::int64_t>(size, 0));
   return out;
 }

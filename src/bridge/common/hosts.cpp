@@ -105,21 +105,21 @@ Hosts hosts_of(const std::vector<KubeNodePtr>& nodes) {
 }
 
 std::string misfit(const kube::SchedulingPodRecord& pod, const kube::SchedulingNodeRecord& node) {
-  if (node.meta.terminating()) return "is being deleted";
-  if (node.unschedulable) return "is cordoned";
+  if (node.meta.terminating()) return "being deleted";
+  if (node.unschedulable) return "cordoned";
   for (const auto& [name, value] : pod.node_selector) {
     const auto label = node.meta.labels.find(name);
-    if (label == node.meta.labels.end() || label->second != value) return "lacks the label " + name + "=" + value;
+    if (label == node.meta.labels.end() || label->second != value) return "without the label " + name + "=" + value;
   }
-  if (!matches_affinity(pod, node.meta)) return "does not match the node affinity";
+  if (!matches_affinity(pod, node.meta)) return "outside of the node affinity";
   for (const kube::Taint& taint : node.taints) {
     if (taint.effect == "PreferNoSchedule" || taint.key == kTaintManagedNode) continue;
     const auto by = [&](const kube::Toleration& toleration) { return tolerates(toleration, taint); };
-    if (std::ranges::none_of(pod.tolerations, by)) return "has the taint " + taint.key;
+    if (std::ranges::none_of(pod.tolerations, by)) return "tainted with " + taint.key;
   }
   for (const auto& [name, amount] : pod.requests) {
     const auto there = node.allocatable.find(name);
-    if (amount > (there == node.allocatable.end() ? 0 : there->second)) return "has too little " + name;
+    if (amount > (there == node.allocatable.end() ? 0 : there->second)) return "short of " + name;
   }
   return {};
 }
@@ -139,7 +139,7 @@ Candidates candidates_for(const Pods& pods, const Hosts& hosts, const slurm::Sna
     if (!in_one_of(*node, wanted)) continue;
     const auto host = hosts.find(name);
     const bool elsewhere = host == hosts.end() || !other_cluster_of(*node, installation).empty();
-    const std::string why = elsewhere ? "is no Kubernetes node of this cluster" : misfit(pods, *host->second);
+    const std::string why = elsewhere ? "outside of this Kubernetes cluster" : misfit(pods, *host->second);
     if (why.empty()) {
       ++fitting;
     } else {

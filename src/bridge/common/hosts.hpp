@@ -20,8 +20,9 @@ using KubeNodePtr = std::shared_ptr<const kube::SchedulingNodeRecord>;
 using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
 [[nodiscard]] Hosts hosts_of(const std::vector<KubeNodePtr>& nodes);
 
-/// Returns why Kubernetes would not run the pod on the node, or "". Looks at the node selector, the required node affinity, the
-/// taints, and whether the node could hold the pod if nothing else ran there. The taint of managed nodes does not count.
+/// Returns why Kubernetes would not run the pod on the node: "short of cpu" for example; or "". Looks at the node selector, the
+/// required node affinity, the taints, and whether the node could hold the pod if nothing else ran there. The taint of managed
+/// nodes does not count.
 [[nodiscard]] std::string misfit(const kube::SchedulingPodRecord& pod, const kube::SchedulingNodeRecord& node);
 
 /// Returns the UID of the other Kubernetes cluster whose bridge created the Slurm node; "" if none did. `installation`: the UID

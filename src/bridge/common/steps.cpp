@@ -296,9 +296,9 @@ void Steps::report_state(const NamedJob& named, const Pods& waiting) {
 
 std::string Steps::misplaced(const Seat& seat) const {
   const auto host = facts_.hosts->find(seat.node);
-  if (host == facts_.hosts->end()) return seat.node + " is no Kubernetes node";
+  if (host == facts_.hosts->end()) return seat.node + " is not a Kubernetes node";
   const std::string why = misfit(*seat.pod, *host->second);
-  return why.empty() ? why : seat.node + " " + why;
+  return why.empty() ? why : seat.node + " is " + why;
 }
 
 void Steps::place(const NamedJob& named, const std::vector<Seat>& seats) {

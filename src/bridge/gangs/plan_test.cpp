@@ -159,9 +159,8 @@ TEST(GangsPlan, EachPodNeedsANode) {
   World world;
   three_wait(world);
   world.node("node-3", {{"spec", {{"unschedulable", true}}}});
-  EXPECT_THAT(
-      world.told(),
-      Contains(Pair("a", "NoNode: only 2 of the 3 nodes that the group needs in Slurm can run its pods: 1 is cordoned")));
+  EXPECT_THAT(world.told(),
+              Contains(Pair("a", "NoNode: only 2 of the 3 nodes that the group needs in Slurm can run its pods: 1 cordoned")));
   world.slurm_node("node-4");
   world.node("node-4");
   EXPECT_EQ(world.act("submit").at("wish").at("excluded_nodes"), Json::array({"node-3"}));

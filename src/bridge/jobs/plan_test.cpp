@@ -183,8 +183,8 @@ TEST(JobsPlan, NodesThatCannotRunThePodAreExcluded) {
   const Json told = condition(world.act("report"), kConditionQueued);
   EXPECT_EQ(told.at("reason"), "NoNode");
   EXPECT_EQ(told.at("message"),
-            "no node of partition batch can run the pod: 1 has the taint gpu, 1 has too little cpu, 1 is no Kubernetes node of "
-            "this cluster");
+            "no node of partition batch can run the pod: 1 outside of this Kubernetes cluster, 1 short of cpu, "
+            "1 tainted with gpu");
 }
 
 TEST(JobsPlan, ANodeOfAnotherKubernetesClusterIsExcluded) {

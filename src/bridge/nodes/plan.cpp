@@ -260,7 +260,7 @@ class Pass {
       out += (out.empty() ? ", but not in partition " : ", ") + partition;
     }
     if (!out.empty())
-      out += ": a NodeSet of slurm.conf must take the feature of that name, and Slurm looks at it when it reconfigures";
+      out += ": slurm.conf needs a NodeSet with the feature of that name, and slurmctld reads it when it reconfigures";
     if ((*wish_)->gpus > 0 && node_->gres.empty()) out += "; it has no GPUs there, because GresTypes of slurm.conf lacks gpu";
     if (const auto gpus = gpu_resources_of(*host_); gpus.size() > 1)
       out += "; its GPUs are not registered, because a job cannot choose between " + gpus.front() + " and " + gpus.back();
