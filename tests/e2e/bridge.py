@@ -324,7 +324,7 @@ def pods_and_jobs_end_together(tag, plugin):
     """The outcome of a pod is in sacct, and the pod says how its job has ended. What Slurm refuses is told."""
     database_image()
     with Bridged("ends", tag, plugin) as ns:
-        manifest = bridged(manifest_with_accounting("demo")).replace(PARTITIONS, "    AccountingStorageEnforce=associations\n" + PARTITIONS)
+        manifest = bridged(manifest_with_accounting("demo")).replace(PARTITIONS, "    AccountingStorageEnforce=associations,limits,qos\n" + PARTITIONS)
         ns.apply(manifest)
         ns.kubectl("apply", "-f", "-", text=json.dumps(managed("demo", tag)))
         joined(ns)

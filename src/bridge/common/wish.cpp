@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <ranges>
 
 #include "bridge/common/groups.hpp"
 #include "bridge/common/names.hpp"
@@ -109,6 +110,20 @@ std::string read_memory(Reader in) {
   return {};
 }
 
+/// Takes the form of sbatch --gres too: "gpu:2" becomes "gres/gpu:2". Without "gres", Slurm refuses "gpu:2", and ignores "gpu".
+std::string read_gres(Reader in) {
+  std::string out;
+  for (const auto part : std::views::split(in.value, ',')) {
+    const std::string_view one(part.begin(), part.end());
+    if (one.empty()) return "GRES as of sbatch --gres, such as gpu:2";
+    const bool prefixed = one.starts_with("gres/") || one.starts_with("gres:");
+    out += (out.empty() ? "" : ",") + std::string(prefixed ? "" : "gres/") + std::string(one);
+  }
+  if (out.empty()) return "GRES as of sbatch --gres, such as gpu:2";
+  in.wish.tres_per_node = std::move(out);
+  return {};
+}
+
 std::string read_exclusive(Reader in) {
   if (in.value == "false") {
     in.wish.shared.reset();
@@ -130,7 +145,7 @@ const std::map<std::string_view, Read>& annotations() {
       {"cpu-per-task", read_cpus},
       {"exclusive", read_exclusive},
       {"gang", read_gang},
-      {"gres", text(&JobWish::tres_per_node)},
+      {"gres", read_gres},
       {"group-id", identity(&JobWish::group_id)},
       {"job-name", text(&JobWish::name)},
       {"licenses", text(&JobWish::licenses)},

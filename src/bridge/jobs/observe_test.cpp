@@ -24,8 +24,7 @@ Json annotated(const kube::StringMap& annotations) {
   return {{"metadata", {{"annotations", annotations}}}};
 }
 
-// --- What the Namespace says
-// ---------------------------------------------------------------------------------------------------
+// --- What the Namespace says ------------------------------------------------------------------------------------------------
 
 TEST(JobsObserve, TheNamespaceHasDefaults) {
   World world;
@@ -70,8 +69,7 @@ TEST(JobsObserve, NothingIsSubmittedBeforeTheNamespaceIsKnown) {
   EXPECT_THAT(world.steps(), Contains(StartsWith("submit Slurm job ns/p")));
 }
 
-// --- Which pods are managed
-// ----------------------------------------------------------------------------------------------------
+// --- Which pods are managed -------------------------------------------------------------------------------------------------
 
 TEST(JobsObserve, APodElsewhereIsManagedIfAdmissionHasSaidSo) {
   World world;

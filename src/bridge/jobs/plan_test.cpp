@@ -35,8 +35,7 @@ Json condition(const Json& act, std::string_view type) {
   return nullptr;
 }
 
-// --- A pod that waits
-// ----------------------------------------------------------------------------------------------------------
+// --- A pod that waits -------------------------------------------------------------------------------------------------------
 
 /// Fault 4 of the Go bridge: if it ended between the submission and the label that it then wrote on the pod, it submitted
 /// another job, and the first one was left behind. Here the job itself names the pod, and nothing has to be written on the pod.
@@ -301,6 +300,7 @@ TEST(JobsPlan, WhatCannotBeHonouredIsRefusedByName) {
   EXPECT_THAT(annotated("cpu-per-task", "0"), HasSubstr("must be a quantity of CPUs above 0 and at most 65533"));
   EXPECT_THAT(annotated("mem-per-node", "much"), HasSubstr("must be a quantity of memory above 0"));
   EXPECT_THAT(annotated("max-nodes", "2"), HasSubstr("1 for a single pod"));
+  EXPECT_THAT(annotated("gres", "gpu:2,"), HasSubstr("must be GRES as of sbatch --gres, such as gpu:2"));
   EXPECT_THAT(annotated("exclusive", "maybe"), HasSubstr("true, false, user, mcs or topo"));
   EXPECT_THAT(annotated("time-limit", "5"), HasSubstr("does not know it"));
   EXPECT_THAT(annotated("gang", "true"), HasSubstr("belongs to no Job"));
@@ -317,9 +317,10 @@ TEST(JobsPlan, AnnotationsBecomeFieldsOfTheJob) {
   world.settings.trusts_identities = true;
   world.settings.partition = "batch";
   world.settings.mcs_label = "kubernetes";
-  const Json annotations{{"account", "physics"}, {"qos", "high"},        {"timelimit", "90"},     {"cpu-per-task", "4"},
-                         {"gres", "gpu:2"},      {"exclusive", "false"}, {"mem-per-node", "1Gi"}, {"wckey", "w"},
-                         {"job-name", "train"},  {"user-id", "alice"},   {"priority", "10"},      {"constraints", "a&b"}};
+  const Json annotations{
+      {"account", "physics"},         {"qos", "high"},        {"timelimit", "90"},     {"cpu-per-task", "4"},
+      {"gres", "gpu:2,gres/shard:4"}, {"exclusive", "false"}, {"mem-per-node", "1Gi"}, {"wckey", "w"},
+      {"job-name", "train"},          {"user-id", "alice"},   {"priority", "10"},      {"constraints", "a&b"}};
   Json more;
   for (const auto& [name, value] : annotations.items())
     more["metadata"]["annotations"][std::string(kAnnotationPrefix) + name] = value;
@@ -327,7 +328,7 @@ TEST(JobsPlan, AnnotationsBecomeFieldsOfTheJob) {
   EXPECT_EQ(world.act("submit").at("wish"),
             Json::parse(R"({"name": "train", "nodes": 1, "tasks_per_node": 1, "cpus_per_task": 4, "memory_per_node": 1024,
                             "partition": "batch", "mcs_label": "kubernetes", "account": "physics", "qos": "high",
-                            "time_limit": 90, "tres_per_node": "gpu:2", "wckey": "w", "user_id": "alice", "priority": 10,
+                            "time_limit": 90, "tres_per_node": "gres/gpu:2,gres/shard:4", "wckey": "w", "user_id": "alice", "priority": 10,
                             "constraints": "a&b"})"));
 }
 
@@ -340,8 +341,7 @@ TEST(JobsPlan, APodWaitsForOtherGates) {
   EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
 }
 
-// --- Placing
-// -------------------------------------------------------------------------------------------------------------------
+// --- Placing ----------------------------------------------------------------------------------------------------------------
 
 TEST(JobsPlan, ThePatchRemovesTheGateAndPinsEveryTerm) {
   World world;
@@ -505,8 +505,7 @@ TEST(JobsPlan, APodThatIsNotBoundInTimeFailsAndItsJobEnds) {
   EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p")) << "it never ran, even if Slurm has lost its job";
 }
 
-// --- Users change what they can
-// -------------------------------------------------------------------------------------------------------------------------
+// --- Users change what they can ---------------------------------------------------------------------------------------------
 
 /// Users may remove the label, the annotation, or both, or write another number.
 TEST(JobsPlan, APlacedPodWithoutItsWordsKeepsItsJob) {
@@ -573,8 +572,7 @@ TEST(JobsPlan, APodThatSomebodyElseFreedGivesItsJobBack) {
   EXPECT_THAT(world.steps(), IsEmpty()) << "the pod is not the bridge's";
 }
 
-// --- A node that is not ready
-// -------------------------------------------------------------------------------------------------------------------------
+// --- A node that is not ready -----------------------------------------------------------------------------------------------
 
 /// The kubelet no longer reports its pods, which may still run.
 TEST(JobsPlan, APodOnASilentNodeLosesItsJobAfterTheLimitAndIsToldBefore) {
@@ -637,8 +635,7 @@ TEST(JobsPlan, ANodeThatIsReadyAgainInTimeKeepsTheJobsOfItsPods) {
   EXPECT_EQ(world.plan().wake(), world.settings.silence_limit) << "it counts from the beginning";
 }
 
-// --- The end of a job approaches
-// -------------------------------------------------------------------------------------------------------------------------
+// --- The end of a job approaches --------------------------------------------------------------------------------------------
 
 /// Fault 8 of the Go bridge: it ignored the time limit of a job. When it was over, the next job started on the node while the
 /// pod still ran.
@@ -697,8 +694,7 @@ TEST(JobsPlan, AJobWithLittleTimeGivesHalfOfItToThePod) {
   EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue")) << "it is not bound yet";
 }
 
-// --- Every state of a job against every state of a pod
-// ---------------------------------------------------------------------------
+// --- Every state of a job against every state of a pod ----------------------------------------------------------------------
 
 TEST(JobsPlan, EveryLiveStateOfAJob) {
   for (const std::string& state : kLive) {
@@ -881,8 +877,7 @@ TEST(JobsPlan, PodsOfAnotherBridgeAreLeftAlone) {
   EXPECT_THAT(world.steps(), Contains("evict Pod ns/p")) << "the job is known here, so it is not another bridge's";
 }
 
-// --- Doubt
-// ---------------------------------------------------------------------------------------------------------------------
+// --- Doubt ------------------------------------------------------------------------------------------------------------------
 
 TEST(JobsPlan, NothingEndsWhileSlurmDoesNotAnswer) {
   for (const std::string& state : {"CANCELLED", "RUNNING"}) {
