@@ -646,7 +646,7 @@ TEST_F(AccountingTest, GatesOpenWhenTheListWasReadAgain) {
   http.release();
   loop.run_ready();
   EXPECT_FALSE(written->open()) << "it may have been answered before the write";
-  loop.advance(2s);
+  loop.advance(3s);
   EXPECT_TRUE(written->open());
   EXPECT_FALSE(lost->open());
   loop.advance(8s);
