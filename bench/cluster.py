@@ -23,7 +23,7 @@ import threading
 import time
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e")]
 import accounting  # noqa: E402
 import bridge  # noqa: E402
 import governance  # noqa: E402

@@ -74,8 +74,9 @@ bool BridgeOracle::holds_back(const std::string& node, std::int64_t job) const {
   const SimNode* record = slurm_.node(node);
   if (record == nullptr || record->external) return true;
   constexpr std::string_view kBegin = R"({"slurm-bridge":")";
-  if (!record->extra.starts_with(kBegin) || !record->extra.ends_with("\"}")) return false;
-  const auto jobs = split(std::string_view(record->extra).substr(kBegin.size(), record->extra.size() - kBegin.size() - 2), ' ');
+  const std::size_t end = record->extra.find('"', kBegin.size());
+  if (!record->extra.starts_with(kBegin) || end == std::string::npos) return false;
+  const auto jobs = split(std::string_view(record->extra).substr(kBegin.size(), end - kBegin.size()), ' ');
   return std::ranges::find(jobs, std::to_string(job)) != jobs.end();
 }
 
