@@ -522,7 +522,7 @@ TEST(BuildWorker, IsBoundToItsKubernetesNodeWithDaemonSet) {
   EXPECT_TRUE(NodeSelection(pod["spec"]).judge(world.hosts.at("gpu-1.example.com")).starts);
   std::vector<std::string> tolerated;
   for (const Json& toleration : pod["spec"]["tolerations"]) {
-    if (toleration["effect"] == "NoSchedule") tolerated.push_back(toleration["key"]);
+    if (core::get_string(toleration, {"effect"}) == "NoSchedule") tolerated.push_back(toleration["key"]);
   }
   EXPECT_THAT(tolerated, ::testing::Contains("node.kubernetes.io/unschedulable"));
   EXPECT_EQ(pod["spec"]["tolerations"].back(), (Json{{"key", "slinky.slurm.net/managed-node"}, {"operator", "Exists"}}));
