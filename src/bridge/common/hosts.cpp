@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "bridge/common/held.hpp"
 #include "bridge/common/names.hpp"
 #include "slurm/own_node.hpp"
 
@@ -126,7 +127,9 @@ std::string misfit(const kube::SchedulingPodRecord& pod, const kube::SchedulingN
 
 std::string other_cluster_of(const slurm::Node& node, const std::string& installation) {
   const auto mark = slurm::mark_of(node);
-  return mark && mark->owner == slurm::Owner::kBridge && mark->instance != installation ? mark->instance : "";
+  if (mark && mark->owner == slurm::Owner::kBridge && mark->instance != installation) return mark->instance;
+  const auto listed = node.state.has("EXTERNAL") ? std::nullopt : held_in(node.extra);
+  return listed && !listed->jobs.empty() && listed->cluster != installation ? listed->cluster : "";
 }
 
 Candidates candidates_for(const Pods& pods, const Hosts& hosts, const slurm::Snapshot& snapshot,

@@ -25,8 +25,8 @@ using Hosts = std::map<std::string, KubeNodePtr, std::less<>>;
 /// nodes does not count.
 [[nodiscard]] std::string misfit(const kube::SchedulingPodRecord& pod, const kube::SchedulingNodeRecord& node);
 
-/// Returns the UID of the other Kubernetes cluster whose bridge created the Slurm node; "" if none did. `installation`: the UID
-/// of this cluster.
+/// Returns the UID of another Kubernetes cluster whose bridge uses the Slurm node; "" if none does. A bridge leaves its mark on
+/// external nodes, and on others the list of the jobs whose pods they may run. `installation`: the UID of this cluster.
 [[nodiscard]] std::string other_cluster_of(const slurm::Node& node, const std::string& installation);
 
 struct Candidates {

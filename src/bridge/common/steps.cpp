@@ -297,6 +297,9 @@ void Steps::report_state(const NamedJob& named, const Pods& waiting) {
 std::string Steps::misplaced(const Seat& seat) const {
   const auto host = facts_.hosts->find(seat.node);
   if (host == facts_.hosts->end()) return seat.node + " is not a Kubernetes node";
+  const slurm::Node* node = facts_.snapshot->node(seat.node);
+  if (node != nullptr && !other_cluster_of(*node, facts_.installation).empty())
+    return seat.node + " is a node of another Kubernetes cluster";
   const std::string why = misfit(*seat.pod, *host->second);
   return why.empty() ? why : seat.node + " is " + why;
 }

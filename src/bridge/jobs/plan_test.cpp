@@ -198,6 +198,13 @@ TEST(JobsPlan, ANodeOfAnotherKubernetesClusterIsExcluded) {
   EXPECT_EQ(world.act("submit").at("wish").at("excluded_nodes"), Json{"node-1"});
   node.features = {"slurm-bridge/" + std::string(testing::kInstallation) + "/12345678"};
   EXPECT_FALSE(world.act("submit").at("wish").contains("excluded_nodes"));
+  // On a node with a slurmd, the list of jobs tells whose it is.
+  node.state.flags.clear();
+  node.features.clear();
+  node.extra = extra_of({{12}, "cluster-b"});
+  EXPECT_EQ(world.act("submit").at("wish").at("excluded_nodes"), Json{"node-1"});
+  world.job(7, "RUNNING");
+  EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/p: 7", "replace Slurm job ns/p: 7"));
 }
 
 TEST(JobsPlan, OtherCandidatesAreSentWhileTheJobWaits) {

@@ -84,7 +84,7 @@ std::vector<std::string> NodesController::left() {
   const slurm::SnapshotPtr snapshot = wiring_.snapshot(settings_->cluster);
   if (snapshot == nullptr) return out;
   for (const auto& [name, node] : snapshot->nodes) {
-    if (lists_jobs(*node)) out.push_back("Slurm node " + name);
+    if (is_left(*node)) out.push_back("Slurm node " + name);
   }
   return out;
 }
@@ -108,7 +108,7 @@ slinky::Keys NodesController::woken_by(const slurm::Change& change) {
   if (change.health || change.partitions) {
     for (kube::Key& key : all_keys()) out.insert(std::move(key));
     for (const auto& [name, node] : change.now->nodes) {
-      if (slurm::mark_of(*node) || lists_jobs(*node)) out.insert(key_of_name(name));
+      if (slurm::mark_of(*node) || is_left(*node)) out.insert(key_of_name(name));
     }
   }
   return {out.begin(), out.end()};

@@ -25,14 +25,6 @@ void keep_since(std::optional<core::MonoTime>& since, bool holds, core::MonoTime
   }
 }
 
-/// Returns the UID of another Kubernetes cluster whose Slurm node it is; "" if none. A bridge leaves its mark on the external
-/// nodes that it creates, and on others the list of the jobs of which they may run pods.
-std::string elsewhere(const slurm::Node& node, const std::string& installation) {
-  if (std::string created = other_cluster_of(node, installation); !created.empty()) return created;
-  const auto listed = node.state.has("EXTERNAL") ? std::nullopt : held_in(node.extra);
-  return listed && !listed->jobs.empty() && listed->cluster != installation ? listed->cluster : "";
-}
-
 bool is_ours(const slurm::Node& node, const std::string& installation) {
   const auto mark = slurm::mark_of(node);
   return mark && mark->owner == slurm::Owner::kBridge && mark->instance == installation;
@@ -54,7 +46,7 @@ std::shared_ptr<const Observed> NodesController::observe_typed(const kube::Key& 
   out->fresh = out->snapshot->fresh(context.mono);
   if (const auto found = hosts().find(key.name); found != hosts().end()) out->hosts = found->second;
   const slurm::Node* node = out->node();
-  if (node != nullptr) out->other_cluster = elsewhere(*node, out->installation);
+  if (node != nullptr) out->other_cluster = other_cluster_of(*node, out->installation);
   if (node != nullptr && is_ours(*node, out->installation)) {
     out->mark = slurm::mark_of(*node);
     out->drained = slurm::OwnDrained::of(context.observing, *out->snapshot, {settings_->cluster, key.name},
@@ -121,13 +113,14 @@ void NodesController::observe_held(const run::Observation& context, Observed& ou
   out.in_use = !there.empty();
   if (node->state.has("EXTERNAL")) return memory.held.clear();
   // Jobs that an earlier process listed stay in the list for a moment as well.
-  for (const std::int64_t job : listed.jobs) memory.held.emplace(job, context.mono);
-  for (const std::int64_t job : there) memory.held.insert_or_assign(job, context.mono);
+  for (const std::int64_t job : listed.jobs) memory.held.try_emplace(job);
+  for (const std::int64_t job : there) memory.held.try_emplace(job);
+  for (auto& [job, gone_since] : memory.held) keep_since(gone_since, !there.contains(job), context.mono);
   std::erase_if(memory.held, [&](const auto& entry) {
-    return !there.contains(entry.first) && out.fresh && context.mono - entry.second >= settings_->still_held;
+    return entry.second && out.fresh && context.mono - *entry.second >= settings_->still_held;
   });
   out.held.emplace();
-  for (const auto& [job, last] : memory.held) out.held->insert(job);
+  for (const auto& [job, gone_since] : memory.held) out.held->insert(job);
   out.holds_longer = out.held->size() > there.size();
 }
 
@@ -160,6 +153,12 @@ bool NodesController::lists_jobs(const slurm::Node& node) {
   if (!listed || listed->jobs.empty()) return false;
   if (listed->cluster.empty()) return hosts().contains(node.name);
   return installation_.empty() || listed->cluster == installation_;
+}
+
+bool NodesController::is_left(const slurm::Node& node) {
+  const bool drained = slurm::held_by(node.reason, slurm::Owner::kBridge) && hosts().contains(node.name) &&
+                       other_cluster_of(node, installation_).empty();
+  return is_ours(node, installation_) || drained || lists_jobs(node);
 }
 
 bool NodesController::another_is_made_again(const Observed& out) const {

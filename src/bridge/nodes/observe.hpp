@@ -35,9 +35,10 @@ class NodesController final : public kube::TypedController<Observed> {
   /// The history of a node, as this process has seen it.
   struct Memory {
     std::optional<core::MonoTime> absent_since, other_since;
-    std::string other;                            ///< The resources that the Kubernetes node wanted when last seen; "": none.
-    std::map<std::int64_t, core::MonoTime> held;  ///< If slurmd runs there: our jobs, and when last seen there.
-    bool had_host = false;                        ///< A Slurm node that is not the bridge's had a Kubernetes node.
+    std::string other;  ///< The resources that the Kubernetes node wanted when last seen; "": none.
+    std::map<std::int64_t, std::optional<core::MonoTime>>
+        held;               ///< If slurmd runs there: our jobs, and since when they are gone.
+    bool had_host = false;  ///< A Slurm node that is not the bridge's had a Kubernetes node.
   };
 
   [[nodiscard]] const Hosts& hosts();
@@ -49,6 +50,8 @@ class NodesController final : public kube::TypedController<Observed> {
   [[nodiscard]] std::set<std::int64_t> jobs_there(const Observed& out, const HeldJobs& listed);
   /// Reports whether the Slurm node lists jobs for the prolog, of this installation as far as that is known.
   [[nodiscard]] bool lists_jobs(const slurm::Node& node);
+  /// Reports whether the Slurm node is the bridge's, is drained by it, or lists jobs. Retirement waits for such nodes.
+  [[nodiscard]] bool is_left(const slurm::Node& node);
   [[nodiscard]] bool another_is_made_again(const Observed& out) const;
   [[nodiscard]] slinky::Keys all_keys();
   [[nodiscard]] slinky::Keys woken_by(const slurm::Change& change);

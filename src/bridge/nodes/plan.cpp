@@ -228,9 +228,13 @@ class Pass {
     const std::string said = out_of_service() ? slurm::said_by_others(node_->reason, Owner::kBridge) : "";
     Effects out{{kNoSchedule, taint_value(said)}};
     // The value of the taint NoExecute never changes, because a pod may tolerate only one value.
-    if (host_->meta.annotation(kAnnotationEffect) == kNoExecute && in_.slurm_pod.empty()) out.emplace(kNoExecute, "");
+    if (host_->meta.annotation(kAnnotationEffect) == kNoExecute && evicts()) out.emplace(kNoExecute, "");
     return out;
   }
+
+  /// Reports whether pods without the toleration may be evicted. On a node with a slurmd, the pod of a worker may be absent
+  /// only because it is being replaced.
+  [[nodiscard]] bool evicts() const { return in_.slurm_pod.empty() && node_->state.has("EXTERNAL"); }
 
   [[nodiscard]] Effects present_taints() const {
     Effects out;
@@ -245,7 +249,7 @@ class Pass {
       const bool down = node_->state.base == "DOWN";
       return {false, down ? "Down" : node_->state.has("FAIL") ? "Failing" : "Drained", "Slurm: " + node_->reason};
     }
-    if (!wish_) return {true, "InService", "Slurm has the node " + name_ + note_on_extra()};
+    if (!wish_) return {true, "InService", "Slurm has the node " + name_ + note_on_extra() + note_on_effect()};
     if (!in_.mark)
       return {true, "RegisteredByOthers",
               "Slurm had the node " + name_ + " already: its partitions and resources stay as they are"};
@@ -264,9 +268,15 @@ class Pass {
     if ((*wish_)->gpus > 0 && node_->gres.empty()) out += "; it has no GPUs there, because GresTypes of slurm.conf lacks gpu";
     if (const auto gpus = gpu_resources_of(*host_); gpus.size() > 1)
       out += "; its GPUs are not registered, because a job cannot choose between " + gpus.front() + " and " + gpus.back();
-    if (host_->meta.annotation(kAnnotationEffect) == kNoExecute && !in_.slurm_pod.empty())
-      out += "; its pods are not evicted, because pod " + in_.slurm_pod + " runs there";
-    return out;
+    if (in_.look_again)
+      out += "; it is registered again with its other resources, one node at a time, and when they have stayed";
+    return out + note_on_effect();
+  }
+
+  [[nodiscard]] std::string note_on_effect() const {
+    if (host_->meta.annotation(kAnnotationEffect) != kNoExecute || evicts()) return {};
+    return "; its pods are not evicted, because " +
+           (in_.slurm_pod.empty() ? "a slurmd runs there" : "pod " + in_.slurm_pod + " runs there");
   }
 
   [[nodiscard]] std::string note_on_extra() const {

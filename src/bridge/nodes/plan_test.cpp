@@ -90,6 +90,15 @@ TEST_F(NodesPlanTest, ABridgeThatRetiresTaintsANodeUntilItsPodsAreGone) {
   retiring.nodes["a"].extra = R"({"slurm-bridge":""})";
   (void)retiring.steps();
   EXPECT_THAT(retiring.controller().left(), IsEmpty());
+  // What a silent node cannot give up yet is not forgotten.
+  retiring.slurm_node("a", "DOWN+DRAIN+NOT_RESPONDING", kCordoned);
+  EXPECT_THAT(retiring.steps(), IsEmpty());
+  EXPECT_THAT(retiring.controller().left(), ElementsAre("Slurm node a"));
+  retiring.own_node("b", "IDLE+DRAIN", "bad DIMM");
+  retiring.nodes.erase("a");
+  (void)retiring.plan();
+  EXPECT_THAT(retiring.controller().left(), ElementsAre("Slurm node b")) << "its Kubernetes node is gone";
+  retiring.nodes.erase("b");
   // The bridge may be gone before the pods of an external node that somebody else registered.
   retiring.host("a", with_taints(Json::array({taint()})));
   retiring.slurm_node("a", "IDLE+EXTERNAL");
@@ -491,13 +500,13 @@ TEST_F(NodesPlanTest, TheWordOfSomebodyElseIsTheValueOfTheTaint) {
 TEST_F(NodesPlanTest, PodsAreEvictedOnlyWhereThatIsAskedForAndSlurmsPodsDoNotRun) {
   const Json asks{{"metadata", {{"annotations", {{std::string(kAnnotationEffect), "NoExecute"}}}}}};
   world.host("a", asks);
-  world.slurm_node("a");
+  world.slurm_node("a", "IDLE+EXTERNAL");
   EXPECT_EQ(taint_patch(), Json::array({{{"op", "add"}, {"path", "/spec/taints"}, {"value", Json::array({taint("NoExecute")})}},
                                         {{"op", "add"}, {"path", "/spec/taints/-"}, {"value", taint()}}}));
   for (const char* app : {"slurmctld", "slurmd", "slurmrestd", "slurm-bridge"}) {
     testing::World other;
     other.host("a", asks);
-    other.slurm_node("a");
+    other.slurm_node("a", "IDLE+EXTERNAL");
     other.pod_on("a", app);
     EXPECT_EQ(other.act("taint")["patch"],
               Json::array({{{"op", "add"}, {"path", "/spec/taints"}, {"value", Json::array({taint()})}}}))
@@ -505,6 +514,11 @@ TEST_F(NodesPlanTest, PodsAreEvictedOnlyWhereThatIsAskedForAndSlurmsPodsDoNotRun
   }
   world.host("a", with_taints(Json::array({taint("NoExecute"), taint()})));
   EXPECT_EQ(taint_patch(), Json::array({{{"op", "remove"}, {"path", "/spec/taints/0"}}})) << "it is not asked for any more";
+  world.host("a", asks);
+  world.slurm_node("a");
+  EXPECT_EQ(taint_patch(), Json::array({{{"op", "add"}, {"path", "/spec/taints"}, {"value", Json::array({taint()})}}}))
+      << "the pod of its worker may only be replaced";
+  EXPECT_THAT(world.condition(), HasSubstr("not evicted, because a slurmd runs there"));
 }
 
 TEST_F(NodesPlanTest, ASecondNodeOfTheNameIsToldSo) {
@@ -548,6 +562,19 @@ TEST_F(NodesPlanTest, JobsOfPodsOnANodeWithASlurmdAreHeldUntilThePodsAreGone) {
   EXPECT_EQ(world.act("hold")["extra"], R"({"slurm-bridge":""})");
   world.nodes["a"].extra = R"({"slurm-bridge":""})";
   EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+}
+
+/// The placing of a member may be on its way while the job of its group is cancelled.
+TEST_F(NodesPlanTest, AJobThatHasRunForLongStaysInTheListForAMomentToo) {
+  world.host("a", with_taints(Json::array({taint()})));
+  world.slurm_node("a").extra = extra_of({{12}, kInstallation});
+  world.bridge_job(12, "a");
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+  world.mono = world.mono + 1h;
+  world.jobs.clear();
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+  world.mono = world.mono + 5s;
+  EXPECT_THAT(world.steps(), Contains("hold Slurm node a"));
 }
 
 TEST_F(NodesPlanTest, WhatSomebodyElseWroteIntoExtraStays) {
