@@ -23,6 +23,7 @@ PARTITIONS = """    SchedulerParameters=sched_interval=2
     NodeSet=bridged Feature=bridge
     PartitionName=bridge Nodes=bridged Default=YES MaxTime=UNLIMITED State=UP
     PartitionName=urgent Nodes=bridged MaxTime=UNLIMITED State=UP PriorityTier=10
+    PartitionName=closed Nodes=bridged AllowAccounts=others State=UP
 """
 # Ends at once when it is told to.
 UNTIL_TOLD = "trap 'exit 0' TERM; sleep 3600 & wait"
@@ -407,6 +408,15 @@ def refusals_are_told(ns):
     for name, saying in wanted.items():
         ns.queued(f"bad-{name}", "False", saying)
         expect(not ns.jobs_of(f"bad-{name}"), f"there is a job for the wrong {name}")
+    ns.apply_pod("bad-closed", partition="closed")
+    ns.queued("bad-closed", "False", "Refused: submit job: Batch job submission failed: Invalid account or account/partition combination")
+    ns.apply_pod("bad-size", cpu_per_task="60000")
+    ns.queued("bad-size", "False", "Refused: submit job: Batch job submission failed: Requested node configuration is not available")
+    pod = ns.plain_pod("bad-requests")
+    pod["spec"]["schedulingGates"] = [{"name": GATE}]
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1000"
+    expect(create(ns.pods, pod).returncode == 0, "the pod is refused")
+    ns.queued("bad-requests", "False", "NoNode: no node of Slurm can run the pod: ")
     # What is mended starts.
     ns.pods.kubectl("annotate", "pod", "bad-qos", f"{SETTING}qos=normal", "--overwrite")
     ns.running("bad-qos")
