@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bridge/common/held.hpp"
 #include "bridge/jobs/testing/world.hpp"
 
 namespace bridge::jobs {
@@ -203,7 +204,7 @@ TEST(JobsPlan, ANodeOfAnotherKubernetesClusterIsExcluded) {
   node.features.clear();
   node.extra = extra_of({{12}, "cluster-b"});
   EXPECT_EQ(world.act("submit").at("wish").at("excluded_nodes"), Json{"node-1"});
-  world.job(7, "RUNNING");
+  world.job(7, "RUNNING").nodes = {"node-1"};
   EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/p: 7", "replace Slurm job ns/p: 7"));
 }
 
