@@ -23,7 +23,6 @@ PARTITIONS = """    SchedulerParameters=sched_interval=2
     NodeSet=bridged Feature=bridge
     PartitionName=bridge Nodes=bridged Default=YES MaxTime=UNLIMITED State=UP
     PartitionName=urgent Nodes=bridged MaxTime=UNLIMITED State=UP PriorityTier=10
-    PartitionName=closed Nodes=bridged AllowAccounts=others State=UP
 """
 # Ends at once when it is told to.
 UNTIL_TOLD = "trap 'exit 0' TERM; sleep 3600 & wait"
@@ -408,8 +407,7 @@ def refusals_are_told(ns):
     for name, saying in wanted.items():
         ns.queued(f"bad-{name}", "False", saying)
         expect(not ns.jobs_of(f"bad-{name}"), f"there is a job for the wrong {name}")
-    ns.apply_pod("bad-closed", partition="closed")
-    ns.queued("bad-closed", "False", "Refused: submit job: Batch job submission failed: Invalid account or account/partition combination")
+    a_user_who_may_not_is_told(ns)
     ns.apply_pod("bad-size", cpu_per_task="60000")
     ns.queued("bad-size", "False", "Refused: submit job: Batch job submission failed: Requested node configuration is not available")
     pod = ns.plain_pod("bad-requests")
@@ -421,6 +419,17 @@ def refusals_are_told(ns):
     ns.pods.kubectl("annotate", "pod", "bad-qos", f"{SETTING}qos=normal", "--overwrite")
     ns.running("bad-qos")
     ns.pods.kubectl("delete", "pod", "--all")
+
+
+def a_user_who_may_not_is_told(ns):
+    """Slurm knows these users. One has no association, and the other one's does not allow the QOS."""
+    ns.slurm("sacctmgr", "--immediate", "add", "qos", "gold")
+    ns.slurm("sacctmgr", "--immediate", "add", "user", "games", "account=pods")
+    for user, name, saying in (("daemon", "bad-user", "Invalid account or account/partition"), ("games", "bad-gold", "Invalid qos")):
+        kubectl("annotate", "namespace", ns.pods.name, f"{SETTING}user-id={user}", "--overwrite")
+        ns.apply_pod(name, qos="gold")
+        ns.queued(name, "False", f"Refused: submit job: Batch job submission failed: {saying}")
+    kubectl("annotate", "namespace", ns.pods.name, f"{SETTING}user-id-")
 
 
 @own_clusters
