@@ -409,7 +409,7 @@ def refusals_are_told(ns):
         expect(not ns.jobs_of(f"bad-{name}"), f"there is a job for the wrong {name}")
     a_user_who_may_not_is_told(ns)
     ns.apply_pod("bad-size", cpu_per_task="60000")
-    ns.queued("bad-size", "False", "Refused: submit job: Batch job submission failed: Requested node configuration is not available")
+    ns.queued("bad-size", "True", "waits in partition bridge: PartitionConfig")
     pod = ns.plain_pod("bad-requests")
     pod["spec"]["schedulingGates"] = [{"name": GATE}]
     pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1000"
