@@ -144,7 +144,9 @@ void GangsController::issue_unneeded(const run::Observation& context, Observed& 
     if (const auto look = out.context.facts.find(job.fact()); look != out.context.facts.end())
       job.unused = Unneeded::no_pod_runs(context.observing, *job.own, id_of(*job.job), pods, look->second);
     for (const Member* member : job.ended) {
-      if (!job.broken) job.broken = Unneeded::pod_not_bound(context.observing, *job.own, *member->pod);
+      // The job goes on without a pod that took the place of another one.
+      if (!job.broken && job.uids.contains(member->pod->meta.uid))
+        job.broken = Unneeded::pod_not_bound(context.observing, *job.own, *member->pod);
     }
     for (Member& member : out.members) {
       const bool silent = member.silent_since && context.mono - *member.silent_since >= limit;

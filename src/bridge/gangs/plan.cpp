@@ -255,7 +255,7 @@ class Pass : Steps {
     replace(job, job.unused, why, noted);
   }
 
-  void place_pods(const GangJob& job, const Pods& pods) {
+  void place_pods(const GangJob& job, Pods pods) {
     const std::vector<std::string> nodes = nodes_of(*job.job);
     if (nodes.size() != job.uids.size() && !job.started())
       return replace_job(job, pods, text_of(job) + " does not hold a node for each pod");
@@ -270,12 +270,25 @@ class Pass : Steps {
     } else if (ends_soon(job, pods)) {
       return report(pods, true, "JobEndsSoon", text_of(job) + " ends soon, and takes no further pods");
     }
+    if (seats.empty()) return report(pods, true, "NodeInUse", text_of(job) + " has no free node yet");
+    drop_misplaced(job, seats, pods);
     for (const Seat& one : seats) {
       const auto leftover = job.leftovers.find(one.node);
       if (leftover != job.leftovers.end()) return report_leftover(job, one.node, leftover->second, pods);
     }
-    if (seats.empty()) return report(pods, true, "NodeInUse", text_of(job) + " has no free node yet");
-    if (knows_placed(job)) place(job, seats);
+    if (!seats.empty() && knows_placed(job)) place(job, seats);
+  }
+
+  /// Tells replacements that cannot run on their nodes, and lets them wait. The pods that the job was submitted for are placed
+  /// all the same once one of them was: the job ends if Kubernetes does not bind them.
+  void drop_misplaced(const GangJob& job, std::vector<Seat>& seats, Pods& pods) {
+    std::erase_if(seats, [&](const Seat& one) {
+      const std::string why = job.uids.contains(one.pod->meta.uid) ? "" : misplaced(one);
+      if (why.empty()) return false;
+      report(*one.pod, false, "NoNode", text_of(job) + " has no node that can run the pod: " + why);
+      std::erase(pods, one.pod);
+      return true;
+    });
   }
 
   /// Reports whether the cache has all pods that run for the job. It may be behind another process that placed pods, and two

@@ -293,6 +293,41 @@ TEST(GangsPlan, AReplacementGetsTheNodeOfItsIndex) {
   EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-2")));
 }
 
+/// The pod was evicted because somebody drained its node.
+TEST(GangsPlan, AReplacementWaitsUntilItsNodeCanRunIt) {
+  World world;
+  three_run(world);
+  world.delete_pod("b");
+  world.waits("b2");
+  world.live(7, {{"u-a", "Running"}});
+  world.node("node-2", {{"spec", {{"unschedulable", true}}}});
+  EXPECT_THAT(world.seats(), IsEmpty());
+  EXPECT_THAT(world.told(), Contains(Pair("b2", "NoNode: job 7 has no node that can run the pod: node-2 is cordoned")));
+  EXPECT_THAT(world.steps(), Not(Contains(HasSubstr("Slurm job")))) << "the others run on";
+  world.delete_pod("c");
+  world.waits("c2");
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("c2", "node-3"))) << "another one does not wait for it";
+  world.delete_pod("c2");
+  world.placed("c", 7, "node-3");
+  world.node("node-2");
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-2")));
+}
+
+TEST(GangsPlan, AReplacementThatIsNotBoundEndsAlone) {
+  World world;
+  three_run(world);
+  world.delete_pod("b");
+  world.placed("b2", 7, "node-2", false);
+  (void)world.plan();
+  world.mono = world.mono + world.settings.bind_limit;
+  EXPECT_THAT(world.steps(), Contains("fail Pod ns/b2"));
+  world.placed("b2", 7, "node-2", false, Json::parse(R"({"status": {"phase": "Failed", "reason": "SlurmNotBound"}})"));
+  EXPECT_THAT(world.steps(), Not(Contains(HasSubstr("Slurm job")))) << "the others run on";
+  world.waits("b3");
+  world.live(7, {{"u-a", "Running"}, {"u-b2", "Failed"}, {"u-c", "Running"}});
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("b3", "node-2")));
+}
+
 TEST(GangsPlan, NoReplacementForAJobThatEndsSoon) {
   World world;
   three_run(world);
