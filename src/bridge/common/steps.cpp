@@ -357,7 +357,11 @@ void Steps::follow_placed(const PodState& state, const NamedJob* job) {
 
 /// After a limit, the job of a pod on a silent node is released.
 void Steps::watch_node(const PodState& state, bool asks) {
-  if (!state.silent_since) return;
+  if (!state.silent_since) {
+    // The changes of the other nodes do not wake the pod.
+    if (state.on_unready_node) out_.wake_after(kRefusedAgain, "other nodes may be ready again, and the node of the pod not");
+    return;
+  }
   const core::Duration waited = facts_.context.mono - *state.silent_since;
   const core::Duration limit = facts_.settings->silence_limit;
   out_.wake_after(waited < limit ? limit - waited : kRefusedAgain, "the node of the pod is not ready");

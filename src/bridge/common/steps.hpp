@@ -46,7 +46,8 @@ struct PodState {
   bool managed = false;  ///< Jobs are submitted for the pod.
   /// The job that the pod was placed for, or that it waits for. Null: none, or Slurm does not list it.
   std::shared_ptr<const slurm::Job> job;
-  std::optional<PodOver> over;  ///< Set if the pod must not run.
+  std::optional<PodOver> over;   ///< Set if the pod must not run.
+  bool on_unready_node = false;  ///< The node of the bound pod is not ready, though perhaps only like most others.
   /// As far as this process has seen: since when the placed pod has no Kubernetes node, since when its end is due, since when
   /// the node of the bound pod is not ready, and since when Slurm does not answer a pod that waits.
   std::optional<core::MonoTime> unbound_since, over_since, silent_since, unanswered_since;

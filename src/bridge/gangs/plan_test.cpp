@@ -402,6 +402,16 @@ TEST(GangsPlan, APodThatIsNotBoundEndsTheJob) {
   EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7"))) << "it ended by itself";
 }
 
+TEST(GangsPlan, APodOnASilentNodeLooksAgainWhileMostNodesAreSilent) {
+  World world;
+  three_run(world);
+  const Json silent{{"status", {{"conditions", World::ready("Unknown")}}}};
+  for (const char* name : {"node-2", "node-3"}) world.node(name, silent);
+  EXPECT_EQ(world.plan().wake(), core::Duration{30000});
+  world.node("node-3");
+  EXPECT_EQ(world.plan().wake(), world.settings.silence_limit);
+}
+
 TEST(GangsPlan, ARefusedJobIsNoEnd) {
   World world;
   three_wait(world);

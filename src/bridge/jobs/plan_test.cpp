@@ -628,6 +628,11 @@ TEST(JobsPlan, NoJobIsReleasedWhileMostNodesAreSilent) {
   world.mono = world.mono + 2 * world.settings.silence_limit;
   EXPECT_TRUE(world.plan().needs().empty());
   EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7")));
+  // No change of another node wakes the pod.
+  EXPECT_EQ(world.plan().wake(), core::Duration{30000});
+  world.node("node-3");
+  world.node("node-4");
+  EXPECT_EQ(world.plan().wake(), world.settings.silence_limit) << "it counts from now on";
 }
 
 TEST(JobsPlan, ANodeThatIsReadyAgainInTimeKeepsTheJobsOfItsPods) {
