@@ -109,6 +109,11 @@ std::int64_t replaced_job_of(const kube::ObjectMeta& pod) {
   return number_of(pod.annotation(kAnnotationReplacedJob));
 }
 
+bool gets_another_job(const kube::SchedulingPodRecord& pod, const slurm::Job& job) {
+  if (phase_of(pod) != PodPhase::kWaiting || phase_of(job) != JobPhase::kEnded) return false;
+  return is_refused(job) || job.state == "TIMEOUT" || replaced_job_of(pod.meta) == job.id;
+}
+
 std::string key_of(const std::string& root_uid, int attempt) {
   return root_uid + "/" + std::to_string(attempt);
 }

@@ -65,6 +65,10 @@ enum class PodPhase {
 /// Returns the number of the job that the bridge replaces, as the pod says; 0 if there is none.
 [[nodiscard]] std::int64_t replaced_job_of(const kube::ObjectMeta& pod);
 
+/// Reports whether another job is submitted for a pod that waits, after the end of this one: slurmctld refused the job, its time
+/// ran out before the pod was placed, or the bridge replaces it. Any other end is that of the pod.
+[[nodiscard]] bool gets_another_job(const kube::SchedulingPodRecord& pod, const slurm::Job& job);
+
 /// The key of a submission: the UID of the pod, and the number of the attempt. Each attempt after a job that slurmctld refused,
 /// or that the bridge replaced, has another number.
 [[nodiscard]] std::string key_of(const std::string& root_uid, int attempt);

@@ -304,6 +304,13 @@ std::string Steps::misplaced(const Seat& seat) const {
   return why.empty() ? why : seat.node + " is " + why;
 }
 
+bool Steps::ends_soon(const slurm::Job& job, const Pods& pods) const {
+  return std::ranges::any_of(pods, [&](const PodPtr& pod) {
+    const auto leaves = leaves_at(*pod, job);
+    return leaves && *leaves <= facts_.slurm_now;
+  });
+}
+
 void Steps::place(const NamedJob& named, const std::vector<Seat>& seats) {
   const auto held = [&](const Seat& seat) { return is_held(seat.node, named.job->id); };
   if (!named.own || !std::ranges::all_of(seats, held)) return await_snapshot();

@@ -104,6 +104,8 @@ class Steps {
   };
   /// Returns why the pod cannot run there, or "".
   [[nodiscard]] std::string misplaced(const Seat& seat) const;
+  /// Reports whether one of the pods would have to leave already if it were placed for the running job now.
+  [[nodiscard]] bool ends_soon(const slurm::Job& job, const Pods& pods) const;
   /// Removes the gates of the pods and pins them, after a live look at the job, once nodes with a slurmd list the job. A node
   /// that is no Kubernetes node gets the pod only if it becomes one.
   void place(const NamedJob& job, const std::vector<Seat>& seats);

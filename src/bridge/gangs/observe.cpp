@@ -104,8 +104,7 @@ void GangsController::assign(Observed& out) const {
       continue;
     }
     const auto youngest = std::ranges::find_if(out.jobs | std::views::reverse, lists(member));
-    if (youngest == out.jobs.rend() || is_refused(*youngest->job)) continue;
-    if (replaced_job_of(member.pod->meta) != youngest->job->id) member.job = youngest->job;
+    if (youngest != out.jobs.rend() && !gets_another_job(*member.pod, *youngest->job)) member.job = youngest->job;
   }
 }
 

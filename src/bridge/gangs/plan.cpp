@@ -264,10 +264,11 @@ class Pass : Steps {
     std::vector<Seat> seats;
     for (auto& [pod, node] : seat(pods, nodes, taken)) seats.push_back({pod, node});
     if (!job.started()) {
+      if (ends_soon(*job.job, pods)) return replace_job(job, pods, text_of(job) + " ends soon");
       for (const Seat& one : seats) {
         if (const std::string why = misplaced(one); !why.empty()) return replace_job(job, pods, why);
       }
-    } else if (ends_soon(job, pods)) {
+    } else if (ends_soon(*job.job, pods)) {
       return report(pods, true, "JobEndsSoon", text_of(job) + " ends soon, and takes no further pods");
     }
     if (seats.empty()) return report(pods, true, "NodeInUse", text_of(job) + " has no free node yet");
@@ -307,13 +308,6 @@ class Pass : Steps {
       return false;
     }
     return true;
-  }
-
-  [[nodiscard]] bool ends_soon(const GangJob& job, const Pods& pods) const {
-    return std::ranges::any_of(pods, [&](const PodPtr& pod) {
-      const auto leaves = leaves_at(*pod, *job.job);
-      return leaves && *leaves <= in_.slurm_now;
-    });
   }
 
   /// Returns the name in Slurm of the node that a pod is pinned to. Its annotation can be changed.

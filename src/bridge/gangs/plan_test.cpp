@@ -341,6 +341,17 @@ TEST(GangsPlan, NoReplacementForAJobThatEndsSoon) {
   EXPECT_THAT(world.told(), Contains(Pair("b2", HasSubstr("JobEndsSoon"))));
 }
 
+TEST(GangsPlan, AJobThatEndsSoonIsReplacedIfNoPodWasPlaced) {
+  World world;
+  three_wait(world);
+  world.live(7);
+  slurm::Job& job = world.gang(7, "RUNNING", kThree);
+  job.start = world.now - core::Duration{3600000};
+  job.end = world.now + core::Duration{1000};
+  EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/a: 7", "note Pod ns/b: 7", "note Pod ns/c: 7",
+                                         "replace Slurm job ns/podgroup/train: 7"));
+}
+
 // --- Ends ---------------------------------------------------------------------------------------------------------------
 
 TEST(GangsPlan, TheJobEndsWithTheLastPod) {
@@ -501,7 +512,11 @@ TEST(GangsPlan, EveryEndOfAJob) {
     World world;
     world.gang(7, state, kThree);
     three_wait(world);
-    EXPECT_THAT(world.steps(), UnorderedElementsAre("fail Pod ns/a", "fail Pod ns/b", "fail Pod ns/c"));
+    if (state == "TIMEOUT") {
+      EXPECT_THAT(world.steps(), ElementsAre(kSubmit)) << "the pods have had none of the time";
+    } else {
+      EXPECT_THAT(world.steps(), UnorderedElementsAre("fail Pod ns/a", "fail Pod ns/b", "fail Pod ns/c"));
+    }
     three_placed(world, false);
     EXPECT_THAT(world.steps(), UnorderedElementsAre("fail Pod ns/a", "fail Pod ns/b", "fail Pod ns/c"));
     three_placed(world);

@@ -693,6 +693,21 @@ TEST(JobsPlan, AWrongClockOfTheBridgeEndsNoPod) {
   }
 }
 
+/// An earlier pod kept the node for most of the time of the job.
+TEST(JobsPlan, AJobThatEndsSoonIsReplaced) {
+  World world;
+  world.waiting_pod();
+  slurm::Job& job = world.job(7, "RUNNING");
+  job.start = world.now - std::chrono::minutes(50);
+  job.end = world.now + std::chrono::seconds(36);
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p"));
+  job.end = world.now + std::chrono::seconds(35);
+  EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/p: 7", "replace Slurm job ns/p: 7"));
+  world.job(7, "TIMEOUT");
+  EXPECT_THAT(world.steps(), ElementsAre(kSubmit)) << "the time ran out before";
+  EXPECT_EQ(Json::parse(world.act("submit").at("comment").get<std::string>()).at("key"), "u/2");
+}
+
 TEST(JobsPlan, AJobWithLittleTimeGivesHalfOfItToThePod) {
   World world;
   world.placed_pod(7, "node-2", {{"spec", {{"terminationGracePeriodSeconds", 300}}}});
@@ -741,7 +756,11 @@ TEST(JobsPlan, EveryEndOfAJob) {
     World world;
     world.job(7, state);
     world.waiting_pod();
-    EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p"));
+    if (state == "TIMEOUT") {
+      EXPECT_THAT(world.steps(), ElementsAre(kSubmit)) << "the pod has had none of the time";
+    } else {
+      EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p"));
+    }
     world.placed_pod(7);
     EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p"));
     world.placed_pod(7, "node-2");
