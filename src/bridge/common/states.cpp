@@ -82,6 +82,11 @@ PodPhase phase_of(const kube::SchedulingPodRecord& pod) {
   return pod.node_name.empty() ? PodPhase::kPlaced : PodPhase::kBound;
 }
 
+bool is_freed_unnoticed(const kube::SchedulingPodRecord& pod) {
+  const kube::PodCondition* queued = pod.condition(kConditionQueued);
+  return phase_of(pod) == PodPhase::kForeign && queued != nullptr && queued->status == "True";
+}
+
 bool is_told_to_end(const kube::SchedulingPodRecord& pod) {
   const kube::PodCondition* ended = pod.condition(kConditionEnded);
   return ended != nullptr && ended->status == "True";

@@ -474,6 +474,12 @@ void Steps::follow_terminating(const PodState& state) {
   out_.intent.pods += 1;
 }
 
+void Steps::follow_foreign(const PodState& state) {
+  // Another bridge may look after the pods of other namespaces.
+  if (is_freed_unnoticed(*state.pod) && (state.managed || state.job != nullptr))
+    report(*state.pod, false, "Freed", "somebody removed the gate of the pod: Kubernetes alone schedules it");
+}
+
 // --- Reports ----------------------------------------------------------------------------------------------------------------
 
 /// Reports that Slurm does not have the job of the pod. The pod stays, because slurmctld may have lost its state. The job of a

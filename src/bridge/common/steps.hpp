@@ -117,6 +117,8 @@ class Steps {
   void follow_terminating(const PodState& state);
   /// Looks at the node of a bound pod, which may be silent. `asks`: it must be looked up live.
   void watch_node(const PodState& state, bool asks);
+  /// Tells a pod without a gate that it waits for no job, if its condition still says so.
+  void follow_foreign(const PodState& state);
   /// Reads an object live.
   void look_for(std::string fact, const kube::Resource& resource, const kube::Key& key);
   /// Ends a pod that has no Kubernetes node.

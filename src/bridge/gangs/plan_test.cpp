@@ -563,6 +563,13 @@ TEST(GangsPlan, AWrongClockOfTheBridgeEndsNoPod) {
   EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-2"))) << "it does not end soon";
 }
 
+TEST(GangsPlan, APodThatSomebodyElseFreedIsToldThatItWaitsNoMore) {
+  World world;
+  world.pod(Json::parse(R"({"metadata": {"name": "a", "uid": "u-a", "labels": {"scheduling.x-k8s.io/pod-group": "train"}},
+    "status": {"conditions": [{"type": "SlurmQueued", "status": "True", "reason": "Priority"}]}})"));
+  EXPECT_THAT(world.told(), ElementsAre(Pair("a", HasSubstr("Freed: somebody removed the gate"))));
+}
+
 // --- Retiring -----------------------------------------------------------------------------------------------------------
 
 TEST(GangsPlan, ABridgeThatRetiresLetsPodsGoThoughSlurmDoesNotAnswer) {

@@ -62,7 +62,7 @@ Counts JobsController::counts(core::WallTime now) const {
   for (const auto& pod : observer_.caches.pods.all()) {
     uids.insert(pod->meta.uid);
     const PodPhase phase = phase_of(*pod);
-    if (phase == PodPhase::kForeign || !serves(*pod)) continue;
+    if (phase == PodPhase::kEnded || phase == PodPhase::kForeign || !serves(*pod)) continue;
     out.waiting += phase == PodPhase::kWaiting ? 1 : 0;
     if (phase != PodPhase::kPlaced && phase != PodPhase::kBound) continue;
     ++out.placed;
@@ -90,7 +90,7 @@ bool JobsController::concerns(const Pod& pod) const {
   if (!observer_.table.of(pod.meta.key()).empty()) return true;
   const PodPhase phase = phase_of(pod);
   const bool of_bridge = (phase != PodPhase::kForeign && phase != PodPhase::kEnded) || !placed_for(pod).empty();
-  return of_bridge && !in_group(pod);
+  return (of_bridge || is_freed_unnoticed(pod)) && !in_group(pod);
 }
 
 slinky::Keys JobsController::keys(bool waiting) const {

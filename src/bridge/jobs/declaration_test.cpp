@@ -46,6 +46,8 @@ TEST_F(Wakes, PodsThatConcernTheBridge) {
   EXPECT_THAT(woken(), IsEmpty()) << "it is none of the bridge's";
   world.delete_pod();
   EXPECT_THAT(woken(), IsEmpty());
+  world.pod(Json::parse(R"({"status": {"conditions": [{"type": "SlurmQueued", "status": "True"}]}})"));
+  EXPECT_THAT(woken(), ElementsAre("jobs ns/p")) << "it was freed while no bridge ran";
 }
 
 TEST_F(Wakes, ThePodOfAJob) {

@@ -67,7 +67,7 @@ class Pass : Steps {
           report(pod(), false, "Ended", "the pod has " + pod().phase);
         return;
       case PodPhase::kForeign:
-        return;
+        return follow_foreign(in_);
     }
   }
 

@@ -580,6 +580,24 @@ TEST(JobsPlan, APodThatSomebodyElseFreedGivesItsJobBack) {
   EXPECT_THAT(world.steps(), IsEmpty()) << "the pod is not the bridge's";
 }
 
+TEST(JobsPlan, APodThatSomebodyElseFreedIsToldThatItWaitsNoMore) {
+  World world;
+  Json more = Json::parse(R"({"status": {"conditions": [{"type": "SlurmQueued", "status": "True", "reason": "Priority"}]}})");
+  world.pod(more);
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  const Json told = condition(world.act("report"), kConditionQueued);
+  EXPECT_EQ(told.at("status"), "False");
+  EXPECT_EQ(told.at("reason"), "Freed");
+  for (const Json& other : {told, Json::parse(R"({"type": "SlurmQueued", "status": "False", "reason": "Retired"})")}) {
+    world.pod({{"status", {{"conditions", Json::array({other})}}}});
+    EXPECT_THAT(world.steps(), IsEmpty()) << other;
+  }
+  World elsewhere;
+  elsewhere.settings.managed_namespaces = {"other"};
+  elsewhere.pod(more);
+  EXPECT_THAT(elsewhere.steps(), IsEmpty()) << "another bridge tells it";
+}
+
 // --- A node that is not ready -----------------------------------------------------------------------------------------------
 
 /// The kubelet no longer reports its pods, which may still run.
