@@ -441,6 +441,9 @@ void Steps::end_bound(const PodState& state) {
     out_.wake_after(limit - waited, "a budget may keep the pod for so long");
   } else {
     lane.add({{"delete", "Pod", name}, over.detail() + ", and it could not be evicted", kube::delete_pod(pod, over)});
+    // The deletion gives the pod its own grace period. No budget protects a pod that is being deleted.
+    if (pod.grace > longest_end(state))
+      lane.then().add({{"evict", "Pod", name}, over.detail() + ", and the pod would outlive it", evict(state)});
   }
   out_.intent.pods += 1;
 }

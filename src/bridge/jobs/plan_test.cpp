@@ -828,6 +828,11 @@ TEST(JobsPlan, ABudgetKeepsAPodOnlyForSoLong) {
   world.mono = world.mono + world.settings.evict_limit;
   EXPECT_THAT(world.steps(), ElementsAre("delete Pod ns/p"));
   EXPECT_EQ(world.act("delete").at("uid"), "u");
+  world.placed_pod(7, "node-2", Json::parse(R"({"spec": {"terminationGracePeriodSeconds": 31},
+                                   "status": {"conditions": [{"type": "SlurmEnded", "status": "True"}]}})"));
+  EXPECT_THAT(world.steps(), ElementsAre("delete Pod ns/p", "evict Pod ns/p"));
+  EXPECT_EQ(world.act("evict").at("graceSeconds"), 30);
+  EXPECT_EQ(world.plan().lanes().at("end ns/p").groups().size(), 2U) << "then the budget does not count";
 }
 
 /// A grace period may be as long as a user likes.
@@ -865,7 +870,7 @@ TEST(JobsPlan, ThePodThatIsBeingDeletedOutlivesItsJobOnlyForSoLong) {
   world.placed_pod(7, "node-2", grace);
   (void)world.steps();
   world.mono = world.mono + world.settings.evict_limit;
-  EXPECT_THAT(world.steps(), ElementsAre("delete Pod ns/p"));
+  EXPECT_THAT(world.steps(), ElementsAre("delete Pod ns/p", "evict Pod ns/p"));
   more["status"]["conditions"] = told;
   more["metadata"]["deletionTimestamp"] = "2026-12-31T00:00:00Z";
   world.placed_pod(7, "node-2", more);
