@@ -36,7 +36,7 @@ std::optional<PodOver> PodOver::job_ended(const plan::Observing& observing, cons
                                           const JobTable::Row& row) {
   const slurm::Job& job = *row.job;
   if (!is_fresh(observing, snapshot, installation, pod, row) || phase_of(job) != JobPhase::kEnded) return {};
-  if (phase_of(pod) == PodPhase::kWaiting && (is_refused(job) || replaced_job_of(pod.meta) == job.id)) return {};
+  if (gets_another_job(pod, job)) return {};
   return PodOver(observing, pod, "JobEnded", end_reason(job), "job " + std::to_string(job.id) + " is " + job.state, {});
 }
 

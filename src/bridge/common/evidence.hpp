@@ -23,7 +23,7 @@ inline constexpr std::string_view kNotBound = "NotBound";
 class PodOver final : public kube::PodEvidence {
  public:
   /// Requires a fresh snapshot in which the pod's job has ended. Does not expire: an ended external job cannot be requeued.
-  /// Returns nullopt for a waiting pod if slurmctld refused the job, or if the bridge replaces the job.
+  /// Returns nullopt for a waiting pod that gets another job.
   static std::optional<PodOver> job_ended(const plan::Observing& observing, const slurm::Snapshot& snapshot,
                                           const std::string& installation, const kube::SchedulingPodRecord& pod,
                                           const JobTable::Row& row);

@@ -87,9 +87,13 @@ std::vector<std::string> Observer::leftovers(const Facts& facts, const std::stri
   return out;
 }
 
-bool Observer::on_silent_node(const Pod& pod) const {
+bool Observer::on_unready_node(const Pod& pod) const {
   const auto node = caches.nodes.find({"", pod.node_name});
-  return node != nullptr && !node->ready && !most_nodes_are_silent(caches.nodes.all());
+  return node != nullptr && !node->ready;
+}
+
+bool Observer::on_silent_node(const Pod& pod) const {
+  return on_unready_node(pod) && !most_nodes_are_silent(caches.nodes.all());
 }
 
 slinky::Keys Observer::changed(const slurm::Change& change) {

@@ -37,6 +37,8 @@ class Observer {
   /// Returns the pods on a node that were placed for other jobs than `job`, which hold the node no more. "ns/name".
   [[nodiscard]] std::vector<std::string> leftovers(const Facts& facts, const std::string& slurm_node,
                                                    const slurm::Job& job) const;
+  /// Reports whether the pod's node is not ready.
+  [[nodiscard]] bool on_unready_node(const Pod& pod) const;
   /// Reports whether the kubelet of the pod's node does not report.
   [[nodiscard]] bool on_silent_node(const Pod& pod) const;
   /// Returns the keys of the jobs that changed, as they were before and as they are now. Reads the new jobs.

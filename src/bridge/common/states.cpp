@@ -82,6 +82,11 @@ PodPhase phase_of(const kube::SchedulingPodRecord& pod) {
   return pod.node_name.empty() ? PodPhase::kPlaced : PodPhase::kBound;
 }
 
+bool is_freed_unnoticed(const kube::SchedulingPodRecord& pod) {
+  const kube::PodCondition* queued = pod.condition(kConditionQueued);
+  return phase_of(pod) == PodPhase::kForeign && queued != nullptr && queued->status == "True";
+}
+
 bool is_told_to_end(const kube::SchedulingPodRecord& pod) {
   const kube::PodCondition* ended = pod.condition(kConditionEnded);
   return ended != nullptr && ended->status == "True";
@@ -107,6 +112,11 @@ std::string placed_for_value(const JobId& job) {
 
 std::int64_t replaced_job_of(const kube::ObjectMeta& pod) {
   return number_of(pod.annotation(kAnnotationReplacedJob));
+}
+
+bool gets_another_job(const kube::SchedulingPodRecord& pod, const slurm::Job& job) {
+  if (phase_of(pod) != PodPhase::kWaiting || phase_of(job) != JobPhase::kEnded) return false;
+  return is_refused(job) || job.state == "TIMEOUT" || replaced_job_of(pod.meta) == job.id;
 }
 
 std::string key_of(const std::string& root_uid, int attempt) {

@@ -54,6 +54,9 @@ enum class PodPhase {
   kForeign,  ///< The pod has no gate, and the bridge has not placed it.
 };
 [[nodiscard]] PodPhase phase_of(const kube::SchedulingPodRecord& pod);
+/// Reports whether somebody else removed the gate of the pod while a job of it waited, so that the condition SlurmQueued is
+/// still True.
+[[nodiscard]] bool is_freed_unnoticed(const kube::SchedulingPodRecord& pod);
 /// Reports whether the condition SlurmEnded of the pod is True.
 [[nodiscard]] bool is_told_to_end(const kube::SchedulingPodRecord& pod);
 
@@ -64,6 +67,10 @@ enum class PodPhase {
 [[nodiscard]] std::string placed_for_value(const JobId& job);
 /// Returns the number of the job that the bridge replaces, as the pod says; 0 if there is none.
 [[nodiscard]] std::int64_t replaced_job_of(const kube::ObjectMeta& pod);
+
+/// Reports whether another job is submitted for a pod that waits, after the end of this one: slurmctld refused the job, its
+/// time ran out before the pod was placed, or the bridge replaces it. Any other end is that of the pod.
+[[nodiscard]] bool gets_another_job(const kube::SchedulingPodRecord& pod, const slurm::Job& job);
 
 /// The key of a submission: the UID of the pod, and the number of the attempt. Each attempt after a job that slurmctld refused,
 /// or that the bridge replaced, has another number.

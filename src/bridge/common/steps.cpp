@@ -304,6 +304,13 @@ std::string Steps::misplaced(const Seat& seat) const {
   return why.empty() ? why : seat.node + " is " + why;
 }
 
+bool Steps::ends_soon(const slurm::Job& job, const Pods& pods) const {
+  return std::ranges::any_of(pods, [&](const PodPtr& pod) {
+    const auto leaves = leaves_at(*pod, job);
+    return leaves && *leaves <= facts_.slurm_now;
+  });
+}
+
 void Steps::place(const NamedJob& named, const std::vector<Seat>& seats) {
   const auto held = [&](const Seat& seat) { return is_held(seat.node, named.job->id); };
   if (!named.own || !std::ranges::all_of(seats, held)) return await_snapshot();
@@ -357,7 +364,11 @@ void Steps::follow_placed(const PodState& state, const NamedJob* job) {
 
 /// After a limit, the job of a pod on a silent node is released.
 void Steps::watch_node(const PodState& state, bool asks) {
-  if (!state.silent_since) return;
+  if (!state.silent_since) {
+    // The changes of the other nodes do not wake the pod.
+    if (state.on_unready_node) out_.wake_after(kRefusedAgain, "other nodes may be ready again, and the node of the pod not");
+    return;
+  }
   const core::Duration waited = facts_.context.mono - *state.silent_since;
   const core::Duration limit = facts_.settings->silence_limit;
   out_.wake_after(waited < limit ? limit - waited : kRefusedAgain, "the node of the pod is not ready");
@@ -430,6 +441,9 @@ void Steps::end_bound(const PodState& state) {
     out_.wake_after(limit - waited, "a budget may keep the pod for so long");
   } else {
     lane.add({{"delete", "Pod", name}, over.detail() + ", and it could not be evicted", kube::delete_pod(pod, over)});
+    // The deletion gives the pod its own grace period. No budget protects a pod that is being deleted.
+    if (pod.grace > longest_end(state))
+      lane.then().add({{"evict", "Pod", name}, over.detail() + ", and the pod would outlive it", evict(state)});
   }
   out_.intent.pods += 1;
 }
@@ -461,6 +475,12 @@ void Steps::follow_terminating(const PodState& state) {
   const std::string name = state.pod->meta.key().str();
   out_.lane("end " + name).add({{"evict", "Pod", name}, state.over->detail() + ", and the pod would outlive it", evict(state)});
   out_.intent.pods += 1;
+}
+
+void Steps::follow_foreign(const PodState& state) {
+  // Another bridge may look after the pods of other namespaces.
+  if (is_freed_unnoticed(*state.pod) && (state.managed || state.job != nullptr))
+    report(*state.pod, false, "Freed", "somebody removed the gate of the pod: Kubernetes alone schedules it");
 }
 
 // --- Reports ----------------------------------------------------------------------------------------------------------------

@@ -46,7 +46,8 @@ struct PodState {
   bool managed = false;  ///< Jobs are submitted for the pod.
   /// The job that the pod was placed for, or that it waits for. Null: none, or Slurm does not list it.
   std::shared_ptr<const slurm::Job> job;
-  std::optional<PodOver> over;  ///< Set if the pod must not run.
+  std::optional<PodOver> over;   ///< Set if the pod must not run.
+  bool on_unready_node = false;  ///< The node of the bound pod is not ready, though perhaps only like most others.
   /// As far as this process has seen: since when the placed pod has no Kubernetes node, since when its end is due, since when
   /// the node of the bound pod is not ready, and since when Slurm does not answer a pod that waits.
   std::optional<core::MonoTime> unbound_since, over_since, silent_since, unanswered_since;
@@ -103,6 +104,8 @@ class Steps {
   };
   /// Returns why the pod cannot run there, or "".
   [[nodiscard]] std::string misplaced(const Seat& seat) const;
+  /// Reports whether one of the pods would have to leave already if it were placed for the running job now.
+  [[nodiscard]] bool ends_soon(const slurm::Job& job, const Pods& pods) const;
   /// Removes the gates of the pods and pins them, after a live look at the job, once nodes with a slurmd list the job. A node
   /// that is no Kubernetes node gets the pod only if it becomes one.
   void place(const NamedJob& job, const std::vector<Seat>& seats);
@@ -114,6 +117,8 @@ class Steps {
   void follow_terminating(const PodState& state);
   /// Looks at the node of a bound pod, which may be silent. `asks`: it must be looked up live.
   void watch_node(const PodState& state, bool asks);
+  /// Tells a pod without a gate that it waits for no job, if its condition still says so.
+  void follow_foreign(const PodState& state);
   /// Reads an object live.
   void look_for(std::string fact, const kube::Resource& resource, const kube::Key& key);
   /// Ends a pod that has no Kubernetes node.

@@ -46,7 +46,7 @@ GangsController::GangsController(slinky::Wiring& wiring, Settings settings)
 std::optional<run::Key> GangsController::key_of(const Pod& pod) const {
   const PodPhase phase = phase_of(pod);
   const bool of_bridge = (phase != PodPhase::kForeign && phase != PodPhase::kEnded) || !placed_for(pod).empty();
-  if (!of_bridge) return std::nullopt;
+  if (!of_bridge && !is_freed_unnoticed(pod)) return std::nullopt;
   // The label of the group can be changed.
   if (const run::Key* placed = observer_.table.placed_group_of(pod)) return *placed;
   return group_of(pod.meta);

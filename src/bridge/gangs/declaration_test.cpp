@@ -45,6 +45,9 @@ TEST_F(GangWakes, TheGroupOfAPod) {
   EXPECT_THAT(woken(), ElementsAre("gangs ns/podgroup/train"));
   world.waiting_pod();
   EXPECT_THAT(woken(), IsEmpty()) << "it is in no group";
+  world.pod(Json::parse(R"({"metadata": {"name": "b", "labels": {"scheduling.x-k8s.io/pod-group": "train"}},
+    "status": {"conditions": [{"type": "SlurmQueued", "status": "True"}]}})"));
+  EXPECT_THAT(woken(), ElementsAre("gangs ns/podgroup/train")) << "it was freed while no bridge ran";
 }
 
 TEST_F(GangWakes, TheGroupOfAJob) {

@@ -104,8 +104,7 @@ void GangsController::assign(Observed& out) const {
       continue;
     }
     const auto youngest = std::ranges::find_if(out.jobs | std::views::reverse, lists(member));
-    if (youngest == out.jobs.rend() || is_refused(*youngest->job)) continue;
-    if (replaced_job_of(member.pod->meta) != youngest->job->id) member.job = youngest->job;
+    if (youngest != out.jobs.rend() && !gets_another_job(*member.pod, *youngest->job)) member.job = youngest->job;
   }
 }
 
@@ -144,7 +143,9 @@ void GangsController::issue_unneeded(const run::Observation& context, Observed& 
     if (const auto look = out.context.facts.find(job.fact()); look != out.context.facts.end())
       job.unused = Unneeded::no_pod_runs(context.observing, *job.own, id_of(*job.job), pods, look->second);
     for (const Member* member : job.ended) {
-      if (!job.broken) job.broken = Unneeded::pod_not_bound(context.observing, *job.own, *member->pod);
+      // The job goes on without a pod that took the place of another one.
+      if (!job.broken && job.uids.contains(member->pod->meta.uid))
+        job.broken = Unneeded::pod_not_bound(context.observing, *job.own, *member->pod);
     }
     for (Member& member : out.members) {
       const bool silent = member.silent_since && context.mono - *member.silent_since >= limit;
@@ -179,6 +180,7 @@ void GangsController::remember(const run::Observation& context, Observed& out) {
     const std::string& uid = pod.meta.uid;
     member.unbound_since = since("unbound " + uid, phase == PodPhase::kPlaced);
     member.over_since = since("over " + uid, phase == PodPhase::kBound && is_told_to_end(pod));
+    member.on_unready_node = phase == PodPhase::kBound && observer_.on_unready_node(pod);
     member.silent_since = since("silent " + uid, phase == PodPhase::kBound && observer_.on_silent_node(pod));
     member.unanswered_since = since("unanswered " + uid, phase == PodPhase::kWaiting && !answered);
   }

@@ -12,7 +12,7 @@
 namespace bridge::gangs {
 
 /// A pod of the group. `job` is the one that it was placed for. For a pod that waits: the oldest job that was submitted for it
-/// and has not ended; else the youngest that has ended, unless slurmctld refused it or the bridge replaced it.
+/// and has not ended; else the youngest that has ended, unless the pod gets another one.
 struct Member : PodState {
   bool asks_for_node = false;  ///< Whether its node is still not ready must be looked up live.
 };

@@ -86,7 +86,7 @@ class Pass : Steps {
           report(pod, false, "Ended", "the pod has " + pod.phase);
         return;
       case PodPhase::kForeign:
-        return;
+        return follow_foreign(member);
     }
   }
 
@@ -255,7 +255,7 @@ class Pass : Steps {
     replace(job, job.unused, why, noted);
   }
 
-  void place_pods(const GangJob& job, const Pods& pods) {
+  void place_pods(const GangJob& job, Pods pods) {
     const std::vector<std::string> nodes = nodes_of(*job.job);
     if (nodes.size() != job.uids.size() && !job.started())
       return replace_job(job, pods, text_of(job) + " does not hold a node for each pod");
@@ -264,18 +264,32 @@ class Pass : Steps {
     std::vector<Seat> seats;
     for (auto& [pod, node] : seat(pods, nodes, taken)) seats.push_back({pod, node});
     if (!job.started()) {
+      if (ends_soon(*job.job, pods)) return replace_job(job, pods, text_of(job) + " ends soon");
       for (const Seat& one : seats) {
         if (const std::string why = misplaced(one); !why.empty()) return replace_job(job, pods, why);
       }
-    } else if (ends_soon(job, pods)) {
+    } else if (ends_soon(*job.job, pods)) {
       return report(pods, true, "JobEndsSoon", text_of(job) + " ends soon, and takes no further pods");
     }
+    if (seats.empty()) return report(pods, true, "NodeInUse", text_of(job) + " has no free node yet");
+    drop_misplaced(job, seats, pods);
     for (const Seat& one : seats) {
       const auto leftover = job.leftovers.find(one.node);
       if (leftover != job.leftovers.end()) return report_leftover(job, one.node, leftover->second, pods);
     }
-    if (seats.empty()) return report(pods, true, "NodeInUse", text_of(job) + " has no free node yet");
-    if (knows_placed(job)) place(job, seats);
+    if (!seats.empty() && knows_placed(job)) place(job, seats);
+  }
+
+  /// Tells replacements that cannot run on their nodes, and lets them wait. The pods that the job was submitted for are placed
+  /// all the same once one of them was: the job ends if Kubernetes does not bind them.
+  void drop_misplaced(const GangJob& job, std::vector<Seat>& seats, Pods& pods) {
+    std::erase_if(seats, [&](const Seat& one) {
+      const std::string why = job.uids.contains(one.pod->meta.uid) ? "" : misplaced(one);
+      if (why.empty()) return false;
+      report(*one.pod, false, "NoNode", text_of(job) + " has no node that can run the pod: " + why);
+      std::erase(pods, one.pod);
+      return true;
+    });
   }
 
   /// Reports whether the cache has all pods that run for the job. It may be behind another process that placed pods, and two
@@ -294,13 +308,6 @@ class Pass : Steps {
       return false;
     }
     return true;
-  }
-
-  [[nodiscard]] bool ends_soon(const GangJob& job, const Pods& pods) const {
-    return std::ranges::any_of(pods, [&](const PodPtr& pod) {
-      const auto leaves = leaves_at(*pod, *job.job);
-      return leaves && *leaves <= in_.slurm_now;
-    });
   }
 
   /// Returns the name in Slurm of the node that a pod is pinned to. Its annotation can be changed.

@@ -293,6 +293,41 @@ TEST(GangsPlan, AReplacementGetsTheNodeOfItsIndex) {
   EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-2")));
 }
 
+/// The pod was evicted because somebody drained its node.
+TEST(GangsPlan, AReplacementWaitsUntilItsNodeCanRunIt) {
+  World world;
+  three_run(world);
+  world.delete_pod("b");
+  world.waits("b2");
+  world.live(7, {{"u-a", "Running"}});
+  world.node("node-2", {{"spec", {{"unschedulable", true}}}});
+  EXPECT_THAT(world.seats(), IsEmpty());
+  EXPECT_THAT(world.told(), Contains(Pair("b2", "NoNode: job 7 has no node that can run the pod: node-2 is cordoned")));
+  EXPECT_THAT(world.steps(), Not(Contains(HasSubstr("Slurm job")))) << "the others run on";
+  world.delete_pod("c");
+  world.waits("c2");
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("c2", "node-3"))) << "another one does not wait for it";
+  world.delete_pod("c2");
+  world.placed("c", 7, "node-3");
+  world.node("node-2");
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-2")));
+}
+
+TEST(GangsPlan, AReplacementThatIsNotBoundEndsAlone) {
+  World world;
+  three_run(world);
+  world.delete_pod("b");
+  world.placed("b2", 7, "node-2", false);
+  (void)world.plan();
+  world.mono = world.mono + world.settings.bind_limit;
+  EXPECT_THAT(world.steps(), Contains("fail Pod ns/b2"));
+  world.placed("b2", 7, "node-2", false, Json::parse(R"({"status": {"phase": "Failed", "reason": "SlurmNotBound"}})"));
+  EXPECT_THAT(world.steps(), Not(Contains(HasSubstr("Slurm job")))) << "the others run on";
+  world.waits("b3");
+  world.live(7, {{"u-a", "Running"}, {"u-b2", "Failed"}, {"u-c", "Running"}});
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("b3", "node-2")));
+}
+
 TEST(GangsPlan, NoReplacementForAJobThatEndsSoon) {
   World world;
   three_run(world);
@@ -304,6 +339,17 @@ TEST(GangsPlan, NoReplacementForAJobThatEndsSoon) {
   job.end = world.now + core::Duration{1000};
   EXPECT_THAT(world.seats(), IsEmpty());
   EXPECT_THAT(world.told(), Contains(Pair("b2", HasSubstr("JobEndsSoon"))));
+}
+
+TEST(GangsPlan, AJobThatEndsSoonIsReplacedIfNoPodWasPlaced) {
+  World world;
+  three_wait(world);
+  world.live(7);
+  slurm::Job& job = world.gang(7, "RUNNING", kThree);
+  job.start = world.now - core::Duration{3600000};
+  job.end = world.now + core::Duration{1000};
+  EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/a: 7", "note Pod ns/b: 7", "note Pod ns/c: 7",
+                                         "replace Slurm job ns/podgroup/train: 7"));
 }
 
 // --- Ends ---------------------------------------------------------------------------------------------------------------
@@ -365,6 +411,16 @@ TEST(GangsPlan, APodThatIsNotBoundEndsTheJob) {
   EXPECT_EQ(world.act("comment").at("wish").at("comment"), "pod c could not be bound");
   world.placed("c", 7, "node-3", true, kFailed);
   EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7"))) << "it ended by itself";
+}
+
+TEST(GangsPlan, APodOnASilentNodeLooksAgainWhileMostNodesAreSilent) {
+  World world;
+  three_run(world);
+  const Json silent{{"status", {{"conditions", World::ready("Unknown")}}}};
+  for (const char* name : {"node-2", "node-3"}) world.node(name, silent);
+  EXPECT_EQ(world.plan().wake(), core::Duration{30000});
+  world.node("node-3");
+  EXPECT_EQ(world.plan().wake(), world.settings.silence_limit);
 }
 
 TEST(GangsPlan, ARefusedJobIsNoEnd) {
@@ -456,7 +512,11 @@ TEST(GangsPlan, EveryEndOfAJob) {
     World world;
     world.gang(7, state, kThree);
     three_wait(world);
-    EXPECT_THAT(world.steps(), UnorderedElementsAre("fail Pod ns/a", "fail Pod ns/b", "fail Pod ns/c"));
+    if (state == "TIMEOUT") {
+      EXPECT_THAT(world.steps(), ElementsAre(kSubmit)) << "the pods have had none of the time";
+    } else {
+      EXPECT_THAT(world.steps(), UnorderedElementsAre("fail Pod ns/a", "fail Pod ns/b", "fail Pod ns/c"));
+    }
     three_placed(world, false);
     EXPECT_THAT(world.steps(), UnorderedElementsAre("fail Pod ns/a", "fail Pod ns/b", "fail Pod ns/c"));
     three_placed(world);
@@ -501,6 +561,13 @@ TEST(GangsPlan, AWrongClockOfTheBridgeEndsNoPod) {
   world.waits("b2");
   world.live(7, {{"u-a", "Running"}, {"u-c", "Running"}});
   EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-2"))) << "it does not end soon";
+}
+
+TEST(GangsPlan, APodThatSomebodyElseFreedIsToldThatItWaitsNoMore) {
+  World world;
+  world.pod(Json::parse(R"({"metadata": {"name": "a", "uid": "u-a", "labels": {"scheduling.x-k8s.io/pod-group": "train"}},
+    "status": {"conditions": [{"type": "SlurmQueued", "status": "True", "reason": "Priority"}]}})"));
+  EXPECT_THAT(world.told(), ElementsAre(Pair("a", HasSubstr("Freed: somebody removed the gate"))));
 }
 
 // --- Retiring -----------------------------------------------------------------------------------------------------------

@@ -38,10 +38,20 @@ JobsController::JobsController(slinky::Wiring& wiring, Settings settings)
 }
 
 void JobsController::note(const Pod& before, const Pod& after) const {
+  if (!serves(after)) return;
   const std::vector<JobId> placed = placed_for(after);
   if (on_placed && !placed.empty() && placed_for(before).empty()) on_placed(placed.front());
   if (on_told_to_end && is_told_to_end(after) && !is_told_to_end(before))
     on_told_to_end(after.condition(kConditionEnded)->reason);
+}
+
+bool JobsController::serves(const Pod& pod) const {
+  if (vouches_for(*observer_.settings, observer_.table, pod)) return true;
+  const auto has_job = [&](const run::Key& key) {
+    return std::ranges::any_of(observer_.table.of(key), [&](const JobTable::Row* row) { return row->is_for(pod); });
+  };
+  const auto group = group_of(pod.meta);
+  return has_job(pod.meta.key()) || (group && has_job(*group));
 }
 
 Counts JobsController::counts(core::WallTime now) const {
@@ -52,10 +62,14 @@ Counts JobsController::counts(core::WallTime now) const {
   for (const auto& pod : observer_.caches.pods.all()) {
     uids.insert(pod->meta.uid);
     const PodPhase phase = phase_of(*pod);
+    if (phase == PodPhase::kEnded || phase == PodPhase::kForeign || !serves(*pod)) continue;
     out.waiting += phase == PodPhase::kWaiting ? 1 : 0;
     if (phase != PodPhase::kPlaced && phase != PodPhase::kBound) continue;
     ++out.placed;
-    const auto is_there = [&](const JobId& job) { return observer_.table.row(job.number) != nullptr; };
+    const auto is_there = [&](const JobId& job) {
+      const JobTable::Row* row = observer_.table.row(job.number);
+      return row != nullptr && row->is_for(*pod);
+    };
     if (known && std::ranges::none_of(placed_for(*pod), is_there)) ++out.missing;
   }
   if (!known) return out;
@@ -63,7 +77,8 @@ Counts JobsController::counts(core::WallTime now) const {
     const JobPhase phase = phase_of(*row.job);
     if (row.mark.instance != observer_.installation || phase == JobPhase::kEnded) continue;
     const bool has_pod = std::ranges::any_of(row.uids, [&](const std::string& uid) { return uids.contains(uid); }) ||
-                         !observer_.caches.pods.by_index(kIndexJob, std::to_string(number)).empty();
+                         std::ranges::any_of(observer_.caches.pods.by_index(kIndexJob, std::to_string(number)),
+                                             [&](const PodPtr& pod) { return row.is_for(*pod); });
     if (!has_pod) ++out.orphans;
     const core::WallTime submitted{std::chrono::seconds{id_of(*row.job).submitted}};
     if (phase == JobPhase::kWaits) out.oldest = std::max(out.oldest, now - submitted);
@@ -75,7 +90,7 @@ bool JobsController::concerns(const Pod& pod) const {
   if (!observer_.table.of(pod.meta.key()).empty()) return true;
   const PodPhase phase = phase_of(pod);
   const bool of_bridge = (phase != PodPhase::kForeign && phase != PodPhase::kEnded) || !placed_for(pod).empty();
-  return of_bridge && !in_group(pod);
+  return (of_bridge || is_freed_unnoticed(pod)) && !in_group(pod);
 }
 
 slinky::Keys JobsController::keys(bool waiting) const {
@@ -99,11 +114,7 @@ std::vector<std::string> JobsController::left() const {
   for (const auto& pod : observer_.caches.pods.all()) {
     const PodPhase phase = phase_of(*pod);
     if (phase == PodPhase::kEnded || phase == PodPhase::kForeign) continue;
-    // Another bridge may look after the pods of other namespaces.
-    const kube::Key key = pod->meta.key();
-    const auto is_there = [&](const JobId& job) { return observer_.table.row(job.number) != nullptr; };
-    if (observer_.manages(*pod) || !observer_.table.of(key).empty() || std::ranges::any_of(placed_for(*pod), is_there))
-      out.push_back("pod " + key.str());
+    if (serves(*pod)) out.push_back("pod " + pod->meta.key().str());
   }
   for (const auto& [number, row] : observer_.table.rows()) {
     if (row.mark.instance == observer_.installation && phase_of(*row.job) != JobPhase::kEnded)

@@ -46,6 +46,8 @@ TEST_F(Wakes, PodsThatConcernTheBridge) {
   EXPECT_THAT(woken(), IsEmpty()) << "it is none of the bridge's";
   world.delete_pod();
   EXPECT_THAT(woken(), IsEmpty());
+  world.pod(Json::parse(R"({"status": {"conditions": [{"type": "SlurmQueued", "status": "True"}]}})"));
+  EXPECT_THAT(woken(), ElementsAre("jobs ns/p")) << "it was freed while no bridge ran";
 }
 
 TEST_F(Wakes, ThePodOfAJob) {
@@ -140,6 +142,38 @@ TEST(Counts, OfPodsAndJobs) {
   world.placed_pod(7, "node-2", {{"status", {{"conditions", Json::parse(R"([{"type": "SlurmEnded", "status": "True",
                                                                              "reason": "Cancelled"}])")}}}});
   EXPECT_THAT(seen, ElementsAre("placed for 7", "ends: Cancelled"));
+}
+
+/// The jobs of another Slurm have the same numbers.
+TEST(Counts, PodsOfAnotherBridgeAreNotCounted) {
+  World world;
+  world.settings.managed_namespaces = {"other"};
+  JobsController& controller = world.controller();
+  int told = 0;
+  controller.on_placed = [&](const JobId&) { ++told; };
+  controller.on_told_to_end = [&](const std::string&) { ++told; };
+  const Json ended{{"status", {{"conditions", Json::parse(R"([{"type": "SlurmEnded", "status": "True"}])")}}}};
+  const auto counts = [&] {
+    (void)world.plan();
+    return controller.counts(world.now);
+  };
+  world.job(7, "RUNNING", "another");
+  world.waiting_pod();
+  EXPECT_EQ(counts().waiting, 0U);
+  world.placed_pod(7, "node-2", ended);
+  EXPECT_EQ(counts().placed, 0U);
+  EXPECT_EQ(counts().missing, 0U);
+  EXPECT_EQ(counts().orphans, 1U) << "its pod is gone";
+  EXPECT_EQ(told, 0);
+  EXPECT_THAT(controller.left(), ElementsAre("job 7"));
+  world.job(7, "RUNNING");
+  EXPECT_EQ(counts().placed, 1U) << "the namespace was managed before";
+  EXPECT_EQ(counts().orphans, 0U);
+  EXPECT_THAT(controller.left(), ElementsAre("pod ns/p", "job 7"));
+  world.waiting_pod();
+  EXPECT_EQ(counts().waiting, 1U);
+  world.placed_pod(7, "node-2", ended);
+  EXPECT_EQ(told, 2);
 }
 
 }  // namespace

@@ -44,6 +44,8 @@ class JobsController final : public kube::TypedController<Observed> {
                                                 const run::Observation& context) override;
 
  private:
+  /// Reports whether this bridge manages the pod, or Slurm has a job of it. Another bridge may look after other pods.
+  [[nodiscard]] bool serves(const Pod& pod) const;
   void note(const Pod& before, const Pod& after) const;
   void observe_jobs(const run::Observation& context, Observed& out) const;
   void choose_job(const run::Observation& context, Observed& out) const;

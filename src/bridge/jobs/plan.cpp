@@ -67,7 +67,7 @@ class Pass : Steps {
           report(pod(), false, "Ended", "the pod has " + pod().phase);
         return;
       case PodPhase::kForeign:
-        return;
+        return follow_foreign(in_);
     }
   }
 
@@ -79,14 +79,13 @@ class Pass : Steps {
   void follow_waiting() {
     if ((!in_.managed && in_.job == nullptr) || !can_submit(in_)) return;
     if (in_.job == nullptr) return submit_job();
-    const bool again = is_refused(*in_.job) || replaced_job_of(pod().meta) == in_.job->id;
     switch (phase_of(*in_.job)) {
       case JobPhase::kWaits:
         return wait_for_job();
       case JobPhase::kRuns:
         return place_pod();
       case JobPhase::kEnded:
-        return again ? submit_job() : end_unbound(in_);
+        return gets_another_job(pod(), *in_.job) ? submit_job() : end_unbound(in_);
       case JobPhase::kStarts:
       case JobPhase::kSuspended:
       case JobPhase::kUnclear:
@@ -121,6 +120,7 @@ class Pass : Steps {
   void place_pod() {
     const std::vector<std::string> nodes = nodes_of(*in_.job);
     if (nodes.size() != 1) return replace_job("job " + std::to_string(in_.job->id) + " does not hold exactly one node");
+    if (ends_soon(*in_.job, waiting())) return replace_job("job " + std::to_string(in_.job->id) + " ends soon");
     const Seat seat{in_.pod, nodes.front()};
     if (const std::string why = misplaced(seat); !why.empty()) return replace_job(why);
     if (!in_.leftovers.empty()) return report_leftover(*in_.current, seat.node, in_.leftovers.front(), waiting());

@@ -580,6 +580,24 @@ TEST(JobsPlan, APodThatSomebodyElseFreedGivesItsJobBack) {
   EXPECT_THAT(world.steps(), IsEmpty()) << "the pod is not the bridge's";
 }
 
+TEST(JobsPlan, APodThatSomebodyElseFreedIsToldThatItWaitsNoMore) {
+  World world;
+  Json more = Json::parse(R"({"status": {"conditions": [{"type": "SlurmQueued", "status": "True", "reason": "Priority"}]}})");
+  world.pod(more);
+  EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
+  const Json told = condition(world.act("report"), kConditionQueued);
+  EXPECT_EQ(told.at("status"), "False");
+  EXPECT_EQ(told.at("reason"), "Freed");
+  for (const Json& other : {told, Json::parse(R"({"type": "SlurmQueued", "status": "False", "reason": "Retired"})")}) {
+    world.pod({{"status", {{"conditions", Json::array({other})}}}});
+    EXPECT_THAT(world.steps(), IsEmpty()) << other;
+  }
+  World elsewhere;
+  elsewhere.settings.managed_namespaces = {"other"};
+  elsewhere.pod(more);
+  EXPECT_THAT(elsewhere.steps(), IsEmpty()) << "another bridge tells it";
+}
+
 // --- A node that is not ready -----------------------------------------------------------------------------------------------
 
 /// The kubelet no longer reports its pods, which may still run.
@@ -628,6 +646,11 @@ TEST(JobsPlan, NoJobIsReleasedWhileMostNodesAreSilent) {
   world.mono = world.mono + 2 * world.settings.silence_limit;
   EXPECT_TRUE(world.plan().needs().empty());
   EXPECT_THAT(world.steps(), Not(Contains("cancel Slurm job 7")));
+  // No change of another node wakes the pod.
+  EXPECT_EQ(world.plan().wake(), core::Duration{30000});
+  world.node("node-3");
+  world.node("node-4");
+  EXPECT_EQ(world.plan().wake(), world.settings.silence_limit) << "it counts from now on";
 }
 
 TEST(JobsPlan, ANodeThatIsReadyAgainInTimeKeepsTheJobsOfItsPods) {
@@ -688,6 +711,21 @@ TEST(JobsPlan, AWrongClockOfTheBridgeEndsNoPod) {
   }
 }
 
+/// An earlier pod kept the node for most of the time of the job.
+TEST(JobsPlan, AJobThatEndsSoonIsReplaced) {
+  World world;
+  world.waiting_pod();
+  slurm::Job& job = world.job(7, "RUNNING");
+  job.start = world.now - std::chrono::minutes(50);
+  job.end = world.now + std::chrono::seconds(36);
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/p"));
+  job.end = world.now + std::chrono::seconds(35);
+  EXPECT_THAT(world.steps(), ElementsAre("note Pod ns/p: 7", "replace Slurm job ns/p: 7"));
+  world.job(7, "TIMEOUT");
+  EXPECT_THAT(world.steps(), ElementsAre(kSubmit)) << "the time ran out before";
+  EXPECT_EQ(Json::parse(world.act("submit").at("comment").get<std::string>()).at("key"), "u/2");
+}
+
 TEST(JobsPlan, AJobWithLittleTimeGivesHalfOfItToThePod) {
   World world;
   world.placed_pod(7, "node-2", {{"spec", {{"terminationGracePeriodSeconds", 300}}}});
@@ -736,7 +774,11 @@ TEST(JobsPlan, EveryEndOfAJob) {
     World world;
     world.job(7, state);
     world.waiting_pod();
-    EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p"));
+    if (state == "TIMEOUT") {
+      EXPECT_THAT(world.steps(), ElementsAre(kSubmit)) << "the pod has had none of the time";
+    } else {
+      EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p"));
+    }
     world.placed_pod(7);
     EXPECT_THAT(world.steps(), ElementsAre("fail Pod ns/p"));
     world.placed_pod(7, "node-2");
@@ -786,6 +828,11 @@ TEST(JobsPlan, ABudgetKeepsAPodOnlyForSoLong) {
   world.mono = world.mono + world.settings.evict_limit;
   EXPECT_THAT(world.steps(), ElementsAre("delete Pod ns/p"));
   EXPECT_EQ(world.act("delete").at("uid"), "u");
+  world.placed_pod(7, "node-2", Json::parse(R"({"spec": {"terminationGracePeriodSeconds": 31},
+                                   "status": {"conditions": [{"type": "SlurmEnded", "status": "True"}]}})"));
+  EXPECT_THAT(world.steps(), ElementsAre("delete Pod ns/p", "evict Pod ns/p"));
+  EXPECT_EQ(world.act("evict").at("graceSeconds"), 30);
+  EXPECT_EQ(world.plan().lanes().at("end ns/p").groups().size(), 2U) << "then the budget does not count";
 }
 
 /// A grace period may be as long as a user likes.
@@ -823,7 +870,7 @@ TEST(JobsPlan, ThePodThatIsBeingDeletedOutlivesItsJobOnlyForSoLong) {
   world.placed_pod(7, "node-2", grace);
   (void)world.steps();
   world.mono = world.mono + world.settings.evict_limit;
-  EXPECT_THAT(world.steps(), ElementsAre("delete Pod ns/p"));
+  EXPECT_THAT(world.steps(), ElementsAre("delete Pod ns/p", "evict Pod ns/p"));
   more["status"]["conditions"] = told;
   more["metadata"]["deletionTimestamp"] = "2026-12-31T00:00:00Z";
   world.placed_pod(7, "node-2", more);
