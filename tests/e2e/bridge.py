@@ -418,7 +418,7 @@ def refusals_are_told(ns):
     # What is mended starts.
     ns.pods.kubectl("annotate", "pod", "bad-qos", f"{SETTING}qos=normal", "--overwrite")
     ns.running("bad-qos")
-    ns.pods.kubectl("delete", "pod", "--all")
+    ns.pods.kubectl("delete", "pod", "--all", "--wait=false")
 
 
 def a_user_who_may_not_is_told(ns):
