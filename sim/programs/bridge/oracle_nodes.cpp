@@ -13,8 +13,8 @@ namespace {
 using core::Json;
 namespace res = kube::resources;
 
-constexpr const char* kUser = "slurm";
-constexpr const char* kOwnReason = "slurm-bridge: ";
+constexpr const char* kSlurmUser = "slurm";
+constexpr const char* kReasonPrefix = "slurm-bridge: ";
 constexpr const char* kMadeAgain = "slurm-bridge: its record is made again";
 
 bool is_labelled(const Json& node) {
@@ -54,10 +54,10 @@ void BridgeOracle::check_creation(const std::string& line) {
 }
 
 void BridgeOracle::check_deletion(const SimNode& node, const std::vector<const SimJob*>& jobs, const std::string& user) {
-  if (user != kUser) return;
+  if (user != kSlurmUser) return;
   if (!is_ours(node)) violation("the bridge deletes node " + node.name + ", which it has not created");
   if (!jobs.empty()) violation(fmt::format("the bridge deletes node {}, which job {} holds", node.name, jobs.front()->id));
-  if (!node.drain || !node.reason.starts_with(kOwnReason))
+  if (!node.drain || !node.reason.starts_with(kReasonPrefix))
     violation("the bridge deletes node " + node.name + ", which somebody else holds: " + node.reason);
 }
 
@@ -103,10 +103,10 @@ std::string BridgeOracle::wrong_with(const Json* host, const SimNode* node) cons
       return takes_pods(*host) && !names_unknown_partition(*host) ? "is labelled as external, and Slurm does not have it" : "";
     return is_tainted(*host) && !terminating(*host) ? "has the taint, and Slurm does not have it" : "";
   }
-  const bool held = node->drain && node->reason.find(kOwnReason) != std::string::npos;
+  const bool held = node->drain && node->reason.find(kReasonPrefix) != std::string::npos;
   if (is_ours(*node) && !labelled) {
     if (!node->drain) return "is not wanted in Slurm any more, and takes jobs";
-    return held && !node->down && node->reason.starts_with(kOwnReason) && !slurm_.busy(node->name)
+    return held && !node->down && node->reason.starts_with(kReasonPrefix) && !slurm_.busy(node->name)
                ? "is not wanted in Slurm any more"
                : "";
   }
