@@ -23,7 +23,9 @@ import threading
 import time
 import urllib.request
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "tests/e2e")]
+BENCH = pathlib.Path(__file__).resolve().parent
+# A module named cluster is in both folders, and the one of tests/e2e is meant.
+sys.path[:0] = [str(BENCH.parent / "tests/e2e"), str(BENCH)]
 import accounting  # noqa: E402
 import bridge  # noqa: E402
 import governance  # noqa: E402
