@@ -26,6 +26,18 @@ void read_pods(const core::Json& comment, JobTable::Row& row) {
   std::erase_if(row.keys, [](const run::Key& key) { return key.ns.empty() || key.name.empty(); });
 }
 
+std::vector<std::string> ended_nodes_of(const slurm::Job& job) {
+  return phase_of(job) == JobPhase::kEnded ? nodes_of(job) : std::vector<std::string>{};
+}
+
+template <class Key>
+void remove_from(std::map<Key, std::set<std::int64_t>>& index, const Key& key, std::int64_t id) {
+  const auto ids = index.find(key);
+  if (ids == index.end()) return;
+  ids->second.erase(id);
+  if (ids->second.empty()) index.erase(ids);
+}
+
 }  // namespace
 
 void JobTable::read(const slurm::SnapshotPtr& snapshot) {
@@ -65,9 +77,18 @@ bool JobTable::Row::is_for(const kube::SchedulingPodRecord& pod) const {
 }
 
 std::vector<const JobTable::Row*> JobTable::of(const run::Key& key) const {
+  return rows_in(by_key_, key);
+}
+
+std::vector<const JobTable::Row*> JobTable::ended_on(const std::string& slurm_node) const {
+  return rows_in(ended_on_, slurm_node);
+}
+
+template <class Key>
+std::vector<const JobTable::Row*> JobTable::rows_in(const std::map<Key, std::set<std::int64_t>>& index, const Key& key) const {
   std::vector<const Row*> out;
-  const auto found = by_key_.find(key);
-  if (found == by_key_.end()) return out;
+  const auto found = index.find(key);
+  if (found == index.end()) return out;
   for (const std::int64_t id : found->second) out.push_back(&rows_.at(id));
   return out;
 }
@@ -126,6 +147,7 @@ void JobTable::add(const std::shared_ptr<const slurm::Job>& job) {
   Row row{job, *mark, {}, {}, core::get_string(comment, {"wish"}), life};
   read_pods(comment, row);
   for (const run::Key& key : row.keys) by_key_[key].insert(job->id);
+  for (const std::string& node : ended_nodes_of(*job)) ended_on_[node].insert(job->id);
   rows_.emplace(job->id, std::move(row));
 }
 
@@ -153,12 +175,8 @@ void JobTable::follow_life(const slurm::Snapshot* before, const slurm::Snapshot&
 void JobTable::drop(std::int64_t id) {
   const auto row = rows_.find(id);
   if (row == rows_.end()) return;
-  for (const run::Key& key : row->second.keys) {
-    const auto ids = by_key_.find(key);
-    if (ids == by_key_.end()) continue;
-    ids->second.erase(id);
-    if (ids->second.empty()) by_key_.erase(ids);
-  }
+  for (const run::Key& key : row->second.keys) remove_from(by_key_, key, id);
+  for (const std::string& node : ended_nodes_of(*row->second.job)) remove_from(ended_on_, node, id);
   rows_.erase(row);
 }
 

@@ -44,6 +44,8 @@ class JobTable {
   /// Returns the rows of the jobs for a pod or a group, by number.
   [[nodiscard]] std::vector<const Row*> of(const run::Key& key) const;
   [[nodiscard]] const Row* row(std::int64_t job) const;
+  /// Returns the rows of the jobs that have ended and ran on this Slurm node, by number.
+  [[nodiscard]] std::vector<const Row*> ended_on(const std::string& slurm_node) const;
   [[nodiscard]] const std::map<std::int64_t, Row>& rows() const { return rows_; }
   /// Returns the pods and the groups that jobs were submitted for.
   [[nodiscard]] std::vector<run::Key> keys() const;
@@ -60,6 +62,8 @@ class JobTable {
   [[nodiscard]] std::int64_t younger(const std::string& installation, const JobId& job) const;
 
  private:
+  template <class Key>
+  [[nodiscard]] std::vector<const Row*> rows_in(const std::map<Key, std::set<std::int64_t>>& index, const Key& key) const;
   void drop(std::int64_t id);
   void add(const std::shared_ptr<const slurm::Job>& job);
   void follow_life(const slurm::Snapshot* before, const slurm::Snapshot& now);
@@ -67,7 +71,8 @@ class JobTable {
   slurm::SnapshotPtr last_;
   std::map<std::int64_t, Row> rows_;
   std::map<run::Key, std::set<std::int64_t>> by_key_;
-  std::int64_t since_ = 0;  ///< Life::since.
+  std::map<std::string, std::set<std::int64_t>> ended_on_;  ///< By Slurm node.
+  std::int64_t since_ = 0;                                  ///< Life::since.
 };
 
 }  // namespace bridge

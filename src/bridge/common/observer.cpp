@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "bridge/common/groups.hpp"
 #include "bridge/common/names.hpp"
 #include "bridge/common/states.hpp"
 
@@ -38,6 +39,26 @@ bool vouches_for(const Settings& settings, const JobTable& table, const Pod& pod
     const JobTable::Row* row = table.row(job.number);
     return row != nullptr && row->is_for(pod);
   });
+}
+
+std::vector<PodPtr> maybe_placed(const Caches& caches, const JobTable& table, const JobTable::Row& row) {
+  const slurm::Job& job = *row.job;
+  std::vector<PodPtr> out;
+  if (phase_of(job) != JobPhase::kEnded || is_refused(job)) return out;
+  for (const run::Key& key : row.keys) {
+    const auto later = [&](const JobTable::Row* other) {
+      const auto& submitted = other->job->details->submitted;
+      return other != &row && job.end && submitted && *submitted >= *job.end;
+    };
+    if (std::ranges::any_of(table.of(key), later)) continue;
+    // A pod of the group may have taken the place of one that the job names.
+    const bool group = is_group(key);
+    for (const PodPtr& pod : group ? caches.pods.by_index(kIndexGroup, key.str()) : std::vector{caches.pods.find(key)}) {
+      if (pod == nullptr || phase_of(*pod) != PodPhase::kWaiting || pod->meta.terminating()) continue;
+      if ((group || row.is_for(*pod)) && replaced_job_of(pod->meta) != job.id) out.push_back(pod);
+    }
+  }
+  return out;
 }
 
 Observer::Observer(slinky::Wiring& wiring, Settings given)
@@ -83,6 +104,14 @@ std::vector<std::string> Observer::leftovers(const Facts& facts, const std::stri
     if (table.holds(*pod) || !vouches_for(*settings, table, *pod)) continue;
     const std::vector<JobId> placed = placed_for(*pod);
     if (std::ranges::find(placed, id_of(job)) == placed.end()) out.push_back(pod->meta.key().str());
+  }
+  const JobTable::Row* of = table.row(job.id);
+  for (const JobTable::Row* row : table.ended_on(slurm_node)) {
+    if (row->mark.instance != facts.installation) continue;
+    for (const PodPtr& pod : maybe_placed(caches, table, *row)) {
+      // A pod does not wait for itself: its patch fails if it was placed.
+      if (of == nullptr || !of->is_for(*pod)) out.push_back(pod->meta.key().str());
+    }
   }
   return out;
 }

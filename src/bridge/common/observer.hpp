@@ -20,6 +20,10 @@ namespace bridge {
 /// Reports whether a pod with the record of a placed pod may be one that the bridge placed: it manages the pod, or Slurm has
 /// its job. Anybody can write the record into a pod of another namespace.
 [[nodiscard]] bool vouches_for(const Settings& settings, const JobTable& table, const Pod& pod);
+/// Returns the pods that may have been placed for this job, which has ended, although they still have their gates in the cache:
+/// the cache may be behind. A pod is not one of them if it is being deleted, if the bridge replaced the job, or if a job was
+/// submitted for the same key after the end of this one: the cache had shown by then where the pod was.
+[[nodiscard]] std::vector<PodPtr> maybe_placed(const Caches& caches, const JobTable& table, const JobTable::Row& row);
 
 class Observer {
  public:
@@ -34,7 +38,8 @@ class Observer {
   [[nodiscard]] bool manages(const Pod& pod) const { return bridge::manages(*settings, pod); }
   /// Returns what is known of the job of a row of this installation.
   [[nodiscard]] NamedJob named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const;
-  /// Returns the pods on a node that were placed for other jobs than `job`, which hold the node no more. "ns/name".
+  /// Returns the pods on a node that were placed for other jobs than `job`, which hold the node no more, or that may have been
+  /// placed for such jobs. "ns/name".
   [[nodiscard]] std::vector<std::string> leftovers(const Facts& facts, const std::string& slurm_node,
                                                    const slurm::Job& job) const;
   /// Reports whether the pod's node is not ready.

@@ -232,6 +232,23 @@ TEST(GangsPlan, PodsWaitForEarlierPodsOnAnyOfTheirNodes) {
   EXPECT_THAT(world.told(), Contains(Pair("a", "NodeInUse: job 7 holds node-2, where pod ns/old still ends")));
 }
 
+/// The cache may be behind.
+TEST(GangsPlan, PodsWaitForPodsThatMayHaveBeenPlacedBeforeTheirJobEnded) {
+  World world;
+  three_wait(world);
+  world.key = {"ns", "podgroup/before"};
+  world.gang(6, "CANCELLED", {"old"}).nodes = {"node-2"};
+  world.key = {"ns", "podgroup/train"};
+  world.gang(7, "RUNNING", kThree);
+  world.live(7);
+  const Json labels{{std::string(kLabelPodGroup), "before"}};
+  world.waiting_pod({{"metadata", {{"name", "new"}, {"uid", "u-new"}, {"labels", labels}}}});
+  EXPECT_THAT(world.seats(), IsEmpty()) << "it may have taken the place of the other pod";
+  EXPECT_THAT(world.told(), Contains(Pair("a", "NodeInUse: job 7 holds node-2, where pod ns/new still ends")));
+  world.delete_pod("new");
+  EXPECT_THAT(world.seats(), SizeIs(3));
+}
+
 TEST(GangsPlan, BesideASlurmdPodsWaitUntilEachNodeListsTheirJob) {
   World world;
   world.settings.holds_native_jobs = true;

@@ -446,6 +446,63 @@ TEST(JobsPlan, AJobThatSlurmHoldsForBadConstraintsIsChangedFromTimeToTime) {
 }
 
 /// Fault 8 of the Go bridge: it started a pod on a node while a pod whose job had ended was still ending there.
+/// The cache may be behind.
+TEST(JobsPlan, APodWaitsForAPodThatMayHaveBeenPlacedBeforeItsJobEnded) {
+  World world;
+  const Json before = Json::parse(R"({"kind": "Pod", "metadata": {"name": "p", "uid": "b"},
+    "spec": {"schedulingGates": [{"name": "scheduler.slinky.slurm.net/slurm-bridge"}]}, "status": {"phase": "Pending"}})");
+  const auto put = [&](const Json& more) {
+    Json pod = before;
+    pod.merge_patch(more);
+    world.wiring().put(world.caches().pods, pod);
+  };
+  const auto waits = [&] {
+    const Json report = world.act("report");
+    return !report.is_null() && condition(report, kConditionQueued).at("reason") == "NodeInUse";
+  };
+  const auto end = [&](const std::string& state) -> slurm::Job& {
+    slurm::Job& job = world.job(3, state, "b");
+    job.nodes = {"node-2"};
+    job.start = job.details->submitted;
+    job.end = *job.start + core::Duration{60000};
+    return job;
+  };
+  world.key = {"ns", "q"};
+  world.waiting_pod({{"metadata", {{"name", "q"}, {"uid", "v"}}}});
+  slurm::Job& own = world.job(7, "RUNNING", "v");
+  world.change_details(own, [](slurm::JobDetails& details) {
+    const Json pods = Json::array({{{"ns", "ns"}, {"name", "q"}, {"uid", "v"}}});
+    details.admin_comment =
+        slurm::admin_comment({slurm::Owner::kBridge, testing::kInstallation, key_of("v", 1)}, {{"pods", pods}});
+  });
+  put(Json::object());
+  for (const char* state : {"CANCELLED", "PREEMPTED", "TIMEOUT"}) {
+    end(state);
+    EXPECT_TRUE(waits()) << state;
+  }
+  end("CANCELLED").nodes = {"node-1"};
+  EXPECT_FALSE(waits()) << "elsewhere";
+  end("CANCELLED").nodes = {};
+  EXPECT_FALSE(waits()) << "the job was cancelled before it began";
+  end("TIMEOUT");
+  put({{"metadata", {{"annotations", {{std::string(kAnnotationReplacedJob), "3"}}}}}});
+  EXPECT_FALSE(waits()) << "the bridge replaces the job";
+  put({{"metadata", {{"deletionTimestamp", "2026-01-01T10:00:00Z"}}}});
+  EXPECT_FALSE(waits()) << "no pod that is being deleted is placed";
+  put({{"status", {{"phase", "Failed"}}}});
+  EXPECT_FALSE(waits()) << "it never runs";
+  put(Json::object());
+  EXPECT_TRUE(waits());
+  slurm::Job& next = world.job(5, "PENDING", "b");
+  EXPECT_TRUE(waits()) << "it may have two jobs";
+  world.change_details(next, [&](slurm::JobDetails& details) { details.submitted = *world.jobs[3].end; });
+  EXPECT_FALSE(waits()) << "it was not placed for the job that ended";
+  world.jobs.erase(5);
+  EXPECT_TRUE(waits());
+  world.delete_pod();
+  EXPECT_THAT(world.steps(), Contains("place Pod ns/q")) << "it is gone";
+}
+
 TEST(JobsPlan, APodWaitsForThePodBeforeItOnTheNode) {
   World world;
   Json before = Json::parse(R"({"kind": "Pod", "metadata": {"name": "before", "uid": "b",

@@ -115,7 +115,11 @@ void NodesController::observe_held(const run::Observation& context, Observed& ou
   // Jobs that an earlier process listed stay in the list for a moment as well.
   for (const std::int64_t job : listed.jobs) memory.held.try_emplace(job);
   for (const std::int64_t job : there) memory.held.try_emplace(job);
-  for (auto& [job, gone_since] : memory.held) keep_since(gone_since, !there.contains(job), context.mono);
+  const auto may_run = [&](std::int64_t job) {
+    const JobTable::Row* row = table_.row(job);
+    return row != nullptr && row->mark.instance == out.installation && !maybe_placed(caches_, table_, *row).empty();
+  };
+  for (auto& [job, gone_since] : memory.held) keep_since(gone_since, !there.contains(job) && !may_run(job), context.mono);
   std::erase_if(memory.held, [&](const auto& entry) {
     return entry.second && out.fresh && context.mono - *entry.second >= settings_->still_held;
   });

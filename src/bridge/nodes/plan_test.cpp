@@ -577,6 +577,24 @@ TEST_F(NodesPlanTest, AJobThatHasRunForLongStaysInTheListForAMomentToo) {
   EXPECT_THAT(world.steps(), Contains("hold Slurm node a"));
 }
 
+TEST_F(NodesPlanTest, AJobWhosePodMayHaveBeenPlacedStaysInTheList) {
+  world.host("a", with_taints(Json::array({taint()})));
+  world.slurm_node("a").extra = extra_of({{12}, kInstallation});
+  world.bridge_job(12, "a");
+  world.waiting_pod("p");
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+  world.jobs[12].state = "CANCELLED";
+  for (int i = 0; i < 3; ++i) {
+    world.mono = world.mono + 1min;
+    EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a"))) << "the cache may be behind";
+    EXPECT_EQ(world.plan().wake(), 5s);
+  }
+  world.waiting_pod("p", {{"status", {{"phase", "Failed"}}}});
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
+  world.mono = world.mono + 5s;
+  EXPECT_EQ(world.act("hold")["extra"], R"({"slurm-bridge":""})");
+}
+
 TEST_F(NodesPlanTest, WhatSomebodyElseWroteIntoExtraStays) {
   world.host("a");
   world.slurm_node("a").extra = "rack 7";

@@ -87,16 +87,17 @@ class World {
     out.state = "RUNNING";
     out.nodes = {node};
   }
-  /// A job of the bridge that runs on the node.
+  /// A job of the bridge that runs on the node, for the pod with this name and UID.
   void bridge_job(std::int64_t id, const std::string& node, const std::string& installation = kInstallation,
-                  const std::string& pod = "u") {
+                  const std::string& pod = "p") {
     slurm::Job& out = jobs[id];
     out.id = id;
     out.state = "RUNNING";
     out.nodes = {node};
     slurm::JobDetails details;
     details.external = true;
-    details.admin_comment = slurm::admin_comment({slurm::Owner::kBridge, installation, pod + "/1"}, nullptr);
+    const Json pods = Json::array({{{"ns", "ns"}, {"name", pod}, {"uid", pod}}});
+    details.admin_comment = slurm::admin_comment({slurm::Owner::kBridge, installation, pod + "/1"}, {{"pods", pods}});
     out.details = slurm::JobDetailsPtr(std::make_shared<slurm::JobDetails>(details));
   }
   /// A pod that was placed on the node for this job. In another namespace than "ns", the bridge does not manage it.
@@ -112,6 +113,14 @@ class World {
     if (ns == "ns") return void(wiring_.put(caches_.pods, document));
     document["metadata"]["resourceVersion"] = std::to_string(++version_);
     caches_.pods.upsert(kube::record_from_json<kube::SchedulingPodRecord>(document).value());
+  }
+  /// A pod with the gate. `more` is merged over it.
+  void waiting_pod(const std::string& name, const Json& more = Json::object()) {
+    Json document{{"kind", "Pod"}, {"spec", {{"containers", Json::array()}}}, {"status", {{"phase", "Pending"}}}};
+    document["metadata"] = {{"namespace", "ns"}, {"name", name}, {"uid", name}};
+    document["spec"]["schedulingGates"] = Json::array({{{"name", kGate}}});
+    document.merge_patch(more);
+    wiring_.put(caches_.pods, document);
   }
   void delete_pod(const std::string& name) { caches_.pods.erase({"ns", name}); }
   void pod_on(const std::string& node, const std::string& app) {
