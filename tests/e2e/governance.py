@@ -438,11 +438,14 @@ def limits_follow_capacity(tag, plugin):
         serves(ns, 2)
         follows(ns, nodes=2)
 
-        # An expression that has no value is reported.
+        # An expression that has no value is reported. The API server refuses unknown words; the operator checks the rest.
         apply(ns, qos("nowhere", priority=3, limits={"grpTRES": {"node": "partition(nowhere) * 0.5"}}),
-              qos("wrong", limits={"grpTRES": {"node": "50% of all"}}))
+              qos("wrong", limits={"grpTRES": {"node": "all - (8"}}))
         ns.wait_condition(QOS, "nowhere", "Synced", "False", saying="nowhere")
         ns.wait_condition(QOS, "wrong", "Synced", "False", saying="Invalid")
+        words = qos("words", limits={"grpTRES": {"node": "50% of all"}})
+        refused = ns.kubectl("apply", "-f", "-", text=json.dumps(words), check=False)
+        expect(refused.returncode != 0 and "spec.limits.grpTRES" in refused.stderr, f"not refused: {refused.stdout}{refused.stderr}")
 
 
 # The values of the expressions, by the number of workers with 2 CPUs each.
