@@ -13,7 +13,7 @@ packages_of() {
     images) echo mmdebstrap=mmdebstrap jq=jq ca-certificates ;;
     build)
       echo g++=g++ cmake=cmake ninja=ninja-build ccache=ccache mold=mold libboost1.81-dev libssl-dev libsimdjson-dev nlohmann-json3-dev \
-        libyaml-cpp-dev libspdlog-dev libfmt-dev prometheus-cpp-dev libcli11-dev zlib1g-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libjemalloc2
+        libyaml-cpp-dev libspdlog-dev libfmt-dev prometheus-cpp-dev libcli11-dev libsqlite3-dev zlib1g-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libjemalloc2
       ;;
     clang) echo clang++-19=clang-19 libclang-rt-19-dev llvm-symbolizer-19=llvm-19 ;;
     lint) echo clang-format=clang-format clang-tidy-19=clang-tidy-19 ;;

@@ -1,0 +1,78 @@
+// The machine as the agent and the coordinator use it: programs, files and services. The functions block, so they are called on other
+// threads (core::Loop::offload), except for those of Supervisor.
+//
+// Folder src/enlist/host: the only place of src/enlist that starts programs or touches files outside of the store.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/loop.hpp"
+#include "core/result.hpp"
+
+namespace enlist {
+
+struct Output {
+  int status = 0;  ///< The exit code; 128 + the signal if a signal ended the program.
+  std::string out, err;
+};
+
+class Host {
+ public:
+  virtual ~Host() = default;
+  /// Runs a program to its end, without a shell. `input` becomes its standard input. Errors: kNotFound (no such program), kUnavailable (it did
+  /// not end in time: it was killed).
+  virtual core::Result<Output> run(const std::vector<std::string>& arguments, std::chrono::milliseconds limit,
+                                   const std::string& input) = 0;
+  /// Error: kNotFound if there is no such file.
+  virtual core::Result<std::string> read(const std::filesystem::path& file) = 0;
+  /// Replaces the file as a whole: a temporary file beside it, fsync, rename, fsync of the folder. After an error the file is as it was.
+  /// `mode`: 0600 for secrets. Makes missing folders with mode 0755.
+  virtual core::Result<void> write(const std::filesystem::path& file, const std::string& text, unsigned mode) = 0;
+  virtual core::Result<void> remove(const std::filesystem::path& file) = 0;
+};
+std::unique_ptr<Host> local_host();
+
+/// The state of a service.
+struct ServiceState {
+  bool running = false;
+  std::string error{};  ///< Why it does not run: the last lines of its log, or its exit code.
+};
+
+/// Starts, stops and watches slurmd: through systemd, or as a child of this process where there is no systemd.
+class Service {
+ public:
+  virtual ~Service() = default;
+  virtual core::Result<ServiceState> state() = 0;
+  /// Starts it, or restarts it if it runs with other arguments. Does not wait until it is ready. Jobs (slurmstepd) survive a restart.
+  virtual core::Result<void> start(const std::vector<std::string>& arguments) = 0;
+  virtual core::Result<void> reload() = 0;  ///< SIGHUP: slurmd registers again.
+  virtual core::Result<void> stop() = 0;
+};
+/// Through systemctl: writes the unit and /etc/default/slurmd (enlist/rules/service_files.hpp), daemon-reload, enable, restart --no-block.
+std::unique_ptr<Service> systemd_service(Host& host, std::string slurmd);
+/// As a child (slurmd -D): restarted by start() only. Ends with the process unless `survives`; slurmstepds live on in any case.
+std::unique_ptr<Service> child_service(std::string slurmd, std::filesystem::path log);
+
+/// A child process of the coordinator that must always run, such as slurmrestd. Used on the loop's thread.
+class Supervised {
+ public:
+  virtual ~Supervised() = default;
+  virtual void stop() = 0;
+  [[nodiscard]] virtual bool running() const = 0;
+  [[nodiscard]] virtual std::string last_error() const = 0;  ///< Its last lines on stderr before it ended; "": it runs.
+};
+struct Command {
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment{};  ///< "NAME=value", beside our own.
+  std::string user{};                      ///< "": our own.
+};
+/// Runs the program, and again 0.3 s to 10 s after it ended. `changed` is called on the loop when it starts or ends.
+std::unique_ptr<Supervised> supervise(core::Loop& loop, Command command, std::function<void()> changed);
+
+}  // namespace enlist

@@ -1,0 +1,95 @@
+// What the coordinator and the agents know of pools and their nodes, as data. Pure: no I/O.
+//
+// Folder src/enlist/rules: the rules of enlistment, shared by the coordinator, the agent and the Juju charms. Uses slurm_plan
+// and core.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.hpp"
+
+namespace enlist {
+
+/// A pool: a partition, and the hosts that joined it. Its name is also the name of the partition, of the NodeSet, and of the
+/// feature that the nodes carry.
+struct Pool {
+  std::string name;
+  std::string partition_conf{};  ///< Further words of the PartitionName line: "MaxTime=1-0 Default=YES".
+  std::string node_conf{};       ///< Words of slurmd's --conf for all nodes of the pool: "Weight=5". A host's own words win.
+  std::int64_t next_number = 1;  ///< The number of the next node. Numbers are never used again.
+  friend bool operator==(const Pool&, const Pool&) = default;
+};
+
+/// What an agent says of its host. The coordinator believes an agent about its own node only.
+struct Report {
+  std::string hostname, boot_id;
+  std::string slurm_version{};  ///< Of the installed slurmd: "26.05.1".
+  std::string conf{};           ///< The value of --conf with which slurmd was started; "": it was not started.
+  std::string instance_id{};    ///< The value of --instance-id: it is new at each start of slurmd by the agent.
+  bool running = false;         ///< slurmd runs.
+  std::string key_revision{};   ///< The revision of the auth key in its file; "": none.
+  std::uint64_t registrations = 0;  ///< The last Desired::registrations that the agent has carried out.
+  std::string error{};          ///< Why slurmd does not run, or what the agent cannot do: one line, no secrets.
+  bool check_passed = false;    ///< The admin's check script has passed, or there is none.
+  friend bool operator==(const Report&, const Report&) = default;
+};
+
+/// What the agent must bring about on its host.
+struct Desired {
+  std::string node;                        ///< The name of the node in Slurm, for -N.
+  std::string pool;                        ///< The pool: the feature of the node.
+  std::string cluster;                     ///< ClusterName, to recognise a slurm.conf of another cluster on the host.
+  std::vector<std::string> controllers{};  ///< For --conf-server: "host:port", the primary first. Empty: do not start slurmd.
+  std::string node_conf{};                 ///< Words for --conf from the pool and the administrator, who wins over detection.
+  std::string key_revision{};              ///< The auth key that the host must have.
+  /// Grows by one each time that slurmd must register again, because Slurm has lost the record of the node.
+  std::uint64_t registrations = 0;
+  friend bool operator==(const Desired&, const Desired&) = default;
+};
+
+/// Where a node is on its way into and out of Slurm. In this order; the last five are faults.
+enum class Phase {
+  kPending,     ///< The host has joined. Its agent has not reported yet.
+  kStarting,    ///< The agent writes files and starts slurmd.
+  kConfirming,  ///< slurmd runs. Slurm does not show this process yet.
+  kEnlisted,    ///< Slurm shows this very process with the values asked for. The node is still drained by the gate.
+  kReady,       ///< The gate is open: Slurm may start jobs.
+  kRefused,     ///< Slurm has not taken the node within the limit: its table is full, the name is taken, or slurmd failed.
+  kInvalid,     ///< Slurm has the node, but with less than it was asked for (INVALID_REG), or in another pool.
+  kImpostor,    ///< Slurm shows another slurmd under this name.
+  kLost,        ///< Slurm had the node and does not any more, while slurmd runs.
+  kSilent,      ///< Neither the agent nor slurmd has been heard of for the limit.
+};
+
+/// A node's record at the coordinator. Exactly one host owns it: the one with this key.
+struct Node {
+  std::string name, pool;
+  std::string key;          ///< The fingerprint of the host's public key (enlist/wire/identity.hpp).
+  std::string node_conf{};  ///< Words of --conf for this node alone.
+  std::uint64_t registrations = 0;
+  bool revoked = false;
+  core::WallTime joined{};
+  Report report{};          ///< The last report; empty before the first.
+  /// The process that was confirmed last (Report::instance_id); "": none yet. From then on a missing record means kLost.
+  std::string confirmed{};
+  Phase phase = Phase::kPending;
+  std::string message{};    ///< Why it is in this phase: one line for people.
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+/// A one-time token. The store keeps the digest of its secret, never the secret.
+struct Token {
+  std::string pool;
+  core::WallTime expires{};
+  int uses_left = 1;
+  friend bool operator==(const Token&, const Token&) = default;
+};
+
+[[nodiscard]] std::string_view to_string(Phase phase);  ///< "Confirming".
+[[nodiscard]] std::optional<Phase> phase_from(std::string_view text);
+
+}  // namespace enlist

@@ -1,0 +1,52 @@
+// What agents, people and the coordinator say to each other: JSON over HTTPS. Unknown members are ignored, so that versions mix.
+//
+// Listener for joining (the client presents its own key; the server's key is pinned by the token):
+//   POST /v1/join        JoinRequest -> JoinReply. 401 bad token, 409 the key has joined elsewhere, 422 anything else.
+// Listener for agents and administrators (mutual TLS with registered keys):
+//   POST /v1/sync        Sync -> Desired + revision. Waits up to `wait_ms` for a revision other than `revision`.
+//   GET  /v1/key         the auth key: {"file": "slurm.key", "revision": "...", "content": base64}. Enlisted nodes only.
+//   GET  /v1/pools, POST /v1/pools   administrators only, as are the next ones
+//   GET  /v1/nodes
+//   POST /v1/tokens      {"pool": "gpu", "valid_for_s": 3600, "uses": 1} -> {"token": "enlist1_..."}
+// An error has a body {"error": "one line"}.
+#pragma once
+
+#include <string>
+
+#include "core/json.hpp"
+#include "core/result.hpp"
+#include "enlist/rules/model.hpp"
+
+namespace enlist {
+
+struct JoinRequest {
+  std::string secret;  ///< Of the token.
+  std::string hostname;
+  std::string slurm_version;
+  std::string conf;    ///< The detected words, to refuse what cannot work before anything is started.
+};
+struct JoinReply {
+  std::string node, pool, cluster;
+  std::uint16_t port = 0;  ///< The listener for agents, at the same host.
+};
+struct Sync {
+  Report report;
+  std::string revision{};  ///< Of the Desired that the agent has; "": none.
+  int wait_ms = 0;         ///< 0 to 30,000.
+};
+
+/// Return the JSON of a message, and read it. Reading fails with kInvalid and the member's name.
+core::Json to_json(const Pool& pool);
+core::Json to_json(const Node& node);
+core::Json to_json(const Token& token);
+core::Json to_json(const Report& report);
+core::Json to_json(const Desired& desired);
+core::Json to_json(const JoinRequest& request);
+core::Json to_json(const JoinReply& reply);
+core::Json to_json(const Sync& sync);
+template <class T>
+core::Result<T> from_json(const core::Json& json);  ///< Of the types above.
+/// Returns the revision of a Desired: a digest of its content.
+std::string revision_of(const Desired& desired);
+
+}  // namespace enlist
