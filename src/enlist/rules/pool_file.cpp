@@ -200,8 +200,7 @@ class Changes {
     std::string& text = out_.text;
     if (!text.empty() && text.back() != '\n') text += '\n';
     // A last line that is continued would swallow the first new one.
-    const std::size_t last = text.find_last_not_of(" \t\r\v\f\n");
-    if (last != std::string::npos && text[last] == '\\') text += '\n';
+    if (included_files(text + "Include x\n").size() == included_files(text).size()) text += '\n';
     text += added_;
   }
 

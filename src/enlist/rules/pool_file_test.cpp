@@ -128,6 +128,8 @@ TEST(Preflight, TheLastLineMayEndAnyhow) {
   EXPECT_EQ(check(lines + "MailProg=/a \\").text, lines + "MailProg=/a \\\n\nInclude slurm-enlist.conf\n")
       << "else the line would be part of the one before";
   EXPECT_EQ(check(lines + "MailProg=/a \\\n").text, lines + "MailProg=/a \\\n\nInclude slurm-enlist.conf\n");
+  EXPECT_EQ(check(lines + "MailProg=/a \\ # b\n").text, lines + "MailProg=/a \\ # b\n\nInclude slurm-enlist.conf\n");
+  EXPECT_EQ(check(lines + "# a \\\n").text, lines + "# a \\\nInclude slurm-enlist.conf\n") << "a comment is not continued";
 }
 
 TEST(Preflight, ExtendsListsWhereverTheyStand) {
