@@ -1,4 +1,7 @@
-// Judges in which phase a node is, from its record and from what Slurm shows. Pure.
+// Judges in which phase a node is, from its record and from what Slurm shows.
+//
+// Folder src/enlist/rules: the rules of enlistment, shared by the coordinator, the agent and the Juju charms. No I/O. Uses
+// slurm_plan and core.
 #pragma once
 
 #include <optional>
@@ -13,11 +16,19 @@ namespace enlist {
 /// Reason of the gate: a node registers drained with this hold, and is opened after it was confirmed.
 inline constexpr std::string_view kGate = "joining";
 
+/// Since when neither the agent nor slurmd has been heard of before a node is silent.
+inline constexpr core::Duration kSilentAfter{120'000};
+
 struct Judged {
-  Phase phase = Phase::kPending;
-  std::string message;
-  bool open_gate = false;       ///< The node is confirmed, its check has passed, and only our gate keeps it drained.
-  bool register_again = false;  ///< The record has vanished while slurmd runs: it must register again, once.
+  Phase phase = Phase::kPending;  ///< kEnlisted and kReady: the process of the report is confirmed.
+  std::string message;  ///< Why: one line for people, the same as long as nothing changes. "": there is nothing to say.
+  /// The node is confirmed and responds, its check has passed, and only our gate keeps it drained. The snapshot may be seconds
+  /// old: the act that opens the node looks at its reason again.
+  bool open_gate = false;
+  /// The record has vanished while slurmd runs: it must register again, once. Node::registrations grows by one, and the phase
+  /// is stored, before judge is called again. The result is true again only after the agent has carried that out and the node
+  /// was seen in Slurm.
+  bool register_again = false;
 };
 
 struct JudgeInput {
@@ -25,15 +36,24 @@ struct JudgeInput {
   /// Null or incomplete: Slurm is not known. Then the phase stays, and the message says that Slurm does not answer.
   slurm::SnapshotPtr slurm;
   /// Since when this process has seen the report's slurmd run without being confirmed; nullopt: it is confirmed or not running.
+  /// Begins again with another instance id, and when the report shows a registration as carried out.
   std::optional<core::MonoTime> running_since;
-  std::optional<core::MonoTime> heard_at;  ///< When the agent last reported to this process; nullopt: not yet.
+  /// When the agent last reported to this process. nullopt: not yet, and the node is not called silent. A coordinator that has
+  /// run for a while passes its own start instead.
+  std::optional<core::MonoTime> heard_at;
   core::MonoTime now;
-  core::Duration refused_after{10000};  ///< Slurm takes a node within a second. It tells nobody when it refuses one.
+  /// Slurm takes a node within a second, and tells nobody when it refuses one. A cause that is known is reported before this
+  /// time.
+  core::Duration refused_after{10'000};
   std::optional<std::size_t> max_node_count;  ///< MaxNodeCount of slurmctld, if known, to name a full table as the cause.
 };
 
 /// Returns the phase. Confirmed means: Slurm's record has the instance id of the report, the pool among its features and its
 /// partitions, at least the CPUs and the memory of Report::conf, and is not INVALID_REG.
 [[nodiscard]] Judged judge(const JudgeInput& input);
+
+/// Returns why slurmctld does not talk to a slurmd of this version; "" if it does, or if a version cannot be read. slurmd must
+/// not be newer, and at most three major releases older (Slurm's Upgrade Guide, 24.11 and later). Versions are like "26.05.1".
+[[nodiscard]] std::string version_problem(std::string_view slurmd, std::string_view slurmctld);
 
 }  // namespace enlist

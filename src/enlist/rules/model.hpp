@@ -1,7 +1,4 @@
 // What the coordinator and the agents know of pools and their nodes, as data. Pure: no I/O.
-//
-// Folder src/enlist/rules: the rules of enlistment, shared by the coordinator, the agent and the Juju charms. Uses slurm_plan
-// and core.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +24,14 @@ struct Pool {
 /// What an agent says of its host. The coordinator believes an agent about its own node only.
 struct Report {
   std::string hostname, boot_id;
-  std::string slurm_version{};  ///< Of the installed slurmd: "26.05.1".
-  std::string conf{};           ///< The value of --conf with which slurmd was started; "": it was not started.
-  std::string instance_id{};    ///< The value of --instance-id: it is new at each start of slurmd by the agent.
-  bool running = false;         ///< slurmd runs.
-  std::string key_revision{};   ///< The revision of the auth key in its file; "": none.
+  std::string slurm_version{};      ///< Of the installed slurmd: "26.05.1".
+  std::string conf{};               ///< The value of --conf with which slurmd was started; "": it was not started.
+  std::string instance_id{};        ///< The value of --instance-id: it is new at each start of slurmd by the agent.
+  bool running = false;             ///< slurmd runs.
+  std::string key_revision{};       ///< The revision of the auth key in its file; "": none.
   std::uint64_t registrations = 0;  ///< The last Desired::registrations that the agent has carried out.
-  std::string error{};          ///< Why slurmd does not run, or what the agent cannot do: one line, no secrets.
-  bool check_passed = false;    ///< The admin's check script has passed, or there is none.
+  std::string error{};              ///< Why slurmd does not run, or what the agent cannot do: one line, no secrets.
+  bool check_passed = false;        ///< The admin's check script has passed, or there is none.
   friend bool operator==(const Report&, const Report&) = default;
 };
 
@@ -73,11 +70,11 @@ struct Node {
   std::uint64_t registrations = 0;
   bool revoked = false;
   core::WallTime joined{};
-  Report report{};          ///< The last report; empty before the first.
+  Report report{};  ///< The last report; empty before the first.
   /// The process that was confirmed last (Report::instance_id); "": none yet. From then on a missing record means kLost.
   std::string confirmed{};
   Phase phase = Phase::kPending;
-  std::string message{};    ///< Why it is in this phase: one line for people.
+  std::string message{};  ///< Why it is in this phase: one line for people.
   friend bool operator==(const Node&, const Node&) = default;
 };
 

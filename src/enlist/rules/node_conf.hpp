@@ -13,13 +13,15 @@ namespace enlist {
 /// without NodeName, as for --conf. Error: kInvalid if there are no CPUs or no RealMemory.
 [[nodiscard]] core::Result<std::string> detected_conf(std::string_view slurmd_c);
 
-/// Returns the words of `base` with those of `over`, which win. If `over` has any word of the CPU topology (CPUs, Boards, Sockets,
-/// SocketsPerBoard, CoresPerSocket, ThreadsPerCore, Procs), all such words of `base` are dropped, because Slurm would combine
-/// them. Features are united. Error: kInvalid with the word, if slurmd would not start with it (slurm::conf::parse_node_conf), or
-/// if `over` has State, Reason, NodeName, NodeAddr, NodeHostname or Port, which enlistment decides.
+/// Returns the words of `base` with those of `over`, which win. If `over` has any word of the CPU topology (CPUs, Boards,
+/// Sockets, SocketsPerBoard, CoresPerSocket, ThreadsPerCore, Procs), all such words of `base` are dropped, because Slurm would
+/// combine them. Features are united. Error: kInvalid with the word, if slurmd would not start with it
+/// (slurm::conf::parse_node_conf), or if `over` has State, Reason, NodeName, NodeAddr, NodeHostname or Port, which enlistment
+/// decides.
 [[nodiscard]] core::Result<std::string> merged_conf(std::string_view base, std::string_view over);
 
-/// Returns the words for --conf: `words`, the pool among the features, and the gate (State=DRAIN Reason="slurm-enlist: joining").
+/// Returns the words for --conf: `words`, the pool among the features, and the gate (State=DRAIN Reason="slurm-enlist:
+/// joining").
 [[nodiscard]] std::string gated_conf(std::string_view words, std::string_view pool);
 
 /// The arguments of slurmd, in this order: -Z -N node --conf words --conf-server a:1,b:1 --instance-id id.

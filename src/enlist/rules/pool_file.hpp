@@ -15,25 +15,36 @@ namespace enlist {
 /// The name of the include file, beside slurm.conf. slurmctld sends it to configless slurmds because it has no folder.
 inline constexpr std::string_view kPoolFile = "slurm-enlist.conf";
 
-/// Checks the words of a pool's partition: known keys, no PartitionName, no Nodes. Error: kInvalid with the word and what is
-/// allowed.
+/// Checks the words of a pool's partition: known keys, no PartitionName, no Nodes, one line. Error: kInvalid with the word and
+/// what is allowed.
 [[nodiscard]] core::Result<void> check_partition_conf(std::string_view words);
 
-/// Returns the file: for each pool, by name, "NodeSet=X Feature=X" and "PartitionName=X Nodes=X ...", and last the hidden partition
-/// that tells which file slurmctld has loaded (slurm/conf/loaded.hpp, Owner::kEnlistment).
+/// Returns the file: "NodeSet=X Feature=X" for each pool, by name, "PartitionName=X Nodes=X ..." for each pool, and last the
+/// hidden partition that tells which file slurmctld has loaded (slurm/conf/loaded.hpp, Owner::kEnlistment). The same pools give
+/// the same text.
 [[nodiscard]] std::string pool_file(const std::map<std::string, Pool>& pools);
 /// Returns the hash in the marker of a file; "" if it has none.
 [[nodiscard]] std::string hash_of(std::string_view pool_file);
 
 /// What `coordinator init` finds in a slurm.conf.
 struct Preflight {
-  std::vector<std::string> problems;  ///< What init cannot set: named with the key, the value, and what is needed (auth/munge ...).
-  std::vector<std::string> changes;   ///< What `text` changes: one line for people each.
-  std::string text;                   ///< The slurm.conf with the changes; comments and the order of lines stay.
+  std::vector<std::string>
+      problems;  ///< What init cannot set: named with the key, the value, and what is needed (auth/munge ...).
+  std::vector<std::string> changes;  ///< What `text` changes: one line for people each.
+  std::string text;                  ///< The slurm.conf with the changes; comments and the order of lines stay.
+  std::string jwt_key;               ///< The path of the key for JWTs that slurmctld has with `text`.
 };
-/// Checks slurm.conf for what joining needs: `Include slurm-enlist.conf` last, MaxNodeCount (by default `max_nodes`), enable_configless
-/// in SlurmctldParameters, SelectType select/cons_tres, AuthType auth/slurm, AuthAltTypes auth/jwt with a jwt_key, and cred/slurm.
-/// auth/munge and other select plugins are problems. `jwt_key`: the path to set if there is none.
-[[nodiscard]] Preflight preflight(std::string_view slurm_conf, std::size_t max_nodes, std::string_view jwt_key);
+/// Checks slurm.conf for what joining needs: `Include slurm-enlist.conf` (added as the last line), MaxNodeCount (at least
+/// `max_nodes`, as far as Slurm allows it), enable_configless in SlurmctldParameters, SelectType select/cons_tres (the
+/// default), AuthType auth/slurm, AuthAltTypes auth/jwt with a jwt_key, and cred/slurm. Another AuthType, also by default, and
+/// other select plugins are problems: they are the administrator's decision. `jwt_key`: the path to set if slurmctld has none.
+///
+/// `included`: the texts of the other files that slurm.conf includes, by the names in its Include lines (included_files()).
+/// Settings count in Slurm's order: the last one wins. Included files are not changed: what would have to change there is a
+/// problem, and so is a file that is not given. A second call with the changed text changes nothing.
+[[nodiscard]] Preflight preflight(std::string_view slurm_conf, std::size_t max_nodes, std::string_view jwt_key,
+                                  const std::map<std::string, std::string>& included = {});
+/// Returns the names in the Include lines of a text, without kPoolFile.
+[[nodiscard]] std::vector<std::string> included_files(std::string_view slurm_conf);
 
 }  // namespace enlist

@@ -12,8 +12,8 @@ namespace enlist {
 /// Files of this program begin with this line. A file without it belongs to somebody else.
 inline constexpr std::string_view kFileMark = "# Written by slurm-enlist. Changes are overwritten.\n";
 
-/// Returns /etc/default/slurmd: SLURMD_OPTIONS="..." quoted as systemd reads an EnvironmentFile, and as it splits $SLURMD_OPTIONS
-/// into words afterwards (systemd.exec(5), systemd.service(5)).
+/// Returns /etc/default/slurmd: SLURMD_OPTIONS="..." quoted as systemd reads an EnvironmentFile, and as it splits
+/// $SLURMD_OPTIONS into words afterwards (systemd.exec(5), systemd.service(5)).
 [[nodiscard]] std::string defaults_file(const std::vector<std::string>& arguments);
 /// Reads the arguments back. Error: kInvalid if the file has no SLURMD_OPTIONS or was quoted by somebody else's rules.
 [[nodiscard]] core::Result<std::vector<std::string>> arguments_of(std::string_view defaults_file);

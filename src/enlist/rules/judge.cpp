@@ -1,0 +1,276 @@
+#include "enlist/rules/judge.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "enlist/rules/text.hpp"
+#include "slurm/conf/conf.hpp"
+#include "slurm/holds.hpp"
+
+namespace enlist {
+namespace {
+
+using slurm::Holds;
+using slurm::Owner;
+
+/// The number of a major release: one every May and November. nullopt: the version cannot be read.
+std::optional<int> release_number(std::string_view version) {
+  int year = 0, month = 0;
+  const auto [dot, error] = std::from_chars(version.data(), version.data() + version.size(), year);
+  if (error != std::errc() || dot == version.data() + version.size() || *dot != '.') return std::nullopt;
+  if (std::from_chars(dot + 1, version.data() + version.size(), month).ec != std::errc()) return std::nullopt;
+  return year * 2 + (month > 6 ? 1 : 0);
+}
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+/// Judges one node. Every function returns the phase with its message.
+class Judging {
+ public:
+  explicit Judging(const JudgeInput& input)
+      : in_(input),
+        node_(input.node),
+        report_(input.node.report),
+        record_(input.slurm ? input.slurm->node(node_.name) : nullptr) {}
+
+  [[nodiscard]] Judged judge() const {
+    if (node_.revoked) return stays("its key is revoked");
+    if (!in_.slurm || !in_.slurm->complete()) return stays(slurm_is_silent());
+    if (agent_silent() && (record_ == nullptr || not_responding())) return {.phase = Phase::kSilent, .message = silence()};
+    Judged out = report_.running ? running() : not_running();
+    // What the agent cannot do is seen although slurmd runs.
+    if (report_.running && !report_.error.empty()) add(out.message, "the agent reports: " + report_.error);
+    if (agent_silent()) add(out.message, "its agent has not reported for two minutes");
+    return out;
+  }
+
+ private:
+  static void add(std::string& message, const std::string& more) { message += (message.empty() ? "" : "; ") + more; }
+  [[nodiscard]] Judged stays(std::string why) const { return {.phase = node_.phase, .message = std::move(why)}; }
+
+  // --- facts ---
+
+  [[nodiscard]] bool agent_silent() const { return in_.heard_at && in_.now - *in_.heard_at >= kSilentAfter; }
+  [[nodiscard]] bool not_responding() const { return record_->state.has("NOT_RESPONDING"); }
+  /// True if Slurm was asked since slurmd runs.
+  [[nodiscard]] bool asked_since() const { return in_.running_since && in_.slurm->requested_at > *in_.running_since; }
+  /// True if slurmd has run for the limit, too.
+  [[nodiscard]] bool waited() const { return asked_since() && in_.now - *in_.running_since >= in_.refused_after; }
+  [[nodiscard]] std::string limit() const { return std::to_string(in_.refused_after.count() / 1000) + " s"; }
+
+  [[nodiscard]] std::string slurm_is_silent() const {
+    const std::string why = in_.slurm && !in_.slurm->error.empty() ? ": " + in_.slurm->error : "";
+    std::string out = "Slurm does not answer" + why;
+    if (!report_.running && !report_.error.empty()) add(out, "slurmd does not run: " + report_.error);
+    return out;
+  }
+  [[nodiscard]] std::string silence() const {
+    const std::string slurmd =
+        record_ == nullptr ? "Slurm has no record of the node" : "slurmd does not respond to Slurm either";
+    return "its agent has not reported for two minutes, and " + slurmd;
+  }
+
+  // --- slurmd does not run, as the agent says ---
+
+  [[nodiscard]] Judged not_running() const {
+    if (!report_.error.empty()) return {.phase = Phase::kRefused, .message = "slurmd does not run: " + report_.error};
+    const bool reported = report_ != Report{};
+    if (!reported && record_ != nullptr && node_.confirmed.empty())
+      return {.phase = Phase::kImpostor,
+              .message = "Slurm has a node of this name, which never was on this host" + whereabouts()};
+    if (!reported) return {.phase = Phase::kPending, .message = "its agent has not reported yet"};
+    if (report_.instance_id.empty()) return {.phase = Phase::kStarting, .message = "the agent prepares slurmd"};
+    return {.phase = Phase::kStarting, .message = "slurmd does not run; the agent starts it"};
+  }
+
+  // --- slurmd runs ---
+
+  [[nodiscard]] Judged running() const {
+    if (record_ == nullptr) return node_.confirmed.empty() ? unseen() : vanished();
+    if (record_->instance_id != report_.instance_id || report_.instance_id.empty()) return other_process();
+    if (auto bad = invalid()) return *std::move(bad);
+    if (!has(record_->partitions, node_.pool)) return outside();
+    return confirmed();
+  }
+
+  [[nodiscard]] Judged unseen() const {
+    std::string cause = sure_cause();
+    if (!cause.empty()) return {.phase = Phase::kRefused, .message = std::move(cause)};
+    if (waited()) return {.phase = Phase::kRefused, .message = likely_cause()};
+    return {.phase = Phase::kConfirming, .message = "slurmd runs; Slurm does not show it yet"};
+  }
+
+  [[nodiscard]] Judged vanished() const {
+    const std::string lost = "Slurm has lost the record of the node";
+    const bool registers_itself = report_.instance_id != node_.confirmed;
+    if (registers_itself && !waited()) return unseen();
+    if (report_.registrations < node_.registrations)
+      return {.phase = Phase::kLost, .message = lost + "; the agent is asked to register slurmd again"};
+    if (node_.phase != Phase::kLost && node_.phase != Phase::kRefused)
+      return {.phase = Phase::kLost, .message = lost + "; slurmd must register again", .register_again = true};
+    if (node_.phase == Phase::kLost && !waited())
+      return {.phase = Phase::kLost, .message = lost + "; slurmd has registered again, and Slurm does not show it yet"};
+    return {.phase = Phase::kRefused, .message = lost + ". " + why_refused()};
+  }
+
+  [[nodiscard]] std::string why_refused() const {
+    std::string cause = sure_cause();
+    return cause.empty() ? likely_cause() : cause;
+  }
+  /// Returns a cause for which no time has to pass; "": none is known.
+  [[nodiscard]] std::string sure_cause() const {
+    const slurm::Snapshot& slurm = *in_.slurm;
+    if (asked_since() && in_.max_node_count && slurm.nodes.size() >= *in_.max_node_count) {
+      return "Slurm's node table is full: it has " + std::to_string(slurm.nodes.size()) +
+             " nodes, and MaxNodeCount=" + std::to_string(*in_.max_node_count) +
+             ". Raise it in slurm.conf, run scontrol reconfigure, and reload slurmd on the host";
+    }
+    return version_problem(report_.slurm_version, slurm.capabilities.release);
+  }
+  /// slurmctld tells the cause only in its log.
+  [[nodiscard]] std::string likely_cause() const {
+    const std::string refused = "Slurm has not taken the node within " + limit();
+    if (in_.slurm->partitions.contains(node_.name)) {
+      return refused + ": a partition is called " + node_.name + " too, and Slurm refuses a node with the name of a NodeSet";
+    }
+    return refused +
+           ", and does not tell why: see the logs of slurmctld and slurmd. Usual causes are another auth key, a full node "
+           "table "
+           "(MaxNodeCount), and a NodeSet called " +
+           node_.name;
+  }
+
+  [[nodiscard]] Judged other_process() const {
+    if (!waited()) {
+      return {.phase = Phase::kConfirming,
+              .message = "slurmd runs; Slurm shows an earlier slurmd under this name" + whereabouts()};
+    }
+    if (!node_.confirmed.empty() && record_->instance_id == node_.confirmed) {
+      return {.phase = Phase::kRefused,
+              .message = "Slurm still shows the slurmd from before the restart: the new one has not registered within " +
+                         limit() + ". See the logs of slurmctld and slurmd"};
+    }
+    return {.phase = Phase::kImpostor, .message = "Slurm shows another slurmd under this name" + whereabouts()};
+  }
+  /// Returns where Slurm's record says that the slurmd is: " (host h, address a)".
+  [[nodiscard]] std::string whereabouts() const {
+    std::string out;
+    if (!record_->hostname.empty()) out += "host " + record_->hostname;
+    if (!record_->address.empty()) out += (out.empty() ? "" : ", ") + std::string("address ") + record_->address;
+    return out.empty() ? "" : " (" + out + ")";
+  }
+
+  /// Returns kInvalid if Slurm's record is not what was asked for.
+  [[nodiscard]] std::optional<Judged> invalid() const {
+    const auto bad = [](std::string message) { return Judged{.phase = Phase::kInvalid, .message = std::move(message)}; };
+    if (record_->state.has("INVALID_REG")) {
+      const bool told = !record_->reason.empty() && !slurm::held_by(record_->reason, Owner::kEnlistment);
+      return bad("Slurm has marked the registration as invalid (INVALID_REG): " +
+                 (told ? record_->reason : "slurmctld's log tells why"));
+    }
+    if (!has(record_->features, node_.pool))
+      return bad("Slurm's record lacks the feature " + node_.pool + ", so that the node is not in its pool");
+    const Resources asked = asked_for();
+    const auto less = [&](std::int64_t has, std::uint64_t wanted, const char* what) {
+      return bad("Slurm's record has " + std::to_string(has) + " " + what + " of " + std::to_string(wanted) +
+                 ": it is from before the configuration, which Slurm reads only for a new record");
+    };
+    if (static_cast<std::uint64_t>(std::max<std::int64_t>(record_->cpus, 0)) < asked.cpus)
+      return less(record_->cpus, asked.cpus, "CPUs");
+    if (static_cast<std::uint64_t>(std::max<std::int64_t>(record_->real_memory_mib, 0)) < asked.memory_mib)
+      return less(record_->real_memory_mib, asked.memory_mib, "MiB of memory");
+    return std::nullopt;
+  }
+  [[nodiscard]] Judged outside() const {
+    // The file of a new pool takes a reconfigure, after which Slurm puts the node into the partition.
+    const bool early = !waited() && node_.phase != Phase::kReady && node_.phase != Phase::kInvalid;
+    const bool there = in_.slurm->partitions.contains(node_.pool);
+    return {.phase = early ? Phase::kConfirming : Phase::kInvalid,
+            .message =
+                there ? "Slurm has the node outside of the partition " + node_.pool : "Slurm has no partition " + node_.pool};
+  }
+
+  struct Resources {
+    std::uint64_t cpus = 0, memory_mib = 0;  ///< 0: not asked for.
+  };
+  [[nodiscard]] Resources asked_for() const {
+    Resources out;
+    std::uint64_t boards = 1, sockets = 0, cores = 0, threads = 1;
+    for (const slurm::conf::Setting& setting : slurm::conf::parse_node_conf(report_.conf).settings) {
+      const std::uint64_t number = whole_number(setting.value).value_or(0);
+      if (setting.key == "CPUs" || setting.key == "Procs") out.cpus = number;
+      if (setting.key == "RealMemory") out.memory_mib = number;
+      if (setting.key == "Boards") boards = number;
+      if (setting.key == "Sockets" || setting.key == "SocketsPerBoard") sockets = number;
+      if (setting.key == "CoresPerSocket") cores = number;
+      if (setting.key == "ThreadsPerCore") threads = number;
+      if (setting.key == "Sockets") boards = 1;
+    }
+    if (out.cpus == 0) out.cpus = boards * sockets * cores * threads;
+    return out;
+  }
+
+  // --- confirmed ---
+
+  [[nodiscard]] Judged confirmed() const {
+    const std::string& reason = record_->reason;
+    const Holds holds = Holds::read(reason);
+    const bool gated = record_->state.drains() && holds.why(Owner::kEnlistment) == kGate;
+    if (gated) return at_the_gate(holds.others_than(Owner::kEnlistment));
+    Judged out{.phase = Phase::kReady, .message = state_words()};
+    if (record_->state.drains()) {
+      // The hold is not ours to undo, whoever set it.
+      add(out.message, "it is drained by somebody else: " + (reason.empty() ? "no reason given" : reason));
+    } else if ((record_->state.base == "DOWN" || record_->state.has("FAIL")) && !reason.empty()) {
+      add(out.message, reason);
+    }
+    return out;
+  }
+
+  [[nodiscard]] Judged at_the_gate(bool others) const {
+    Judged out{.phase = Phase::kEnlisted, .message = state_words()};
+    if (others) {
+      add(out.message, "it is drained by others too: " + slurm::said_by_others(record_->reason, Owner::kEnlistment));
+    } else if (!report_.check_passed) {
+      add(out.message, "its check has not passed yet");
+    } else if (out.message.empty()) {
+      out.message = "it is confirmed; the gate opens";
+      out.open_gate = true;
+    }
+    return out;
+  }
+
+  /// Returns why the state alone keeps jobs away; "": it does not. Slurm marks a node down that is undrained before it
+  /// responds.
+  [[nodiscard]] std::string state_words() const {
+    const std::string& base = record_->state.base;
+    if (not_responding()) return "Slurm shows it as " + base + ", and slurmd does not respond";
+    const bool works = base == "IDLE" || base == "MIXED" || base == "ALLOCATED";
+    if (!works) return "Slurm shows it as " + base;
+    return record_->state.has("FAIL") ? "Slurm shows it as FAIL" : "";
+  }
+
+  const JudgeInput& in_;
+  const Node& node_;
+  const Report& report_;
+  const slurm::Node* record_;
+};
+
+}  // namespace
+
+std::string version_problem(std::string_view slurmd, std::string_view slurmctld) {
+  const std::optional<int> node = release_number(slurmd), controller = release_number(slurmctld);
+  if (!node || !controller) return {};
+  const std::string versions = "slurmd is " + shown(slurmd) + " and slurmctld is " + shown(slurmctld);
+  if (*node > *controller) return versions + ": slurmd must not be newer";
+  if (*node < *controller - 3) return versions + ": slurmd must be at most three major releases older";
+  return {};
+}
+
+Judged judge(const JudgeInput& input) {
+  return Judging(input).judge();
+}
+
+}  // namespace enlist

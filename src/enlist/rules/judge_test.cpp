@@ -1,0 +1,662 @@
+#include "enlist/rules/judge.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "enlist/rules/node_conf.hpp"
+#include "slurm/holds.hpp"
+
+namespace enlist {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr core::MonoTime kStart{core::Duration{1'000'000}};
+constexpr core::Duration kSecond{1000};
+const std::string kGateReason = slurm::Holds().hold(slurm::Owner::kEnlistment, kGate).reason();
+
+/// One node, as the coordinator and Slurm know it. By default slurmd runs, and Slurm shows it behind the gate.
+struct Case {
+  Node node{.name = "gpu-1", .pool = "gpu", .key = "k"};
+  slurm::Node record;
+  bool in_slurm = true;
+  slurm::Snapshot slurm;
+  std::optional<core::MonoTime> running_since, heard_at = kStart;
+  core::MonoTime now = kStart;
+  std::optional<std::size_t> max_node_count = 1024;
+
+  Case() {
+    node.phase = Phase::kConfirming;
+    node.report = {.hostname = "h",
+                   .boot_id = "b",
+                   .slurm_version = "26.05.1",
+                   .conf = gated_conf("CPUs=8 RealMemory=64000", "gpu"),
+                   .instance_id = "one",
+                   .running = true,
+                   .check_passed = true};
+    record.name = "gpu-1";
+    record.address = "10.0.0.1";
+    record.hostname = "h";
+    record.instance_id = "one";
+    record.reason = kGateReason;
+    record.state = {"IDLE", {"DRAIN", "DYNAMIC_NORM"}};
+    record.features = record.active_features = {"gpu"};
+    record.partitions = {"gpu"};
+    record.cpus = 8;
+    record.real_memory_mib = 64000;
+    slurm.health = slurm::Snapshot::Health::kComplete;
+    slurm.requested_at = kStart;
+    slurm.capabilities.release = "26.05.5";
+    slurm.partitions["gpu"] = {.name = "gpu", .nodes = "gpu", .state = "UP"};
+  }
+  /// slurmd has run for this long without being confirmed.
+  void for_long(core::Duration time) { running_since = now - time; }
+  /// The node was opened, and nothing drains it.
+  void was_ready() {
+    node.phase = Phase::kReady;
+    node.confirmed = "one";
+    record.state.flags = {"DYNAMIC_NORM"};
+    record.reason.clear();
+  }
+  [[nodiscard]] Judged judged() const {
+    slurm::Snapshot snapshot = slurm;
+    if (in_slurm) snapshot.nodes["gpu-1"] = std::make_shared<slurm::Node>(record);
+    return judge({.node = node,
+                  .slurm = std::make_shared<slurm::Snapshot>(snapshot),
+                  .running_since = running_since,
+                  .heard_at = heard_at,
+                  .now = now,
+                  .max_node_count = max_node_count});
+  }
+};
+
+struct Row {
+  const char* name;
+  std::function<void(Case&)> change;
+  Phase phase;
+  const char* message;  ///< A part of it; "=": it is empty.
+  enum Act { kNone, kOpen, kRegister } act = kNone;
+};
+
+const std::vector<Row>& table() {
+  static const std::vector<Row> kTable{
+      // --- slurmd does not run yet ---
+      {"no report yet",
+       [](Case& c) {
+         c.node.report = {};
+         c.node.phase = Phase::kPending;
+         c.in_slurm = false;
+       },
+       Phase::kPending, "its agent has not reported yet"},
+      {"no report yet, and Slurm has the name",
+       [](Case& c) {
+         c.node.report = {};
+         c.node.phase = Phase::kPending;
+       },
+       Phase::kImpostor, "which never was on this host (host h, address 10.0.0.1)"},
+      {"the agent prepares",
+       [](Case& c) {
+         c.node.report = {.hostname = "h", .boot_id = "b"};
+         c.in_slurm = false;
+       },
+       Phase::kStarting, "prepares slurmd"},
+      {"slurmd is started again",
+       [](Case& c) {
+         c.was_ready();
+         c.node.report.running = false;
+       },
+       Phase::kStarting, "the agent starts it"},
+      {"slurmd failed",
+       [](Case& c) {
+         c.node.report.running = false;
+         c.node.report.error = "fatal: no key";
+         c.in_slurm = false;
+       },
+       Phase::kRefused, "slurmd does not run: fatal: no key"},
+      {"slurmd failed, and Slurm still shows it",
+       [](Case& c) {
+         c.was_ready();
+         c.node.report.running = false;
+         c.node.report.error = "disk full";
+       },
+       Phase::kRefused, "slurmd does not run: disk full"},
+
+      // --- slurmd runs, and Slurm does not show it ---
+      {"just started", [](Case& c) { c.in_slurm = false; }, Phase::kConfirming, "Slurm does not show it yet"},
+      {"nine seconds",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(9 * kSecond);
+       },
+       Phase::kConfirming, "Slurm does not show it yet"},
+      {"refused for a reason that only slurmctld knows",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(10 * kSecond);
+       },
+       Phase::kRefused, "not taken the node within 10 s, and does not tell why"},
+      {"refused, and the agent knows more",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(10 * kSecond);
+         c.node.report.error = "slurmd: authentication failed";
+       },
+       Phase::kRefused, "; the agent reports: slurmd: authentication failed"},
+      {"Slurm was not asked since slurmd runs",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(10 * kSecond);
+         c.slurm.requested_at = kStart - 11 * kSecond;
+       },
+       Phase::kConfirming, "Slurm does not show it yet"},
+      {"the table is full",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(kSecond);
+         c.slurm.nodes["other"] = std::make_shared<slurm::Node>();
+         c.max_node_count = 1;
+       },
+       Phase::kRefused, "node table is full: it has 1 nodes, and MaxNodeCount=1"},
+      {"the table has room for one",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(kSecond);
+         c.slurm.nodes["other"] = std::make_shared<slurm::Node>();
+         c.max_node_count = 2;
+       },
+       Phase::kConfirming, "Slurm does not show it yet"},
+      {"the size of the table is not known",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(10 * kSecond);
+         c.max_node_count.reset();
+       },
+       Phase::kRefused, "(MaxNodeCount), and a NodeSet called gpu-1"},
+      {"the table was full before slurmd ran",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(kSecond);
+         c.slurm.requested_at = kStart - 2 * kSecond;
+         c.max_node_count = 0;
+       },
+       Phase::kConfirming, "Slurm does not show it yet"},
+      {"the name of a partition",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.for_long(10 * kSecond);
+         c.slurm.partitions["gpu-1"] = {};
+       },
+       Phase::kRefused, "a partition is called gpu-1 too"},
+      {"slurmd is newer than slurmctld",
+       [](Case& c) {
+         c.in_slurm = false;
+         c.node.report.slurm_version = "26.11.0";
+       },
+       Phase::kRefused, "slurmd is 26.11.0 and slurmctld is 26.05.5: slurmd must not be newer"},
+
+      // --- Slurm shows another process ---
+      {"Slurm shows the process from before a restart",
+       [](Case& c) {
+         c.was_ready();
+         c.node.report.instance_id = "two";
+         c.for_long(kSecond);
+       },
+       Phase::kConfirming, "an earlier slurmd"},
+      {"Slurm shows the process from before a restart for long",
+       [](Case& c) {
+         c.was_ready();
+         c.node.report.instance_id = "two";
+         c.for_long(10 * kSecond);
+       },
+       Phase::kRefused, "Slurm still shows the slurmd from before the restart"},
+      {"another slurmd has the name",
+       [](Case& c) {
+         c.record.instance_id = "other";
+         c.record.hostname = "elsewhere";
+         c.for_long(10 * kSecond);
+       },
+       Phase::kImpostor, "another slurmd under this name (host elsewhere, address 10.0.0.1)"},
+      {"another slurmd has the name of a node that was ready",
+       [](Case& c) {
+         c.was_ready();
+         c.record.instance_id = "other";
+         c.for_long(10 * kSecond);
+       },
+       Phase::kImpostor, "another slurmd under this name"},
+      {"a slurmd without an instance id",
+       [](Case& c) {
+         c.record.instance_id = c.node.report.instance_id = "";
+         c.for_long(10 * kSecond);
+       },
+       Phase::kImpostor, "another slurmd under this name"},
+      {"another slurmd was seen before ours ran",
+       [](Case& c) {
+         c.record.instance_id = "other";
+         c.for_long(10 * kSecond);
+         c.slurm.requested_at = kStart - 11 * kSecond;
+       },
+       Phase::kConfirming, "an earlier slurmd"},
+
+      // --- Slurm shows this process, but not as it was asked for ---
+      {"INVALID_REG with Slurm's reason",
+       [](Case& c) {
+         c.record.state.flags.insert("INVALID_REG");
+         c.record.reason = "Low RealMemory (reported:24105 < 100.00% of configured:90000)";
+       },
+       Phase::kInvalid, "(INVALID_REG): Low RealMemory (reported:24105 < 100.00% of configured:90000)"},
+      {"INVALID_REG behind the gate", [](Case& c) { c.record.state.flags.insert("INVALID_REG"); }, Phase::kInvalid,
+       "(INVALID_REG): slurmctld's log tells why"},
+      {"INVALID_REG of a node that was ready",
+       [](Case& c) {
+         c.was_ready();
+         c.record.state.flags = {"DRAIN", "INVALID_REG"};
+         c.record.reason = "gres/gpu count reported lower than configured (0 < 1)";
+       },
+       Phase::kInvalid, "gres/gpu count reported lower"},
+      {"without the feature", [](Case& c) { c.record.features = {"cpu"}; }, Phase::kInvalid, "lacks the feature gpu"},
+      {"the partition is not there yet",
+       [](Case& c) {
+         c.record.partitions.clear();
+         c.slurm.partitions.clear();
+       },
+       Phase::kConfirming, "Slurm has no partition gpu"},
+      {"the partition does not come",
+       [](Case& c) {
+         c.record.partitions.clear();
+         c.slurm.partitions.clear();
+         c.for_long(10 * kSecond);
+       },
+       Phase::kInvalid, "Slurm has no partition gpu"},
+      {"the partition of a node that was ready is gone",
+       [](Case& c) {
+         c.was_ready();
+         c.record.partitions.clear();
+         c.slurm.partitions.clear();
+       },
+       Phase::kInvalid, "Slurm has no partition gpu"},
+      {"outside of the partition",
+       [](Case& c) {
+         c.record.partitions = {"cpu"};
+         c.for_long(10 * kSecond);
+       },
+       Phase::kInvalid, "outside of the partition gpu"},
+      {"fewer CPUs", [](Case& c) { c.record.cpus = 4; }, Phase::kInvalid, "has 4 CPUs of 8"},
+      {"fewer CPUs than the topology has",
+       [](Case& c) {
+         c.node.report.conf = gated_conf("Boards=1 SocketsPerBoard=2 CoresPerSocket=4 ThreadsPerCore=2 RealMemory=1", "gpu");
+       },
+       Phase::kInvalid, "has 8 CPUs of 16"},
+      {"less memory", [](Case& c) { c.record.real_memory_mib = 63999; }, Phase::kInvalid, "has 63999 MiB of memory of 64000"},
+      {"more of both",
+       [](Case& c) {
+         c.record.cpus = 9;
+         c.record.real_memory_mib = 64001;
+       },
+       Phase::kEnlisted, "the gate opens", Row::kOpen},
+      {"neither was asked for",
+       [](Case& c) {
+         c.node.report.conf = gated_conf("", "gpu");
+         c.record.cpus = 1;
+       },
+       Phase::kEnlisted, "the gate opens", Row::kOpen},
+
+      // --- the gate ---
+      {"confirmed", [](Case&) {}, Phase::kEnlisted, "the gate opens", Row::kOpen},
+      {"slurmctld has added its words", [](Case& c) { c.record.reason = kGateReason + " : Not responding"; }, Phase::kEnlisted,
+       "the gate opens", Row::kOpen},
+      {"the check has not passed", [](Case& c) { c.node.report.check_passed = false; }, Phase::kEnlisted,
+       "its check has not passed yet"},
+      {"the check has failed",
+       [](Case& c) {
+         c.node.report.check_passed = false;
+         c.node.report.error = "check: no /scratch";
+       },
+       Phase::kEnlisted, "not passed yet; the agent reports: check: no /scratch"},
+      {"an administrator has drained it behind the gate", [](Case& c) { c.record.reason = "bad disk"; }, Phase::kReady,
+       "drained by somebody else: bad disk"},
+      {"an administrator has added to the reason", [](Case& c) { c.record.reason = kGateReason + ", bad disk"; }, Phase::kReady,
+       "drained by somebody else: slurm-enlist: joining, bad disk"},
+      {"an administrator has drained it without a reason", [](Case& c) { c.record.reason.clear(); }, Phase::kReady,
+       "drained by somebody else: no reason given"},
+      {"another program holds it too",
+       [](Case& c) {
+         c.record.reason = kGateReason;
+         c.record.reason = "slurm-bridge: pods run there; " + kGateReason;
+       },
+       Phase::kEnlisted, "drained by others too: slurm-bridge: pods run there"},
+      {"another hold of slurm-enlist", [](Case& c) { c.record.reason = "slurm-enlist: it leaves"; }, Phase::kReady,
+       "drained by somebody else: slurm-enlist: it leaves"},
+      {"down behind the gate", [](Case& c) { c.record.state.base = "DOWN"; }, Phase::kEnlisted, "Slurm shows it as DOWN"},
+      {"it has never answered behind the gate", [](Case& c) { c.record.state.flags.insert("NOT_RESPONDING"); },
+       Phase::kEnlisted, "slurmd does not respond"},
+      {"of the future behind the gate", [](Case& c) { c.record.state.base = "FUTURE"; }, Phase::kEnlisted,
+       "Slurm shows it as FUTURE"},
+      {"failed behind the gate", [](Case& c) { c.record.state.flags.insert("FAIL"); }, Phase::kEnlisted,
+       "Slurm shows it as FAIL"},
+      {"the gate is being opened", [](Case& c) { c.record.state.flags.insert("UNDRAIN"); }, Phase::kReady, "="},
+
+      // --- ready ---
+      {"ready", [](Case& c) { c.was_ready(); }, Phase::kReady, "="},
+      {"ready with jobs",
+       [](Case& c) {
+         c.was_ready();
+         c.record.state.base = "MIXED";
+       },
+       Phase::kReady, "="},
+      {"drained by an administrator",
+       [](Case& c) {
+         c.was_ready();
+         c.record.state.flags.insert("DRAIN");
+         c.record.reason = "bad disk";
+       },
+       Phase::kReady, "drained by somebody else: bad disk"},
+      {"drained by Slurm",
+       [](Case& c) {
+         c.was_ready();
+         c.record.state.flags.insert("DRAIN");
+         c.record.reason = "Kill task failed";
+       },
+       Phase::kReady, "drained by somebody else: Kill task failed"},
+      {"set down by an administrator",
+       [](Case& c) {
+         c.was_ready();
+         c.record.state.base = "DOWN";
+         c.record.reason = "bad disk";
+       },
+       Phase::kReady, "Slurm shows it as DOWN; bad disk"},
+      {"ready after a restart of slurmd, for which Slurm ignores --conf",
+       [](Case& c) {
+         c.was_ready();
+         c.node.report.instance_id = c.record.instance_id = "two";
+       },
+       Phase::kReady, "="},
+      {"a reason that is left over does not drain",
+       [](Case& c) {
+         c.was_ready();
+         c.record.reason = kGateReason;
+       },
+       Phase::kReady, "="},
+
+      // --- silence ---
+      {"slurmd does not respond",
+       [](Case& c) {
+         c.was_ready();
+         c.record.state = {"DOWN", {"NOT_RESPONDING", "DYNAMIC_NORM"}};
+         c.record.reason = "Not responding";
+       },
+       Phase::kReady, "Slurm shows it as DOWN, and slurmd does not respond; Not responding"},
+      {"slurmd does not respond, and the agent has been silent for less than the limit",
+       [](Case& c) {
+         c.was_ready();
+         c.record.state = {"DOWN", {"NOT_RESPONDING"}};
+         c.heard_at = kStart - 119 * kSecond;
+       },
+       Phase::kReady, "slurmd does not respond"},
+      {"slurmd and the agent are silent",
+       [](Case& c) {
+         c.was_ready();
+         c.record.state = {"DOWN", {"NOT_RESPONDING"}};
+         c.heard_at = kStart - 120 * kSecond;
+       },
+       Phase::kSilent, "slurmd does not respond to Slurm either"},
+      {"only the agent is silent",
+       [](Case& c) {
+         c.was_ready();
+         c.heard_at = kStart - 120 * kSecond;
+       },
+       Phase::kReady, "its agent has not reported for two minutes"},
+      {"the agent has not reported to this process",
+       [](Case& c) {
+         c.was_ready();
+         c.record.state = {"DOWN", {"NOT_RESPONDING"}};
+         c.heard_at.reset();
+       },
+       Phase::kReady, "slurmd does not respond"},
+      {"the agent is silent before slurmd ran",
+       [](Case& c) {
+         c.node.report = {};
+         c.in_slurm = false;
+         c.heard_at = kStart - 120 * kSecond;
+       },
+       Phase::kSilent, "Slurm has no record of the node"},
+      {"a silent node is lost as well",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.heard_at = kStart - 120 * kSecond;
+       },
+       Phase::kSilent, "Slurm has no record of the node"},
+      {"a silent node is back",
+       [](Case& c) {
+         c.was_ready();
+         c.node.phase = Phase::kSilent;
+       },
+       Phase::kReady, "="},
+
+      // --- lost ---
+      {"the record has vanished",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+       },
+       Phase::kLost, "slurmd must register again", Row::kRegister},
+      {"the agent has not registered it again yet",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kLost;
+         c.node.registrations = 1;
+       },
+       Phase::kLost, "the agent is asked to register slurmd again"},
+      {"not even if the phase was stored differently",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.registrations = 1;
+       },
+       Phase::kLost, "the agent is asked to register slurmd again"},
+      {"the agent has registered it again",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kLost;
+         c.node.registrations = c.node.report.registrations = 1;
+         c.for_long(kSecond);
+       },
+       Phase::kLost, "Slurm does not show it yet"},
+      {"it was registered again in vain",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kLost;
+         c.node.registrations = c.node.report.registrations = 1;
+         c.for_long(10 * kSecond);
+       },
+       Phase::kRefused, "Slurm has lost the record of the node. Slurm has not taken the node within 10 s"},
+      {"it stays refused",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kRefused;
+         c.node.registrations = c.node.report.registrations = 1;
+         c.for_long(20 * kSecond);
+       },
+       Phase::kRefused, "Slurm has lost the record of the node. "},
+      {"lost for the second time",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.registrations = c.node.report.registrations = 1;
+       },
+       Phase::kLost, "slurmd must register again", Row::kRegister},
+      {"a lost node is back behind the gate",
+       [](Case& c) {
+         c.node.phase = Phase::kLost;
+         c.node.confirmed = "one";
+         c.node.registrations = c.node.report.registrations = 1;
+       },
+       Phase::kEnlisted, "the gate opens", Row::kOpen},
+      {"a new process registers by itself",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.report.instance_id = "two";
+         c.for_long(kSecond);
+       },
+       Phase::kConfirming, "Slurm does not show it yet"},
+      {"a new process has not registered by itself",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.phase = Phase::kConfirming;
+         c.node.report.instance_id = "two";
+         c.for_long(10 * kSecond);
+       },
+       Phase::kLost, "slurmd must register again", Row::kRegister},
+      {"the record has vanished while slurmd does not run",
+       [](Case& c) {
+         c.was_ready();
+         c.in_slurm = false;
+         c.node.report.running = false;
+       },
+       Phase::kStarting, "the agent starts it"},
+      {"never confirmed is never lost", [](Case& c) { c.in_slurm = false; }, Phase::kConfirming, "Slurm does not show it yet"},
+  };
+  return kTable;
+}
+
+TEST(Judge, DecidesEachCase) {
+  for (const Row& row : table()) {
+    SCOPED_TRACE(row.name);
+    Case c;
+    row.change(c);
+    const Judged judged = c.judged();
+    EXPECT_EQ(to_string(judged.phase), to_string(row.phase));
+    if (std::string_view(row.message) == "=") {
+      EXPECT_EQ(judged.message, "");
+    } else {
+      EXPECT_THAT(judged.message, HasSubstr(row.message));
+    }
+    EXPECT_EQ(judged.message.find('\n'), std::string::npos);
+    EXPECT_EQ(judged.open_gate, row.act == Row::kOpen);
+    EXPECT_EQ(judged.register_again, row.act == Row::kRegister);
+  }
+}
+
+TEST(Judge, WithoutSlurmThePhaseStaysAndNothingIsDone) {
+  for (const Row& row : table()) {
+    for (const auto health : {slurm::Snapshot::Health::kNone, slurm::Snapshot::Health::kStale}) {
+      SCOPED_TRACE(row.name);
+      Case c;
+      row.change(c);
+      c.slurm.health = health;
+      c.slurm.error = "connection refused";
+      const Judged judged = c.judged();
+      EXPECT_EQ(judged.phase, c.node.phase);
+      EXPECT_THAT(judged.message, HasSubstr("Slurm does not answer: connection refused"));
+      EXPECT_FALSE(judged.open_gate || judged.register_again);
+    }
+  }
+  Case c;
+  c.node.report.running = false;
+  c.node.report.error = "no slurmd";
+  const Judged judged =
+      judge({.node = c.node, .slurm = nullptr, .running_since = {}, .heard_at = {}, .now = kStart, .max_node_count = {}});
+  EXPECT_EQ(judged.phase, Phase::kConfirming);
+  EXPECT_EQ(judged.message, "Slurm does not answer; slurmd does not run: no slurmd");
+}
+
+TEST(Judge, ARevokedNodeIsLeftAsItIs) {
+  for (const Row& row : table()) {
+    SCOPED_TRACE(row.name);
+    Case c;
+    row.change(c);
+    c.node.revoked = true;
+    const Judged judged = c.judged();
+    EXPECT_EQ(judged.phase, c.node.phase);
+    EXPECT_EQ(judged.message, "its key is revoked");
+    EXPECT_FALSE(judged.open_gate || judged.register_again);
+  }
+}
+
+TEST(Judge, OnlyOurGateAloneIsOpened) {
+  for (const Row& row : table()) {
+    Case c;
+    row.change(c);
+    if (!c.judged().open_gate) continue;
+    SCOPED_TRACE(row.name);
+    for (const char* other : {"bad disk", "", "slurm-enlist: it leaves", "slurm-operator: a; slurm-enlist: joining", "joining",
+                              "slurm-enlist: joining; slurm-enlist: joining", "Slurm-Enlist: joining", "Not responding"}) {
+      Case changed = c;
+      changed.record.reason = other;
+      EXPECT_FALSE(changed.judged().open_gate) << other;
+    }
+    for (const char* base : {"DOWN", "UNKNOWN", "ERROR", "FUTURE", ""}) {
+      Case changed = c;
+      changed.record.state.base = base;
+      EXPECT_FALSE(changed.judged().open_gate) << base;
+    }
+  }
+}
+
+TEST(Judge, AsksOncePerRegistration) {
+  Case c;
+  c.was_ready();
+  c.in_slurm = false;
+  int asked = 0;
+  const auto pass = [&](core::Duration after) {
+    c.now = c.now + after;
+    c.slurm.requested_at = c.now;
+    c.heard_at = c.now;
+    const Judged judged = c.judged();
+    c.node.phase = judged.phase;
+    if (!judged.register_again) return;
+    ++asked;
+    ++c.node.registrations;
+  };
+  for (int i = 0; i < 5; ++i) pass(kSecond);
+  EXPECT_EQ(asked, 1);
+  c.node.report.registrations = 1;
+  c.running_since = c.now;
+  for (int i = 0; i < 30; ++i) pass(kSecond);
+  EXPECT_EQ(asked, 1) << "Slurm has refused it";
+  EXPECT_EQ(c.node.phase, Phase::kRefused);
+  c.in_slurm = true;
+  c.running_since.reset();
+  pass(kSecond);
+  EXPECT_EQ(c.node.phase, Phase::kReady);
+  c.in_slurm = false;
+  for (int i = 0; i < 5; ++i) pass(kSecond);
+  EXPECT_EQ(asked, 2) << "lost again";
+}
+
+TEST(Judge, TheMessageIsTheSameAsLongAsNothingChanges) {
+  for (const Row& row : table()) {
+    SCOPED_TRACE(row.name);
+    Case c;
+    row.change(c);
+    const Judged first = c.judged();
+    if (first.register_again) continue;
+    c.node.phase = first.phase;
+    c.now = c.now + core::Duration{500};
+    const Judged second = c.judged();
+    EXPECT_EQ(second.message, first.message);
+    EXPECT_EQ(second.phase, first.phase);
+  }
+}
+
+TEST(Versions, SlurmdMayBeOlderButNotNewer) {
+  for (const char* slurmd : {"26.05.9", "26.05.0", "25.11.8-0pre1", "25.05.1", "24.11.0"})
+    EXPECT_EQ(version_problem(slurmd, "26.05.1"), "") << slurmd;
+  EXPECT_THAT(version_problem("26.11.0", "26.05.1"), HasSubstr("must not be newer"));
+  EXPECT_THAT(version_problem("24.05.8", "26.05.1"), HasSubstr("at most three major releases older"));
+  for (const char* unknown : {"", "slurm", "26", "26.", "x.05"}) {
+    EXPECT_EQ(version_problem(unknown, "26.05.1"), "") << unknown;
+    EXPECT_EQ(version_problem("26.05.1", unknown), "") << unknown;
+  }
+}
+
+}  // namespace
+}  // namespace enlist

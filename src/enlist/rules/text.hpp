@@ -1,0 +1,23 @@
+// Small readers of Slurm's words, for the rules.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace enlist {
+
+/// Compares ASCII letters without their case, as Slurm compares keys.
+[[nodiscard]] bool same_word(std::string_view a, std::string_view b);
+/// Returns the items of "a, b,c" without blanks around them. Empty items are left out.
+[[nodiscard]] std::vector<std::string> list_items(std::string_view list);
+/// Returns "a,b,c".
+[[nodiscard]] std::string comma_list(const std::vector<std::string>& items);
+/// Returns a whole number as slurm.conf has them: "64" or "64k" (65536). nullopt: it is none, or it is too large.
+[[nodiscard]] std::optional<std::uint64_t> whole_number(std::string_view text);
+/// Returns the text for a message: at most 60 characters, without control characters.
+[[nodiscard]] std::string shown(std::string_view text);
+
+}  // namespace enlist
