@@ -1,5 +1,8 @@
 // The keys by which the coordinator and the hosts know each other. No authority signs them: whoever knows a key's fingerprint
 // knows its owner, and forgetting the fingerprint is the revocation. So a host that was off for months returns.
+//
+// Folder src/enlist/wire: what agents, administrators and the coordinator say to each other, and how they know each other. Uses
+// enlist/rules, net and core.
 #pragma once
 
 #include <filesystem>

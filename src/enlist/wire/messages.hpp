@@ -1,5 +1,4 @@
-// What agents, people and the coordinator say to each other: JSON over HTTPS. Unknown members are ignored, so that versions
-// mix.
+// What agents, people and the coordinator say to each other: JSON over HTTPS. Versions mix: unknown members are ignored.
 //
 // Listener for joining (the client presents its own key; the server's key is pinned by the token):
 //   POST /v1/join        JoinRequest -> JoinReply. 401 bad token, 409 the key has joined elsewhere, 422 anything else.
