@@ -56,6 +56,8 @@ sees_no kube slurm/model.hpp api/kinds.hpp slinky/names.hpp
 sees_no slurm kube/object.hpp api/kinds.hpp slinky/names.hpp
 sees_no slinky operator/common/children.hpp
 sees_no example kube/object.hpp kube/app/app.hpp slurm/model.hpp api/kinds.hpp slinky/names.hpp run/shell/shell.hpp
+sees_no enlist_wire enlist/store/store.hpp kube/object.hpp run/controller.hpp
+sees_no enlist_store enlist/host/host.hpp kube/object.hpp run/controller.hpp
 sees_no example_plan example/folder.hpp run/controller.hpp
 sees_no operator_common operator/nodeset/plan.hpp
 sees_no bridge_jobs bridge/gangs/plan.hpp

@@ -300,6 +300,8 @@ struct BeastTransport::Impl : std::enable_shared_from_this<BeastTransport::Impl>
   std::uint64_t opened = 0;
 
   static core::Result<TlsContext> make_tls(const Endpoint& e) {
+    if (e.scheme == "http" && !e.tls.pinned_key.empty())
+      return fail(core::ErrorCode::kInvalid, "scheme \"http\" with a pinned key, must be https");
     if (e.scheme == "http") return TlsContext();
     if (e.scheme != "https")
       return fail(core::ErrorCode::kInvalid, fmt::format("scheme \"{}\", must be http or https", e.scheme));

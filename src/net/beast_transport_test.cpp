@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 #include <filesystem>
@@ -15,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "net/certificate.hpp"
 #include "net/http_server.hpp"
 #include "net/testing/identity.hpp"
 #include "net/testing/loop_test.hpp"
@@ -668,6 +671,166 @@ TEST_F(TlsTest, StreamsAndLargeBodies) {
   const auto reply = fetch(transport, {"POST", "/", {}, std::string(50'000, 'y')});
   ASSERT_TRUE(reply) << reply.error().message;
   EXPECT_EQ(reply->body, std::string(5'000'000, 'y'));
+}
+
+/// A client that tries to resume its session, which BeastTransport never does. Blocks, so it has a thread of its own.
+struct ResumingClient {
+  ResumingClient(const SelfSigned& id, int version) : context(SSL_CTX_new(TLS_client_method())) {
+    SSL_CTX_set_max_proto_version(context, version);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT);
+    BIO* cert = BIO_new_mem_buf(id.cert.data(), static_cast<int>(id.cert.size()));
+    BIO* key = BIO_new_mem_buf(id.key.data(), static_cast<int>(id.key.size()));
+    X509* x509 = PEM_read_bio_X509(cert, nullptr, nullptr, nullptr);
+    EVP_PKEY* pkey = PEM_read_bio_PrivateKey(key, nullptr, nullptr, nullptr);
+    SSL_CTX_use_certificate(context, x509);
+    SSL_CTX_use_PrivateKey(context, pkey);
+    X509_free(x509);
+    EVP_PKEY_free(pkey);
+    BIO_free(cert);
+    BIO_free(key);
+  }
+  ~ResumingClient() {
+    SSL_SESSION_free(session);
+    SSL_CTX_free(context);
+  }
+  ResumingClient(const ResumingClient&) = delete;
+  ResumingClient& operator=(const ResumingClient&) = delete;
+
+  std::string get(std::uint16_t port) {
+    BIO* bio = BIO_new_ssl_connect(context);
+    BIO_set_conn_hostname(bio, ("127.0.0.1:" + std::to_string(port)).c_str());
+    SSL* ssl = nullptr;
+    BIO_get_ssl(bio, &ssl);
+    if (session != nullptr) SSL_set_session(ssl, session);
+    std::string out;
+    if (BIO_do_connect(bio) == 1 && BIO_puts(bio, "GET / HTTP/1.1\r\nconnection: close\r\n\r\n") > 0) {
+      std::array<char, 1024> buffer{};
+      for (int n = 0; (n = BIO_read(bio, buffer.data(), buffer.size())) > 0;)
+        out.append(buffer.data(), static_cast<std::size_t>(n));
+      resumed = SSL_session_reused(ssl) == 1;
+      SSL_SESSION_free(session);
+      session = SSL_get1_session(ssl);
+    }
+    BIO_free_all(bio);
+    return out;
+  }
+
+  SSL_CTX* context;
+  SSL_SESSION* session = nullptr;
+  bool resumed = false;
+};
+
+/// A server that accepts any client and answers with the fingerprint of the client's key.
+struct PinnedTlsTest : NetTest {
+  SelfSigned server_id = make_self_signed("server"), client_id = make_self_signed("client");
+  std::string server_key = fingerprint_of(server_id.cert).value(), client_key = fingerprint_of(client_id.cert).value();
+  int requests = 0;
+  HttpServer server{loop,
+                    {.use_tls = true, .tls = {.cert_pem = server_id.cert, .key_pem = server_id.key, .any_client = true}},
+                    [this](const HttpRequest& request, Responder responder) {
+                      ++requests;
+                      responder.respond({200, {}, "<" + request.peer_key + ">"});
+                    }};
+
+  void SetUp() override { ASSERT_TRUE(server.start()); }
+  Endpoint to(Tls tls) { return {"https", "127.0.0.1", server.port(), std::move(tls)}; }
+  core::Result<HttpResponse> over(Tls tls) {
+    BeastTransport transport(loop, to(std::move(tls)));
+    return fetch(transport, {"POST", "/"});
+  }
+  std::string get(ResumingClient& client) {
+    std::atomic<bool> ended = false;
+    std::string reply;
+    std::thread thread([&] {
+      reply = client.get(server.port());
+      ended = true;
+    });
+    EXPECT_TRUE(run_until([&] { return ended.load(); }));
+    thread.join();
+    return reply;
+  }
+};
+
+TEST_F(PinnedTlsTest, BothSidesKnowEachOtherByTheirKeys) {
+  const auto reply = over({.cert_pem = client_id.cert, .key_pem = client_id.key, .pinned_key = server_key});
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->body, "<" + client_key + ">");
+}
+
+TEST_F(PinnedTlsTest, AClientNeedsNoCertificate) {
+  const auto reply = over({.pinned_key = server_key});
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->body, "<>");
+}
+
+TEST_F(PinnedTlsTest, AnotherServerIsRefusedBeforeAnythingIsSent) {
+  const auto reply = over({.cert_pem = client_id.cert, .key_pem = client_id.key, .pinned_key = client_key});
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, ErrorCode::kUnavailable) << "nothing was sent";
+  EXPECT_THAT(reply.error().message, HasSubstr("certificate refused: the server's key has the fingerprint " + server_key +
+                                               ", expected " + client_key));
+  ASSERT_TRUE(over({.pinned_key = server_key}));
+  EXPECT_EQ(requests, 1);
+}
+
+TEST_F(PinnedTlsTest, DatesAndNamesDoNotMatter) {
+  // From authorities of their own, for other names, and long expired.
+  const core::WallTime then = core::parse_rfc3339("2001-02-03T04:05:06Z").value();
+  const ServerIdentity old = make_server_identity("old", {"elsewhere.example"}, then, then + 1h);
+  ASSERT_TRUE(server.set_tls({.cert_pem = old.cert, .key_pem = old.key, .any_client = true}));
+  const std::string old_key = fingerprint_of(old.cert).value();
+  const auto reply = over({.cert_pem = old.cert, .key_pem = old.key, .pinned_key = old_key});
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->body, "<" + old_key + ">");
+}
+
+TEST_F(PinnedTlsTest, AKeptConnectionKeepsTheKey) {
+  BeastTransport transport(loop, to({.cert_pem = client_id.cert, .key_pem = client_id.key, .pinned_key = server_key}));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(fetch(transport, {})->body, "<" + client_key + ">");
+  EXPECT_EQ(transport.stats().opened, 1U);
+}
+
+TEST_F(PinnedTlsTest, NoSessionIsResumedSoThatTheKeyIsProvenEachTime) {
+  ResumingClient client(client_id, TLS1_3_VERSION);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(get(client), HasSubstr("<" + client_key + ">"));
+    EXPECT_FALSE(client.resumed);
+    ASSERT_NE(client.session, nullptr);
+    EXPECT_EQ(SSL_SESSION_is_resumable(client.session), 0);
+  }
+}
+
+TEST_F(PinnedTlsTest, OlderTlsIsRefused) {
+  ResumingClient client(client_id, TLS1_2_VERSION);
+  EXPECT_EQ(get(client), "");
+  EXPECT_EQ(requests, 0);
+}
+
+TEST_F(PinnedTlsTest, ServersThatAskForNoCertificateSeeNoKey) {
+  ASSERT_TRUE(server.set_tls({.cert_pem = server_id.cert, .key_pem = server_id.key}));
+  EXPECT_EQ(over({.cert_pem = client_id.cert, .key_pem = client_id.key, .pinned_key = server_key})->body, "<>");
+  ASSERT_TRUE(server.set_tls({.ca_pem = client_id.cert, .cert_pem = server_id.cert, .key_pem = server_id.key}));
+  EXPECT_FALSE(over({.pinned_key = server_key}));
+}
+
+TEST_F(PinnedTlsTest, WhatContradictsAPinIsInvalid) {
+  for (const Tls& tls : {Tls{.pinned_key = "abc"}, Tls{.pinned_key = std::string(64, 'A')},
+                         Tls{.ca_pem = server_id.cert, .pinned_key = server_key},
+                         Tls{.insecure_skip_verify = true, .pinned_key = server_key}, Tls{.any_client = true}}) {
+    const auto reply = over(tls);
+    ASSERT_FALSE(reply);
+    EXPECT_EQ(reply.error().code, ErrorCode::kInvalid) << reply.error().message;
+  }
+  BeastTransport plain(loop, {"http", "127.0.0.1", server.port(), {.pinned_key = server_key}});
+  EXPECT_EQ(fetch(plain, {}).error().code, ErrorCode::kInvalid);
+  for (const Tls& tls :
+       {Tls{.ca_pem = client_id.cert, .cert_pem = server_id.cert, .key_pem = server_id.key, .any_client = true},
+        Tls{.cert_pem = server_id.cert, .key_pem = server_id.key, .pinned_key = client_key}, Tls{.any_client = true}}) {
+    const auto refused = server.set_tls(tls);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  }
+  EXPECT_TRUE(over({.pinned_key = server_key})) << "the earlier certificate stays in use";
 }
 
 }  // namespace

@@ -72,6 +72,18 @@ std::vector<Cert> read_certificates(std::string_view pem) {
   return out;
 }
 
+/// Returns the private key; null if it cannot be read.
+Key read_key(std::string_view pem) {
+  Key out(PEM_read_bio_PrivateKey(
+      reader(pem).get(), nullptr, [](char*, int, int, void*) { return 0; }, nullptr));
+  ERR_clear_error();
+  return out;
+}
+
+std::string pem_of(EVP_PKEY* key) {
+  return written([key](BIO* bio) { return PEM_write_bio_PKCS8PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr); });
+}
+
 std::time_t seconds(core::WallTime time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.since_epoch).count();
 }
@@ -117,6 +129,26 @@ core::Result<void> invalid(std::string message) {
   return core::fail(core::ErrorCode::kInvalid, std::move(message));
 }
 
+core::Result<void> check_key(X509* cert, std::string_view key) {
+  const Key own = read_key(key);
+  const bool matches = own && X509_check_private_key(cert, own.get()) == 1;
+  ERR_clear_error();
+  if (!matches) return invalid("the private key is not the certificate's");
+  return {};
+}
+
+SelfSigned self_signed(std::string_view common_name, EVP_PKEY* key) {
+  const core::WallTime start{}, end = core::parse_rfc3339("9999-12-31T23:59:59Z").value();  // RFC 5280: it does not expire.
+  const Cert cert = blank(key, start, end);
+  set_name(X509_get_subject_name(cert.get()), std::string(common_name));
+  must(X509_set_issuer_name(cert.get(), X509_get_subject_name(cert.get())) == 1);
+  add_extension(cert.get(), cert.get(), NID_basic_constraints, "critical,CA:FALSE");
+  add_extension(cert.get(), cert.get(), NID_key_usage, "critical,digitalSignature");
+  add_extension(cert.get(), cert.get(), NID_ext_key_usage, "serverAuth,clientAuth");
+  must(X509_sign(cert.get(), key, EVP_sha256()) > 0);
+  return {pem_of(cert.get()), pem_of(key)};
+}
+
 }  // namespace
 
 ServerIdentity make_server_identity(std::string_view common_name, const std::vector<std::string>& dns_names,
@@ -144,9 +176,41 @@ ServerIdentity make_server_identity(std::string_view common_name, const std::vec
   add_extension(cert.get(), authority.get(), NID_subject_alt_name, alternatives);
   must(X509_sign(cert.get(), authority_key.get(), EVP_sha256()) > 0);
 
-  return {pem_of(authority.get()), pem_of(cert.get()), written([&key](BIO* bio) {
-            return PEM_write_bio_PKCS8PrivateKey(bio, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-          })};
+  return {pem_of(authority.get()), pem_of(cert.get()), pem_of(key.get())};
+}
+
+SelfSigned make_self_signed(std::string_view common_name) {
+  const Key key(EVP_EC_gen("P-256"));
+  must(key != nullptr);
+  return self_signed(common_name, key.get());
+}
+
+core::Result<SelfSigned> make_self_signed(std::string_view common_name, std::string_view key_pem) {
+  const Key key = read_key(key_pem);
+  if (!key || EVP_PKEY_is_a(key.get(), "EC") != 1)
+    return core::fail(core::ErrorCode::kInvalid, "the private key cannot be read, or is on no elliptic curve");
+  return self_signed(common_name, key.get());
+}
+
+std::string fingerprint_of(const X509& cert) {
+  unsigned char* der = nullptr;
+  const int size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(&cert), &der);
+  must(size > 0);
+  std::string out = core::sha256_hex({reinterpret_cast<const char*>(der), static_cast<std::size_t>(size)});
+  OPENSSL_free(der);
+  return out;
+}
+
+core::Result<std::string> fingerprint_of(std::string_view cert_pem) {
+  const Cert cert = next_certificate(reader(cert_pem).get());
+  if (!cert) return core::fail(core::ErrorCode::kInvalid, "there is no certificate");
+  return fingerprint_of(*cert);
+}
+
+core::Result<void> check_pair(std::string_view cert, std::string_view key) {
+  const Cert first = next_certificate(reader(cert).get());
+  if (!first) return invalid("there is no certificate");
+  return check_key(first.get(), key);
 }
 
 std::vector<std::string> split_certificates(std::string_view pem) {
@@ -167,12 +231,7 @@ core::Result<void> check_server(std::string_view cert, std::string_view key, std
                                 const std::string& dns_name, core::WallTime now) {
   const std::vector<Cert> chain = read_certificates(cert);
   if (chain.empty()) return invalid("there is no certificate");
-  const Bio bio = reader(key);
-  const Key own(PEM_read_bio_PrivateKey(
-      bio.get(), nullptr, [](char*, int, int, void*) { return 0; }, nullptr));
-  const bool matches = own && X509_check_private_key(chain.front().get(), own.get()) == 1;
-  ERR_clear_error();
-  if (!matches) return invalid("the private key is not the certificate's");
+  if (auto fits = check_key(chain.front().get(), key); !fits) return fits;
 
   const Store store(X509_STORE_new());
   const StoreContext context(X509_STORE_CTX_new());

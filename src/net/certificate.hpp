@@ -1,7 +1,11 @@
-// Makes and checks certificates of servers. Only clients that were given their authority trust them.
+// Makes and checks certificates: those of servers, which only clients that were given their authority trust, and self-signed
+// ones, whose keys are known by their fingerprints.
 //
 //   const net::ServerIdentity made = net::make_server_identity("my webhook", {"webhook.ns.svc"}, now, now + 90 days);
 //   auto good = net::check_server(made.cert, made.key, made.authority, "webhook.ns.svc", now);
+//
+//   const net::SelfSigned own = net::make_self_signed("host");
+//   const std::string known_as = *net::fingerprint_of(own.cert);   // Tls::pinned_key, HttpRequest::peer_key
 #pragma once
 
 #include <string>
@@ -10,6 +14,8 @@
 
 #include "core/clock.hpp"
 #include "core/result.hpp"
+
+struct x509_st;  // OpenSSL's X509.
 
 namespace net {
 
@@ -23,6 +29,27 @@ struct ServerIdentity {
 /// keys, because nothing works then.
 ServerIdentity make_server_identity(std::string_view common_name, const std::vector<std::string>& dns_names,
                                     core::WallTime not_before, core::WallTime not_after);
+
+/// A certificate that its own key has signed, and the key, as PEM texts.
+struct SelfSigned {
+  std::string cert, key;
+};
+
+/// Makes a key on the curve P-256 and a certificate for it that never expires: it is valid from 1970 to 9999, so that a wrong
+/// clock does no harm. It serves clients and servers. `common_name`: 1 to 64 characters. Throws if OpenSSL cannot make keys.
+SelfSigned make_self_signed(std::string_view common_name);
+/// Makes such a certificate for a key that exists. It has the same fingerprint as every certificate of this key. Error:
+/// kInvalid if the key cannot be read or is on no elliptic curve.
+core::Result<SelfSigned> make_self_signed(std::string_view common_name, std::string_view key_pem);
+
+/// Returns the SHA-256 of the public key (DER of SubjectPublicKeyInfo) of the first certificate of a PEM text, as 64 lower-case
+/// hexadecimal digits. Error: kInvalid if there is no certificate.
+core::Result<std::string> fingerprint_of(std::string_view cert_pem);
+/// Returns the fingerprint of OpenSSL's X509. Private to this folder.
+std::string fingerprint_of(const x509_st& cert);
+
+/// Checks that the private key belongs to the first certificate. Error: kInvalid with what is wrong.
+core::Result<void> check_pair(std::string_view cert, std::string_view key);
 
 /// Returns the certificates of a PEM text, each as a PEM text of its own. Drops everything else.
 std::vector<std::string> split_certificates(std::string_view pem);

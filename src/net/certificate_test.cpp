@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 
 constexpr const char* kName = "webhook.ns.svc";
 const core::WallTime kNow = core::parse_rfc3339("2026-01-02T03:04:05Z").value();
@@ -71,6 +72,43 @@ TEST(Certificate, BundlesAreSplit) {
               ElementsAre(b.authority));
   EXPECT_THAT(split_certificates("-----BEGIN CERTIFICATE-----\nAAAA\n"), IsEmpty());
   EXPECT_THAT(split_certificates(""), IsEmpty());
+}
+
+TEST(Certificate, ASelfSignedOneDoesNotExpireAndIsKnownByItsKey) {
+  const SelfSigned one = make_self_signed("host"), two = make_self_signed("host");
+  EXPECT_EQ(core::format_rfc3339(expiry_of(one.cert).value()), "9999-12-31T23:59:59Z");
+  EXPECT_THAT(fingerprint_of(one.cert).value(), MatchesRegex("[0-9a-f]{64}"));
+  EXPECT_NE(fingerprint_of(one.cert).value(), fingerprint_of(two.cert).value());
+  EXPECT_EQ(refusal(check_pair(one.cert, one.key)), "");
+  EXPECT_EQ(refusal(check_pair(one.cert, two.key)), "the private key is not the certificate's");
+
+  const SelfSigned again = make_self_signed("other", one.key).value();
+  EXPECT_NE(again.cert, one.cert);
+  EXPECT_EQ(again.key, one.key);
+  EXPECT_EQ(fingerprint_of(again.cert).value(), fingerprint_of(one.cert).value());
+}
+
+TEST(Certificate, AFingerprintIsThatOfTheWholePublicKeyInfo) {
+  // openssl x509 -in cert -pubkey -noout | openssl pkey -pubin -outform der | sha256sum
+  constexpr const char* kCert = R"(-----BEGIN CERTIFICATE-----
+MIIBbTCCAROgAwIBAgIUQ8rFZCWZGGQtyIg//1VHmJlkpGwwCgYIKoZIzj0EAwIw
+DDEKMAgGA1UEAwwBeDAeFw0yNjExMzAxNTU0MTBaFw0yNjEyMDExNTU0MTBaMAwx
+CjAIBgNVBAMMAXgwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATbXN1M9DTWQbvt
+5H7/Pd6oXMKDbx7LzTydckWc3x/GQ4gtfgGSygsWElqU2dVS9RgFNAnCvbuMrzgB
+I9ebhOxRo1MwUTAdBgNVHQ4EFgQUWJO9YXAoN3uJ8FtO7btFZ4kjdmIwHwYDVR0j
+BBgwFoAUWJO9YXAoN3uJ8FtO7btFZ4kjdmIwDwYDVR0TAQH/BAUwAwEB/zAKBggq
+hkjOPQQDAgNIADBFAiEA9iggk0TmiAzi+TceQ+rLKAoQQ8yTcHHjmVB1Gcgefk0C
+IDvandFk5yLbWSBnSpBqMync6eikHHHtBjs/XSA20JbM
+-----END CERTIFICATE-----
+)";
+  EXPECT_EQ(fingerprint_of(kCert).value(), "77159d1f31c294d5d72f64e9092893a2053b5f681327576ea4ad3b0d828a33d9");
+}
+
+TEST(Certificate, WhatIsNoCertificateHasNoFingerprint) {
+  EXPECT_EQ(fingerprint_of("").error().message, "there is no certificate");
+  EXPECT_EQ(fingerprint_of(make_self_signed("host").key).error().code, core::ErrorCode::kInvalid);
+  EXPECT_EQ(make_self_signed("host", "nonsense").error().code, core::ErrorCode::kInvalid);
+  EXPECT_EQ(refusal(check_pair("", "")), "there is no certificate");
 }
 
 using CertificateServer = testing::LoopTest;

@@ -109,6 +109,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
       if (self->closed_) return;
       if (error) return self->close();
       self->greeted_ = true;
+      self->peer_key_ = self->stream_.peer_key();
       self->make_parser();
       self->read();
     });
@@ -232,6 +233,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     request.target = parser_->target;
     request.headers = std::move(parser_->headers);
     request.body = std::move(body_);
+    request.peer_key = peer_key_;
     keep_ = parser_->keep_alive() && !draining_;
     head_request_ = request.method == "HEAD";
     parser_.reset();
@@ -285,6 +287,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   core::MonoTime idle_since_;
   std::array<char, kRequestReadBytes> buffer_;
   std::string in_, body_, out_, writing_;
+  std::string peer_key_;                 ///< Set by the handshake; see HttpRequest::peer_key.
   std::optional<RequestParser> parser_;  ///< Empty while a request is being answered.
   std::weak_ptr<Responder::State> state_;
   bool head_request_ = false;

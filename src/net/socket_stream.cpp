@@ -11,6 +11,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 
+#include "net/certificate.hpp"
+
 namespace net {
 namespace asio = boost::asio;
 namespace ssl = boost::asio::ssl;
@@ -41,10 +43,69 @@ core::Result<TlsContext> make_context(ssl::context::method method) {
   return context;
 }
 
+bool is_fingerprint(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// A context, and the only key that it trusts.
+struct PinnedContext {
+  std::string key;
+  TlsContext context;
+};
+
+/// Takes the place of OpenSSL's verification of the server's chain. That the server has the key, the handshake itself proves.
+int verify_pinned(X509_STORE_CTX* chain, void* pinned) {
+  const std::string& wanted = static_cast<const PinnedContext*>(pinned)->key;
+  const X509* cert = X509_STORE_CTX_get0_cert(chain);
+  const std::string key = cert != nullptr ? fingerprint_of(*cert) : "";
+  if (key == wanted) {
+    X509_STORE_CTX_set_error(chain, X509_V_OK);
+    return 1;
+  }
+  X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
+  const auto* ssl = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  if (auto* refused = static_cast<std::string*>(SSL_get_app_data(ssl)))
+    *refused = "the server's key has the fingerprint " + key + ", expected " + wanted;
+  return 0;
+}
+
+/// Trusts the pinned key instead of authorities.
+TlsContext pin(TlsContext context, const std::string& key) {
+  auto pinned = std::make_shared<PinnedContext>(key, std::move(context));
+  SSL_CTX* const raw = pinned->context->native_handle();
+  SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION);
+  SSL_CTX_set_cert_verify_callback(raw, verify_pinned, pinned.get());
+  return {pinned, pinned->context.get()};
+}
+
+/// Asks clients for a certificate and accepts any. Every connection has a whole handshake, which proves the possession of the
+/// key: a resumed session would prove only that of an earlier connection's secret.
+void accept_any_client(SSL_CTX* context) {
+  SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+  SSL_CTX_set_cert_verify_callback(
+      context,
+      [](X509_STORE_CTX* chain, void*) {
+        X509_STORE_CTX_set_error(chain, X509_V_OK);
+        return 1;
+      },
+      nullptr);
+  SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+  SSL_CTX_set_num_tickets(context, 0);
+}
+
 }  // namespace
 
 core::Result<TlsContext> make_client_tls(const Tls& tls) {
+  if (tls.any_client) return core::fail(core::ErrorCode::kInvalid, "TLS client: any_client is for servers");
   auto context = *make_context(ssl::context::tls_client);
+  if (!tls.pinned_key.empty()) {
+    if (!is_fingerprint(tls.pinned_key))
+      return core::fail(core::ErrorCode::kInvalid, "TLS pinned key: must be 64 lower-case hexadecimal digits");
+    if (!tls.ca_pem.empty() || tls.insecure_skip_verify)
+      return core::fail(core::ErrorCode::kInvalid, "TLS pinned key: excludes an authority and insecure_skip_verify");
+    return load_identity(pin(std::move(context), tls.pinned_key), tls);
+  }
   ErrorCode error;
   if (tls.ca_pem.empty()) {
     context->set_default_verify_paths(error);
@@ -57,6 +118,9 @@ core::Result<TlsContext> make_client_tls(const Tls& tls) {
 
 core::Result<TlsContext> make_server_tls(const Tls& tls) {
   if (tls.cert_pem.empty()) return core::fail(core::ErrorCode::kInvalid, "TLS server: no certificate");
+  if (!tls.pinned_key.empty()) return core::fail(core::ErrorCode::kInvalid, "TLS server: pinned_key is for clients");
+  if (tls.any_client && !tls.ca_pem.empty())
+    return core::fail(core::ErrorCode::kInvalid, "TLS server: any_client excludes an authority");
   auto context = *make_context(ssl::context::tls_server);
   SSL_CTX_set_session_cache_mode(context->native_handle(), SSL_SESS_CACHE_OFF);
   if (!tls.ca_pem.empty()) {
@@ -65,6 +129,7 @@ core::Result<TlsContext> make_server_tls(const Tls& tls) {
     if (error) return core::fail(core::ErrorCode::kInvalid, "TLS certificate authority: " + error.message());
     context->set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
   }
+  if (tls.any_client) accept_any_client(context->native_handle());
   return load_identity(std::move(context), tls);
 }
 
@@ -153,6 +218,7 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
   Impl(tcp::socket s, TlsContext t) : socket(std::move(s)), tls(std::move(t)) {
     if (!tls) return;
     ssl.reset(SSL_new(tls->native_handle()));
+    SSL_set_app_data(ssl.get(), &refused);
     SSL_set_mode(ssl.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
     BIO* bio = Wire::make_bio(wire);
     SSL_set_bio(ssl.get(), bio, bio);
@@ -246,6 +312,7 @@ struct SocketStream::Impl : std::enable_shared_from_this<SocketStream::Impl> {
   tcp::socket socket;
   TlsContext tls;
   Wire wire{socket};
+  std::string refused;                   ///< Why the peer's key was refused.
   std::unique_ptr<SSL, SslDeleter> ssl;  ///< Empty for a plain stream.
   bool closed = false;
 };
@@ -308,8 +375,14 @@ void SocketStream::close() {
   impl_->close();
 }
 
+std::string SocketStream::peer_key() const {
+  const X509* cert = impl_->ssl ? SSL_get0_peer_certificate(impl_->ssl.get()) : nullptr;
+  return cert != nullptr ? fingerprint_of(*cert) : "";
+}
+
 std::string SocketStream::explain(ErrorCode error) const {
   if (impl_->ssl && error.category() == asio::error::get_ssl_category()) {
+    if (!impl_->refused.empty()) return "certificate refused: " + impl_->refused;
     const long verdict = SSL_get_verify_result(impl_->ssl.get());
     if (verdict != X509_V_OK) return std::string("certificate refused: ") + X509_verify_cert_error_string(verdict);
   }

@@ -44,6 +44,9 @@ class SocketStream {
   void read_some(char* data, std::size_t size, IoHandler handler);
   void write(std::string_view data, IoHandler handler);
   void close();
+  /// Returns the fingerprint of the peer's public key after the handshake (net/certificate.hpp); "" if it has shown no
+  /// certificate.
+  [[nodiscard]] std::string peer_key() const;
   /// Describes what went wrong in a TLS handshake.
   [[nodiscard]] std::string explain(ErrorCode error) const;
 

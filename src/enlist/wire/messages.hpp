@@ -1,4 +1,4 @@
-// What agents, people and the coordinator say to each other: JSON over HTTPS. Unknown members are ignored, so that versions mix.
+// What agents, people and the coordinator say to each other: JSON over HTTPS. Versions mix: unknown members are ignored.
 //
 // Listener for joining (the client presents its own key; the server's key is pinned by the token):
 //   POST /v1/join        JoinRequest -> JoinReply. 401 bad token, 409 the key has joined elsewhere, 422 anything else.
@@ -23,19 +23,24 @@ struct JoinRequest {
   std::string secret;  ///< Of the token.
   std::string hostname;
   std::string slurm_version;
-  std::string conf;    ///< The detected words, to refuse what cannot work before anything is started.
+  std::string conf;  ///< The detected words, to refuse what cannot work before anything is started.
+  friend bool operator==(const JoinRequest&, const JoinRequest&) = default;
 };
 struct JoinReply {
   std::string node, pool, cluster;
   std::uint16_t port = 0;  ///< The listener for agents, at the same host.
+  friend bool operator==(const JoinReply&, const JoinReply&) = default;
 };
 struct Sync {
   Report report;
   std::string revision{};  ///< Of the Desired that the agent has; "": none.
   int wait_ms = 0;         ///< 0 to 30,000.
+  friend bool operator==(const Sync&, const Sync&) = default;
 };
 
-/// Return the JSON of a message, and read it. Reading fails with kInvalid and the member's name.
+/// Return the JSON of a message, and read it. Reading fails with kInvalid and the member's name, without any value. Members
+/// whose declaration has an initializer may be missing. Write the text with core::canonical, because lines from programs may
+/// have invalid UTF-8, which nlohmann's dump() throws on.
 core::Json to_json(const Pool& pool);
 core::Json to_json(const Node& node);
 core::Json to_json(const Token& token);
