@@ -64,6 +64,8 @@ host() {
   mkdir -p run/slurm usr/local/bin usr/local/lib/enlist
   mount --bind "$dir/bin" usr/local/bin
   mount --bind "$dir/lib" usr/local/lib/enlist
+  echo /usr/local/lib/enlist >etc/ld.so.conf.d/enlist.conf
+  chroot . ldconfig
   grep -q '^user:' etc/passwd || { echo 'user:x:1000:1000::/tmp:/bin/bash' >>etc/passwd; echo 'user:x:1000:' >>etc/group; }
   cp "$dir/hosts" etc/hosts
   sed -i 's/^hosts:.*/hosts: files/' etc/nsswitch.conf
@@ -110,8 +112,7 @@ pid_of() { cat "$dir/pids/$1" 2>/dev/null || fail "no host $1 runs"; }
 enter() { # HOST COMMAND...
   local pid
   pid=$(pid_of "$1")
-  nsenter --target "$pid" --mount --uts --ipc --net --pid --wdns=/root -- env -i HOME=/root TERM="${TERM-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    LD_LIBRARY_PATH=/usr/local/lib/enlist "${@:2}"
+  nsenter --target "$pid" --mount --uts --ipc --net --pid --wdns=/root -- env -i HOME=/root TERM="${TERM-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${@:2}"
 }
 spawn() { # HOST LOG COMMAND...
   enter "$1" setsid --fork "${@:3}" </dev/null >>"$dir/log/$2" 2>&1
@@ -130,6 +131,16 @@ boot() { # HOST [NAME]
   nsenter --target "$init" --net -- ip link set "v-$host" master switch up
   nsenter --target "$pid" --net -- ip address add "$(address_of "$host")/24" dev eth0
   nsenter --target "$pid" --net -- ip link set eth0 up
+}
+
+# Takes slurm-enlist to the hosts, with the libraries that they lack.
+provide_program() {
+  local library program=$TOP/build/release/slurm-enlist
+  [[ -x $program ]] || fail "slurm-enlist is not built: dev/cpp.sh release slurm-enlist"
+  install -m 0755 "$program" "$dir/bin/"
+  ldd "$program" | awk '$3 ~ "^/" { print $3 }' | while read -r library; do
+    [[ -n $(find "$rootfs"/{usr/lib,lib} -name "$(basename "$library")" -print -quit 2>/dev/null) ]] || install -m 0644 "$library" "$dir/lib/"
+  done
 }
 
 # What an administrator has who knows nothing of enlistment: `slurm-enlist coordinator init` must do the rest.
@@ -169,6 +180,7 @@ start() {
   if running; then fail "$dir: runs already"; fi
   rm -f "$dir"/pids/* "$dir/pid"
   install -m 0755 "$images/notify-init" "$dir/bin/"
+  provide_program
   { echo "127.0.0.1 localhost"; echo "$(address_of ctl) ctl"; for ((i = 1; i <= 200; i++)); do echo "$(address_of "h$i") h$i"; done; } >"$dir/hosts"
   setsid unshare --mount --ipc --net --pid --fork --kill-child "$self" --site "$dir" </dev/null >"$dir/log/site.out" 2>&1 &
   [[ -z ${SURVIVOR_OWNER:-} ]] || survivor_note "enlist-$(basename "$dir")" $! "$SURVIVOR_OWNER"
