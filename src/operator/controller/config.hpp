@@ -8,6 +8,7 @@
 
 #include "operator/controller/observed.hpp"
 #include "operator/controller/withhold.hpp"
+#include "slurm/rollout/rollout.hpp"
 
 namespace op::controller {
 
@@ -16,19 +17,12 @@ inline constexpr std::string_view kNodeSetNameTaken = "NodeSetNameTaken";
 
 struct ConfigState;
 
-struct Rendered {
-  /// Files of the ConfigMaps by name, including the users' files (kUsers in rollout.hpp); empty when there are problems.
-  std::map<std::string, std::string> files;
-  /// Hash of everything that slurmctld reads when it reconfigures. It is part of slurm.conf, and visible over REST once it is
-  /// loaded.
-  std::string hash;
+/// `files` includes the users' files (kUsers in rollout.hpp), and is empty when there are problems.
+struct Rendered : slurm::rollout::Wanted {
   /// spec.partition.config of the NodeSets with a partition, by the partition's name.
   std::map<std::string, std::string> partitions;
   /// Items that no resource asks for any more, but that the files must keep, mostly because jobs use them.
   std::vector<Withheld> withheld;
-  /// Digest of what users ask for. It does not depend on Slurm's answers, but the content does, because it keeps what jobs or
-  /// Slurm nodes still need. So the content may change while this digest does not.
-  std::string asked;
   std::string slurmdbd;  ///< slurmdbd according to spec.accountingRef, as "host:port"; "": none.
   /// True if topology.yaml may change when the nodes of Slurm change.
   bool topology_may_change = false;

@@ -207,7 +207,7 @@ void add_places_step(const Observed& observed, const ConfigState& state, plan::P
   core::Duration left{0};
   if (recent_try(observed, &left) != nullptr) return plan.wake_after(left, "places are given once a minute at most");
   const core::WallTime due = *state.places->due;
-  if (plan.lanes().contains("load") || !starting_jobs(observed).empty()) {
+  if (plan.lanes().contains("load") || !starting_jobs(observed.snapshot).empty()) {
     const bool waits_long = observed.context.now - due > kPrologLimit;
     return plan.wake_after(waits_long ? kSeldom : kOften, "workers are given places when no job is starting");
   }

@@ -1,5 +1,6 @@
 #include "operator/controller/plan.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -11,6 +11,9 @@
 #include "slurm/conf/conf.hpp"
 
 namespace op::controller {
+
+using slurm::rollout::looks_fail_since;
+
 namespace {
 
 /// The time between the first two records of the jobs whose launch may be lost. It doubles with each record.
@@ -20,14 +23,6 @@ constexpr std::size_t kMostNoted = 10000;
 
 bool over_limit(const Observed& observed, const ConfigState& state) {
   return state.held_since && observed.context.now - *state.held_since >= kPrologLimit;
-}
-
-/// Returns since when the checks just before a load have failed, because a job was starting or Slurm did not answer. nullopt:
-/// the last check succeeded, or a load for another reason was wanted since.
-std::optional<core::MonoTime> looks_fail_since(const Observed& observed) {
-  const auto look = observed.context.outcomes.find(kLookForStarting);
-  if (look == observed.context.outcomes.end() || !look->second.error) return {};
-  return look->second.since;
 }
 
 std::string list_of(const std::set<std::int64_t>& jobs) {
@@ -58,15 +53,6 @@ bool is_blind(const Observed& observed, const ConfigState& state) {
 
 }  // namespace
 
-std::set<std::int64_t> starting_jobs(const Observed& observed) {
-  std::set<std::int64_t> out;
-  if (!slurm::has_answered(observed.snapshot)) return out;
-  for (const auto& [id, job] : observed.snapshot->jobs) {
-    if (job->starting()) out.insert(id);
-  }
-  return out;
-}
-
 void note_prologs(const Observed& observed, bool due, bool loaded, ConfigState& next) {
   const bool told = observed.snapshot && observed.snapshot->complete();
   if (told) {
@@ -81,9 +67,9 @@ void note_prologs(const Observed& observed, bool due, bool loaded, ConfigState& 
   // The load succeeded while no job was starting. If another load is due, a new wait begins for jobs that start later.
   if (loaded && !over_limit(observed, next)) next.held_since.reset();
   if (!due) return;
-  const std::set<std::int64_t> starting = starting_jobs(observed);
+  const std::set<std::int64_t> starting = starting_jobs(observed.snapshot);
   const core::WallTime now = core::whole_seconds(observed.context.now);
-  const bool waits = !starting.empty() || is_blind(observed, next) || looks_fail_since(observed);
+  const bool waits = !starting.empty() || is_blind(observed, next) || looks_fail_since(observed.context);
   // If jobs start all the time, a pass may not see the moments without a starting job. So a pass that sees no starting job does
   // not end the wait. A clock that was set back must not prolong the wait.
   if (!next.held_since && !waits) return;
@@ -109,11 +95,11 @@ std::optional<core::Duration> wait_left(const Observed& observed, const ConfigSt
 
 bool held_back(const Observed& observed, const ConfigState& state) {
   if (!wait_left(observed, state)) return false;
-  return !starting_jobs(observed).empty() || is_blind(observed, state);
+  return !starting_jobs(observed.snapshot).empty() || is_blind(observed, state);
 }
 
 std::optional<plan::Step> look_for_prologs(const Observed& observed, const ConfigState& state) {
-  const std::optional<core::MonoTime> since = looks_fail_since(observed);
+  const std::optional<core::MonoTime> since = looks_fail_since(observed.context);
   if (since && observed.context.mono - *since >= kPrologLimit) return {};
   if (over_limit(observed, state) || observed.restapis.empty() || !starts_slowly(state)) return {};
   return plan::Step{kLookForStarting, "a reconfigure or restart of slurmctld would cut them short",

@@ -1,6 +1,4 @@
-// Protects jobs that are starting. Before 26.11, slurmctld keeps the launch of a batch job only in memory while the job waits
-// for a prolog or its nodes (DeferBatch in PrologFlags, PrologSlurmctld, nodes that power up). A reconfigure or restart loses
-// the launch: the job is then RUNNING without its script, until somebody cancels it.
+// Protects jobs that are starting: see slurm/rollout/rollout.hpp.
 //
 // A reconfigure or restart waits while a job is starting. A restart also waits while Slurm does not answer. The wait ends after
 // a minute: otherwise long prologs, or a Slurm that needs repair, would prevent each change of the configuration. An event
@@ -20,19 +18,14 @@
 
 namespace op::controller {
 
-/// The longest wait of a reconfigure or restart.
-inline constexpr core::Duration kPrologLimit{60000};
-/// The period of checks whether the reconfigure or restart may continue.
-inline constexpr core::Duration kPrologPoll{500};
+using slurm::rollout::kLookForStarting;
+using slurm::rollout::kPrologLimit;
+using slurm::rollout::kPrologPoll;
+using slurm::rollout::starting_jobs;
 /// The period of checks whether the affected jobs have ended.
 inline constexpr core::Duration kDoubtPoll{10000};
-/// The id of the steps that ask Slurm whether any job is starting. Such a job fails the step with kBusy, which is not reported.
-inline const plan::StepId kLookForStarting{"look for", "starting jobs"};
 inline constexpr const char* kWaitsForProlog =
     "slurmctld is reconfigured or restarted when no job is starting or running its prolog, or after a minute";
-
-/// Returns the jobs that are starting, from Slurm's last answer.
-std::set<std::int64_t> starting_jobs(const Observed& observed);
 
 /// Records in `next` since when a reconfigure or restart waits, which jobs were starting when the wait ended, and which of them
 /// ended. `due`: slurmctld needs a reconfigure or restart. `loaded`: it just accepted the offered content.

@@ -16,9 +16,16 @@
 #include "slinky/workers.hpp"
 #include "slurm/acts.hpp"
 #include "slurm/conf/conf.hpp"
-#include "slurm/conf/loaded.hpp"
 
 namespace op::controller {
+
+using slurm::rollout::answered;
+using slurm::rollout::kTriesOfFormer;
+using slurm::rollout::outcome_of;
+using slurm::rollout::try_at;
+using slurm::rollout::try_due;
+using slurm::rollout::waited;
+
 namespace {
 
 constexpr std::string_view kOurAnnotations = "slinky.slurm.net/";
@@ -32,9 +39,6 @@ constexpr int kCrashesUntilRefused = 2;
 
 /// The time between two checks whether jobs have ended. The end of a job does not wake the Controller.
 constexpr core::Duration kJobsPoll{5000};
-/// The time for which a refused content waits for its next try. It doubles with each refusal.
-constexpr core::Duration kFirstRetry{60000};
-constexpr core::Duration kLongestRetry{30 * 60 * 1000};
 
 struct Refresh {
   std::string hash;
@@ -61,11 +65,6 @@ plan::StepId reconfigure_id(const Refresh& refresh) {
 }
 plan::StepId refresh_id(const Refresh& refresh) {
   return {"refresh", "", refresh.str()};
-}
-
-const plan::Outcome* outcome_of(const Observed& observed, const plan::StepId& id) {
-  const auto it = observed.context.outcomes.find(id);
-  return it == observed.context.outcomes.end() ? nullptr : &it->second;
 }
 
 bool crashing(const kube::PodRecord& pod) {
@@ -157,52 +156,14 @@ std::vector<std::string> changed_partitions(const ConfigState& state, const std:
   return out;
 }
 
-/// True if `from` + `wait` has passed. Otherwise, makes the plan wake the key at that time.
-bool waited(const Observed& observed, core::MonoTime from, core::Duration wait, plan::Plan& plan, const std::string& why) {
-  const core::Duration left = from + wait - observed.context.mono;
-  if (left <= core::Duration{0}) return true;
-  plan.wake_after(left, why);
-  return false;
-}
-
-core::WallTime try_at(core::WallTime refused_at, int refusals) {
-  return refused_at + wait_of_try(refusals, kFirstRetry, kLongestRetry);
-}
-
-/// True if it is time to try a refused content again. If the clock was set back, it does not wait.
-bool try_due(const std::optional<core::WallTime>& refused_at, int refusals, core::WallTime now) {
-  return refused_at && (now >= try_at(*refused_at, refusals) || now < *refused_at);
-}
-
-/// True if it is time to try the refused content again and slurmctld need not restart for it. With a restart, each try would be
-/// an outage.
-bool tries_again(const ConfigState& state, const Rendered& wanted, core::WallTime now) {
-  if (!try_due(state.refused_at, state.refusals, now)) return false;
+/// True if slurmctld need not restart to try the refused content again. With a restart, each try would be an outage.
+bool may_try(const ConfigState& state, const Rendered& wanted) {
   // slurmctld joins an Accounting with a restart: see accounting.hpp.
   if (!wanted.slurmdbd.empty() && slurmdbd_of(slurm_conf(state.offered)) != wanted.slurmdbd) return false;
   // Adding or removing topology.yaml needs a new pod.
   const std::string topology(kTopologyYaml);
   return restart_digest(slurm_conf(state.offered)) == restart_digest(slurm_conf(wanted.files)) &&
          state.offered.contains(topology) == wanted.files.contains(topology);
-}
-
-bool runs_offered(const ConfigState& now, const SlurmctldFacts& slurmctld) {
-  return now.exists() && slurmctld.loaded == now.offered_hash;
-}
-
-/// Records that slurmctld has accepted the content with which it runs. Forgets refusals if another slurmctld runs than the one
-/// that refused.
-void note_what_runs(ConfigState& next, const ConfigState& now, const SlurmctldFacts& slurmctld) {
-  if (!runs_offered(now, slurmctld)) return;
-  next.accepted_hash = now.offered_hash;
-  next.accepted.clear();
-  std::erase_if(next.left_out, [](const auto& item) { return item.second.trying; });
-  // slurmctld has accepted the content after all, perhaps at a later start.
-  if (next.refused_hash == now.offered_hash) next.forget_refusal();
-  if (slurmctld.ready && !slurmctld.made_of.empty() && slurmctld.made_of != next.refused_by) {
-    next.forget_refusal();
-    next.left_out.clear();
-  }
 }
 
 /// Forgets left-out partitions that are no longer wanted, or whose settings have changed.
@@ -213,25 +174,6 @@ void drop_settled(ConfigState& next, const Rendered& wanted) {
   });
 }
 
-void roll_back(ConfigState& next) {
-  next.offered = std::move(next.accepted);
-  next.offered_hash = next.accepted_hash;
-  next.offered_asked.clear();
-  next.accepted.clear();
-}
-
-/// Records that the offered content was refused as a whole.
-void refuse_offered(ConfigState& next, const std::string& asked, const SlurmctldFacts& slurmctld) {
-  next.refused_by = slurmctld.made_of;
-  next.refused_hash = next.offered_hash;
-  next.refused_asked = asked;
-  next.refused_reason = *slurmctld.refusal;
-  if (next.can_roll_back()) {
-    next.refused_at = slurmctld.now;
-    ++next.refusals;
-  }
-}
-
 /// Handles a refusal of what users ask for. Leaves out the partitions that are new or have changed. If there are none, records
 /// that the whole content was refused.
 Rendered blame(ConfigState& next, Rendered wanted, bool offers_wanted, const SlurmctldFacts& slurmctld, const Render& render) {
@@ -239,7 +181,7 @@ Rendered blame(ConfigState& next, Rendered wanted, bool offers_wanted, const Slu
   // Skip partitions that were left out before and are kept only for their jobs, without the users' settings.
   std::erase_if(changed, [&](const std::string& name) { return next.leaves_out(name, wanted.partitions.at(name)); });
   if (changed.empty()) {
-    refuse_offered(next, wanted.asked, slurmctld);
+    refuse_offered(next, wanted.asked, slurmctld.for_rollout());
     return wanted;
   }
   next.forget_refusal();
@@ -286,34 +228,6 @@ Rendered try_a_partition(ConfigState& next, Rendered wanted, const SlurmctldFact
   return render(next);
 }
 
-enum class Move { kStay, kRollBack, kOffer };
-
-// clang-format off
-/// The columns: the content offered, whether the wanted one was refused, slurmctld, and the move.
-/// wanted   no       whatever it runs                             stay
-/// wanted   now      has just refused it                          roll back, if anything was ever accepted
-/// wanted   before   is up, and has not answered: it is a try     stay
-/// wanted   before   has refused it again, or is not up           roll back, if anything was ever accepted
-/// other    no       whatever it runs                             offer
-/// other    before   runs what is offered, and a try is due       offer; else stay
-/// other    now      is down with it, and nothing was accepted    offer
-// clang-format on
-Move choose(const ConfigState& now, const ConfigState& next, const Rendered& wanted, const SlurmctldFacts& slurmctld) {
-  const bool was_refused = next.refuses(wanted);
-  if (was_refused && now.offered_hash == next.refused_hash) {
-    // When slurmctld starts, it must find the accepted content.
-    const bool trying = now.refused_hash == now.offered_hash && !slurmctld.refusal && slurmctld.ready;
-    if (next.can_roll_back()) return trying ? Move::kStay : Move::kRollBack;
-    // A line that the content keeps only for jobs may prevent slurmctld from starting.
-    const bool down = slurmctld.fails || slurmctld.failed_before;
-    return down && next.offered_hash != wanted.hash ? Move::kOffer : Move::kStay;
-  }
-  if (was_refused && !(runs_offered(now, slurmctld) && slurmctld.ready && tries_again(next, wanted, slurmctld.now)))
-    return Move::kStay;
-  // If the hash is the same and the files differ, somebody has edited the files.
-  return next.offered_hash == wanted.hash && next.offered == wanted.files ? Move::kStay : Move::kOffer;
-}
-
 }  // namespace
 
 bool answers(const Observed& observed) {
@@ -325,30 +239,6 @@ const kube::PodRecord* running_pod(const Observed& observed) {
     if (!pod->meta.terminating() && pod->phase == "Running") return pod.get();
   }
   return nullptr;
-}
-
-core::Duration wait_of_try(int count, core::Duration first, core::Duration longest) {
-  core::Duration wait = first;
-  for (int i = 1; i < count && wait < longest; ++i) wait *= 2;
-  return std::min(wait, longest);
-}
-
-std::map<std::string, std::string> ConfigState::accepted_files() const {
-  if (accepted_hash.empty()) return {};
-  return offered_hash == accepted_hash ? offered : accepted;
-}
-
-void ConfigState::forget_refusal() {
-  refused_hash.clear();
-  refused_asked.clear();
-  refused_reason.clear();
-  refused_at.reset();
-  refusals = 0;
-}
-
-bool ConfigState::refuses(const Rendered& wanted) const {
-  if (refused_hash.empty()) return false;
-  return refused_hash == wanted.hash || (!refused_asked.empty() && refused_asked == wanted.asked);
 }
 
 const LeftOut* ConfigState::known_against(std::string_view partition, std::string_view config) const {
@@ -574,20 +464,17 @@ void write_config_state(const ConfigState& state, core::Json& config_map) {
 }
 
 std::optional<core::WallTime> next_try(const ConfigState& state) {
-  std::optional<core::WallTime> next;
-  const auto note = [&](const std::optional<core::WallTime>& refused_at, int refusals) {
-    if (!refused_at) return;
-    const core::WallTime at = try_at(*refused_at, refusals);
-    if (!next || at < *next) next = at;
-  };
-  if (state.offered_hash != state.refused_hash) note(state.refused_at, state.refusals);
+  std::optional<core::WallTime> next = slurm::rollout::next_try(state);
   for (const auto& [name, item] : state.left_out) {
-    if (!item.trying) note(item.refused_at, item.refusals);
+    if (item.trying || !item.refused_at) continue;
+    const core::WallTime at = try_at(*item.refused_at, item.refusals);
+    next = std::min(next.value_or(at), at);
   }
   return next;
 }
 
 ConfigState next_config_state(const ConfigState& now, const Render& render, const SlurmctldFacts& slurmctld) {
+  const slurm::rollout::Slurmctld facts = slurmctld.for_rollout();
   ConfigState next = now;
   if (!slurmctld.key.empty()) {
     next.served_key = slurmctld.key;
@@ -595,30 +482,27 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   }
   if (slurmctld.release) next.served_release = *slurmctld.release;
   if (!slurmctld.pod.empty()) next.served_by = slurmctld.pod;
-  note_what_runs(next, now, slurmctld);
+  if (now.is_loaded(facts)) std::erase_if(next.left_out, [](const auto& item) { return item.second.trying; });
+  if (note_loaded(next, facts)) next.left_out.clear();
   // `ran` is stored because the evidence that slurmctld has run is in this process or on the last worker, and may be lost
   // before it is needed. Once served_key is stored, it is permanent evidence.
   next.ran = next.served_key.empty() && (next.ran || (slurmctld.ran && next.accepted_hash.empty()));
   Rendered wanted = render(next);
-  // A content that was loaded once can be loaded again, so a refusal of it is a temporary fault.
-  const bool refuses = slurmctld.refusal && next.offered_hash != next.accepted_hash;
+  const bool refuses = is_refused(next, facts);
   if (!wanted.ok()) {
     // Roll back if what users ask for now cannot be rendered, and slurmctld refused what they asked for before.
     const bool told =
         std::ranges::any_of(wanted.problems, [](const Problem& problem) { return problem.kind != Problem::Kind::kComing; });
-    if (told && refuses && next.can_roll_back()) {
-      refuse_offered(next, next.offered_asked, slurmctld);
-      roll_back(next);
-    }
+    if (told && refuses) withdraw(next, facts);
     return next;
   }
   drop_settled(next, wanted);
   wanted = end_try(next, std::move(wanted), slurmctld, render);
   const bool offers_wanted = now.offered_hash == wanted.hash;
-  const bool offers_asked = offers_wanted || (!now.offered_asked.empty() && now.offered_asked == wanted.asked);
+  const bool offers_asked = now.offers(wanted);
   if (refuses && offers_asked) {
     wanted = blame(next, std::move(wanted), offers_wanted, slurmctld, render);
-  } else if (offers_wanted && runs_offered(now, slurmctld)) {
+  } else if (offers_wanted && now.is_loaded(facts)) {
     wanted = try_a_partition(next, std::move(wanted), slurmctld, render);
   }
   if (!next.refuses(wanted)) next.forget_refusal();
@@ -630,28 +514,9 @@ ConfigState next_config_state(const ConfigState& now, const Render& render, cons
   // before it had this content gets the wanted content.
   const bool judged = !slurmctld.ready && !slurmctld.fails && !slurmctld.failed_before;
   const bool starts = offers_asked && !refuses && judged && next.left_out == now.left_out && !lacks_withheld(next, wanted);
-  switch (starts && !offers_wanted && !next.refuses(wanted) ? Move::kStay : choose(now, next, wanted, slurmctld)) {
-    case Move::kStay:
-      break;
-    case Move::kRollBack:
-      // If slurmctld went down during a try, the try counts as a refusal as well.
-      if (!slurmctld.refusal) {
-        next.refused_at = slurmctld.now;
-        ++next.refusals;
-      }
-      roll_back(next);
-      break;
-    case Move::kOffer:
-      if (next.offered_hash == next.accepted_hash && next.exists()) next.accepted = next.offered;
-      next.offered = std::move(wanted.files);
-      next.offered_hash = wanted.hash;
-      next.offered_asked = wanted.asked;
-      // The refused content is offered once more.
-      if (!next.refused_hash.empty()) next.refused_hash = wanted.hash;
-      // This is the accepted content, so `accepted` is empty.
-      if (next.offered_hash == next.accepted_hash) next.accepted.clear();
-      break;
-  }
+  if (starts && !offers_wanted && !next.refuses(wanted)) return next;
+  const bool tries = !next.refuses(wanted) || may_try(next, wanted);
+  advance(next, std::move(wanted), facts, tries);
   return next;
 }
 
@@ -674,12 +539,7 @@ SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state
 }
 
 std::optional<std::string> loaded_config_hash(const Observed& observed) {
-  if (!observed.snapshot || !observed.snapshot->complete()) return {};
-  return slurm::conf::loaded_hash(slurm::Owner::kOperator, *observed.snapshot).value_or("");
-}
-
-bool refused(const plan::Outcome* outcome) {
-  return outcome != nullptr && outcome->error && outcome->error->code == core::ErrorCode::kInvalid;
+  return slurm::rollout::loaded(slurm::Owner::kOperator, observed.snapshot);
 }
 
 bool runs(const Observed& observed) {
@@ -701,7 +561,7 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
   for (const kube::PodPtr& pod : observed.pods) {
     const Refresh refresh = read_refresh(*pod);
     if (refresh.hash == state.offered_hash && refresh.count >= kTriesUntilRefused) {
-      const plan::Outcome* outcome = outcome_of(observed, reconfigure_id(refresh));
+      const plan::Outcome* outcome = outcome_of(observed.context, reconfigure_id(refresh));
       if (refused(outcome)) return outcome->error->message;
     }
   }
@@ -740,7 +600,7 @@ bool has_state(const Observed& observed) {
 
 std::optional<core::MonoTime> reconfigured_at(const Observed& observed) {
   const kube::PodRecord* pod = running_pod(observed);
-  const plan::Outcome* outcome = pod == nullptr ? nullptr : outcome_of(observed, reconfigure_id(read_refresh(*pod)));
+  const plan::Outcome* outcome = pod == nullptr ? nullptr : outcome_of(observed.context, reconfigure_id(read_refresh(*pod)));
   if (outcome == nullptr || outcome->state != plan::Outcome::State::kDone) return {};
   return outcome->last;
 }
@@ -799,8 +659,7 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
   if (*loaded == state.offered_hash) {
     // After a rollback the volume still has the refused content, which slurmctld must not find when it restarts.
     if (stale_volume) plan.lane("load").add(refresh_step(*pod, {state.offered_hash, 1}));
-    // In 26.05, a slurmctld that has refused files continues with the old configuration. But until it has read other files, it
-    // sends the refused files to each slurmd that starts.
+    // After a refusal, slurmctld has to read the accepted files again: see kTriesOfFormer.
     if (state.refused_hash.empty() || done.hash != state.offered_hash) return;
   }
   if (done.hash != state.offered_hash) {
@@ -810,12 +669,11 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
   }
   plan.remember(refresh_id(done));
   plan.remember(reconfigure_id(done));
-  if (const plan::Outcome* refreshed = outcome_of(observed, refresh_id(done))) {
-    if (!waited(observed, refreshed->last, kFirstWait, plan, kNotLoaded)) return;
+  if (const plan::Outcome* refreshed = outcome_of(observed.context, refresh_id(done))) {
+    if (!waited(observed.context, refreshed->last, kFirstWait, plan, kNotLoaded)) return;
   }
-  const plan::Outcome* tried = outcome_of(observed, reconfigure_id(done));
-  const bool answered = tried != nullptr && (tried->state == plan::Outcome::State::kDone || refused(tried));
-  if (!answered) {
+  const plan::Outcome* tried = outcome_of(observed.context, reconfigure_id(done));
+  if (!answered(tried)) {
     if (held_back(observed, state)) return plan.wake_after(kPrologPoll, kWaitsForProlog);
     if (!load_ends_jobs(observed, state, wanted).empty()) return plan.wake_after(kJobsPoll, "the configuration would end jobs");
     // The reconfigure was not tried yet, or it failed. The executor delays a step that fails again and again.
@@ -827,10 +685,9 @@ void add_load_steps(const Observed& observed, const ConfigState& state, const Re
     return;
   }
   // Nothing is left to do if slurmctld has read the accepted files again, or if that was tried often enough.
-  constexpr int kTriesOfFormer = 4;
   if (*loaded == state.offered_hash && (tried->state == plan::Outcome::State::kDone || done.count >= kTriesOfFormer)) return;
   // slurmctld loaded the old content of the volume. So the volume is refreshed again, after a longer wait.
-  if (!waited(observed, tried->last, wait_of_try(done.count, kFirstWait, kLongestWait), plan, kNotLoaded)) return;
+  if (!waited(observed.context, tried->last, wait_of_try(done.count, kFirstWait, kLongestWait), plan, kNotLoaded)) return;
   plan.lane("load").add(refresh_step(*pod, {done.hash, done.count + 1}));
   plan.wake_after(kFirstWait, kNotLoaded);
 }

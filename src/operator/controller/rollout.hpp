@@ -32,16 +32,13 @@
 // Copies are found by their digests, because the three ConfigMaps are not written at once: copies are written before "X-config"
 // refers to them, and those of the accepted content are deleted only when "X-config" no longer refers to them.
 //
-// wanted != offered, and not refused -> offer the wanted content, and keep the accepted content
-// wanted == refused                  -> offer the accepted content (a rollback). Offer the refused content again when another
-//                                       slurmctld runs, which may have the missing file, plugin or user, and after 1, 2, 4 ...
-//                                       30 minutes. Other content also counts as refused if users asked for the same: it
-//                                       differs only because Slurm's answers differ
+// The state machine is in slurm/rollout/rollout.hpp. The operator adds:
+//
 // refused, with NodeSets' partitions that differ from the accepted ones
 //                                    -> offer the content without these partitions. Once it is accepted, add them one at a
 //                                       time. A partition that is refused alone is the cause: leave it out, and try it again
 //                                       as refused content is tried
-// offered != loaded                  -> make the kubelet refresh the volume, then reconfigure, until loaded == offered
+// offered != loaded                  -> make the kubelet refresh the volume before each reconfigure
 // clang-format on
 //
 // The kubelet refreshes a ConfigMap volume at once when an annotation of the pod changes, but it does not report when it has
@@ -60,6 +57,7 @@
 #include "operator/controller/observed.hpp"
 #include "plan/plan.hpp"
 #include "slinky/config_map.hpp"
+#include "slurm/rollout/rollout.hpp"
 
 namespace op::controller {
 
@@ -71,14 +69,12 @@ inline constexpr const char* kEndsWithIt = "slurmctld ends when it starts with i
 /// this name means that the users' files are known, even if there are none.
 inline constexpr std::string_view kUsers = "/";
 
+using slurm::rollout::kReconfigure;
+using slurm::rollout::refused;
+using slurm::rollout::wait_of_try;
+
 /// The state of the rollout, as stored in the ConfigMaps.
-struct ConfigState {
-  std::map<std::string, std::string> offered, accepted;  ///< The files by name. `accepted` is empty while it equals `offered`.
-  std::string offered_hash, accepted_hash, refused_hash, refused_reason;
-  std::string offered_asked, refused_asked;  ///< Rendered::asked of the offered and of the refused content; "": unknown.
-  std::string refused_by;                    ///< SlurmctldFacts::made_of of the slurmctld that refused the content.
-  std::optional<core::WallTime> refused_at;  ///< When the content was last refused, in whole seconds.
-  int refusals = 0;                          ///< Number of refusals of the same content.
+struct ConfigState : slurm::rollout::State {
   LeftOuts left_out;
   std::string scripts_hash;        ///< Hash of slurmctld's own scripts at the last request to the kubelet to refresh them.
   std::string served_key;          ///< Digest of the auth/slurm key with which slurmctld was last up.
@@ -92,20 +88,11 @@ struct ConfigState {
   std::optional<core::WallTime> starting_at{};  ///< When slurmctld loaded while workers started: see starting.hpp. In seconds.
   std::optional<Places> places{};               ///< Which workers have their places: see places.hpp.
   bool ran = false;                             ///< slurmctld has run; set only if no other member shows it: see has_run().
-  [[nodiscard]] bool exists() const { return !offered.empty(); }
-  /// Returns the content that slurmctld last accepted. Empty: none.
-  [[nodiscard]] std::map<std::string, std::string> accepted_files() const;
   /// Returns the refusal of a partition with exactly this config, or null if there was none.
   [[nodiscard]] const LeftOut* known_against(std::string_view partition, std::string_view config) const;
   [[nodiscard]] bool leaves_out(std::string_view partition, std::string_view config) const;
   /// True if a refused partition is offered once more while everything else is as accepted.
   [[nodiscard]] bool tries_partition() const;
-  /// True if slurmctld has refused this content, or another content for the same request of users.
-  [[nodiscard]] bool refuses(const Rendered& wanted) const;
-  /// True if there is an accepted content to return to.
-  [[nodiscard]] bool can_roll_back() const { return !accepted.empty() && !accepted_hash.empty(); }
-  /// Forgets refused contents. Keeps refused_by and the partitions that are left out.
-  void forget_refusal();
   friend bool operator==(const ConfigState&, const ConfigState&) = default;
 };
 /// Reads the state without the users' files.
@@ -144,11 +131,15 @@ struct SlurmctldFacts {
   bool fails = false;                    ///< slurmctld crashes repeatedly when it starts with the offered content.
   /// slurmctld crashed before it had the offered content, so the crash says nothing about that content.
   bool failed_before = false;
+  /// Returns the facts for the state machine.
+  [[nodiscard]] slurm::rollout::Slurmctld for_rollout() const {
+    return {loaded, refusal, made_of, ready, now, fails || failed_before};
+  }
 };
 SlurmctldFacts read_slurmctld(const Observed& observed, const ConfigState& state);
 
-/// Returns when the refused content or the next refused partition is offered again. The cause may be gone by then (a name that
-/// DNS did not know, a node that had not registered). nullopt: nothing is offered again merely because time passes.
+/// Returns when the refused content or the next refused partition is offered again. nullopt: nothing is offered again merely
+/// because time passes.
 std::optional<core::WallTime> next_try(const ConfigState& state);
 
 /// Renders the configuration that users want, without the partitions that the state leaves out.
@@ -167,16 +158,10 @@ std::optional<std::string> find_refusal(const Observed& observed, const ConfigSt
 /// state would be lost with its pod.
 bool restart_crashed(const Observed& observed, const ConfigState& state);
 
-/// The id of the steps that reconfigure slurmctld. The object's name in the id tells the cause of the reconfigure.
-inline const plan::StepId kReconfigure{"reconfigure"};
-/// True if the outcome shows that slurmctld has refused the configuration.
-bool refused(const plan::Outcome* outcome);
 /// True if slurmctld answers through slurmrestd.
 bool answers(const Observed& observed);
 /// Returns the running pod of slurmctld, or null.
 const kube::PodRecord* running_pod(const Observed& observed);
-/// Returns how long to wait after `count` tries: `first` after one, twice as long after each further one, at most `longest`.
-core::Duration wait_of_try(int count, core::Duration first, core::Duration longest);
 /// True if slurmctld's pod runs and does not crash repeatedly.
 bool runs(const Observed& observed);
 

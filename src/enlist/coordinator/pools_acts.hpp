@@ -1,0 +1,41 @@
+// The acts of the rollout of the pool file. FileTarget (pools_target.hpp) carries them out.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/json.hpp"
+#include "enlist/rules/pool_file.hpp"
+#include "plan/plan.hpp"
+
+namespace enlist {
+
+/// The names of single values in the store (Contents::values). The rollout's state: see pools_plan.hpp. The problems: an object
+/// that maps the name of a pool to why slurmctld does not have the pool as it should be, in one line. There is no value without
+/// problems.
+inline constexpr const char* kRolloutValue = "pool-file";
+inline constexpr const char* kProblemsValue = "pool-problems";
+
+/// Writes the state of the rollout, unless it is nullopt, and the problems to the store, in one transaction.
+struct RecordRollout final : plan::Act {
+  RecordRollout(std::optional<core::Json> new_state, std::map<std::string, std::string> of_pools)
+      : state(std::move(new_state)), problems(std::move(of_pools)) {}
+  [[nodiscard]] core::Json describe() const override {
+    core::Json out{{"act", "enlist.RecordRollout"}, {"problems", problems}};
+    if (state) out["state"] = *state;
+    return out;
+  }
+  std::optional<core::Json> state;
+  std::map<std::string, std::string> problems;
+};
+
+/// Replaces the pool file.
+struct WritePoolFile final : plan::Act {
+  explicit WritePoolFile(std::string content) : text(std::move(content)) {}
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.WritePoolFile"}, {"hash", hash_of(text)}}; }
+  std::string text;
+};
+
+}  // namespace enlist

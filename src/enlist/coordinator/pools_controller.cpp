@@ -1,0 +1,75 @@
+#include "enlist/coordinator/pools_controller.hpp"
+
+#include <utility>
+
+namespace enlist {
+namespace {
+
+std::optional<core::Json> value_of(const Contents& contents, const char* name) {
+  const auto found = contents.values.find(name);
+  return found == contents.values.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace
+
+PoolsController::PoolsController(core::Loop& loop, Store& store, slurm::Clusters& clusters, slurm::ClusterKey cluster,
+                                 const FileTarget& file, std::function<void(const run::Key&)> wake)
+    : TypedController(plan_pools),
+      loop_(loop),
+      store_(store),
+      clusters_(clusters),
+      cluster_(std::move(cluster)),
+      file_(file),
+      wake_(std::move(wake)) {}
+
+void PoolsController::wake() {
+  // The first reading of the file wakes the key.
+  if (file_.ended() > 0) wake_({"", std::string(kPoolFile)});
+}
+
+void PoolsController::start() {
+  wanted_ = pool_file(store_.contents().pools);
+  wake();
+}
+
+void PoolsController::changed(const Changes& changes) {
+  if (changes.pools.empty()) return;
+  // Most changes do not concern the file: each node that joins changes its pool's next number.
+  std::string wanted = pool_file(store_.contents().pools);
+  if (wanted == wanted_) return;
+  wanted_ = std::move(wanted);
+  const core::MonoTime now = loop_.clock().mono();
+  edits_ = Edits{edits_ ? edits_->first : now, now};
+  wake();
+}
+
+void PoolsController::changed(const slurm::Change& change) {
+  if (change.cluster == cluster_ && (change.health || change.partitions)) wake();
+}
+
+void PoolsController::looked(bool changed) {
+  if (changed) wake();
+}
+
+std::shared_ptr<const PoolsObserved> PoolsController::observe_typed(const run::Key&, run::Recorder&,
+                                                                    const run::Observation& context) {
+  const Contents& contents = store_.contents();
+  auto out = std::make_shared<PoolsObserved>(PoolsObserved{.context = context, .cluster = cluster_});
+  out->pools = contents.pools;
+  out->state = value_of(contents, kRolloutValue);
+  out->problems = value_of(contents, kProblemsValue);
+  // What was offered has the changes until then. A later change waits anew.
+  const std::string offered = out->state ? core::get_string(*out->state, {"offeredHash"}) : "";
+  if (edits_ && offered == hash_of(wanted_)) {
+    edits_.reset();
+  } else if (edits_ && offered != offered_) {
+    edits_->first = edits_->last;
+  }
+  offered_ = offered;
+  out->edits = edits_;
+  out->file = file_.content();
+  out->slurm = clusters_.snapshot(cluster_);
+  return out;
+}
+
+}  // namespace enlist

@@ -1,0 +1,56 @@
+// Keeps the pool file, and slurmctld's copy of it, equal to the pools of the store. One key.
+//
+// The owner wires it:
+//   FileTarget file(loop, store, host, path, [&](bool changed) { pools.looked(changed); passes.caches_changed(); });
+//   PoolsController pools(loop, store, clusters, cluster, file, [&](const run::Key& key) { passes.wake({...}); });
+//   store.listen([&](const Changes& changes) { pools.changed(changes); });
+//   clusters.listen([&](const slurm::Change& change) { pools.changed(change); passes.caches_changed(); });
+//   pools.start();
+//   file.look();
+// Its plans wait on the cluster (Plan::waits_on) until slurmctld has loaded the file.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/loop.hpp"
+#include "enlist/coordinator/pools_plan.hpp"
+#include "enlist/coordinator/pools_target.hpp"
+#include "enlist/store/store.hpp"
+#include "run/controller.hpp"
+#include "slurm/snapshot/registry.hpp"
+
+namespace enlist {
+
+class PoolsController final : public run::TypedController<PoolsObserved> {
+ public:
+  PoolsController(core::Loop& loop, Store& store, slurm::Clusters& clusters, slurm::ClusterKey cluster, const FileTarget& file,
+                  std::function<void(const run::Key&)> wake);
+
+  [[nodiscard]] std::string name() const override { return "pools"; }
+  [[nodiscard]] std::string share(const run::Key&) const override { return cluster_; }
+
+  void start();
+  void changed(const Changes& changes);  ///< The store has changed.
+  void changed(const slurm::Change& change);
+  void looked(bool changed);  ///< The file was read.
+
+ private:
+  [[nodiscard]] std::shared_ptr<const PoolsObserved> observe_typed(const run::Key& key, run::Recorder& recorder,
+                                                                   const run::Observation& context) override;
+  void wake();
+
+  core::Loop& loop_;
+  Store& store_;
+  slurm::Clusters& clusters_;
+  slurm::ClusterKey cluster_;
+  const FileTarget& file_;
+  std::function<void(const run::Key&)> wake_;
+  std::string wanted_;   ///< The pool file of the pools, as of the last change.
+  std::string offered_;  ///< The stored state's offered hash, as it was last seen.
+  std::optional<Edits> edits_;
+};
+
+}  // namespace enlist

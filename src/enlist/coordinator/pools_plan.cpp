@@ -1,0 +1,283 @@
+#include "enlist/coordinator/pools_plan.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "slurm/acts.hpp"
+#include "slurm/conf/loaded.hpp"
+
+namespace enlist {
+namespace {
+
+namespace rollout = slurm::rollout;
+using slurm::Owner;
+
+using Problems = std::map<std::string, std::string>;
+
+/// The wait between a reconfigure and the next one, if slurmctld has not loaded the file. It doubles each time.
+constexpr core::Duration kFirstWait{1000};
+constexpr core::Duration kLongestWait{30 * 60 * 1000};
+/// After so many reconfigures that have not loaded the file, slurm.conf is to blame.
+constexpr int kReconfiguresUntilTold = 2;
+/// The period of checks whether the jobs of a removed partition have ended.
+constexpr core::Duration kJobsPoll{5000};
+
+const std::string& text_of(const rollout::State& state) {
+  static const std::string kNone;
+  const auto found = state.offered.find(std::string(kPoolFile));
+  return found == state.offered.end() ? kNone : found->second;
+}
+
+std::string accepted_text(const rollout::State& state) {
+  const rollout::Files files = state.accepted_files();
+  return files.empty() ? "" : files.begin()->second;
+}
+
+rollout::Wanted content(std::string text) {
+  std::string hash = hash_of(text);
+  return {{{std::string(kPoolFile), std::move(text)}}, std::move(hash)};
+}
+
+rollout::State accepted(rollout::Wanted wanted) {
+  rollout::State out;
+  out.offered = std::move(wanted.files);
+  out.offered_hash = out.accepted_hash = std::move(wanted.hash);
+  return out;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+/// Returns the name of the partition that a line of a pool file defines; "": the line defines none, or the marker.
+std::string_view partition_of(std::string_view line) {
+  constexpr std::string_view kKey = "PartitionName=";
+  if (!line.starts_with(kKey)) return {};
+  const std::string_view name = line.substr(kKey.size(), line.find(' ') - kKey.size());
+  return slurm::conf::is_marker(Owner::kEnlistment, name) ? std::string_view{} : name;
+}
+
+std::set<std::string_view> partitions_of(std::string_view text) {
+  std::set<std::string_view> out;
+  for (const std::string_view line : lines_of(text)) out.insert(partition_of(line));
+  out.erase("");
+  return out;
+}
+
+/// Returns the state with which the rollout begins. Error: the file on the disk is not ours.
+core::Result<rollout::State> initial_state(const std::optional<std::string>& file) {
+  if (!file || file->find_first_not_of(" \t\r\n") == std::string::npos) return accepted(content(pool_file({})));
+  if (!hash_of(*file).empty()) return accepted(content(*file));
+  return core::fail(core::ErrorCode::kAlreadyExists,
+                    std::string(kPoolFile) + " beside slurm.conf is not of slurm-enlist: remove it, or give it another name");
+}
+
+/// Returns why slurmctld does not run with the offered file, if the file is the cause.
+std::optional<std::string> refusal_of(const PoolsObserved& observed, const rollout::State& state) {
+  const plan::Outcome* tried = rollout::outcome_of(observed.context, reconfigure_id(state));
+  if (rollout::refused(tried)) return tried->error->message;
+  if (observed.slurm && observed.slurm->silent()) return "slurmctld does not answer any more since the file was changed";
+  return {};
+}
+
+/// Returns the pools whose lines `file` lacks; all pools if there is no such pool.
+Problems of_changed(const std::map<std::string, Pool>& pools, const std::string& file, const std::string& problem) {
+  const std::vector<std::string_view> there = lines_of(file);
+  Problems all, out;
+  for (const auto& [name, pool] : pools) {
+    all.emplace(name, problem);
+    const std::string own = pool_file({{name, pool}});
+    const bool same = std::ranges::all_of(lines_of(own), [&](std::string_view line) {
+      const bool defines = line.starts_with("NodeSet=") || !partition_of(line).empty();
+      return !defines || std::ranges::find(there, line) != there.end();
+    });
+    if (!same) out.emplace(name, problem);
+  }
+  return out.empty() ? all : out;
+}
+
+/// Returns a partition of the offered or the accepted file that `wanted` lacks and in which Slurm has jobs; "": there is none.
+std::string lost_with_jobs(const PoolsObserved& observed, const rollout::State& now, const std::string& wanted) {
+  const std::string former = accepted_text(now);
+  std::set<std::string_view> lost = partitions_of(text_of(now));
+  lost.merge(partitions_of(former));
+  for (const std::string_view name : partitions_of(wanted)) lost.erase(name);
+  if (lost.empty()) return "";
+  for (const auto& [id, job] : observed.slurm->jobs) {
+    if (!job->in_queue()) continue;
+    std::string_view names = job->partition;
+    // A job that could not be read may use any partition.
+    if (names.empty()) return std::string(*lost.begin());
+    while (!names.empty()) {
+      const std::size_t end = std::min(names.find(','), names.size());
+      if (lost.contains(names.substr(0, end))) return std::string(names.substr(0, end));
+      names.remove_prefix(std::min(end + 1, names.size()));
+    }
+  }
+  return "";
+}
+
+/// True if the pools have stayed the same for long enough. Otherwise, makes the plan wake the key at that time.
+bool quiet(const PoolsObserved& observed, plan::Plan& plan) {
+  if (!observed.edits) return true;
+  const core::MonoTime due = std::min(observed.edits->last + kQuiet, observed.edits->first + kQuietLimit);
+  return rollout::waited(observed.context, due, core::Duration{0}, plan, "the pools may change again");
+}
+
+/// Adds the steps that make slurmctld load the state's offered file. `loaded`: the hash of the file with which slurmctld runs.
+void add_load_steps(const PoolsObserved& observed, const rollout::State& state, const std::string& loaded, plan::Lane& lane,
+                    plan::Plan& plan) {
+  const bool runs = loaded == state.offered_hash;
+  const plan::StepId id = reconfigure_id(state);
+  const plan::Outcome* tried = rollout::outcome_of(observed.context, id);
+  if (runs) {
+    // After a refusal, slurmctld has to read the accepted file again: see kTriesOfFormer.
+    if (state.refused_hash.empty()) return;
+    if (tried != nullptr && (tried->state == plan::Outcome::State::kDone || tried->count >= rollout::kTriesOfFormer)) return;
+  }
+  plan.waits_on(observed.cluster);
+  if (rollout::answered(tried) &&
+      !rollout::waited(observed.context, tried->last, rollout::wait_of_try(tried->count, kFirstWait, kLongestWait), plan,
+                       "slurmctld has not loaded the pool file yet"))
+    return;
+  const std::optional<core::MonoTime> since = rollout::looks_fail_since(observed.context);
+  if (since) plan.wake_after(rollout::kPrologPoll, "jobs are starting");
+  if (!since || observed.context.mono - *since < rollout::kPrologLimit) {
+    lane.add({rollout::kLookForStarting, "a reconfigure of slurmctld would cut them short",
+              slurm::confirm_none_starts(observed.cluster)});
+    lane.then();
+  } else {
+    plan.remember(rollout::kLookForStarting);
+  }
+  lane.add({id, "slurmctld runs with another pool file than the offered one", slurm::reconfigure(observed.cluster)});
+}
+
+struct Decision {
+  rollout::State next;
+  Problems problems{};
+};
+
+Decision decide(const PoolsObserved& observed, rollout::State now, const std::optional<std::string>& loaded, plan::Plan& plan) {
+  const rollout::Wanted wanted = content(pool_file(observed.pools));
+  // slurmctld has accepted the file after all, for example after the reply was lost and the former file was written back.
+  if (loaded == wanted.hash && now.offered_hash != wanted.hash) now = accepted(wanted);
+  const rollout::Slurmctld slurmctld{.loaded = loaded,
+                                     .refusal = refusal_of(observed, now),
+                                     .made_of = observed.slurm ? observed.slurm->capabilities.release : "",
+                                     .ready = loaded.has_value(),
+                                     .now = core::whole_seconds(observed.context.now)};
+  Problems problems;
+  std::optional<rollout::Wanted> may_offer;
+  if (loaded && quiet(observed, plan)) {
+    const std::string kept = lost_with_jobs(observed, now, wanted.files.begin()->second);
+    if (kept.empty()) {
+      may_offer = wanted;
+    } else {
+      problems = of_changed(observed.pools, text_of(now), "no pool is changed while jobs use the removed partition " + kept);
+      plan.wake_after(kJobsPoll, "jobs use a removed partition");
+    }
+  }
+  rollout::State next = rollout::next_state(now, may_offer, slurmctld);
+  const auto at = rollout::next_try(next);
+  if (at && *at > observed.context.now) plan.wake_after(*at - observed.context.now, "the refused pool file is tried again");
+  if (!next.refused_hash.empty()) {
+    problems = of_changed(observed.pools, accepted_text(next),
+                          "slurmctld refused the pool file: " + next.refused_reason +
+                              (at ? ". It is tried again at " + core::format_rfc3339(*at) : ""));
+  } else if (const plan::Outcome* tried = rollout::outcome_of(observed.context, reconfigure_id(next));
+             loaded && *loaded != next.offered_hash && tried != nullptr && tried->state == plan::Outcome::State::kDone &&
+             tried->count >= kReconfiguresUntilTold) {
+    problems = of_changed(observed.pools, "",
+                          "slurmctld has reconfigured without loading the pool file: slurm.conf needs the line \"Include " +
+                              std::string(kPoolFile) + "\"");
+  }
+  return {std::move(next), std::move(problems)};
+}
+
+/// Adds the step that stores the state, unless it is nullopt, and the problems, if either has changed.
+void add_record(const PoolsObserved& observed, std::optional<core::Json> state, const Problems& problems, plan::Lane& lane) {
+  const core::Json told = problems.empty() ? core::Json() : core::Json(problems);
+  if (!state && told == observed.problems.value_or(core::Json())) return;
+  lane.add({{"record", "", std::string(kPoolFile)},
+            state ? "another content is offered or accepted" : "the problems have changed",
+            std::make_shared<RecordRollout>(std::move(state), problems)});
+  lane.then();
+}
+
+}  // namespace
+
+core::Json to_json(const rollout::State& state) {
+  core::Json out{{"offered", text_of(state)}, {"offeredHash", state.offered_hash}, {"acceptedHash", state.accepted_hash}};
+  if (!state.accepted.empty()) out["accepted"] = accepted_text(state);
+  if (state.refused_hash.empty()) return out;
+  out["refusedHash"] = state.refused_hash;
+  out["refusedReason"] = state.refused_reason;
+  out["refusedBy"] = state.refused_by;
+  out["refusals"] = state.refusals;
+  if (state.refused_at) out["refusedAt"] = core::format_rfc3339(*state.refused_at);
+  return out;
+}
+
+core::Result<rollout::State> rollout_from_json(const core::Json& json) {
+  rollout::State out;
+  for (const char* member : {"offered", "offeredHash", "acceptedHash"}) {
+    if (core::get_string(json, {member}).empty())
+      return core::fail(core::ErrorCode::kInvalid, std::string("the stored state of the pool file lacks ") + member);
+  }
+  out.offered[std::string(kPoolFile)] = core::get_string(json, {"offered"});
+  out.offered_hash = core::get_string(json, {"offeredHash"});
+  out.accepted_hash = core::get_string(json, {"acceptedHash"});
+  if (std::string text = core::get_string(json, {"accepted"}); !text.empty())
+    out.accepted[std::string(kPoolFile)] = std::move(text);
+  if (out.accepted.empty() && out.offered_hash != out.accepted_hash)
+    return core::fail(core::ErrorCode::kInvalid, "the stored state of the pool file lacks accepted");
+  out.refused_hash = core::get_string(json, {"refusedHash"});
+  out.refused_reason = core::get_string(json, {"refusedReason"});
+  out.refused_by = core::get_string(json, {"refusedBy"});
+  out.refusals = static_cast<int>(core::get_int(json, {"refusals"}));
+  if (const auto at = core::parse_rfc3339(core::get_string(json, {"refusedAt"}))) out.refused_at = *at;
+  return out;
+}
+
+plan::StepId reconfigure_id(const rollout::State& state) {
+  return rollout::kReconfigure.of(state.offered_hash + "." + std::to_string(state.refusals));
+}
+
+plan::Plan plan_pools(const PoolsObserved& observed) {
+  plan::Plan out;
+  plan::Lane& lane = out.lane("pool file");
+  const auto stop = [&](const core::Error& error) {
+    add_record(observed, {}, of_changed(observed.pools, "", error.message), lane);
+    return std::move(out);
+  };
+  if (!observed.file) return stop(observed.file.error());
+  const core::Result<rollout::State> stored =
+      observed.state ? rollout_from_json(*observed.state) : initial_state(*observed.file);
+  if (!stored) return stop(stored.error());
+
+  const std::optional<std::string> loaded = rollout::loaded(Owner::kEnlistment, observed.slurm);
+  const auto [next, problems] = decide(observed, *stored, loaded, out);
+  // A refusal counts until it is stored.
+  out.remember(reconfigure_id(*stored));
+  add_record(observed, !observed.state || next != *stored ? std::optional(to_json(next)) : std::nullopt, problems, lane);
+  if (*observed.file != text_of(next)) {
+    lane.add({{"write", "", std::string(kPoolFile)},
+              "it differs from what is offered",
+              std::make_shared<WritePoolFile>(text_of(next))});
+    lane.then();
+  }
+  if (loaded) add_load_steps(observed, next, *loaded, lane, out);
+  return out;
+}
+
+}  // namespace enlist

@@ -1,0 +1,62 @@
+// The decisions about the pool file: what it contains, when it is written, and when slurmctld reads it. Pure.
+//
+// The rollout is that of slurm/rollout/rollout.hpp. The plan adds:
+//
+// - Before the file is written, the store has the content and the last one that slurmctld accepted. So after a crash between
+//   the two writes, the file is written again.
+// - A changed file is written only while Slurm answers, and slurmctld is reconfigured right after. So a file that slurmctld
+//   may refuse is not there for long: every Slurm command reads the file, and so does a slurmctld that starts.
+// - If slurmctld refuses the file, or stops answering once it was written, the accepted content is written back at once.
+// - Changes of pools that follow each other closely are one change. A change waits until the pools have stayed the same for
+//   kQuiet, but at most kQuietLimit.
+// - A reconfigure waits while jobs are starting, at most slurm::rollout::kPrologLimit.
+// - A partition in which Slurm has jobs is not removed, because slurmctld would end the jobs. All changes wait until these
+//   jobs have ended.
+// - The file of somebody else is not replaced. If the store knows nothing of a pool file of ours, the store was lost: the
+//   file on the disk is taken for the accepted content.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/json.hpp"
+#include "core/result.hpp"
+#include "enlist/coordinator/pools_acts.hpp"
+#include "enlist/rules/model.hpp"
+#include "plan/plan.hpp"
+#include "slurm/model.hpp"
+#include "slurm/rollout/rollout.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace enlist {
+
+inline constexpr core::Duration kQuiet{1000};
+inline constexpr core::Duration kQuietLimit{5000};
+
+/// When the pools were changed in a way that changes the pool file, and the change is not offered yet.
+struct Edits {
+  core::MonoTime first, last;
+};
+
+struct PoolsObserved {
+  plan::Context context;
+  slurm::ClusterKey cluster;
+  std::map<std::string, Pool> pools{};
+  std::optional<core::Json> state{}, problems{};  ///< The values kRolloutValue and kProblemsValue of the store.
+  std::optional<Edits> edits{};                   ///< nullopt: this process has seen no change that is not offered.
+  /// The pool file as it was last read. nullopt: there is none. An error means that nothing is known.
+  core::Result<std::optional<std::string>> file = std::optional<std::string>();
+  slurm::SnapshotPtr slurm{};
+};
+
+[[nodiscard]] plan::Plan plan_pools(const PoolsObserved& observed);
+
+/// Return the state of the rollout as it is stored, and read it. Error: kInvalid with the member's name.
+[[nodiscard]] core::Json to_json(const slurm::rollout::State& state);
+[[nodiscard]] core::Result<slurm::rollout::State> rollout_from_json(const core::Json& json);
+
+/// Returns the id of the step that makes slurmctld load the offered content. After each refusal it is another step.
+[[nodiscard]] plan::StepId reconfigure_id(const slurm::rollout::State& state);
+
+}  // namespace enlist

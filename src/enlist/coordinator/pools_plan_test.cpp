@@ -1,0 +1,392 @@
+#include "enlist/coordinator/pools_plan.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "slurm/acts.hpp"
+#include "slurm/conf/loaded.hpp"
+
+namespace enlist {
+namespace {
+
+using namespace std::chrono_literals;
+using slurm::rollout::State;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Key;
+using testing::Pair;
+
+using Pools = std::map<std::string, Pool>;
+
+Pool pool(const std::string& name, const std::string& conf = "") {
+  return {.name = name, .partition_conf = conf};
+}
+Pools of(std::initializer_list<Pool> pools) {
+  Pools out;
+  for (const Pool& one : pools) out.emplace(one.name, one);
+  return out;
+}
+
+/// A rollout at rest: slurmctld runs with the file of the pool "cpu".
+struct PoolsPlan : testing::Test {
+  PoolsPlan() {
+    observed.cluster = "c";
+    observed.context.now = core::WallTime{core::Duration{1'767'323'045'000}};
+    observed.context.mono = core::MonoTime{core::Duration{1'000'000}};
+    observed.pools = of({pool("cpu")});
+    store(state_of(observed.pools));
+    observed.file = text(observed.pools);
+    snapshot->health = slurm::Snapshot::Health::kComplete;
+    snapshot->capabilities.release = "26.05.5";
+    load(observed.pools);
+  }
+
+  static std::string text(const Pools& pools) { return pool_file(pools); }
+  static std::string hash(const Pools& pools) { return hash_of(pool_file(pools)); }
+  static slurm::rollout::Files files(const Pools& pools) { return {{std::string(kPoolFile), text(pools)}}; }
+  static State state_of(const Pools& pools) {
+    State out;
+    out.offered = files(pools);
+    out.offered_hash = out.accepted_hash = hash(pools);
+    return out;
+  }
+  /// Returns the state in which `to` is offered and `from` was accepted.
+  static State on_the_way(const Pools& from, const Pools& to) {
+    State out = state_of(to);
+    out.accepted = files(from);
+    out.accepted_hash = hash(from);
+    return out;
+  }
+  void store(const State& state) { observed.state = to_json(state); }
+  void load(const Pools& pools) {
+    snapshot->partitions.clear();
+    const std::string name = slurm::conf::marker_name(slurm::Owner::kEnlistment, hash(pools));
+    snapshot->partitions[name] = {name, "", "INACTIVE"};
+    observed.slurm = snapshot;
+  }
+  void silence() {
+    snapshot->health = slurm::Snapshot::Health::kStale;
+    snapshot->error_code = core::ErrorCode::kUnavailable;
+    snapshot->from_server = true;
+    snapshot->failures = 3;
+  }
+  void add_job(const std::string& partition) {
+    slurm::Job job;
+    job.id = 7;
+    job.state = "PENDING";
+    job.partition = partition;
+    snapshot->jobs[7] = std::make_shared<const slurm::Job>(job);
+  }
+  /// Records how the reconfigure to `state` ended.
+  void ended(const State& state, std::optional<core::Error> error, core::Duration ago = 0ms, int count = 1) {
+    ended(reconfigure_id(state), std::move(error), ago, count);
+  }
+  void ended(const plan::StepId& id, std::optional<core::Error> error, core::Duration ago = 0ms, int count = 1) {
+    const auto state = error ? plan::Outcome::State::kFailed : plan::Outcome::State::kDone;
+    observed.context.outcomes[id] = {state, count, observed.context.mono - ago, observed.context.mono - ago, std::move(error)};
+  }
+  static core::Error refusal() { return {core::ErrorCode::kInvalid, "bad line", 0, {}, {}}; }
+
+  /// Returns the steps of the plan, in their order.
+  std::vector<std::string> steps() {
+    plan = plan_pools(observed);
+    std::vector<std::string> out;
+    for (const auto& [name, lane] : plan.lanes()) {
+      for (const auto& group : lane.groups()) {
+        EXPECT_LE(group.size(), 1U);
+        for (const plan::Step& step : group) out.push_back(step.id.verb);
+      }
+    }
+    return out;
+  }
+  template <class Kind>
+  std::shared_ptr<const Kind> act() {
+    for (const auto& [name, lane] : plan.lanes()) {
+      for (const auto& group : lane.groups()) {
+        for (const plan::Step& step : group) {
+          if (auto found = std::dynamic_pointer_cast<const Kind>(step.act)) return found;
+        }
+      }
+    }
+    ADD_FAILURE() << "the plan has no such act";
+    return nullptr;
+  }
+  State recorded() { return *rollout_from_json(act<RecordRollout>()->state.value()); }
+  std::map<std::string, std::string> problems() { return act<RecordRollout>()->problems; }
+
+  const Pools cpu = of({pool("cpu")});
+  const Pools both = of({pool("cpu"), pool("gpu", "MaxTime=1-0")});
+  PoolsObserved observed{};
+  std::shared_ptr<slurm::Snapshot> snapshot = std::make_shared<slurm::Snapshot>();
+  plan::Plan plan;
+};
+
+TEST_F(PoolsPlan, AtRestDoesNothing) {
+  EXPECT_THAT(steps(), IsEmpty());
+  EXPECT_EQ(plan.wake(), std::nullopt);
+  observed.pools.at("cpu").next_number = 9;
+  observed.pools.at("cpu").node_conf = "Weight=5";
+  EXPECT_THAT(steps(), IsEmpty()) << "that is not in the file";
+}
+
+TEST_F(PoolsPlan, BeginsWithAFileWithoutPools) {
+  observed.pools.clear();
+  observed.state.reset();
+  observed.file = std::optional<std::string>();
+  observed.slurm.reset();
+  EXPECT_THAT(steps(), ElementsAre("record", "write")) << "slurm.conf includes it, so it must exist when slurmctld starts";
+  EXPECT_EQ(recorded(), state_of({}));
+  EXPECT_EQ(act<WritePoolFile>()->text, text({}));
+}
+
+TEST_F(PoolsPlan, OffersAnotherPool) {
+  observed.pools = both;
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_EQ(recorded(), on_the_way(cpu, both));
+  EXPECT_EQ(act<WritePoolFile>()->text, text(both));
+  EXPECT_EQ(act<slurm::Reconfigure>()->cluster, "c");
+  EXPECT_EQ(plan.waits_on(), std::set<std::string>{"c"});
+}
+
+TEST_F(PoolsPlan, WaitsUntilThePoolsStayTheSame) {
+  observed.pools = both;
+  const core::MonoTime now = observed.context.mono;
+  observed.edits = Edits{now - 300ms, now - 300ms};
+  EXPECT_THAT(steps(), IsEmpty());
+  EXPECT_EQ(plan.wake(), 700ms);
+  observed.edits = Edits{now - 4800ms, now - 100ms};
+  EXPECT_THAT(steps(), IsEmpty());
+  EXPECT_EQ(plan.wake(), 200ms) << "at most five seconds in all";
+  observed.edits = Edits{now - 1s, now - 1s};
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+}
+
+TEST_F(PoolsPlan, ConfirmsWhatIsLoaded) {
+  observed.pools = both;
+  observed.file = text(both);
+  store(on_the_way(cpu, both));
+  ended(on_the_way(cpu, both), {});
+  load(both);
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_EQ(recorded(), state_of(both));
+}
+
+TEST_F(PoolsPlan, GoesOnAfterACrash) {
+  observed.pools = both;
+  store(on_the_way(cpu, both));
+  EXPECT_THAT(steps(), ElementsAre("write", "look for", "reconfigure")) << "between the state and the file";
+  observed.file = text(both);
+  EXPECT_THAT(steps(), ElementsAre("look for", "reconfigure")) << "between the file and the reconfigure";
+}
+
+TEST_F(PoolsPlan, ReconfiguresUntilItIsLoaded) {
+  observed.pools = both;
+  observed.file = text(both);
+  const State state = on_the_way(cpu, both);
+  store(state);
+  ended(state, {}, 300ms);
+  EXPECT_THAT(steps(), IsEmpty());
+  EXPECT_EQ(plan.wake(), 700ms);
+  EXPECT_THAT(plan.remembered(), ElementsAre(reconfigure_id(state)));
+  ended(state, {}, 1s);
+  EXPECT_THAT(steps(), ElementsAre("look for", "reconfigure"));
+  ended(state, {}, 2s, 3);
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_EQ(plan.wake(), 2s) << "ever more rarely";
+  EXPECT_EQ(act<RecordRollout>()->state, std::nullopt);
+  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", HasSubstr("Include slurm-enlist.conf")), Key("gpu")));
+  observed.problems = problems();
+  EXPECT_THAT(steps(), IsEmpty());
+  ended(state, core::Error{core::ErrorCode::kUnavailable, "away", 0, {}, {}});
+  observed.problems.reset();
+  EXPECT_THAT(steps(), ElementsAre("look for", "reconfigure")) << "no answer is no refusal";
+}
+
+TEST_F(PoolsPlan, WritesTheAcceptedFileBackAtOnce) {
+  observed.pools = both;
+  observed.file = text(both);
+  State state = on_the_way(cpu, both);
+  store(state);
+  ended(state, refusal());
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_EQ(act<WritePoolFile>()->text, text(cpu));
+  EXPECT_THAT(problems(), ElementsAre(Pair("gpu",
+                                           "slurmctld refused the pool file: bad line. It is tried again at "
+                                           "2026-01-02T03:05:05Z")));
+  EXPECT_THAT(plan.remembered(), ElementsAre(reconfigure_id(state))) << "until it is stored";
+  state = recorded();
+  EXPECT_EQ(state.offered, files(cpu));
+  EXPECT_EQ(state.refused_hash, hash(both));
+
+  // slurmctld has to read the accepted file once, because it sends the refused one to slurmds.
+  store(state);
+  observed.file = text(cpu);
+  observed.problems = problems();
+  observed.context.outcomes.clear();
+  EXPECT_THAT(steps(), ElementsAre("look for", "reconfigure"));
+  ended(state, {});
+  EXPECT_THAT(steps(), IsEmpty());
+  EXPECT_EQ(plan.wake(), 60s);
+  ended(state, refusal(), 3h, 4);
+  EXPECT_THAT(steps(), IsEmpty()) << "slurm.conf itself may be refused: it is not tried for ever";
+}
+
+TEST_F(PoolsPlan, TriesARefusedFileAgain) {
+  State state = state_of(cpu);
+  state.refused_hash = hash(both);
+  state.refused_reason = "bad line";
+  state.refused_by = "26.05.5";
+  state.refused_at = observed.context.now;
+  state.refusals = 2;
+  const std::map<std::string, std::string> told{
+      {"gpu", "slurmctld refused the pool file: bad line. It is tried again at 2026-01-02T03:06:05Z"}};
+  observed.problems = told;
+  observed.pools = both;
+  store(state);
+  ended(state, {});
+  EXPECT_THAT(steps(), IsEmpty());
+  EXPECT_EQ(plan.wake(), 2min);
+  snapshot->capabilities.release = "26.11.0";
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure")) << "another slurmctld runs";
+  EXPECT_THAT(problems(), IsEmpty());
+  snapshot->capabilities.release = "26.05.5";
+
+  observed.context.now = *state.refused_at + 2min;
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_THAT(problems(), ElementsAre(Pair("gpu", "slurmctld refused the pool file: bad line")));
+  const State trying = recorded();
+  EXPECT_EQ(trying.offered, files(both));
+  store(trying);
+  observed.file = text(both);
+  ended(trying, refusal());
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_EQ(recorded().refusals, 3);
+  EXPECT_EQ(recorded().offered, files(cpu));
+
+  observed.pools = of({pool("cpu"), pool("gpu", "MaxTime=2-0")});
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_EQ(recorded().offered, files(observed.pools)) << "the pool was mended";
+  EXPECT_THAT(problems(), IsEmpty());
+}
+
+TEST_F(PoolsPlan, RollsBackWhileThePoolsChange) {
+  observed.pools = of({pool("cpu"), pool("gpu"), pool("tpu")});
+  observed.edits = Edits{observed.context.mono, observed.context.mono};
+  observed.file = text(both);
+  store(on_the_way(cpu, both));
+  ended(on_the_way(cpu, both), refusal());
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_EQ(recorded().offered, files(cpu));
+}
+
+TEST_F(PoolsPlan, WithoutSlurmOffersNothing) {
+  observed.pools = both;
+  snapshot->health = slurm::Snapshot::Health::kStale;
+  EXPECT_THAT(steps(), IsEmpty()) << "a slurmctld that starts must not find what it may refuse";
+  observed.file = "edited";
+  EXPECT_THAT(steps(), ElementsAre("write"));
+  EXPECT_EQ(act<WritePoolFile>()->text, text(cpu));
+  observed.file = text(both);
+  store(on_the_way(cpu, both));
+  EXPECT_THAT(steps(), IsEmpty()) << "slurmctld may have loaded it";
+}
+
+TEST_F(PoolsPlan, RollsBackIfSlurmctldFallsSilent) {
+  observed.pools = both;
+  observed.file = text(both);
+  store(on_the_way(cpu, both));
+  silence();
+  EXPECT_THAT(steps(), ElementsAre("record", "write")) << "a slurmctld that starts must find what it accepted";
+  const State state = recorded();
+  EXPECT_EQ(state.offered, files(cpu));
+  EXPECT_THAT(state.refused_reason, HasSubstr("does not answer"));
+  // It has loaded the file after all.
+  store(state);
+  observed.file = text(cpu);
+  observed.problems = problems();
+  snapshot->health = slurm::Snapshot::Health::kComplete;
+  load(both);
+  EXPECT_THAT(steps(), ElementsAre("record", "write"));
+  EXPECT_EQ(recorded(), state_of(both));
+  EXPECT_THAT(problems(), IsEmpty());
+}
+
+TEST_F(PoolsPlan, WritesAgainWhatSomebodyEditedOrRemoved) {
+  for (const std::optional<std::string>& there : {std::optional<std::string>("edited"), std::optional<std::string>()}) {
+    observed.file = there;
+    EXPECT_THAT(steps(), ElementsAre("write"));
+    EXPECT_EQ(act<WritePoolFile>()->text, text(cpu));
+  }
+}
+
+TEST_F(PoolsPlan, AFileThatCannotBeReadIsNotWritten) {
+  observed.pools = both;
+  observed.file = core::fail(core::ErrorCode::kUnavailable, "I/O error");
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_EQ(act<RecordRollout>()->state, std::nullopt);
+  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", "I/O error"), Pair("gpu", "I/O error")));
+}
+
+TEST_F(PoolsPlan, LeavesTheFileOfSomebodyElse) {
+  observed.state.reset();
+  observed.file = "NodeName=a\n";
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", HasSubstr("is not of slurm-enlist"))));
+  observed.file = "\n";
+  EXPECT_THAT(steps(), ElementsAre("record", "write"));
+}
+
+TEST_F(PoolsPlan, AStateThatCannotBeReadChangesNothing) {
+  observed.state = core::Json{{"offered", "x"}};
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_EQ(act<RecordRollout>()->state, std::nullopt);
+  EXPECT_THAT(problems(), ElementsAre(Pair("cpu", HasSubstr("lacks offeredHash"))));
+}
+
+TEST_F(PoolsPlan, ALostStoreEndsNoJobs) {
+  observed.pools.clear();
+  observed.state.reset();
+  add_job("debug,cpu");
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_EQ(recorded(), state_of(cpu)) << "the file on the disk is ours, and slurmctld may run with it";
+  store(state_of(cpu));
+  EXPECT_THAT(steps(), IsEmpty());
+  EXPECT_EQ(plan.wake(), 5s);
+  observed.pools = of({pool("gpu")});
+  EXPECT_THAT(steps(), ElementsAre("record"));
+  EXPECT_THAT(problems(), ElementsAre(Pair("gpu", HasSubstr("removed partition cpu"))));
+  add_job("debug");
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  add_job("");
+  EXPECT_THAT(steps(), ElementsAre("record")) << "a job that could not be read may use any partition";
+}
+
+TEST_F(PoolsPlan, WaitsForJobsThatStart) {
+  observed.pools = both;
+  const core::Error busy{core::ErrorCode::kBusy, "job 7 is starting", 0, {}, {}};
+  ended(slurm::rollout::kLookForStarting, busy, 59s, 100);
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "look for", "reconfigure"));
+  EXPECT_EQ(plan.wake(), 500ms);
+  ended(slurm::rollout::kLookForStarting, busy, 60s, 100);
+  EXPECT_THAT(steps(), ElementsAre("record", "write", "reconfigure")) << "a minute at most";
+}
+
+TEST_F(PoolsPlan, TheStateIsReadAsItWasWritten) {
+  State state = on_the_way(cpu, both);
+  EXPECT_EQ(*rollout_from_json(to_json(state)), state);
+  state = state_of(cpu);
+  state.refused_hash = hash(both);
+  state.refused_reason = "bad line";
+  state.refused_by = "26.05.5";
+  state.refused_at = observed.context.now;
+  state.refusals = 4;
+  EXPECT_EQ(*rollout_from_json(to_json(state)), state);
+  core::Json lacks = to_json(on_the_way(cpu, both));
+  lacks.erase("accepted");
+  EXPECT_FALSE(rollout_from_json(lacks));
+  EXPECT_FALSE(rollout_from_json(core::Json()));
+}
+
+}  // namespace
+}  // namespace enlist
