@@ -20,11 +20,12 @@ SlurmrestdOptions with_conf(SlurmrestdOptions options, const std::filesystem::pa
 }  // namespace
 
 Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, Host& host,
-                         slurm::Clusters& clusters, CoordinatorOptions options, run::PassMetrics* metrics)
+                         Supervise supervise, slurm::Clusters& clusters, CoordinatorOptions options, run::PassMetrics* metrics)
     : store_(store),
       clusters_(clusters),
       files_(loop, log, host, options.slurm_conf, [this] { files_changed(); }),
-      slurmrestd_(loop, log, host, clusters, kCluster, with_conf(std::move(options.slurmrestd), options.slurm_conf)),
+      slurmrestd_(loop, log, host, std::move(supervise), clusters, kCluster,
+                  with_conf(std::move(options.slurmrestd), options.slurm_conf)),
       store_target_(store),
       slurm_target_(loop, clusters),
       executor_(loop, router_),

@@ -38,8 +38,8 @@ class Coordinator {
  public:
   /// `metrics` may be null. The arguments must outlive the coordinator, and the loop must not run on after the coordinator is
   /// destroyed. `host` is used on other threads.
-  Coordinator(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, Host& host, slurm::Clusters& clusters,
-              CoordinatorOptions options, run::PassMetrics* metrics = nullptr);
+  Coordinator(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, Host& host, Supervise supervise,
+              slurm::Clusters& clusters, CoordinatorOptions options, run::PassMetrics* metrics = nullptr);
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <cstdlib>
+#include <map>
 #include <utility>
 #include <vector>
 
-#include "enlist/coordinator/slurm_facts.hpp"
+#include "enlist/coordinator/slurm_files.hpp"
 #include "enlist/rules/pool_file.hpp"
 #include "slurm/conf/conf.hpp"
 
@@ -56,21 +57,26 @@ struct Work {
   bool write_conf = false;
   std::string before{};  ///< slurm.conf as it is.
   Preflight checked{};
-  SlurmFacts after{};  ///< Of slurm.conf as it is to be.
+  std::string slurm_user{};
 };
 
 core::Result<Work> look(const InitOptions& options, Host& host) {
   const fs::path folder = options.slurm_conf.parent_path();
   core::Result<std::string> text = host.read(options.slurm_conf);
   if (!text) return std::unexpected(text.error().with("run this beside slurmctld"));
+  const core::Result<std::map<std::string, std::string>> included = read_included(host, options.slurm_conf, *text);
+  if (!included) return std::unexpected(included.error());
   Work work{.before = *std::move(text)};
-  work.checked = preflight(work.before, options.max_nodes, (folder / "jwt_hs256.key").string());
-  core::Result<SlurmFacts> after = facts_of(work.checked.text);
+  work.checked = preflight(work.before, options.max_nodes, (folder / "jwt_hs256.key").string(), *included);
+  if (!work.checked.problems.empty()) return work;
+  std::string whole = work.checked.text;
+  for (const auto& [name, content] : *included) whole += "\n" + content;
+  core::Result<SlurmFacts> after = facts_of(whole);
   if (!after) {
     work.checked.problems.push_back(after.error().message);
     return work;
   }
-  work.after = *std::move(after);
+  work.slurm_user = after->slurm_user;
   work.write_conf = work.checked.text != work.before;
   const auto pool_file = exists(host, folder / kPoolFile);
   if (!pool_file) return std::unexpected(pool_file.error());
@@ -78,8 +84,7 @@ core::Result<Work> look(const InitOptions& options, Host& host) {
   if (!user) return std::unexpected(user.error());
   work.make_pool_file = !*pool_file;
   work.make_user = !*user;
-  if (work.after.jwt_key.empty()) return work;
-  const auto key = exists(host, work.after.jwt_key);
+  const auto key = exists(host, work.checked.jwt_key);
   if (!key) return std::unexpected(key.error());
   work.make_jwt_key = !*key;
   return work;
@@ -89,7 +94,7 @@ std::vector<std::string> described(const Work& work, const InitOptions& options)
   std::vector<std::string> out;
   if (work.make_user) out.push_back("make the system user " + options.slurmrestd_user + ", as whom slurmrestd runs");
   if (work.make_jwt_key)
-    out.push_back(fmt::format("make the key {}, which only {} can read", work.after.jwt_key, work.after.slurm_user));
+    out.push_back(fmt::format("make the key {}, which only {} can read", work.checked.jwt_key, work.slurm_user));
   if (work.make_pool_file)
     out.push_back("make " + (options.slurm_conf.parent_path() / kPoolFile).string() + ", without pools yet");
   for (const std::string& change : work.checked.changes) out.push_back(options.slurm_conf.string() + ": " + change);
@@ -115,8 +120,8 @@ core::Result<void> carry_out(const Work& work, const InitOptions& options, Host&
     if (!made) return std::unexpected(made.error());
   }
   if (work.make_jwt_key) {
-    if (auto made = host.write(work.after.jwt_key, random.bytes(kJwtKeyBytes), 0600); !made) return made;
-    const auto owned = run(host, {"chown", work.after.slurm_user, work.after.jwt_key});
+    if (auto made = host.write(work.checked.jwt_key, random.bytes(kJwtKeyBytes), 0600); !made) return made;
+    const auto owned = run(host, {"chown", work.slurm_user, work.checked.jwt_key});
     if (!owned) return std::unexpected(owned.error());
   }
   if (work.make_pool_file) {

@@ -6,10 +6,11 @@
 #include <set>
 #include <utility>
 
+#include "enlist/rules/judge.hpp"
 #include "enlist/rules/names.hpp"
 #include "enlist/rules/node_conf.hpp"
 #include "enlist/rules/pool_file.hpp"
-#include "slurm/conf/loaded.hpp"
+#include "slurm/rest/release.hpp"
 
 namespace enlist {
 namespace {
@@ -63,6 +64,17 @@ core::Result<void> check_ask(const JoinAsk& ask) {
   if (auto good = check_text("the host's name", ask.hostname, kLongestName); !good) return good;
   if (auto good = check_text("slurmd's release", ask.slurm_version, kLongestName); !good) return good;
   return check_text("the detected words", ask.conf, kLongestConf);
+}
+
+core::Result<void> check_release(const std::string& slurmd, const std::string& slurmctld) {
+  if (slurm::parse_release(slurmctld).major == 0)
+    return core::fail(ErrorCode::kUnavailable, "the release of slurmctld is not known yet; try again");
+  if (slurm::parse_release(slurmd).major == 0)
+    return core::fail(ErrorCode::kInvalid, fmt::format("slurmd's release \"{}\" cannot be read; install slurmd {}",
+                                                       slurmd.substr(0, 40), slurmctld));
+  const std::string problem = version_problem(slurmd, slurmctld);
+  if (problem.empty()) return {};
+  return core::fail(ErrorCode::kInvalid, problem + "; install slurmd " + slurmctld);
 }
 
 /// Returns the token after one more use; nullopt: it is used up.
@@ -123,9 +135,6 @@ core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const Joi
 
 core::Result<Changes> make_pool(const Contents& now, const SlurmNow& slurm, Pool wish) {
   if (auto good = check_pool_name(wish.name); !good) return std::unexpected(good.error());
-  if (slurm::conf::is_marker(slurm::Owner::kEnlistment, wish.name))
-    return core::fail(ErrorCode::kInvalid,
-                      "\"" + wish.name + "\": names that begin with slurm-enlist- are taken by slurm-enlist");
   if (auto good = check_partition_conf(wish.partition_conf); !good) return std::unexpected(good.error());
   // The detected words of any host are of this form.
   if (auto good = merged_conf("CPUs=1 RealMemory=1", wish.node_conf); !good) return std::unexpected(good.error());

@@ -13,7 +13,8 @@ NodesController::NodesController(core::Loop& loop, Store& store, slurm::Clusters
       clusters_(clusters),
       cluster_(std::move(cluster)),
       wake_(std::move(wake)),
-      max_node_count_(std::move(max_node_count)) {}
+      max_node_count_(std::move(max_node_count)),
+      began_(loop.clock().mono()) {}
 
 void NodesController::start() {
   for (const auto& [name, node] : store_.contents().nodes) wake_({"", name});
@@ -49,16 +50,21 @@ std::shared_ptr<const NodeObserved> NodesController::observe_typed(const run::Ke
   }
   const Node& node = found->second;
   Seen& seen = seen_[key.name];
-  if (!node.report.running || node.report.instance_id == node.confirmed) {
+  const bool confirmed =
+      node.report.instance_id == node.confirmed && (node.phase == Phase::kEnlisted || node.phase == Phase::kReady);
+  const bool began = seen.instance_id != node.report.instance_id || seen.registrations != node.report.registrations;
+  if (!node.report.running || (confirmed && !began)) {
     seen.running_since.reset();
-  } else if (!seen.running_since || seen.instance_id != node.report.instance_id) {
+  } else if (began || !seen.running_since) {
     seen.running_since = context.mono;
   }
   seen.instance_id = node.report.instance_id;
+  seen.registrations = node.report.registrations;
   out->node = node;
   out->slurm = clusters_.snapshot(cluster_);
   out->running_since = seen.running_since;
   out->heard_at = seen.heard_at;
+  if (!out->heard_at && context.mono - began_ >= kSilentAfter) out->heard_at = began_;
   out->max_node_count = max_node_count_();
   return out;
 }

@@ -33,6 +33,7 @@ class NodesController final : public run::TypedController<NodeObserved> {
   /// What this process has seen of a node. It is not stored, because it is about times of this process.
   struct Seen {
     std::string instance_id;
+    std::uint64_t registrations = 0;
     std::optional<core::MonoTime> running_since, heard_at;
   };
   [[nodiscard]] std::shared_ptr<const NodeObserved> observe_typed(const run::Key& key, run::Recorder& recorder,
@@ -45,6 +46,7 @@ class NodesController final : public run::TypedController<NodeObserved> {
   std::function<void(const run::Key&)> wake_;
   std::function<std::optional<std::size_t>()> max_node_count_;
   std::map<std::string, Seen> seen_;
+  core::MonoTime began_;
 };
 
 }  // namespace enlist

@@ -46,8 +46,7 @@ plan::Plan plan_node(const NodeObserved& observed) {
                                .max_node_count = observed.max_node_count});
   auto record = std::make_shared<RecordPhase>(node, judged.phase, judged.message);
   if (judged.phase == Phase::kEnlisted || judged.phase == Phase::kReady) record->confirmed = node.report.instance_id;
-  // Once for each loss: a slurmd that Slurm refuses would otherwise register for ever.
-  if (judged.register_again && node.report.registrations >= node.registrations) ++record->registrations;
+  if (judged.register_again) ++record->registrations;
   plan::Lane& lane = out.lane("node");
   if (record->phase != node.phase || record->message != node.message || record->registrations != node.registrations ||
       record->confirmed != node.confirmed) {

@@ -102,7 +102,10 @@ class Process final : public run::Shell {
                       .agent_port = agents_->port(),
                       .cluster = {}};
     options.slurmrestd = {.program = slurmrestd_, .user = slurmrestd_user_, .host = rest->address, .port = rest->port};
-    coordinator_.emplace(loop(), random(), log(), *store_, *host_, *clusters_, std::move(options), &metrics());
+    const auto supervised = [this](Command command, std::function<void()> changed) {
+      return supervise(loop(), std::move(command), std::move(changed));
+    };
+    coordinator_.emplace(loop(), random(), log(), *store_, *host_, supervised, *clusters_, std::move(options), &metrics());
     return {};
   }
 

@@ -218,7 +218,6 @@ void Server::settle(const std::string& node, const Sync& sync, Reply reply) {
 bool Server::answer_if_new(const std::string& node, const std::string& revision, const Reply& reply, bool anyway) {
   const auto found = store_.contents().nodes.find(node);
   if (found == store_.contents().nodes.end() || found->second.revoked) {
-    told_.erase(node);
     reply(refusal(403, "node " + node + " is revoked"));
     return true;
   }
@@ -228,12 +227,10 @@ bool Server::answer_if_new(const std::string& node, const std::string& revision,
     reply(refusal(503, desired.error().message));
     return true;
   }
-  const Told now{found->second.phase, found->second.message};
-  const auto told = told_.find(node);
-  std::string current = revision_of(*desired);
-  if (!anyway && current == revision && told != told_.end() && told->second == now) return false;
-  told_.insert_or_assign(node, now);
-  reply(answer(200, to_json(SyncReply{*desired, std::move(current), now.phase, now.message})));
+  SyncReply told{*desired, "", std::string(to_string(found->second.phase)), found->second.message};
+  told.revision = core::short_digest(core::canonical(to_json(told)));
+  if (!anyway && told.revision == revision) return false;
+  reply(answer(200, to_json(told)));
   return true;
 }
 

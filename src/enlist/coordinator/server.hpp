@@ -59,13 +59,6 @@ class Server {
     std::string revision;  ///< The agent has this.
     std::unique_ptr<core::Timer> limit;
   };
-  /// What an agent was told last.
-  struct Told {
-    Phase phase = Phase::kPending;
-    std::string message;
-    friend bool operator==(const Told&, const Told&) = default;
-  };
-
   [[nodiscard]] SlurmNow slurm_now() const;
   [[nodiscard]] const Node* node_of(const std::string& key) const;
   void joined(const JoinAsk& ask, const Joined& got, const core::Result<void>& result, const Reply& reply);
@@ -88,7 +81,6 @@ class Server {
   ServerOptions options_;
   std::function<void(const std::string&)> heard_;
   std::map<std::string, Waiter> waiters_;  ///< By node.
-  std::map<std::string, Told> told_;       ///< By node.
   core::MonoTime second_began_;            ///< The second in which failures_ were counted.
   int failures_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

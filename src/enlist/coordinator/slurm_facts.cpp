@@ -16,29 +16,6 @@ bool same_word(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
-/// Returns the path behind "Include" at the beginning of a line, or "".
-std::string_view included_by(std::string_view line) {
-  constexpr std::string_view kSpace = " \t\r";
-  constexpr std::string_view kInclude = "include";
-  line.remove_prefix(std::min(line.find_first_not_of(kSpace), line.size()));
-  if (line.size() <= kInclude.size() || !same_word(line.substr(0, kInclude.size()), kInclude) ||
-      kSpace.find(line[kInclude.size()]) == std::string_view::npos)
-    return {};
-  line.remove_prefix(kInclude.size());
-  line.remove_prefix(std::min(line.find_first_not_of(kSpace), line.size()));
-  return line.substr(0, line.find_first_of(" \t\r#"));
-}
-
-std::vector<std::string> includes_of(std::string_view text) {
-  std::vector<std::string> out;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    if (const std::string_view file = included_by(text.substr(0, end)); !file.empty()) out.emplace_back(file);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
-
 std::set<std::string> node_sets_in(const slurm::conf::Conf& conf) {
   std::set<std::string> out;
   for (const slurm::conf::Entry& entry : conf.entries()) {
@@ -71,23 +48,11 @@ std::string controller_of(std::string_view host, std::string_view port) {
   return ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
-/// Numbers the major releases: 23.02 is 0, 23.11 is 1, 24.05 is 2. Earlier ones are negative. nullopt: it is none.
-std::optional<int> number_of(std::string_view release) {
-  int year = 0, month = 0;
-  const char* end = release.data() + release.size();
-  const auto [dot, error] = std::from_chars(release.data(), end, year);
-  if (error != std::errc() || dot == end || *dot != '.') return {};
-  if (std::from_chars(dot + 1, end, month).ec != std::errc() || month < 1 || month > 12) return {};
-  if (year < 23) return -1 - ((23 * 12 + 2) - (year * 12 + month)) / 9;
-  if (year == 23) return month >= 11 ? 1 : 0;
-  return (year - 23) * 2 + (month >= 11 ? 1 : 0);
-}
-
 }  // namespace
 
-core::Result<SlurmFacts> facts_of(std::string_view slurm_conf) {
+core::Result<SlurmFacts> facts_of(std::string_view text) {
   // Include lines and words of later releases are problems to the model. slurmctld is the judge of both.
-  const slurm::conf::Conf conf = slurm::conf::parse(slurm::conf::Kind::kSlurm, slurm_conf).conf;
+  const slurm::conf::Conf conf = slurm::conf::parse(slurm::conf::Kind::kSlurm, text).conf;
   SlurmFacts out;
   out.cluster_name = conf.get("ClusterName").value_or("");
   if (out.cluster_name.empty()) return core::fail(core::ErrorCode::kInvalid, "ClusterName is not set");
@@ -104,33 +69,14 @@ core::Result<SlurmFacts> facts_of(std::string_view slurm_conf) {
   // A user may be given as "name(uid)".
   out.slurm_user = out.slurm_user.substr(0, out.slurm_user.find('('));
   out.jwt_key = item_of(conf.get("AuthAltParameters"), "jwt_key");
-  if (const auto text = conf.get("MaxNodeCount")) {
+  // slurm.conf(5), AuthAltParameters: the default.
+  if (out.jwt_key.empty()) out.jwt_key = conf.get("StateSaveLocation").value_or("/var/spool") + "/jwt_hs256.key";
+  if (const auto limit = conf.get("MaxNodeCount")) {
     std::size_t count = 0;
-    if (std::from_chars(text->data(), text->data() + text->size(), count).ec == std::errc()) out.max_node_count = count;
+    if (std::from_chars(limit->data(), limit->data() + limit->size(), count).ec == std::errc()) out.max_node_count = count;
   }
   out.node_sets = node_sets_in(conf);
-  out.includes = includes_of(slurm_conf);
   return out;
-}
-
-std::set<std::string> node_sets_of(std::string_view included) {
-  return node_sets_in(slurm::conf::parse(slurm::conf::Kind::kSlurm, included).conf);
-}
-
-core::Result<void> check_release(std::string_view slurmd, std::string_view slurmctld) {
-  const std::optional<int> node = number_of(slurmd), controller = number_of(slurmctld);
-  if (!controller) return core::fail(core::ErrorCode::kUnavailable, "the release of slurmctld is not known yet; try again");
-  if (!node)
-    return core::fail(core::ErrorCode::kInvalid, fmt::format("slurmd's release \"{}\" is not one of Slurm; install slurmd {}",
-                                                             slurmd.substr(0, 40), slurmctld));
-  if (*node > *controller)
-    return core::fail(core::ErrorCode::kInvalid, fmt::format("slurmd {} is newer than slurmctld {}; install slurmd {} or older",
-                                                             slurmd, slurmctld, slurmctld));
-  if (*controller - *node > 2)
-    return core::fail(core::ErrorCode::kInvalid,
-                      fmt::format("slurmd {} is more than two major releases older than slurmctld {}; install a newer one",
-                                  slurmd, slurmctld));
-  return {};
 }
 
 }  // namespace enlist

@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/hash.hpp"
+#include "enlist/rules/pool_file.hpp"
 
 namespace enlist {
 namespace {
@@ -16,7 +18,7 @@ std::string revision_of_key(std::string_view file, std::string_view content) {
 }
 
 template <class T>
-bool same(const core::Result<T>& one, const core::Result<T>& other) {
+bool unchanged(const core::Result<T>& one, const core::Result<T>& other) {
   if (one && other) return *one == *other;
   return !one && !other && one.error().message == other.error().message;
 }
@@ -35,17 +37,33 @@ core::Result<AuthKey> read_auth_key(Host& host, const std::filesystem::path& slu
                     "there is neither slurm.jwks nor slurm.key in " + slurm_conf.parent_path().string());
 }
 
-core::Result<SlurmFacts> read_facts(Host& host, const std::filesystem::path& slurm_conf) {
-  const core::Result<std::string> text = host.read(slurm_conf);
-  if (!text) return std::unexpected(text.error());
-  core::Result<SlurmFacts> facts = facts_of(*text);
-  if (!facts) return std::unexpected(facts.error().with(slurm_conf.string()));
-  for (const std::string& file : facts->includes) {
-    const core::Result<std::string> included = host.read(slurm_conf.parent_path() / file);
+core::Result<std::map<std::string, std::string>> read_included(Host& host, const std::filesystem::path& slurm_conf,
+                                                               const std::string& text) {
+  std::map<std::string, std::string> out;
+  std::vector<std::string> open = included_files(text);
+  while (!open.empty()) {
+    const std::string name = std::move(open.back());
+    open.pop_back();
+    if (out.contains(name)) continue;
+    core::Result<std::string> included = host.read(slurm_conf.parent_path() / name);
     if (!included && included.error().code == core::ErrorCode::kNotFound) continue;
     if (!included) return std::unexpected(included.error());
-    facts->node_sets.merge(node_sets_of(*included));
+    for (std::string& next : included_files(*included)) open.push_back(std::move(next));
+    out.emplace(name, *std::move(included));
   }
+  return out;
+}
+
+core::Result<SlurmFacts> read_facts(Host& host, const std::filesystem::path& slurm_conf) {
+  core::Result<std::string> text = host.read(slurm_conf);
+  if (!text) return std::unexpected(text.error());
+  const auto included = read_included(host, slurm_conf, *text);
+  if (!included) return std::unexpected(included.error());
+  for (const auto& [name, content] : *included) *text += "\n" + content;
+  // The NodeSets of pools that the store may have lost.
+  if (const auto pools = host.read(slurm_conf.parent_path() / kPoolFile)) *text += "\n" + *pools;
+  core::Result<SlurmFacts> facts = facts_of(*text);
+  if (!facts) return std::unexpected(facts.error().with(slurm_conf.string()));
   return facts;
 }
 
@@ -80,7 +98,7 @@ void SlurmFiles::stop() {
 void SlurmFiles::read(core::Result<SlurmFacts> facts, core::Result<std::string> key_revision) {
   if (stopped_) return;
   again_.set(kReadAgain, [this] { start(); });
-  const bool changed = !same(facts, facts_) || !same(key_revision, key_revision_);
+  const bool changed = !unchanged(facts, facts_) || !unchanged(key_revision, key_revision_);
   facts_ = std::move(facts);
   key_revision_ = std::move(key_revision);
   if (!changed) return;

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "core/log.hpp"
@@ -22,8 +23,12 @@ struct AuthKey {
 /// Reads the key beside slurm.conf as Slurm does: slurm.jwks, or else slurm.key. Blocks. Errors: kNotFound (there is neither),
 /// and those of Host::read.
 core::Result<AuthKey> read_auth_key(Host& host, const std::filesystem::path& slurm_conf);
-/// Reads slurm.conf and the NodeSets of its include files. A missing include file has none. Blocks. Errors: those of facts_of
-/// and Host::read.
+/// Reads the files that slurm.conf, whose text is given, includes, and those that they include, by the names in the Include
+/// lines. Leaves out the pool file, and files that do not exist. Blocks. Errors: those of Host::read, except for kNotFound.
+core::Result<std::map<std::string, std::string>> read_included(Host& host, const std::filesystem::path& slurm_conf,
+                                                               const std::string& text);
+/// Reads slurm.conf and the files that it includes. A missing one counts as empty. Blocks. Errors: those of facts_of and
+/// Host::read.
 core::Result<SlurmFacts> read_facts(Host& host, const std::filesystem::path& slurm_conf);
 
 class SlurmFiles {

@@ -17,9 +17,14 @@ Command slurmrestd_command(const SlurmrestdOptions& options) {
           .user = options.user};
 }
 
-Slurmrestd::Slurmrestd(core::Loop& loop, core::Logger& log, Host& host, slurm::Clusters& clusters, slurm::ClusterKey cluster,
-                       SlurmrestdOptions options)
-    : loop_(loop), log_(log), host_(host), options_(std::move(options)), connection_(loop, clusters, std::move(cluster)) {}
+Slurmrestd::Slurmrestd(core::Loop& loop, core::Logger& log, Host& host, Supervise supervise, slurm::Clusters& clusters,
+                       slurm::ClusterKey cluster, SlurmrestdOptions options)
+    : loop_(loop),
+      log_(log),
+      host_(host),
+      supervise_(std::move(supervise)),
+      options_(std::move(options)),
+      connection_(loop, clusters, std::move(cluster)) {}
 
 void Slurmrestd::use(const SlurmFacts& facts) {
   // slurmrestd reads slurm.conf when it starts.
@@ -32,8 +37,8 @@ void Slurmrestd::use(const SlurmFacts& facts) {
     process_->stop();
     process_.reset();
   }
-  if (!process_) process_ = supervise(loop_, slurmrestd_command(options_), [this] { process_changed(); });
-  if (!other_key || facts.jwt_key.empty()) return;
+  if (!process_) process_ = supervise_(slurmrestd_command(options_), [this] { process_changed(); });
+  if (!other_key) return;
   connection_.connect(
       {.host = options_.host, .port = options_.port, .cluster_name = facts.cluster_name},
       [this, file = std::filesystem::path(facts.jwt_key)](slurm::KeyedCluster::KeyDone done) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,14 +27,17 @@ struct SlurmrestdOptions {
   std::filesystem::path slurm_conf = "/etc/slurm/slurm.conf";
 };
 
+/// Starts a program that must always run: supervise() of enlist/host/host.hpp, or that of a test.
+using Supervise = std::function<std::unique_ptr<Supervised>(Command command, std::function<void()> changed)>;
+
 /// Returns the command that runs slurmrestd. It has only the plugins that the coordinator uses.
 [[nodiscard]] Command slurmrestd_command(const SlurmrestdOptions& options);
 
 class Slurmrestd {
  public:
   /// `host` is used on other threads.
-  Slurmrestd(core::Loop& loop, core::Logger& log, Host& host, slurm::Clusters& clusters, slurm::ClusterKey cluster,
-             SlurmrestdOptions options);
+  Slurmrestd(core::Loop& loop, core::Logger& log, Host& host, Supervise supervise, slurm::Clusters& clusters,
+             slurm::ClusterKey cluster, SlurmrestdOptions options);
   /// Starts slurmrestd and connects to it, with a key that is read now. Call it after each change of slurm.conf.
   void use(const SlurmFacts& facts);
   /// Call it for each change of Slurm.
@@ -48,6 +52,7 @@ class Slurmrestd {
   core::Loop& loop_;
   core::Logger& log_;
   Host& host_;
+  Supervise supervise_;
   SlurmrestdOptions options_;
   slurm::KeyedCluster connection_;
   std::optional<SlurmFacts> facts_;
