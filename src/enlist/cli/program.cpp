@@ -173,7 +173,7 @@ int run_program(const Outside& outside, const std::vector<std::string>& words) {
     CLI::App* out = parent->add_subcommand(name, help);
     out->add_option("--coordinator", flags.connection.address, "The coordinator's listener for administrators")
         ->capture_default_str();
-    out->add_option("--state-dir", flags.connection.state, "The coordinator's folder, with the administrators' key")
+    out->add_option("--state", flags.connection.state, "The coordinator's folder, with the administrators' key")
         ->capture_default_str();
     out->callback([&chosen, &commands, run] { chosen = [&commands, run] { return (commands.*run)(); }; });
     return out;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <array>
 #include <filesystem>
 #include <optional>
@@ -44,11 +45,12 @@ class Process final : public run::Shell {
   explicit Process(const std::string& version)
       : Shell({.name = "slurm-enlist",
                .version = version,
-               .about = "Runs beside slurmctld: lets hosts join Slurm, and gives pools their partitions.",
-               .health_address = "0",
-               .metrics_address = "0"},
+               .about = "Runs beside slurmctld: lets hosts join Slurm, and gives pools their partitions."},
               std::make_unique<run::Metrics>("slurm-enlist")) {
-    flag("--state-dir", state_, "Where the coordinator keeps its records and keys");
+    // On a plain host these ports may belong to others.
+    for (const char* address : {"--health-addr", "--metrics-addr"})
+      cli().get_option(address)->run_callback_for_default()->default_val("0");
+    flag("--state", state_, "Where the coordinator keeps its records and keys");
     flag("--slurm-conf", slurm_conf_, "The slurm.conf of slurmctld; the keys of Slurm are beside it");
     flag("--address", address_, "The name or address of this host, for hosts that join (default: its own name)");
     flag("--join-addr", join_address_, "Where hosts join");
@@ -62,7 +64,7 @@ class Process final : public run::Shell {
   std::optional<int> prepare() override {
     const auto fail = [this](std::string_view what, const core::Error& error) { return std::optional(fatal(what, error)); };
     CoordinatorOptions options;
-    if (auto made = make_state(); !made) return fail("--state-dir", made.error());
+    if (auto made = make_state(); !made) return fail("--state", made.error());
     auto own = load_or_make_identity(state_, "coordinator");
     if (!own) return fail("the coordinator's key", own.error());
     const auto admin = load_or_make_identity(state_, "admin");

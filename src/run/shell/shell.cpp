@@ -43,11 +43,7 @@ void trim_memory(core::Loop& loop) {
 }  // namespace
 
 Shell::Shell(Program program, std::unique_ptr<Metrics> metrics)
-    : program_(std::move(program)),
-      health_address_(program_.health_address),
-      metrics_address_(program_.metrics_address),
-      cli_(std::make_unique<CLI::App>(program_.about)),
-      metrics_(std::move(metrics)) {
+    : program_(std::move(program)), cli_(std::make_unique<CLI::App>(program_.about)), metrics_(std::move(metrics)) {
   tune_malloc();
   raise_fd_limit();
   cli_->set_version_flag("--version", program_.version);

@@ -29,8 +29,6 @@ struct Program {
   std::string name;  ///< "slurm-operator", for example.
   std::string version;
   std::string about;  ///< One line for --help.
-  /// The defaults of --health-addr and --metrics-addr.
-  std::string health_address = ":8081", metrics_address = ":8080";
 };
 
 class Shell {
@@ -83,7 +81,8 @@ class Shell {
   [[nodiscard]] net::HttpServer::Handler answer_metrics();
   void on_signal(int signal);
 
-  std::string health_address_, metrics_address_;
+  std::string health_address_ = ":8081";
+  std::string metrics_address_ = ":8080";
   std::string metrics_token_file_;
   std::string log_level_ = "info";
   std::unique_ptr<CLI::App> cli_;
