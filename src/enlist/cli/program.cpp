@@ -62,7 +62,7 @@ class Commands {
     const auto nodes = ask("/v1/nodes");
     if (!nodes) return failed(nodes.error());
     return told(ask("/v1/pools"), [&](const core::Json& body) {
-      Rows rows{{"NAME", "NODES", "READY", "PARTITION", "NODE-CONF"}};
+      Rows rows{{"NAME", "NODES", "READY", "PARTITION", "NODE-CONF", "PROBLEM"}};
       return listed(body, "pools", std::move(rows), [&](const core::Json& pool) {
         int all = 0, ready = 0;
         for (const core::Json& node : members(*nodes, "nodes")) {
@@ -71,8 +71,12 @@ class Commands {
           ++all;
           if (core::get_string(node, {"phase"}) == "Ready") ++ready;
         }
-        return std::vector{core::get_string(pool, {"name"}), std::to_string(all), std::to_string(ready),
-                           or_dash(core::get_string(pool, {"partition_conf"})), or_dash(core::get_string(pool, {"node_conf"}))};
+        return std::vector{core::get_string(pool, {"name"}),
+                           std::to_string(all),
+                           std::to_string(ready),
+                           or_dash(core::get_string(pool, {"partition_conf"})),
+                           or_dash(core::get_string(pool, {"node_conf"})),
+                           or_dash(core::get_string(pool, {"problem"}))};
       });
     });
   }

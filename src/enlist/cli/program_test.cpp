@@ -95,8 +95,8 @@ TEST_F(ProgramTest, ListsAreTablesOrJson) {
             "gpu-2  gpu   Refused  -     -        why\n");
   EXPECT_EQ(run("pool list"), 0);
   EXPECT_EQ(out,
-            "NAME  NODES  READY  PARTITION   NODE-CONF\n"
-            "gpu   2      1      MaxTime=60  -\n");
+            "NAME  NODES  READY  PARTITION   NODE-CONF  PROBLEM\n"
+            "gpu   2      1      MaxTime=60  -          -\n");
   EXPECT_EQ(run("node list -o json --coordinator 127.0.0.1:7000 --state /tmp/x"), 0);
   EXPECT_EQ(*core::parse_json(out), answers["/v1/nodes"]["nodes"]);
   EXPECT_EQ(to.address, "127.0.0.1:7000");

@@ -27,6 +27,11 @@ Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& l
       slurmrestd_(loop, log, host, std::move(supervise), clusters, kCluster,
                   with_conf(std::move(options.slurmrestd), options.slurm_conf)),
       store_target_(store),
+      pool_file_(loop, store, host, options.slurm_conf.parent_path() / kPoolFile,
+                 [this](bool changed) {
+                   pools_.looked(changed);
+                   passes_.caches_changed();
+                 }),
       slurm_target_(loop, clusters),
       executor_(loop, router_),
       passes_(loop, random, log, executor_, {},
@@ -41,6 +46,10 @@ Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& l
             passes_.wake({passes_.id_of("nodes"), key});
           },
           [this]() -> std::optional<std::size_t> { return files_.facts() ? files_.facts()->max_node_count : std::nullopt; }),
+      pools_(loop, store, clusters, kCluster, pool_file_,
+             [this](const run::Key& key) {
+               passes_.wake({passes_.id_of("pools"), key});
+             }),
       server_(loop, random, log, store, clusters, files_, with_cluster(std::move(options.server)),
               [this](const std::string& node) { nodes_.heard(node); }),
       shutdown_(loop, log, kStopGrace,
@@ -48,6 +57,7 @@ Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& l
                  .stop_watches =
                      [this] {
                        files_.stop();
+                       pool_file_.stop();
                        slurmrestd_.stop();
                      },
                  .send_events = [](const std::function<void()>& done) { done(); },
@@ -55,13 +65,17 @@ Coordinator::Coordinator(core::Loop& loop, core::Random& random, core::Logger& l
       listener_(clusters.listen([this](const slurm::Change& change) {
         slurmrestd_.changed(change);
         nodes_.changed(change);
+        pools_.changed(change);
         passes_.caches_changed();
       })) {
   router_.add(store_target_);
+  router_.add(pool_file_);
   router_.add(slurm_target_);
   passes_.add(nodes_);
+  passes_.add(pools_);
   store_.listen([this](const Changes& changes) {
     nodes_.changed(changes);
+    pools_.changed(changes);
     server_.changed();
   });
 }
@@ -73,6 +87,8 @@ Coordinator::~Coordinator() {
 void Coordinator::start() {
   files_.start();
   nodes_.start();
+  pools_.start();
+  pool_file_.look();
 }
 
 void Coordinator::stop(std::function<void()> done) {

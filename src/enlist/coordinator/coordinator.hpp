@@ -12,6 +12,8 @@
 #include "core/loop.hpp"
 #include "core/random.hpp"
 #include "enlist/coordinator/nodes_controller.hpp"
+#include "enlist/coordinator/pools_controller.hpp"
+#include "enlist/coordinator/pools_target.hpp"
 #include "enlist/coordinator/server.hpp"
 #include "enlist/coordinator/slurm_files.hpp"
 #include "enlist/coordinator/slurmrestd.hpp"
@@ -60,11 +62,13 @@ class Coordinator {
   SlurmFiles files_;
   Slurmrestd slurmrestd_;
   StoreTarget store_target_;
+  FileTarget pool_file_;
   slurm::Target slurm_target_;
   plan::Router router_;
   plan::Executor executor_;
   run::Passes passes_;
   NodesController nodes_;
+  PoolsController pools_;
   Server server_;
   run::Shutdown shutdown_;
   slurm::Clusters::ListenerId listener_;

@@ -5,6 +5,7 @@
 
 #include "core/base64.hpp"
 #include "core/hash.hpp"
+#include "enlist/coordinator/pools_acts.hpp"
 #include "enlist/wire/token.hpp"
 
 namespace enlist {
@@ -265,7 +266,15 @@ void Server::serve_admin(const net::HttpRequest& request, Reply reply) {
     for (const auto& [name, row] : rows) out.push_back(to_json(row));
     return out;
   };
-  if (path == "/v1/pools" && request.method == "GET") return reply(answer(200, {{"pools", list(store_.contents().pools)}}));
+  if (path == "/v1/pools" && request.method == "GET") {
+    core::Json pools = list(store_.contents().pools);
+    const auto problems = store_.contents().values.find(kProblemsValue);
+    for (core::Json& pool : pools) {
+      if (problems != store_.contents().values.end())
+        pool["problem"] = core::get_string(problems->second, {core::get_string(pool, {"name"})});
+    }
+    return reply(answer(200, {{"pools", std::move(pools)}}));
+  }
   if (path == "/v1/nodes" && request.method == "GET") return reply(answer(200, {{"nodes", list(store_.contents().nodes)}}));
   if (path == "/v1/pools" && request.method == "POST") return make_pool(request, std::move(reply));
   if (path == "/v1/tokens" && request.method == "POST") return make_token(request, std::move(reply));
