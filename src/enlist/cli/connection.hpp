@@ -1,4 +1,6 @@
 // The administrators' connection to the coordinator: mutual TLS with keys from the coordinator's folder.
+//
+// Folder src/enlist/cli: the commands of slurm-enlist for people. Uses enlist/wire and net.
 #pragma once
 
 #include <string>

@@ -1,6 +1,4 @@
 // slurm-enlist as a function of its command line: parses it, and runs the command.
-//
-// Folder src/enlist/cli: the commands of slurm-enlist for people. Uses enlist/wire and net.
 #pragma once
 
 #include <functional>

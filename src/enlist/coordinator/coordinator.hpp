@@ -1,7 +1,10 @@
 // The coordinator without its process: the controllers, the engine that runs them, and the handlers of requests.
 //
-//   enlist::Coordinator coordinator(loop, random, log, *store, *host, clusters, options);
+//   enlist::Coordinator coordinator(loop, random, log, *store, *host, supervise, clusters, options);
 //   coordinator.start();
+//
+// Folder src/enlist/coordinator: the coordinator, which runs beside slurmctld and alone changes Slurm. Uses enlist/store, enlist/wire,
+// enlist/host, slurm and run. The plans see enlist/rules and plan only.
 #pragma once
 
 #include <functional>

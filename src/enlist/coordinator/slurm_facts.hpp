@@ -1,7 +1,4 @@
 // What the coordinator takes from slurm.conf. Pure.
-//
-// Folder src/enlist/coordinator: the coordinator, which runs beside slurmctld and alone changes Slurm. Uses enlist/store,
-// enlist/wire, enlist/host, slurm and run.
 #pragma once
 
 #include <cstdint>
