@@ -57,7 +57,8 @@ int init(const Words& words) {
   app.add_option("--slurm-conf", options.slurm_conf, "The slurm.conf of slurmctld")->capture_default_str();
   app.add_option("--slurmrestd-user", options.slurmrestd_user, "The user as whom slurmrestd runs: not root, and not SlurmUser")
       ->capture_default_str();
-  app.add_option("--max-nodes", options.max_nodes, "MaxNodeCount, if slurm.conf has none")->capture_default_str();
+  app.add_option("--max-nodes", options.max_nodes, "How many nodes Slurm must have room for: the least MaxNodeCount")
+      ->capture_default_str();
   app.add_flag("--yes", options.yes, "Write the changes; without it they are only shown");
   if (const std::optional<int> code = parse(app, words)) return *code;
   const auto host = enlist::local_host();

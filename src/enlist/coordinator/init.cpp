@@ -77,6 +77,12 @@ core::Result<Work> look(const InitOptions& options, Host& host) {
     return work;
   }
   work.slurm_user = after->slurm_user;
+  for (const std::string& refused : {std::string("root"), work.slurm_user}) {
+    if (options.slurmrestd_user != refused) continue;
+    work.checked.problems.push_back("--slurmrestd-user " + refused +
+                                    ": slurmrestd refuses to run as root and as SlurmUser; name another");
+    return work;
+  }
   work.write_conf = work.checked.text != work.before;
   const auto pool_file = exists(host, folder / kPoolFile);
   if (!pool_file) return std::unexpected(pool_file.error());

@@ -14,7 +14,7 @@ namespace enlist {
 struct InitOptions {
   std::filesystem::path slurm_conf = "/etc/slurm/slurm.conf";
   std::string slurmrestd_user = "slurm-enlist";
-  std::size_t max_nodes = 1024;  ///< MaxNodeCount, if slurm.conf has none.
+  std::size_t max_nodes = 1024;  ///< MaxNodeCount is at least this.
   bool yes = false;              ///< Writes. Otherwise only says what would be written.
 };
 

@@ -87,6 +87,14 @@ TEST_F(InitTest, MungeIsRefusedByName) {
   EXPECT_THAT(host.written, IsEmpty());
 }
 
+TEST_F(InitTest, SlurmrestdNeedsAUserOfItsOwn) {
+  for (const char* user : {"root", "slurm"}) {
+    std::string told;
+    EXPECT_EQ(init_coordinator({.slurmrestd_user = user}, host, random, [&](std::string_view text) { told += text; }), 1);
+    EXPECT_THAT(told, HasSubstr("slurmrestd refuses to run as root and as SlurmUser"));
+  }
+}
+
 TEST_F(InitTest, WhatCannotBeReadChangesNothing) {
   host.files.erase(kConf);
   EXPECT_EQ(run(true), 1);

@@ -30,6 +30,7 @@ struct RecordPhase final : plan::Act {
   std::uint64_t registrations;
   std::string confirmed;
   [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] Withhold withhold() const override { return Withhold::kNever; }
 };
 
 struct NodeObserved {
