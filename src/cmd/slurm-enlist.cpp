@@ -107,7 +107,8 @@ int main(int argc, char** argv) {
       .ask = enlist::cli::ask_coordinator,
       .coordinator =
           [](const Words& words) {
-            return run_shell(enlist::make_coordinator(SLURM_ENLIST_VERSION), "slurm-enlist coordinator run", words);
+            const auto host = enlist::local_host();
+            return run_shell(enlist::make_coordinator(SLURM_ENLIST_VERSION, *host), "slurm-enlist coordinator run", words);
           },
       .init = init,
       .agent =

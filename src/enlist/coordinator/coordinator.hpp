@@ -3,8 +3,8 @@
 //   enlist::Coordinator coordinator(loop, random, log, *store, *host, supervise, clusters, options);
 //   coordinator.start();
 //
-// Folder src/enlist/coordinator: the coordinator, which runs beside slurmctld and alone changes Slurm. Uses enlist/store, enlist/wire,
-// enlist/host, slurm and run. The plans see enlist/rules and plan only.
+// Folder src/enlist/coordinator: the coordinator, which runs beside slurmctld and alone changes Slurm. Uses enlist/store,
+// enlist/wire, enlist/host, slurm and run. The plans see enlist/rules and plan only.
 #pragma once
 
 #include <functional>
@@ -42,7 +42,7 @@ struct CoordinatorOptions {
 class Coordinator {
  public:
   /// `metrics` may be null. The arguments must outlive the coordinator, and the loop must not run on after the coordinator is
-  /// destroyed. `host` is used on other threads.
+  /// destroyed. `host` is used on other threads, and must outlive the loop.
   Coordinator(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, Host& host, Supervise supervise,
               slurm::Clusters& clusters, CoordinatorOptions options, run::PassMetrics* metrics = nullptr);
   ~Coordinator();

@@ -42,11 +42,12 @@ slurm::Clusters::TransportFactory slurm_transport(net::AsioLoop& loop) {
 
 class Process final : public run::Shell {
  public:
-  explicit Process(const std::string& version)
+  Process(const std::string& version, Host& host)
       : Shell({.name = "slurm-enlist",
                .version = version,
                .about = "Runs beside slurmctld: lets hosts join Slurm, and gives pools their partitions."},
-              std::make_unique<run::Metrics>("slurm-enlist")) {
+              std::make_unique<run::Metrics>("slurm-enlist")),
+        host_(host) {
     // On a plain host these ports may belong to others.
     for (const char* address : {"--health-addr", "--metrics-addr"})
       cli().get_option(address)->run_callback_for_default()->default_val("0");
@@ -84,7 +85,6 @@ class Process final : public run::Shell {
     auto store = Store::open(loop(), fs::path(state_) / "coordinator.db");
     if (!store) return fail("the coordinator's records", store.error());
     store_ = *std::move(store);
-    host_ = local_host();
     clusters_.emplace(loop(), random(), log(), slurm_transport(loop()));
 
     // The ports are known once the listeners are bound. No request is read before the loop runs.
@@ -107,7 +107,7 @@ class Process final : public run::Shell {
     const auto supervised = [this](Command command, std::function<void()> changed) {
       return supervise(loop(), std::move(command), std::move(changed));
     };
-    coordinator_.emplace(loop(), random(), log(), *store_, *host_, supervised, *clusters_, std::move(options), &metrics());
+    coordinator_.emplace(loop(), random(), log(), *store_, host_, supervised, *clusters_, std::move(options), &metrics());
     return {};
   }
 
@@ -156,7 +156,7 @@ class Process final : public run::Shell {
   std::string join_address_ = ":6831", agent_address_ = ":6830";
   std::string slurmrestd_ = "slurmrestd", slurmrestd_address_ = "127.0.0.1:6832", slurmrestd_user_ = "slurm-enlist";
   std::unique_ptr<Store> store_;
-  std::unique_ptr<Host> host_;
+  Host& host_;
   std::optional<slurm::Clusters> clusters_;
   std::optional<net::HttpServer> join_, agents_;
   std::optional<Coordinator> coordinator_;
@@ -164,8 +164,8 @@ class Process final : public run::Shell {
 
 }  // namespace
 
-std::unique_ptr<run::Shell> make_coordinator(const std::string& version) {
-  return std::make_unique<Process>(version);
+std::unique_ptr<run::Shell> make_coordinator(const std::string& version, Host& host) {
+  return std::make_unique<Process>(version, host);
 }
 
 }  // namespace enlist

@@ -78,9 +78,9 @@ void SlurmFiles::start() {
   };
   const auto out = std::make_shared<Read>();
   loop_.offload(
-      [this, out] {
-        out->facts = read_facts(host_, slurm_conf_);
-        core::Result<AuthKey> key = read_auth_key(host_, slurm_conf_);
+      [&host = host_, file = slurm_conf_, out] {
+        out->facts = read_facts(host, file);
+        core::Result<AuthKey> key = read_auth_key(host, file);
         if (key) {
           out->revision = key->revision;
         } else {
@@ -109,7 +109,7 @@ void SlurmFiles::read(core::Result<SlurmFacts> facts, core::Result<std::string> 
 
 void SlurmFiles::read_key(std::function<void(core::Result<AuthKey>)> done) {
   const auto out = std::make_shared<core::Result<AuthKey>>();
-  loop_.offload([this, out] { *out = read_auth_key(host_, slurm_conf_); },
+  loop_.offload([&host = host_, file = slurm_conf_, out] { *out = read_auth_key(host, file); },
                 [out, done = std::move(done)] { done(std::move(*out)); });
 }
 

@@ -33,7 +33,7 @@ core::Result<SlurmFacts> read_facts(Host& host, const std::filesystem::path& slu
 
 class SlurmFiles {
  public:
-  /// Calls `changed` after each reading that gave something new. `host` is used on other threads.
+  /// Calls `changed` after each reading that gave something new. `host` is used on other threads, and must outlive the loop.
   SlurmFiles(core::Loop& loop, core::Logger& log, Host& host, std::filesystem::path slurm_conf, std::function<void()> changed);
   /// Reads the files now, and again every five seconds.
   void start();

@@ -43,7 +43,7 @@ void Slurmrestd::use(const SlurmFacts& facts) {
       {.host = options_.host, .port = options_.port, .cluster_name = facts.cluster_name},
       [this, file = std::filesystem::path(facts.jwt_key)](slurm::KeyedCluster::KeyDone done) {
         const auto key = std::make_shared<core::Result<std::string>>();
-        loop_.offload([this, file, key] { *key = host_.read(file); },
+        loop_.offload([&host = host_, file, key] { *key = host.read(file); },
                       [this, key, done = std::move(done)] {
                         if (!*key) log_.error("no connection to Slurm", {core::error_field(key->error())});
                         done(std::move(*key));

@@ -35,7 +35,7 @@ using Supervise = std::function<std::unique_ptr<Supervised>(Command command, std
 
 class Slurmrestd {
  public:
-  /// `host` is used on other threads.
+  /// `host` is used on other threads, and must outlive the loop.
   Slurmrestd(core::Loop& loop, core::Logger& log, Host& host, Supervise supervise, slurm::Clusters& clusters,
              slurm::ClusterKey cluster, SlurmrestdOptions options);
   /// Starts slurmrestd and connects to it, with a key that is read now. Call it after each change of slurm.conf.
