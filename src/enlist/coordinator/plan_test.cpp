@@ -115,7 +115,9 @@ TEST_F(NodePlanTest, ALostRecordIsRegisteredOnceAgain) {
   node.message = recorded(made).message;
   node.registrations = 5;
   const plan::Plan next = plan(false);
-  if (!steps(next).empty()) EXPECT_EQ(recorded(next).registrations, 5U);
+  if (!steps(next).empty()) {
+    EXPECT_EQ(recorded(next).registrations, 5U);
+  }
 }
 
 TEST_F(NodePlanTest, ARefusalIsNamedAfterTheLimit) {
