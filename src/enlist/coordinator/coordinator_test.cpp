@@ -10,6 +10,8 @@
 #include "core/testing/fake_random.hpp"
 #include "core/testing/manual_loop.hpp"
 #include "enlist/coordinator/testing/fakes.hpp"
+#include "enlist/rules/pool_file.hpp"
+#include "slurm/conf/loaded.hpp"
 #include "slurm/testing/fake_transport.hpp"
 #include "slurm/testing/replies.hpp"
 
@@ -38,6 +40,11 @@ struct CoordinatorTest : ::testing::Test {
       show("i1", R"("IDLE")", "");
       return slurm::testing::done();
     });
+    http.on("GET", kBase + "/reconfigure/", [this](const net::HttpRequest&) -> slurm::FakeTransport::Answer {
+      loaded = slurm::conf::marker_name(slurm::Owner::kEnlistment, hash_of(host.files["/etc/slurm/slurm-enlist.conf"]));
+      show_partitions();
+      return slurm::testing::done();
+    });
     host.files["/etc/slurm/slurm.conf"] = "ClusterName=site\nSlurmctldHost=ctl\nAuthAltParameters=jwt_key=/etc/slurm/jwt.key\n";
     host.files["/etc/slurm/slurm.key"] = host.files["/etc/slurm/jwt.key"] = "secret";
     store.set().pools["gpu"] = {.name = "gpu"};
@@ -59,11 +66,16 @@ struct CoordinatorTest : ::testing::Test {
                                                           {"partitions", core::Json::array({"gpu"})},
                                                           {"cpus", 4},
                                                           {"real_memory", 1000}};
-    const std::string row = node.is_null() ? "" : core::canonical(node);
+    const std::string row = slurm::testing::node("other", R"("IDLE")") + (node.is_null() ? "" : "," + core::canonical(node));
     http.on("GET", kBase + "/nodes/", slurm::testing::nodes(row, ++update));
     http.on("GET", kBase + "/nodes/?update_time=", slurm::testing::nodes(row, update));
-    http.on("GET", kBase + "/node/gpu-1", slurm::testing::nodes(row, update));
-    const auto partitions = slurm::testing::partitions(R"({"name":"gpu","partition":{"state":["UP"]}})", update);
+    if (!node.is_null()) http.on("GET", kBase + "/node/gpu-1", slurm::testing::nodes(core::canonical(node), update));
+  }
+  /// Makes Slurm show the partitions of the pool file that it has loaded.
+  void show_partitions() {
+    const auto partitions = slurm::testing::partitions(
+        R"({"name":"gpu","partition":{"state":["UP"]}},{"name":")" + loaded + R"(","partition":{"state":["INACTIVE"]}})",
+        ++update);
     http.on("GET", kBase + "/partitions/", partitions);
     http.on("GET", kBase + "/partitions/?update_time=", partitions);
   }
@@ -83,6 +95,7 @@ struct CoordinatorTest : ::testing::Test {
   slurm::FakeTransport http{loop};
   std::vector<core::Json> posted;
   long update = 100;
+  std::string loaded;  ///< The marker of the pool file that Slurm has loaded.
   slurm::Clusters clusters{loop, random, log, [this](const slurm::Endpoint&) { return std::make_unique<slurm::Link>(http); }};
   std::vector<Command> started;
   Coordinator coordinator{loop,
@@ -133,10 +146,16 @@ TEST_F(CoordinatorTest, SlurmrestdIsStartedOnceAndAgainForOtherControllers) {
   EXPECT_EQ(started.size(), 2U);
 }
 
+TEST_F(CoordinatorTest, APoolIsLoadedBySlurm) {
+  loop.advance(10s);
+  EXPECT_THAT(host.files["/etc/slurm/slurm-enlist.conf"], HasSubstr("PartitionName=gpu"));
+  EXPECT_EQ(http.asked("GET", kBase + "/reconfigure/"), 1);
+}
+
 TEST_F(CoordinatorTest, NothingIsWrittenAtRest) {
   report(kRuns);
   show("i1", R"("IDLE")", "");
-  loop.advance(5s);
+  loop.advance(30s);
   ASSERT_EQ(node().phase, Phase::kReady);
   const int commits = store.commits;
   for (int i = 0; i < 20; ++i) {

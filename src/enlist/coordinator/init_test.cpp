@@ -74,12 +74,6 @@ TEST_F(InitTest, WithYesItWritesTheIncludeLineLast) {
   EXPECT_THAT(out, HasSubstr("Nothing is to be changed"));
 }
 
-TEST_F(InitTest, ARestartIsNamedIfAKeyNeedsIt) {
-  host.files[kConf] = "ClusterName=site\nSlurmctldHost=ctl\nAuthType=auth/slurm\nCredType=cred/munge\n";
-  EXPECT_EQ(run(true), 0) << out;
-  EXPECT_THAT(out, HasSubstr("CredType takes effect when slurmctld restarts. Now run: systemctl restart slurmctld"));
-}
-
 TEST_F(InitTest, MungeIsRefusedByName) {
   host.files[kConf] = "ClusterName=site\nSlurmctldHost=ctl\nAuthType=auth/munge\n";
   EXPECT_EQ(run(true), 1);

@@ -404,12 +404,13 @@ TEST_F(ServerTest, APoolThatCannotBeIsRefused) {
 TEST_F(ServerTest, ATokenLetsAHostJoin) {
   store.set().tokens.clear();
   store.set().tokens["old"] = {"gpu", loop.clock().wall() - 1s, 1};
+  const core::WallTime expires = loop.clock().wall() + 1h;
   const auto token = read_token(core::get_string(body(ask("POST", "/v1/tokens", {{"pool", "gpu"}, {"uses", 2}})), {"token"}));
   ASSERT_TRUE(token) << token.error().message;
   EXPECT_EQ(token->host, "ctl");
   EXPECT_EQ(token->port, 6831);
   EXPECT_EQ(token->coordinator, kOwn);
-  EXPECT_THAT(store.contents().tokens, ElementsAre(Pair(digest_of(token->secret), Token{"gpu", loop.clock().wall() + 1h, 2})));
+  EXPECT_THAT(store.contents().tokens, ElementsAre(Pair(digest_of(token->secret), Token{"gpu", expires, 2})));
   EXPECT_THAT(log.text, Not(HasSubstr(token->secret)));
   EXPECT_THAT(told(join(join_body(token->secret))), HasSubstr("200"));
   EXPECT_THAT(told(join(join_body(token->secret), kOtherHost)), HasSubstr("200"));

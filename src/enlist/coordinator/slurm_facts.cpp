@@ -69,6 +69,7 @@ core::Result<SlurmFacts> facts_of(std::string_view text) {
   // A user may be given as "name(uid)".
   out.slurm_user = out.slurm_user.substr(0, out.slurm_user.find('('));
   out.jwt_key = item_of(conf.get("AuthAltParameters"), "jwt_key");
+  if (out.jwt_key.empty()) out.jwt_key = item_of(conf.get("AuthInfo"), "jwt_key");
   // slurm.conf(5), AuthAltParameters: the default.
   if (out.jwt_key.empty()) out.jwt_key = conf.get("StateSaveLocation").value_or("/var/spool") + "/jwt_hs256.key";
   if (const auto limit = conf.get("MaxNodeCount")) {
