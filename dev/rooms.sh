@@ -59,6 +59,9 @@ sees_no example kube/object.hpp kube/app/app.hpp slurm/model.hpp api/kinds.hpp s
 sees_no enlist_wire enlist/store/store.hpp kube/object.hpp run/controller.hpp
 sees_no enlist_store enlist/host/host.hpp kube/object.hpp run/controller.hpp
 sees_no example_plan example/folder.hpp run/controller.hpp
+sees_no enlist_coordinator kube/object.hpp api/kinds.hpp slinky/names.hpp enlist/cli/program.hpp
+sees_no enlist_coordinator_plan enlist/store/store.hpp enlist/wire/messages.hpp enlist/coordinator/server.hpp
+sees_no enlist_cli enlist/coordinator/server.hpp enlist/store/store.hpp run/controller.hpp
 sees_no operator_common operator/nodeset/plan.hpp
 sees_no bridge_jobs bridge/gangs/plan.hpp
 sees_no bridge_gangs bridge/jobs/plan.hpp

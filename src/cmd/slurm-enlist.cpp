@@ -1,2 +1,121 @@
-// slurm-enlist: makes hosts outside of Kubernetes nodes of a Slurm cluster.
-int main() { return 0; }
+// slurm-enlist: lets hosts join a Slurm cluster. Only the wiring of its commands is here.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/random.hpp"
+#include "enlist/agent/join.hpp"
+#include "enlist/agent/program.hpp"
+#include "enlist/cli/connection.hpp"
+#include "enlist/cli/program.hpp"
+#include "enlist/coordinator/init.hpp"
+#include "enlist/coordinator/process.hpp"
+#include "enlist/host/host.hpp"
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+void write_to(std::FILE* file, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), file);
+  std::fflush(file);
+}
+
+/// The exit code of CLI11 for wrong flags is another for each mistake.
+constexpr int kWrongUsage = 2;
+
+/// Runs a process with the flags in `words`.
+int run_shell(std::unique_ptr<run::Shell> shell, std::string command, const Words& words) {
+  Words all{std::move(command)};
+  all.insert(all.end(), words.begin(), words.end());
+  std::vector<char*> argv;
+  for (std::string& word : all) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  if (const std::optional<int> code = shell->start(static_cast<int>(all.size()), argv.data()))
+    return *code > 1 ? kWrongUsage : *code;
+  return shell->run();
+}
+
+/// Returns an exit code if the program must end.
+std::optional<int> parse(CLI::App& app, const Words& words) {
+  try {
+    app.parse(Words(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  return {};
+}
+
+int init(const Words& words) {
+  enlist::InitOptions options;
+  CLI::App app("Checks slurm.conf beside slurmctld for what joining needs, and sets it.", "slurm-enlist coordinator init");
+  app.add_option("--slurm-conf", options.slurm_conf, "The slurm.conf of slurmctld")->capture_default_str();
+  app.add_option("--slurmrestd-user", options.slurmrestd_user, "The user as whom slurmrestd runs: not root, and not SlurmUser")
+      ->capture_default_str();
+  app.add_option("--max-nodes", options.max_nodes, "How many nodes Slurm must have room for: the least MaxNodeCount")
+      ->capture_default_str();
+  app.add_flag("--yes", options.yes, "Write the changes; without it they are only shown");
+  if (const std::optional<int> code = parse(app, words)) return *code;
+  const auto host = enlist::local_host();
+  core::SystemRandom random;
+  return enlist::init_coordinator(options, *host, random, [](std::string_view text) { write_to(stdout, text); });
+}
+
+/// `token`: what stood behind --token, which the command line does not show any more.
+int join(const Words& words, std::string token) {
+  enlist::JoinOptions options;
+  enlist::AgentOptions& agent = options.agent;
+  int wait = static_cast<int>(options.wait.count());
+  CLI::App app("Makes this host a node of a pool, with a token of slurm-enlist token.", "slurm-enlist join");
+  app.add_option("--token", options.token, "The token");
+  app.add_option("--token-file", options.token_file, "A file with the token; -: standard input");
+  app.add_flag("--again", options.again, "Join again, although this host has joined before");
+  app.add_flag("--no-service", options.no_service,
+               "Do not install and start the agent's service: somebody else runs the agent");
+  app.add_option("--wait", wait, "How many seconds the node may take to become ready; 0: do not wait")->capture_default_str();
+  app.add_option("--agent-unit", options.unit, "The unit of the agent's service")->capture_default_str();
+  app.add_option("--state", agent.state, "The folder of what the agent remembers, and of its key")->capture_default_str();
+  app.add_option("--status-file", agent.status_file, "Where the agent says what it waits for")->capture_default_str();
+  app.add_option("--slurm-folder", agent.slurm_folder, "The folder of Slurm's auth key")->capture_default_str();
+  app.add_option("--slurmd", agent.slurmd, "Slurm's daemon")->capture_default_str();
+  app.add_option("--check", agent.check, "A script that must succeed before Slurm may start jobs here");
+  app.add_option("--gpu-detector", agent.gpu_detector, "A program that prints words for slurmd's --conf: Gres=gpu:a100:2");
+  app.add_option("--supervisor", agent.supervisor, "systemd, child (of the agent) or auto")->capture_default_str();
+  app.add_option("--slurmd-unit", agent.slurmd_unit, "The unit of slurmd")->capture_default_str();
+  app.add_option("--slurmd-defaults", agent.slurmd_defaults, "The file with the arguments of slurmd")->capture_default_str();
+  app.add_option("--slurmd-log", agent.slurmd_log, "The log of a slurmd that is a child")->capture_default_str();
+  if (const std::optional<int> code = parse(app, words)) return *code;
+  if (!token.empty()) options.token = std::move(token);
+  options.wait = std::chrono::seconds{wait};
+  return enlist::join(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // First of all, so that ps(1) does not show it for long.
+  const std::string token = enlist::take_token(argc, argv);
+  const enlist::cli::Outside outside{
+      .version = SLURM_ENLIST_VERSION,
+      .write_out = [](std::string_view text) { write_to(stdout, text); },
+      .write_err = [](std::string_view text) { write_to(stderr, text); },
+      .ask = enlist::cli::ask_coordinator,
+      .coordinator =
+          [](const Words& words) {
+            const auto host = enlist::local_host();
+            return run_shell(enlist::make_coordinator(SLURM_ENLIST_VERSION, *host), "slurm-enlist coordinator run", words);
+          },
+      .init = init,
+      .agent =
+          [](const Words& words) {
+            return run_shell(enlist::make_agent({.version = SLURM_ENLIST_VERSION}), "slurm-enlist agent", words);
+          },
+      .join = [&token](const Words& words) { return join(words, token); },
+  };
+  return enlist::cli::run_program(outside, Words(argv + (argc > 0 ? 1 : 0), argv + argc));
+}

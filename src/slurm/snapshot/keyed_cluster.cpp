@@ -17,6 +17,7 @@ struct KeyedCluster::Impl : std::enable_shared_from_this<Impl> {
   Clusters& clusters;
   ClusterKey cluster;
   Endpoint endpoint;
+  std::string user;
   ReadKey read_key;          ///< Unset: not to be connected.
   std::uint64_t wishes = 0;  ///< The number of calls of connect().
   bool reading = false;
@@ -37,7 +38,7 @@ struct KeyedCluster::Impl : std::enable_shared_from_this<Impl> {
     if (asked != wishes) return read();
     // Do not report a missing key, because the caller of connect() does. Only read it again.
     if (!bytes || bytes->empty()) return read_after(kReadAgain);
-    clusters.set(cluster, endpoint, *bytes);
+    clusters.set(cluster, endpoint, *bytes, user);
   }
 
   void read_after(core::Duration delay) {
@@ -49,8 +50,9 @@ KeyedCluster::KeyedCluster(core::Loop& loop, Clusters& clusters, ClusterKey clus
     : impl_(std::make_shared<Impl>(loop, clusters, std::move(cluster))) {}
 KeyedCluster::~KeyedCluster() = default;
 
-void KeyedCluster::connect(Endpoint endpoint, ReadKey read_key) {
+void KeyedCluster::connect(Endpoint endpoint, ReadKey read_key, std::string user) {
   impl_->endpoint = std::move(endpoint);
+  impl_->user = std::move(user);
   impl_->read_key = std::move(read_key);
   ++impl_->wishes;
   impl_->read();

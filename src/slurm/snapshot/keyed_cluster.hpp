@@ -31,7 +31,8 @@ class KeyedCluster {
   KeyedCluster& operator=(const KeyedCluster&) = delete;
 
   /// Connects to this slurmrestd with the key that `read_key` reads now. Until it is read, an earlier connection stays in use.
-  void connect(Endpoint endpoint, ReadKey read_key);
+  /// `user` is the user for writes (SlurmUser).
+  void connect(Endpoint endpoint, ReadKey read_key, std::string user = "slurm");
   /// Reads a missing key now, instead of some seconds later.
   void read_missing_key();
   /// Removes the cluster from the registry and stops reading its key.

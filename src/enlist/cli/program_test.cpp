@@ -1,0 +1,150 @@
+#include "enlist/cli/program.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <iomanip>
+#include <sstream>
+
+#include "core/hash.hpp"
+#include "enlist/cli/connection.hpp"
+
+namespace enlist::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct ProgramTest : ::testing::Test {
+  int run(const std::string& line) {
+    std::vector<std::string> words;
+    std::istringstream in(line);
+    for (std::string word; in >> std::quoted(word);) words.push_back(word);
+    const auto program = [this](const char* name) {
+      return [this, name](const std::vector<std::string>& rest) {
+        ran = name;
+        for (const std::string& word : rest) ran += " " + word;
+        return 7;
+      };
+    };
+    const Outside outside{.version = "1.2.3",
+                          .write_out = [this](std::string_view text) { out += text; },
+                          .write_err = [this](std::string_view text) { err += text; },
+                          .ask =
+                              [this](const Connection& connection, const std::string& path, const core::Json& body) {
+                                to = connection;
+                                asked.push_back(path + (body.is_null() ? "" : " " + core::canonical(body)));
+                                if (error) return core::Result<core::Json>(std::unexpected(*error));
+                                return core::Result<core::Json>(answers[path]);
+                              },
+                          .coordinator = program("coordinator"),
+                          .init = program("init"),
+                          .agent = program("agent"),
+                          .join = program("join")};
+    out.clear();
+    err.clear();
+    return run_program(outside, words);
+  }
+
+  std::map<std::string, core::Json> answers;
+  std::optional<core::Error> error;
+  std::vector<std::string> asked;
+  Connection to;
+  std::string out, err, ran;
+};
+
+TEST_F(ProgramTest, ProcessesGetTheirOwnFlags) {
+  EXPECT_EQ(run("coordinator run --log-level debug"), 7);
+  EXPECT_EQ(ran, "coordinator --log-level debug");
+  run("coordinator init --yes");
+  EXPECT_EQ(ran, "init --yes");
+  run("agent --help");
+  EXPECT_EQ(ran, "agent --help");
+  run("join --token x");
+  EXPECT_EQ(ran, "join --token x");
+}
+
+TEST_F(ProgramTest, APoolIsMade) {
+  EXPECT_EQ(run(R"(pool create gpu --partition "Default=YES MaxTime=60" --nodes Weight=5)"), 0);
+  EXPECT_THAT(asked,
+              ElementsAre(R"(/v1/pools {"name":"gpu","node_conf":"Weight=5","partition_conf":"Default=YES MaxTime=60"})"));
+  EXPECT_EQ(out, "pool gpu is made\n");
+}
+
+TEST_F(ProgramTest, ATokenIsAllThatIsPrinted) {
+  answers["/v1/tokens"] = {{"token", "enlist1_abc"}};
+  EXPECT_EQ(run("token gpu --valid-for 15m --uses 20"), 0);
+  EXPECT_THAT(asked, ElementsAre(R"(/v1/tokens {"pool":"gpu","uses":20,"valid_for_s":900})"));
+  EXPECT_EQ(out, "enlist1_abc\n");
+}
+
+TEST_F(ProgramTest, ListsAreTablesOrJson) {
+  answers["/v1/nodes"] = {
+      {"nodes", core::Json::array({{{"name", "gpu-1"},
+                                    {"pool", "gpu"},
+                                    {"phase", "Ready"},
+                                    {"message", ""},
+                                    {"report", {{"hostname", "h"}, {"slurm_version", "26.05.1"}}}},
+                                   {{"name", "gpu-2"}, {"pool", "gpu"}, {"phase", "Refused"}, {"message", "why"}}})}};
+  answers["/v1/pools"] = {{"pools", core::Json::array({{{"name", "gpu"}, {"partition_conf", "MaxTime=60"}}})}};
+  EXPECT_EQ(run("node list"), 0);
+  EXPECT_EQ(out,
+            "NAME   POOL  PHASE    HOST  SLURMD   MESSAGE\n"
+            "gpu-1  gpu   Ready    h     26.05.1  -\n"
+            "gpu-2  gpu   Refused  -     -        why\n");
+  EXPECT_EQ(run("pool list"), 0);
+  EXPECT_EQ(out,
+            "NAME  NODES  READY  PARTITION   NODE-CONF  PROBLEM\n"
+            "gpu   2      1      MaxTime=60  -          -\n");
+  EXPECT_EQ(run("node list -o json --coordinator 127.0.0.1:7000 --state /tmp/x"), 0);
+  EXPECT_EQ(*core::parse_json(out), answers["/v1/nodes"]["nodes"]);
+  EXPECT_EQ(to.address, "127.0.0.1:7000");
+  EXPECT_EQ(to.state, "/tmp/x");
+}
+
+TEST_F(ProgramTest, ARefusalIsOneLine) {
+  error = core::fail(core::ErrorCode::kInvalid, "there is no pool x").error();
+  EXPECT_EQ(run("token x"), 1);
+  EXPECT_EQ(err, "slurm-enlist: there is no pool x\n");
+  EXPECT_EQ(run("pool list"), 1);
+  EXPECT_THAT(out, IsEmpty());
+}
+
+TEST_F(ProgramTest, WrongUsageIsTold) {
+  for (const char* line : {"", "pool", "pool create", "token", "no such", "node list -o yaml", "token x --valid-for 1",
+                           "token x --uses 0", "coordinator", "pool list extra"}) {
+    EXPECT_EQ(run(line), 2) << line;
+    EXPECT_THAT(err, HasSubstr("slurm-enlist: ")) << line;
+    EXPECT_EQ(std::ranges::count(err, '\n'), 1) << err;
+  }
+  EXPECT_THAT(asked, IsEmpty());
+}
+
+TEST_F(ProgramTest, HelpAndVersion) {
+  EXPECT_EQ(run("--version"), 0);
+  EXPECT_EQ(out, "1.2.3\n");
+  EXPECT_EQ(run("token --help"), 0);
+  EXPECT_THAT(out, HasSubstr("--valid-for"));
+}
+
+TEST(TimeTest, HasAUnit) {
+  EXPECT_EQ(parse_time("90s"), std::chrono::seconds(90));
+  EXPECT_EQ(parse_time("2d"), std::chrono::hours(48));
+  for (const char* text : {"", "1", "h", "-1h", "1w", "1h30m", "99999999d"}) EXPECT_FALSE(parse_time(text)) << text;
+}
+
+TEST(AnswerTest, ErrorsAreTheCoordinatorsWords) {
+  EXPECT_EQ(read_answer(200, R"({"pools":[]})").value_or(nullptr), core::Json({{"pools", core::Json::array()}}));
+  EXPECT_EQ(read_answer(409, R"({"error":"the name is taken"})").error().message, "the name is taken");
+  EXPECT_EQ(read_answer(502, "<html>").error().message, "the coordinator answers with status 502");
+}
+
+TEST(AnswerTest, KeysThatAreMissingAreNamed) {
+  const auto answer = ask_coordinator({.state = "/nonexistent"}, "/v1/pools", nullptr);
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().message, HasSubstr("/nonexistent/admin.crt does not exist"));
+}
+
+}  // namespace
+}  // namespace enlist::cli

@@ -1,0 +1,224 @@
+// The coordinator on virtual time: records in memory, and a slurmrestd of canned answers.
+#include "enlist/coordinator/coordinator.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/hash.hpp"
+#include "core/testing/fake_random.hpp"
+#include "core/testing/manual_loop.hpp"
+#include "enlist/coordinator/testing/fakes.hpp"
+#include "enlist/rules/pool_file.hpp"
+#include "slurm/conf/loaded.hpp"
+#include "slurm/testing/fake_transport.hpp"
+#include "slurm/testing/replies.hpp"
+
+namespace enlist {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string kBase = "/slurm/v0.0.45";
+const std::string kHost(64, '1');
+
+/// A slurmrestd that runs.
+struct Running final : Supervised {
+  void stop() override {}
+  [[nodiscard]] bool running() const override { return true; }
+  [[nodiscard]] std::string last_error() const override { return {}; }
+};
+
+struct CoordinatorTest : ::testing::Test {
+  CoordinatorTest() {
+    slurm::testing::serve_quiet_cluster(http);
+    http.on("POST", kBase + "/node/gpu-1", [this](const net::HttpRequest& request) -> slurm::FakeTransport::Answer {
+      posted.push_back(*core::parse_json(request.body));
+      show("i1", R"("IDLE")", "");
+      return slurm::testing::done();
+    });
+    http.on("GET", kBase + "/reconfigure/", [this](const net::HttpRequest&) -> slurm::FakeTransport::Answer {
+      loaded = slurm::conf::marker_name(slurm::Owner::kEnlistment, hash_of(host.files["/etc/slurm/slurm-enlist.conf"]));
+      show_partitions();
+      return slurm::testing::done();
+    });
+    host.files["/etc/slurm/slurm.conf"] = "ClusterName=site\nSlurmctldHost=ctl\nAuthAltParameters=jwt_key=/etc/slurm/jwt.key\n";
+    host.files["/etc/slurm/slurm.key"] = host.files["/etc/slurm/jwt.key"] = "secret";
+    store.set().pools["gpu"] = {.name = "gpu"};
+    store.set().nodes["gpu-1"] = {.name = "gpu-1", .pool = "gpu", .key = kHost};
+    coordinator.start();
+    loop.advance(3s);
+  }
+  ~CoordinatorTest() override { EXPECT_THAT(log.text, Not(HasSubstr("secret"))); }
+
+  /// Makes Slurm show the node; "" as the instance: it does not have the node.
+  void show(const std::string& instance, const std::string& states, const std::string& reason) {
+    const core::Json node = instance.empty() ? core::Json()
+                                             : core::Json{{"name", "gpu-1"},
+                                                          {"state", *core::parse_json("[" + states + "]")},
+                                                          {"reason", reason},
+                                                          {"instance_id", instance},
+                                                          {"features", core::Json::array({"gpu"})},
+                                                          {"active_features", core::Json::array({"gpu"})},
+                                                          {"partitions", core::Json::array({"gpu"})},
+                                                          {"cpus", 4},
+                                                          {"real_memory", 1000}};
+    const std::string row = slurm::testing::node("other", R"("IDLE")") + (node.is_null() ? "" : "," + core::canonical(node));
+    http.on("GET", kBase + "/nodes/", slurm::testing::nodes(row, ++update));
+    http.on("GET", kBase + "/nodes/?update_time=", slurm::testing::nodes(row, update));
+    if (!node.is_null()) http.on("GET", kBase + "/node/gpu-1", slurm::testing::nodes(core::canonical(node), update));
+  }
+  /// Makes Slurm show the partitions of the pool file that it has loaded.
+  void show_partitions() {
+    const auto partitions = slurm::testing::partitions(
+        R"({"name":"gpu","partition":{"state":["UP"]}},{"name":")" + loaded + R"(","partition":{"state":["INACTIVE"]}})",
+        ++update);
+    http.on("GET", kBase + "/partitions/", partitions);
+    http.on("GET", kBase + "/partitions/?update_time=", partitions);
+  }
+  void report(const Report& of) {
+    net::HttpRequest request{.method = "POST", .target = "/v1/sync", .body = core::canonical(to_json(Sync{of}))};
+    request.peer_key = kHost;
+    coordinator.server().serve(request,
+                               [](const net::HttpResponse& response) { EXPECT_EQ(response.status, 200) << response.body; });
+  }
+  [[nodiscard]] const Node& node() const { return store.contents().nodes.at("gpu-1"); }
+
+  core::ManualLoop loop;
+  core::FakeRandom random;
+  testing::KeptLog log;
+  testing::FakeHost host;
+  testing::MemoryStore store{loop};
+  slurm::FakeTransport http{loop};
+  std::vector<core::Json> posted;
+  long update = 100;
+  std::string loaded;  ///< The marker of the pool file that Slurm has loaded.
+  slurm::Clusters clusters{loop, random, log, [this](const slurm::Endpoint&) { return std::make_unique<slurm::Link>(http); }};
+  std::vector<Command> started;
+  Coordinator coordinator{loop,
+                          random,
+                          log,
+                          store,
+                          host,
+                          [this](Command command, const std::function<void()>&) {
+                            started.push_back(std::move(command));
+                            return std::make_unique<Running>();
+                          },
+                          clusters,
+                          {}};
+};
+
+const Report kRuns{.hostname = "h",
+                   .boot_id = "b",
+                   .slurm_version = "26.05.1",
+                   .conf = "CPUs=4 RealMemory=1000",
+                   .instance_id = "i1",
+                   .running = true,
+                   .check_passed = true};
+
+TEST_F(CoordinatorTest, ANodeBecomesReadyWhenSlurmShowsItsProcess) {
+  EXPECT_EQ(node().phase, Phase::kPending);
+  report(kRuns);
+  loop.advance(2s);
+  EXPECT_EQ(node().phase, Phase::kConfirming);
+  show("i0", R"("IDLE","DRAIN")", "slurm-enlist: joining");
+  loop.advance(2s);
+  EXPECT_EQ(node().phase, Phase::kConfirming) << "another process has registered";
+  EXPECT_TRUE(posted.empty());
+  show("i1", R"("IDLE","DRAIN")", "slurm-enlist: joining");
+  loop.advance(3s);
+  ASSERT_EQ(posted.size(), 1U);
+  EXPECT_EQ(posted.front().at("state"), core::Json::array({"UNDRAIN"}));
+  EXPECT_EQ(node().phase, Phase::kReady);
+  EXPECT_EQ(node().confirmed, "i1");
+}
+
+TEST_F(CoordinatorTest, SlurmrestdIsStartedOnceAndAgainForOtherControllers) {
+  EXPECT_EQ(started.size(), 1U);
+  host.files["/etc/slurm/slurm.conf"] += "MaxNodeCount=5\n";
+  loop.advance(10s);
+  EXPECT_EQ(started.size(), 1U);
+  host.files["/etc/slurm/slurm.conf"] += "SlurmctldHost=backup\n";
+  loop.advance(10s);
+  EXPECT_EQ(started.size(), 2U);
+}
+
+TEST_F(CoordinatorTest, APoolIsLoadedBySlurm) {
+  loop.advance(10s);
+  EXPECT_THAT(host.files["/etc/slurm/slurm-enlist.conf"], HasSubstr("PartitionName=gpu"));
+  EXPECT_EQ(http.asked("GET", kBase + "/reconfigure/"), 1);
+}
+
+TEST_F(CoordinatorTest, NothingIsWrittenAtRest) {
+  report(kRuns);
+  show("i1", R"("IDLE")", "");
+  loop.advance(30s);
+  ASSERT_EQ(node().phase, Phase::kReady);
+  const int commits = store.commits;
+  for (int i = 0; i < 20; ++i) {
+    report(kRuns);
+    loop.advance(30s);
+  }
+  EXPECT_EQ(store.commits, commits);
+  EXPECT_TRUE(posted.empty());
+}
+
+TEST_F(CoordinatorTest, ARefusalIsToldWithinTenSeconds) {
+  report(kRuns);
+  loop.advance(12s);
+  EXPECT_EQ(node().phase, Phase::kRefused);
+  EXPECT_FALSE(node().message.empty());
+}
+
+TEST_F(CoordinatorTest, ARecordThatSlurmLostIsRegisteredOnce) {
+  report(kRuns);
+  show("i1", R"("IDLE")", "");
+  loop.advance(5s);
+  show("", "", "");
+  loop.advance(5s);
+  EXPECT_EQ(node().phase, Phase::kLost);
+  EXPECT_EQ(node().registrations, 1U);
+  Report again = kRuns;
+  again.registrations = 1;
+  report(again);
+  loop.advance(30s);
+  EXPECT_EQ(node().registrations, 1U);
+  EXPECT_EQ(node().phase, Phase::kRefused) << "it has registered again, and Slurm does not take it";
+  show("i1", R"("IDLE")", "");
+  loop.advance(10s);
+  EXPECT_EQ(node().phase, Phase::kReady);
+}
+
+TEST_F(CoordinatorTest, ASilentNodeIsNamed) {
+  report(kRuns);
+  show("i1", R"("IDLE")", "");
+  loop.advance(5s);
+  show("i1", R"("DOWN","NOT_RESPONDING")", "Not responding");
+  loop.advance(4min);
+  EXPECT_EQ(node().phase, Phase::kSilent);
+  show("i1", R"("IDLE")", "");
+  report(kRuns);
+  loop.advance(3s);
+  EXPECT_EQ(node().phase, Phase::kReady);
+}
+
+TEST_F(CoordinatorTest, TheEndAnswersThoseWhoWait) {
+  bool stopped = false;
+  coordinator.stop([&] { stopped = true; });
+  loop.advance(11s);
+  EXPECT_TRUE(stopped);
+}
+
+TEST(SlurmrestdTest, HasNoKeyAndOneAddress) {
+  const Command command = slurmrestd_command({.program = "/usr/sbin/slurmrestd", .user = "u", .slurm_conf = "/a/slurm.conf"});
+  EXPECT_THAT(command.arguments, ::testing::ElementsAre("/usr/sbin/slurmrestd", "-a", "rest_auth/jwt", "-s",
+                                                        "openapi/slurmctld", "127.0.0.1:6832"));
+  EXPECT_THAT(command.environment, ::testing::IsSupersetOf({"SLURM_CONF=/a/slurm.conf", "SLURM_JWT=daemon"}));
+  EXPECT_EQ(command.user, "u");
+}
+
+}  // namespace
+}  // namespace enlist

@@ -1,0 +1,189 @@
+#include "enlist/coordinator/init.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "enlist/coordinator/slurm_files.hpp"
+#include "enlist/rules/pool_file.hpp"
+#include "slurm/conf/conf.hpp"
+
+namespace enlist {
+namespace {
+
+namespace fs = std::filesystem;
+using core::ErrorCode;
+using Print = std::function<void(std::string_view)>;
+
+constexpr std::chrono::seconds kProgramLimit{30};
+constexpr std::size_t kJwtKeyBytes = 32;
+constexpr std::string_view kBackup = ".before-enlist";
+
+core::Result<std::string> run(Host& host, const std::vector<std::string>& arguments) {
+  core::Result<Output> output = host.run(arguments, kProgramLimit, "");
+  if (!output) return std::unexpected(output.error());
+  if (output->status == 0) return std::move(output->out);
+  std::string why = output->err.substr(0, output->err.find('\n'));
+  return core::fail(ErrorCode::kInternal,
+                    fmt::format("{} failed: {}", arguments.front(),
+                                why.empty() ? fmt::format("exit code {}", output->status) : std::move(why)));
+}
+
+/// Returns whether there is such a file. An error that does not tell is an error.
+core::Result<bool> exists(Host& host, const fs::path& file) {
+  const core::Result<std::string> text = host.read(file);
+  if (text) return true;
+  if (text.error().code == ErrorCode::kNotFound) return false;
+  return std::unexpected(text.error());
+}
+
+core::Result<bool> user_exists(Host& host, const std::string& user) {
+  const core::Result<Output> output = host.run({"getent", "passwd", user}, kProgramLimit, "");
+  if (!output) return std::unexpected(output.error());
+  if (output->status == 0) return true;
+  // getent(1): 2 means that the key was not found.
+  if (output->status == 2) return false;
+  return core::fail(ErrorCode::kUnavailable, "cannot find out whether user " + user + " exists: getent failed");
+}
+
+/// What is to be done, in this order, so that slurm.conf never names what does not exist yet.
+struct Work {
+  bool make_user = false;
+  bool make_jwt_key = false;
+  bool make_pool_file = false;
+  bool write_conf = false;
+  std::string before{};  ///< slurm.conf as it is.
+  Preflight checked{};
+  std::string slurm_user{};
+};
+
+core::Result<Work> look(const InitOptions& options, Host& host) {
+  const fs::path folder = options.slurm_conf.parent_path();
+  core::Result<std::string> text = host.read(options.slurm_conf);
+  if (!text) return std::unexpected(text.error().with("run this beside slurmctld"));
+  const core::Result<std::map<std::string, std::string>> included = read_included(host, options.slurm_conf, *text);
+  if (!included) return std::unexpected(included.error());
+  Work work{.before = *std::move(text)};
+  work.checked = preflight(work.before, options.max_nodes, (folder / "jwt_hs256.key").string(), *included);
+  if (!work.checked.problems.empty()) return work;
+  std::string whole = work.checked.text;
+  for (const auto& [name, content] : *included) whole += "\n" + content;
+  core::Result<SlurmFacts> after = facts_of(whole);
+  if (!after) {
+    work.checked.problems.push_back(after.error().message);
+    return work;
+  }
+  work.slurm_user = after->slurm_user;
+  for (const std::string& refused : {std::string("root"), work.slurm_user}) {
+    if (options.slurmrestd_user != refused) continue;
+    work.checked.problems.push_back("--slurmrestd-user " + refused +
+                                    ": slurmrestd refuses to run as root and as SlurmUser; name another");
+    return work;
+  }
+  work.write_conf = work.checked.text != work.before;
+  const auto pool_file = exists(host, folder / kPoolFile);
+  if (!pool_file) return std::unexpected(pool_file.error());
+  const auto user = user_exists(host, options.slurmrestd_user);
+  if (!user) return std::unexpected(user.error());
+  work.make_pool_file = !*pool_file;
+  work.make_user = !*user;
+  const auto key = exists(host, work.checked.jwt_key);
+  if (!key) return std::unexpected(key.error());
+  work.make_jwt_key = !*key;
+  return work;
+}
+
+std::vector<std::string> described(const Work& work, const InitOptions& options) {
+  std::vector<std::string> out;
+  if (work.make_user) out.push_back("make the system user " + options.slurmrestd_user + ", as whom slurmrestd runs");
+  if (work.make_jwt_key)
+    out.push_back(fmt::format("make the key {}, which only {} can read", work.checked.jwt_key, work.slurm_user));
+  if (work.make_pool_file)
+    out.push_back("make " + (options.slurm_conf.parent_path() / kPoolFile).string() + ", without pools yet");
+  for (const std::string& change : work.checked.changes) out.push_back(options.slurm_conf.string() + ": " + change);
+  return out;
+}
+
+/// Writes a file in place of another one, with its mode and its owner.
+core::Result<void> replace(Host& host, const fs::path& file, const fs::path& like, const std::string& text) {
+  core::Result<std::string> stat = run(host, {"stat", "-c", "%a %u:%g", like.string()});
+  if (!stat) return std::unexpected(stat.error());
+  const std::string owner = stat->substr(stat->find(' ') + 1, stat->find('\n') - stat->find(' ') - 1);
+  const auto mode = static_cast<unsigned>(std::strtoul(stat->c_str(), nullptr, 8));
+  if (auto written = host.write(file, text, mode); !written) return written;
+  if (const auto owned = run(host, {"chown", owner, file.string()}); !owned) return std::unexpected(owned.error());
+  return {};
+}
+
+core::Result<void> carry_out(const Work& work, const InitOptions& options, Host& host, core::Random& random) {
+  const fs::path folder = options.slurm_conf.parent_path();
+  if (work.make_user) {
+    const auto made = run(host, {"useradd", "--system", "--no-create-home", "--home-dir", "/nonexistent", "--shell",
+                                 "/usr/sbin/nologin", options.slurmrestd_user});
+    if (!made) return std::unexpected(made.error());
+  }
+  if (work.make_jwt_key) {
+    if (auto made = host.write(work.checked.jwt_key, random.bytes(kJwtKeyBytes), 0600); !made) return made;
+    const auto owned = run(host, {"chown", work.slurm_user, work.checked.jwt_key});
+    if (!owned) return std::unexpected(owned.error());
+  }
+  if (work.make_pool_file) {
+    if (auto made = host.write(folder / kPoolFile, pool_file({}), 0644); !made) return made;
+  }
+  if (!work.write_conf) return {};
+  const fs::path backup = options.slurm_conf.string() + std::string(kBackup);
+  if (auto kept = replace(host, backup, options.slurm_conf, work.before); !kept) return kept;
+  return replace(host, options.slurm_conf, options.slurm_conf, work.checked.text);
+}
+
+/// Returns the key of slurm.conf that has changed and that only a restart makes slurmctld read; "" if there is none.
+std::string needs_restart(const std::string& before, const std::string& after) {
+  const slurm::conf::Conf old = slurm::conf::parse(slurm::conf::Kind::kSlurm, before).conf;
+  const slurm::conf::Conf now = slurm::conf::parse(slurm::conf::Kind::kSlurm, after).conf;
+  for (const std::string_view key : slurm::conf::restart_keys()) {
+    if (old.get_all(key) != now.get_all(key)) return std::string(key);
+  }
+  return {};
+}
+
+}  // namespace
+
+int init_coordinator(const InitOptions& options, Host& host, core::Random& random, const Print& out) {
+  const core::Result<Work> work = look(options, host);
+  if (!work) {
+    out("error: " + work.error().message + "\n");
+    return 1;
+  }
+  for (const std::string& problem : work->checked.problems) out("problem: " + problem + "\n");
+  if (!work->checked.problems.empty()) {
+    out("Nothing is changed. Mend this first, and run init again.\n");
+    return 1;
+  }
+  const std::vector<std::string> changes = described(*work, options);
+  for (const std::string& change : changes) out(fmt::format("{}: {}\n", options.yes ? "change" : "would change", change));
+  if (changes.empty()) {
+    out("Nothing is to be changed. Start the coordinator: slurm-enlist coordinator run\n");
+    return 0;
+  }
+  if (!options.yes) {
+    out("Nothing is changed yet. To change it, run init again with --yes.\n");
+    return 0;
+  }
+  if (const auto done = carry_out(*work, options, host, random); !done) {
+    out("error: " + done.error().message + "; run init again when this is mended\n");
+    return 1;
+  }
+  if (work->write_conf) {
+    out(fmt::format("The old file is {}{}.\n", options.slurm_conf.string(), kBackup));
+    const std::string key = needs_restart(work->before, work->checked.text);
+    out(key.empty() ? "Now run: scontrol reconfigure\n"
+                    : fmt::format("{} takes effect when slurmctld restarts. Now run: systemctl restart slurmctld\n", key));
+  }
+  out("Then start the coordinator: slurm-enlist coordinator run\n");
+  return 0;
+}
+
+}  // namespace enlist

@@ -1,0 +1,110 @@
+#include "enlist/coordinator/init.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/testing/fake_random.hpp"
+#include "enlist/coordinator/testing/fakes.hpp"
+
+namespace enlist {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const std::string kConf = "/etc/slurm/slurm.conf";
+/// A slurm.conf that joining can use after some changes.
+const std::string kText = R"(# The site's configuration.
+ClusterName=site
+SlurmctldHost=ctl
+SlurmUser=slurm
+AuthType=auth/slurm
+CredType=cred/slurm
+)";
+
+struct InitTest : ::testing::Test {
+  InitTest() {
+    host.files[kConf] = kText;
+    host.outputs = {{"getent passwd slurm-enlist", {2, "", ""}}, {"stat -c", {0, "644 0:0\n", ""}}};
+  }
+  int run(bool yes) {
+    out.clear();
+    return init_coordinator({.yes = yes}, host, random, [this](std::string_view text) { out += text; });
+  }
+  testing::FakeHost host;
+  core::FakeRandom random;
+  std::string out;
+};
+
+TEST_F(InitTest, WithoutYesItOnlySays) {
+  EXPECT_EQ(run(false), 0);
+  EXPECT_THAT(host.written, IsEmpty());
+  EXPECT_THAT(host.ran, Each(HasSubstr("getent")));
+  EXPECT_THAT(out, HasSubstr("would change: make the system user slurm-enlist"));
+  EXPECT_THAT(out, HasSubstr("would change: make the key /etc/slurm/jwt_hs256.key, which only slurm can read"));
+  EXPECT_THAT(out, HasSubstr("would change: make /etc/slurm/slurm-enlist.conf"));
+  EXPECT_THAT(out, HasSubstr("Include slurm-enlist.conf"));
+  EXPECT_THAT(out, HasSubstr("run init again with --yes"));
+}
+
+TEST_F(InitTest, WithYesItWritesTheIncludeLineLast) {
+  EXPECT_EQ(run(true), 0) << out;
+  EXPECT_THAT(host.written, ElementsAre("/etc/slurm/jwt_hs256.key", "/etc/slurm/slurm-enlist.conf",
+                                        "/etc/slurm/slurm.conf.before-enlist", kConf));
+  EXPECT_EQ(host.modes["/etc/slurm/jwt_hs256.key"], 0600U);
+  EXPECT_EQ(host.modes[kConf], 0644U);
+  EXPECT_EQ(host.files["/etc/slurm/slurm.conf.before-enlist"], kText);
+  EXPECT_THAT(host.files[kConf], HasSubstr("Include slurm-enlist.conf"));
+  EXPECT_THAT(host.files[kConf], HasSubstr("# The site's configuration."));
+  EXPECT_THAT(host.ran, Contains("chown slurm /etc/slurm/jwt_hs256.key"));
+  EXPECT_THAT(host.ran, Contains(::testing::StartsWith("useradd --system")));
+  EXPECT_THAT(out, Not(HasSubstr(host.files["/etc/slurm/jwt_hs256.key"])));
+  EXPECT_THAT(host.ran, Not(Contains(HasSubstr(host.files["/etc/slurm/jwt_hs256.key"]))));
+  EXPECT_THAT(out, HasSubstr("Now run: scontrol reconfigure"));
+
+  host.written.clear();
+  host.outputs.erase(host.outputs.begin());
+  EXPECT_EQ(run(true), 0);
+  EXPECT_THAT(host.written, IsEmpty()) << out;
+  EXPECT_THAT(out, HasSubstr("Nothing is to be changed"));
+}
+
+TEST_F(InitTest, MungeIsRefusedByName) {
+  host.files[kConf] = "ClusterName=site\nSlurmctldHost=ctl\nAuthType=auth/munge\n";
+  EXPECT_EQ(run(true), 1);
+  EXPECT_THAT(out, HasSubstr("auth/munge"));
+  EXPECT_THAT(host.written, IsEmpty());
+}
+
+TEST_F(InitTest, SlurmrestdNeedsAUserOfItsOwn) {
+  for (const char* user : {"root", "slurm"}) {
+    std::string told;
+    EXPECT_EQ(init_coordinator({.slurmrestd_user = user}, host, random, [&](std::string_view text) { told += text; }), 1);
+    EXPECT_THAT(told, HasSubstr("slurmrestd refuses to run as root and as SlurmUser"));
+  }
+}
+
+TEST_F(InitTest, WhatCannotBeReadChangesNothing) {
+  host.files.erase(kConf);
+  EXPECT_EQ(run(true), 1);
+  EXPECT_THAT(out, HasSubstr("error: run this beside slurmctld"));
+  host.files[kConf] = kText;
+  host.unreadable = "/etc/slurm/jwt_hs256.key";
+  EXPECT_EQ(run(true), 1);
+  EXPECT_THAT(host.written, IsEmpty());
+}
+
+TEST_F(InitTest, AFailureIsNamedAndDoesNotTouchSlurmConf) {
+  host.outputs.emplace_back("useradd", Output{9, "", "useradd: /etc/passwd is locked\n"});
+  EXPECT_EQ(run(true), 1);
+  EXPECT_THAT(out, HasSubstr("useradd failed: useradd: /etc/passwd is locked"));
+  EXPECT_EQ(host.files[kConf], kText);
+}
+
+}  // namespace
+}  // namespace enlist

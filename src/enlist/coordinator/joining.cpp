@@ -1,0 +1,185 @@
+#include "enlist/coordinator/joining.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "enlist/rules/judge.hpp"
+#include "enlist/rules/names.hpp"
+#include "enlist/rules/node_conf.hpp"
+#include "enlist/rules/pool_file.hpp"
+#include "slurm/rest/release.hpp"
+
+namespace enlist {
+namespace {
+
+using core::ErrorCode;
+
+/// A host's own name and its words are shown to people, and stored. They are no place for long texts.
+constexpr std::size_t kLongestName = 255, kLongestConf = 16384;
+
+core::Result<void> slurm_known(const SlurmNow& slurm) {
+  if (!slurm.facts) return core::fail(ErrorCode::kUnavailable, slurm.facts.error().message);
+  if (slurm.snapshot->complete()) return {};
+  return core::fail(ErrorCode::kUnavailable,
+                    "Slurm does not answer the coordinator, so nothing can be checked; try again when it does" +
+                        (slurm.snapshot->error.empty() ? std::string() : " (" + slurm.snapshot->error + ")"));
+}
+
+/// Returns who has the name in Slurm or among the pools: "a node of Slurm"; "" if nobody has.
+std::string_view taken_by(const Contents& now, const SlurmNow& slurm, const std::string& name) {
+  if (slurm.snapshot->nodes.contains(name)) return "a node of Slurm";
+  if (now.nodes.contains(name)) return "a node that has joined";
+  if (slurm.snapshot->partitions.contains(name)) return "a partition of Slurm";
+  if (slurm.facts->node_sets.contains(name)) return "a NodeSet of Slurm";
+  if (now.pools.contains(name)) return "a pool";
+  return {};
+}
+
+core::Result<void> check_room(const Contents& now, const SlurmNow& slurm) {
+  if (!slurm.facts->max_node_count) return {};
+  std::size_t nodes = slurm.snapshot->nodes.size();
+  for (const auto& [name, node] : now.nodes) {
+    if (!node.revoked && !slurm.snapshot->nodes.contains(name)) ++nodes;
+  }
+  if (nodes < *slurm.facts->max_node_count) return {};
+  return core::fail(
+      ErrorCode::kInvalid,
+      fmt::format("Slurm's node table is full: MaxNodeCount is {}, and there are {} nodes; raise it in slurm.conf and "
+                  "run scontrol reconfigure",
+                  *slurm.facts->max_node_count, nodes));
+}
+
+core::Result<void> check_text(std::string_view what, std::string_view text, std::size_t longest) {
+  if (text.size() > longest)
+    return core::fail(ErrorCode::kInvalid, fmt::format("{}: {} characters are more than {}", what, text.size(), longest));
+  if (std::ranges::any_of(text, [](unsigned char c) { return c < ' ' || c == 127; }))
+    return core::fail(ErrorCode::kInvalid, fmt::format("{}: it has control characters", what));
+  return {};
+}
+
+core::Result<void> check_ask(const JoinAsk& ask) {
+  if (auto good = check_text("the host's name", ask.hostname, kLongestName); !good) return good;
+  if (auto good = check_text("slurmd's release", ask.slurm_version, kLongestName); !good) return good;
+  return check_text("the detected words", ask.conf, kLongestConf);
+}
+
+core::Result<void> check_release(const std::string& slurmd, const std::string& slurmctld) {
+  if (slurm::parse_release(slurmctld).major == 0)
+    return core::fail(ErrorCode::kUnavailable, "the release of slurmctld is not known yet; try again");
+  if (slurm::parse_release(slurmd).major == 0)
+    return core::fail(ErrorCode::kInvalid, fmt::format("slurmd's release \"{}\" cannot be read; install slurmd {}",
+                                                       slurmd.substr(0, 40), slurmctld));
+  const std::string problem = version_problem(slurmd, slurmctld);
+  if (problem.empty()) return {};
+  return core::fail(ErrorCode::kInvalid, problem + "; install slurmd " + slurmctld);
+}
+
+/// Returns the token after one more use; nullopt: it is used up.
+std::optional<Token> left_of(Token token) {
+  if (--token.uses_left <= 0) return {};
+  return token;
+}
+
+}  // namespace
+
+core::Result<void> check_token(const Contents& now, const std::string& digest, core::WallTime at) {
+  const auto found = now.tokens.find(digest);
+  if (found != now.tokens.end() && found->second.uses_left > 0 && at < found->second.expires) return {};
+  return core::fail(ErrorCode::kUnauthorized,
+                    "the token is not known, has expired or is used up; make a new one with slurm-enlist token POOL");
+}
+
+core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const JoinAsk& ask, core::WallTime at, Joined& out) {
+  if (auto good = check_token(now, ask.token, at); !good) return std::unexpected(good.error());
+  const Token& token = now.tokens.at(ask.token);
+  const auto own = std::ranges::find(now.nodes, ask.key, [](const auto& entry) { return entry.second.key; });
+  if (own != now.nodes.end() && own->second.pool != token.pool)
+    return core::fail(ErrorCode::kConflict,
+                      fmt::format("this host has joined already: it is node {} of pool {}; a token of pool {} lets "
+                                  "it join again",
+                                  own->second.name, own->second.pool, own->second.pool));
+  const auto pool = now.pools.find(token.pool);
+  if (pool == now.pools.end())
+    return core::fail(ErrorCode::kInvalid,
+                      fmt::format("pool {} does not exist any more; use a token of another pool", token.pool));
+  if (auto known = slurm_known(slurm); !known) return std::unexpected(known.error());
+  if (auto good = check_ask(ask); !good) return std::unexpected(good.error());
+  if (auto fits = check_release(ask.slurm_version, slurm.snapshot->capabilities.release); !fits)
+    return std::unexpected(fits.error());
+  if (auto words = merged_conf(ask.conf, pool->second.node_conf); !words)
+    return core::fail(ErrorCode::kInvalid, "slurmd's --conf would be invalid: " + words.error().message);
+  Changes changes{.tokens = {{ask.token, left_of(token)}}};
+  if (own != now.nodes.end()) {
+    Node node = own->second;
+    out = {node.name, node.pool, true};
+    node.revoked = false;
+    changes.nodes.emplace(node.name, std::move(node));
+    return changes;
+  }
+  if (auto room = check_room(now, slurm); !room) return std::unexpected(room.error());
+  Pool next = pool->second;
+  while (!taken_by(now, slurm, node_name(next.name, next.next_number)).empty()) ++next.next_number;
+  Node node{
+      .name = node_name(next.name, next.next_number), .pool = next.name, .key = ask.key, .joined = core::whole_seconds(at)};
+  node.report.hostname = ask.hostname;
+  node.report.slurm_version = ask.slurm_version;
+  ++next.next_number;
+  out = {node.name, node.pool, false};
+  changes.pools.emplace(next.name, std::move(next));
+  changes.nodes.emplace(node.name, std::move(node));
+  return changes;
+}
+
+core::Result<Changes> make_pool(const Contents& now, const SlurmNow& slurm, Pool wish) {
+  if (auto good = check_pool_name(wish.name); !good) return std::unexpected(good.error());
+  if (auto good = check_partition_conf(wish.partition_conf); !good) return std::unexpected(good.error());
+  // The detected words of any host are of this form.
+  if (auto good = merged_conf("CPUs=1 RealMemory=1", wish.node_conf); !good) return std::unexpected(good.error());
+  if (const auto found = now.pools.find(wish.name); found != now.pools.end()) {
+    if (found->second.partition_conf == wish.partition_conf && found->second.node_conf == wish.node_conf) return Changes{};
+    return core::fail(ErrorCode::kAlreadyExists,
+                      "pool " + wish.name + " exists already, with other words; choose another name");
+  }
+  if (auto known = slurm_known(slurm); !known) return std::unexpected(known.error());
+  if (const std::string_view by = taken_by(now, slurm, wish.name); !by.empty())
+    return core::fail(
+        ErrorCode::kAlreadyExists,
+        fmt::format("the name {} is taken by {}, and Slurm needs them to differ; choose another name", wish.name, by));
+  wish.next_number = 1;
+  const std::string name = wish.name;
+  return Changes{.pools = {{name, std::move(wish)}}};
+}
+
+core::Result<Changes> make_token(const Contents& now, const std::string& digest, const Token& token, core::WallTime at) {
+  if (!now.pools.contains(token.pool))
+    return core::fail(ErrorCode::kNotFound, fmt::format("there is no pool {}; make it with slurm-enlist pool create",
+                                                        token.pool.substr(0, kLongestName)));
+  Changes changes;
+  for (const auto& [old, one] : now.tokens) {
+    if (one.uses_left <= 0 || one.expires <= at) changes.tokens.emplace(old, std::nullopt);
+  }
+  changes.tokens.insert_or_assign(digest, token);
+  return changes;
+}
+
+core::Result<Desired> desired_of(const Contents& now, const Node& node, const core::Result<SlurmFacts>& facts,
+                                 const core::Result<std::string>& key_revision) {
+  if (!facts) return std::unexpected(facts.error());
+  if (!key_revision) return std::unexpected(key_revision.error());
+  const auto pool = now.pools.find(node.pool);
+  if (pool == now.pools.end()) return core::fail(ErrorCode::kInvalid, "pool " + node.pool + " does not exist");
+  core::Result<std::string> words = merged_conf(pool->second.node_conf, node.node_conf);
+  if (!words) return std::unexpected(words.error());
+  return Desired{.node = node.name,
+                 .pool = node.pool,
+                 .cluster = facts->cluster_name,
+                 .controllers = facts->controllers,
+                 .node_conf = *std::move(words),
+                 .key_revision = *key_revision,
+                 .registrations = node.registrations};
+}
+
+}  // namespace enlist

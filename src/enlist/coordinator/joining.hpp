@@ -1,0 +1,53 @@
+// The decisions about requests that add something to the store: hosts, pools and tokens. Pure: the caller commits the changes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/clock.hpp"
+#include "core/result.hpp"
+#include "enlist/coordinator/slurm_facts.hpp"
+#include "enlist/store/store.hpp"
+#include "slurm/snapshot/snapshot.hpp"
+
+namespace enlist {
+
+/// What is known of Slurm when a request comes.
+struct SlurmNow {
+  const core::Result<SlurmFacts>& facts;
+  slurm::SnapshotPtr snapshot;
+};
+
+struct JoinAsk {
+  std::string token;  ///< The digest of the token's secret.
+  std::string key;    ///< The fingerprint of the host's key.
+  std::string hostname, slurm_version, conf;
+};
+struct Joined {
+  std::string node, pool;
+  bool again = false;  ///< The host has joined before, and gets its old node.
+};
+
+/// Reports whether a token can be used. Error: kUnauthorized. The message is the same in all cases, so that nobody learns which
+/// tokens exist.
+[[nodiscard]] core::Result<void> check_token(const Contents& now, const std::string& digest, core::WallTime at);
+
+/// Decides whether a host may join, and under which name. Errors: those of check_token; kConflict (the key has joined another
+/// pool); kUnavailable (Slurm does not answer); kInvalid (anything else).
+[[nodiscard]] core::Result<Changes> join(const Contents& now, const SlurmNow& slurm, const JoinAsk& ask, core::WallTime at,
+                                         Joined& out);
+
+/// Decides whether a pool may be made. A pool that exists with the same words counts as made. Errors: kInvalid (its words),
+/// kAlreadyExists (its name is taken), kUnavailable (Slurm does not answer).
+[[nodiscard]] core::Result<Changes> make_pool(const Contents& now, const SlurmNow& slurm, Pool wish);
+
+/// Adds a token, and removes those that cannot be used any more. Errors: kInvalid, kNotFound (there is no such pool).
+[[nodiscard]] core::Result<Changes> make_token(const Contents& now, const std::string& digest, const Token& token,
+                                               core::WallTime at);
+
+/// Returns what the host of a node must bring about. Errors: those of `facts` and `key_revision`; kInvalid if the words for
+/// --conf cannot be merged.
+[[nodiscard]] core::Result<Desired> desired_of(const Contents& now, const Node& node, const core::Result<SlurmFacts>& facts,
+                                               const core::Result<std::string>& key_revision);
+
+}  // namespace enlist

@@ -1,0 +1,52 @@
+// Brings the records of nodes up to date with what Slurm shows, and opens the gates of confirmed nodes. One key for each node.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/loop.hpp"
+#include "enlist/coordinator/plan.hpp"
+#include "enlist/store/store.hpp"
+#include "run/controller.hpp"
+#include "slurm/snapshot/registry.hpp"
+
+namespace enlist {
+
+class NodesController final : public run::TypedController<NodeObserved> {
+ public:
+  /// `wake` begins a pass of a key. `max_node_count` returns MaxNodeCount, if it is known.
+  NodesController(core::Loop& loop, Store& store, slurm::Clusters& clusters, slurm::ClusterKey cluster,
+                  std::function<void(const run::Key&)> wake, std::function<std::optional<std::size_t>()> max_node_count);
+
+  [[nodiscard]] std::string name() const override { return "nodes"; }
+  [[nodiscard]] std::string share(const run::Key&) const override { return cluster_; }
+
+  void start();                          ///< Wakes all nodes.
+  void heard(const std::string& node);   ///< The agent of the node has reported.
+  void changed(const Changes& changes);  ///< The store has changed.
+  void changed(const slurm::Change& change);
+
+ private:
+  /// What this process has seen of a node. It is not stored, because it is about times of this process.
+  struct Seen {
+    std::string instance_id;
+    std::uint64_t registrations = 0;
+    std::optional<core::MonoTime> running_since, heard_at;
+  };
+  [[nodiscard]] std::shared_ptr<const NodeObserved> observe_typed(const run::Key& key, run::Recorder& recorder,
+                                                                  const run::Observation& context) override;
+
+  core::Loop& loop_;
+  Store& store_;
+  slurm::Clusters& clusters_;
+  slurm::ClusterKey cluster_;
+  std::function<void(const run::Key&)> wake_;
+  std::function<std::optional<std::size_t>()> max_node_count_;
+  std::map<std::string, Seen> seen_;
+  core::MonoTime began_;
+};
+
+}  // namespace enlist

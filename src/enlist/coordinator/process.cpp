@@ -1,0 +1,171 @@
+#include "enlist/coordinator/process.hpp"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "enlist/coordinator/coordinator.hpp"
+#include "enlist/wire/identity.hpp"
+#include "net/beast_transport.hpp"
+#include "net/http_server.hpp"
+
+namespace enlist {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr core::Duration kDrain{5000};
+/// A report and the detected words of a host are far shorter.
+constexpr std::size_t kLongestRequest = 256 * 1024;
+constexpr std::size_t kSlurmReplies = 1UL << 28;
+
+constexpr std::string_view kHostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
+
+std::string own_host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+slurm::Clusters::TransportFactory slurm_transport(net::AsioLoop& loop) {
+  net::TransportOptions options;
+  options.budget = std::make_shared<net::ReplyBudget>(kSlurmReplies);
+  return [&loop, options](const slurm::Endpoint& endpoint) -> std::unique_ptr<net::HttpTransport> {
+    return std::make_unique<net::BeastTransport>(loop, net::Endpoint{"http", endpoint.host, endpoint.port, {}}, options);
+  };
+}
+
+class Process final : public run::Shell {
+ public:
+  Process(const std::string& version, Host& host)
+      : Shell({.name = "slurm-enlist",
+               .version = version,
+               .about = "Runs beside slurmctld: lets hosts join Slurm, and gives pools their partitions."},
+              std::make_unique<run::Metrics>("slurm-enlist")),
+        host_(host) {
+    // On a plain host these ports may belong to others.
+    for (const char* address : {"--health-addr", "--metrics-addr"})
+      cli().get_option(address)->run_callback_for_default()->default_val("0");
+    flag("--state", state_, "Where the coordinator keeps its records and keys");
+    flag("--slurm-conf", slurm_conf_, "The slurm.conf of slurmctld; the keys of Slurm are beside it");
+    flag("--address", address_, "The name or address of this host, for hosts that join (default: its own name)");
+    flag("--join-addr", join_address_, "Where hosts join");
+    flag("--agent-addr", agent_address_, "Where agents and administrators are answered");
+    flag("--slurmrestd", slurmrestd_, "The program slurmrestd");
+    flag("--slurmrestd-addr", slurmrestd_address_, "Where slurmrestd listens: an address of this host");
+    flag("--slurmrestd-user", slurmrestd_user_, "The user as whom slurmrestd runs: not root, and not SlurmUser");
+  }
+
+ private:
+  std::optional<int> prepare() override {
+    const auto fail = [this](std::string_view what, const core::Error& error) { return std::optional(fatal(what, error)); };
+    CoordinatorOptions options;
+    if (auto made = make_state(); !made) return fail("--state", made.error());
+    auto own = load_or_make_identity(state_, "coordinator");
+    if (!own) return fail("the coordinator's key", own.error());
+    const auto admin = load_or_make_identity(state_, "admin");
+    if (!admin) return fail("the administrators' key", admin.error());
+    if (address_.empty()) address_ = own_host_name();
+    // A token must stay one plain word.
+    if (address_.find_first_not_of(kHostLetters) != std::string::npos)
+      return fail("--address", core::fail(core::ErrorCode::kInvalid, address_ + ": must be a name or an IP address").error());
+    auto rest = net::parse_listen_address(slurmrestd_address_);
+    if (!rest || rest->address.empty())
+      return fail("--slurmrestd-addr",
+                  core::fail(core::ErrorCode::kInvalid, slurmrestd_address_ + ": must be ADDRESS:PORT").error());
+    auto joining = listener("--join-addr", join_address_, *own);
+    if (!joining) return fail("flags", joining.error());
+    auto agents = listener("--agent-addr", agent_address_, *own);
+    if (!agents) return fail("flags", agents.error());
+    auto store = Store::open(loop(), fs::path(state_) / "coordinator.db");
+    if (!store) return fail("the coordinator's records", store.error());
+    store_ = *std::move(store);
+    clusters_.emplace(loop(), random(), log(), slurm_transport(loop()));
+
+    // The ports are known once the listeners are bound. No request is read before the loop runs.
+    join_.emplace(loop(), *joining, [this](net::HttpRequest request, const net::Responder& responder) {
+      coordinator_->server().join(request, reply_to(responder));
+    });
+    agents_.emplace(loop(), *agents, [this](net::HttpRequest request, const net::Responder& responder) {
+      coordinator_->server().serve(request, reply_to(responder));
+    });
+    if (auto bound = join_->start(); !bound) return fail("--join-addr", bound.error());
+    if (auto bound = agents_->start(); !bound) return fail("--agent-addr", bound.error());
+    options.slurm_conf = slurm_conf_;
+    options.server = {.admin = admin->fingerprint,
+                      .own = own->fingerprint,
+                      .host = address_,
+                      .join_port = join_->port(),
+                      .agent_port = agents_->port(),
+                      .cluster = {}};
+    options.slurmrestd = {.program = slurmrestd_, .user = slurmrestd_user_, .host = rest->address, .port = rest->port};
+    const auto supervised = [this](Command command, std::function<void()> changed) {
+      return supervise(loop(), std::move(command), std::move(changed));
+    };
+    coordinator_.emplace(loop(), random(), log(), *store_, host_, supervised, *clusters_, std::move(options), &metrics());
+    return {};
+  }
+
+  core::Result<void> make_state() const {
+    std::error_code error;
+    if (fs::is_directory(state_, error)) return {};
+    fs::create_directories(state_, error);
+    if (!error) fs::permissions(state_, fs::perms::owner_all, error);
+    if (error) return core::fail(core::ErrorCode::kUnavailable, state_ + ": " + error.message());
+    return {};
+  }
+
+  /// Any client may connect, because the handlers look at its key.
+  static core::Result<net::ServerOptions> listener(std::string_view flag, const std::string& address, const Identity& own) {
+    auto options = net::parse_listen_address(address);
+    if (!options) return std::unexpected(options.error().with(flag));
+    options->use_tls = true;
+    options->tls = {.cert_pem = own.cert_pem, .key_pem = own.key_pem, .any_client = true};
+    options->max_request_bytes = kLongestRequest;
+    return options;
+  }
+
+  static enlist::Server::Reply reply_to(net::Responder responder) {
+    return [responder = std::move(responder)](net::HttpResponse response) mutable { responder.respond(std::move(response)); };
+  }
+
+  run::HealthChecks health() override {
+    return {.ready = [this] { return coordinator_->ready(); },
+            .healthy = [this] { return coordinator_->passes().plans_in_time(); }};
+  }
+  std::vector<core::Field> connected_to() override {
+    return {{"slurm_conf", slurm_conf_}, {"join_port", join_->port()}, {"agent_port", agents_->port()}};
+  }
+  void begin() override { coordinator_->start(); }
+  void end(std::function<void()> done) override {
+    join_->stop();
+    const auto one_ended = [left = std::make_shared<int>(2), done = std::move(done)] {
+      if (--*left == 0) done();
+    };
+    agents_->drain(kDrain, one_ended);
+    coordinator_->stop(one_ended);
+  }
+  void collect() override { coordinator_->passes().collect(); }
+
+  std::string state_ = "/var/lib/slurm-enlist", slurm_conf_ = "/etc/slurm/slurm.conf", address_;
+  std::string join_address_ = ":6831", agent_address_ = ":6830";
+  std::string slurmrestd_ = "slurmrestd", slurmrestd_address_ = "127.0.0.1:6832", slurmrestd_user_ = "slurm-enlist";
+  std::unique_ptr<Store> store_;
+  Host& host_;
+  std::optional<slurm::Clusters> clusters_;
+  std::optional<net::HttpServer> join_, agents_;
+  std::optional<Coordinator> coordinator_;
+};
+
+}  // namespace
+
+std::unique_ptr<run::Shell> make_coordinator(const std::string& version, Host& host) {
+  return std::make_unique<Process>(version, host);
+}
+
+}  // namespace enlist

@@ -1,0 +1,16 @@
+// The process of `slurm-enlist coordinator run`.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "enlist/host/host.hpp"
+#include "run/shell/shell.hpp"
+
+namespace enlist {
+
+/// Returns the process, which is not started yet. Make it once (run::Shell). `host` is used on other threads, and must outlive
+/// it.
+std::unique_ptr<run::Shell> make_coordinator(const std::string& version, Host& host);
+
+}  // namespace enlist

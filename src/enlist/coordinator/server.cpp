@@ -1,0 +1,319 @@
+#include "enlist/coordinator/server.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base64.hpp"
+#include "core/hash.hpp"
+#include "enlist/coordinator/pools_acts.hpp"
+#include "enlist/wire/token.hpp"
+
+namespace enlist {
+namespace {
+
+using core::ErrorCode;
+using namespace std::chrono_literals;
+
+/// From a request with a wrong token to its answer, so that the time says nothing about tokens.
+constexpr core::Duration kWrongTokenAfter = 300ms;
+constexpr int kWrongTokensASecond = 10;
+constexpr int kLongestWait = 30000;
+constexpr std::size_t kLongestLine = 1000;
+constexpr std::int64_t kLongestToken = 30LL * 24 * 3600, kMostUses = 10000;
+
+net::HttpResponse answer(int status, const core::Json& body) {
+  return {status, {{"content-type", "application/json"}, {"cache-control", "no-store"}}, core::canonical(body), {}};
+}
+
+net::HttpResponse refusal(int status, const std::string& why) {
+  return answer(status, {{"error", why}});
+}
+
+int status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUnauthorized:
+      return 401;
+    case ErrorCode::kForbidden:
+      return 403;
+    case ErrorCode::kNotFound:
+      return 404;
+    case ErrorCode::kConflict:
+    case ErrorCode::kAlreadyExists:
+      return 409;
+    case ErrorCode::kTooManyRequests:
+      return 429;
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kUnknownOutcome:
+      return 503;
+    case ErrorCode::kInternal:
+      return 500;
+    default:
+      return 422;
+  }
+}
+
+net::HttpResponse refusal(const core::Error& error) {
+  return refusal(status_of(error.code), error.message);
+}
+
+std::string path_of(const net::HttpRequest& request) {
+  return request.target.substr(0, request.target.find('?'));
+}
+
+template <class T>
+core::Result<T> read_body(const net::HttpRequest& request) {
+  const core::Result<core::Json> json = core::parse_json(request.body);
+  if (!json) return core::fail(ErrorCode::kInvalid, "the body is not JSON");
+  return from_json<T>(*json);
+}
+
+/// Returns one line of printable text. Agents write it, and people read it.
+std::string one_line(std::string text) {
+  if (text.size() > kLongestLine) text = text.substr(0, kLongestLine) + "...";
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' ' || c == 127; }, ' ');
+  return text;
+}
+
+Report cleaned(Report report) {
+  for (std::string* text :
+       {&report.hostname, &report.boot_id, &report.slurm_version, &report.instance_id, &report.key_revision, &report.error})
+    *text = one_line(std::move(*text));
+  return report;
+}
+
+}  // namespace
+
+Server::Server(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, slurm::Clusters& clusters,
+               SlurmFiles& files, ServerOptions options, std::function<void(const std::string&)> heard)
+    : loop_(loop),
+      random_(random),
+      log_(log),
+      store_(store),
+      clusters_(clusters),
+      files_(files),
+      options_(std::move(options)),
+      heard_(std::move(heard)) {}
+Server::~Server() = default;
+
+SlurmNow Server::slurm_now() const {
+  return {files_.facts(), clusters_.snapshot(options_.cluster)};
+}
+
+const Node* Server::node_of(const std::string& key) const {
+  if (key.empty()) return nullptr;
+  const auto found =
+      std::ranges::find(store_.contents().nodes, key, [](const auto& entry) -> const std::string& { return entry.second.key; });
+  return found == store_.contents().nodes.end() ? nullptr : &found->second;
+}
+
+// --- Joining ------------------------------------------------------------------------------------------------------
+
+void Server::join(const net::HttpRequest& request, Reply reply) {
+  if (path_of(request) != "/v1/join") return reply(refusal(404, "there is nothing at this address but POST /v1/join"));
+  if (request.method != "POST") return reply(refusal(405, "use POST"));
+  core::Result<JoinRequest> wish = read_body<JoinRequest>(request);
+  if (!wish) return reply(refusal(wish.error()));
+  if (request.peer_key.empty()) return reply(refusal(401, "the host presented no key; join with slurm-enlist join"));
+  const JoinAsk ask{.token = digest_of(wish->secret),
+                    .key = request.peer_key,
+                    .hostname = wish->hostname,
+                    .slurm_version = wish->slurm_version,
+                    .conf = wish->conf};
+  // Wrong tokens cost no transaction.
+  if (auto good = check_token(store_.contents(), ask.token, loop_.clock().wall()); !good)
+    return refuse_token(reply, good.error());
+  const auto got = std::make_shared<Joined>();
+  store_.commit(
+      [this, ask, got](const Contents& now) { return enlist::join(now, slurm_now(), ask, loop_.clock().wall(), *got); },
+      [this, alive = std::weak_ptr(alive_), ask, got, reply = std::move(reply)](const core::Result<void>& result) {
+        if (!alive.expired()) joined(ask, *got, result, reply);
+      });
+}
+
+void Server::joined(const JoinAsk& ask, const Joined& got, const core::Result<void>& result, const Reply& reply) {
+  if (!result) {
+    if (result.error().code == ErrorCode::kUnauthorized) return refuse_token(reply, result.error());
+    log_.warn("a host is refused", {{"hostname", one_line(ask.hostname)}, core::error_field(result.error())});
+    return reply(refusal(result.error()));
+  }
+  if (!files_.facts()) return reply(refusal(files_.facts().error()));
+  log_.info(got.again ? "a host joins again" : "a host joins",
+            {{"node", got.node}, {"pool", got.pool}, {"hostname", ask.hostname}, {"key", ask.key}});
+  reply(answer(200, to_json(JoinReply{got.node, got.pool, files_.facts()->cluster_name, options_.agent_port})));
+}
+
+void Server::refuse_token(const Reply& reply, const core::Error& error) {
+  const core::MonoTime now = loop_.clock().mono();
+  if (now - second_began_ >= 1s) {
+    second_began_ = now;
+    failures_ = 0;
+  }
+  const bool too_many = ++failures_ > kWrongTokensASecond;
+  if (!too_many) log_.warn("a wrong token is refused");
+  net::HttpResponse told = too_many ? refusal(429, "too many wrong tokens; try again in a second") : refusal(error);
+  loop_.after(kWrongTokenAfter, [reply, told = std::move(told)] { reply(told); });
+}
+
+// --- Agents -------------------------------------------------------------------------------------------------------
+
+void Server::serve(const net::HttpRequest& request, Reply reply) {
+  if (!options_.admin.empty() && request.peer_key == options_.admin) return serve_admin(request, std::move(reply));
+  const Node* node = node_of(request.peer_key);
+  if (node == nullptr) return reply(refusal(403, "this key is not known here; join with slurm-enlist join"));
+  if (node->revoked)
+    return reply(refusal(403, "node " + node->name + " is revoked; join again with a new token of pool " + node->pool));
+  serve_node(request, *node, std::move(reply));
+}
+
+void Server::serve_node(const net::HttpRequest& request, const Node& node, Reply reply) {
+  const std::string path = path_of(request);
+  if (path == "/v1/sync" && request.method == "POST") return sync(request, node, std::move(reply));
+  if (path == "/v1/key" && request.method == "GET") return give_key(node.name, std::move(reply));
+  reply(refusal(403, "node " + node.name + " may not do this: " + request.method + " " + one_line(path)));
+}
+
+void Server::sync(const net::HttpRequest& request, const Node& node, Reply reply) {
+  core::Result<Sync> read = read_body<Sync>(request);
+  if (!read) return reply(refusal(read.error()));
+  read->report = cleaned(std::move(read->report));
+  if (read->report == node.report) {
+    heard_(node.name);
+    return settle(node.name, *read, std::move(reply));
+  }
+  store_.commit(
+      [name = node.name, key = node.key, report = read->report](const Contents& now) -> core::Result<Changes> {
+        const auto found = now.nodes.find(name);
+        if (found == now.nodes.end() || found->second.key != key || found->second.revoked)
+          return core::fail(ErrorCode::kForbidden, "node " + name + " is revoked");
+        Node next = found->second;
+        next.report = report;
+        return Changes{.nodes = {{name, std::move(next)}}};
+      },
+      [this, alive = std::weak_ptr(alive_), name = node.name, sync = *read,
+       reply = std::move(reply)](core::Result<void> result) {
+        if (alive.expired()) return;
+        if (!result) return reply(refusal(result.error()));
+        heard_(name);
+        // Slurm may show the slurmd that the report is about before the next poll is due.
+        if (sync.report.running) clusters_.poll_soon(options_.cluster);
+        settle(name, sync, reply);
+      });
+}
+
+/// Answers now if there is something new, or else when there is, or when the wait is over.
+void Server::settle(const std::string& node, const Sync& sync, Reply reply) {
+  if (const auto earlier = waiters_.extract(node); !earlier.empty())
+    answer_if_new(node, earlier.mapped().revision, earlier.mapped().reply, true);
+  const int wait = std::clamp(sync.wait_ms, 0, kLongestWait);
+  if (answer_if_new(node, sync.revision, reply, wait == 0)) return;
+  Waiter waiter{std::move(reply), sync.revision, std::make_unique<core::Timer>(loop_)};
+  waiter.limit->set(core::Duration{wait}, [this, node] {
+    const auto over = waiters_.extract(node);
+    answer_if_new(node, over.mapped().revision, over.mapped().reply, true);
+  });
+  waiters_.insert_or_assign(node, std::move(waiter));
+}
+
+/// Returns false, and does not answer, if the agent knows everything already, unless it is to be answered `anyway`.
+bool Server::answer_if_new(const std::string& node, const std::string& revision, const Reply& reply, bool anyway) {
+  const auto found = store_.contents().nodes.find(node);
+  if (found == store_.contents().nodes.end() || found->second.revoked) {
+    reply(refusal(403, "node " + node + " is revoked"));
+    return true;
+  }
+  const core::Result<Desired> desired = desired_of(store_.contents(), found->second, files_.facts(), files_.key_revision());
+  if (!desired) {
+    // The agent keeps what it has.
+    reply(refusal(503, desired.error().message));
+    return true;
+  }
+  SyncReply told{*desired, "", std::string(to_string(found->second.phase)), found->second.message};
+  told.revision = core::short_digest(core::canonical(to_json(told)));
+  if (!anyway && told.revision == revision) return false;
+  reply(answer(200, to_json(told)));
+  return true;
+}
+
+void Server::changed() {
+  for (auto at = waiters_.begin(); at != waiters_.end();) {
+    at = answer_if_new(at->first, at->second.revision, at->second.reply, false) ? waiters_.erase(at) : std::next(at);
+  }
+}
+
+void Server::stop() {
+  for (auto& [node, waiter] : std::exchange(waiters_, {})) answer_if_new(node, waiter.revision, waiter.reply, true);
+}
+
+void Server::give_key(const std::string& node, Reply reply) {
+  files_.read_key([this, alive = std::weak_ptr(alive_), node, reply = std::move(reply)](core::Result<AuthKey> key) {
+    if (alive.expired()) return;
+    if (!key) {
+      log_.error("a node cannot get the auth key", {{"node", node}, core::error_field(key.error())});
+      return reply(refusal(503, "the coordinator cannot read the auth key"));
+    }
+    log_.info("a node gets the auth key", {{"node", node}, {"revision", key->revision}});
+    reply(answer(200, {{"file", key->file}, {"revision", key->revision}, {"content", core::base64_encode(key->content)}}));
+  });
+}
+
+// --- Administrators -----------------------------------------------------------------------------------------------
+
+void Server::serve_admin(const net::HttpRequest& request, Reply reply) {
+  const std::string path = path_of(request);
+  const auto list = [](const auto& rows) {
+    core::Json out = core::Json::array();
+    for (const auto& [name, row] : rows) out.push_back(to_json(row));
+    return out;
+  };
+  if (path == "/v1/pools" && request.method == "GET") {
+    core::Json pools = list(store_.contents().pools);
+    const auto problems = store_.contents().values.find(kProblemsValue);
+    for (core::Json& pool : pools) {
+      if (problems != store_.contents().values.end())
+        pool["problem"] = core::get_string(problems->second, {core::get_string(pool, {"name"})});
+    }
+    return reply(answer(200, {{"pools", std::move(pools)}}));
+  }
+  if (path == "/v1/nodes" && request.method == "GET") return reply(answer(200, {{"nodes", list(store_.contents().nodes)}}));
+  if (path == "/v1/pools" && request.method == "POST") return make_pool(request, std::move(reply));
+  if (path == "/v1/tokens" && request.method == "POST") return make_token(request, std::move(reply));
+  const bool known = path == "/v1/pools" || path == "/v1/nodes" || path == "/v1/tokens";
+  reply(refusal(known ? 405 : 404, "there is no " + one_line(request.method + " " + path)));
+}
+
+void Server::make_pool(const net::HttpRequest& request, Reply reply) {
+  const core::Result<Pool> pool = read_body<Pool>(request);
+  if (!pool) return reply(refusal(pool.error()));
+  store_.commit(
+      [this, wish = *pool](const Contents& now) { return enlist::make_pool(now, slurm_now(), wish); },
+      [this, alive = std::weak_ptr(alive_), name = pool->name, reply = std::move(reply)](const core::Result<void>& result) {
+        if (alive.expired()) return;
+        if (!result) return reply(refusal(result.error()));
+        log_.info("a pool is made", {{"pool", name}});
+        reply(answer(200, to_json(store_.contents().pools.at(name))));
+      });
+}
+
+void Server::make_token(const net::HttpRequest& request, Reply reply) {
+  const core::Result<core::Json> body = core::parse_json(request.body);
+  if (!body || !body->is_object()) return reply(refusal(422, "the body is not a JSON object"));
+  const std::int64_t valid = core::get_int(*body, {"valid_for_s"}, 3600), uses = core::get_int(*body, {"uses"}, 1);
+  if (valid < 1 || valid > kLongestToken) return reply(refusal(422, "valid_for_s: must be 1 s to 30 days"));
+  if (uses < 1 || uses > kMostUses) return reply(refusal(422, "uses: must be 1 to 10000"));
+  const std::string secret = core::hex(random_.bytes(16));
+  const core::WallTime now = loop_.clock().wall();
+  const Token token{core::get_string(*body, {"pool"}), now + std::chrono::seconds(valid), static_cast<int>(uses)};
+  const core::Json told{{"token", write_token({options_.host, options_.join_port, options_.own, secret})}};
+  store_.commit(
+      [digest = digest_of(secret), token, now](const Contents& at) { return enlist::make_token(at, digest, token, now); },
+      [this, alive = std::weak_ptr(alive_), token, told, reply = std::move(reply)](const core::Result<void>& result) {
+        if (alive.expired()) return;
+        if (!result) return reply(refusal(result.error()));
+        log_.info("a token is made",
+                  {{"pool", token.pool}, {"uses", token.uses_left}, {"expires", core::format_rfc3339(token.expires)}});
+        reply(answer(200, told));
+      });
+}
+
+}  // namespace enlist

@@ -1,0 +1,89 @@
+// Answers the requests of enlist/wire/messages.hpp: those of hosts that join, of agents, and of administrators. The sockets are
+// in coordinator.hpp.
+//
+// Requires of a request that HttpRequest::peer_key is the key that the client has proved to have.
+// Guarantees: an agent reads and writes about its own node only. No secret is in a log or in an error.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "enlist/coordinator/joining.hpp"
+#include "enlist/coordinator/slurm_files.hpp"
+#include "enlist/store/store.hpp"
+#include "enlist/wire/messages.hpp"
+#include "net/http.hpp"
+#include "slurm/snapshot/registry.hpp"
+
+namespace enlist {
+
+struct ServerOptions {
+  std::string admin;             ///< The fingerprint of the administrators' key.
+  std::string own;               ///< The fingerprint of the coordinator's key, for tokens.
+  std::string host;              ///< The name or address of the coordinator, for tokens.
+  std::uint16_t join_port = 0;   ///< The listener for joining, for tokens.
+  std::uint16_t agent_port = 0;  ///< The listener for agents, for hosts that join.
+  slurm::ClusterKey cluster;
+};
+
+class Server {
+ public:
+  using Reply = std::function<void(net::HttpResponse)>;
+  /// `heard` is called for each report of an agent, after it is in the store.
+  Server(core::Loop& loop, core::Random& random, core::Logger& log, Store& store, slurm::Clusters& clusters, SlurmFiles& files,
+         ServerOptions options, std::function<void(const std::string& node)> heard);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// Answers a request on the listener for joining. A wrong token is answered after a constant time. At most ten of them a
+  /// second are looked at; the others are answered with 429.
+  void join(const net::HttpRequest& request, Reply reply);
+  /// Answers a request on the listener for agents and administrators.
+  void serve(const net::HttpRequest& request, Reply reply);
+  /// Answers the agents that wait for something that has changed. Call it after each change of the store, and of SlurmFiles.
+  void changed();
+  /// Answers all agents that wait, now.
+  void stop();
+
+ private:
+  /// An agent that waits for a change.
+  struct Waiter {
+    Reply reply;
+    std::string revision;  ///< The agent has this.
+    std::unique_ptr<core::Timer> limit;
+  };
+  [[nodiscard]] SlurmNow slurm_now() const;
+  [[nodiscard]] const Node* node_of(const std::string& key) const;
+  void joined(const JoinAsk& ask, const Joined& got, const core::Result<void>& result, const Reply& reply);
+  void refuse_token(const Reply& reply, const core::Error& error);
+  void serve_admin(const net::HttpRequest& request, Reply reply);
+  void serve_node(const net::HttpRequest& request, const Node& node, Reply reply);
+  void sync(const net::HttpRequest& request, const Node& node, Reply reply);
+  void settle(const std::string& node, const Sync& sync, Reply reply);
+  bool answer_if_new(const std::string& node, const std::string& revision, const Reply& reply, bool anyway);
+  void give_key(const std::string& node, Reply reply);
+  void make_pool(const net::HttpRequest& request, Reply reply);
+  void make_token(const net::HttpRequest& request, Reply reply);
+
+  core::Loop& loop_;
+  core::Random& random_;
+  core::Logger& log_;
+  Store& store_;
+  slurm::Clusters& clusters_;
+  SlurmFiles& files_;
+  ServerOptions options_;
+  std::function<void(const std::string&)> heard_;
+  std::map<std::string, Waiter> waiters_;  ///< By node.
+  core::MonoTime second_began_;            ///< The second in which failures_ were counted.
+  int failures_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace enlist

@@ -1,0 +1,438 @@
+#include "enlist/coordinator/server.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base64.hpp"
+#include "core/hash.hpp"
+#include "core/testing/manual_loop.hpp"
+#include "enlist/coordinator/testing/fakes.hpp"
+#include "enlist/wire/token.hpp"
+#include "slurm/testing/fake_transport.hpp"
+#include "slurm/testing/replies.hpp"
+
+namespace enlist {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::Pair;
+
+const std::string kSecret = "00112233445566778899aabbccddeeff";
+const std::string kAdmin(64, 'a'), kOwn(64, 'c'), kHost(64, '1'), kOtherHost(64, '2');
+const std::string kBase = "/slurm/v0.0.45";
+const std::string kAuthKey = "the content of slurm.key";
+
+/// Bytes that differ from call to call.
+struct CountingRandom final : core::Random {
+  std::uint64_t below(std::uint64_t) override { return 0; }
+  std::string bytes(std::size_t n) override { return std::string(n, static_cast<char>(++calls)); }
+  [[nodiscard]] std::unique_ptr<core::Random> stream(std::string_view) const override {
+    return std::make_unique<CountingRandom>();
+  }
+  int calls = 0;
+};
+
+struct ServerTest : ::testing::Test {
+  ServerTest() {
+    slurm::testing::serve_quiet_cluster(http);
+    host.files["/etc/slurm/slurm.conf"] = "ClusterName=site\nSlurmctldHost=ctl\nMaxNodeCount=10\nNodeSet=gpu-2 Feature=x\n";
+    host.files["/etc/slurm/slurm.key"] = kAuthKey;
+    store.set().pools["gpu"] = {.name = "gpu"};
+    store.set().tokens[digest_of(kSecret)] = {"gpu", loop.clock().wall() + 1h, 1};
+    store.listen([this](const Changes&) { server.changed(); });
+    clusters.set("slurm", {"localhost", 6832}, "key");
+    files.start();
+    loop.advance(500ms);
+  }
+  ~ServerTest() override {
+    for (const std::string& secret : {kSecret, kAuthKey, core::base64_encode(kAuthKey)})
+      EXPECT_THAT(log.text, Not(HasSubstr(secret)));
+  }
+
+  using Answer = std::shared_ptr<std::optional<net::HttpResponse>>;
+  Server::Reply into(const Answer& answer) {
+    return [answer](net::HttpResponse response) {
+      EXPECT_FALSE(*answer) << "answered twice";
+      *answer = std::move(response);
+    };
+  }
+  static net::HttpRequest request(const std::string& method, const std::string& path, const core::Json& body,
+                                  const std::string& key) {
+    net::HttpRequest out{.method = method, .target = path, .body = body.is_null() ? "" : core::canonical(body)};
+    out.peer_key = key;
+    return out;
+  }
+  static core::Json join_body(const std::string& secret = kSecret) {
+    return to_json(JoinRequest{secret, "host-a", "26.05.1", "CPUs=4 RealMemory=1000"});
+  }
+  Answer join(const core::Json& body, const std::string& key = kHost) {
+    auto answer = std::make_shared<std::optional<net::HttpResponse>>();
+    server.join(request("POST", "/v1/join", body, key), into(answer));
+    return answer;
+  }
+  Answer ask(const std::string& method, const std::string& path, const core::Json& body = nullptr,
+             const std::string& key = kAdmin) {
+    auto answer = std::make_shared<std::optional<net::HttpResponse>>();
+    server.serve(request(method, path, body, key), into(answer));
+    return answer;
+  }
+  Answer sync(const Report& report, const std::string& revision = "", int wait_ms = 0, const std::string& key = kHost) {
+    return ask("POST", "/v1/sync", to_json(Sync{report, revision, wait_ms}), key);
+  }
+  /// Returns "status text" of an answer: the error, or the whole body.
+  std::string told(const Answer& answer) {
+    for (int i = 0; i < 10 && !*answer; ++i) loop.advance(100ms);
+    if (!*answer) return "no answer";
+    const core::Json body = core::parse_json((*answer)->body).value_or(core::Json());
+    const std::string error = core::get_string(body, {"error"});
+    return std::to_string((*answer)->status) + " " + (error.empty() ? (*answer)->body : error);
+  }
+  core::Json body(const Answer& answer) {
+    told(answer);
+    return *answer ? core::parse_json((*answer)->body).value_or(core::Json()) : core::Json();
+  }
+  Node& joined(const std::string& name = "gpu-1", const std::string& key = kHost) {
+    return store.set().nodes[name] = Node{.name = name, .pool = "gpu", .key = key};
+  }
+  void slurm_is_away() {
+    clusters.remove("slurm");
+    loop.advance(0s);
+  }
+
+  core::ManualLoop loop;
+  CountingRandom random;
+  testing::KeptLog log;
+  testing::FakeHost host;
+  testing::MemoryStore store{loop};
+  slurm::FakeTransport http{loop};
+  slurm::Clusters clusters{loop, random, log, [this](const slurm::Endpoint&) { return std::make_unique<slurm::Link>(http); }};
+  SlurmFiles files{loop, log, host, "/etc/slurm/slurm.conf", [this] { server.changed(); }};
+  std::vector<std::string> heard;
+  Server server{loop,
+                random,
+                log,
+                store,
+                clusters,
+                files,
+                {.admin = kAdmin, .own = kOwn, .host = "ctl", .join_port = 6831, .agent_port = 6830, .cluster = "slurm"},
+                [this](const std::string& node) { heard.push_back(node); }};
+};
+
+// --- Joining ------------------------------------------------------------------------------------------------------
+
+TEST_F(ServerTest, AHostJoinsOnceWithAToken) {
+  const core::Json reply = body(join(join_body()));
+  EXPECT_EQ(reply, to_json(JoinReply{"gpu-1", "gpu", "site", 6830}));
+  const Node& node = store.contents().nodes.at("gpu-1");
+  EXPECT_EQ(node.key, kHost);
+  EXPECT_EQ(node.report.hostname, "host-a");
+  EXPECT_EQ(store.contents().pools.at("gpu").next_number, 2);
+  EXPECT_THAT(store.contents().tokens, IsEmpty());
+  EXPECT_EQ(store.commits, 1) << "one transaction";
+  EXPECT_THAT(told(join(join_body(), kOtherHost)), HasSubstr("401 the token is not known, has expired or is used up"));
+}
+
+TEST_F(ServerTest, TwoHostsWithOneUseOfATokenBecomeOneNode) {
+  const Answer first = join(join_body()), second = join(join_body(), kOtherHost);
+  EXPECT_THAT(told(first), HasSubstr("200"));
+  EXPECT_THAT(told(second), HasSubstr("401"));
+  EXPECT_EQ(store.contents().nodes.size(), 1U);
+}
+
+TEST_F(ServerTest, NamesThatAreTakenAreSkipped) {
+  // gpu-2 is a NodeSet, gpu-3 a node of Slurm, gpu-4 a partition, gpu-5 a node that has joined.
+  http.on("GET", kBase + "/nodes/", slurm::testing::nodes(slurm::testing::node("gpu-3", R"("IDLE")"), 200));
+  http.on("GET", kBase + "/partitions/", slurm::testing::partitions(R"({"name":"gpu-4","partition":{"state":["UP"]}})", 200));
+  clusters.poll_all_next("slurm");
+  loop.advance(5s);
+  store.set().pools["gpu"].next_number = 2;
+  joined("gpu-5", kOtherHost);
+  EXPECT_EQ(core::get_string(body(join(join_body())), {"node"}), "gpu-6");
+  EXPECT_EQ(store.contents().pools.at("gpu").next_number, 7);
+}
+
+TEST_F(ServerTest, AWrongTokenIsAnsweredAfterAConstantTime) {
+  const Answer unknown = join(join_body(std::string(32, '0')));
+  store.set().tokens[digest_of("expired")] = {"gpu", loop.clock().wall(), 1};
+  const Answer expired = join(join_body("expired"));
+  loop.advance(299ms);
+  EXPECT_FALSE(*unknown || *expired);
+  loop.advance(1ms);
+  ASSERT_TRUE(*unknown && *expired);
+  EXPECT_EQ(told(unknown), told(expired));
+  EXPECT_EQ((*unknown)->status, 401);
+}
+
+TEST_F(ServerTest, ManyWrongTokensAreNotLookedAt) {
+  std::vector<Answer> answers;
+  for (int i = 0; i < 12; ++i) answers.push_back(join(join_body("wrong")));
+  EXPECT_THAT(told(answers.at(9)), HasSubstr("401"));
+  EXPECT_THAT(told(answers.at(10)), HasSubstr("429 too many wrong tokens"));
+  EXPECT_THAT(told(join(join_body())), HasSubstr("200")) << "a right token is";
+  loop.advance(1s);
+  EXPECT_THAT(told(join(join_body("wrong"))), HasSubstr("401"));
+}
+
+TEST_F(ServerTest, AHostOfAnotherPoolIsToldItsNode) {
+  joined("cpu-7").pool = "cpu";
+  EXPECT_THAT(told(join(join_body())), HasSubstr("409 this host has joined already: it is node cpu-7 of pool cpu"));
+  EXPECT_FALSE(store.contents().tokens.empty()) << "the token is not used up";
+}
+
+TEST_F(ServerTest, AHostThatJoinsAgainGetsItsNodeAgain) {
+  joined("gpu-7").revoked = true;
+  EXPECT_EQ(core::get_string(body(join(join_body())), {"node"}), "gpu-7");
+  EXPECT_FALSE(store.contents().nodes.at("gpu-7").revoked);
+  EXPECT_EQ(store.contents().nodes.size(), 1U);
+  EXPECT_THAT(store.contents().tokens, IsEmpty());
+}
+
+TEST_F(ServerTest, WhatCannotWorkIsRefusedAndLeavesNothingBehind) {
+  const auto with = [](const std::string& version, const std::string& conf) {
+    return to_json(JoinRequest{kSecret, "host-a", version, conf});
+  };
+  EXPECT_THAT(told(join(with("26.11.0", "CPUs=1 RealMemory=1"))), HasSubstr("422 slurmd is 26.11.0 and slurmctld is 26.05.5"));
+  EXPECT_THAT(told(join(with("23.11.0", "CPUs=1 RealMemory=1"))), HasSubstr("422 slurmd is 23.11.0 and slurmctld is 26.05.5"));
+  EXPECT_THAT(told(join(with("new", "CPUs=1 RealMemory=1"))), HasSubstr("422 slurmd's release \"new\" cannot be read"));
+  EXPECT_THAT(told(join(with("26.05.1", "CPUs=1 Sockets=x"))), HasSubstr("422 slurmd's --conf would be invalid"));
+  EXPECT_THAT(told(join(with("26.05.1\n", "CPUs=1"))), HasSubstr("422 slurmd's release: it has control characters"));
+  EXPECT_THAT(told(join(join_body(), "")), HasSubstr("401 the host presented no key"));
+  EXPECT_THAT(told(join({{"hostname", "h"}})), HasSubstr("422 secret"));
+  EXPECT_THAT(told(join("text")), HasSubstr("422"));
+  store.set().pools.clear();
+  EXPECT_THAT(told(join(join_body())), HasSubstr("422 pool gpu does not exist any more"));
+  EXPECT_EQ(store.commits, 0);
+  EXPECT_THAT(log.text, HasSubstr("a host is refused"));
+}
+
+TEST_F(ServerTest, AFullNodeTableIsNamed) {
+  host.files["/etc/slurm/slurm.conf"] = "ClusterName=site\nSlurmctldHost=ctl\nMaxNodeCount=2\n";
+  joined("gpu-1", kOtherHost);
+  loop.advance(10s);
+  EXPECT_THAT(told(join(join_body())), HasSubstr("422 Slurm's node table is full: MaxNodeCount is 2, and there are 2 nodes"));
+}
+
+TEST_F(ServerTest, NobodyJoinsWhileSlurmIsAway) {
+  slurm_is_away();
+  EXPECT_THAT(told(join(join_body())), HasSubstr("503 Slurm does not answer the coordinator"));
+  EXPECT_FALSE(store.contents().tokens.empty());
+}
+
+TEST_F(ServerTest, AFullDiskIsNoNode) {
+  store.full = true;
+  EXPECT_EQ(told(join(join_body())), "503 the disk is full");
+  EXPECT_THAT(store.contents().nodes, IsEmpty());
+}
+
+TEST_F(ServerTest, OtherPathsOfTheJoiningListenerHaveNothing) {
+  for (const auto& [method, path, status] :
+       {std::tuple("GET", "/v1/join", 405), {"POST", "/v1/sync", 404}, {"GET", "/v1/key", 404}}) {
+    auto answer = std::make_shared<std::optional<net::HttpResponse>>();
+    server.join(request(method, path, {}, kAdmin), into(answer));
+    EXPECT_THAT(told(answer), HasSubstr(std::to_string(status))) << path;
+  }
+}
+
+// --- Agents -------------------------------------------------------------------------------------------------------
+
+const Report kReport{.hostname = "host-a", .boot_id = "b", .slurm_version = "26.05.1"};
+
+TEST_F(ServerTest, AnAgentIsToldWhatToBringAbout) {
+  joined().node_conf = "Weight=3";
+  const auto reply = from_json<SyncReply>(body(sync(kReport)));
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->desired.node, "gpu-1");
+  EXPECT_EQ(reply->desired.pool, "gpu");
+  EXPECT_EQ(reply->desired.cluster, "site");
+  EXPECT_THAT(reply->desired.controllers, ElementsAre("ctl:6817"));
+  EXPECT_EQ(reply->desired.node_conf, "Weight=3");
+  EXPECT_EQ(reply->desired.key_revision, *files.key_revision());
+  EXPECT_EQ(reply->phase, "Pending");
+  EXPECT_EQ(core::get_string(body(sync(kReport)), {"revision"}), reply->revision);
+  EXPECT_THAT(heard, ElementsAre("gpu-1", "gpu-1"));
+}
+
+TEST_F(ServerTest, OnlyAChangedReportIsWritten) {
+  joined();
+  sync(kReport);
+  loop.advance(0s);
+  EXPECT_EQ(store.contents().nodes.at("gpu-1").report, kReport);
+  sync(kReport);
+  loop.advance(0s);
+  EXPECT_EQ(store.commits, 1);
+  EXPECT_EQ(heard.size(), 2U);
+}
+
+TEST_F(ServerTest, AnAgentWaitsForWhatIsNew) {
+  joined();
+  const std::string revision = core::get_string(body(sync(kReport)), {"revision"});
+  const Answer waits = sync(kReport, revision, 30000);
+  loop.advance(20s);
+  EXPECT_FALSE(*waits);
+  store.commit(
+      [](const Contents& now) {
+        Node node = now.nodes.at("gpu-1");
+        node.phase = Phase::kReady;
+        return Changes{.nodes = {{"gpu-1", node}}};
+      },
+      [](const core::Result<void>&) {});
+  loop.advance(0s);
+  ASSERT_TRUE(*waits) << "the phase is new";
+  EXPECT_EQ(core::get_string(body(waits), {"phase"}), "Ready");
+
+  const std::string next = core::get_string(body(waits), {"revision"});
+  const Answer again = sync(kReport, next, 30000);
+  host.files["/etc/slurm/slurm.key"] = "rotated";
+  loop.advance(10s);
+  ASSERT_TRUE(*again) << "the key is new";
+  EXPECT_NE(core::get_string(body(again), {"revision"}), next);
+}
+
+TEST_F(ServerTest, AnAgentIsAnsweredWhenTheWaitIsOver) {
+  joined();
+  const std::string revision = core::get_string(body(sync(kReport)), {"revision"});
+  const Answer waits = sync(kReport, revision, 5000);
+  loop.advance(4s);
+  EXPECT_FALSE(*waits);
+  loop.advance(1s);
+  EXPECT_TRUE(*waits);
+}
+
+TEST_F(ServerTest, ASecondRequestOfAnAgentEndsTheFirst) {
+  joined();
+  const std::string revision = core::get_string(body(sync(kReport)), {"revision"});
+  const Answer first = sync(kReport, revision, 30000), second = sync(kReport, revision, 30000);
+  loop.advance(0s);
+  EXPECT_TRUE(*first);
+  EXPECT_FALSE(*second);
+  server.stop();
+  EXPECT_TRUE(*second);
+}
+
+TEST_F(ServerTest, AnAgentKeepsWhatItHasWhileSlurmConfCannotBeRead) {
+  joined();
+  host.unreadable = "/etc/slurm/slurm.conf";
+  loop.advance(10s);
+  EXPECT_THAT(told(sync(kReport)), HasSubstr("503 /etc/slurm/slurm.conf: Input/output error"));
+}
+
+TEST_F(ServerTest, TheAuthKeyIsReadLive) {
+  joined();
+  host.files["/etc/slurm/slurm.key"] = "rotated just now";
+  const core::Json key = body(ask("GET", "/v1/key", nullptr, kHost));
+  EXPECT_EQ(core::get_string(key, {"file"}), "slurm.key");
+  EXPECT_EQ(core::get_string(key, {"content"}), core::base64_encode("rotated just now"));
+  EXPECT_NE(core::get_string(key, {"revision"}), *files.key_revision());
+  host.files.erase("/etc/slurm/slurm.key");
+  EXPECT_EQ(told(ask("GET", "/v1/key", nullptr, kHost)), "503 the coordinator cannot read the auth key");
+}
+
+TEST_F(ServerTest, KeysThatAreNotKnownGetNothing) {
+  EXPECT_EQ(told(sync(kReport)), "403 this key is not known here; join with slurm-enlist join");
+  EXPECT_THAT(told(sync(kReport, "", 0, "")), HasSubstr("403"));
+  joined().revoked = true;
+  for (const Answer& answer : {sync(kReport), ask("GET", "/v1/key", nullptr, kHost)})
+    EXPECT_THAT(told(answer), HasSubstr("403 node gpu-1 is revoked"));
+  EXPECT_EQ(store.commits, 0);
+}
+
+TEST_F(ServerTest, ARevokedAgentThatWaitsIsTold) {
+  joined();
+  const std::string revision = core::get_string(body(sync(kReport)), {"revision"});
+  const Answer waits = sync(kReport, revision, 30000);
+  loop.advance(0s);
+  store.set().nodes["gpu-1"].revoked = true;
+  server.changed();
+  EXPECT_THAT(told(waits), HasSubstr("403 node gpu-1 is revoked"));
+}
+
+TEST_F(ServerTest, AnAgentSpeaksForItsNodeOnly) {
+  joined();
+  for (const auto& [method, path] :
+       {std::pair("GET", "/v1/pools"), {"POST", "/v1/pools"}, {"GET", "/v1/nodes"}, {"POST", "/v1/tokens"}})
+    EXPECT_THAT(told(ask(method, path, core::Json::object(), kHost)), HasSubstr("403 node gpu-1 may not do this"));
+  EXPECT_THAT(told(ask("POST", "/v1/sync", to_json(Sync{kReport}), kAdmin)), HasSubstr("404"));
+}
+
+TEST_F(ServerTest, WhatAnAgentSaysIsOneLine) {
+  joined();
+  Report report = kReport;
+  report.error = "first\nsecond\x1b[0m" + std::string(5000, 'x');
+  sync(report);
+  loop.advance(0s);
+  const std::string& error = store.contents().nodes.at("gpu-1").report.error;
+  EXPECT_LT(error.size(), 1010U);
+  EXPECT_THAT(error, ::testing::StartsWith("first second [0m"));
+}
+
+// --- Administrators -----------------------------------------------------------------------------------------------
+
+TEST_F(ServerTest, APoolIsMade) {
+  const core::Json wish{{"name", "cpu"}, {"partition_conf", "MaxTime=60"}, {"node_conf", "Weight=5"}};
+  EXPECT_THAT(told(ask("POST", "/v1/pools", wish)), HasSubstr("200"));
+  EXPECT_EQ(store.contents().pools.at("cpu").partition_conf, "MaxTime=60");
+  EXPECT_THAT(told(ask("POST", "/v1/pools", wish)), HasSubstr("200")) << "again";
+  EXPECT_EQ(store.commits, 1);
+  EXPECT_EQ(body(ask("GET", "/v1/pools")).at("pools").size(), 2U);
+}
+
+TEST_F(ServerTest, APoolThatCannotBeIsRefused) {
+  const auto make = [this](const std::string& name, const std::string& partition = "", const std::string& nodes = "") {
+    return told(ask("POST", "/v1/pools", {{"name", name}, {"partition_conf", partition}, {"node_conf", nodes}}));
+  };
+  EXPECT_THAT(make("GPU"), HasSubstr("422"));
+  EXPECT_THAT(make("cpu", "Nodes=a"), HasSubstr("422"));
+  EXPECT_THAT(make("cpu", "", "State=IDLE"), HasSubstr("422"));
+  EXPECT_THAT(make("gpu", "MaxTime=60"), HasSubstr("409 pool gpu exists already"));
+  host.files["/etc/slurm/slurm.conf"] = "ClusterName=site\nSlurmctldHost=ctl\nNodeSet=sets Feature=x\n";
+  http.on("GET", kBase + "/nodes/", slurm::testing::nodes(slurm::testing::node("login", R"("IDLE")"), 200));
+  http.on("GET", kBase + "/partitions/", slurm::testing::partitions(R"({"name":"batch","partition":{"state":["UP"]}})", 200));
+  clusters.poll_all_next("slurm");
+  loop.advance(10s);
+  EXPECT_THAT(make("sets"), HasSubstr("409 the name sets is taken by a NodeSet of Slurm"));
+  EXPECT_THAT(make("login"), HasSubstr("409 the name login is taken by a node of Slurm"));
+  EXPECT_THAT(make("batch"), HasSubstr("409 the name batch is taken by a partition of Slurm"));
+  slurm_is_away();
+  EXPECT_THAT(make("cpu"), HasSubstr("503"));
+  EXPECT_EQ(store.commits, 0);
+}
+
+TEST_F(ServerTest, ATokenLetsAHostJoin) {
+  store.set().tokens.clear();
+  store.set().tokens["old"] = {"gpu", loop.clock().wall() - 1s, 1};
+  const core::WallTime expires = loop.clock().wall() + 1h;
+  const auto token = read_token(core::get_string(body(ask("POST", "/v1/tokens", {{"pool", "gpu"}, {"uses", 2}})), {"token"}));
+  ASSERT_TRUE(token) << token.error().message;
+  EXPECT_EQ(token->host, "ctl");
+  EXPECT_EQ(token->port, 6831);
+  EXPECT_EQ(token->coordinator, kOwn);
+  EXPECT_THAT(store.contents().tokens, ElementsAre(Pair(digest_of(token->secret), Token{"gpu", expires, 2})));
+  EXPECT_THAT(log.text, Not(HasSubstr(token->secret)));
+  EXPECT_THAT(told(join(join_body(token->secret))), HasSubstr("200"));
+  EXPECT_THAT(told(join(join_body(token->secret), kOtherHost)), HasSubstr("200"));
+  EXPECT_THAT(told(join(join_body(token->secret), std::string(64, '3'))), HasSubstr("401"));
+  EXPECT_THAT(log.text, Not(HasSubstr(token->secret)));
+}
+
+TEST_F(ServerTest, TokensHaveLimits) {
+  EXPECT_THAT(told(ask("POST", "/v1/tokens", {{"pool", "no"}})), HasSubstr("404 there is no pool no"));
+  EXPECT_THAT(told(ask("POST", "/v1/tokens", {{"pool", "gpu"}, {"valid_for_s", 0}})), HasSubstr("422 valid_for_s"));
+  EXPECT_THAT(told(ask("POST", "/v1/tokens", {{"pool", "gpu"}, {"uses", 0}})), HasSubstr("422 uses"));
+  EXPECT_THAT(told(ask("POST", "/v1/tokens", "text")), HasSubstr("422"));
+}
+
+TEST_F(ServerTest, NodesAreListed) {
+  joined();
+  const core::Json nodes = body(ask("GET", "/v1/nodes"));
+  ASSERT_EQ(nodes.at("nodes").size(), 1U);
+  EXPECT_EQ(core::get_string(nodes.at("nodes").at(0), {"name"}), "gpu-1");
+  EXPECT_THAT(told(ask("GET", "/v1/other")), HasSubstr("404"));
+  EXPECT_THAT(told(ask("DELETE", "/v1/nodes")), HasSubstr("405"));
+}
+
+}  // namespace
+}  // namespace enlist

@@ -1,0 +1,29 @@
+// What the coordinator takes from slurm.conf. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.hpp"
+
+namespace enlist {
+
+struct SlurmFacts {
+  std::string cluster_name;
+  std::vector<std::string> controllers;  ///< "host:port" for slurmd's --conf-server, the primary first. IPv6 in brackets.
+  std::string slurm_user = "root";
+  std::string jwt_key;  ///< The path of the key that signs tokens for slurmrestd.
+  std::optional<std::size_t> max_node_count;
+  std::set<std::string> node_sets;  ///< The names of all NodeSets, whoever wrote them.
+  friend bool operator==(const SlurmFacts&, const SlurmFacts&) = default;
+};
+
+/// Reads slurm.conf(5). `text`: the file, and behind it the files that it includes. Error: kInvalid if there is no ClusterName
+/// or no SlurmctldHost.
+[[nodiscard]] core::Result<SlurmFacts> facts_of(std::string_view text);
+
+}  // namespace enlist

@@ -1,0 +1,116 @@
+#include "enlist/coordinator/slurm_files.hpp"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/hash.hpp"
+#include "enlist/rules/pool_file.hpp"
+
+namespace enlist {
+namespace {
+
+constexpr core::Duration kReadAgain{5000};
+
+/// A key has too many bits to be guessed from its digest. The prefix keeps the digest from being of use elsewhere.
+std::string revision_of_key(std::string_view file, std::string_view content) {
+  return core::sha256_hex("slurm-enlist " + std::string(file) + "\n" + std::string(content)).substr(0, 16);
+}
+
+template <class T>
+bool unchanged(const core::Result<T>& one, const core::Result<T>& other) {
+  if (one && other) return *one == *other;
+  return !one && !other && one.error().message == other.error().message;
+}
+
+}  // namespace
+
+core::Result<AuthKey> read_auth_key(Host& host, const std::filesystem::path& slurm_conf) {
+  for (const char* file : {"slurm.jwks", "slurm.key"}) {
+    core::Result<std::string> content = host.read(slurm_conf.parent_path() / file);
+    if (!content && content.error().code == core::ErrorCode::kNotFound) continue;
+    if (!content) return std::unexpected(content.error().with("the auth key"));
+    if (content->empty()) return core::fail(core::ErrorCode::kInvalid, std::string(file) + " is empty");
+    return AuthKey{file, revision_of_key(file, *content), *std::move(content)};
+  }
+  return core::fail(core::ErrorCode::kNotFound,
+                    "there is neither slurm.jwks nor slurm.key in " + slurm_conf.parent_path().string());
+}
+
+core::Result<std::map<std::string, std::string>> read_included(Host& host, const std::filesystem::path& slurm_conf,
+                                                               const std::string& text) {
+  std::map<std::string, std::string> out;
+  std::vector<std::string> open = included_files(text);
+  while (!open.empty()) {
+    const std::string name = std::move(open.back());
+    open.pop_back();
+    if (out.contains(name)) continue;
+    core::Result<std::string> included = host.read(slurm_conf.parent_path() / name);
+    if (!included && included.error().code == core::ErrorCode::kNotFound) continue;
+    if (!included) return std::unexpected(included.error());
+    for (std::string& next : included_files(*included)) open.push_back(std::move(next));
+    out.emplace(name, *std::move(included));
+  }
+  return out;
+}
+
+core::Result<SlurmFacts> read_facts(Host& host, const std::filesystem::path& slurm_conf) {
+  core::Result<std::string> text = host.read(slurm_conf);
+  if (!text) return std::unexpected(text.error());
+  const auto included = read_included(host, slurm_conf, *text);
+  if (!included) return std::unexpected(included.error());
+  for (const auto& [name, content] : *included) *text += "\n" + content;
+  // The NodeSets of pools that the store may have lost.
+  if (const auto pools = host.read(slurm_conf.parent_path() / kPoolFile)) *text += "\n" + *pools;
+  core::Result<SlurmFacts> facts = facts_of(*text);
+  if (!facts) return std::unexpected(facts.error().with(slurm_conf.string()));
+  return facts;
+}
+
+SlurmFiles::SlurmFiles(core::Loop& loop, core::Logger& log, Host& host, std::filesystem::path slurm_conf,
+                       std::function<void()> changed)
+    : loop_(loop), log_(log), host_(host), slurm_conf_(std::move(slurm_conf)), changed_(std::move(changed)), again_(loop) {}
+
+void SlurmFiles::start() {
+  struct Read {
+    core::Result<SlurmFacts> facts;
+    core::Result<std::string> revision;
+  };
+  const auto out = std::make_shared<Read>();
+  loop_.offload(
+      [&host = host_, file = slurm_conf_, out] {
+        out->facts = read_facts(host, file);
+        core::Result<AuthKey> key = read_auth_key(host, file);
+        if (key) {
+          out->revision = key->revision;
+        } else {
+          out->revision = std::unexpected(key.error());
+        }
+      },
+      [this, out] { read(std::move(out->facts), std::move(out->revision)); });
+}
+
+void SlurmFiles::stop() {
+  stopped_ = true;
+  again_.cancel();
+}
+
+void SlurmFiles::read(core::Result<SlurmFacts> facts, core::Result<std::string> key_revision) {
+  if (stopped_) return;
+  again_.set(kReadAgain, [this] { start(); });
+  const bool changed = !unchanged(facts, facts_) || !unchanged(key_revision, key_revision_);
+  facts_ = std::move(facts);
+  key_revision_ = std::move(key_revision);
+  if (!changed) return;
+  if (!facts_) log_.error("no host can join or change until this is mended", {core::error_field(facts_.error())});
+  if (!key_revision_) log_.error("no host can join or change until this is mended", {core::error_field(key_revision_.error())});
+  changed_();
+}
+
+void SlurmFiles::read_key(std::function<void(core::Result<AuthKey>)> done) {
+  const auto out = std::make_shared<core::Result<AuthKey>>();
+  loop_.offload([&host = host_, file = slurm_conf_, out] { *out = read_auth_key(host, file); },
+                [out, done = std::move(done)] { done(std::move(*out)); });
+}
+
+}  // namespace enlist

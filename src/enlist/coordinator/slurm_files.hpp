@@ -1,0 +1,62 @@
+// The files of Slurm beside slurmctld, as the coordinator reads them: slurm.conf, the files that it includes, and the auth key.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "core/result.hpp"
+#include "enlist/coordinator/slurm_facts.hpp"
+#include "enlist/host/host.hpp"
+
+namespace enlist {
+
+/// The key of auth/slurm. `content` is a secret.
+struct AuthKey {
+  std::string file;      ///< "slurm.jwks" or "slurm.key".
+  std::string revision;  ///< Tells keys apart, and says nothing about their content.
+  std::string content;
+};
+/// Reads the key beside slurm.conf as Slurm does: slurm.jwks, or else slurm.key. Blocks. Errors: kNotFound (there is neither),
+/// and those of Host::read.
+core::Result<AuthKey> read_auth_key(Host& host, const std::filesystem::path& slurm_conf);
+/// Reads the files that slurm.conf, whose text is given, includes, and those that they include, by the names in the Include
+/// lines. Leaves out the pool file, and files that do not exist. Blocks. Errors: those of Host::read, except for kNotFound.
+core::Result<std::map<std::string, std::string>> read_included(Host& host, const std::filesystem::path& slurm_conf,
+                                                               const std::string& text);
+/// Reads slurm.conf and the files that it includes. A missing one counts as empty. Blocks. Errors: those of facts_of and
+/// Host::read.
+core::Result<SlurmFacts> read_facts(Host& host, const std::filesystem::path& slurm_conf);
+
+class SlurmFiles {
+ public:
+  /// Calls `changed` after each reading that gave something new. `host` is used on other threads, and must outlive the loop.
+  SlurmFiles(core::Loop& loop, core::Logger& log, Host& host, std::filesystem::path slurm_conf, std::function<void()> changed);
+  /// Reads the files now, and again every five seconds.
+  void start();
+  void stop();
+  [[nodiscard]] const core::Result<SlurmFacts>& facts() const { return facts_; }
+  /// Returns the revision of the auth key.
+  [[nodiscard]] const core::Result<std::string>& key_revision() const { return key_revision_; }
+  [[nodiscard]] const std::filesystem::path& slurm_conf() const { return slurm_conf_; }
+  /// Reads the auth key as it is now. Calls `done` in a later turn.
+  void read_key(std::function<void(core::Result<AuthKey>)> done);
+
+ private:
+  void read(core::Result<SlurmFacts> facts, core::Result<std::string> key_revision);
+
+  core::Loop& loop_;
+  core::Logger& log_;
+  Host& host_;
+  std::filesystem::path slurm_conf_;
+  std::function<void()> changed_;
+  core::Result<SlurmFacts> facts_ = core::fail(core::ErrorCode::kUnavailable, "slurm.conf is not read yet");
+  core::Result<std::string> key_revision_ = core::fail(core::ErrorCode::kUnavailable, "the auth key is not read yet");
+  bool stopped_ = false;
+  core::Timer again_;
+};
+
+}  // namespace enlist
