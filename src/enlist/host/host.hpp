@@ -1,5 +1,5 @@
-// The machine as the agent and the coordinator use it: programs, files and services. The functions block, so they are called on other
-// threads (core::Loop::offload), except for those of Supervisor.
+// The machine as the agent and the coordinator use it: programs, files and services. The functions block, so they are called on
+// other threads (core::Loop::offload), except for those of Supervisor.
 //
 // Folder src/enlist/host: the only place of src/enlist that starts programs or touches files outside of the store.
 #pragma once
@@ -25,16 +25,16 @@ struct Output {
 class Host {
  public:
   virtual ~Host() = default;
-  /// Runs a program to its end, without a shell. `input` becomes its standard input. Errors: kNotFound (no such program), kUnavailable (it did
-  /// not end in time: it was killed).
+  /// Runs a program to its end, without a shell. `input` becomes its standard input. Errors: kNotFound (no such program),
+  /// kUnavailable (it did not end in time) and kInternal (it wrote more than 1 MiB): it was killed.
   virtual core::Result<Output> run(const std::vector<std::string>& arguments, std::chrono::milliseconds limit,
                                    const std::string& input) = 0;
   /// Error: kNotFound if there is no such file.
   virtual core::Result<std::string> read(const std::filesystem::path& file) = 0;
-  /// Replaces the file as a whole: a temporary file beside it, fsync, rename, fsync of the folder. After an error the file is as it was.
-  /// `mode`: 0600 for secrets. Makes missing folders with mode 0755.
+  /// Replaces the file as a whole: a temporary file beside it, fsync, rename, fsync of the folder. After an error the file is
+  /// as it was. `mode`: 0600 for secrets. Makes missing folders with mode 0755.
   virtual core::Result<void> write(const std::filesystem::path& file, const std::string& text, unsigned mode) = 0;
-  virtual core::Result<void> remove(const std::filesystem::path& file) = 0;
+  virtual core::Result<void> remove(const std::filesystem::path& file) = 0;  ///< Succeeds if there is no such file.
 };
 std::unique_ptr<Host> local_host();
 
@@ -42,6 +42,11 @@ std::unique_ptr<Host> local_host();
 struct ServiceState {
   bool running = false;
   std::string error{};  ///< Why it does not run: the last lines of its log, or its exit code.
+  /// It is being started or stopped just now, or the service manager will start it again by itself: wait.
+  bool changing = false;
+  /// The arguments of the process that runs, or else those with which it was last started. nullopt: not by this program.
+  std::optional<std::vector<std::string>> arguments{};
+  friend bool operator==(const ServiceState&, const ServiceState&) = default;
 };
 
 /// Starts, stops and watches slurmd: through systemd, or as a child of this process where there is no systemd.
@@ -49,15 +54,23 @@ class Service {
  public:
   virtual ~Service() = default;
   virtual core::Result<ServiceState> state() = 0;
-  /// Starts it, or restarts it if it runs with other arguments. Does not wait until it is ready. Jobs (slurmstepd) survive a restart.
+  /// Starts it, or restarts it. Does not wait until it is ready. Jobs (slurmstepd) survive a restart.
   virtual core::Result<void> start(const std::vector<std::string>& arguments) = 0;
   virtual core::Result<void> reload() = 0;  ///< SIGHUP: slurmd registers again.
-  virtual core::Result<void> stop() = 0;
+  virtual core::Result<void> stop() = 0;    ///< Also keeps it from being started at the next boot.
 };
-/// Through systemctl: writes the unit and /etc/default/slurmd (enlist/rules/service_files.hpp), daemon-reload, enable, restart --no-block.
-std::unique_ptr<Service> systemd_service(Host& host, std::string slurmd);
-/// As a child (slurmd -D): restarted by start() only. Ends with the process unless `survives`; slurmstepds live on in any case.
-std::unique_ptr<Service> child_service(std::string slurmd, std::filesystem::path log);
+
+struct SystemdPaths {
+  std::string service = "slurmd.service";
+  std::filesystem::path unit = "/etc/systemd/system/slurmd.service";
+  std::filesystem::path defaults = "/etc/default/slurmd";
+};
+/// Through systemctl: writes the unit and /etc/default/slurmd (enlist/rules/service_files.hpp), daemon-reload, enable, restart
+/// --no-block. A file of somebody else is kept beside ours, as NAME.before-slurm-enlist.
+std::unique_ptr<Service> systemd_service(Host& host, std::string slurmd, SystemdPaths paths = {});
+/// As a child (slurmd -D) that writes to the file `log`, and is restarted by start() only. It outlives this process, whose
+/// successor finds it by the file LOG.state. slurmstepds live on in any case.
+std::unique_ptr<Service> child_service(Host& host, std::string slurmd, std::filesystem::path log);
 
 /// A child process of the coordinator that must always run, such as slurmrestd. Used on the loop's thread.
 class Supervised {
@@ -72,7 +85,9 @@ struct Command {
   std::vector<std::string> environment{};  ///< "NAME=value", beside our own.
   std::string user{};                      ///< "": our own.
 };
-/// Runs the program, and again 0.3 s to 10 s after it ended. `changed` is called on the loop when it starts or ends.
+/// Runs the program, and again 0.3 s to 10 s after it ended. `changed` is called on the loop, in a later turn, when it starts
+/// or ends. The program gets SIGTERM by stop() or when this process ends, and SIGKILL if it still runs when the Supervised is
+/// destroyed.
 std::unique_ptr<Supervised> supervise(core::Loop& loop, Command command, std::function<void()> changed);
 
 }  // namespace enlist

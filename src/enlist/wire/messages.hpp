@@ -3,7 +3,7 @@
 // Listener for joining (the client presents its own key; the server's key is pinned by the token):
 //   POST /v1/join        JoinRequest -> JoinReply. 401 bad token, 409 the key has joined elsewhere, 422 anything else.
 // Listener for agents and administrators (mutual TLS with registered keys):
-//   POST /v1/sync        Sync -> Desired + revision. Waits up to `wait_ms` for a revision other than `revision`.
+//   POST /v1/sync        Sync -> SyncReply. Waits up to `wait_ms` for a revision other than `revision`.
 //   GET  /v1/key         the auth key: {"file": "slurm.key", "revision": "...", "content": base64}. Enlisted nodes only.
 //   GET  /v1/pools, POST /v1/pools   administrators only, as are the next ones
 //   GET  /v1/nodes
@@ -33,9 +33,16 @@ struct JoinReply {
 };
 struct Sync {
   Report report;
-  std::string revision{};  ///< Of the Desired that the agent has; "": none.
+  std::string revision{};  ///< Of the SyncReply that the agent has; "": none.
   int wait_ms = 0;         ///< 0 to 30,000.
   friend bool operator==(const Sync&, const Sync&) = default;
+};
+struct SyncReply {
+  Desired desired;
+  /// Changes with everything else in the reply, so that an agent that waits also learns of a new phase at once.
+  std::string revision{};
+  std::string phase{};    ///< to_string(Phase). A text, because a newer coordinator may know more phases.
+  std::string message{};  ///< Why the node is in this phase: one line for people.
 };
 
 /// Return the JSON of a message, and read it. Reading fails with kInvalid and the member's name, without any value. Members
@@ -49,8 +56,11 @@ core::Json to_json(const Desired& desired);
 core::Json to_json(const JoinRequest& request);
 core::Json to_json(const JoinReply& reply);
 core::Json to_json(const Sync& sync);
+core::Json to_json(const SyncReply& reply);
 template <class T>
 core::Result<T> from_json(const core::Json& json);  ///< Of the types above.
+template <>
+core::Result<SyncReply> from_json<SyncReply>(const core::Json& json);
 /// Returns the revision of a Desired: a digest of its content.
 std::string revision_of(const Desired& desired);
 

@@ -1,0 +1,92 @@
+#include "enlist/agent/agent.hpp"
+
+#include <utility>
+
+namespace enlist {
+
+namespace {
+
+constexpr core::Duration kStopGrace{10000};
+/// There is one host, so there is one key.
+const run::Key kHost{"", "host"};
+
+}  // namespace
+
+Agent::Agent(core::Loop& loop, core::Random& random, core::Logger& log, net::HttpTransport& transport,
+             std::shared_ptr<Host> host, std::shared_ptr<Service> service, MachineOptions options, Memory memory,
+             run::PassMetrics* metrics)
+    : TypedController(enlist::plan),
+      log_(log),
+      connection_(loop, random, transport,
+                  {.on_reply = [this](const SyncReply& reply) { told(reply); },
+                   .on_trouble = [this](const std::string& why) { troubled(why); }}),
+      machine_(loop, random, std::move(host), std::move(service), std::move(options), std::move(memory),
+               {.on_look = [this](bool changed) { looked(changed); },
+                .fetch_key = [this](auto done) { connection_.fetch_key(std::move(done)); },
+                .report = [this](const Report& report) { connection_.report(report); },
+                .at_rest = [this] { return at_rest(); }}),
+      executor_(loop, machine_),
+      passes_(loop, random, log, executor_, {},
+              {.may_begin = [this] { return machine_.ended() > 0; },
+               .on_first = [](std::size_t) {},
+               .on_ended = [this] { shutdown_.pass_ended(); },
+               .on_waiting = [](const std::string&) {}},
+              metrics),
+      shutdown_(loop, log, kStopGrace,
+                {.passes = [this] { return passes_.under_way(); },
+                 .stop_watches =
+                     [this] {
+                       machine_.stop();
+                       connection_.stop();
+                     },
+                 .send_events = [](const std::function<void()>& done) { done(); },
+                 .give_up_lease = [](const std::function<void()>& done) { done(); }}) {
+  passes_.add(*this);
+}
+
+void Agent::stop(std::function<void()> done) {
+  passes_.stop();
+  shutdown_.begin(std::move(done));
+}
+
+bool Agent::at_rest() const {
+  const auto& seen = machine_.seen();
+  return seen && seen->slurmd && seen->slurmd->running &&
+         (told_.phase == to_string(Phase::kReady) || !told_.trouble.empty() || told_.phase.empty());
+}
+
+std::shared_ptr<const Observed> Agent::observe_typed(const run::Key&, run::Recorder&, const run::Observation& context) {
+  return std::make_shared<Observed>(Observed{.memory = machine_.memory(),
+                                             .saved = machine_.saved(),
+                                             .seen = machine_.seen(),
+                                             .check = machine_.check(),
+                                             .told = told_,
+                                             .reported = machine_.reported(),
+                                             .status = machine_.status(),
+                                             .outcomes = context.outcomes});
+}
+
+void Agent::looked(bool changed) {
+  if (changed) wake();
+  passes_.caches_changed();
+}
+
+void Agent::told(const SyncReply& reply) {
+  Told now{.phase = reply.phase, .message = reply.message};
+  if (now.phase != told_.phase) log_.info("phase", {{"phase", now.phase}, {"message", now.message}});
+  const bool changed = machine_.desire(reply.desired) || now != told_;
+  told_ = std::move(now);
+  if (changed) wake();
+}
+
+void Agent::troubled(const std::string& why) {
+  log_.warn("slurmd runs on as it is", {{"trouble", why}});
+  told_.trouble = why;
+  wake();
+}
+
+void Agent::wake() {
+  passes_.wake({passes_.id_of(name()), kHost});
+}
+
+}  // namespace enlist

@@ -1,0 +1,59 @@
+// The agent without its main: the controller, the engine that runs it, and the connection to the coordinator.
+//
+//   enlist::Agent agent(loop, random, log, transport, host, service, options, memory);
+//   agent.start();
+//   loop.run();
+//
+// Folder src/enlist/agent: the agent of a host, and the command `join`. Uses run, enlist/host, enlist/wire and enlist/rules.
+// The plan sees enlist/rules and plan only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/log.hpp"
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "enlist/agent/connection.hpp"
+#include "enlist/agent/machine.hpp"
+#include "net/http.hpp"
+#include "run/controller.hpp"
+#include "run/passes.hpp"
+#include "run/shutdown.hpp"
+
+namespace enlist {
+
+class Agent final : private run::TypedController<Observed> {
+ public:
+  /// `memory`: as it is in agent.json. `metrics` may be null. The loop must not run on after the agent is destroyed.
+  Agent(core::Loop& loop, core::Random& random, core::Logger& log, net::HttpTransport& transport, std::shared_ptr<Host> host,
+        std::shared_ptr<Service> service, MachineOptions options, Memory memory, run::PassMetrics* metrics = nullptr);
+  void start() { machine_.look(); }
+  /// Ends the passes, and calls `done` once nothing is written any more. slurmd runs on.
+  void stop(std::function<void()> done);
+  /// Reports whether the host was read, and the coordinator answers.
+  [[nodiscard]] bool ready() const { return machine_.seen() && !told_.phase.empty() && told_.trouble.empty(); }
+  [[nodiscard]] const run::Passes& passes() const { return passes_; }
+  [[nodiscard]] const Machine& machine() const { return machine_; }
+
+ private:
+  [[nodiscard]] std::string name() const override { return "agent"; }
+  [[nodiscard]] std::shared_ptr<const Observed> observe_typed(const run::Key& key, run::Recorder& recorder,
+                                                              const run::Observation& context) override;
+  [[nodiscard]] bool at_rest() const;
+  void looked(bool changed);
+  void told(const SyncReply& reply);
+  void troubled(const std::string& why);
+  void wake();
+
+  core::Logger& log_;
+  Told told_;
+  Connection connection_;
+  Machine machine_;
+  plan::Executor executor_;
+  run::Passes passes_;
+  run::Shutdown shutdown_;
+};
+
+}  // namespace enlist

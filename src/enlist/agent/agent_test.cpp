@@ -1,0 +1,286 @@
+#include "enlist/agent/agent.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base64.hpp"
+#include "core/hash.hpp"
+#include "core/testing/fake_random.hpp"
+#include "core/testing/manual_loop.hpp"
+#include "enlist/agent/memory_file.hpp"
+#include "enlist/agent/testing/fake_transport.hpp"
+#include "enlist/host/testing/fake_host.hpp"
+
+namespace enlist {
+namespace {
+
+using namespace std::chrono_literals;
+using core::ErrorCode;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::Pair;
+
+struct FakeService final : Service {
+  core::Result<ServiceState> state() override { return now; }
+  core::Result<void> start(const std::vector<std::string>& arguments) override {
+    acts.emplace_back("start");
+    if (broken) return core::fail(ErrorCode::kUnavailable, "systemctl restart: no");
+    now = {.running = true, .arguments = arguments};
+    return {};
+  }
+  core::Result<void> reload() override {
+    acts.emplace_back("reload");
+    return {};
+  }
+  core::Result<void> stop() override {
+    acts.emplace_back("stop");
+    return {};
+  }
+  ServiceState now;
+  std::vector<std::string> acts;
+  bool broken = false;
+};
+
+Memory joined() {
+  return {.host = "ctl", .port = 6830, .coordinator = "sha256:1", .node = "gpu-1", .pool = "gpu", .cluster = "lab"};
+}
+
+class AgentTest : public ::testing::Test {
+ protected:
+  AgentTest() {
+    files("/proc/sys/kernel/hostname") = "h\n";
+    files("/proc/sys/kernel/random/boot_id") = "boot\n";
+    host->programs["/usr/sbin/slurmd -V"].out = "slurm 26.05.1\n";
+    host->programs["/usr/sbin/slurmd -C"].out =
+        "NodeName=h CPUs=4 Boards=1 SocketsPerBoard=1 CoresPerSocket=4 ThreadsPerCore=1 RealMemory=8000\nUpTime=0-00:01:00\n";
+    desired.controllers = {"a:6817"};
+    desired.key_revision = "k1";
+  }
+  void begin(Memory memory) {
+    agent.emplace(loop, random, log, transport, host, service, options, std::move(memory));
+    agent->start();
+    loop.advance(2s);
+  }
+  void replies(Phase phase = Phase::kStarting, const std::string& message = "") {
+    const SyncReply reply{
+        .desired = desired, .revision = std::to_string(++revision), .phase = std::string(to_string(phase)), .message = message};
+    ASSERT_TRUE(transport.answer("/v1/sync", 200, to_json(reply)));
+    loop.advance(2s);
+  }
+  void gives_key(const std::string& content = "the key", const std::string& key_revision = "k1") {
+    ASSERT_TRUE(transport.answer(
+        "/v1/key", 200, {{"file", "slurm.key"}, {"revision", key_revision}, {"content", core::base64_encode(content)}}));
+    loop.advance(2s);
+  }
+  core::Json report() {
+    const auto* request = transport.find("/v1/sync");
+    return request == nullptr ? core::Json() : core::Json::parse(request->body)["report"];
+  }
+  std::string& files(const std::filesystem::path& file) { return host->files[file].first; }
+
+  core::ManualLoop loop;
+  core::FakeRandom random;
+  core::NullLogger log;
+  testing::FakeTransport transport{loop};
+  std::shared_ptr<testing::FakeHost> host = std::make_shared<testing::FakeHost>();
+  std::shared_ptr<FakeService> service = std::make_shared<FakeService>();
+  MachineOptions options;
+  Desired desired{.node = "gpu-1", .pool = "gpu", .cluster = "lab"};
+  int revision = 0;
+  std::optional<Agent> agent;
+};
+
+TEST_F(AgentTest, FromJoiningToReady) {
+  begin(joined());
+  EXPECT_EQ(report()["slurm_version"], "26.05.1");
+  EXPECT_THAT(service->acts, IsEmpty());
+  replies();
+  EXPECT_THAT(service->acts, IsEmpty()) << "slurmd needs the key";
+  gives_key();
+  EXPECT_EQ(files("/etc/slurm/slurm.key"), "the key");
+  EXPECT_EQ(host->files["/etc/slurm/slurm.key"].second, 0600U);
+  ASSERT_THAT(service->acts, ElementsAre("start"));
+  const Launch launch = launch_of(*service->now.arguments);
+  EXPECT_EQ(launch.node, "gpu-1");
+  EXPECT_EQ(launch.instance.size(), 16U);
+  EXPECT_EQ(report()["running"], true);
+  EXPECT_EQ(report()["instance_id"], launch.instance);
+  EXPECT_EQ(report()["key_revision"], "k1");
+  EXPECT_EQ(report()["check_passed"], true);
+  replies(Phase::kReady, "in service");
+  EXPECT_THAT(files("/run/slurm-enlist/agent.status"), HasSubstr(R"("message":"in service","node":"gpu-1","phase":"Ready")"));
+  EXPECT_TRUE(agent->ready());
+
+  const auto writes = host->writes.size();
+  loop.advance(10min);
+  EXPECT_EQ(host->writes.size(), writes) << "at rest";
+  EXPECT_THAT(service->acts, ElementsAre("start"));
+  for (const auto& [file, content] : host->files) {
+    if (file == "/etc/slurm/slurm.key") continue;
+    EXPECT_THAT(content.first, Not(HasSubstr("the key"))) << file;
+  }
+}
+
+TEST_F(AgentTest, ACoordinatorThatIsAwayStopsNothing) {
+  begin(joined());
+  replies();
+  gives_key();
+  const auto arguments = service->now.arguments;
+  auto memory = memory_from(files("/var/lib/slurm-enlist/agent.json"));
+  ASSERT_TRUE(memory) << memory.error().message;
+  EXPECT_EQ(memory->desired, desired);
+  EXPECT_EQ(memory->loaded_key, "k1");
+
+  // The agent starts again. Nobody answers.
+  agent.reset();
+  transport.pending.clear();
+  begin(*memory);
+  loop.advance(10min);
+  EXPECT_EQ(service->now.arguments, arguments);
+  EXPECT_THAT(service->acts, ElementsAre("start"));
+
+  // The host boots, and still nobody answers.
+  agent.reset();
+  transport.pending.clear();
+  service->now = {};
+  begin(*memory);
+  EXPECT_THAT(service->acts, ElementsAre("start", "start"));
+  EXPECT_NE(service->now.arguments, arguments) << "another instance";
+}
+
+TEST_F(AgentTest, ALostRecordIsReloadedOnce) {
+  begin(joined());
+  replies();
+  gives_key();
+  desired.registrations = 1;
+  replies(Phase::kLost);
+  EXPECT_THAT(service->acts, ElementsAre("start", "reload"));
+  EXPECT_EQ(report()["registrations"], 1);
+  loop.advance(1min);
+  EXPECT_THAT(service->acts, ElementsAre("start", "reload"));
+}
+
+TEST_F(AgentTest, ANewKeyIsWrittenAndLoaded) {
+  begin(joined());
+  replies();
+  gives_key();
+  desired.key_revision = "k2";
+  replies(Phase::kReady);
+  gives_key("another key", "k2");
+  EXPECT_EQ(files("/etc/slurm/slurm.key"), "another key");
+  EXPECT_THAT(service->acts, ElementsAre("start", "reload"));
+  EXPECT_EQ(report()["key_revision"], "k2");
+}
+
+TEST_F(AgentTest, AKeyOfOthersStays) {
+  files("/etc/slurm/slurm.key") = "of another cluster";
+  begin(joined());
+  replies();
+  gives_key();
+  EXPECT_EQ(files("/etc/slurm/slurm.key"), "of another cluster");
+  EXPECT_THAT(service->acts, IsEmpty());
+  EXPECT_THAT(report()["error"].get<std::string>(), HasSubstr("/etc/slurm/slurm.key has another key"));
+}
+
+TEST_F(AgentTest, AKeyThatCannotBeFetchedIsSaid) {
+  begin(joined());
+  replies();
+  ASSERT_TRUE(transport.answer("/v1/key", 403, {{"error", "not enlisted"}}));
+  loop.advance(1s);
+  EXPECT_EQ(report()["error"], "the coordinator refuses the auth key: not enlisted");
+  EXPECT_THAT(service->acts, IsEmpty());
+}
+
+TEST_F(AgentTest, ASlurmdThatFailsIsNotStartedAllTheTime) {
+  service->broken = true;
+  begin(joined());
+  replies();
+  gives_key();
+  EXPECT_EQ(report()["error"], "systemctl restart: no");
+  loop.advance(10min);
+  EXPECT_LT(service->acts.size(), 60U);
+  service->broken = false;
+  loop.advance(5min);
+  EXPECT_TRUE(service->now.running);
+  EXPECT_EQ(report()["error"], "");
+}
+
+TEST_F(AgentTest, WithoutSlurmdTheReportSaysSo) {
+  host->programs.clear();
+  begin(joined());
+  EXPECT_EQ(report()["error"], "there is no program /usr/sbin/slurmd") << "also without a desire";
+}
+
+TEST_F(AgentTest, TheCheckScriptDecidesWhenSlurmMayStartJobs) {
+  options.check = "/usr/local/bin/check";
+  host->programs[options.check] = {.status = 1, .out = "scratch is not mounted\n", .err = ""};
+  begin(joined());
+  replies();
+  gives_key();
+  EXPECT_EQ(report()["check_passed"], false);
+  EXPECT_EQ(report()["error"], "the check /usr/local/bin/check fails (exit code 1): scratch is not mounted");
+  EXPECT_THAT(host->ran, ::testing::Contains("/usr/local/bin/check gpu-1 gpu"));
+  host->programs[options.check] = {};
+  loop.advance(6s);
+  EXPECT_EQ(report()["check_passed"], true);
+  const auto ran = std::ranges::count(host->ran, "/usr/local/bin/check gpu-1 gpu");
+  loop.advance(1min);
+  EXPECT_EQ(std::ranges::count(host->ran, "/usr/local/bin/check gpu-1 gpu"), ran) << "once for each start of slurmd";
+}
+
+TEST_F(AgentTest, TheDetectorOfGpusAddsWords) {
+  options.gpu_detector = "/usr/local/bin/gpus";
+  host->programs[options.gpu_detector].out = "Gres=gpu:a100:2\n";
+  begin(joined());
+  replies();
+  gives_key();
+  EXPECT_THAT(launch_of(*service->now.arguments).conf, HasSubstr("Gres=gpu:a100:2"));
+}
+
+TEST_F(AgentTest, AFullDiskIsTriedAgain) {
+  begin(joined());
+  host->full = true;
+  replies();
+  gives_key();
+  EXPECT_THAT(service->acts, IsEmpty());
+  EXPECT_THAT(report()["error"].get<std::string>(), HasSubstr("No space left"));
+  host->full = false;
+  for (int i = 0; i < 60 && transport.find("/v1/key") == nullptr; ++i) loop.advance(1s);
+  gives_key();
+  EXPECT_THAT(service->acts, ElementsAre("start"));
+}
+
+TEST_F(AgentTest, StopLeavesSlurmdRunning) {
+  begin(joined());
+  replies();
+  gives_key();
+  bool stopped = false;
+  agent->stop([&] { stopped = true; });
+  loop.advance(1s);
+  EXPECT_TRUE(stopped);
+  EXPECT_TRUE(service->now.running);
+  const auto ran = host->ran.size();
+  loop.advance(10min);
+  EXPECT_EQ(host->ran.size(), ran);
+  EXPECT_THAT(transport.pending, IsEmpty());
+}
+
+TEST(AgentMemory, ComesBackAsItWas) {
+  Memory memory = joined();
+  memory.desired = Desired{.node = "gpu-1", .pool = "gpu", .cluster = "lab"};
+  memory.desired->controllers = {"a:6817"};
+  memory.key = {"slurm.key", "k1", "d"};
+  memory.loaded_key = "k0";
+  memory.registrations = 7;
+  EXPECT_EQ(memory_from(memory_text(memory)), memory);
+  memory.desired.reset();
+  EXPECT_EQ(memory_from(memory_text(memory)), memory);
+  for (const char* text : {"", "{}", R"({"host": "a", "port": 0, "coordinator": "x"})", R"({"host": "a", "port": 1})",
+                           R"({"host": "a", "port": 1, "coordinator": "x", "desired": 1})"})
+    EXPECT_FALSE(memory_from(text)) << text;
+}
+
+}  // namespace
+}  // namespace enlist

@@ -1,0 +1,295 @@
+#include "enlist/agent/machine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "core/hash.hpp"
+#include "enlist/agent/memory_file.hpp"
+#include "enlist/host/spawn.hpp"
+#include "enlist/rules/node_conf.hpp"
+
+namespace enlist {
+
+namespace {
+
+using core::ErrorCode;
+using namespace std::chrono_literals;
+
+// The host is read this often: while slurmd starts, while the node is on its way, and at rest.
+constexpr core::Duration kLookAtStart{250}, kLookOnTheWay{1000}, kLookAtRest{10000};
+constexpr core::Duration kStarts{5000};       ///< So long after an act, slurmd counts as starting.
+constexpr core::Duration kCheckAgain{5000};   ///< After a check that did not pass.
+constexpr core::Duration kFactsAgain{10000};  ///< While slurmd does not run: a driver may come late.
+constexpr std::array<std::string_view, 2> kKeyFiles = {"slurm.key", "slurm.jwks"};
+
+/// Opens at the end of the first reading that began after the act. An earlier one may not show its effect.
+class LookGate final : public plan::Gate {
+ public:
+  explicit LookGate(const Machine& machine) : machine_(machine), begun_(machine.begun()) {}
+  [[nodiscard]] bool open() const override { return machine_.ended() > begun_; }
+  [[nodiscard]] std::string describe() const override { return "the host is read again"; }
+
+ private:
+  const Machine& machine_;
+  std::uint64_t begun_;
+};
+
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+core::Result<std::string> said_by(Host& host, const std::vector<std::string>& arguments) {
+  std::string what;
+  for (const std::string& word : arguments) what += (what.empty() ? "" : " ") + word;
+  const auto output = host.run(arguments, 10s, "");
+  if (!output) return std::unexpected(output.error());
+  if (output->status == 0) return output->out;
+  const std::string said = telling_lines(output->err);
+  return core::fail(ErrorCode::kUnavailable,
+                    what + ": " + (said.empty() ? "exit code " + std::to_string(output->status) : said));
+}
+
+core::Result<std::string> digest_of_key(Host& host, const std::filesystem::path& folder, const std::string& file) {
+  if (file.empty()) return std::string();
+  const auto content = host.read(folder / file);
+  if (!content && content.error().code == ErrorCode::kNotFound) return std::string();
+  if (!content) return std::unexpected(content.error());
+  return core::sha256_hex(*content);
+}
+
+core::Result<SlurmdSeen> see_slurmd(Service& service) {
+  auto state = service.state();
+  if (!state) return std::unexpected(state.error());
+  return SlurmdSeen{state->running, state->changing, std::move(state->error), std::move(state->arguments)};
+}
+
+/// A key of somebody else in the file may be that of another cluster, whose daemons need it.
+core::Result<void> put_key(Host& host, const MachineOptions& options, const Memory& memory, const Connection::Key& key,
+                           bool ours) {
+  const auto file = options.slurm_folder / key.file;
+  if (!ours) {
+    const auto there = host.read(file);
+    if (!there && there.error().code != ErrorCode::kNotFound) return std::unexpected(there.error());
+    if (there && *there != key.content)
+      return core::fail(ErrorCode::kInvalid, file.string() +
+                                                 " has another key, which slurm-enlist has not written: move it away "
+                                                 "if nothing needs it");
+  }
+  // The note comes first: a file without it would count as somebody else's.
+  if (auto saved = write_memory(host, options.state, memory); !saved) return saved;
+  return host.write(file, key.content, 0600);
+}
+
+}  // namespace
+
+core::Result<Facts> read_facts(Host& host, const MachineOptions& options) {
+  Facts out;
+  for (auto [file, value] :
+       {std::pair{"/proc/sys/kernel/hostname", &out.hostname}, std::pair{"/proc/sys/kernel/random/boot_id", &out.boot_id}}) {
+    const auto text = host.read(file);
+    if (!text) return std::unexpected(text.error());
+    *value = first_line(*text);
+  }
+  const auto version = said_by(host, {options.slurmd, "-V"});  // "slurm 26.05.1"
+  if (!version) return std::unexpected(version.error());
+  const std::string line = first_line(*version);
+  out.slurm_version = line.substr(line.rfind(' ') + 1);
+  const auto hardware = said_by(host, {options.slurmd, "-C"});
+  if (!hardware) return std::unexpected(hardware.error());
+  auto words = detected_conf(*hardware);
+  if (words && !options.gpu_detector.empty()) {
+    auto gpus = said_by(host, {options.gpu_detector});
+    if (!gpus) return std::unexpected(gpus.error());
+    std::ranges::replace(*gpus, '\n', ' ');
+    words = merged_conf(*words, *gpus);
+    if (!words) return std::unexpected(words.error().with(options.gpu_detector));
+  }
+  if (!words) return std::unexpected(words.error().with(options.slurmd + " -C"));
+  out.detected = *std::move(words);
+  return out;
+}
+
+Machine::Machine(core::Loop& loop, core::Random& random, std::shared_ptr<Host> host, std::shared_ptr<Service> service,
+                 MachineOptions options, Memory memory, Callbacks callbacks)
+    : loop_(loop),
+      random_(random),
+      host_(std::move(host)),
+      service_(std::move(service)),
+      options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
+      memory_(std::move(memory)),
+      saved_(memory_),
+      acted_at_(loop.clock().mono() - kStarts),
+      next_(loop) {
+  check_.wanted = !options_.check.empty();
+  carries_out<WriteKey>([this](const auto& act, const Done& done) { write_key(act, done); });
+  carries_out<StartSlurmd>([this](const auto& act, const Done& done) { start_slurmd(*act, done); });
+  carries_out<ReloadSlurmd>([this](const auto& act, const Done& done) {
+    carry_out([service = service_] { return service->reload(); },
+              [this, act, key = memory_.key.revision] {
+                memory_.registrations = std::max(memory_.registrations, act->registrations);
+                memory_.loaded_key = key;
+              },
+              true, done);
+  });
+  carries_out<SaveMemory>([this](const auto& act, const Done& done) {
+    carry_out([host = host_, folder = options_.state, act] { return write_memory(*host, folder, act->memory); },
+              [this, act] { saved_ = act->memory; }, false, done);
+  });
+  carries_out<WriteStatus>([this](const auto& act, const Done& done) {
+    carry_out([host = host_, file = options_.status_file, act] { return host->write(file, act->text, 0644); },
+              [this, act] { status_ = act->text; }, false, done);
+  });
+  carries_out<SendReport>([this](const auto& act, const Done& done) {
+    reported_ = act->report;
+    callbacks_.report(act->report);
+    loop_.after(core::Duration{0}, [done] { done({core::Json::object(), {}}); });
+  });
+}
+
+bool Machine::desire(const Desired& desired) {
+  if (memory_.desired == desired) return false;
+  memory_.desired = desired;
+  memory_.node = desired.node;
+  memory_.pool = desired.pool;
+  memory_.cluster = desired.cluster;
+  return true;
+}
+
+// --- Readings ---
+
+void Machine::look() {
+  next_.cancel();
+  ++begun_;
+  const auto seen = std::make_shared<Seen>();
+  const core::MonoTime now = loop_.clock().mono();
+  const bool runs = seen_ && seen_->slurmd && seen_->slurmd->running;
+  const bool with_facts = !seen_ || !seen_->facts || (!runs && now >= facts_at_ + kFactsAgain);
+  if (with_facts) facts_at_ = now;
+  if (!with_facts) seen->facts = seen_->facts;
+  loop_.offload(
+      [host = host_, service = service_, options = options_, seen, with_facts, key = memory_.key.file] {
+        if (with_facts) seen->facts = read_facts(*host, options);
+        seen->slurmd = see_slurmd(*service);
+        seen->key_digest = digest_of_key(*host, options.slurm_folder, key);
+        const auto path = options.slurm_folder / "slurm.conf";
+        if (const auto conf = host->read(path)) {
+          seen->local_conf = path.string();
+          seen->local_cluster = cluster_name_of(*conf);
+        }
+      },
+      [this, seen] { looked(std::move(*seen)); });
+}
+
+void Machine::stop() {
+  stopped_ = true;
+  next_.cancel();
+}
+
+void Machine::looked(Seen seen) {
+  ++ended_;
+  const bool changed = !seen_ || !same(*seen_, seen);
+  const bool starts = (seen.slurmd && seen.slurmd->changing) || loop_.clock().mono() - acted_at_ < kStarts;
+  seen_ = std::move(seen);
+  if (!stopped_) {
+    const core::Duration pace = starts ? kLookAtStart : callbacks_.at_rest() ? kLookAtRest : kLookOnTheWay;
+    next_.set(std::exchange(looks_again_, false) ? core::Duration{0} : pace, [this] { look(); });
+    run_check();
+  }
+  callbacks_.on_look(changed);
+}
+
+void Machine::look_soon() {
+  if (stopped_) return;
+  if (begun_ > ended_) {
+    looks_again_ = true;
+  } else {
+    look();
+  }
+}
+
+// --- The check script ---
+
+void Machine::run_check() {
+  if (!check_.wanted || checking_ || !seen_->slurmd || !seen_->slurmd->running || !seen_->slurmd->arguments) return;
+  const std::string instance = launch_of(*seen_->slurmd->arguments).instance;
+  if (instance.empty() || check_.instance == instance || loop_.clock().mono() < check_at_) return;
+  checking_ = true;
+  const auto output = std::make_shared<core::Result<Output>>();
+  loop_.offload([host = host_, output,
+                 words = std::vector{options_.check, memory_.node, memory_.pool}] { *output = host->run(words, 60s, ""); },
+                [this, output, instance] { checked(instance, *output); });
+}
+
+void Machine::checked(const std::string& instance, const core::Result<Output>& output) {
+  checking_ = false;
+  check_at_ = loop_.clock().mono() + kCheckAgain;
+  const Checked before = check_;
+  if (output && output->status == 0) {
+    check_.instance = instance;
+    check_.error.clear();
+  } else if (output) {
+    const std::string said = telling_lines(output->err.empty() ? output->out : output->err);
+    check_.error = "the check " + options_.check + " fails (exit code " + std::to_string(output->status) + ")" +
+                   (said.empty() ? "" : ": " + said);
+  } else {
+    check_.error = "the check " + options_.check + " fails: " + output.error().message;
+  }
+  if (check_ != before) callbacks_.on_look(true);
+}
+
+// --- Acts ---
+
+void Machine::carry_out(std::function<core::Result<void>()> work, std::function<void()> after, bool looks, Done done) {
+  const auto result = std::make_shared<core::Result<void>>();
+  loop_.offload([work = std::move(work), result] { *result = work(); },
+                [this, result, looks, after = std::move(after), done = std::move(done)] {
+                  if (*result) after();
+                  std::vector<plan::GatePtr> gates;
+                  if (looks) {
+                    acted_at_ = loop_.clock().mono();
+                    gates.push_back(std::make_shared<LookGate>(*this));
+                    look_soon();
+                  }
+                  if (*result) return done({core::Json::object(), std::move(gates)});
+                  done({std::unexpected(result->error()), std::move(gates)});
+                });
+}
+
+void Machine::start_slurmd(const StartSlurmd& act, const Done& done) {
+  const std::string instance = core::hex(random_.bytes(8));
+  auto arguments = slurmd_arguments(act.launch.node, act.launch.conf, act.launch.controllers, instance);
+  carry_out([service = service_, arguments = std::move(arguments)] { return service->start(arguments); },
+            [this, number = act.registrations, key = memory_.key.revision] {
+              memory_.registrations = std::max(memory_.registrations, number);
+              memory_.loaded_key = key;
+              check_at_ = {};
+            },
+            true, done);
+}
+
+void Machine::write_key(const std::shared_ptr<const WriteKey>& act, const Done& done) {
+  callbacks_.fetch_key([this, act, done](core::Result<Connection::Key> key) { key_fetched(act, std::move(key), done); });
+}
+
+void Machine::key_fetched(const std::shared_ptr<const WriteKey>& act, core::Result<Connection::Key> key, const Done& done) {
+  if (!key) return done({std::unexpected(key.error()), {}});
+  if (key->revision != act->revision)
+    return done({core::fail(ErrorCode::kConflict, "the coordinator has another auth key by now"), {}});
+  if (std::ranges::find(kKeyFiles, key->file) == kKeyFiles.end())
+    return done({core::fail(ErrorCode::kInvalid, "the coordinator names no file of a key of auth/slurm"), {}});
+  auto memory = std::make_shared<Memory>(act->memory);
+  const bool ours = memory->key.file == key->file;
+  memory->key = {key->file, key->revision, core::sha256_hex(key->content)};
+  carry_out([host = host_, options = options_, memory, ours,
+             key = std::make_shared<Connection::Key>(*std::move(key))] { return put_key(*host, options, *memory, *key, ours); },
+            [this, memory] {
+              saved_ = *memory;
+              memory_.key = memory->key;
+            },
+            true, done);
+}
+
+}  // namespace enlist

@@ -1,0 +1,88 @@
+// The host as the agent's engine sees it: what was last read of it, and the target of the acts that change it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/loop.hpp"
+#include "core/random.hpp"
+#include "enlist/agent/connection.hpp"
+#include "enlist/agent/plan.hpp"
+#include "enlist/host/host.hpp"
+#include "plan/executor.hpp"
+
+namespace enlist {
+
+struct MachineOptions {
+  std::filesystem::path state = "/var/lib/slurm-enlist";  ///< The folder of agent.json.
+  std::filesystem::path status_file = "/run/slurm-enlist/agent.status";
+  std::filesystem::path slurm_folder = "/etc/slurm";  ///< For the auth key; a slurm.conf there is looked at.
+  std::string slurmd = "/usr/sbin/slurmd";
+  std::string check{};         ///< The admin's check script: it gets the names of the node and the pool. "": none.
+  std::string gpu_detector{};  ///< A program that prints words for --conf, such as "Gres=gpu:a100:2". "": none.
+};
+
+/// Reads what cannot change while slurmd runs: the host's name, and what slurmd says of the hardware. Blocks.
+[[nodiscard]] core::Result<Facts> read_facts(Host& host, const MachineOptions& options);
+
+class Machine final : public plan::Target {
+ public:
+  struct Callbacks {
+    std::function<void(bool changed)> on_look;  ///< The host was read, or what is known has changed otherwise.
+    std::function<void(std::function<void(core::Result<Connection::Key>)>)> fetch_key;
+    std::function<void(const Report&)> report;
+    std::function<bool()> at_rest;  ///< Nothing is expected to change: the host is read less often.
+  };
+  /// `memory`: as it is in agent.json.
+  Machine(core::Loop& loop, core::Random& random, std::shared_ptr<Host> host, std::shared_ptr<Service> service,
+          MachineOptions options, Memory memory, Callbacks callbacks);
+
+  /// Reads the host now, and again all the time.
+  void look();
+  void stop();
+  /// Takes what the coordinator said. Returns true if it is new.
+  bool desire(const Desired& desired);
+
+  [[nodiscard]] const std::optional<Seen>& seen() const { return seen_; }
+  [[nodiscard]] const Memory& memory() const { return memory_; }
+  [[nodiscard]] const Memory& saved() const { return saved_; }
+  [[nodiscard]] const Checked& check() const { return check_; }
+  [[nodiscard]] const std::optional<Report>& reported() const { return reported_; }
+  [[nodiscard]] const std::string& status() const { return status_; }
+  /// Return how many readings have begun, and how many have ended.
+  [[nodiscard]] std::uint64_t begun() const { return begun_; }
+  [[nodiscard]] std::uint64_t ended() const { return ended_; }
+
+ private:
+  void looked(Seen seen);
+  void look_soon();
+  void run_check();
+  void checked(const std::string& instance, const core::Result<Output>& output);
+  void write_key(const std::shared_ptr<const WriteKey>& act, const Done& done);
+  void key_fetched(const std::shared_ptr<const WriteKey>& act, core::Result<Connection::Key> key, const Done& done);
+  void start_slurmd(const StartSlurmd& act, const Done& done);
+  /// Does the work on another thread, and `after` on the loop if it succeeded. The answer has a gate if `looks`: the host is
+  /// read again.
+  void carry_out(std::function<core::Result<void>()> work, std::function<void()> after, bool looks, Done done);
+
+  core::Loop& loop_;
+  core::Random& random_;
+  std::shared_ptr<Host> host_;
+  std::shared_ptr<Service> service_;
+  MachineOptions options_;
+  Callbacks callbacks_;
+  Memory memory_, saved_;
+  std::optional<Seen> seen_;
+  Checked check_;
+  std::optional<Report> reported_;
+  std::string status_;
+  std::uint64_t begun_ = 0, ended_ = 0;
+  bool looks_again_ = false, checking_ = false, stopped_ = false;
+  core::MonoTime check_at_, acted_at_, facts_at_;
+  core::Timer next_;
+};
+
+}  // namespace enlist

@@ -1,0 +1,60 @@
+#include "enlist/agent/memory_file.hpp"
+
+#include "enlist/wire/messages.hpp"
+
+namespace enlist {
+
+std::string memory_text(const Memory& memory) {
+  core::Json out = {{"host", memory.host},
+                    {"port", memory.port},
+                    {"coordinator", memory.coordinator},
+                    {"node", memory.node},
+                    {"pool", memory.pool},
+                    {"cluster", memory.cluster},
+                    {"key", {{"file", memory.key.file}, {"revision", memory.key.revision}, {"digest", memory.key.digest}}},
+                    {"loadedKey", memory.loaded_key},
+                    {"registrations", memory.registrations}};
+  if (memory.desired) out["desired"] = to_json(*memory.desired);
+  return out.dump(2, ' ', false, core::Json::error_handler_t::replace) + "\n";
+}
+
+core::Result<Memory> memory_from(std::string_view text) {
+  const auto json = core::parse_json(text);
+  if (!json) return std::unexpected(json.error());
+  Memory out;
+  out.host = core::get_string(*json, {"host"});
+  out.coordinator = core::get_string(*json, {"coordinator"});
+  const long long port = core::get_int(*json, {"port"}), registrations = core::get_int(*json, {"registrations"});
+  if (out.host.empty()) return core::fail(core::ErrorCode::kInvalid, "host is missing");
+  if (port < 1 || port > 65535) return core::fail(core::ErrorCode::kInvalid, "port is missing or wrong");
+  if (out.coordinator.empty()) return core::fail(core::ErrorCode::kInvalid, "coordinator is missing");
+  if (registrations < 0) return core::fail(core::ErrorCode::kInvalid, "registrations is wrong");
+  out.port = static_cast<std::uint16_t>(port);
+  out.registrations = static_cast<std::uint64_t>(registrations);
+  out.node = core::get_string(*json, {"node"});
+  out.pool = core::get_string(*json, {"pool"});
+  out.cluster = core::get_string(*json, {"cluster"});
+  out.key = {core::get_string(*json, {"key", "file"}), core::get_string(*json, {"key", "revision"}),
+             core::get_string(*json, {"key", "digest"})};
+  out.loaded_key = core::get_string(*json, {"loadedKey"});
+  if (const core::Json* desired = core::find(*json, {"desired"})) {
+    auto read = from_json<Desired>(*desired);
+    if (!read) return std::unexpected(read.error().with("desired"));
+    out.desired = *std::move(read);
+  }
+  return out;
+}
+
+core::Result<Memory> read_memory(Host& host, const std::filesystem::path& folder) {
+  const auto text = host.read(folder / kMemoryFile);
+  if (!text) return std::unexpected(text.error());
+  auto memory = memory_from(*text);
+  if (!memory) return std::unexpected(memory.error().with((folder / kMemoryFile).string()));
+  return memory;
+}
+
+core::Result<void> write_memory(Host& host, const std::filesystem::path& folder, const Memory& memory) {
+  return host.write(folder / kMemoryFile, memory_text(memory), 0600);
+}
+
+}  // namespace enlist

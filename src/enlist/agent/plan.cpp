@@ -1,0 +1,227 @@
+#include "enlist/agent/plan.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/hash.hpp"
+#include "enlist/rules/node_conf.hpp"
+
+namespace enlist {
+
+namespace {
+
+const plan::StepId kWriteKey{"write", "auth key"}, kStart{"start", "slurmd"}, kReload{"reload", "slurmd"},
+    kSave{"save", "memory"}, kStatus{"write", "status"}, kReport{"report"};
+
+bool same_text(std::string_view one, std::string_view other) {
+  return std::ranges::equal(one, other, [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+}
+
+std::vector<std::string> split(std::string_view list) {
+  std::vector<std::string> out;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(','), list.size());
+    if (end > 0) out.emplace_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return out;
+}
+
+std::string one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' '; }, ' ');
+  return text;
+}
+
+/// The file of the key is as this program wrote it, with the revision that is desired.
+bool key_is_there(const Observed& observed, const Desired& desired) {
+  const KeyFile& key = observed.memory.key;
+  return observed.seen->key_digest && !key.digest.empty() && key.revision == desired.key_revision &&
+         *observed.seen->key_digest == key.digest;
+}
+
+std::string foreign_slurmd(const Observed& observed) {
+  const auto& slurmd = observed.seen->slurmd;
+  if (!slurmd || !slurmd->running || slurmd->arguments) return {};
+  return "slurmd runs already, and slurm-enlist has not started it: stop and disable it";
+}
+
+/// A note, not a fault: --conf-server wins over any slurm.conf of the host.
+std::string other_cluster(const Observed& observed) {
+  const Seen& seen = *observed.seen;
+  const std::string& ours = observed.memory.desired ? observed.memory.desired->cluster : observed.memory.cluster;
+  if (seen.local_cluster.empty() || ours.empty() || same_text(seen.local_cluster, ours)) return {};
+  return "note: " + seen.local_conf + " is of the cluster " + seen.local_cluster + "; slurmd ignores it and takes that of " +
+         ours;
+}
+
+std::string errors_of(const Observed& observed, const core::Result<std::optional<Launch>>& want, bool check_passed) {
+  std::string out;
+  const auto add = [&out](const std::string& error) {
+    if (!error.empty()) out += (out.empty() ? "" : "; ") + one_line(error);
+  };
+  const Seen& seen = *observed.seen;
+  if (!seen.facts) {
+    add(seen.facts.error().message);
+  } else if (!want) {
+    add(want.error().message);
+  }
+  if (!seen.slurmd) {
+    add(seen.slurmd.error().message);
+  } else if (!seen.slurmd->running) {
+    add(seen.slurmd->error);
+  }
+  for (const plan::StepId& id : {kWriteKey, kStart, kReload, kSave, kStatus}) {
+    const auto found = observed.outcomes.find(id);
+    if (found != observed.outcomes.end() && found->second.error) add(found->second.error->message);
+  }
+  if (!check_passed) add(observed.check.error);
+  add(other_cluster(observed));
+  return out;
+}
+
+}  // namespace
+
+bool same(const Seen& one, const Seen& other) {
+  const auto equal = [](const auto& a, const auto& b) {
+    return a && b ? *a == *b : !a && !b && a.error().message == b.error().message;
+  };
+  return equal(one.facts, other.facts) && equal(one.slurmd, other.slurmd) && equal(one.key_digest, other.key_digest) &&
+         one.local_conf == other.local_conf && one.local_cluster == other.local_cluster;
+}
+
+core::Json StartSlurmd::describe() const {
+  return {{"act", "enlist.StartSlurmd"}, {"node", launch.node}, {"conf", launch.conf}, {"controllers", launch.controllers}};
+}
+
+core::Json SendReport::describe() const {
+  return {{"act", "enlist.SendReport"},
+          {"running", report.running},
+          {"instance", report.instance_id},
+          {"registrations", report.registrations},
+          {"error", report.error}};
+}
+
+Launch launch_of(const std::vector<std::string>& arguments) {
+  Launch out;
+  for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
+    const std::string &word = arguments[i], &value = arguments[i + 1];
+    if (word == "-N") {
+      out.node = value;
+    } else if (word == "--conf") {
+      out.conf = value;
+    } else if (word == "--conf-server") {
+      out.controllers = split(value);
+    } else if (word == "--instance-id") {
+      out.instance = value;
+    } else {
+      continue;
+    }
+    ++i;
+  }
+  return out;
+}
+
+std::string cluster_name_of(std::string_view slurm_conf) {
+  constexpr std::string_view kKey = "ClusterName", kSpace = " \t\r";
+  while (!slurm_conf.empty()) {
+    std::string_view line = slurm_conf.substr(0, slurm_conf.find('\n'));
+    slurm_conf.remove_prefix(std::min(line.size() + 1, slurm_conf.size()));
+    line = line.substr(0, line.find('#'));
+    line.remove_prefix(std::min(line.find_first_not_of(kSpace), line.size()));
+    if (!same_text(line.substr(0, kKey.size()), kKey)) continue;
+    line.remove_prefix(kKey.size());
+    line.remove_prefix(std::min(line.find_first_not_of(kSpace), line.size()));
+    if (!line.starts_with('=')) continue;
+    line.remove_prefix(1);
+    line.remove_prefix(std::min(line.find_first_not_of(kSpace), line.size()));
+    return std::string(line.substr(0, line.find_first_of(kSpace)));
+  }
+  return {};
+}
+
+core::Result<std::optional<Launch>> wanted(const Observed& observed) {
+  const auto& desired = observed.memory.desired;
+  if (!desired || desired->controllers.empty()) return std::nullopt;
+  const auto& facts = observed.seen->facts;
+  if (!facts) return std::unexpected(facts.error());
+  const auto words = merged_conf(facts->detected, desired->node_conf);
+  if (!words) return std::unexpected(words.error());
+  if (const std::string foreign = foreign_slurmd(observed); !foreign.empty())
+    return core::fail(core::ErrorCode::kConflict, foreign);
+  return Launch{desired->node, gated_conf(*words, desired->pool), desired->controllers, ""};
+}
+
+Report report_of(const Observed& observed) {
+  Report out;
+  if (!observed.seen) return out;
+  const Seen& seen = *observed.seen;
+  if (seen.facts) {
+    out.hostname = seen.facts->hostname;
+    out.boot_id = seen.facts->boot_id;
+    out.slurm_version = seen.facts->slurm_version;
+  }
+  if (seen.slurmd && seen.slurmd->arguments) {
+    Launch launch = launch_of(*seen.slurmd->arguments);
+    out.conf = std::move(launch.conf);
+    out.instance_id = std::move(launch.instance);
+    out.running = seen.slurmd->running;
+  }
+  if (const KeyFile& key = observed.memory.key; seen.key_digest && !key.digest.empty() && *seen.key_digest == key.digest)
+    out.key_revision = key.revision;
+  out.registrations = observed.memory.registrations;
+  out.check_passed = !observed.check.wanted || (!out.instance_id.empty() && observed.check.instance == out.instance_id);
+  out.error = errors_of(observed, wanted(observed), out.check_passed);
+  return out;
+}
+
+std::string status_of(const Observed& observed) {
+  core::Json out = {{"node", observed.memory.node},
+                    {"pool", observed.memory.pool},
+                    {"phase", observed.told.phase},
+                    {"message", observed.told.message}};
+  std::string error = observed.seen ? report_of(observed).error : "";
+  if (!observed.told.trouble.empty()) error = observed.told.trouble + (error.empty() ? "" : "; ") + error;
+  if (!error.empty()) out["error"] = one_line(error);
+  return core::canonical(out) + "\n";
+}
+
+plan::Plan plan(const Observed& observed) {
+  plan::Plan out;
+  if (!observed.seen) return out;
+  if (const std::string status = status_of(observed); status != observed.status)
+    out.lane("status").add({kStatus, "what is known has changed", std::make_shared<WriteStatus>(status)});
+  if (const Report report = report_of(observed); report != observed.reported)
+    out.lane("report").add({kReport, "the host has changed", std::make_shared<SendReport>(report)});
+
+  // One step for slurmd in a pass, because the next one depends on what is read after it.
+  const auto& desired = observed.memory.desired;
+  const auto& slurmd = observed.seen->slurmd;
+  if (desired && !desired->key_revision.empty() && observed.seen->key_digest && !key_is_there(observed, *desired)) {
+    out.lane("slurmd").add({kWriteKey,
+                            observed.memory.key.revision == desired->key_revision ? "the file is not as it was written"
+                                                                                  : "the coordinator has another key",
+                            std::make_shared<WriteKey>(desired->key_revision, observed.memory)});
+    return out;  // It saves the memory as well.
+  }
+  if (observed.memory != observed.saved)
+    out.lane("save").add({kSave, "it has changed", std::make_shared<SaveMemory>(observed.memory)});
+  const auto want = wanted(observed);
+  if (!want || !*want || !slurmd || slurmd->changing) return out;
+  if (desired->key_revision.empty() || !observed.seen->key_digest) return out;
+
+  std::optional<Launch> runs;
+  if (slurmd->running && slurmd->arguments) runs = launch_of(*slurmd->arguments);
+  if (runs) runs->instance.clear();
+  if (runs != *want) {
+    const std::string reason = runs ? "it runs with other arguments" : "it does not run";
+    out.lane("slurmd").add({kStart, reason, std::make_shared<StartSlurmd>(**want, desired->registrations)});
+  } else if (observed.memory.registrations < desired->registrations) {
+    out.lane("slurmd").add({kReload, "Slurm has lost the node", std::make_shared<ReloadSlurmd>(desired->registrations)});
+  } else if (observed.memory.loaded_key != observed.memory.key.revision) {
+    out.lane("slurmd").add({kReload, "the key has changed", std::make_shared<ReloadSlurmd>(desired->registrations)});
+  }
+  return out;
+}
+
+}  // namespace enlist

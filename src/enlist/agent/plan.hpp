@@ -1,0 +1,166 @@
+// What the agent of a host decides: which key file is written, and when slurmd is started or reloaded. Pure.
+//
+// The agent brings its host to what the coordinator desires. It has the last desire in a file, so a coordinator that is away
+// stops no slurmd, and a host that boots meanwhile starts it. Nothing here stops slurmd: an error leaves it as it is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/json.hpp"
+#include "core/result.hpp"
+#include "enlist/rules/model.hpp"
+#include "plan/plan.hpp"
+
+namespace enlist {
+
+/// The auth key in its file, which this program wrote.
+struct KeyFile {
+  std::string file;      ///< "slurm.key" or "slurm.jwks"; "": this program has written none.
+  std::string revision;  ///< Of the coordinator.
+  std::string digest;    ///< SHA-256 of the content, to see that the file is as it was written.
+  friend bool operator==(const KeyFile&, const KeyFile&) = default;
+};
+
+/// What the agent must know after a restart: the file agent.json, of mode 0600. `join` writes it first.
+struct Memory {
+  std::string host;         ///< Name or address of the coordinator.
+  std::uint16_t port = 0;   ///< Its listener for agents.
+  std::string coordinator;  ///< The fingerprint of its key.
+  std::string node, pool, cluster;
+  std::optional<Desired> desired{};  ///< The last that the coordinator said.
+  KeyFile key{};
+  std::string loaded_key{};         ///< The revision that was in the file when slurmd was last started or reloaded.
+  std::uint64_t registrations = 0;  ///< The last Desired::registrations that was carried out.
+  friend bool operator==(const Memory&, const Memory&) = default;
+};
+
+/// The facts of the host. They are read again while slurmd does not run.
+struct Facts {
+  std::string hostname, boot_id;
+  std::string slurm_version;  ///< Of `slurmd -V`: "26.05.1".
+  std::string detected;       ///< Words for --conf: of `slurmd -C`, and those of the detector of GPUs.
+  friend bool operator==(const Facts&, const Facts&) = default;
+};
+
+/// The service as it was last read.
+struct SlurmdSeen {
+  bool running = false;
+  bool changing = false;  ///< It is being started or stopped just now, or will be started again by itself.
+  std::string error{};
+  std::optional<std::vector<std::string>> arguments{};  ///< nullopt: this program has not started it.
+  friend bool operator==(const SlurmdSeen&, const SlurmdSeen&) = default;
+};
+
+/// The host as it was last read.
+struct Seen {
+  core::Result<Facts> facts = core::fail(core::ErrorCode::kUnavailable, "not read yet");
+  core::Result<SlurmdSeen> slurmd = core::fail(core::ErrorCode::kUnavailable, "not read yet");
+  /// SHA-256 of the file of the auth key; "": there is none. An error: it cannot be read.
+  core::Result<std::string> key_digest;
+  std::string local_conf{};     ///< The path of a slurm.conf of the host; "": there is none.
+  std::string local_cluster{};  ///< ClusterName in it.
+};
+[[nodiscard]] bool same(const Seen& one, const Seen& other);
+
+/// The outcome of the admin's check script.
+struct Checked {
+  bool wanted = false;     ///< There is a script.
+  std::string instance{};  ///< The start of slurmd for which it passed; "": it did not pass.
+  std::string error{};     ///< What it last said when it did not pass.
+  friend bool operator==(const Checked&, const Checked&) = default;
+};
+
+/// What the coordinator last said of the node, and whether it answers.
+struct Told {
+  std::string phase{}, message{};
+  std::string trouble{};  ///< Why the coordinator cannot be reached; "": it answers.
+  friend bool operator==(const Told&, const Told&) = default;
+};
+
+struct Observed {
+  Memory memory;               ///< As it is in this process.
+  Memory saved;                ///< As it is in the file.
+  std::optional<Seen> seen{};  ///< nullopt: nothing was read yet.
+  Checked check{};
+  Told told{};
+  std::optional<Report> reported{};  ///< What was last given to the connection.
+  std::string status{};              ///< The text of the status file as it was last written.
+  plan::Outcomes outcomes{};
+};
+
+/// The arguments of slurmd that matter here. Others are ignored.
+struct Launch {
+  std::string node, conf;
+  std::vector<std::string> controllers{};
+  std::string instance{};
+  friend bool operator==(const Launch&, const Launch&) = default;
+};
+[[nodiscard]] Launch launch_of(const std::vector<std::string>& arguments);
+/// Returns how slurmd has to run, without an instance; nullopt: it is not to be started yet. Error: why it cannot run like
+/// that.
+[[nodiscard]] core::Result<std::optional<Launch>> wanted(const Observed& observed);
+/// Returns the value of ClusterName in a slurm.conf; "" if it has none.
+[[nodiscard]] std::string cluster_name_of(std::string_view slurm_conf);
+
+/// Fetches the auth key from the coordinator, and writes it to its file. The key is never part of an act. Fails if the file has
+/// another key, and this program has not written it.
+struct WriteKey final : plan::Act {
+  WriteKey(std::string of_revision, Memory memory_now) : revision(std::move(of_revision)), memory(std::move(memory_now)) {}
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.WriteKey"}, {"revision", revision}}; }
+  std::string revision;
+  Memory memory;  ///< It is saved, with the key, before the key is written.
+};
+
+/// Starts slurmd, with a new instance id. Restarts it if it runs.
+struct StartSlurmd final : plan::Act {
+  StartSlurmd(Launch how, std::uint64_t number) : launch(std::move(how)), registrations(number) {}
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] Withhold withhold() const override { return Withhold::kLong; }
+  Launch launch;  ///< Without an instance.
+  std::uint64_t registrations;
+};
+
+/// Makes slurmd read the key again, and register again.
+struct ReloadSlurmd final : plan::Act {
+  explicit ReloadSlurmd(std::uint64_t number) : registrations(number) {}
+  [[nodiscard]] core::Json describe() const override {
+    return {{"act", "enlist.ReloadSlurmd"}, {"registrations", registrations}};
+  }
+  std::uint64_t registrations;
+};
+
+/// Writes agent.json.
+struct SaveMemory final : plan::Act {
+  explicit SaveMemory(Memory memory_now) : memory(std::move(memory_now)) {}
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.SaveMemory"}, {"node", memory.node}}; }
+  [[nodiscard]] Withhold withhold() const override { return Withhold::kNever; }
+  Memory memory;
+};
+
+/// Writes the status file, which `join` shows.
+struct WriteStatus final : plan::Act {
+  explicit WriteStatus(std::string new_text) : text(std::move(new_text)) {}
+  [[nodiscard]] core::Json describe() const override { return {{"act", "enlist.WriteStatus"}, {"text", text}}; }
+  [[nodiscard]] Withhold withhold() const override { return Withhold::kNever; }
+  std::string text;
+};
+
+/// Gives the connection a new report.
+struct SendReport final : plan::Act {
+  explicit SendReport(Report new_report) : report(std::move(new_report)) {}
+  [[nodiscard]] core::Json describe() const override;
+  [[nodiscard]] Withhold withhold() const override { return Withhold::kNever; }
+  Report report;
+};
+
+[[nodiscard]] Report report_of(const Observed& observed);
+/// Returns the text of the status file: {"node", "pool", "phase", "message", "error"?}, in JSON.
+[[nodiscard]] std::string status_of(const Observed& observed);
+
+[[nodiscard]] plan::Plan plan(const Observed& observed);
+
+}  // namespace enlist

@@ -1,0 +1,259 @@
+#include "enlist/agent/plan.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "enlist/rules/node_conf.hpp"
+
+namespace enlist {
+namespace {
+
+using core::ErrorCode;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::string kDetected = "CPUs=4 Boards=1 SocketsPerBoard=1 CoresPerSocket=4 ThreadsPerCore=1 RealMemory=8000";
+
+/// A host that is as it should be: slurmd runs as desired, and all is saved and said.
+Observed settled() {
+  Observed out;
+  out.memory = {.host = "ctl", .port = 6830, .coordinator = "sha256:1", .node = "gpu-1", .pool = "gpu", .cluster = "lab"};
+  out.memory.desired = Desired{.node = "gpu-1", .pool = "gpu", .cluster = "lab"};
+  out.memory.desired->controllers = {"a:6817", "b:6817"};
+  out.memory.desired->node_conf = "Weight=5";
+  out.memory.desired->key_revision = "k1";
+  out.memory.key = {"slurm.key", "k1", "digest"};
+  out.memory.loaded_key = "k1";
+  out.saved = out.memory;
+  out.seen.emplace();
+  out.seen->facts = Facts{"h", "boot", "26.05.1", kDetected};
+  out.seen->key_digest = "digest";
+  const std::string conf = gated_conf(*merged_conf(kDetected, "Weight=5"), "gpu");
+  auto arguments = slurmd_arguments("gpu-1", conf, {"a:6817", "b:6817"}, "i1");
+  arguments.insert(arguments.begin(), "--systemd");
+  out.seen->slurmd = SlurmdSeen{.running = true, .arguments = arguments};
+  out.told = {"Ready", "", ""};
+  return out;
+}
+/// Marks what would be reported now as reported.
+Observed reported(Observed observed) {
+  observed.reported = report_of(observed);
+  observed.status = status_of(observed);
+  return observed;
+}
+std::vector<std::string> steps(const Observed& observed) {
+  const plan::Plan made = plan(observed);
+  std::vector<std::string> out;
+  for (const auto& [name, lane] : made.lanes()) {
+    for (const auto& group : lane.groups()) {
+      for (const plan::Step& step : group) out.push_back(step.id.text() + ": " + step.reason);
+    }
+  }
+  return out;
+}
+
+TEST(AgentPlan, AtRestNothingIsDone) {
+  EXPECT_THAT(steps(reported(settled())), IsEmpty());
+  EXPECT_THAT(steps(Observed{}), IsEmpty()) << "nothing was read yet";
+}
+
+TEST(AgentPlan, ANewReportAndStatusAreSaid) {
+  EXPECT_THAT(steps(settled()), ElementsAre("report: the host has changed", "write status: what is known has changed"));
+}
+
+TEST(AgentPlan, StartsASlurmdThatDoesNotRun) {
+  Observed observed = settled();
+  observed.seen->slurmd = SlurmdSeen{};
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("start slurmd: it does not run"));
+  observed.seen->slurmd->changing = true;
+  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "systemd starts it again";
+  observed.seen->slurmd = core::fail(ErrorCode::kUnavailable, "systemctl fails");
+  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "unknown is not stopped";
+}
+
+TEST(AgentPlan, StartsWithWhatIsDetectedAndDesired) {
+  Observed observed = settled();
+  observed.seen->slurmd = SlurmdSeen{};
+  const auto want = wanted(observed);
+  ASSERT_TRUE(want && *want);
+  EXPECT_EQ((*want)->node, "gpu-1");
+  EXPECT_THAT((*want)->controllers, ElementsAre("a:6817", "b:6817"));
+  EXPECT_THAT((*want)->conf, HasSubstr("CPUs=4"));
+  EXPECT_THAT((*want)->conf, HasSubstr("Weight=5"));
+  EXPECT_THAT((*want)->conf, HasSubstr("gpu"));
+  EXPECT_THAT((*want)->conf, HasSubstr("State=DRAIN"));
+}
+
+TEST(AgentPlan, RestartsOnlyIfArgumentsThatMatterChanged) {
+  Observed observed = settled();
+  observed.seen->slurmd->arguments->back() = "i2";
+  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "another instance";
+  observed.memory.desired->cluster = "LAB";
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "no argument";
+
+  Observed other = settled();
+  other.memory.desired->controllers = {"b:6817", "a:6817"};
+  other.saved = other.memory;
+  EXPECT_THAT(steps(reported(other)), ElementsAre("start slurmd: it runs with other arguments"));
+  other = settled();
+  other.memory.desired->node_conf = "Weight=6";
+  other.saved = other.memory;
+  EXPECT_THAT(steps(reported(other)), ElementsAre("start slurmd: it runs with other arguments"));
+  other = settled();
+  other.memory.desired->node = "gpu-2";
+  other.saved = other.memory;
+  EXPECT_THAT(steps(reported(other)), ElementsAre("start slurmd: it runs with other arguments"));
+}
+
+TEST(AgentPlan, NothingIsStartedOrStoppedWithoutControllersOrADesire) {
+  Observed observed = settled();
+  observed.memory.desired->controllers.clear();
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "slurmd runs on";
+  observed.seen->slurmd = SlurmdSeen{};
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+  observed.memory.desired.reset();
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+}
+
+TEST(AgentPlan, ALostRecordIsAReload) {
+  Observed observed = settled();
+  observed.memory.desired->registrations = 1;
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("reload slurmd: Slurm has lost the node"));
+  observed.memory.registrations = 1;
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+}
+
+TEST(AgentPlan, TheKeyComesFirst) {
+  Observed observed = settled();
+  observed.memory.key = {};
+  observed.memory.loaded_key = "";
+  observed.seen->key_digest = "";
+  observed.seen->slurmd = SlurmdSeen{};
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("write auth key: the coordinator has another key"))
+      << "it saves the memory, too";
+  observed.memory.desired->key_revision = "";
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("save memory: it has changed")) << "slurmd needs a key";
+}
+
+TEST(AgentPlan, AKeyFileThatWasChangedIsWrittenAgain) {
+  Observed observed = settled();
+  observed.seen->key_digest = "";
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("write auth key: the file is not as it was written"));
+  observed.seen->key_digest = core::fail(ErrorCode::kUnavailable, "EIO");
+  EXPECT_THAT(steps(reported(observed)), IsEmpty()) << "unknown is not empty";
+}
+
+TEST(AgentPlan, ANewKeyIsLoaded) {
+  Observed observed = settled();
+  observed.memory.desired->key_revision = "k2";
+  observed.memory.key = {"slurm.key", "k2", "digest2"};
+  observed.seen->key_digest = "digest2";
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("reload slurmd: the key has changed"));
+}
+
+TEST(AgentPlan, ADesireIsSaved) {
+  Observed observed = settled();
+  observed.saved.desired.reset();
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("save memory: it has changed"));
+}
+
+TEST(AgentPlan, WhatCannotWorkIsSaidAndNotStarted) {
+  Observed observed = settled();
+  observed.seen->slurmd = SlurmdSeen{.error = "slurmd ended"};
+  observed.seen->facts = core::fail(ErrorCode::kNotFound, "there is no program /usr/sbin/slurmd");
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+  EXPECT_EQ(report_of(observed).error, "there is no program /usr/sbin/slurmd; slurmd ended");
+
+  observed = settled();
+  observed.seen->slurmd = SlurmdSeen{};
+  observed.memory.desired->node_conf = "State=IDLE";
+  observed.saved = observed.memory;
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+  EXPECT_THAT(report_of(observed).error, HasSubstr("State"));
+}
+
+TEST(AgentPlan, ASlurmdOfOthersIsLeftAlone) {
+  Observed observed = settled();
+  observed.seen->slurmd->arguments.reset();
+  EXPECT_THAT(steps(reported(observed)), IsEmpty());
+  const Report report = report_of(observed);
+  EXPECT_FALSE(report.running);
+  EXPECT_THAT(report.error, HasSubstr("slurm-enlist has not started it"));
+}
+
+TEST(AgentPlan, AConfigurationOfAnotherClusterIsNamed) {
+  Observed observed = settled();
+  observed.seen->local_conf = "/etc/slurm/slurm.conf";
+  observed.seen->local_cluster = "Lab";
+  EXPECT_EQ(report_of(observed).error, "");
+  observed.seen->local_cluster = "other";
+  EXPECT_EQ(report_of(observed).error,
+            "note: /etc/slurm/slurm.conf is of the cluster other; slurmd ignores it and takes that of lab");
+  observed.seen->slurmd = SlurmdSeen{};
+  EXPECT_THAT(steps(reported(observed)), ElementsAre("start slurmd: it does not run"));
+}
+
+TEST(AgentPlan, TheReportSaysHowSlurmdRuns) {
+  Observed observed = settled();
+  observed.memory.registrations = 3;
+  const Report report = report_of(observed);
+  EXPECT_EQ(report.hostname, "h");
+  EXPECT_EQ(report.boot_id, "boot");
+  EXPECT_EQ(report.slurm_version, "26.05.1");
+  EXPECT_THAT(report.conf, HasSubstr("State=DRAIN"));
+  EXPECT_EQ(report.instance_id, "i1");
+  EXPECT_TRUE(report.running);
+  EXPECT_EQ(report.key_revision, "k1");
+  EXPECT_EQ(report.registrations, 3U);
+  EXPECT_TRUE(report.check_passed);
+  EXPECT_EQ(report.error, "");
+  observed.seen->key_digest = "other";
+  EXPECT_EQ(report_of(observed).key_revision, "");
+}
+
+TEST(AgentPlan, ACheckHoldsForOneStartOfSlurmd) {
+  Observed observed = settled();
+  observed.check = {.wanted = true, .instance = "", .error = "no scratch"};
+  EXPECT_FALSE(report_of(observed).check_passed);
+  EXPECT_EQ(report_of(observed).error, "no scratch");
+  observed.check = {.wanted = true, .instance = "i1", .error = ""};
+  EXPECT_TRUE(report_of(observed).check_passed);
+  observed.seen->slurmd->arguments->back() = "i2";
+  EXPECT_FALSE(report_of(observed).check_passed);
+}
+
+TEST(AgentPlan, AFailedStepIsReported) {
+  Observed observed = settled();
+  observed.seen->slurmd = SlurmdSeen{};
+  plan::Outcome failed{.state = plan::Outcome::State::kFailed, .count = 1, .since = {}, .last = {}, .error = {}};
+  failed.error = core::Error{ErrorCode::kUnavailable, "the disk\nis full", 0, {}, {}};
+  observed.outcomes[{"start", "slurmd"}] = failed;
+  EXPECT_EQ(report_of(observed).error, "the disk is full");
+}
+
+TEST(AgentPlan, TheStatusSaysWhatTheCoordinatorSays) {
+  Observed observed = settled();
+  EXPECT_EQ(status_of(observed), R"({"message":"","node":"gpu-1","phase":"Ready","pool":"gpu"})"
+                                 "\n");
+  observed.told = {"Confirming", "waits", "no answer"};
+  EXPECT_EQ(status_of(observed), R"({"error":"no answer","message":"waits","node":"gpu-1","phase":"Confirming","pool":"gpu"})"
+                                 "\n");
+}
+
+TEST(AgentPlan, ReadsArgumentsAndConfigurations) {
+  EXPECT_EQ(launch_of({"-D", "-Z", "-N", "a", "--conf", "CPUs=1", "--conf-server", "x:1,y:1", "--instance-id", "i", "-v"}),
+            (Launch{"a", "CPUs=1", {"x:1", "y:1"}, "i"}));
+  EXPECT_EQ(launch_of({"-N"}), Launch{});
+  EXPECT_EQ(cluster_name_of("# ClusterName=no\n  clustername = lab # x\nA=1\n"), "lab");
+  EXPECT_EQ(cluster_name_of("ClusterNames=a\nSlurmctldHost=b"), "");
+}
+
+}  // namespace
+}  // namespace enlist

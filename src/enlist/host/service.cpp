@@ -1,0 +1,285 @@
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "core/json.hpp"
+#include "enlist/host/host.hpp"
+#include "enlist/host/spawn.hpp"
+#include "enlist/rules/service_files.hpp"
+
+namespace enlist {
+
+namespace {
+
+namespace fs = std::filesystem;
+using core::ErrorCode;
+using namespace std::chrono_literals;
+
+using Words = std::vector<std::string>;
+
+/// Returns the arguments of a process without the program's name. Error: the process is gone.
+core::Result<Words> arguments_of_process(Host& host, long pid) {
+  const auto line = host.read("/proc/" + std::to_string(pid) + "/cmdline");
+  if (!line) return std::unexpected(line.error());
+  Words out;
+  for (std::size_t at = 0; at < line->size();) {
+    const std::size_t end = std::min(line->find('\0', at), line->size());
+    out.push_back(line->substr(at, end - at));
+    at = end + 1;
+  }
+  if (!out.empty()) out.erase(out.begin());
+  return out;
+}
+
+// --- systemd ---
+
+class SystemdService final : public Service {
+ public:
+  SystemdService(Host& host, std::string slurmd, SystemdPaths paths)
+      : host_(host), slurmd_(std::move(slurmd)), paths_(std::move(paths)) {}
+
+  core::Result<ServiceState> state() override {
+    const auto shown =
+        systemctl({"show", paths_.service, "--property=ActiveState,SubState,MainPID,Job,Result,ExecMainStatus"}, 10s);
+    if (!shown) return std::unexpected(shown.error());
+    std::map<std::string, std::string, std::less<>> values;
+    for (std::string_view rest = *shown; !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      if (const std::size_t is = line.find('='); is != std::string_view::npos)
+        values.emplace(line.substr(0, is), line.substr(is + 1));
+    }
+    const std::string active = values["ActiveState"], sub = values["SubState"], job = values["Job"];
+    if (active.empty()) return core::fail(ErrorCode::kUnavailable, "systemctl does not show the state of " + paths_.service);
+    long pid = 0;
+    const std::string& text = values["MainPID"];
+    std::from_chars(text.data(), text.data() + text.size(), pid);
+
+    ServiceState out;
+    auto last = last_arguments();
+    if (!last) return std::unexpected(last.error());
+    out.arguments = *std::move(last);
+    const bool starts = active == "activating", up = active == "active" || active == "reloading" || active == "refreshing";
+    out.running = pid != 0 && (starts || up);
+    out.changing = active == "deactivating" || (starts && !out.running) || (up && !job.empty() && job != "0");
+    // While it starts, the process may not have become slurmd yet.
+    if (up && out.running && out.arguments) {
+      auto now = arguments_of_process(host_, pid);
+      if (now)
+        out.arguments = *std::move(now);
+      else
+        out.changing = true;
+    }
+    if (!out.running && (active == "failed" || sub == "auto-restart"))
+      out.error = why(values["Result"], values["ExecMainStatus"]);
+    return out;
+  }
+
+  core::Result<void> start(const Words& arguments) override {
+    if (auto written = replace(paths_.unit, unit_file(slurmd_)); !written) return written;
+    if (auto written = replace(paths_.defaults, defaults_file(arguments)); !written) return written;
+    if (auto done = systemctl({"daemon-reload"}, 60s); !done) return std::unexpected(done.error());
+    if (auto done = systemctl({"enable", paths_.service}, 60s); !done) return std::unexpected(done.error());
+    // After several failures in a row, systemd would refuse. There may be nothing to reset, which is an error.
+    [[maybe_unused]] const auto reset = systemctl({"reset-failed", paths_.service}, 10s);
+    return done(systemctl({"restart", "--no-block", paths_.service}, 30s));
+  }
+  core::Result<void> reload() override { return done(systemctl({"reload", "--no-block", paths_.service}, 30s)); }
+  core::Result<void> stop() override { return done(systemctl({"disable", "--now", paths_.service}, 120s)); }
+
+ private:
+  static core::Result<void> done(core::Result<std::string> result) {
+    if (!result) return std::unexpected(result.error());
+    return {};
+  }
+  core::Result<std::string> systemctl(Words words, std::chrono::milliseconds limit) {
+    const std::string what = "systemctl " + words.front();
+    words.insert(words.begin(), "systemctl");
+    auto output = host_.run(words, limit, "");
+    if (!output) return std::unexpected(output.error());
+    if (output->status == 0) return std::move(output->out);
+    const std::string said = telling_lines(output->err);
+    return core::fail(ErrorCode::kUnavailable,
+                      what + ": " + (said.empty() ? "exit code " + std::to_string(output->status) : said));
+  }
+  core::Result<std::optional<Words>> last_arguments() {
+    const auto text = host_.read(paths_.defaults);
+    if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+    if (!text) return std::unexpected(text.error());
+    if (!text->starts_with(kFileMark)) return std::nullopt;
+    auto words = arguments_of(*text);
+    // The file is ours but was edited: it is replaced at the next start, which no arguments ask for.
+    return words ? std::optional(*std::move(words)) : std::optional(Words{});
+  }
+  core::Result<void> replace(const fs::path& file, const std::string& text) {
+    const auto before = host_.read(file);
+    if (before && *before == text) return {};
+    if (!before && before.error().code != ErrorCode::kNotFound) return std::unexpected(before.error());
+    if (before && !before->starts_with(kFileMark)) {
+      if (auto kept = host_.write(file.string() + ".before-slurm-enlist", *before, 0644); !kept) return kept;
+    }
+    return host_.write(file, text, 0644);
+  }
+  std::string why(const std::string& result, const std::string& status) {
+    const std::string ended = "slurmd ended (" + result + ", exit code " + status + ")";
+    const auto log =
+        host_.run({"journalctl", "--unit", paths_.service, "--lines", "20", "--output", "cat", "--no-pager"}, 10s, "");
+    const std::string said = log && log->status == 0 ? telling_lines(log->out) : "";
+    return said.empty() ? ended : ended + ": " + said;
+  }
+
+  Host& host_;
+  std::string slurmd_;
+  SystemdPaths paths_;
+};
+
+// --- without systemd ---
+
+/// Returns when a process started, in ticks since the boot: field 22 of /proc/PID/stat (proc(5)). "": there is none, or it has
+/// ended and nobody has waited for it.
+std::string start_of(Host& host, pid_t pid) {
+  const auto stat = host.read("/proc/" + std::to_string(pid) + "/stat");
+  if (!stat) return {};
+  const std::size_t name_end = stat->rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= stat->size()) return {};
+  std::string_view rest = std::string_view(*stat).substr(name_end + 2);
+  if (rest.starts_with('Z') || rest.starts_with('X')) return {};
+  for (int field = 3; field < 22; ++field) rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
+  return std::string(rest.substr(0, rest.find(' ')));
+}
+
+class ChildService final : public Service {
+ public:
+  ChildService(Host& host, std::string slurmd, fs::path log)
+      : host_(host), slurmd_(std::move(slurmd)), log_(std::move(log)), state_(log_.string() + ".state") {}
+
+  core::Result<ServiceState> state() override {
+    const std::lock_guard lock(mutex_);
+    auto child = find();
+    if (!child) return std::unexpected(child.error());
+    ServiceState out;
+    if (!*child) return out;
+    out.running = (*child)->pid != 0;
+    out.arguments = std::move((*child)->arguments);
+    if (!out.running) {
+      const std::string code = ended_ ? " (exit code " + std::to_string(*ended_) + ")" : "";
+      const std::string said = telling_lines(end_of_log());
+      out.error = "slurmd ended" + code + (said.empty() ? "" : ": " + said);
+    }
+    return out;
+  }
+
+  core::Result<void> start(const Words& arguments) override {
+    const std::lock_guard lock(mutex_);
+    if (auto stopped = end(); !stopped) return stopped;
+    std::error_code ignored;
+    fs::create_directories(log_.parent_path(), ignored);
+    const bool too_long = fs::exists(log_, ignored) && fs::file_size(log_, ignored) > kLongestLog;
+    const Fd log(open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (too_long ? O_TRUNC : 0), 0640));
+    if (!log.open()) return core::fail(ErrorCode::kUnavailable, log_.string() + ": cannot be written");
+    Words words = {slurmd_, "-D"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const auto pid = spawn({.arguments = std::move(words), .out = log.get(), .err = log.get()});
+    if (!pid) return std::unexpected(pid.error());
+    ended_.reset();
+    const core::Json state = {{"pid", *pid}, {"start", start_of(host_, *pid)}, {"arguments", arguments}};
+    auto written = host_.write(state_, state.dump() + "\n", 0600);
+    if (!written) {  // A child that the next process would not find must not run.
+      kill(*pid, SIGKILL);
+      waitpid(*pid, nullptr, 0);
+    }
+    return written;
+  }
+
+  core::Result<void> reload() override {
+    const std::lock_guard lock(mutex_);
+    const auto child = find();
+    if (!child) return std::unexpected(child.error());
+    if (!*child || (*child)->pid == 0) return core::fail(ErrorCode::kConflict, "slurmd does not run");
+    if (kill((*child)->pid, SIGHUP) != 0) return core::fail(ErrorCode::kConflict, "slurmd has ended");
+    return {};
+  }
+
+  core::Result<void> stop() override {
+    const std::lock_guard lock(mutex_);
+    if (auto stopped = end(); !stopped) return stopped;
+    return host_.remove(state_);
+  }
+
+ private:
+  static constexpr std::uintmax_t kLongestLog = 1UL << 20;
+  struct Child {
+    pid_t pid = 0;  ///< 0: it has ended.
+    Words arguments;
+  };
+
+  /// Returns the last child; nullopt: none was started.
+  core::Result<std::optional<Child>> find() {
+    const auto text = host_.read(state_);
+    if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+    if (!text) return std::unexpected(text.error());
+    const auto json = core::parse_json(*text);
+    if (!json) return std::unexpected(json.error().with(state_.string()));
+    Child out{.pid = static_cast<pid_t>(core::get_int(*json, {"pid"})), .arguments = {}};
+    if (const core::Json* words = core::find(*json, {"arguments"}); words != nullptr && words->is_array()) {
+      for (const core::Json& word : *words) {
+        if (word.is_string()) out.arguments.push_back(word.get<std::string>());
+      }
+    }
+    if (int status = 0; out.pid > 0 && waitpid(out.pid, &status, WNOHANG) == out.pid) ended_ = exit_code(status);
+    const std::string start = out.pid > 0 ? start_of(host_, out.pid) : "";
+    if (start.empty() || start != core::get_string(*json, {"start"})) out.pid = 0;
+    return out;
+  }
+  /// Ends slurmd, and nothing else of its process group: its jobs run on.
+  core::Result<void> end() {
+    auto child = find();
+    if (!child) return std::unexpected(child.error());
+    for (int tries = 0; *child && (*child)->pid != 0; ++tries) {
+      constexpr int kTries = 500;  // of 20 ms
+      if (tries > kTries + 50) return core::fail(ErrorCode::kUnavailable, "slurmd cannot be ended");
+      if (tries == 0) kill((*child)->pid, SIGTERM);
+      if (tries == kTries) kill((*child)->pid, SIGKILL);
+      std::this_thread::sleep_for(20ms);
+      child = find();
+      if (!child) return std::unexpected(child.error());
+    }
+    return {};
+  }
+  [[nodiscard]] std::string end_of_log() const {
+    constexpr off_t kEnd = 8192;
+    const Fd fd(open(log_.c_str(), O_RDONLY | O_CLOEXEC));
+    std::string out;
+    if (!fd.open()) return out;
+    lseek(fd.get(), std::max<off_t>(lseek(fd.get(), 0, SEEK_END) - kEnd, 0), SEEK_SET);
+    read_some(fd.get(), out);
+    return out;
+  }
+
+  Host& host_;
+  std::string slurmd_;
+  fs::path log_, state_;
+  std::mutex mutex_;
+  std::optional<int> ended_;  ///< The exit code of the last child, if it was ours.
+};
+
+}  // namespace
+
+std::unique_ptr<Service> systemd_service(Host& host, std::string slurmd, SystemdPaths paths) {
+  return std::make_unique<SystemdService>(host, std::move(slurmd), std::move(paths));
+}
+
+std::unique_ptr<Service> child_service(Host& host, std::string slurmd, fs::path log) {
+  return std::make_unique<ChildService>(host, std::move(slurmd), std::move(log));
+}
+
+}  // namespace enlist

@@ -1,0 +1,182 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "enlist/host/host.hpp"
+#include "enlist/host/testing/fake_host.hpp"
+#include "enlist/rules/service_files.hpp"
+
+namespace enlist {
+namespace {
+
+using core::ErrorCode;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+// --- systemd ---
+
+class SystemdServiceTest : public ::testing::Test {
+ protected:
+  SystemdServiceTest() {
+    for (const char* verb : {"daemon-reload", "enable", "reset-failed", "restart", "reload", "disable"})
+      host.programs["systemctl " + std::string(verb)] = {};
+  }
+  void shows(const std::string& properties) { host.programs["systemctl show"].out = properties; }
+  std::string& file(const char* name) { return host.files[name].first; }
+
+  testing::FakeHost host;
+  std::unique_ptr<Service> service = systemd_service(host, "/usr/sbin/slurmd");
+};
+
+TEST_F(SystemdServiceTest, WritesItsFilesAndStartsWithoutWaiting) {
+  ASSERT_TRUE(service->start({"-Z", "-N", "gpu-1"}));
+  EXPECT_EQ(file("/etc/systemd/system/slurmd.service"), unit_file("/usr/sbin/slurmd"));
+  EXPECT_EQ(file("/etc/default/slurmd"), defaults_file({"-Z", "-N", "gpu-1"}));
+  EXPECT_THAT(host.ran, ElementsAre("systemctl daemon-reload", "systemctl enable slurmd.service",
+                                    "systemctl reset-failed slurmd.service", "systemctl restart --no-block slurmd.service"));
+}
+
+TEST_F(SystemdServiceTest, KeepsFilesOfOthersBesideOurs) {
+  file("/etc/default/slurmd") = "SLURMD_OPTIONS=-v\n";
+  ASSERT_TRUE(service->start({"-Z"}));
+  ASSERT_TRUE(service->start({"-Z", "-v"}));
+  EXPECT_EQ(file("/etc/default/slurmd.before-slurm-enlist"), "SLURMD_OPTIONS=-v\n");
+  EXPECT_EQ(file("/etc/default/slurmd"), defaults_file({"-Z", "-v"}));
+}
+
+TEST_F(SystemdServiceTest, TellsWhatSystemctlRefuses) {
+  host.programs["systemctl restart"] = {.status = 1, .out = "", .err = "Failed to restart slurmd.service: Access denied\n"};
+  EXPECT_EQ(service->start({"-Z"}).error().message, "systemctl restart: Failed to restart slurmd.service: Access denied");
+  host.programs.erase("systemctl show");
+  EXPECT_EQ(service->state().error().code, ErrorCode::kNotFound);
+  host.full = true;
+  EXPECT_THAT(service->start({"-Z", "-x"}).error().message, HasSubstr("No space left"));
+}
+
+TEST_F(SystemdServiceTest, ReadsTheArgumentsOfTheProcess) {
+  file("/etc/default/slurmd") = defaults_file({"-Z", "-N", "new"});
+  file("/proc/17/cmdline") = std::string("slurmd\0--systemd\0-Z\0-N\0old\0", 27);
+  shows("ActiveState=active\nSubState=running\nMainPID=17\nJob=\nResult=success\nExecMainStatus=0\n");
+  EXPECT_EQ(service->state(), (ServiceState{.running = true, .arguments = Words{"--systemd", "-Z", "-N", "old"}}))
+      << "the file may have been written for a restart that failed";
+  shows("ActiveState=activating\nSubState=start\nMainPID=17\nJob=99\n");
+  EXPECT_EQ(service->state(), (ServiceState{.running = true, .arguments = Words{"-Z", "-N", "new"}}))
+      << "it waits for slurmctld, or has not become slurmd yet";
+}
+
+TEST_F(SystemdServiceTest, SeesWhatIsUnderWay) {
+  file("/etc/default/slurmd") = defaults_file({"-Z"});
+  file("/proc/17/cmdline") = std::string("slurmd\0-Z\0", 10);
+  for (const char* shown : {"ActiveState=active\nMainPID=17\nJob=5\n", "ActiveState=deactivating\nMainPID=17\n",
+                            "ActiveState=activating\nSubState=auto-restart\nMainPID=0\n", "ActiveState=active\nMainPID=18\n"}) {
+    shows(shown);
+    EXPECT_TRUE(service->state()->changing) << shown;
+  }
+  shows("ActiveState=inactive\nMainPID=0\n");
+  EXPECT_EQ(service->state(), (ServiceState{.arguments = Words{"-Z"}}));
+}
+
+TEST_F(SystemdServiceTest, ASlurmdOfOthersHasNoArguments) {
+  file("/etc/default/slurmd") = "SLURMD_OPTIONS=-v\n";
+  shows("ActiveState=active\nMainPID=17\nJob=\n");
+  EXPECT_EQ(service->state(), (ServiceState{.running = true}));
+}
+
+TEST_F(SystemdServiceTest, TellsWhyItFailed) {
+  file("/etc/default/slurmd") = defaults_file({"-Z"});
+  host.programs["journalctl"].out = "slurmd: fatal: Unable to parse --conf\nslurmd.service: Failed\n";
+  shows("ActiveState=failed\nSubState=failed\nMainPID=0\nResult=exit-code\nExecMainStatus=1\n");
+  EXPECT_EQ(service->state()->error, "slurmd ended (exit-code, exit code 1): slurmd: fatal: Unable to parse --conf");
+  host.programs.erase("journalctl");
+  EXPECT_EQ(service->state()->error, "slurmd ended (exit-code, exit code 1)");
+  shows("\n");
+  EXPECT_FALSE(service->state()) << "unknown is not stopped";
+}
+
+// --- a child ---
+
+class ChildServiceTest : public ::testing::Test {
+ protected:
+  ChildServiceTest() {
+    std::string path = fs::temp_directory_path() / "enlist-child-XXXXXX";
+    root = mkdtemp(path.data());
+  }
+  ~ChildServiceTest() override {
+    EXPECT_TRUE(make("")->stop());
+    fs::remove_all(root);
+  }
+  std::unique_ptr<Service> make(const std::string& script) {
+    std::ofstream(root / "slurmd") << "#!/bin/sh\n" << script << "\n";
+    chmod((root / "slurmd").c_str(), 0755);
+    return child_service(*host, root / "slurmd", root / "log/slurmd.log");
+  }
+  static bool until(const std::function<bool()>& holds) {
+    for (int i = 0; i < 600; ++i) {
+      if (holds()) return true;
+      std::this_thread::sleep_for(100ms);
+    }
+    return false;
+  }
+  std::string log() const { return host->read(root / "log/slurmd.log").value_or(""); }
+
+  std::unique_ptr<Host> host = local_host();
+  fs::path root;
+};
+
+TEST_F(ChildServiceTest, RunsAndIsFoundByTheNextProcess) {
+  auto service = make("trap 'echo hangup' HUP; echo \"$@\"; while :; do sleep 0.1; done");
+  EXPECT_EQ(service->state(), ServiceState{});
+  EXPECT_EQ(service->reload().error().code, ErrorCode::kConflict);
+  ASSERT_TRUE(service->start({"-Z", "-N", "a b"}));
+  EXPECT_TRUE(until([&] { return log() == "-D -Z -N a b\n"; })) << log();
+  ASSERT_TRUE(service->reload());
+  EXPECT_TRUE(until([&] { return log().ends_with("hangup\n"); })) << log();
+
+  const auto next = child_service(*host, root / "slurmd", root / "log/slurmd.log");
+  EXPECT_EQ(next->state(), (ServiceState{.running = true, .arguments = Words{"-Z", "-N", "a b"}}));
+  ASSERT_TRUE(next->stop());
+  EXPECT_EQ(service->state(), ServiceState{});
+}
+
+TEST_F(ChildServiceTest, ARestartEndsOnlyTheProcessItself) {
+  auto service = make("[ -e " + (root / "step").string() + " ] || { sleep 1000 & echo $! > " + (root / "step").string() +
+                      "; }; exec sleep 1000");
+  ASSERT_TRUE(service->start({"one"}));
+  ASSERT_TRUE(until([&] { return host->read(root / "step").value_or("").ends_with("\n"); }));
+  ASSERT_TRUE(service->start({"two"}));
+  EXPECT_EQ(service->state()->arguments, Words{"two"});
+  const auto step = static_cast<pid_t>(std::stol(*host->read(root / "step")));
+  EXPECT_EQ(kill(step, SIGKILL), 0) << "a job outlives the restart";
+}
+
+TEST_F(ChildServiceTest, TellsWhyItEnded) {
+  auto service = make("echo 'slurmd: fatal: no key' >&2; exit 4");
+  ASSERT_TRUE(service->start({}));
+  ASSERT_TRUE(until([&] { return !service->state()->running; }));
+  EXPECT_EQ(service->state()->error, "slurmd ended (exit code 4): slurmd: fatal: no key");
+  fs::remove(root / "slurmd");
+  EXPECT_EQ(service->start({}).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(ChildServiceTest, AnotherProcessWithTheSameNumberIsNotTheChild) {
+  auto service = make("exec sleep 1000");
+  ASSERT_TRUE(host->write(root / "log/slurmd.log.state",
+                          R"({"pid": )" + std::to_string(getpid()) + R"(, "start": "1", "arguments": []})", 0600));
+  EXPECT_FALSE(service->state()->running);
+  EXPECT_TRUE(service->stop()) << "and this test goes on";
+  ASSERT_TRUE(host->write(root / "log/slurmd.log.state", "{", 0600));
+  EXPECT_FALSE(service->state()) << "unknown is not stopped";
+  EXPECT_FALSE(service->start({}));
+  ASSERT_TRUE(host->remove(root / "log/slurmd.log.state"));
+}
+
+}  // namespace
+}  // namespace enlist
