@@ -51,6 +51,7 @@ class JobsController final : public kube::TypedController<Observed> {
   void choose_job(const run::Observation& context, Observed& out) const;
   void issue_unneeded(const run::Observation& context, Observed& out) const;
   void observe_end(const run::Observation& context, Observed& out) const;
+  void observe_fit(Observed& out);
   void observe_leftovers(Observed& out) const;
   void observe_silence(const run::Observation& context, Observed& out) const;
   void remember(const run::Observation& context, Observed& out);
