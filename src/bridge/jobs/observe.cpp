@@ -17,6 +17,12 @@ bool needs_no_job(const kube::SchedulingPodRecord& pod) {
 
 }  // namespace
 
+std::string JobsController::share(const kube::Key& key) const {
+  const PodPtr pod = observer_.caches.pods.find(key);
+  const bool ends = pod != nullptr && phase_of(*pod) == PodPhase::kBound && !observer_.table.holds(*pod);
+  return ends ? "" : observer_.settings->cluster;
+}
+
 bool JobsController::in_group(const Pod& pod) const {
   if (observer_.table.has_own_job(pod)) return false;
   return group_of(pod.meta) || observer_.table.placed_group_of(pod) != nullptr;
