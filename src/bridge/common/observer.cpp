@@ -7,6 +7,7 @@
 #include "bridge/common/groups.hpp"
 #include "bridge/common/names.hpp"
 #include "bridge/common/states.hpp"
+#include "bridge/common/wish.hpp"
 
 namespace bridge {
 namespace {
@@ -65,7 +66,9 @@ Observer::Observer(slinky::Wiring& wiring, Settings given)
     : settings(std::make_shared<const Settings>(std::move(given))), caches(wiring), wiring_(wiring) {
   // The UID of kube-system is that of the Kubernetes cluster.
   wiring.reads(kube::resources::kNamespace);
-  caches.nodes.listen([this](const auto&, const auto&) { hosts_ = nullptr; });
+  caches.nodes.listen([this](const auto& before, const auto& after) {
+    if (!before || !after || fits_differently(*before, *after)) hosts_ = nullptr;
+  });
 }
 
 void Observer::fill(Facts& out, const run::Key& key, kube::Recorder& recorder) {
@@ -85,6 +88,11 @@ void Observer::fill(Facts& out, const run::Key& key, kube::Recorder& recorder) {
   out.life = table.life();
   if (hosts_ == nullptr) hosts_ = std::make_shared<const Hosts>(hosts_of(caches.nodes.all()));
   out.hosts = hosts_;
+  fits_.follow(hosts_, out.snapshot, out.installation);
+}
+
+void Observer::fill_fit(Facts& out, const PodPtr& pod) {
+  if (out.snapshot != nullptr && out.snapshot->complete()) out.fit = fits_.of(pod, partitions_of(*pod, *out.settings));
 }
 
 NamedJob Observer::named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const {

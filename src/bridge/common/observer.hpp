@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bridge/common/caches.hpp"
+#include "bridge/common/fits.hpp"
 #include "bridge/common/job_table.hpp"
 #include "bridge/common/steps.hpp"
 #include "kube/cache/recorder.hpp"
@@ -35,6 +36,8 @@ class Observer {
   /// Fills the facts. Nothing else can be observed while the UID of the Kubernetes cluster or the namespace is not known: then
   /// `installation` is empty.
   void fill(Facts& out, const run::Key& key, kube::Recorder& recorder);
+  /// Sets Facts::fit to that of a pod that waits. Requires facts of fill().
+  void fill_fit(Facts& out, const PodPtr& pod);
   [[nodiscard]] bool manages(const Pod& pod) const { return bridge::manages(*settings, pod); }
   /// Returns what is known of the job of a row of this installation.
   [[nodiscard]] NamedJob named(const plan::Observing& observing, const Facts& facts, const JobTable::Row& row) const;
@@ -56,7 +59,8 @@ class Observer {
 
  private:
   slinky::Wiring& wiring_;
-  std::shared_ptr<const Hosts> hosts_;  ///< Null after a change of a node.
+  std::shared_ptr<const Hosts> hosts_;  ///< Null after a change of a node that hosts_of() or misfit() can see.
+  Fits fits_;
 };
 
 /// Reports whether pods may fit differently on a node.

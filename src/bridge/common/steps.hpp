@@ -30,6 +30,7 @@ struct Facts {
   core::WallTime slurm_now;                  ///< The time on slurmctld's clock; our own time while that is not known.
   Life life;                                 ///< How long slurmctld has certainly kept its state.
   std::shared_ptr<const Hosts> hosts;
+  FitPtr fit;  ///< The fit of the pods that wait, if it is kept (bridge/common/fits.hpp). Null: none is.
 };
 
 /// A job of this installation that was submitted for the key.
@@ -79,6 +80,8 @@ class Steps {
   /// Reports whether Slurm takes jobs; if not, tells the pod that waits. A bridge that retires submits none: it lets the pod
   /// go, even if Slurm does not answer.
   [[nodiscard]] bool can_submit(const PodState& state);
+  /// Looks for nodes for the pods of a job.
+  [[nodiscard]] Candidates candidates(const Pods& pods, const slurm::JobWish& wish) const;
   struct Request {
     std::string root_uid;  ///< The UID of the pod, or of the object that defines the group.
     int attempts = 0;      ///< The greatest number of a submission so far.

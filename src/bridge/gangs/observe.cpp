@@ -35,6 +35,8 @@ std::shared_ptr<const Observed> GangsController::observe_typed(const kube::Key& 
     observe_jobs(context, *out);
     assign(*out);
   }
+  if (const auto first = std::ranges::find_if(out->members, waits); first != out->members.end())
+    observer_.fill_fit(*out, first->pod);
   remember(context, *out);
   if (out->snapshot == nullptr) return out;
   observe_ends(context, *out);

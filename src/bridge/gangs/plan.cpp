@@ -184,10 +184,6 @@ class Pass : Steps {
            pods);
   }
 
-  [[nodiscard]] Candidates candidates(const Pods& pods, const slurm::JobWish& wish) const {
-    return candidates_for(pods, *in_.hosts, *in_.snapshot, in_.installation, wish.partition.value_or(""));
-  }
-
   // --- A job that waits or runs
   // ------------------------------------------------------------------------------------------------
 

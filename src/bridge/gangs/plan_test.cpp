@@ -664,7 +664,7 @@ TEST(GangsPlan, TheJobOfAllPodsOfAJob) {
   EXPECT_THAT(world.needs(), ElementsAre("group"));
   const auto answer = [&](const Json& spec, int succeeded) {
     const Json job{{"metadata", {{"uid", "j"}}}, {"spec", spec}, {"status", {{"succeeded", succeeded}}}};
-    world.facts.insert_or_assign("group", plan::Fact{job, world.mono});
+    world.fact("group", job);
   };
   answer({{"parallelism", 4}, {"completions", 3}}, 0);
   EXPECT_THAT(world.told(), Contains(Pair("a", "GroupIncomplete: job/sweep has 2 of the 3 pods that it needs")));

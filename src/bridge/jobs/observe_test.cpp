@@ -69,6 +69,24 @@ TEST(JobsObserve, NothingIsSubmittedBeforeTheNamespaceIsKnown) {
   EXPECT_THAT(world.steps(), Contains(StartsWith("submit Slurm job ns/p")));
 }
 
+// --- Which nodes fit --------------------------------------------------------------------------------------------------------
+
+TEST(JobsObserve, ExcludedNodesFollowTheNodes) {
+  World world;
+  world.waiting_pod({{"spec", {{"nodeSelector", {{"zone", "x"}}}}}});
+  const auto excluded = [&] { return world.act("submit").at("wish").at("excluded_nodes"); };
+  world.node("node-1", {{"metadata", {{"labels", {{"zone", "x"}}}}}});
+  EXPECT_EQ(excluded(), Json::array({"node-2"}));
+  world.node("node-2", {{"metadata", {{"labels", {{"zone", "x"}}}}}});
+  world.node("node-1");
+  EXPECT_EQ(excluded(), Json::array({"node-1"})) << "labels have changed";
+  world.slurm_node("node-3");
+  EXPECT_EQ(excluded(), Json::array({"node-1", "node-3"})) << "Slurm has another node";
+  world.slurm_node("node-1", {"other"});
+  world.namespace_annotations = settings_of_job({{"partition", "batch"}});
+  EXPECT_EQ(excluded(), Json::array({"node-3"})) << "a node is not in the partition";
+}
+
 // --- Which pods are managed -------------------------------------------------------------------------------------------------
 
 TEST(JobsObserve, APodElsewhereIsManagedIfAdmissionHasSaidSo) {

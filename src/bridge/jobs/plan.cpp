@@ -98,20 +98,16 @@ class Pass : Steps {
       return report(pod(), false, "OtherGates", "the pod has other scheduling gates, which must be removed first");
     auto wish = wish_of(pod(), *in_.settings);
     if (!wish) return report(pod(), false, "Refused", wish.error().message);
-    Candidates nodes = candidates(*wish);
+    Candidates nodes = candidates(waiting(), *wish);
     const bool refused = in_.current && is_refused(*in_.current->job);
     submit({pod().meta.uid, in_.attempts, *std::move(wish), std::move(nodes), refused ? &*in_.current : nullptr,
             in_.refused_since},
            waiting());
   }
 
-  [[nodiscard]] Candidates candidates(const slurm::JobWish& wish) const {
-    return candidates_for(waiting(), *in_.hosts, *in_.snapshot, in_.installation, wish.partition.value_or(""));
-  }
-
   void wait_for_job() {
     const auto wish = wish_of(pod(), *in_.settings);
-    const auto nodes = wish ? std::optional(candidates(*wish)) : std::nullopt;
+    const auto nodes = wish ? std::optional(candidates(waiting(), *wish)) : std::nullopt;
     if (const std::string why = wait_in_queue(*in_.current, nodes, waiting()); !why.empty()) replace_job(why);
   }
 

@@ -981,7 +981,7 @@ TEST(JobsPlan, PodsOfAnotherBridgeAreLeftAlone) {
   World world;
   world.settings.managed_namespaces = {"other"};
   world.job(9, "RUNNING", "other");
-  for (const std::string& node : {"", "node-2"}) {
+  for (const char* node : {"", "node-2"}) {
     world.placed_pod(7, node);
     EXPECT_THAT(world.steps(), Not(Contains(HasSubstr("Pod ns/p"))));
   }
@@ -992,7 +992,7 @@ TEST(JobsPlan, PodsOfAnotherBridgeAreLeftAlone) {
 // --- Doubt ------------------------------------------------------------------------------------------------------------------
 
 TEST(JobsPlan, NothingEndsWhileSlurmDoesNotAnswer) {
-  for (const std::string& state : {"CANCELLED", "RUNNING"}) {
+  for (const char* state : {"CANCELLED", "RUNNING"}) {
     World world;
     world.health = slurm::Snapshot::Health::kStale;
     world.job(7, state);
@@ -1075,7 +1075,7 @@ TEST(JobsPlan, APodMadeAnewUnderItsNameGetsAJobOfItsOwn) {
   World world;
   world.job(7, "RUNNING", "old");
   world.waiting_pod();
-  world.facts.insert_or_assign("pod", plan::Fact{Json{{"metadata", {{"uid", "u"}}}}, world.mono});
+  world.fact("pod", Json::object({{"metadata", {{"uid", "u"}}}}));
   EXPECT_THAT(world.steps(), ElementsAre(kSubmit, "comment Slurm job 7", "cancel Slurm job 7"));
 }
 
@@ -1159,7 +1159,7 @@ TEST(JobsPlan, ThePodOfAGroupEndsTheJobOfAnEarlierPodOfItsName) {
   World world;
   world.job(7, "RUNNING", "old");
   world.waiting_pod(Json::parse(R"({"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}})"));
-  world.facts.insert_or_assign("pod", plan::Fact{Json{{"metadata", {{"uid", "u"}}}}, world.mono});
+  world.fact("pod", Json::object({{"metadata", {{"uid", "u"}}}}));
   EXPECT_THAT(world.steps(), ElementsAre("comment Slurm job 7", "cancel Slurm job 7"));
 }
 

@@ -178,6 +178,13 @@ const Hosts& NodesController::hosts() {
   return *hosts_;
 }
 
+void NodesController::follow_host(const HostPtr& before, const HostPtr& after) {
+  if (!hosts_) return;
+  const bool stays = before && after && slurm_name_of(before->meta) == slurm_name_of(after->meta);
+  if (!stays) return hosts_.reset();
+  std::ranges::replace(hosts_->at(slurm_name_of(after->meta)), before, after);
+}
+
 std::string NodesController::slurm_pod_on(const std::string& kube_node) const {
   constexpr std::array kApps{slinky::kAppController, slinky::kAppBackup,     slinky::kAppRestApi,  slinky::kAppWorker,
                              slinky::kAppLogin,      slinky::kAppAccounting, slinky::kAppDatabase, kProgram};
