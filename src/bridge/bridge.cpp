@@ -17,10 +17,6 @@
 namespace bridge {
 namespace {
 
-/// A pod runs on after the end of its job until a poll shows the end. Therefore the bridge polls a slow Slurm more often than
-/// the operator does.
-constexpr int kCostFactor = 4;
-
 Options with_cluster(Options options) {
   const auto& controller = options.controller;
   options.jobs.cluster = controller ? slinky::cluster_key(controller->ns, controller->name)
@@ -41,7 +37,7 @@ struct Bridge::Impl {
         manager(in_manager),
         settings(options.jobs),
         // The Lease also fences writes to Slurm.
-        clusters(loop, random, log, std::move(slurm), {.cost_factor = kCostFactor},
+        clusters(loop, random, log, std::move(slurm), {},
                  {.write_deadline = [this] { return manager.client().write_deadline(); }, .job_details = true}),
         target(loop, clusters),
         wiring(manager, clusters, {}),

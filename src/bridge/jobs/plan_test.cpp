@@ -1028,6 +1028,14 @@ TEST(JobsPlan, AnAnswerThatLacksFieldsEndsNothing) {
   EXPECT_THAT(world.steps(), ElementsAre("report Pod ns/p: queue"));
 }
 
+TEST(JobsPlan, AnOldAnswerIsEvidenceOfAnEnd) {
+  World world;
+  world.age = core::Duration{60000};
+  world.job(7, "CANCELLED");
+  world.placed_pod(7, "node-2");
+  EXPECT_THAT(world.steps(), Contains("evict Pod ns/p")) << "an ended job never runs again";
+}
+
 TEST(JobsPlan, AnOldAnswerIsNoEvidence) {
   World world;
   world.age = core::Duration{60000};
@@ -1035,9 +1043,6 @@ TEST(JobsPlan, AnOldAnswerIsNoEvidence) {
     const plan::Plan plan = world.plan();
     return plan.step_count() == 0 && plan.needs().empty() && plan.wake().has_value() && plan.waits_on().contains("slurm/demo");
   };
-  world.job(7, "CANCELLED");
-  world.placed_pod(7, "node-2");
-  EXPECT_TRUE(waits()) << "the job may not have ended";
   world.job(7, "RUNNING");
   world.waiting_pod();
   EXPECT_TRUE(waits()) << "the job may have ended";

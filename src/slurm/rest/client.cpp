@@ -108,12 +108,12 @@ void Client::jobs(std::optional<std::int64_t> since, Done<Table<Job>> done) {
 }
 
 void Client::job_states(Done<std::vector<std::shared_ptr<const JobState>>> done) {
-  connection_->get_list<JobState>(
-      "jobs/state/", decode_job_states, [done = std::move(done)](core::Result<Decoded<JobState>> decoded, int status) {
-        if (const auto good = Connection::sound(decoded, status); !good)
-          return done(std::unexpected(good.error().with("jobs/state")));
-        done(std::move(decoded->rows));
-      });
+  connection_->get_list<JobState>("jobs/state/", decode_job_states,
+                                  [done = std::move(done)](core::Result<Decoded<JobState>> decoded, int status) {
+                                    if (const auto good = Connection::sound(decoded, status); !good)
+                                      return done(std::unexpected(good.error().with("jobs/state")));
+                                    done(std::move(decoded->rows));
+                                  });
 }
 
 void Client::partitions(std::optional<std::int64_t> since, Done<Table<Partition>> done) {

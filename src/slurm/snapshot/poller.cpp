@@ -265,8 +265,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
 
   // --- Glances between expensive rounds -------------------------------------------------------------------------------
 
-  /// Reports whether the job of a pod has another state than in the snapshot. Slurm starts and ends external jobs by itself, and
-  /// a pod waits for either. All other jobs can wait for the next round.
+  /// Reports whether the job of a pod has another state than in the snapshot. Slurm starts and ends external jobs by itself,
+  /// and a pod waits for either. All other jobs can wait for the next round.
   [[nodiscard]] bool pods_job_changed(const std::vector<std::shared_ptr<const JobState>>& rows) const {
     std::map<std::int64_t, std::string_view> states;
     for (const auto& row : rows) states.emplace(row->id, row->state);
@@ -283,8 +283,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
     glance_cost = core::Duration{0};
     const bool any = std::ranges::any_of(snapshot->jobs, [](const auto& entry) { return is_of_a_pod(*entry.second); });
     if (!any) return schedule_glance();
-    client.job_states([weak = weak_from_this(), round = snapshot->round](
-                          const core::Result<std::vector<std::shared_ptr<const JobState>>>& rows) {
+    client.job_states([weak = weak_from_this(),
+                       round = snapshot->round](const core::Result<std::vector<std::shared_ptr<const JobState>>>& rows) {
       const auto self = weak.lock();
       if (!self || !self->started || self->running || self->snapshot->round != round) return;
       self->glance_cost = self->now() - self->glanced;
@@ -359,8 +359,8 @@ struct Poller::Impl : std::enable_shared_from_this<Poller::Impl> {
   core::Duration cost{0};
   core::MonoTime glanced;         ///< When the last glance began.
   core::Duration glance_cost{0};  ///< How long it took.
-  core::Duration backoff{0};  ///< The pause after failures in a row; 0 after a success.
-  core::Duration pause{0};    ///< The pause after the last failure, with jitter.
+  core::Duration backoff{0};      ///< The pause after failures in a row; 0 after a success.
+  core::Duration pause{0};        ///< The pause after the last failure, with jitter.
 };
 
 Poller::Poller(core::Loop& loop, core::Random& random, core::Logger& log, Client& client, Rounds rounds, Listener listener,

@@ -487,14 +487,16 @@ TEST_F(RegistryTest, TheStatesOfPodsJobsAreReadBetweenExpensiveRounds) {
     return testing::jobs(R"({"job_id":7,"job_state":[")" + state + R"("],"nodes":"n1","flags":[)" + flags + "]}", 101);
   };
   const auto states = [](const std::string& state) {
-    return testing::ok(R"({"jobs":[{"job_id":"7","state":[")" + state + R"("]},{"job_id":"8_1","state":["PENDING"]}],"errors":[]})");
+    return testing::ok(R"({"jobs":[{"job_id":"7","state":[")" + state +
+                       R"("]},{"job_id":"8_1","state":["PENDING"]}],"errors":[]})");
   };
   const auto serve = [&](const std::string& state, const std::string& flags) {
     http.on("GET", kBase + "/jobs/", job(state, flags));
     http.on("GET", kBase + "/jobs/?update_time=", job(state, flags));
   };
   const auto glances = [&] { return http.asked("GET", kBase + "/jobs/state/"); };
-  Clusters follower{loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }, {}, {.job_details = true}};
+  Clusters follower{
+      loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }, {}, {.job_details = true}};
   http.latency = 100ms;  // A round takes two answers, so that the next one is due after 4 s.
   serve("RUNNING", R"("EXTERNAL_JOB")");
   http.on("GET", kBase + "/jobs/state/", states("RUNNING"));
@@ -518,7 +520,8 @@ TEST_F(RegistryTest, TheStatesOfPodsJobsAreReadBetweenExpensiveRounds) {
 }
 
 TEST_F(RegistryTest, TheStatesOfOtherJobsWaitForTheNextRound) {
-  Clusters follower{loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }, {}, {.job_details = true}};
+  Clusters follower{
+      loop, random, log, [this](const Endpoint&) { return std::make_unique<Link>(http); }, {}, {.job_details = true}};
   http.latency = 100ms;
   for (const char* path : {"/jobs/", "/jobs/?update_time="})
     http.on("GET", kBase + path, testing::jobs(R"({"job_id":7,"job_state":["RUNNING"],"nodes":"n1"})", 101));
