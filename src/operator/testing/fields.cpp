@@ -42,7 +42,8 @@ void find_fixed(const Json& schema, const Pointer& here, std::set<Pointer>& out)
     std::ranges::replace(path, '.', '/');
     out.insert(here / Pointer(path));
   }
-  for (const auto& [name, property] : schema.value("properties", Json::object()).items())
+  const Json properties = schema.value("properties", Json::object());
+  for (const auto& [name, property] : properties.items())
     find_fixed(property, here / name, out);
 }
 
