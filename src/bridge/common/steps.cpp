@@ -72,6 +72,10 @@ std::string node_fact(const std::string& kube_node) {
   return "node " + kube_node;
 }
 
+std::string unsure_fact(const run::Key& pod) {
+  return "unsure " + pod.str();
+}
+
 void Steps::await_snapshot() {
   if (!slurm_known()) return;
   out_.waits_on(facts_.settings->cluster);
@@ -346,9 +350,13 @@ bool Steps::is_held(const std::string& name, std::int64_t job) const {
   return !held || held->jobs.contains(job);
 }
 
-void Steps::report_leftover(const NamedJob& named, const std::string& node, const std::string& leftover, const Pods& waiting) {
+bool Steps::waits_for(const Leftovers& leftovers, const NamedJob& named, const std::string& node, const Pods& waiting) {
+  for (const run::Key& pod : leftovers.unsure) look_for(unsure_fact(pod), kube::resources::kPod, pod);
+  if (leftovers.pods.empty()) return !leftovers.unsure.empty();
   out_.wake_after(kLeftoversAgain, "earlier pods end on the node");
-  report(waiting, true, "NodeInUse", text_of(*named.job) + " holds " + node + ", where pod " + leftover + " still ends");
+  report(waiting, true, "NodeInUse",
+         text_of(*named.job) + " holds " + node + ", where pod " + leftovers.pods.front() + " still ends");
+  return true;
 }
 
 // --- A pod that was placed --------------------------------------------------------------------------------------------------

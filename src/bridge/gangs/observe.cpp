@@ -165,10 +165,7 @@ void GangsController::observe_leftovers(Observed& out) const {
   const bool any_waits = std::ranges::any_of(out.members, waits);
   for (GangJob& job : out.jobs) {
     if (!any_waits || phase_of(*job.job) != JobPhase::kRuns) continue;
-    for (const std::string& node : nodes_of(*job.job)) {
-      const auto pods = observer_.leftovers(out, node, *job.job);
-      if (!pods.empty()) job.leftovers[node] = pods.front();
-    }
+    for (const std::string& node : nodes_of(*job.job)) job.leftovers[node] = observer_.leftovers(out, node, *job.job);
   }
 }
 

@@ -269,10 +269,14 @@ class Pass : Steps {
     }
     if (seats.empty()) return report(pods, true, "NodeInUse", text_of(job) + " has no free node yet");
     drop_misplaced(job, seats, pods);
+    bool asks = false;
     for (const Seat& one : seats) {
-      const auto leftover = job.leftovers.find(one.node);
-      if (leftover != job.leftovers.end()) return report_leftover(job, one.node, leftover->second, pods);
+      const auto leftovers = job.leftovers.find(one.node);
+      if (leftovers == job.leftovers.end() || !waits_for(leftovers->second, job, one.node, pods)) continue;
+      if (!leftovers->second.pods.empty()) return;
+      asks = true;
     }
+    if (asks) return;
     if (!seats.empty() && knows_placed(job)) place(job, seats);
   }
 

@@ -11,6 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Json;
@@ -244,6 +245,9 @@ TEST(GangsPlan, PodsWaitForPodsThatMayHaveBeenPlacedBeforeTheirJobEnded) {
   const Json labels{{std::string(kLabelPodGroup), "before"}};
   world.waiting_pod({{"metadata", {{"name", "new"}, {"uid", "u-new"}, {"labels", labels}}}});
   EXPECT_THAT(world.seats(), IsEmpty()) << "it may have taken the place of the other pod";
+  EXPECT_THAT(world.plan().needs(), Contains(Field(&plan::Need::id, "unsure ns/new")));
+  world.facts.insert_or_assign("unsure ns/new", plan::Fact{core::fail(core::ErrorCode::kUnavailable, "away"), world.mono});
+  EXPECT_THAT(world.seats(), IsEmpty()) << "not known";
   EXPECT_THAT(world.told(), Contains(Pair("a", "NodeInUse: job 7 holds node-2, where pod ns/new still ends")));
   world.delete_pod("new");
   EXPECT_THAT(world.seats(), SizeIs(3));

@@ -119,7 +119,7 @@ class Pass : Steps {
     if (ends_soon(*in_.job, waiting())) return replace_job("job " + std::to_string(in_.job->id) + " ends soon");
     const Seat seat{in_.pod, nodes.front()};
     if (const std::string why = misplaced(seat); !why.empty()) return replace_job(why);
-    if (!in_.leftovers.empty()) return report_leftover(*in_.current, seat.node, in_.leftovers.front(), waiting());
+    if (waits_for(in_.leftovers, *in_.current, seat.node, waiting())) return;
     place(*in_.current, {seat});
   }
 

@@ -117,7 +117,14 @@ void NodesController::observe_held(const run::Observation& context, Observed& ou
   for (const std::int64_t job : there) memory.held.try_emplace(job);
   const auto may_run = [&](std::int64_t job) {
     const JobTable::Row* row = table_.row(job);
-    return row != nullptr && row->mark.instance == out.installation && !maybe_placed(caches_, table_, *row).empty();
+    if (row == nullptr || row->mark.instance != out.installation) return false;
+    bool may = false;
+    for (const PodPtr& pod : maybe_placed(caches_, *row)) {
+      const std::optional<bool> runs = was_placed(context.facts, *pod, *row->job);
+      if (!runs) out.unsure.insert(pod->meta.key());
+      may = may || runs.value_or(true);
+    }
+    return may;
   };
   for (auto& [job, gone_since] : memory.held) keep_since(gone_since, !there.contains(job) && !may_run(job), context.mono);
   std::erase_if(memory.held, [&](const auto& entry) {

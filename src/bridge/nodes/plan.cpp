@@ -4,7 +4,9 @@
 
 #include "bridge/common/held.hpp"
 #include "bridge/common/names.hpp"
+#include "bridge/common/steps.hpp"
 #include "bridge/nodes/taints.hpp"
+#include "kube/acts.hpp"
 #include "slurm/acts.hpp"
 
 namespace bridge::nodes {
@@ -204,6 +206,12 @@ class Pass {
   /// Lets the prolog of the node hold native jobs back (bridge/common/held.hpp).
   void hold_native_jobs() {
     if (!in_.held) return;
+    for (const run::Key& pod : in_.unsure) {
+      auto get = std::make_shared<kube::Get>();
+      get->resource = kube::resources::kPod;
+      get->key = pod;
+      out_.need({unsure_fact(pod), std::move(get)});
+    }
     // Pods of a Kubernetes node that is gone do not wake this node.
     if (host_ == nullptr && in_.in_use) out_.wake_after(kListedAgain, "pods of its jobs may be gone");
     if (in_.holds_longer) out_.wake_after(in_.settings->still_held, "pods of a job that has ended may still come to light");

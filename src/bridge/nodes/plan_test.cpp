@@ -12,6 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Json;
@@ -589,7 +590,12 @@ TEST_F(NodesPlanTest, AJobWhosePodMayHaveBeenPlacedStaysInTheList) {
     EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a"))) << "the cache may be behind";
     EXPECT_EQ(world.plan().wake(), 5s);
   }
-  world.waiting_pod("p", {{"status", {{"phase", "Failed"}}}});
+  EXPECT_THAT(world.plan().needs(), ElementsAre(Field(&plan::Need::id, "unsure ns/p")));
+  world.facts.insert_or_assign("unsure ns/p", plan::Fact{core::fail(core::ErrorCode::kUnavailable, "away"), world.mono});
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a"))) << "not known";
+  world.mono = world.mono + 1min;
+  EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a"))) << "not known";
+  world.facts.insert_or_assign("unsure ns/p", plan::Fact{Json{{"spec", Json::object()}}, world.mono});
   EXPECT_THAT(world.steps(), Not(Contains("hold Slurm node a")));
   world.mono = world.mono + 5s;
   EXPECT_EQ(world.act("hold")["extra"], R"({"slurm-bridge":""})");
