@@ -905,6 +905,11 @@ TEST(JobsPlan, APodOutlivesItsJobOnlyForSoLong) {
   job.start = world.now - std::chrono::hours(24);
   job.end = world.now + std::chrono::hours(1);
   EXPECT_EQ(grace(world), 3900) << "the job still holds the node for an hour";
+  World patient;
+  patient.settings.outlive_limit = std::chrono::minutes{30};
+  patient.job(7, "CANCELLED");
+  patient.placed_pod(7, "node-2", {{"spec", {{"terminationGracePeriodSeconds", 31536000}}}});
+  EXPECT_EQ(grace(patient), 1800);
 }
 
 /// A user has deleted the pod, or a budget has refused the eviction for too long.
