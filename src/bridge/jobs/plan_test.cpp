@@ -986,7 +986,7 @@ TEST(JobsPlan, PodsOfAnotherBridgeAreLeftAlone) {
   World world;
   world.settings.managed_namespaces = {"other"};
   world.job(9, "RUNNING", "other");
-  for (const std::string& node : {"", "node-2"}) {
+  for (const std::string node : {"", "node-2"}) {
     world.placed_pod(7, node);
     EXPECT_THAT(world.steps(), Not(Contains(HasSubstr("Pod ns/p"))));
   }
@@ -997,7 +997,7 @@ TEST(JobsPlan, PodsOfAnotherBridgeAreLeftAlone) {
 // --- Doubt ------------------------------------------------------------------------------------------------------------------
 
 TEST(JobsPlan, NothingEndsWhileSlurmDoesNotAnswer) {
-  for (const std::string& state : {"CANCELLED", "RUNNING"}) {
+  for (const std::string state : {"CANCELLED", "RUNNING"}) {
     World world;
     world.health = slurm::Snapshot::Health::kStale;
     world.job(7, state);
