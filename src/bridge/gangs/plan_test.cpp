@@ -334,6 +334,42 @@ TEST(GangsPlan, AReplacementWaitsUntilItsNodeCanRunIt) {
   EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-2")));
 }
 
+/// The order of the nodes is a wish.
+TEST(GangsPlan, AReplacementTakesAnotherFreeNodeThatCanRunIt) {
+  const auto indexed = [](const std::string& index) {
+    return Json{{"metadata", {{"labels", {{"batch.kubernetes.io/job-completion-index", index}}}}}};
+  };
+  World world;
+  three_run(world);
+  for (const char* name : {"b", "c"}) world.delete_pod(name);
+  world.live(7, {{"u-a", "Running"}});
+  world.node("node-2", {{"spec", {{"unschedulable", true}}}});
+  world.waits("b2", indexed("1"));
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-3")));
+  world.waits("c2", indexed("2"));
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("c2", "node-3"))) << "it has the node of its index";
+  EXPECT_THAT(world.told(), Contains(Pair("b2", "NoNode: job 7 has no node that can run the pod: node-2 is cordoned")));
+  world.delete_pod("c2");
+  world.placed("b2", 7, "node-3", true, indexed("1"));
+  world.live(7, {{"u-a", "Running"}, {"u-b2", "Running"}});
+  world.waits("c2", indexed("2"));
+  EXPECT_THAT(world.seats(), IsEmpty()) << "never two pods on one node";
+  world.node("node-2");
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("c2", "node-2")));
+}
+
+TEST(GangsPlan, ReplacementsExchangeTheirNodes) {
+  World world;
+  three_run(world);
+  for (const char* name : {"b", "c"}) world.delete_pod(name);
+  world.live(7, {{"u-a", "Running"}});
+  world.node("node-2", {{"metadata", {{"labels", {{"disk", "slow"}}}}}});
+  world.node("node-3", {{"metadata", {{"labels", {{"disk", "fast"}}}}}});
+  world.waits("b2", {{"spec", {{"nodeSelector", {{"disk", "fast"}}}}}});
+  world.waits("c2", {{"spec", {{"nodeSelector", {{"disk", "slow"}}}}}});
+  EXPECT_THAT(world.seats(), ElementsAre(Pair("b2", "node-3"), Pair("c2", "node-2")));
+}
+
 TEST(GangsPlan, AReplacementThatIsNotBoundEndsAlone) {
   World world;
   three_run(world);

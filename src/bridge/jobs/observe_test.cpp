@@ -45,19 +45,20 @@ TEST(JobsObserve, APodDoesNotReplaceTheUserOfItsNamespace) {
 }
 
 TEST(JobsObserve, AWrongDefaultIsTold) {
-  World world;
-  world.namespace_annotations = settings_of_job({{"timelimit", "soon"}});
-  world.waiting_pod();
-  EXPECT_THAT(world.act("report").dump(), HasSubstr("namespace ns: annotation slurmjob.slinky.slurm.net/timelimit"));
-  EXPECT_TRUE(world.act("submit").is_null());
-}
-
-TEST(JobsObserve, ANamespaceAsksForNoGang) {
-  World world;
-  world.namespace_annotations = settings_of_job({{"gang", "true"}});
-  world.waiting_pod();
-  EXPECT_THAT(world.act("report").dump(), HasSubstr("must be absent, because it counts on pods only"));
-  EXPECT_TRUE(world.act("submit").is_null());
+  struct Case {
+    const char *name, *value, *told;
+  };
+  for (const auto& [name, value, told] : {
+           Case{"timelimit", "soon", "namespace ns: annotation slurmjob.slinky.slurm.net/timelimit"},
+           Case{"gang", "true", "must be absent, because it counts on pods only"},
+       }) {
+    SCOPED_TRACE(name);
+    World world;
+    world.namespace_annotations = settings_of_job({{name, value}});
+    world.waiting_pod();
+    EXPECT_THAT(world.act("report").dump(), HasSubstr(told));
+    EXPECT_TRUE(world.act("submit").is_null());
+  }
 }
 
 TEST(JobsObserve, NothingIsSubmittedBeforeTheNamespaceIsKnown) {

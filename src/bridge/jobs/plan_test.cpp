@@ -469,8 +469,8 @@ TEST(JobsPlan, APodWaitsForAPodThatMayHaveBeenPlacedBeforeItsJobEnded) {
   };
   const auto placed = [](std::int64_t job) {
     Json out = Json::object();
-    out["spec"]["tolerations"] = Json::array(
-        {{{"key", kTolerationPlacedFor}, {"value", placed_for_value({job, World::submitted(job)})}}});
+    out["spec"]["tolerations"] =
+        Json::array({{{"key", kTolerationPlacedFor}, {"value", placed_for_value({job, World::submitted(job)})}}});
     return out;
   };
   const auto end = [&](const std::string& state) -> slurm::Job& {
@@ -923,6 +923,11 @@ TEST(JobsPlan, APodOutlivesItsJobOnlyForSoLong) {
   job.start = world.now - std::chrono::hours(24);
   job.end = world.now + std::chrono::hours(1);
   EXPECT_EQ(grace(world), 3900) << "the job still holds the node for an hour";
+  World patient;
+  patient.settings.outlive_limit = std::chrono::minutes{30};
+  patient.job(7, "CANCELLED");
+  patient.placed_pod(7, "node-2", {{"spec", {{"terminationGracePeriodSeconds", 31536000}}}});
+  EXPECT_EQ(grace(patient), 1800);
 }
 
 /// A user has deleted the pod, or a budget has refused the eviction for too long.

@@ -7,6 +7,7 @@
 #include "bridge/common/names.hpp"
 #include "bridge/common/observer.hpp"
 #include "bridge/common/states.hpp"
+#include "bridge/nodes/own_drains.hpp"
 #include "slinky/names.hpp"
 #include "slurm/own_job.hpp"
 
@@ -70,7 +71,7 @@ void NodesController::observe_absence(const run::Observation& context, Observed&
     memory.had_host = false;
   } else if (out.host() != nullptr) {
     memory.had_host = true;
-  } else if (slurm::held_by(node->reason, slurm::Owner::kBridge)) {
+  } else if (own_hold(*node, out.installation)) {
     // Slurm has the drain. If somebody removes the drain, the node stays in Slurm without a Kubernetes node.
     memory.had_host = false;
   }
@@ -167,8 +168,8 @@ bool NodesController::lists_jobs(const slurm::Node& node) {
 }
 
 bool NodesController::is_left(const slurm::Node& node) {
-  const bool drained = slurm::held_by(node.reason, slurm::Owner::kBridge) && hosts().contains(node.name) &&
-                       other_cluster_of(node, installation_).empty();
+  const bool drained =
+      own_hold(node, installation_) && hosts().contains(node.name) && other_cluster_of(node, installation_).empty();
   return is_ours(node, installation_) || drained || lists_jobs(node);
 }
 
